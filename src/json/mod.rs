@@ -1,0 +1,1 @@
+//! JSON in one pass: scanner, writer, serde.
