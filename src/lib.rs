@@ -7,7 +7,13 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod frame;
 pub mod json;
+pub mod protocol;
+pub mod records;
+pub mod revision;
+pub mod rpc;
 pub mod sink;
+pub mod store;
 
 pub use sink::Full;

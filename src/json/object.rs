@@ -1,0 +1,72 @@
+//! Writes the members of an object, commas included.
+
+use super::{Raw, write};
+use crate::sink::{Full, Out};
+
+/// An object under way. Keys are the protocol's own and need no escaping.
+pub(crate) struct Object<'o, 'w> {
+    pub(crate) out: &'o mut (dyn Out + 'w),
+    first: bool,
+}
+
+impl<'o, 'w> Object<'o, 'w> {
+    /// Writes the opening brace.
+    pub(crate) fn open(out: &'o mut (dyn Out + 'w)) -> Result<Self, Full> {
+        out.put(b"{")?;
+        Ok(Object { out, first: true })
+    }
+
+    /// Goes on behind members that were written by hand; `first` if there are none yet.
+    pub(crate) fn resume(out: &'o mut (dyn Out + 'w), first: bool) -> Self {
+        Object { out, first }
+    }
+
+    /// Writes a key and its colon; the value is the caller's.
+    pub(crate) fn key(&mut self, key: &str) -> Result<&mut (dyn Out + 'w), Full> {
+        let first = core::mem::replace(&mut self.first, false);
+        self.out.put(if first { b"\"" } else { b",\"" })?;
+        self.out.put(key.as_bytes())?;
+        self.out.put(b"\":")?;
+        Ok(self.out)
+    }
+
+    /// A string member.
+    pub(crate) fn text(&mut self, key: &str, value: &str) -> Result<(), Full> {
+        write::string(self.key(key)?, value)
+    }
+
+    /// A string member, if there is a value.
+    pub(crate) fn text_if(&mut self, key: &str, value: Option<&str>) -> Result<(), Full> {
+        value.map_or(Ok(()), |value| self.text(key, value))
+    }
+
+    /// A member of any kind, as it stands.
+    pub(crate) fn raw(&mut self, key: &str, value: Raw<'_>) -> Result<(), Full> {
+        write::raw(self.key(key)?, value)
+    }
+
+    /// A member of any kind, as it stands, if there is one.
+    pub(crate) fn raw_if(&mut self, key: &str, value: Option<Raw<'_>>) -> Result<(), Full> {
+        value.map_or(Ok(()), |value| self.raw(key, value))
+    }
+
+    /// A member that is fixed text.
+    pub(crate) fn fixed(&mut self, key: &str, value: &str) -> Result<(), Full> {
+        self.key(key)?.put(value.as_bytes())
+    }
+
+    /// A boolean member.
+    pub(crate) fn boolean(&mut self, key: &str, value: bool) -> Result<(), Full> {
+        self.fixed(key, if value { "true" } else { "false" })
+    }
+
+    /// A whole number.
+    pub(crate) fn number(&mut self, key: &str, value: u64) -> Result<(), Full> {
+        write::unsigned(self.key(key)?, value)
+    }
+
+    /// Writes the closing brace.
+    pub(crate) fn close(self) -> Result<(), Full> {
+        self.out.put(b"}")
+    }
+}

@@ -1,0 +1,349 @@
+//! The names and numbers of the protocol: methods, error codes, log levels, capabilities.
+
+use crate::json::{Raw, Text};
+use crate::revision::{Era, Revision};
+
+/// A request method of the server side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Method {
+    /// `initialize`
+    Initialize,
+    /// `ping`
+    Ping,
+    /// `server/discover`
+    Discover,
+    /// `tools/list`
+    ToolsList,
+    /// `tools/call`
+    ToolsCall,
+    /// `resources/list`
+    ResourcesList,
+    /// `resources/templates/list`
+    TemplatesList,
+    /// `resources/read`
+    ResourcesRead,
+    /// `resources/subscribe`
+    Subscribe,
+    /// `resources/unsubscribe`
+    Unsubscribe,
+    /// `prompts/list`
+    PromptsList,
+    /// `prompts/get`
+    PromptsGet,
+    /// `completion/complete`
+    Complete,
+    /// `logging/setLevel`
+    SetLevel,
+    /// `subscriptions/listen`
+    Listen,
+    /// One that the protocol does not know.
+    Other,
+}
+
+/// Which eras have a method.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Eras {
+    Both,
+    LegacyOnly,
+    ModernOnly,
+}
+
+/// Name, eras and gate of each method: the one table.
+const METHODS: [(Method, &str, Eras, Option<Feature>); 15] = [
+    (Method::ToolsCall, "tools/call", Eras::Both, Some(Feature::Tools)),
+    (Method::ToolsList, "tools/list", Eras::Both, Some(Feature::Tools)),
+    (Method::Initialize, "initialize", Eras::LegacyOnly, None),
+    (Method::Ping, "ping", Eras::LegacyOnly, None),
+    (Method::Discover, "server/discover", Eras::ModernOnly, None),
+    (Method::ResourcesList, "resources/list", Eras::Both, Some(Feature::Resources)),
+    (Method::TemplatesList, "resources/templates/list", Eras::Both, Some(Feature::Resources)),
+    (Method::ResourcesRead, "resources/read", Eras::Both, Some(Feature::Resources)),
+    (Method::Subscribe, "resources/subscribe", Eras::LegacyOnly, Some(Feature::Subscribe)),
+    (Method::Unsubscribe, "resources/unsubscribe", Eras::LegacyOnly, Some(Feature::Subscribe)),
+    (Method::PromptsList, "prompts/list", Eras::Both, Some(Feature::Prompts)),
+    (Method::PromptsGet, "prompts/get", Eras::Both, Some(Feature::Prompts)),
+    (Method::Complete, "completion/complete", Eras::Both, Some(Feature::Completions)),
+    (Method::SetLevel, "logging/setLevel", Eras::LegacyOnly, Some(Feature::Logging)),
+    (Method::Listen, "subscriptions/listen", Eras::ModernOnly, None),
+];
+
+impl Method {
+    /// The method of that name; [`Method::Other`] if the protocol has none.
+    #[must_use]
+    pub fn from_name(name: &Text<'_>) -> Self {
+        METHODS.iter().find(|(_, known, ..)| name.is(known)).map_or(Method::Other, |entry| entry.0)
+    }
+
+    /// Its name on the wire; empty for [`Method::Other`].
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.entry().map_or("", |entry| entry.1)
+    }
+
+    /// Whether an era has it.
+    #[must_use]
+    pub fn is_of(self, era: Era) -> bool {
+        match self.entry().map(|entry| entry.2) {
+            Some(Eras::Both) => true,
+            Some(Eras::LegacyOnly) => era == Era::Legacy,
+            Some(Eras::ModernOnly) => era == Era::Modern,
+            None => false,
+        }
+    }
+
+    /// The server capability that it needs under a revision.
+    #[must_use]
+    pub fn gate(self, revision: Revision) -> Option<Feature> {
+        // 2024-11-05 has completion but no capability for it.
+        let ungated = self == Method::Complete && revision == Revision::V2024_11_05;
+        if ungated { None } else { self.entry().and_then(|entry| entry.3) }
+    }
+
+    /// Whether its handler may ask the client.
+    #[must_use]
+    pub const fn may_ask(self) -> bool {
+        matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
+    }
+
+    fn entry(self) -> Option<&'static (Method, &'static str, Eras, Option<Feature>)> {
+        METHODS.iter().find(|entry| entry.0 == self)
+    }
+}
+
+/// A server capability, or one of its parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[repr(u16)]
+pub enum Feature {
+    /// `tools`
+    Tools = 1,
+    /// `tools.listChanged`
+    ToolsChanged = 1 << 1,
+    /// `resources`
+    Resources = 1 << 2,
+    /// `resources.listChanged`
+    ResourcesChanged = 1 << 3,
+    /// `resources.subscribe`
+    Subscribe = 1 << 4,
+    /// `prompts`
+    Prompts = 1 << 5,
+    /// `prompts.listChanged`
+    PromptsChanged = 1 << 6,
+    /// `completions`
+    Completions = 1 << 7,
+    /// `logging`
+    Logging = 1 << 8,
+}
+
+/// A set of server capabilities.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features(u16);
+
+impl Features {
+    /// No capability.
+    pub const NONE: Features = Features(0);
+
+    /// This set and one more.
+    #[must_use]
+    pub const fn with(self, feature: Feature) -> Self {
+        Features(self.0 | feature as u16)
+    }
+
+    /// Whether a capability is declared.
+    #[must_use]
+    pub const fn has(self, feature: Feature) -> bool {
+        self.0 & feature as u16 != 0
+    }
+}
+
+/// A client capability that a handler may need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum ClientFeature {
+    /// `sampling`
+    Sampling = 1,
+    /// `sampling.tools`
+    SamplingTools = 1 << 1,
+    /// `sampling.context`
+    SamplingContext = 1 << 2,
+    /// `elicitation` in form mode
+    ElicitForm = 1 << 3,
+    /// `elicitation.url`
+    ElicitUrl = 1 << 4,
+    /// `roots`
+    Roots = 1 << 5,
+}
+
+impl ClientFeature {
+    /// The capability object that would declare it, for the error that names what is missing.
+    #[must_use]
+    pub const fn declaration(self) -> &'static str {
+        match self {
+            ClientFeature::Sampling => r#"{"sampling":{}}"#,
+            ClientFeature::SamplingTools => r#"{"sampling":{"tools":{}}}"#,
+            ClientFeature::SamplingContext => r#"{"sampling":{"context":{}}}"#,
+            ClientFeature::ElicitForm => r#"{"elicitation":{"form":{}}}"#,
+            ClientFeature::ElicitUrl => r#"{"elicitation":{"url":{}}}"#,
+            ClientFeature::Roots => r#"{"roots":{}}"#,
+        }
+    }
+
+    /// Its name in an error message.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            ClientFeature::Sampling => "sampling",
+            ClientFeature::SamplingTools => "sampling with tools",
+            ClientFeature::SamplingContext => "sampling with context",
+            ClientFeature::ElicitForm => "elicitation",
+            ClientFeature::ElicitUrl => "elicitation by URL",
+            ClientFeature::Roots => "roots",
+        }
+    }
+}
+
+/// What a client declared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientFeatures(u8);
+
+impl ClientFeatures {
+    /// Nothing.
+    pub const NONE: ClientFeatures = ClientFeatures(0);
+
+    /// Reads a `capabilities` object. Unknown members are ignored.
+    #[must_use]
+    pub fn read(capabilities: Raw<'_>) -> Self {
+        let mut set = ClientFeatures(0);
+        for (key, value) in capabilities.members() {
+            if key.is("roots") {
+                set.add(ClientFeature::Roots);
+            } else if key.is("sampling") {
+                set.add(ClientFeature::Sampling);
+                set.add_if(value.get("tools"), ClientFeature::SamplingTools);
+                set.add_if(value.get("context"), ClientFeature::SamplingContext);
+            } else if key.is("elicitation") {
+                let (form, url) = (value.get("form"), value.get("url"));
+                set.add_if(url, ClientFeature::ElicitUrl);
+                // An empty object has meant form since the capability exists.
+                if form.is_some() || url.is_none() {
+                    set.add(ClientFeature::ElicitForm);
+                }
+            }
+        }
+        set
+    }
+
+    /// Whether the client declared it.
+    #[must_use]
+    pub const fn has(self, feature: ClientFeature) -> bool {
+        self.0 & feature as u8 != 0
+    }
+
+    fn add(&mut self, feature: ClientFeature) {
+        self.0 |= feature as u8;
+    }
+
+    fn add_if(&mut self, member: Option<Raw<'_>>, feature: ClientFeature) {
+        if member.is_some() {
+            self.add(feature);
+        }
+    }
+}
+
+/// The severity of a log message (RFC 5424), lowest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[allow(clippy::exhaustive_enums, reason = "syslog has these eight")]
+#[allow(missing_docs, reason = "syslog's own names")]
+pub enum Level {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl Level {
+    /// All levels, lowest first.
+    pub const ALL: [Level; 8] = [
+        Level::Debug,
+        Level::Info,
+        Level::Notice,
+        Level::Warning,
+        Level::Error,
+        Level::Critical,
+        Level::Alert,
+        Level::Emergency,
+    ];
+
+    /// Its name on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Debug => "debug",
+            Level::Info => "info",
+            Level::Notice => "notice",
+            Level::Warning => "warning",
+            Level::Error => "error",
+            Level::Critical => "critical",
+            Level::Alert => "alert",
+            Level::Emergency => "emergency",
+        }
+    }
+
+    /// The level of that name.
+    #[must_use]
+    pub fn read(value: Raw<'_>) -> Option<Self> {
+        let name = value.text()?;
+        Self::ALL.into_iter().find(|level| name.is(level.name()))
+    }
+}
+
+/// The error codes of JSON-RPC and of the protocol.
+pub mod code {
+    /// Not JSON.
+    pub const PARSE: i32 = -32700;
+    /// Not a request.
+    pub const INVALID_REQUEST: i32 = -32600;
+    /// No such method, or its capability is not declared.
+    pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// Wrong params; unknown tool, prompt, cursor.
+    pub const INVALID_PARAMS: i32 = -32602;
+    /// The server failed, or is overloaded.
+    pub const INTERNAL: i32 = -32603;
+    /// No such resource, up to 2025-11-25.
+    pub const RESOURCE_NOT_FOUND: i32 = -32002;
+    /// HTTP headers and body differ, from 2026-07-28.
+    pub const HEADER_MISMATCH: i32 = -32020;
+    /// A client capability is missing, from 2026-07-28.
+    pub const MISSING_CAPABILITY: i32 = -32021;
+    /// The revision is not served, from 2026-07-28.
+    pub const UNSUPPORTED_VERSION: i32 = -32022;
+    /// The user must visit a URL first, 2025-11-25.
+    pub const URL_ELICITATION_REQUIRED: i32 = -32042;
+    /// The user refused.
+    pub const USER_REFUSED: i32 = -1;
+}
+
+/// The `_meta` keys that the protocol reserves.
+pub mod meta {
+    /// On requests: the revision.
+    pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// On requests: what the client can do.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// On requests: who the client is.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// On requests: which log messages it wants.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// On results: who the server is.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// On notifications of a subscription, and on its result: the id of its request.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+}

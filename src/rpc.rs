@@ -1,0 +1,299 @@
+//! The JSON-RPC 2.0 envelope: one pass over a message finds everything the protocol knows, as views into it.
+
+use crate::json::{Fault, JsonKind, Raw, Scanner, Text};
+use crate::protocol::{code, meta};
+
+/// A message, taken apart. Nothing is decoded or copied.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct Envelope<'a> {
+    /// `jsonrpc` is `"2.0"`.
+    pub jsonrpc: bool,
+    /// A member that the envelope knows came twice: two readers could take it for two different messages.
+    pub duplicate: bool,
+    /// `id`, whatever its type.
+    pub id: Option<Raw<'a>>,
+    /// `method`, whatever its type.
+    pub method: Option<Raw<'a>>,
+    /// `params`, whatever its type.
+    pub params: Option<Raw<'a>>,
+    /// `result`
+    pub result: Option<Raw<'a>>,
+    /// `error`
+    pub error: Option<Raw<'a>>,
+    /// The members of `params` that the protocol knows.
+    pub members: Members<'a>,
+    /// The members of `params._meta` that the protocol knows.
+    pub meta: Meta<'a>,
+}
+
+/// The members of `params` that the protocol knows; the last one counts where a member came twice.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the protocol's own names")]
+pub struct Members<'a> {
+    pub name: Option<Raw<'a>>,
+    pub arguments: Option<Raw<'a>>,
+    pub uri: Option<Raw<'a>>,
+    pub cursor: Option<Raw<'a>>,
+    /// `ref`
+    pub reference: Option<Raw<'a>>,
+    pub argument: Option<Raw<'a>>,
+    pub context: Option<Raw<'a>>,
+    pub level: Option<Raw<'a>>,
+    pub protocol_version: Option<Raw<'a>>,
+    pub capabilities: Option<Raw<'a>>,
+    pub client_info: Option<Raw<'a>>,
+    pub request_id: Option<Raw<'a>>,
+    pub input_responses: Option<Raw<'a>>,
+    pub request_state: Option<Raw<'a>>,
+    pub notifications: Option<Raw<'a>>,
+    /// `_meta`
+    pub meta: Option<Raw<'a>>,
+}
+
+/// The members of `params._meta` that the protocol knows.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the protocol's own names")]
+pub struct Meta<'a> {
+    pub progress_token: Option<Raw<'a>>,
+    pub version: Option<Raw<'a>>,
+    pub capabilities: Option<Raw<'a>>,
+    pub client_info: Option<Raw<'a>>,
+    pub log_level: Option<Raw<'a>>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Takes a whole message apart; it must be an object and nothing may follow it.
+    pub fn parse(message: &'a [u8]) -> Result<Self, Fault> {
+        let mut scanner = Scanner::new(message);
+        let mut envelope = Envelope::default();
+        scanner.space();
+        scanner.open()?;
+        let mut first = true;
+        while let Some(key) = scanner.key(&mut first)? {
+            envelope.member(key, &mut scanner)?;
+        }
+        scanner.end()?;
+        Ok(envelope)
+    }
+
+    #[inline]
+    fn member(&mut self, key: Text<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        match known(&key, &["jsonrpc", "id", "method", "params", "result", "error"]) {
+            b"jsonrpc" => self.jsonrpc = scanner.value()?.as_bytes() == b"\"2.0\"",
+            b"id" => set(&mut self.id, scanner.value()?, &mut self.duplicate),
+            b"method" => set(&mut self.method, scanner.value()?, &mut self.duplicate),
+            b"params" => {
+                let (members, meta) = (&mut self.members, &mut self.meta);
+                let params = object(scanner, |key, scanner| members.member(meta, key, scanner))?;
+                set(&mut self.params, params, &mut self.duplicate);
+            }
+            b"result" => set(&mut self.result, scanner.value()?, &mut self.duplicate),
+            b"error" => set(&mut self.error, scanner.value()?, &mut self.duplicate),
+            _ => {
+                scanner.value()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the message is.
+    #[must_use]
+    pub fn shape(&self) -> Shape<'a> {
+        let id = self.id.filter(|id| is_id(*id));
+        let Some(method) = self.method else {
+            return match self.result.or(self.error) {
+                Some(_) => Shape::Response { id },
+                None => Shape::Invalid { id },
+            };
+        };
+        match (method.text(), self.id) {
+            // A broken notification is a notification: it is never answered, so that two peers cannot storm.
+            (Some(method), None) => Shape::Notification { method },
+            (Some(method), Some(_)) if self.jsonrpc && !self.duplicate => match id {
+                Some(id) => Shape::Request { id, method },
+                None => Shape::Invalid { id },
+            },
+            _ => Shape::Invalid { id },
+        }
+    }
+}
+
+impl<'a> Members<'a> {
+    #[inline]
+    fn member(&mut self, meta: &mut Meta<'a>, key: Text<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        const KNOWN: [&str; 16] = [
+            "name",
+            "arguments",
+            "_meta",
+            "uri",
+            "cursor",
+            "ref",
+            "argument",
+            "context",
+            "level",
+            "protocolVersion",
+            "capabilities",
+            "clientInfo",
+            "requestId",
+            "inputResponses",
+            "requestState",
+            "notifications",
+        ];
+        let name = known(&key, &KNOWN);
+        if name == b"_meta" {
+            self.meta = Some(object(scanner, |key, scanner| meta.member(key, scanner))?);
+            return Ok(());
+        }
+        let value = Some(scanner.value()?);
+        match name {
+            b"name" => self.name = value,
+            b"arguments" => self.arguments = value,
+            b"uri" => self.uri = value,
+            b"cursor" => self.cursor = value,
+            b"ref" => self.reference = value,
+            b"argument" => self.argument = value,
+            b"context" => self.context = value,
+            b"level" => self.level = value,
+            b"protocolVersion" => self.protocol_version = value,
+            b"capabilities" => self.capabilities = value,
+            b"clientInfo" => self.client_info = value,
+            b"requestId" => self.request_id = value,
+            b"inputResponses" => self.input_responses = value,
+            b"requestState" => self.request_state = value,
+            b"notifications" => self.notifications = value,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Meta<'a> {
+    #[inline]
+    fn member(&mut self, key: Text<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        const KNOWN: [&str; 5] =
+            ["progressToken", meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
+        let name = known(&key, &KNOWN);
+        let value = Some(scanner.value()?);
+        if name == b"progressToken" {
+            self.progress_token = value;
+        } else if name == meta::VERSION.as_bytes() {
+            self.version = value;
+        } else if name == meta::CLIENT_CAPABILITIES.as_bytes() {
+            self.capabilities = value;
+        } else if name == meta::CLIENT_INFO.as_bytes() {
+            self.client_info = value;
+        } else if name == meta::LOG_LEVEL.as_bytes() {
+            self.log_level = value;
+        }
+        Ok(())
+    }
+
+    /// Whether the request speaks for itself, as from 2026-07-28 on. Other keys of the protocol exist before.
+    #[must_use]
+    pub const fn is_modern(&self) -> bool {
+        self.version.is_some() || self.capabilities.is_some()
+    }
+}
+
+/// What a message turned out to be.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Shape<'a> {
+    /// Has a method and a valid id.
+    Request {
+        /// String or integer, as it stands.
+        id: Raw<'a>,
+        /// The method's name.
+        method: Text<'a>,
+    },
+    /// Has a method and no id.
+    Notification {
+        /// The method's name.
+        method: Text<'a>,
+    },
+    /// Has a result or an error and no method.
+    Response {
+        /// The id, if it is a valid one.
+        id: Option<Raw<'a>>,
+    },
+    /// None of these.
+    Invalid {
+        /// The id, if it is a valid one.
+        id: Option<Raw<'a>>,
+    },
+}
+
+/// Whether a value can be an id or a progress token: a string or an integer.
+#[must_use]
+pub fn is_id(value: Raw<'_>) -> bool {
+    match value.kind() {
+        JsonKind::String => value.text().is_some_and(|text| text.decoded_len().is_some()),
+        JsonKind::Number => value.is_integer(),
+        _ => false,
+    }
+}
+
+/// Whether two ids, or two progress tokens, are the same: by decoded value, so that `"é"` equals `"\u00e9"` and `1`
+/// never equals `"1"`.
+#[must_use]
+pub fn same_id(a: &[u8], b: &[u8]) -> bool {
+    a == b || same_text(a, b)
+}
+
+#[cold]
+fn same_text(a: &[u8], b: &[u8]) -> bool {
+    match (Raw::trusted(a).text(), Raw::trusted(b).text()) {
+        (Some(a), Some(b)) => a.same(&b),
+        _ => false,
+    }
+}
+
+/// The bytes to match a key on; an escaped key is looked up among the known ones.
+#[inline]
+fn known<'k>(key: &Text<'k>, names: &[&'static str]) -> &'k [u8] {
+    if key.plain().is_some() { key.raw() } else { known_escaped(key, names) }
+}
+
+#[cold]
+fn known_escaped<'k>(key: &Text<'k>, names: &[&'static str]) -> &'k [u8] {
+    names.iter().find(|name| key.is(name)).map_or(key.raw(), |name| name.as_bytes())
+}
+
+#[inline]
+fn set<'a>(place: &mut Option<Raw<'a>>, value: Raw<'a>, duplicate: &mut bool) {
+    *duplicate |= place.is_some();
+    *place = Some(value);
+}
+
+/// Walks over an object with `member` for each key, or skips a value of another kind; the span of all of it.
+#[inline]
+fn object<'a>(
+    scanner: &mut Scanner<'a>,
+    mut member: impl FnMut(Text<'a>, &mut Scanner<'a>) -> Result<(), Fault>,
+) -> Result<Raw<'a>, Fault> {
+    scanner.space();
+    if scanner.peek() != Some(b'{') {
+        return scanner.value();
+    }
+    let from = scanner.position();
+    scanner.open()?;
+    let mut first = true;
+    while let Some(key) = scanner.key(&mut first)? {
+        member(key, scanner)?;
+    }
+    Ok(scanner.since(from))
+}
+
+/// The error that answers a message which is not a request: not JSON, or not an object of the right shape.
+#[must_use]
+pub(crate) fn fault_code(fault: Fault) -> (i32, &'static str) {
+    match fault {
+        Fault::Utf8 => (code::PARSE, "Parse error: not UTF-8"),
+        Fault::Depth => (code::PARSE, "Parse error: nested too deeply"),
+        Fault::End => (code::PARSE, "Parse error: the message ends too early"),
+        _ => (code::PARSE, "Parse error"),
+    }
+}

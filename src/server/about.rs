@@ -1,0 +1,284 @@
+//! What a server says of itself: name, capabilities, instructions, and which revisions it serves.
+
+use crate::json::{Raw, object::Object};
+use crate::protocol::{Feature, Features};
+use crate::revision::{Revision, Revisions, Since};
+use crate::sink::{Full, Out};
+
+/// How long a client may keep a list, a resource or the description of the server (2026-07-28).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Caching {
+    /// Milliseconds; 0 means not at all.
+    pub ttl_ms: u64,
+    /// Whether a cache may serve it to other users.
+    pub public: bool,
+}
+
+impl Caching {
+    /// Not at all, for nobody else: the default.
+    pub const NONE: Caching = Caching { ttl_ms: 0, public: false };
+
+    /// For this user only, so many milliseconds.
+    #[must_use]
+    pub const fn private(ttl_ms: u64) -> Self {
+        Caching { ttl_ms, public: false }
+    }
+
+    /// For any user, so many milliseconds.
+    #[must_use]
+    pub const fn public(ttl_ms: u64) -> Self {
+        Caching { ttl_ms, public: true }
+    }
+
+    pub(crate) fn write(self, object: &mut Object<'_, '_>) -> Result<(), Full> {
+        object.number("ttlMs", self.ttl_ms)?;
+        object.fixed("cacheScope", if self.public { "\"public\"" } else { "\"private\"" })
+    }
+}
+
+/// An icon (2025-11-25).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Icon<'t> {
+    /// Where it is: an `https:` or `data:` URI.
+    pub src: &'t str,
+    /// Its MIME type.
+    pub mime: Option<&'t str>,
+    /// Its sizes, like `48x48`; `any` for a scalable one.
+    pub sizes: &'t [&'t str],
+    /// `light` or `dark`, if it is for one of them.
+    pub theme: Option<&'t str>,
+}
+
+impl<'t> Icon<'t> {
+    /// An icon at `src`.
+    #[must_use]
+    pub const fn new(src: &'t str) -> Self {
+        Icon { src, mime: None, sizes: &[], theme: None }
+    }
+
+    /// With its MIME type.
+    #[must_use]
+    pub const fn mime(self, mime: &'t str) -> Self {
+        Icon { mime: Some(mime), ..self }
+    }
+
+    /// With its sizes.
+    #[must_use]
+    pub const fn sizes(self, sizes: &'t [&'t str]) -> Self {
+        Icon { sizes, ..self }
+    }
+
+    /// For a `light` or a `dark` theme.
+    #[must_use]
+    pub const fn theme(self, theme: &'t str) -> Self {
+        Icon { theme: Some(theme), ..self }
+    }
+
+    fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        object.text("src", self.src)?;
+        object.text_if("mimeType", self.mime)?;
+        if !self.sizes.is_empty() {
+            write_texts(object.key("sizes")?, self.sizes)?;
+        }
+        object.text_if("theme", self.theme)?;
+        object.close()
+    }
+}
+
+pub(crate) fn write_icons(object: &mut Object<'_, '_>, revision: Revision, icons: &[Icon<'_>]) -> Result<(), Full> {
+    if icons.is_empty() || !revision.has(Since::Icons) {
+        return Ok(());
+    }
+    let out = object.key("icons")?;
+    for (i, icon) in icons.iter().enumerate() {
+        out.put(if i == 0 { b"[" } else { b"," })?;
+        icon.write(out)?;
+    }
+    out.put(b"]")
+}
+
+pub(crate) fn write_texts(out: &mut dyn Out, texts: &[&str]) -> Result<(), Full> {
+    out.put(b"[")?;
+    for (i, text) in texts.iter().enumerate() {
+        if i > 0 {
+            out.put(b",")?;
+        }
+        crate::json::write::string(out, text)?;
+    }
+    out.put(b"]")
+}
+
+/// What a server says of itself. Made by `Service` from its tables, or by hand for those who dispatch themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct About<'t> {
+    pub(crate) name: &'t str,
+    pub(crate) version: &'t str,
+    pub(crate) title: Option<&'t str>,
+    pub(crate) description: Option<&'t str>,
+    pub(crate) website: Option<&'t str>,
+    pub(crate) icons: &'t [Icon<'t>],
+    pub(crate) instructions: Option<&'t str>,
+    pub(crate) features: Features,
+    pub(crate) experimental: Option<Raw<'t>>,
+    pub(crate) extensions: Option<Raw<'t>>,
+    pub(crate) caching: Caching,
+    pub(crate) revisions: Revisions,
+    pub(crate) signs_results: bool,
+}
+
+impl<'t> About<'t> {
+    /// A server of that name and version, with no capabilities, in all revisions.
+    #[must_use]
+    pub const fn new(name: &'t str, version: &'t str) -> Self {
+        About {
+            name,
+            version,
+            title: None,
+            description: None,
+            website: None,
+            icons: &[],
+            instructions: None,
+            features: Features::NONE,
+            experimental: None,
+            extensions: None,
+            caching: Caching::NONE,
+            revisions: Revisions::ALL,
+            signs_results: true,
+        }
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub const fn title(self, title: &'t str) -> Self {
+        About { title: Some(title), ..self }
+    }
+
+    /// One sentence on what it is.
+    #[must_use]
+    pub const fn description(self, description: &'t str) -> Self {
+        About { description: Some(description), ..self }
+    }
+
+    /// Where to read more.
+    #[must_use]
+    pub const fn website(self, url: &'t str) -> Self {
+        About { website: Some(url), ..self }
+    }
+
+    /// Its icons.
+    #[must_use]
+    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
+        About { icons, ..self }
+    }
+
+    /// How a model should use it.
+    #[must_use]
+    pub const fn instructions(self, text: &'t str) -> Self {
+        About { instructions: Some(text), ..self }
+    }
+
+    /// One more capability.
+    #[must_use]
+    pub const fn feature(self, feature: Feature) -> Self {
+        About { features: self.features.with(feature), ..self }
+    }
+
+    /// The `experimental` capabilities, an object as it stands.
+    #[must_use]
+    pub const fn experimental(self, object: Raw<'t>) -> Self {
+        About { experimental: Some(object), ..self }
+    }
+
+    /// The `extensions` capability, an object as it stands (2026-07-28).
+    #[must_use]
+    pub const fn extensions(self, object: Raw<'t>) -> Self {
+        About { extensions: Some(object), ..self }
+    }
+
+    /// How long clients may keep lists, resources and this description (2026-07-28).
+    #[must_use]
+    pub const fn caching(self, caching: Caching) -> Self {
+        About { caching, ..self }
+    }
+
+    /// The revisions it serves.
+    #[must_use]
+    pub const fn revisions(self, revisions: Revisions) -> Self {
+        About { revisions, ..self }
+    }
+
+    /// Leaves name and version out of the results of 2026-07-28, where they SHOULD be.
+    #[must_use]
+    pub const fn unsigned(self) -> Self {
+        About { signs_results: false, ..self }
+    }
+
+    /// Whether a capability is declared.
+    #[must_use]
+    pub const fn has(&self, feature: Feature) -> bool {
+        self.features.has(feature)
+    }
+
+    pub(crate) fn write_implementation(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text("version", self.version)?;
+        if revision.has(Since::ImplementationDetails) {
+            object.text_if("description", self.description)?;
+            object.text_if("websiteUrl", self.website)?;
+        }
+        write_icons(&mut object, revision, self.icons)?;
+        object.close()
+    }
+
+    /// The short form that signs each result of 2026-07-28.
+    pub(crate) fn write_signature(&self, out: &mut dyn Out) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        object.text("name", self.name)?;
+        object.text("version", self.version)?;
+        object.close()
+    }
+
+    pub(crate) fn write_capabilities(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        if revision.has(Since::CompletionsCapability) && self.has(Feature::Completions) {
+            object.fixed("completions", "{}")?;
+        }
+        object.raw_if("experimental", self.experimental)?;
+        if revision.has(Since::Extensions) {
+            object.raw_if("extensions", self.extensions)?;
+        }
+        if self.has(Feature::Logging) {
+            object.fixed("logging", "{}")?;
+        }
+        if self.has(Feature::Prompts) {
+            object.fixed("prompts", changed(self.has(Feature::PromptsChanged)))?;
+        }
+        if self.has(Feature::Resources) {
+            object.fixed("resources", self.resources())?;
+        }
+        if self.has(Feature::Tools) {
+            object.fixed("tools", changed(self.has(Feature::ToolsChanged)))?;
+        }
+        object.close()
+    }
+
+    const fn resources(&self) -> &'static str {
+        match (self.has(Feature::Subscribe), self.has(Feature::ResourcesChanged)) {
+            (true, true) => r#"{"subscribe":true,"listChanged":true}"#,
+            (true, false) => r#"{"subscribe":true}"#,
+            (false, true) => r#"{"listChanged":true}"#,
+            (false, false) => "{}",
+        }
+    }
+}
+
+const fn changed(declared: bool) -> &'static str {
+    if declared { r#"{"listChanged":true}"# } else { "{}" }
+}

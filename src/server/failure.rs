@@ -1,0 +1,190 @@
+//! Error responses: which code, which words, which data.
+
+use core::fmt;
+
+use crate::json::{Raw, Text, object::Object, write};
+use crate::protocol::{ClientFeature, code};
+use crate::revision::{Era, Revision, Revisions};
+use crate::sink::{Full, Kind, Out, whole};
+
+/// Why a request is answered with an error.
+#[derive(Clone, Copy, Debug)]
+pub struct Failure<'e> {
+    /// The JSON-RPC code, from [`code`] or the application's own (outside -32768 to -32000).
+    pub code: i32,
+    /// One sentence for people.
+    pub message: &'e str,
+    pub(crate) data: Data<'e>,
+}
+
+/// What an error's `data` says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Data<'e> {
+    None,
+    Raw(Raw<'e>),
+    /// The resource there is none of.
+    Uri(Text<'e>),
+    /// The revision asked for, and those there are.
+    Versions(Text<'e>, Revisions),
+    /// The client capability that is missing.
+    Capability(ClientFeature),
+}
+
+impl<'e> Failure<'e> {
+    /// An error of that code.
+    #[must_use]
+    pub const fn new(code: i32, message: &'e str) -> Self {
+        Failure { code, message, data: Data::None }
+    }
+
+    /// With `data` as it stands.
+    #[must_use]
+    pub const fn with_data(self, data: Raw<'e>) -> Self {
+        Failure { data: Data::Raw(data), ..self }
+    }
+
+    /// -32600: not a request.
+    #[must_use]
+    pub const fn invalid_request(message: &'e str) -> Self {
+        Failure::new(code::INVALID_REQUEST, message)
+    }
+
+    /// -32601: no such method here.
+    #[must_use]
+    pub const fn method_not_found() -> Self {
+        Failure::new(code::METHOD_NOT_FOUND, "Method not found")
+    }
+
+    /// -32602: wrong params.
+    #[must_use]
+    pub const fn invalid_params(message: &'e str) -> Self {
+        Failure::new(code::INVALID_PARAMS, message)
+    }
+
+    /// -32603: the server cannot.
+    #[must_use]
+    pub const fn internal(message: &'e str) -> Self {
+        Failure::new(code::INTERNAL, message)
+    }
+
+    /// No such resource: -32002 up to 2025-11-25, then -32602, with `data.uri` in all.
+    #[must_use]
+    pub const fn unknown_resource(uri: Text<'e>, revision: Revision) -> Self {
+        let code = if revision.has_resource_not_found() { code::RESOURCE_NOT_FOUND } else { code::INVALID_PARAMS };
+        Failure { code, message: "Resource not found", data: Data::Uri(uri) }
+    }
+
+    /// -32022: a revision that is not served without a handshake.
+    #[must_use]
+    pub(crate) const fn unsupported_version(requested: Text<'e>, served: Revisions) -> Self {
+        Failure {
+            code: code::UNSUPPORTED_VERSION,
+            message: "Unsupported protocol version",
+            data: Data::Versions(requested, served),
+        }
+    }
+
+    /// -32021: the client did not declare what the handler needs.
+    #[must_use]
+    pub(crate) const fn missing_capability(feature: ClientFeature) -> Self {
+        Failure {
+            code: code::MISSING_CAPABILITY,
+            message: "The client did not declare a capability that this request needs",
+            data: Data::Capability(feature),
+        }
+    }
+
+    fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
+        out.put(b"{\"code\":")?;
+        write::signed(out, self.code.into())?;
+        out.put(b",\"message\":")?;
+        write::string(out, self.message)?;
+        if !matches!(self.data, Data::None) {
+            out.put(b",\"data\":")?;
+            self.data.write(out)?;
+        }
+        out.put(b"}")
+    }
+}
+
+impl Data<'_> {
+    fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
+        match self {
+            Data::None => Ok(()),
+            Data::Raw(raw) => write::raw(out, *raw),
+            Data::Uri(uri) => {
+                let mut object = Object::open(out)?;
+                write::text(object.key("uri")?, *uri)?;
+                object.close()
+            }
+            Data::Versions(requested, served) => {
+                let mut object = Object::open(out)?;
+                write_revisions(object.key("supported")?, *served)?;
+                write::text(object.key("requested")?, *requested)?;
+                object.close()
+            }
+            Data::Capability(feature) => {
+                let mut object = Object::open(out)?;
+                object.fixed("requiredCapabilities", feature.declaration())?;
+                object.close()
+            }
+        }
+    }
+}
+
+/// The revisions that are served without a handshake, newest first.
+pub(crate) fn write_revisions(out: &mut dyn Out, served: Revisions) -> Result<(), Full> {
+    out.put(b"[")?;
+    for (i, revision) in served.of(Era::Modern).enumerate() {
+        out.put(if i == 0 { b"\"" } else { b",\"" })?;
+        out.put(revision.date().as_bytes())?;
+        out.put(b"\"")?;
+    }
+    out.put(b"]")
+}
+
+/// How an error names the request that it answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Id<'i> {
+    /// As it came.
+    Known(&'i [u8]),
+    /// It could not be read: `null`.
+    Null,
+    /// It could not be read: no member.
+    Absent,
+}
+
+/// Writes an error response. One that is larger than the sink will ever take is replaced by a shorter one.
+pub(crate) fn respond(out: &mut dyn Out, id: Id<'_>, failure: &Failure<'_>) -> Result<(), Full> {
+    match whole(out, Kind::Error(failure.code), |out| write_response(out, id, failure)) {
+        Err(Full::Never) => {
+            let short = Failure::new(failure.code, "The answer is larger than the output buffer");
+            whole(out, Kind::Error(short.code), |out| write_response(out, id, &short))
+        }
+        done => done,
+    }
+}
+
+fn write_response(out: &mut dyn Out, id: Id<'_>, failure: &Failure<'_>) -> Result<(), Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",")?;
+    match id {
+        Id::Known(id) => {
+            out.put(b"\"id\":")?;
+            out.put(id)?;
+            out.put(b",")?;
+        }
+        Id::Null => out.put(b"\"id\":null,")?,
+        Id::Absent => {}
+    }
+    out.put(b"\"error\":")?;
+    failure.write(out)?;
+    out.put(b"}")
+}
+
+impl fmt::Display for Failure<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl core::error::Error for Failure<'_> {}

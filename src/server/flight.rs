@@ -1,0 +1,135 @@
+//! Admitting, finding, answering and ending the requests in flight.
+
+use super::{Engine, Failure, Id, SendError, Slot, State, Token, respond_failure};
+use crate::json::Raw;
+use crate::json::write;
+use crate::server::request::{Request, Terms};
+use crate::sink::{Full, Kind, Out, whole};
+
+impl Engine<'_> {
+    /// Requests in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        usize::from(self.live)
+    }
+
+    /// Whether the token's request still waits for its answer.
+    #[must_use]
+    pub fn is_open(&self, token: Token) -> bool {
+        self.slot(token).is_some_and(|slot| slot.state == State::Open)
+    }
+
+    /// Answers a request with `result`, a JSON object as it stands; members that the revision demands are added.
+    pub fn respond(&mut self, token: Token, result: Raw<'_>, out: &mut dyn Out) -> Result<(), SendError> {
+        let slot = self.slot(token).filter(|slot| slot.state == State::Open).ok_or(SendError::Stale)?;
+        let inner = inner(result);
+        whole(out, Kind::Result, |out| {
+            out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+            out.put(slot.id.as_bytes())?;
+            out.put(b",\"result\":{")?;
+            let mut first = true;
+            if slot.revision.is_modern() && result.get("resultType").is_none() {
+                out.put(b"\"resultType\":\"complete\"")?;
+                first = false;
+            }
+            if !first && !inner.is_empty() {
+                out.put(b",")?;
+            }
+            write::raw_bytes(out, inner)?;
+            out.put(b"}}")
+        })?;
+        self.close(token);
+        Ok(())
+    }
+
+    /// Answers a request with an error.
+    pub fn fail(&mut self, token: Token, failure: &Failure<'_>, out: &mut dyn Out) -> Result<(), SendError> {
+        let slot = self.slot(token).filter(|slot| slot.state == State::Open).ok_or(SendError::Stale)?;
+        respond_failure(out, Id::Known(slot.id.as_bytes()), failure)?;
+        self.close(token);
+        Ok(())
+    }
+
+    /// Gives up a request without answering it: as if it had never come.
+    pub fn forget(&mut self, token: Token) {
+        self.close(token);
+    }
+
+    /// Takes a request into the table. Its id has been checked for duplicates.
+    pub(crate) fn admit(&mut self, request: &Request<'_>, terms: &Terms) -> Result<Token, Failure<'static>> {
+        let scope = self.scope;
+        let free = self.slots.iter_mut().enumerate().find(|(_, slot)| !slot.is_live());
+        let Some((number, slot)) = free else {
+            return Err(Failure::internal("Overloaded: too many requests in flight"));
+        };
+        if !slot.id.set(request.id.as_bytes()) {
+            return Err(Failure::invalid_request("Invalid request: the id is too long"));
+        }
+        let progress_token = request.envelope.meta.progress_token.map_or(&b""[..], |token| token.as_bytes());
+        if !slot.progress_token.set(progress_token) {
+            return Err(Failure::invalid_params("Invalid params: the progress token is too long"));
+        }
+        slot.scope = scope;
+        slot.state = State::Open;
+        slot.method = request.method;
+        slot.revision = terms.revision;
+        slot.client = terms.client;
+        slot.level = terms.level;
+        slot.progress = 0;
+        let token = Token { slot: number as u16, generation: slot.generation };
+        self.live += 1;
+        Ok(token)
+    }
+
+    pub(crate) fn slot(&self, token: Token) -> Option<&Slot> {
+        self.slots.get(usize::from(token.slot)).filter(|slot| slot.is_live() && slot.generation == token.generation)
+    }
+
+    pub(crate) fn slot_mut(&mut self, token: Token) -> Option<&mut Slot> {
+        let slot = self.slots.get_mut(usize::from(token.slot))?;
+        (slot.is_live() && slot.generation == token.generation).then_some(slot)
+    }
+
+    /// The request with this id in the present scope.
+    pub(crate) fn find(&self, id: &[u8]) -> Option<Token> {
+        if self.live == 0 {
+            return None;
+        }
+        let scope = self.scope;
+        let (number, slot) = self.slots.iter().enumerate().find(|(_, slot)| slot.is(scope, id))?;
+        Some(Token { slot: number as u16, generation: slot.generation })
+    }
+
+    /// Ends a request: answered, cancelled or given up.
+    pub(crate) fn close(&mut self, token: Token) {
+        let Some(slot) = self.slot_mut(token) else { return };
+        let asked = slot.asking.is_open();
+        slot.free();
+        self.live -= 1;
+        if asked {
+            self.forget_asks(token);
+        }
+    }
+
+    /// All requests of a scope, for ending them.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
+        let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_live());
+        live.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
+    }
+
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Refuses a request with an error that names it.
+    pub(crate) fn refuse(&self, request: &Request<'_>, failure: &Failure<'_>, out: &mut dyn Out) -> Result<(), Full> {
+        respond_failure(out, Id::Known(request.id.as_bytes()), failure)
+    }
+}
+
+/// What stands between the braces of an object.
+pub(crate) fn inner(object: Raw<'_>) -> &[u8] {
+    let bytes = object.as_bytes();
+    let inner = bytes.strip_prefix(b"{").and_then(|bytes| bytes.strip_suffix(b"}")).unwrap_or(&[]);
+    inner.trim_ascii()
+}

@@ -1,0 +1,365 @@
+//! The server's state machine: a message and a sink in, an event and bytes out.
+//!
+//! [`Server`] answers what the protocol itself must answer (opening, ping, subscriptions, log levels, wrong messages)
+//! and hands everything else out as an [`Event`] that borrows the message. [`Service`](crate::service::Service) sits on
+//! top of it and calls handlers; those who would rather dispatch themselves use [`handle`](ServerOf::handle),
+//! [`respond`](ServerOf::respond) and [`fail`](ServerOf::fail).
+//!
+//! All storage is the caller's: the number of requests in flight is the const generic, everything else is lent as
+//! [`Store`]s. The caller also tells the time, with [`set_now`](ServerOf::set_now).
+
+mod about;
+pub(crate) mod ask;
+mod batch;
+mod failure;
+mod flight;
+mod large;
+mod notify;
+mod opening;
+mod request;
+mod slot;
+mod subscriptions;
+
+pub use about::{About, Caching, Icon};
+pub(crate) use about::{write_icons, write_texts};
+pub use ask::{Bound, Seal, SealError, Unsealed};
+pub use batch::BatchOut;
+pub use failure::Failure;
+pub(crate) use failure::{Data, Id, respond as respond_failure};
+pub(crate) use large::{Large, Skip, What};
+pub use notify::{Change, Progress, Pull, Told};
+pub use opening::{Context, Gate};
+pub use request::Request;
+pub use slot::{ID_MAX, Scope, Slot, Token};
+pub(crate) use slot::State;
+
+use crate::json::{Fault, Raw, Text};
+use crate::protocol::{ClientFeatures, Level, Method};
+use crate::records::Records;
+use crate::revision::Revision;
+use crate::rpc::{Envelope, Shape, fault_code};
+use crate::sink::{Full, Out};
+use crate::store::Store;
+
+/// Room in a sink with which no automatic answer can fail, whatever comes in: ids of the largest size, and room for an
+/// error that replaces a reply which is larger than the sink.
+pub const MIN_ROOM: usize = 256;
+
+/// Milliseconds on the caller's clock; only differences count, and it may wrap around.
+pub type Millis = u64;
+
+/// What is known of the peer at the other end of a connection or of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// The revision that `initialize` negotiated, if it did.
+    pub(crate) revision: Option<Revision>,
+    /// It said `notifications/initialized`, or sent an ordinary request.
+    pub(crate) initialized: bool,
+    pub(crate) client: ClientFeatures,
+    /// What `logging/setLevel` asked for.
+    pub(crate) level: Level,
+    /// List changes that were published and not sent yet.
+    pub(crate) changed: u8,
+    pub(crate) batch: batch::Batch,
+}
+
+impl Peer {
+    /// One that has not said anything.
+    pub const NEW: Peer = Peer {
+        revision: None,
+        initialized: false,
+        client: ClientFeatures::NONE,
+        level: Level::Info,
+        changed: 0,
+        batch: batch::Batch::NONE,
+    };
+
+    /// The revision that `initialize` negotiated; `None` before that, and with clients of 2026-07-28.
+    #[must_use]
+    pub const fn revision(&self) -> Option<Revision> {
+        self.revision
+    }
+}
+
+/// The state machine, over any number of requests in flight; see [`Server`].
+///
+/// Methods fall into four families: *feed* ([`handle`](ServerOf::handle), [`end_of_input`](ServerOf::end_of_input),
+/// [`set_now`](ServerOf::set_now), [`expire`](ServerOf::expire)), *answer* ([`respond`](ServerOf::respond),
+/// [`fail`](ServerOf::fail), [`progress`](ServerOf::progress), [`log`](ServerOf::log)), *tell*
+/// ([`publish`](ServerOf::publish), [`pull`](ServerOf::pull)) and *inspect* ([`in_flight`](ServerOf::in_flight),
+/// [`ready`](ServerOf::ready), [`next_deadline`](ServerOf::next_deadline)).
+pub struct ServerOf<'m, F: ?Sized> {
+    pub(crate) peer: Peer,
+    pub(crate) scope: Scope,
+    pub(crate) now: Millis,
+    pub(crate) ask_timeout: Option<Millis>,
+    pub(crate) asks: Records<'m>,
+    pub(crate) subscriptions: Records<'m>,
+    pub(crate) scratch: Store<'m>,
+    pub(crate) seal: Option<&'m dyn Seal>,
+    /// Some listen or subscription has something to say.
+    pub(crate) news: bool,
+    live: u16,
+    pub(crate) slots: F,
+}
+
+/// A server with at most `N` requests in flight.
+///
+/// ```
+/// use mcp_sansio::server::{About, Context, Event, Server};
+/// use mcp_sansio::sink::{Lines, Slice};
+///
+/// let about = About::new("demo", "1.0");
+/// let mut server = Server::<4>::new();
+/// let mut bytes = [0; 512];
+/// let mut out = Lines::new(Slice::new(&mut bytes));
+/// let event = server.handle(&Context::new(&about), br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, &mut out)?;
+/// assert!(event.is_none()); // answered by the engine
+/// assert_eq!(out.pending(), b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+/// # Ok::<(), mcp_sansio::Full>(())
+/// ```
+pub type Server<'m, const N: usize> = ServerOf<'m, [Slot; N]>;
+
+/// A [`Server`] of any size: what functions take, so that there is one copy of them.
+pub type Engine<'m> = ServerOf<'m, [Slot]>;
+
+/// What a message asks of the application. It borrows the message, never the server and never the sink.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// Answer with the token, now or later.
+    Request {
+        /// The ticket for the answer.
+        token: Token,
+        /// What is asked.
+        request: Request<'a>,
+    },
+    /// The peer tells something; the engine has taken note of what concerns it.
+    Notification {
+        /// The notification's method.
+        method: Text<'a>,
+        /// Its params.
+        params: Option<Raw<'a>>,
+    },
+    /// The client does not want the answer any more. The token is stale already.
+    Cancelled {
+        /// Whose answer is not wanted.
+        token: Token,
+    },
+    /// A client opened the connection with `initialize`, and was answered.
+    Opened {
+        /// The revision that was agreed on.
+        revision: Revision,
+        /// Who the client says it is.
+        client: Option<Raw<'a>>,
+    },
+    /// The answer is larger than the sink and goes out in windows: call [`pump`](ServerOf::pump) when there is room.
+    Streaming {
+        /// The ticket for `pump`.
+        token: Token,
+    },
+    /// A batch. Its elements are messages: see [`BatchOut`].
+    Batch {
+        /// The array.
+        elements: Raw<'a>,
+    },
+}
+
+/// Why an answer was not sent. `Full` and `Stale` have changed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum SendError {
+    /// Send what is pending, then call again.
+    FullNow,
+    /// Larger than the sink will ever take. The request is still open.
+    FullNever,
+    /// The request was answered or cancelled.
+    Stale,
+}
+
+impl From<Full> for SendError {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::Now => SendError::FullNow,
+            Full::Never => SendError::FullNever,
+        }
+    }
+}
+
+impl core::fmt::Display for SendError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            SendError::FullNow => "the sink is full for now",
+            SendError::FullNever => "the answer is larger than the sink",
+            SendError::Stale => "the request was answered or cancelled",
+        })
+    }
+}
+
+impl core::error::Error for SendError {}
+
+impl<'m, const N: usize> Server<'m, N> {
+    /// A server that nobody has talked to. Without stores it asks nothing, keeps no subscriptions and decodes no
+    /// escaped text; lend it what it shall use.
+    #[must_use]
+    pub const fn new() -> Self {
+        ServerOf {
+            peer: Peer::NEW,
+            scope: Scope(0),
+            now: 0,
+            ask_timeout: None,
+            asks: Records::new(Store::none()),
+            subscriptions: Records::new(Store::none()),
+            scratch: Store::none(),
+            seal: None,
+            news: false,
+            live: 0,
+            slots: [Slot::FREE; N],
+        }
+    }
+
+    /// Memory for questions to clients of the legacy revisions: for each open one its request's params, the handler's
+    /// state and the answers. 512 bytes carry two elicitations of ordinary size.
+    #[must_use]
+    pub fn asks(mut self, store: impl Into<Store<'m>>) -> Self {
+        self.asks = Records::new(store.into());
+        self
+    }
+
+    /// Memory for subscriptions: the URIs and request ids of all of them, and a few bytes each.
+    #[must_use]
+    pub fn subscriptions(mut self, store: impl Into<Store<'m>>) -> Self {
+        self.subscriptions = Records::new(store.into());
+        self
+    }
+
+    /// Memory for the decoded text of one call's arguments; text without escapes needs none.
+    #[must_use]
+    pub fn scratch(mut self, store: impl Into<Store<'m>>) -> Self {
+        self.scratch = store.into();
+        self
+    }
+
+    /// What protects the state of questions that travels through clients of 2026-07-28.
+    #[must_use]
+    pub const fn seal(mut self, seal: &'m dyn Seal) -> Self {
+        self.seal = Some(seal);
+        self
+    }
+
+    /// How long a question may wait for its answer; without, for ever.
+    #[must_use]
+    pub const fn ask_timeout(mut self, millis: Millis) -> Self {
+        self.ask_timeout = Some(millis);
+        self
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<const N: usize> Server<'static, N> {
+    /// A server whose stores grow: 1 MiB for questions, 1 MiB for subscriptions, 16 MiB for decoded text at the most.
+    #[must_use]
+    pub fn growing() -> Self {
+        Server::new()
+            .asks(Store::growing(1 << 20))
+            .subscriptions(Store::growing(1 << 20))
+            .scratch(Store::growing(16 << 20))
+    }
+}
+
+impl<const N: usize> Default for Server<'_, N> {
+    fn default() -> Self {
+        Server::new()
+    }
+}
+
+impl<F: ?Sized> core::fmt::Debug for ServerOf<'_, F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Server").field("peer", &self.peer).field("in_flight", &self.live).finish_non_exhaustive()
+    }
+}
+
+impl Engine<'_> {
+    /// Takes one message. `Ok(None)`: handled, nothing to do.
+    ///
+    /// On [`Full::Now`] nothing has changed: send what is pending and call again with the same message. On
+    /// [`Full::Never`] the sink is smaller than [`MIN_ROOM`] and the message cannot be answered.
+    pub fn handle<'a>(
+        &mut self,
+        context: &Context<'_>,
+        message: &'a [u8],
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
+        let envelope = match Envelope::parse(message) {
+            Ok(envelope) => envelope,
+            Err(fault) => return self.unreadable(fault, message, out),
+        };
+        match envelope.shape() {
+            Shape::Request { id, method } => {
+                self.request(context, Request { envelope, id, name: method, method: Method::from_name(&method) }, out)
+            }
+            Shape::Notification { method } => self.notification(&envelope, method, out),
+            Shape::Response { id } => self.response(&envelope, id, out).map(|()| None),
+            Shape::Invalid { id } => {
+                let id = id.map_or(self.no_id(), |id| Id::Known(id.as_bytes()));
+                respond_failure(out, id, &Failure::invalid_request("Invalid request")).map(|()| None)
+            }
+        }
+    }
+
+    /// Answers a message that cannot be read at all: a line that is too long for the buffer it came into.
+    pub fn refuse_too_long(&mut self, out: &mut dyn Out) -> Result<(), Full> {
+        respond_failure(out, self.no_id(), &Failure::invalid_request("Invalid request: the message is too long"))
+    }
+
+    /// What is known of the peer.
+    #[must_use]
+    pub const fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Exchanges the peer, for those who serve many over one engine: what is known of the one before comes back in
+    /// `peer`. `scope` is where its ids live.
+    pub fn swap_peer(&mut self, peer: &mut Peer, scope: Scope) {
+        core::mem::swap(&mut self.peer, peer);
+        self.scope = scope;
+    }
+
+    /// Where ids live that come in now.
+    #[must_use]
+    pub const fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Tells the time, for the deadlines of questions asked from here on.
+    pub fn set_now(&mut self, now: Millis) {
+        self.now = now;
+    }
+
+    #[cold]
+    fn unreadable<'a>(
+        &mut self,
+        fault: Fault,
+        message: &'a [u8],
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
+        let failure = match Raw::parse(message) {
+            Ok(elements) if elements.as_bytes().starts_with(b"[") => return self.batch(elements, out),
+            Ok(_) => Failure::invalid_request("Invalid request: not an object"),
+            Err(_) => {
+                let (code, words) = fault_code(fault);
+                Failure::new(code, words)
+            }
+        };
+        respond_failure(out, self.no_id(), &failure).map(|()| None)
+    }
+
+    /// How an error says that it does not know the id.
+    pub(crate) fn no_id(&self) -> Id<'static> {
+        match self.peer.revision {
+            Some(revision) if revision.writes_null_id() => Id::Null,
+            _ => Id::Absent,
+        }
+    }
+}
