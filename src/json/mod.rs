@@ -1,1 +1,20 @@
 //! JSON in one pass: scanner, writer, serde.
+//!
+//! - [`Scanner`] walks over one message and checks all of it: grammar, UTF-8, depth. No recursion, no allocation.
+//! - [`Raw`] is one validated value as it stands in the message, [`Text`] one string between its quotes.
+//! - [`write`] puts JSON into a [`Sink`](crate::sink::Sink).
+//! - [`constant`] checks JSON constants when the program is compiled.
+//! - With the feature `serde`: [`Raw::to`] reads any `Deserialize`, `ser::to_sink` writes any `Serialize`.
+
+pub mod constant;
+mod number;
+mod raw;
+mod run;
+mod scan;
+mod text;
+pub mod write;
+
+pub use raw::{Items, JsonKind, Members, Raw};
+pub use scan::{DEPTH, Fault, Scanner};
+pub use text::{Decode, DecodeError, LoneSurrogate, Text};
+pub use write::{Decimal, Escape};

@@ -1,0 +1,107 @@
+//! Reading numbers that the scanner has checked, without core's tables for floats.
+
+/// A number as it was written: (`-`) `digits` times ten to the power of `exponent`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number {
+    negative: bool,
+    /// As many digits as fit; what did not is in `exponent`.
+    digits: u64,
+    exponent: i32,
+    /// Whether all digits that did not fit were zeros.
+    exact: bool,
+}
+
+impl Number {
+    /// Reads a number of which the scanner knows that it is one.
+    pub(super) fn read(text: &[u8]) -> Self {
+        let mut number = Number { negative: false, digits: 0, exponent: 0, exact: true };
+        let mut full = false;
+        let mut point = false;
+        let mut rest = text.iter();
+        while let Some(&byte) = rest.next() {
+            match byte {
+                b'-' => number.negative = true,
+                b'.' => point = true,
+                b'0'..=b'9' => {
+                    let longer = number.with(byte).filter(|_| !full);
+                    full = longer.is_none();
+                    number.digits = longer.unwrap_or(number.digits);
+                    number.exact &= !full || byte == b'0';
+                    // A digit taken behind the point counts down, one dropped before it counts up.
+                    number.exponent = match (full, point) {
+                        (false, true) => number.exponent.saturating_sub(1),
+                        (true, false) => number.exponent.saturating_add(1),
+                        _ => number.exponent,
+                    };
+                }
+                _ => number.exponent = number.exponent.saturating_add(exponent(rest.as_slice())),
+            }
+            if let b'e' | b'E' = byte {
+                break;
+            }
+        }
+        number
+    }
+
+    /// The digits with one more; `None` if they do not fit.
+    fn with(&self, digit: u8) -> Option<u64> {
+        self.digits.checked_mul(10)?.checked_add(u64::from(digit.wrapping_sub(b'0')))
+    }
+
+    /// Whether there is a minus sign.
+    pub(super) fn negative(&self) -> bool {
+        self.negative
+    }
+
+    /// Its value without the sign if it is whole and fits.
+    pub(super) fn whole(&self) -> Option<u64> {
+        if self.digits == 0 && self.exact {
+            return Some(0);
+        }
+        let scale = 10u64.checked_pow(self.exponent.unsigned_abs())?;
+        match self.exponent {
+            _ if !self.exact => None,
+            0.. => self.digits.checked_mul(scale),
+            _ => (self.digits % scale == 0).then(|| self.digits / scale),
+        }
+    }
+
+    /// Its value if it is whole and fits.
+    pub(super) fn signed(&self) -> Option<i64> {
+        let whole = self.whole()?;
+        if self.negative { 0i64.checked_sub_unsigned(whole) } else { i64::try_from(whole).ok() }
+    }
+}
+
+/// The exponent written behind an `e`; larger than any that matters if it is out of range.
+fn exponent(text: &[u8]) -> i32 {
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit());
+    let size =
+        digits.fold(0i32, |sum, &digit| sum.saturating_mul(10).saturating_add(i32::from(digit.wrapping_sub(b'0'))));
+    if text.first() == Some(&b'-') { -size } else { size }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whole_numbers() {
+        let whole = |text: &str| Number::read(text.as_bytes()).whole();
+        assert_eq!(whole("0"), Some(0));
+        assert_eq!(whole("0e999999999999"), Some(0));
+        assert_eq!(whole("0.000"), Some(0));
+        assert_eq!(whole("18446744073709551615"), Some(u64::MAX));
+        assert_eq!(whole("18446744073709551616"), None);
+        assert_eq!(whole("1844674407370955161500e-2"), Some(u64::MAX));
+        assert_eq!(whole("1.00000000000000000000000000000000"), Some(1));
+        assert_eq!(whole("1.00000000000000000000000000000001"), None);
+        assert_eq!(whole("12.5e1"), Some(125));
+        assert_eq!(whole("1e19"), Some(10_000_000_000_000_000_000));
+        assert_eq!(whole("1e20"), None);
+        assert_eq!(whole("1e-1"), None);
+        assert_eq!(whole("1000E-3"), Some(1));
+        assert_eq!(whole("1e99999999999"), None);
+        assert_eq!(whole("1e-99999999999"), None);
+    }
+}

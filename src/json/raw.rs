@@ -1,0 +1,313 @@
+//! One value of a message, as it stands.
+
+use super::number::Number;
+use super::{Fault, Scanner, Text, constant};
+use core::fmt;
+
+/// The text of exactly one JSON value, known to be valid and without white space around it.
+///
+/// Looking into it scans it again; nothing is kept.
+#[derive(Clone, Copy)]
+pub struct Raw<'a>(&'a [u8]);
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "JSON has no others")]
+pub enum JsonKind {
+    /// `{}`
+    Object,
+    /// `[]`
+    Array,
+    /// `""`
+    String,
+    /// `0`
+    Number,
+    /// `true` or `false`
+    Bool,
+    /// `null`
+    Null,
+}
+
+impl<'a> Raw<'a> {
+    /// Checks that `bytes` is one JSON value with at most white space around it, nested at most
+    /// [`DEPTH`](super::DEPTH) deep.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Fault> {
+        let mut scan = Scanner::new(bytes);
+        let raw = scan.value()?;
+        scan.end()?;
+        Ok(raw)
+    }
+
+    /// A constant, checked when the program is compiled if it stands in a `const`.
+    ///
+    /// ```
+    /// use mcp_sansio::json::Raw;
+    /// const SCHEMA: Raw<'_> = Raw::constant(r#"{"type":"object"}"#);
+    /// assert_eq!(SCHEMA.as_bytes().len(), 17);
+    /// ```
+    /// ```compile_fail
+    /// # use mcp_sansio::json::Raw;
+    /// const SCHEMA: Raw<'_> = Raw::constant("{type:object}");
+    /// # let _ = SCHEMA;
+    /// ```
+    ///
+    /// # Panics
+    /// If `text` is not JSON or has newlines in it (which would break messages that are lines). In a `const`, that
+    /// is an error of the compiler.
+    #[must_use]
+    pub const fn constant(text: &'static str) -> Raw<'static> {
+        assert!(constant::check(text).is_ok(), "this constant is not valid JSON");
+        let trimmed = text.as_bytes().trim_ascii();
+        assert!(
+            constant::is_one_line(trimmed),
+            "this JSON constant must be one line: it has newlines between its tokens"
+        );
+        Raw(trimmed)
+    }
+
+    /// The bytes of a value that was scanned before, from its first to its last.
+    pub(crate) const fn trusted(bytes: &'a [u8]) -> Self {
+        Raw(bytes)
+    }
+
+    /// The bytes, from the first to the last of the value.
+    #[inline]
+    #[must_use]
+    pub const fn as_bytes(&self) -> &'a [u8] {
+        self.0
+    }
+
+    /// The text of the value. Takes a pass over it.
+    #[must_use]
+    pub fn as_str(&self) -> &'a str {
+        // It was checked when it was scanned.
+        core::str::from_utf8(self.0).unwrap_or("null")
+    }
+
+    /// What the value is, told from its first byte.
+    #[inline]
+    #[must_use]
+    pub const fn kind(&self) -> JsonKind {
+        match self.0.first() {
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b't' | b'f') => JsonKind::Bool,
+            Some(b'-' | b'0'..=b'9') => JsonKind::Number,
+            _ => JsonKind::Null,
+        }
+    }
+
+    /// The member of this object that has the key `key`, once both are decoded; the last one if there are several.
+    /// `None` if there is no such member or this is no object.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<Raw<'a>> {
+        self.members().filter(|(found, _)| found.is(key)).last().map(|(_, value)| value)
+    }
+
+    /// The members of this object in their order; none if it is no object.
+    #[must_use]
+    pub fn members(&self) -> Members<'a> {
+        let mut scan = Scanner::new(self.0);
+        let open = scan.open().is_ok();
+        Members { scan, first: true, open }
+    }
+
+    /// The elements of this array in their order; none if it is no array.
+    #[must_use]
+    pub fn items(&self) -> Items<'a> {
+        let mut scan = Scanner::new(self.0);
+        let open = scan.open_array().is_ok();
+        Items { scan, first: true, open }
+    }
+
+    /// The string between its quotes, if this is one.
+    #[must_use]
+    pub fn text(&self) -> Option<Text<'a>> {
+        Text::of_value(self.0)
+    }
+
+    /// The value of an integer from 0 to 2^64 - 1. Also of one written as `2.0` or `1e3`, which is what some clients
+    /// send for a whole number.
+    #[must_use]
+    pub fn u64(&self) -> Option<u64> {
+        let number = self.number()?;
+        number.whole().filter(|_| !number.negative()).or_else(|| (number.whole()? == 0).then_some(0))
+    }
+
+    /// The value of an integer from -2^63 to 2^63 - 1, as [`u64`](Self::u64) does it.
+    #[must_use]
+    pub fn i64(&self) -> Option<i64> {
+        self.number()?.signed()
+    }
+
+    /// The value of `true` or `false`.
+    #[must_use]
+    pub fn bool(&self) -> Option<bool> {
+        match self.0 {
+            b"true" => Some(true),
+            b"false" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a number without fraction and exponent.
+    #[must_use]
+    pub fn is_integer(&self) -> bool {
+        self.kind() == JsonKind::Number && self.0.iter().all(|&byte| byte == b'-' || byte.is_ascii_digit())
+    }
+
+    fn number(&self) -> Option<Number> {
+        (self.kind() == JsonKind::Number).then(|| Number::read(self.0))
+    }
+}
+
+impl fmt::Debug for Raw<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Raw").field(&self.as_str()).finish()
+    }
+}
+
+/// As it stands.
+impl fmt::Display for Raw<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The members of an object, see [`Raw::members`].
+#[derive(Clone, Debug)]
+pub struct Members<'a> {
+    scan: Scanner<'a>,
+    first: bool,
+    open: bool,
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Text<'a>, Raw<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut member = || {
+            let key = self.scan.key(&mut self.first).ok()??;
+            Some((key, self.scan.value().ok()?))
+        };
+        let next = if self.open { member() } else { None };
+        self.open = next.is_some();
+        next
+    }
+}
+
+impl core::iter::FusedIterator for Members<'_> {}
+
+/// The elements of an array, see [`Raw::items`].
+#[derive(Clone, Debug)]
+pub struct Items<'a> {
+    scan: Scanner<'a>,
+    first: bool,
+    open: bool,
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Raw<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.open = self.open && self.scan.element(&mut self.first) == Ok(true);
+        let next = if self.open { self.scan.value().ok() } else { None };
+        self.open = next.is_some();
+        next
+    }
+}
+
+impl core::iter::FusedIterator for Items<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Raw<'_> {
+        Raw::parse(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn trims_and_tells_kinds() {
+        let kinds = [
+            (" {} ", "{}", JsonKind::Object),
+            ("\t[1, 2]\n", "[1, 2]", JsonKind::Array),
+            ("\r\"a\"", "\"a\"", JsonKind::String),
+            ("-1", "-1", JsonKind::Number),
+            ("true ", "true", JsonKind::Bool),
+            (" null", "null", JsonKind::Null),
+        ];
+        for (json, trimmed, kind) in kinds {
+            assert_eq!(raw(json).as_str(), trimmed);
+            assert_eq!(raw(json).kind(), kind);
+        }
+        assert_eq!(Raw::parse(b"1 2").unwrap_err(), Fault::Trailing);
+        assert_eq!(Raw::parse(b" ").unwrap_err(), Fault::End);
+    }
+
+    #[test]
+    fn members_and_items() {
+        let object = raw(r#"{"a":1, "b\n":[true,{"x":null}], "a":"two"}"#);
+        assert_eq!(object.members().count(), 3);
+        assert!(object.get("a").and_then(|a| a.text()).is_some_and(|a| a.is("two")));
+        let b = object.get("b\n").unwrap();
+        let mut items = b.items();
+        assert_eq!(items.next().and_then(|i| i.bool()), Some(true));
+        assert_eq!(items.next().and_then(|i| i.get("x")).map(|x| x.kind()), Some(JsonKind::Null));
+        assert!(items.next().is_none() && items.next().is_none());
+        assert!(object.get("c").is_none());
+        assert_eq!(object.items().count(), 0);
+        assert_eq!(b.members().count(), 0);
+        assert_eq!(raw("{}").members().count() + raw("[]").items().count(), 0);
+    }
+
+    #[test]
+    fn integers() {
+        assert_eq!(raw("18446744073709551615").u64(), Some(u64::MAX));
+        assert_eq!(raw("18446744073709551616").u64(), None);
+        assert_eq!(raw("-9223372036854775808").i64(), Some(i64::MIN));
+        assert_eq!(raw("9223372036854775808").i64(), None);
+        assert_eq!(raw("-1").u64(), None);
+        assert_eq!(raw("-0").u64(), Some(0));
+        assert_eq!(raw("2.0").u64(), Some(2));
+        assert_eq!(raw("1e3").i64(), Some(1000));
+        assert_eq!(raw("2.5").u64(), None);
+        assert_eq!(raw("\"2\"").u64(), None);
+        assert!(
+            raw("-12").is_integer()
+                && !raw("1.0").is_integer()
+                && !raw("1e1").is_integer()
+                && !raw("true").is_integer()
+        );
+    }
+
+    #[test]
+    fn constants() {
+        const PADDED: Raw<'_> = Raw::constant(" {\"type\": \"object\"}\n");
+        assert_eq!(PADDED.as_str(), "{\"type\": \"object\"}");
+    }
+
+    #[test]
+    #[should_panic(expected = "one line")]
+    fn constants_are_one_line() {
+        let _ = Raw::constant("{\n}");
+    }
+
+    #[test]
+    #[should_panic(expected = "not valid JSON")]
+    fn constants_are_json() {
+        let _ = Raw::constant("{]");
+    }
+
+    /// What no scanner would let through ends the iteration.
+    #[test]
+    fn impossible_bytes_do_no_harm() {
+        for bytes in [&b""[..], b"{", b"{\"a\"", b"{\"a\":", b"[1", b"[1 2]", b"\"a", b"-", b"{1:2}", b"\xff"] {
+            let raw = Raw::trusted(bytes);
+            assert!(raw.members().count() <= 1 && raw.items().count() <= 1);
+            assert!(raw.get("b").is_none());
+            let _ = (raw.kind(), raw.text(), raw.u64(), raw.i64(), raw.bool(), raw.is_integer());
+        }
+    }
+}

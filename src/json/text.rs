@@ -1,0 +1,301 @@
+//! One string of a message, as it stands between its quotes.
+
+use super::Scanner;
+use crate::sink::copy;
+use core::fmt;
+
+/// A string of a message: what stands between its quotes, escapes and all.
+///
+/// Two are equal if they decode to the same characters.
+#[derive(Clone, Copy)]
+pub struct Text<'a> {
+    raw: &'a [u8],
+    escaped: bool,
+}
+
+impl<'a> Text<'a> {
+    /// What lies between the quotes of a string that was scanned; `escaped` says whether a backslash is in it.
+    pub(crate) const fn new(raw: &'a [u8], escaped: bool) -> Self {
+        Text { raw, escaped }
+    }
+
+    /// As [`new`](Self::new), looking for a backslash.
+    pub(crate) fn from_raw(raw: &'a [u8]) -> Self {
+        Text { raw, escaped: memchr::memchr(b'\\', raw).is_some() }
+    }
+
+    /// The bytes between the quotes: UTF-8 with the escapes of JSON.
+    #[inline]
+    #[must_use]
+    pub const fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
+    /// Whether it decodes to `other`.
+    #[inline]
+    #[must_use]
+    pub fn is(&self, other: &str) -> bool {
+        if self.escaped { self.chars().eq(other.chars().map(Ok)) } else { self.raw == other.as_bytes() }
+    }
+
+    /// Whether both decode to the same; lone surrogates are equal only to themselves.
+    #[must_use]
+    pub fn same(&self, other: &Text<'_>) -> bool {
+        if self.escaped || other.escaped { self.chars().eq(other.chars()) } else { self.raw == other.raw }
+    }
+
+    /// The string itself if it has no escapes.
+    #[must_use]
+    pub fn plain(&self) -> Option<&'a str> {
+        if self.escaped { None } else { core::str::from_utf8(self.raw).ok() }
+    }
+
+    /// Its characters, decoded one by one.
+    #[must_use]
+    pub const fn chars(&self) -> Decode<'a> {
+        Decode { raw: self.raw }
+    }
+
+    /// How many bytes it has when decoded; `None` if there is a lone surrogate.
+    #[must_use]
+    pub fn decoded_len(&self) -> Option<usize> {
+        if !self.escaped {
+            return Some(self.raw.len());
+        }
+        self.chars().try_fold(0, |sum, c| Some(sum + c.ok()?.len_utf8()))
+    }
+
+    /// The string, decoded. Text without escapes is handed out as it stands; the other is written to `scratch`,
+    /// for which the length of [`raw`](Self::raw) is always enough.
+    ///
+    /// # Errors
+    /// [`DecodeError::Room`] if `scratch` is too small, [`DecodeError::Surrogate`] if half a character was escaped.
+    pub fn decode<'s>(&self, scratch: &'s mut [u8]) -> Result<&'s str, DecodeError>
+    where
+        'a: 's,
+    {
+        let bytes = if self.escaped {
+            let len = self.decode_into(scratch)?;
+            scratch.get(..len).unwrap_or_default()
+        } else {
+            self.raw
+        };
+        // It was checked when it was scanned.
+        Ok(core::str::from_utf8(bytes).unwrap_or_default())
+    }
+
+    /// Decodes into the front of `scratch`; how many bytes that took.
+    pub(super) fn decode_into(&self, scratch: &mut [u8]) -> Result<usize, DecodeError> {
+        let mut rest = self.raw;
+        let mut len = 0;
+        loop {
+            let plain = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
+            let (run, escape) = rest.split_at_checked(plain).unwrap_or_default();
+            len += append(scratch, len, run)?;
+            if escape.is_empty() {
+                return Ok(len);
+            }
+            let mut decode = Decode { raw: escape };
+            let Some(c) = decode.next() else { return Ok(len) };
+            let c = c.map_err(|_| DecodeError::Surrogate)?;
+            len += append(scratch, len, c.encode_utf8(&mut [0; 4]).as_bytes())?;
+            rest = decode.raw;
+        }
+    }
+
+    /// The string with its quotes and what is left of `bytes` behind it. Both must have been scanned before.
+    pub(super) fn of_value(bytes: &'a [u8]) -> Option<Self> {
+        Scanner::new(bytes).string().ok()
+    }
+}
+
+fn append(to: &mut [u8], at: usize, from: &[u8]) -> Result<usize, DecodeError> {
+    let place = to.get_mut(at..).and_then(|free| free.get_mut(..from.len())).ok_or(DecodeError::Room)?;
+    copy(place, from);
+    Ok(from.len())
+}
+
+impl PartialEq for Text<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.same(other)
+    }
+}
+
+impl Eq for Text<'_> {}
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Text").field(&core::str::from_utf8(self.raw).unwrap_or("not UTF-8")).finish()
+    }
+}
+
+/// Why a [`Text`] was not decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The scratch space is too small.
+    Room,
+    /// It has a lone surrogate, which no string can hold.
+    Surrogate,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DecodeError::Room => "the text is larger than the space to decode it",
+            DecodeError::Surrogate => "the text has a lone surrogate",
+        })
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+/// Half a character, escaped without its other half.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_structs, reason = "there is no more to it")]
+pub struct LoneSurrogate(pub u16);
+
+/// The characters of a [`Text`], see [`Text::chars`].
+#[derive(Clone, Debug)]
+pub struct Decode<'a> {
+    raw: &'a [u8],
+}
+
+impl Iterator for Decode<'_> {
+    type Item = Result<char, LoneSurrogate>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&first, rest) = self.raw.split_first()?;
+        if first == b'\\' {
+            let (&kind, rest) = rest.split_first()?;
+            self.raw = rest;
+            return self.escape(kind);
+        }
+        if first < 0x80 {
+            self.raw = rest;
+            return Some(Ok(char::from(first)));
+        }
+        let len = match first {
+            ..0xe0 => 2,
+            0xe0..0xf0 => 3,
+            0xf0.. => 4,
+        };
+        let (head, rest) = self.raw.split_at_checked(len)?;
+        self.raw = rest;
+        core::str::from_utf8(head).ok()?.chars().next().map(Ok)
+    }
+}
+
+impl Decode<'_> {
+    fn escape(&mut self, kind: u8) -> Option<Result<char, LoneSurrogate>> {
+        Some(Ok(match kind {
+            b'n' => '\n',
+            b't' => '\t',
+            b'r' => '\r',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'u' => return self.unicode(),
+            itself => char::from(itself),
+        }))
+    }
+
+    /// Behind `\u`.
+    fn unicode(&mut self) -> Option<Result<char, LoneSurrogate>> {
+        let unit = self.hex()?;
+        if let Some(c) = char::from_u32(u32::from(unit)) {
+            return Some(Ok(c));
+        }
+        let behind = Decode { raw: self.raw };
+        if let Some((c, rest)) = behind.pair(unit) {
+            self.raw = rest.raw;
+            return Some(Ok(c));
+        }
+        Some(Err(LoneSurrogate(unit)))
+    }
+
+    /// The character of which `high` is the first half, if the second half is next.
+    fn pair(mut self, high: u16) -> Option<(char, Self)> {
+        self.raw = self.raw.strip_prefix(b"\\u")?;
+        let low = self.hex()?;
+        let c = char::decode_utf16([high, low]).next()?.ok()?;
+        Some((c, self))
+    }
+
+    fn hex(&mut self) -> Option<u16> {
+        let (digits, rest) = self.raw.split_at_checked(4)?;
+        self.raw = rest;
+        let value = digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))?;
+        u16::try_from(value).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(json: &str) -> Text<'_> {
+        Scanner::new(json.as_bytes()).string().unwrap()
+    }
+
+    #[test]
+    fn decodes_every_escape() {
+        let t = text(r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\u0041€😀""#);
+        let expected = "a\"\\/\u{8}\u{c}\n\r\té😀A€😀";
+        assert!(t.is(expected));
+        assert!(!t.is("a"));
+        assert_eq!(t.plain(), None);
+        assert_eq!(t.decoded_len(), Some(expected.len()));
+        let mut scratch = [0; 64];
+        assert_eq!(t.decode(&mut scratch), Ok(expected));
+        assert_eq!(t.decode(scratch.get_mut(..expected.len()).unwrap()), Ok(expected));
+        assert_eq!(t.decode(scratch.get_mut(..expected.len() - 1).unwrap()), Err(DecodeError::Room));
+    }
+
+    #[test]
+    fn plain_text_needs_no_scratch() {
+        let t = text(r#""plain é""#);
+        assert_eq!(t.plain(), Some("plain é"));
+        assert_eq!(t.decode(&mut []), Ok("plain é"));
+        assert_eq!(t.decoded_len(), Some(8));
+        assert!(t.is("plain é") && !t.is("plain"));
+    }
+
+    #[test]
+    fn lone_surrogates() {
+        for json in
+            [r#""\ud800""#, r#""\udc00""#, r#""\ud800\ud800""#, r#""\ud800x""#, r#""\ud800\n""#, r#""x\ud800\u0041""#]
+        {
+            let t = text(json);
+            assert_eq!(t.decoded_len(), None, "{json}");
+            assert_eq!(t.decode(&mut [0; 32]), Err(DecodeError::Surrogate), "{json}");
+            assert!(t.same(&t));
+        }
+        let mut chars = text(r#""\ud800\ud83d\ude00\udc00a""#).chars();
+        assert_eq!(chars.next(), Some(Err(LoneSurrogate(0xd800))));
+        assert_eq!(chars.next(), Some(Ok('😀')));
+        assert_eq!(chars.next(), Some(Err(LoneSurrogate(0xdc00))));
+        assert_eq!(chars.next(), Some(Ok('a')));
+        assert_eq!(chars.next(), None);
+        assert!(!text(r#""\ud800""#).same(&text(r#""\ud801""#)));
+    }
+
+    #[test]
+    fn equal_when_decoded() {
+        assert_eq!(text(r#""m\u0065thod""#), text(r#""method""#));
+        assert_eq!(text(r#""\u0065\/""#), text(r#""e/""#));
+        assert_ne!(text(r#""e\n""#), text(r#""e""#));
+        assert!(Text::from_raw(br"\n").is("\n"));
+        assert!(Text::from_raw(b"n").is("n"));
+    }
+
+    /// Bytes that no scanner would let through end the iteration.
+    #[test]
+    fn impossible_bytes_do_no_harm() {
+        for raw in [&b"\\"[..], b"\\u12", b"\\uzzzz", b"\xff", b"\xe2\x82", b"\x80\x80\x80\x80", b"\\ud800\\u1"] {
+            let t = Text::from_raw(raw);
+            assert!(t.chars().count() <= raw.len());
+            let _ = t.decode(&mut [0; 16]);
+            let _ = t.decoded_len();
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Writing JSON into a [`Sink`].
+//!
+//! Every function can stop in the middle with [`Full`]: what it had put by then is for the caller to take back, as
+//! [`whole`](crate::sink::whole) does.
+
+use super::{Raw, Text, run};
+use crate::sink::{Full, Sink};
+use core::fmt;
+
+/// Writes `text` as the body of a string: escaped, without quotes.
+pub fn escape<W: Sink + ?Sized>(out: &mut W, text: &str) -> Result<(), Full> {
+    escape_bytes(out, text.as_bytes())
+}
+
+/// As [`escape`]. The bytes may be any part of some UTF-8.
+fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
+    let mut rest = bytes;
+    let mut stop = run::first::<false>(rest, 0);
+    loop {
+        let (plain, behind) = rest.split_at_checked(stop).unwrap_or_default();
+        if !plain.is_empty() {
+            out.put(plain)?;
+        }
+        let Some((&byte, behind)) = behind.split_first() else { return Ok(()) };
+        out.put(escape_of(byte, &mut [0; 6]))?;
+        rest = behind;
+        stop = run::next::<false>(rest, 0);
+    }
+}
+
+/// The escape of a byte below 0x20, a quote or a backslash.
+fn escape_of(byte: u8, space: &mut [u8; 6]) -> &[u8] {
+    match byte {
+        b'"' => b"\\\"",
+        b'\\' => b"\\\\",
+        b'\n' => b"\\n",
+        b'\r' => b"\\r",
+        b'\t' => b"\\t",
+        0x08 => b"\\b",
+        0x0c => b"\\f",
+        _ => {
+            let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
+            *space = [b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)];
+            space
+        }
+    }
+}
+
+/// How many bytes `bytes` has when escaped.
+fn escaped_len(bytes: &[u8]) -> usize {
+    let mut len = bytes.len();
+    let mut at = run::first::<false>(bytes, 0);
+    while let Some(&byte) = bytes.get(at) {
+        len += escape_of(byte, &mut [0; 6]).len() - 1;
+        at = run::next::<false>(bytes, at + 1);
+    }
+    len
+}
+
+/// Writes `text` as a string, with quotes.
+pub fn string<W: Sink + ?Sized>(out: &mut W, text: &str) -> Result<(), Full> {
+    out.put(b"\"")?;
+    escape(out, text)?;
+    out.put(b"\"")
+}
+
+/// Writes what `value` shows as the body of a string: escaped, without quotes.
+///
+/// A `Display` that fails by itself ends in [`Full::Never`].
+pub fn display<W: Sink + ?Sized>(out: &mut W, value: impl fmt::Display) -> Result<(), Full> {
+    let mut out = Escape::new(out);
+    match fmt::write(&mut out, format_args!("{value}")) {
+        Ok(()) => Ok(()),
+        Err(fmt::Error) => Err(out.full().unwrap_or(Full::Never)),
+    }
+}
+
+/// Escapes everything that goes through, so that it becomes the body of a string. The quotes are left to the caller.
+///
+/// As a [`fmt::Write`] it takes `write!`; the [`Full`] behind a [`fmt::Error`] is then in [`full`](Self::full), and
+/// [`display`] does both. As a [`Sink`] it takes JSON that is to stand inside a string.
+#[derive(Debug)]
+pub struct Escape<'w, W: ?Sized> {
+    out: &'w mut W,
+    full: Option<Full>,
+}
+
+impl<'w, W: ?Sized> Escape<'w, W> {
+    /// Escapes into `out`.
+    pub const fn new(out: &'w mut W) -> Self {
+        Escape { out, full: None }
+    }
+
+    /// Why the last [`fmt::Error`] came, if the sink was the reason.
+    #[must_use]
+    pub const fn full(&self) -> Option<Full> {
+        self.full
+    }
+}
+
+impl<W: Sink + ?Sized> fmt::Write for Escape<'_, W> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        escape(self.out, text).map_err(|full| {
+            self.full = Some(full);
+            fmt::Error
+        })
+    }
+}
+
+/// The longest escape of a byte.
+const LONGEST: usize = 6;
+
+impl<W: Sink + ?Sized> Sink for Escape<'_, W> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        // All or nothing; but counting is only needed where it might not fit.
+        let room = self.out.room();
+        if bytes.len() > room / LONGEST && escaped_len(bytes) > room {
+            return Err(Full::Now);
+        }
+        escape_bytes(self.out, bytes)
+    }
+
+    fn room(&self) -> usize {
+        match self.out.room() {
+            usize::MAX => usize::MAX,
+            room => room / LONGEST,
+        }
+    }
+}
+
+/// The decimal digits of `value`.
+fn digits(mut value: u64, space: &mut [u8; 20]) -> &[u8] {
+    let mut start = space.len();
+    for place in space.iter_mut().rev() {
+        *place = b'0' + (value % 10) as u8;
+        value /= 10;
+        start -= 1;
+        if value == 0 {
+            break;
+        }
+    }
+    space.get(start..).unwrap_or_default()
+}
+
+/// Writes a number.
+pub fn unsigned<W: Sink + ?Sized>(out: &mut W, value: u64) -> Result<(), Full> {
+    out.put(digits(value, &mut [0; 20]))
+}
+
+/// Writes a number.
+pub fn signed<W: Sink + ?Sized>(out: &mut W, value: i64) -> Result<(), Full> {
+    if value < 0 {
+        out.put(b"-")?;
+    }
+    unsigned(out, value.unsigned_abs())
+}
+
+/// Writes a value as it stands, except that newlines between its tokens become spaces: one that came with a
+/// message could otherwise end a line or forge the fields of a server-sent event.
+pub fn raw<W: Sink + ?Sized>(out: &mut W, value: Raw<'_>) -> Result<(), Full> {
+    let mut rest = value.as_bytes();
+    while let Some(newline) = memchr::memchr2(b'\n', b'\r', rest) {
+        let (line, behind) = rest.split_at_checked(newline).unwrap_or_default();
+        out.put(line)?;
+        out.put(b" ")?;
+        rest = behind.get(1..).unwrap_or_default();
+    }
+    out.put(rest)
+}
+
+/// Writes a string of a message as it stands, with quotes.
+pub fn text<W: Sink + ?Sized>(out: &mut W, text: Text<'_>) -> Result<(), Full> {
+    out.put(b"\"")?;
+    out.put(text.raw())?;
+    out.put(b"\"")
+}
+
+/// Writes `bytes` in base64, standard alphabet, padded, without quotes.
+pub fn base64<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
+    const GROUPS: usize = 16;
+    for chunk in bytes.chunks(3 * GROUPS) {
+        let mut space = [0; 4 * GROUPS];
+        for (quad, triple) in space.chunks_exact_mut(4).zip(chunk.chunks(3)) {
+            let (quads, len) = base64_group(triple);
+            crate::sink::copy(quad, &quads);
+            let pads = quad.iter_mut().skip(len);
+            pads.for_each(|pad| *pad = b'=');
+        }
+        out.put(space.get(..chunk.len().div_ceil(3) * 4).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// The four characters of up to three bytes, and how many of them carry something.
+fn base64_group(bytes: &[u8]) -> ([u8; 4], usize) {
+    let byte = |n: usize| u32::from(bytes.get(n).copied().unwrap_or_default());
+    let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+    let quads = [18, 12, 6, 0].map(|shift| base64_digit((bits >> shift & 63) as u8));
+    (quads, bytes.len() + 1)
+}
+
+fn base64_digit(value: u8) -> u8 {
+    match value {
+        0..26 => b'A' + value,
+        26..52 => b'a' + (value - 26),
+        52..62 => b'0' + (value - 52),
+        62 => b'+',
+        _ => b'/',
+    }
+}
+
+/// A number with decimal places, written without any float: `Decimal::new(215, 1)` is `21.5`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Decimal {
+    value: i64,
+    places: u8,
+}
+
+impl Decimal {
+    /// `value` divided by ten to the power of `places`.
+    #[must_use]
+    pub const fn new(value: i64, places: u8) -> Self {
+        Decimal { value, places }
+    }
+
+    /// Hands its text to `put`, piece by piece.
+    fn pieces<E>(&self, mut put: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+        let mut space = [0; 20];
+        let digits = digits(self.value.unsigned_abs(), &mut space);
+        let places = usize::from(self.places);
+        let (whole, fraction) = digits.split_at_checked(digits.len().saturating_sub(places)).unwrap_or_default();
+        if self.value < 0 {
+            put(b"-")?;
+        }
+        put(if whole.is_empty() { b"0" } else { whole })?;
+        if places > 0 {
+            put(b".")?;
+            for _ in fraction.len()..places {
+                put(b"0")?;
+            }
+            put(fraction)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces(|piece| f.write_str(core::str::from_utf8(piece).unwrap_or_default()))
+    }
+}
+
+/// Writes a number with decimal places.
+pub fn decimal<W: Sink + ?Sized>(out: &mut W, value: Decimal) -> Result<(), Full> {
+    value.pieces(|piece| out.put(piece))
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use core::fmt::Write;
+    use std::string::{String, ToString};
+    use std::vec::Vec;
+
+    /// Grows up to a limit.
+    struct Limited(Vec<u8>, usize);
+
+    impl Sink for Limited {
+        fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+            if bytes.len() > self.room() {
+                return Err(Full::Now);
+            }
+            self.0.extend(bytes);
+            Ok(())
+        }
+        fn room(&self) -> usize {
+            self.1 - self.0.len()
+        }
+    }
+
+    fn written(write: impl FnOnce(&mut dyn Sink) -> Result<(), Full>) -> String {
+        let mut out = Limited(Vec::new(), 1 << 20);
+        write(&mut out).unwrap();
+        String::from_utf8(out.0).unwrap()
+    }
+
+    #[test]
+    fn strings_as_serde_json() {
+        let mut all: String = (0..0x300).filter_map(char::from_u32).collect();
+        all.push_str(
+            "😀 and a long plain run of text behind it, \"quoted\" and \\ more than two blocks \u{7f}\u{2028}",
+        );
+        for text in ["", "a", "\"", "\n", "plain text of more than sixteen bytes", all.as_str()] {
+            let json = serde_json::to_string(text).unwrap();
+            assert_eq!(written(|out| string(out, text)), json);
+            let body = json.get(1..json.len() - 1).unwrap();
+            assert_eq!(written(|out| escape(out, text)), body);
+            assert_eq!(written(|out| display(out, text)), body);
+            assert_eq!(written(|out| write!(Escape::new(out), "{text}").map_err(|_| Full::Now)), body);
+            assert_eq!(written(|out| Escape::new(out).put(text.as_bytes())), body);
+            assert_eq!(escaped_len(text.as_bytes()), body.len());
+        }
+    }
+
+    #[test]
+    fn a_full_sink_is_remembered() {
+        let mut out = Limited(Vec::new(), 3);
+        assert_eq!(display(&mut out, "abcd"), Err(Full::Now));
+        let mut escape = Escape::new(&mut out);
+        assert_eq!(escape.room(), 0);
+        assert_eq!(escape.put(b"\n\n"), Err(Full::Now));
+        assert_eq!(escape.put(b"\na"), Ok(()));
+        assert_eq!(out.0, b"\\na");
+        struct Fails;
+        impl fmt::Display for Fails {
+            fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+                Err(fmt::Error)
+            }
+        }
+        assert_eq!(display(&mut out, Fails), Err(Full::Never));
+    }
+
+    #[test]
+    fn numbers() {
+        for value in [0, 1, 9, 10, 12345, u64::MAX] {
+            assert_eq!(written(|out| unsigned(out, value)), value.to_string());
+        }
+        for value in [0, -1, 99, i64::MIN, i64::MAX] {
+            assert_eq!(written(|out| signed(out, value)), value.to_string());
+        }
+    }
+
+    #[test]
+    fn decimals() {
+        let cases = [
+            (215, 1, "21.5"),
+            (-215, 1, "-21.5"),
+            (5, 0, "5"),
+            (0, 2, "0.00"),
+            (5, 3, "0.005"),
+            (-5, 1, "-0.5"),
+            (100, 2, "1.00"),
+            (i64::MIN, 19, "-0.9223372036854775808"),
+        ];
+        for (value, places, text) in cases {
+            assert_eq!(Decimal::new(value, places).to_string(), text);
+            assert_eq!(written(|out| decimal(out, Decimal::new(value, places))), text);
+        }
+        assert_eq!(Decimal::new(1, 255).to_string().len(), 257);
+    }
+
+    #[test]
+    fn raw_stays_on_its_line() {
+        let clean = Raw::parse(b"{\"a\\n\": 1}").unwrap();
+        assert_eq!(written(|out| raw(out, clean)), "{\"a\\n\": 1}");
+        let pretty = Raw::parse(b"{\r\n\t\"a\": 1\n}").unwrap();
+        assert_eq!(written(|out| raw(out, pretty)), "{  \t\"a\": 1 }");
+        assert_eq!(written(|out| text(out, Text::from_raw(b"a\\n"))), "\"a\\n\"");
+    }
+
+    #[test]
+    fn base64_vectors() {
+        let cases =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("fooba", "Zm9vYmE=")];
+        for (bytes, text) in cases {
+            assert_eq!(written(|out| base64(out, bytes.as_bytes())), text);
+        }
+        assert_eq!(written(|out| base64(out, &[0xfb, 0xff, 0xfe])), "+//+");
+        // More than one chunk, at every length.
+        let bytes: Vec<u8> = (0..200).map(|n| (n * 7) as u8).collect();
+        for len in 0..bytes.len() {
+            let whole = written(|out| base64(out, bytes.get(..len).unwrap()));
+            let parts = bytes.get(..len).unwrap().chunks(3).map(|part| written(|out| base64(out, part)));
+            assert_eq!(whole, parts.collect::<String>());
+        }
+    }
+}
