@@ -254,7 +254,7 @@ fn same_text(a: &[u8], b: &[u8]) -> bool {
 /// The bytes to match a key on; an escaped key is looked up among the known ones.
 #[inline]
 fn known<'k>(key: &Text<'k>, names: &[&'static str]) -> &'k [u8] {
-    if key.plain().is_some() { key.raw() } else { known_escaped(key, names) }
+    if key.is_escaped() { known_escaped(key, names) } else { key.raw() }
 }
 
 #[cold]
@@ -284,7 +284,7 @@ fn object<'a>(
     while let Some(key) = scanner.key(&mut first)? {
         member(key, scanner)?;
     }
-    Ok(scanner.since(from))
+    Ok(Raw::trusted(scanner.since(from)))
 }
 
 /// The error that answers a message which is not a request: not JSON, or not an object of the right shape.

@@ -8,6 +8,7 @@
 
 pub mod constant;
 mod number;
+pub(crate) mod object;
 mod raw;
 mod run;
 mod scan;

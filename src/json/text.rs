@@ -31,6 +31,13 @@ impl<'a> Text<'a> {
         self.raw
     }
 
+    /// Whether it has escapes.
+    #[inline]
+    #[must_use]
+    pub const fn is_escaped(&self) -> bool {
+        self.escaped
+    }
+
     /// Whether it decodes to `other`.
     #[inline]
     #[must_use]

@@ -158,7 +158,11 @@ pub fn signed<W: Sink + ?Sized>(out: &mut W, value: i64) -> Result<(), Full> {
 /// Writes a value as it stands, except that newlines between its tokens become spaces: one that came with a
 /// message could otherwise end a line or forge the fields of a server-sent event.
 pub fn raw<W: Sink + ?Sized>(out: &mut W, value: Raw<'_>) -> Result<(), Full> {
-    let mut rest = value.as_bytes();
+    raw_bytes(out, value.as_bytes())
+}
+
+/// As [`raw`], for the inside of an object.
+pub(crate) fn raw_bytes<W: Sink + ?Sized>(out: &mut W, mut rest: &[u8]) -> Result<(), Full> {
     while let Some(newline) = memchr::memchr2(b'\n', b'\r', rest) {
         let (line, behind) = rest.split_at_checked(newline).unwrap_or_default();
         out.put(line)?;

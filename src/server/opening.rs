@@ -1,0 +1,323 @@
+//! How a request is admitted: era, version, capabilities, in the order that the protocol demands; and the requests
+//! that the engine answers itself.
+
+use super::request::{Request, Terms, object};
+use super::{About, Engine, Event, Failure, Large, Token, What};
+use crate::json::{Text, object::Object};
+use crate::protocol::{ClientFeatures, Level, Method, meta};
+use crate::revision::{Era, Revision, Revisions};
+use crate::rpc::is_id;
+use crate::sink::{Full, Kind, Out, whole};
+
+/// What the engine needs to know of the server around it, for one message.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Context<'c> {
+    /// What the server says of itself.
+    pub about: &'c About<'c>,
+    /// Checks that a transport makes in between, see [`Gate`].
+    pub gate: &'c dyn Gate,
+    /// Whether there is such a resource, for subscribing to it.
+    pub has_resource: &'c dyn Fn(&Text<'_>) -> bool,
+}
+
+impl<'c> Context<'c> {
+    /// No checks in between; any resource may be subscribed to.
+    #[must_use]
+    pub const fn new(about: &'c About<'c>) -> Self {
+        Context { about, gate: &(), has_resource: &|_| true }
+    }
+
+    /// With a transport's checks.
+    #[must_use]
+    pub const fn with_gate(self, gate: &'c dyn Gate) -> Self {
+        Context { gate, ..self }
+    }
+}
+
+impl core::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Context").field("about", self.about).finish_non_exhaustive()
+    }
+}
+
+/// Checks of a transport that repeats parts of a request outside of it, as the headers of HTTP do. They are called
+/// at the places that the protocol's order of checks gives them.
+pub trait Gate {
+    /// Whether the transport says that the request is of the stateless era.
+    fn is_modern(&self) -> bool {
+        false
+    }
+
+    /// The request's version is `version`: does the transport say the same?
+    fn version(&self, version: &Text<'_>) -> Result<(), Failure<'static>> {
+        let _ = version;
+        Ok(())
+    }
+
+    /// The request's method is `method`, what it names is `target`: does the transport say the same?
+    fn routing(&self, method: &Text<'_>, target: Option<&Text<'_>>) -> Result<(), Failure<'static>> {
+        let _ = (method, target);
+        Ok(())
+    }
+
+    /// The tool's input schema, and the arguments it is called with: does the transport say the same?
+    fn arguments(
+        &self,
+        schema: crate::json::Raw<'_>,
+        arguments: crate::json::Raw<'_>,
+    ) -> Result<(), Failure<'static>> {
+        let _ = (schema, arguments);
+        Ok(())
+    }
+}
+
+impl Gate for () {}
+
+/// Before anything was opened, a known method tells both ways in.
+const EITHER_WAY: &str = "Not opened: send initialize first (up to 2025-11-25), or put \
+    io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities into _meta (2026-07-28)";
+
+/// What became of a reply that may be larger than the sink.
+enum Written {
+    Whole,
+    Streaming(Token),
+    Refused,
+}
+
+impl Engine<'_> {
+    pub(crate) fn request<'a>(
+        &mut self,
+        context: &Context<'_>,
+        request: Request<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
+        let terms = self.terms(context, &request).and_then(|terms| self.check(context, &request, terms));
+        let terms = match terms {
+            Ok(terms) => terms,
+            Err(failure) => return self.refuse(&request, &failure, out).map(|()| None),
+        };
+        let event = match request.method {
+            Method::Initialize => return self.initialize(context, &request, out),
+            Method::Discover => return self.discover(context, &request, &terms, out),
+            Method::Ping => self.reply_empty(&request, out).map(|()| None),
+            Method::SetLevel => self.set_level(&request, out).map(|()| None),
+            Method::Subscribe => self.subscribe(context, &request, out).map(|()| None),
+            Method::Unsubscribe => self.unsubscribe(&request, out).map(|()| None),
+            Method::Listen => self.listen(context, &request, out).map(|()| None),
+            _ => match self.admit(&request, &terms) {
+                Ok(token) => Ok(Some(Event::Request { token, request })),
+                Err(failure) => self.refuse(&request, &failure, out).map(|()| None),
+            },
+        };
+        if event.is_ok() && self.peer.revision.is_some() && request.method != Method::Ping {
+            // Clients that never say `initialized` are as good as those that do.
+            self.peer.initialized = true;
+        }
+        event
+    }
+
+    /// Under which revision a request is served.
+    fn terms<'a>(&self, context: &Context<'_>, request: &Request<'a>) -> Result<Terms, Failure<'a>> {
+        if request.envelope.meta.is_modern() || context.gate.is_modern() {
+            return modern_terms(context, request);
+        }
+        let terms = |revision| Terms { revision, client: self.peer.client, level: None };
+        match (self.peer.revision, request.method) {
+            (Some(_), Method::Initialize) => Err(Failure::invalid_request("Invalid request: already initialized")),
+            (Some(revision), Method::Other) => Ok(terms(revision)),
+            (Some(revision), method) if method.is_of(Era::Legacy) => Ok(terms(revision)),
+            (None, Method::Initialize | Method::Ping) => Ok(terms(Revision::V2024_11_05)),
+            (None, Method::Other) | (Some(_), _) => Err(Failure::method_not_found()),
+            (None, _) => Err(Failure::invalid_params(EITHER_WAY)),
+        }
+    }
+
+    /// What any request must fulfil, after its terms are known.
+    fn check<'a>(&self, context: &Context<'_>, request: &Request<'a>, terms: Terms) -> Result<Terms, Failure<'a>> {
+        if request.method.gate(terms.revision).is_some_and(|feature| !context.about.has(feature)) {
+            return Err(Failure::method_not_found());
+        }
+        if request.params().is_some_and(|params| object(params).is_none()) {
+            return Err(Failure::invalid_params("Invalid params: not an object"));
+        }
+        if request.envelope.meta.progress_token.is_some_and(|token| !is_id(token)) {
+            return Err(Failure::invalid_params("Invalid params: progressToken is neither a string nor an integer"));
+        }
+        let id = request.id.as_bytes();
+        if self.find(id).is_some() || self.has_listen(id) {
+            return Err(Failure::invalid_request("Invalid request: the id is in use"));
+        }
+        Ok(terms)
+    }
+
+    fn initialize<'a>(
+        &mut self,
+        context: &Context<'_>,
+        request: &Request<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
+        let members = request.members();
+        let (version, capabilities) = (members.protocol_version.and_then(|v| v.text()), members.capabilities);
+        let client = members.client_info.and_then(object);
+        let (Some(version), Some(capabilities), Some(client)) = (version, capabilities.and_then(object), client) else {
+            let failure = "Invalid params: initialize needs protocolVersion, capabilities and clientInfo";
+            return self.refuse(request, &Failure::invalid_params(failure), out).map(|()| None);
+        };
+        let asked = Revision::ALL.into_iter().find(|revision| version.is(revision.date()));
+        let Some(revision) = context.about.revisions.negotiate(asked) else {
+            // Only the stateless revisions are served here.
+            return self.refuse(request, &Failure::method_not_found(), out).map(|()| None);
+        };
+        let write = |out: &mut dyn Out| write_initialized(context.about, request.id.as_bytes(), revision, out);
+        let terms = Terms { revision, client: ClientFeatures::NONE, level: None };
+        let written = self.whole_or_streamed(request, &terms, What::Initialize, out, write)?;
+        if !matches!(written, Written::Refused) {
+            self.peer.revision = Some(revision);
+            self.peer.client = ClientFeatures::read(capabilities);
+        }
+        Ok(match written {
+            Written::Whole => Some(Event::Opened { revision, client: Some(client) }),
+            Written::Streaming(token) => Some(Event::Streaming { token }),
+            Written::Refused => None,
+        })
+    }
+
+    fn discover<'a>(
+        &mut self,
+        context: &Context<'_>,
+        request: &Request<'a>,
+        terms: &Terms,
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
+        let write = |out: &mut dyn Out| write_discovered(context.about, request.id.as_bytes(), terms.revision, out);
+        let written = self.whole_or_streamed(request, terms, What::Discover, out, write)?;
+        Ok(match written {
+            Written::Streaming(token) => Some(Event::Streaming { token }),
+            _ => None,
+        })
+    }
+
+    /// Writes a reply that is always the same: at once if it fits, else in windows.
+    fn whole_or_streamed(
+        &mut self,
+        request: &Request<'_>,
+        terms: &Terms,
+        what: What,
+        out: &mut dyn Out,
+        write: impl Fn(&mut dyn Out) -> Result<(), Full>,
+    ) -> Result<Written, Full> {
+        match whole(out, Kind::Result, write) {
+            Err(Full::Never) => {}
+            done => return done.map(|()| Written::Whole),
+        }
+        match self.admit(request, terms) {
+            Ok(token) => {
+                self.begin_large(token, Large::of(what), out)?;
+                Ok(Written::Streaming(token))
+            }
+            Err(failure) => self.refuse(request, &failure, out).map(|()| Written::Refused),
+        }
+    }
+
+    fn set_level(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
+        let Some(level) = request.members().level.and_then(Level::read) else {
+            return self.refuse(request, &Failure::invalid_params("Invalid params: no such log level"), out);
+        };
+        self.reply_empty(request, out)?;
+        self.peer.level = level;
+        Ok(())
+    }
+
+    /// Exactly `{}`: clients of the legacy revisions accept nothing else.
+    pub(crate) fn reply_empty(&self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
+        whole(out, Kind::Result, |out| {
+            out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+            out.put(request.id.as_bytes())?;
+            out.put(b",\"result\":{}}")
+        })
+    }
+}
+
+/// The checks of 2026-07-28, in their order.
+fn modern_terms<'a>(context: &Context<'_>, request: &Request<'a>) -> Result<Terms, Failure<'a>> {
+    let given = &request.envelope.meta;
+    let Some(version) = given.version.and_then(|version| version.text()) else {
+        return Err(Failure::invalid_params("Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing"));
+    };
+    let Some(capabilities) = given.capabilities.and_then(object) else {
+        return Err(Failure::invalid_params(
+            "Invalid params: _meta io.modelcontextprotocol/clientCapabilities is missing",
+        ));
+    };
+    if given.client_info.is_some_and(|client| object(client).is_none()) {
+        return Err(Failure::invalid_params("Invalid params: _meta io.modelcontextprotocol/clientInfo is no object"));
+    }
+    context.gate.version(&version)?;
+    let revision = served(&version, context.about.revisions)?;
+    context.gate.routing(&request.name, target(request).as_ref())?;
+    if request.method != Method::Other && !request.method.is_of(Era::Modern) {
+        return Err(Failure::method_not_found());
+    }
+    let level = match given.log_level {
+        None => None,
+        Some(level) => Some(Level::read(level).ok_or(Failure::invalid_params("Invalid params: no such log level"))?),
+    };
+    Ok(Terms { revision, client: ClientFeatures::read(capabilities), level })
+}
+
+/// The revision of that name, if it is served without a handshake.
+fn served<'a>(version: &Text<'a>, revisions: Revisions) -> Result<Revision, Failure<'a>> {
+    let known = revisions.of(Era::Modern).find(|revision| version.is(revision.date()));
+    known.ok_or(Failure::unsupported_version(*version, revisions))
+}
+
+/// What a request names, as transports repeat it.
+fn target<'a>(request: &Request<'a>) -> Option<Text<'a>> {
+    match request.method {
+        Method::ToolsCall | Method::PromptsGet => request.target_name(),
+        Method::ResourcesRead => request.target_uri(),
+        _ => None,
+    }
+}
+
+pub(crate) fn write_initialized(
+    about: &About<'_>,
+    id: &[u8],
+    revision: Revision,
+    out: &mut dyn Out,
+) -> Result<(), Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+    out.put(id)?;
+    out.put(b",\"result\":")?;
+    let mut result = Object::open(out)?;
+    result.text("protocolVersion", revision.date())?;
+    about.write_capabilities(result.key("capabilities")?, revision)?;
+    about.write_implementation(result.key("serverInfo")?, revision)?;
+    result.text_if("instructions", about.instructions)?;
+    result.close()?;
+    out.put(b"}")
+}
+
+pub(crate) fn write_discovered(
+    about: &About<'_>,
+    id: &[u8],
+    revision: Revision,
+    out: &mut dyn Out,
+) -> Result<(), Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+    out.put(id)?;
+    out.put(b",\"result\":")?;
+    let mut result = Object::open(out)?;
+    result.fixed("resultType", "\"complete\"")?;
+    super::failure::write_revisions(result.key("supportedVersions")?, about.revisions)?;
+    about.write_capabilities(result.key("capabilities")?, revision)?;
+    result.text_if("instructions", about.instructions)?;
+    about.caching.write(&mut result)?;
+    let mut meta_object = Object::open(result.key("_meta")?)?;
+    about.write_implementation(meta_object.key(meta::SERVER_INFO)?, revision)?;
+    meta_object.close()?;
+    result.close()?;
+    out.put(b"}")
+}
+

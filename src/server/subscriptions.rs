@@ -1,0 +1,377 @@
+//! Who wants to hear of changes: `resources/subscribe` of the legacy revisions and `subscriptions/listen` of
+//! 2026-07-28, kept as records in the caller's memory.
+//!
+//! A change is a mark on a record; [`pull`](super::ServerOf::pull) turns marks into notifications when there is room, so
+//! that repeated changes fold into one and publishing can never fail.
+
+use super::notify::{Change, Pull};
+use super::request::{Request, object};
+use super::{About, Context, Engine, Failure, Scope};
+use crate::json::{DecodeError, Raw, Text, object::Object, write};
+use crate::protocol::{Feature, meta};
+use crate::records::Record;
+use crate::rpc::same_id;
+use crate::sink::{Full, Kind, Out, whole};
+
+/// A URI that a legacy client subscribed to. Tag: [`CHANGED`]. Data: the URI.
+const URI: u8 = 1;
+/// An open listen. Tag: what it wants, what has changed, [`ENDING`]. Data: the id of its request.
+const LISTEN: u8 = 2;
+/// A URI of a listen. Tag: [`CHANGED`]. Data: length of the id, the id, the URI.
+const LISTEN_URI: u8 = 3;
+
+const CHANGED: u8 = 1;
+/// Behind the bits for what is wanted stand the same bits for what has changed.
+const CHANGED_SHIFT: u8 = 3;
+const ENDING: u8 = 0x80;
+
+/// The lists that can change: bit, member of a listen's filter, capability, notification.
+const LISTS: [(u8, &str, Feature, &str); 3] = [
+    (1, "toolsListChanged", Feature::ToolsChanged, "notifications/tools/list_changed"),
+    (2, "promptsListChanged", Feature::PromptsChanged, "notifications/prompts/list_changed"),
+    (4, "resourcesListChanged", Feature::ResourcesChanged, "notifications/resources/list_changed"),
+];
+
+const UPDATED: &str = "notifications/resources/updated";
+
+impl Engine<'_> {
+    pub(crate) fn subscribe(
+        &mut self,
+        context: &Context<'_>,
+        request: &Request<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), Full> {
+        let Some(uri) = request.target_uri() else {
+            return self.refuse(request, &Failure::invalid_params("Invalid params: uri is missing"), out);
+        };
+        if !(context.has_resource)(&uri) {
+            let revision = self.peer.revision.unwrap_or(crate::revision::Revision::V2024_11_05);
+            return self.refuse(request, &Failure::unknown_resource(uri, revision), out);
+        }
+        let scope = self.scope;
+        let known = self.subscriptions.iter().any(|record| is_uri(&record, scope, &uri));
+        if !known && self.keep_uri(URI, &[], &uri).is_err() {
+            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions"), out);
+        }
+        let answered = self.reply_empty(request, out);
+        if answered.is_err() && !known {
+            self.subscriptions.remove(|record| is_uri(record, scope, &uri));
+        }
+        answered
+    }
+
+    pub(crate) fn unsubscribe(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
+        let Some(uri) = request.target_uri() else {
+            return self.refuse(request, &Failure::invalid_params("Invalid params: uri is missing"), out);
+        };
+        self.reply_empty(request, out)?;
+        let scope = self.scope;
+        self.subscriptions.remove(|record| is_uri(record, scope, &uri));
+        Ok(())
+    }
+
+    /// Opens a listen: it is acknowledged with as much of its filter as can be served.
+    pub(crate) fn listen(
+        &mut self,
+        context: &Context<'_>,
+        request: &Request<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), Full> {
+        let Some(filter) = request.members().notifications.and_then(object) else {
+            return self.refuse(request, &Failure::invalid_params("Invalid params: notifications is missing"), out);
+        };
+        let id = request.id().as_bytes();
+        if id.len() > super::ID_MAX {
+            return self.refuse(request, &Failure::invalid_request("Invalid request: the id is too long"), out);
+        }
+        let wanted = wanted_lists(filter, context.about);
+        if self.subscriptions.push(self.scope.0, LISTEN, wanted, &[id]).is_err() {
+            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions"), out);
+        }
+        if context.about.has(Feature::Subscribe) {
+            self.keep_uris(context, id, filter);
+        }
+        let acknowledged =
+            whole(out, Kind::Notification, |out| self.write_acknowledgement(out, id, wanted)).or_else(|full| {
+                // A list of URIs longer than the sink: acknowledged without, which the protocol allows.
+                if full == Full::Now {
+                    return Err(full);
+                }
+                self.drop_listen_uris(id);
+                whole(out, Kind::Notification, |out| self.write_acknowledgement(out, id, wanted))
+            });
+        if acknowledged.is_err() {
+            self.drop_listen(id);
+        }
+        acknowledged
+    }
+
+    /// Whether an open listen of the present scope has this id.
+    pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
+        let scope = self.scope;
+        self.subscriptions.used() > 0 && self.subscriptions.iter().any(|record| is_listen(&record, scope, id))
+    }
+
+    /// Forgets a listen without a word: its client cancelled it, or its stream is gone.
+    pub(crate) fn drop_listen(&mut self, id: &[u8]) {
+        self.drop_listen_uris(id);
+        let scope = self.scope;
+        self.subscriptions.remove(|record| is_listen(record, scope, id));
+    }
+
+    /// Forgets all subscriptions of a scope.
+    pub(crate) fn drop_subscriptions(&mut self, scope: Scope) {
+        self.subscriptions.remove(|record| record.owner == scope.0);
+    }
+
+    /// Marks what a change concerns.
+    pub(crate) fn mark(&mut self, change: Change<'_>) {
+        let bit = match change {
+            Change::Tools => 1,
+            Change::Prompts => 2,
+            Change::Resources => 4,
+            Change::Resource(uri) => return self.mark_uri(uri),
+        };
+        if self.peer.revision.is_some() {
+            self.peer.changed |= bit;
+        }
+        self.set_tags(|record| {
+            let concerned = record.kind == LISTEN && record.tag & bit != 0;
+            concerned.then_some(record.tag | bit << CHANGED_SHIFT)
+        });
+    }
+
+    /// Marks all open listens as to be ended.
+    pub(crate) fn mark_ending(&mut self) {
+        self.set_tags(|record| (record.kind == LISTEN).then_some(record.tag | ENDING));
+    }
+
+    /// Writes what has changed, as far as there is room.
+    pub(crate) fn pull_changes(&mut self, about: &About<'_>, out: &mut dyn Out) -> Result<Pull, Full> {
+        self.pull_lists(about, out)?;
+        let scope = self.scope;
+        while self.news {
+            let due = self.subscriptions.iter().find(|record| record.owner == scope.0 && is_due(record));
+            let Some(record) = due else {
+                self.news = self.subscriptions.iter().any(|record| is_due(&record));
+                break;
+            };
+            let (at, kind, tag) = (record.at(), record.kind, record.tag);
+            if kind == LISTEN && tag & ENDING != 0 {
+                write_ending(out, record.data)?;
+                let mut id = super::slot::IdText::EMPTY;
+                let _ = id.set(record.data);
+                self.drop_listen(id.as_bytes());
+            } else if kind == LISTEN {
+                let list = changed_list(tag);
+                whole(out, Kind::Notification, |out| write_list_changed(out, list.3, Some(record.data)))?;
+                self.subscriptions.set_tag(at, tag & !(list.0 << CHANGED_SHIFT));
+            } else {
+                whole(out, Kind::Notification, |out| write_updated(out, &record))?;
+                self.subscriptions.set_tag(at, 0);
+            }
+        }
+        Ok(Pull::Idle)
+    }
+
+    /// List changes for a legacy client.
+    fn pull_lists(&mut self, about: &About<'_>, out: &mut dyn Out) -> Result<(), Full> {
+        if self.peer.changed == 0 || !self.peer.initialized {
+            return Ok(());
+        }
+        for (bit, _, feature, method) in LISTS {
+            if self.peer.changed & bit != 0 && about.has(feature) {
+                whole(out, Kind::Notification, |out| write_list_changed(out, method, None))?;
+            }
+            self.peer.changed &= !bit;
+        }
+        Ok(())
+    }
+
+    fn mark_uri(&mut self, uri: &str) {
+        self.set_tags(|record| {
+            let concerned = matches!(record.kind, URI | LISTEN_URI) && split(record).1 == uri.as_bytes();
+            concerned.then_some(record.tag | CHANGED)
+        });
+    }
+
+    fn set_tags(&mut self, tag: impl Fn(&Record<'_>) -> Option<u8>) {
+        let mut skip = 0;
+        while let Some((place, record)) = self.subscriptions.iter().enumerate().skip(skip).find_map(|(i, record)| {
+            let tag = tag(&record)?;
+            Some((i, (record.at(), tag)))
+        }) {
+            self.subscriptions.set_tag(record.0, record.1);
+            self.news = true;
+            skip = place + 1;
+        }
+    }
+
+    /// Keeps the URIs of a listen as long as there is memory; the others are left out of the acknowledgement.
+    fn keep_uris(&mut self, context: &Context<'_>, id: &[u8], filter: Raw<'_>) {
+        let Some(uris) = filter.get("resourceSubscriptions") else { return };
+        for uri in uris.items().filter_map(|uri| uri.text()) {
+            if (context.has_resource)(&uri) {
+                let _ = self.keep_uri(LISTEN_URI, id, &uri);
+            }
+        }
+    }
+
+    /// Keeps a URI, decoded, so that it can be compared with what is published.
+    fn keep_uri(&mut self, kind: u8, id: &[u8], uri: &Text<'_>) -> Result<(), DecodeError> {
+        let ServerParts { scope, scratch, subscriptions } = ServerParts::of(self);
+        let decoded = match uri.plain() {
+            Some(plain) => plain,
+            None => {
+                let len = uri.decoded_len().ok_or(DecodeError::Surrogate)?;
+                let _ = scratch.reach(len);
+                uri.decode(scratch.bytes_mut())?
+            }
+        };
+        let len = [id.len() as u8];
+        let head: &[u8] = if kind == LISTEN_URI { &len } else { &[] };
+        subscriptions.push(scope.0, kind, 0, &[head, id, decoded.as_bytes()]).map_err(|_| DecodeError::Room)
+    }
+
+    fn drop_listen_uris(&mut self, id: &[u8]) {
+        let scope = self.scope;
+        self.subscriptions.remove(|record| is_listen_uri(record, scope, id));
+    }
+
+    fn write_acknowledgement(&self, out: &mut dyn Out, id: &[u8], wanted: u8) -> Result<(), Full> {
+        out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":")?;
+        let mut params = Object::open(out)?;
+        write_subscription_id(params.key("_meta")?, id)?;
+        let mut granted = Object::open(params.key("notifications")?)?;
+        for (bit, member, ..) in LISTS {
+            if wanted & bit != 0 {
+                granted.boolean(member, true)?;
+            }
+        }
+        let scope = self.scope;
+        let mut uris = self.subscriptions.iter().filter(|record| is_listen_uri(record, scope, id)).peekable();
+        if uris.peek().is_some() {
+            let out = granted.key("resourceSubscriptions")?;
+            for (i, record) in uris.enumerate() {
+                out.put(if i == 0 { b"[" } else { b"," })?;
+                write_uri(out, &record)?;
+            }
+            out.put(b"]")?;
+        }
+        granted.close()?;
+        params.close()?;
+        out.put(b"}")
+    }
+}
+
+/// The parts that keeping a URI needs at the same time.
+struct ServerParts<'s, 'm> {
+    scope: Scope,
+    scratch: &'s mut crate::store::Store<'m>,
+    subscriptions: &'s mut crate::records::Records<'m>,
+}
+
+impl<'s, 'm> ServerParts<'s, 'm> {
+    fn of(engine: &'s mut Engine<'m>) -> Self {
+        ServerParts { scope: engine.scope, scratch: &mut engine.scratch, subscriptions: &mut engine.subscriptions }
+    }
+}
+
+/// Which list changes a filter asks for that the server can tell of.
+fn wanted_lists(filter: Raw<'_>, about: &About<'_>) -> u8 {
+    let asked = |(_, member, feature, _): &(u8, &str, Feature, &str)| {
+        about.has(*feature) && filter.get(member).and_then(|wanted| wanted.bool()) == Some(true)
+    };
+    LISTS.iter().filter(|list| asked(list)).fold(0, |bits, list| bits | list.0)
+}
+
+fn is_listen(record: &Record<'_>, scope: Scope, id: &[u8]) -> bool {
+    record.kind == LISTEN && record.owner == scope.0 && same_id(record.data, id)
+}
+
+fn is_listen_uri(record: &Record<'_>, scope: Scope, id: &[u8]) -> bool {
+    record.kind == LISTEN_URI && record.owner == scope.0 && same_id(split(record).0, id)
+}
+
+fn is_uri(record: &Record<'_>, scope: Scope, uri: &Text<'_>) -> bool {
+    record.kind == URI
+        && record.owner == scope.0
+        && core::str::from_utf8(record.data).is_ok_and(|known| uri.is(known))
+}
+
+fn is_due(record: &Record<'_>) -> bool {
+    match record.kind {
+        LISTEN => record.tag >> CHANGED_SHIFT != 0,
+        _ => record.tag & CHANGED != 0,
+    }
+}
+
+/// The id (empty if it is not of a listen) and the URI of a record.
+fn split<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
+    if record.kind != LISTEN_URI {
+        return (&[], record.data);
+    }
+    let behind_length = |(len, rest): (&u8, &'r [u8])| rest.split_at_checked(usize::from(*len));
+    record.data.split_first().and_then(behind_length).unwrap_or_default()
+}
+
+fn changed_list(tag: u8) -> (u8, &'static str, Feature, &'static str) {
+    let [first, .., last] = LISTS;
+    LISTS.into_iter().find(|list| tag >> CHANGED_SHIFT & list.0 != 0).unwrap_or(if tag == 0 { first } else { last })
+}
+
+fn write_subscription_id(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
+    let mut object = Object::open(out)?;
+    object.key(meta::SUBSCRIPTION_ID)?.put(id)?;
+    object.close()
+}
+
+fn write_list_changed(out: &mut dyn Out, method: &str, listen: Option<&[u8]>) -> Result<(), Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
+    out.put(method.as_bytes())?;
+    out.put(b"\"")?;
+    if let Some(id) = listen {
+        out.put(b",\"params\":")?;
+        let mut params = Object::open(out)?;
+        write_subscription_id(params.key("_meta")?, id)?;
+        params.close()?;
+    }
+    out.put(b"}")
+}
+
+fn write_updated(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
+    out.put(UPDATED.as_bytes())?;
+    out.put(b"\",\"params\":")?;
+    let mut params = Object::open(out)?;
+    if record.kind == LISTEN_URI {
+        write_subscription_id(params.key("_meta")?, split(record).0)?;
+    }
+    write_uri(params.key("uri")?, record)?;
+    params.close()?;
+    out.put(b"}")
+}
+
+fn write_uri(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
+    write::string(out, core::str::from_utf8(split(record).1).unwrap_or(""))
+}
+
+/// The server ends a listen: its result, then the cancellation; deployed clients read a cancellation that comes
+/// first as a loss.
+fn write_ending(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
+    let mark = out.mark();
+    let result = whole(out, Kind::Result, |out| {
+        out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+        out.put(id)?;
+        out.put(b",\"result\":{\"resultType\":\"complete\",\"_meta\":")?;
+        write_subscription_id(out, id)?;
+        out.put(b"}}")
+    });
+    result?;
+    let cancelled = whole(out, Kind::Notification, |out| {
+        out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":")?;
+        out.put(id)?;
+        out.put(b"}}")
+    });
+    cancelled.inspect_err(|_| out.roll_back(mark))
+}
