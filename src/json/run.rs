@@ -58,7 +58,7 @@ fn dirty<const WIDE: bool>(block: &[u8; 16]) -> bool {
     let mut found = false;
     for &byte in block {
         // As signed bytes, those of multibyte characters are below zero.
-        let low = if WIDE { byte.cast_signed() < 0x20 } else { byte < 0x20 };
+        let low = if WIDE { (byte as i8) < 0x20 } else { byte < 0x20 };
         found |= (byte == b'"') | (byte == b'\\') | low;
     }
     found
