@@ -29,6 +29,12 @@ pub(super) fn first<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
         }
         at += WORD;
     }
+    long::<WIDE>(bytes, at)
+}
+
+/// Kept apart: [`first`] is inlined in many places, and only short strings profit from that.
+#[inline(never)]
+fn long<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
     blocks::<WIDE>(bytes, at)
 }
 

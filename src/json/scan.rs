@@ -106,7 +106,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
-    #[inline]
+    #[inline(always)]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
         self.eat(b'"')?;
         let from = self.at;
@@ -118,6 +118,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The rest of a string that is not plain ASCII, or is broken.
+    #[inline(never)]
     fn string_on(&mut self, from: usize) -> Result<Text<'a>, Fault> {
         let mut escaped = false;
         loop {
@@ -224,7 +225,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space and one whole value, checking all of it.
-    #[inline]
+    #[inline(always)]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
         self.space();
         let from = self.at;
@@ -296,7 +297,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
-    #[inline]
+    #[inline(always)]
     pub fn open(&mut self) -> Result<(), Fault> {
         self.space();
         self.expect(b'{')?;
@@ -305,7 +306,7 @@ impl<'a> Scanner<'a> {
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
-    #[inline]
+    #[inline(always)]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
         self.space();
         match self.peek().ok_or(Fault::End)? {
@@ -349,7 +350,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only white space is left, and skips it.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
         if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
