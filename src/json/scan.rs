@@ -65,22 +65,20 @@ pub struct Scanner<'a> {
     at: usize,
     depth: u8,
     max: u8,
-    /// One bit for each open array or object, the innermost lowest; set for an array.
-    arrays: u128,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH, arrays: 0 }
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH }
     }
 
     /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
         let max = if max < DEPTH { max } else { DEPTH };
-        Scanner { bytes, at: 0, depth: 0, max, arrays: 0 }
+        Scanner { bytes, at: 0, depth: 0, max }
     }
 
     /// How many bytes lie behind the scanner.
@@ -239,23 +237,27 @@ impl<'a> Scanner<'a> {
     /// An array or object with all that is in it.
     fn nested(&mut self) -> Result<(), Fault> {
         let floor = self.depth;
+        // One bit for each array or object entered here, the innermost lowest; set for an array.
+        let mut arrays = 0u128;
         loop {
             // A value starts here.
             self.space();
             match self.peek().ok_or(Fault::End)? {
                 b'{' => {
-                    self.enter(false)?;
+                    self.enter()?;
                     self.space();
                     if self.peek() != Some(b'}') {
+                        arrays <<= 1;
                         self.member()?;
                         continue;
                     }
                     self.leave();
                 }
                 b'[' => {
-                    self.enter(true)?;
+                    self.enter()?;
                     self.space();
                     if self.peek() != Some(b']') {
+                        arrays = arrays << 1 | 1;
                         continue;
                     }
                     self.leave();
@@ -268,7 +270,7 @@ impl<'a> Scanner<'a> {
                     return Ok(());
                 }
                 self.space();
-                let array = self.arrays & 1 == 1;
+                let array = arrays & 1 == 1;
                 match (self.peek().ok_or(Fault::End)?, array) {
                     (b',', true) => {
                         self.at += 1;
@@ -280,7 +282,10 @@ impl<'a> Scanner<'a> {
                         self.member()?;
                         break;
                     }
-                    (b']', true) | (b'}', false) => self.leave(),
+                    (b']', true) | (b'}', false) => {
+                        self.leave();
+                        arrays >>= 1;
+                    }
                     _ => return Err(Fault::Syntax),
                 }
             }
@@ -301,7 +306,7 @@ impl<'a> Scanner<'a> {
     pub fn open(&mut self) -> Result<(), Fault> {
         self.space();
         self.expect(b'{')?;
-        self.enter(false)
+        self.enter()
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
@@ -329,7 +334,7 @@ impl<'a> Scanner<'a> {
     pub fn open_array(&mut self) -> Result<(), Fault> {
         self.space();
         self.expect(b'[')?;
-        self.enter(true)
+        self.enter()
     }
 
     /// Whether there is another element in the array: it is next and must be taken before the following call.
@@ -358,13 +363,12 @@ impl<'a> Scanner<'a> {
 
     /// Takes an opening bracket.
     #[inline(always)]
-    fn enter(&mut self, array: bool) -> Result<(), Fault> {
+    fn enter(&mut self) -> Result<(), Fault> {
         if self.depth >= self.max {
             return Err(Fault::Depth);
         }
         self.at += 1;
         self.depth += 1;
-        self.arrays = self.arrays << 1 | u128::from(array);
         Ok(())
     }
 
@@ -374,7 +378,6 @@ impl<'a> Scanner<'a> {
         self.at += 1;
         // A caller who leaves more often than it enters gets nonsense, but no panic.
         self.depth = self.depth.saturating_sub(1);
-        self.arrays >>= 1;
     }
 
     #[inline(always)]
