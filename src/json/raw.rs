@@ -124,7 +124,7 @@ impl<'a> Raw<'a> {
     /// The string between its quotes, if this is one.
     #[must_use]
     pub fn text(&self) -> Option<Text<'a>> {
-        Text::of_value(self.0)
+        self.0.strip_prefix(b"\"")?.strip_suffix(b"\"").map(Text::from_raw)
     }
 
     /// The value of an integer from 0 to 2^64 - 1. Also of one written as `2.0` or `1e3`, which is what some clients

@@ -29,6 +29,12 @@ pub(super) fn first<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
         }
         at += WORD;
     }
+    long::<WIDE>(bytes, at)
+}
+
+/// Kept apart: [`first`] is inlined in many places, and only short strings profit from that.
+#[inline(never)]
+fn long<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
     blocks::<WIDE>(bytes, at)
 }
 
@@ -58,7 +64,7 @@ fn dirty<const WIDE: bool>(block: &[u8; 16]) -> bool {
     let mut found = false;
     for &byte in block {
         // As signed bytes, those of multibyte characters are below zero.
-        let low = if WIDE { byte.cast_signed() < 0x20 } else { byte < 0x20 };
+        let low = if WIDE { (byte as i8) < 0x20 } else { byte < 0x20 };
         found |= (byte == b'"') | (byte == b'\\') | low;
     }
     found

@@ -65,22 +65,20 @@ pub struct Scanner<'a> {
     at: usize,
     depth: u8,
     max: u8,
-    /// One bit for each open array or object, the innermost lowest; set for an array.
-    arrays: u128,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH, arrays: 0 }
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH }
     }
 
     /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
         let max = if max < DEPTH { max } else { DEPTH };
-        Scanner { bytes, at: 0, depth: 0, max, arrays: 0 }
+        Scanner { bytes, at: 0, depth: 0, max }
     }
 
     /// How many bytes lie behind the scanner.
@@ -106,7 +104,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
-    #[inline]
+    #[inline(always)]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
         self.eat(b'"')?;
         let from = self.at;
@@ -118,6 +116,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The rest of a string that is not plain ASCII, or is broken.
+    #[inline(never)]
     fn string_on(&mut self, from: usize) -> Result<Text<'a>, Fault> {
         let mut escaped = false;
         loop {
@@ -224,7 +223,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space and one whole value, checking all of it.
-    #[inline]
+    #[inline(always)]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
         self.space();
         let from = self.at;
@@ -238,23 +237,27 @@ impl<'a> Scanner<'a> {
     /// An array or object with all that is in it.
     fn nested(&mut self) -> Result<(), Fault> {
         let floor = self.depth;
+        // One bit for each array or object entered here, the innermost lowest; set for an array.
+        let mut arrays = 0u128;
         loop {
             // A value starts here.
             self.space();
             match self.peek().ok_or(Fault::End)? {
                 b'{' => {
-                    self.enter(false)?;
+                    self.enter()?;
                     self.space();
                     if self.peek() != Some(b'}') {
+                        arrays <<= 1;
                         self.member()?;
                         continue;
                     }
                     self.leave();
                 }
                 b'[' => {
-                    self.enter(true)?;
+                    self.enter()?;
                     self.space();
                     if self.peek() != Some(b']') {
+                        arrays = arrays << 1 | 1;
                         continue;
                     }
                     self.leave();
@@ -267,7 +270,7 @@ impl<'a> Scanner<'a> {
                     return Ok(());
                 }
                 self.space();
-                let array = self.arrays & 1 == 1;
+                let array = arrays & 1 == 1;
                 match (self.peek().ok_or(Fault::End)?, array) {
                     (b',', true) => {
                         self.at += 1;
@@ -279,7 +282,10 @@ impl<'a> Scanner<'a> {
                         self.member()?;
                         break;
                     }
-                    (b']', true) | (b'}', false) => self.leave(),
+                    (b']', true) | (b'}', false) => {
+                        self.leave();
+                        arrays >>= 1;
+                    }
                     _ => return Err(Fault::Syntax),
                 }
             }
@@ -296,16 +302,16 @@ impl<'a> Scanner<'a> {
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
-    #[inline]
+    #[inline(always)]
     pub fn open(&mut self) -> Result<(), Fault> {
         self.space();
         self.expect(b'{')?;
-        self.enter(false)
+        self.enter()
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
-    #[inline]
+    #[inline(always)]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
         self.space();
         match self.peek().ok_or(Fault::End)? {
@@ -328,7 +334,7 @@ impl<'a> Scanner<'a> {
     pub fn open_array(&mut self) -> Result<(), Fault> {
         self.space();
         self.expect(b'[')?;
-        self.enter(true)
+        self.enter()
     }
 
     /// Whether there is another element in the array: it is next and must be taken before the following call.
@@ -349,7 +355,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only white space is left, and skips it.
-    #[inline]
+    #[inline(always)]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
         if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
@@ -357,13 +363,12 @@ impl<'a> Scanner<'a> {
 
     /// Takes an opening bracket.
     #[inline(always)]
-    fn enter(&mut self, array: bool) -> Result<(), Fault> {
+    fn enter(&mut self) -> Result<(), Fault> {
         if self.depth >= self.max {
             return Err(Fault::Depth);
         }
         self.at += 1;
         self.depth += 1;
-        self.arrays = self.arrays << 1 | u128::from(array);
         Ok(())
     }
 
@@ -373,7 +378,6 @@ impl<'a> Scanner<'a> {
         self.at += 1;
         // A caller who leaves more often than it enters gets nonsense, but no panic.
         self.depth = self.depth.saturating_sub(1);
-        self.arrays >>= 1;
     }
 
     #[inline(always)]

@@ -1,6 +1,5 @@
 //! One string of a message, as it stands between its quotes.
 
-use super::Scanner;
 use crate::sink::copy;
 use core::fmt;
 
@@ -108,11 +107,6 @@ impl<'a> Text<'a> {
             len += append(scratch, len, c.encode_utf8(&mut [0; 4]).as_bytes())?;
             rest = decode.raw;
         }
-    }
-
-    /// The string with its quotes and what is left of `bytes` behind it. Both must have been scanned before.
-    pub(super) fn of_value(bytes: &'a [u8]) -> Option<Self> {
-        Scanner::new(bytes).string().ok()
     }
 }
 
@@ -239,6 +233,7 @@ impl Decode<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Scanner;
 
     fn text(json: &str) -> Text<'_> {
         Scanner::new(json.as_bytes()).string().unwrap()
