@@ -13,6 +13,7 @@ pub mod protocol;
 pub mod records;
 pub mod revision;
 pub mod rpc;
+pub mod server;
 pub mod sink;
 pub mod store;
 

@@ -149,6 +149,34 @@ impl Draft<'_> {
     }
 }
 
+/// What takes new records: all of them, or a draft behind those that are being read.
+pub(crate) trait Keep {
+    /// Appends a record.
+    fn keep(&mut self, owner: u32, kind: u8, tag: u8, parts: &[&[u8]]) -> Result<(), NoRoom>;
+    /// Drops what was kept for `owner` here.
+    fn drop_all(&mut self, owner: u32);
+}
+
+impl Keep for Records<'_> {
+    fn keep(&mut self, owner: u32, kind: u8, tag: u8, parts: &[&[u8]]) -> Result<(), NoRoom> {
+        self.push(owner, kind, tag, parts)
+    }
+
+    fn drop_all(&mut self, owner: u32) {
+        self.remove(|record| record.owner == owner);
+    }
+}
+
+impl Keep for Draft<'_> {
+    fn keep(&mut self, owner: u32, kind: u8, tag: u8, parts: &[&[u8]]) -> Result<(), NoRoom> {
+        self.push(owner, kind, tag, parts)
+    }
+
+    fn drop_all(&mut self, _: u32) {
+        self.clear();
+    }
+}
+
 /// Walks over records.
 #[derive(Clone, Debug)]
 pub struct Iter<'r> {

@@ -328,10 +328,10 @@ impl<S: Storage> Out for Lines<S> {
 /// Runs `write` as one whole message: all of it or nothing.
 ///
 /// On a sink that has nothing else pending, too large for now means too large for ever: [`Full::Never`].
-pub fn whole<O: Out + ?Sized>(
-    out: &mut O,
+pub fn whole(
+    out: &mut dyn Out,
     kind: Kind,
-    write: impl FnOnce(&mut O) -> Result<(), Full>,
+    write: impl FnOnce(&mut dyn Out) -> Result<(), Full>,
 ) -> Result<(), Full> {
     let mark = out.mark();
     out.begin(kind)?;

@@ -40,6 +40,14 @@ impl<'o, 'w> Object<'o, 'w> {
         value.map_or(Ok(()), |value| self.text(key, value))
     }
 
+    /// A string member that shows `value`.
+    pub(crate) fn shown(&mut self, key: &str, value: &dyn core::fmt::Display) -> Result<(), Full> {
+        let out = self.key(key)?;
+        out.put(b"\"")?;
+        write::display(out, value)?;
+        out.put(b"\"")
+    }
+
     /// A member of any kind, as it stands.
     pub(crate) fn raw(&mut self, key: &str, value: Raw<'_>) -> Result<(), Full> {
         write::raw(self.key(key)?, value)
@@ -65,8 +73,27 @@ impl<'o, 'w> Object<'o, 'w> {
         write::unsigned(self.key(key)?, value)
     }
 
+    /// All members of another object.
+    pub(crate) fn spread(&mut self, object: Raw<'_>) -> Result<(), Full> {
+        let bytes = object.as_bytes();
+        let inner = bytes.strip_prefix(b"{").and_then(|bytes| bytes.strip_suffix(b"}")).unwrap_or(&[]).trim_ascii();
+        if inner.is_empty() {
+            return Ok(());
+        }
+        if !core::mem::replace(&mut self.first, false) {
+            self.out.put(b",")?;
+        }
+        write::raw_bytes(self.out, inner)
+    }
+
     /// Writes the closing brace.
     pub(crate) fn close(self) -> Result<(), Full> {
-        self.out.put(b"}")
+        self.finish().map(|_| ())
+    }
+
+    /// Writes the closing brace and gives the sink back.
+    pub(crate) fn finish(self) -> Result<&'o mut (dyn Out + 'w), Full> {
+        self.out.put(b"}")?;
+        Ok(self.out)
     }
 }

@@ -405,7 +405,7 @@ impl<'a> Scanner<'a> {
 
     /// The bytes from `from` up to here.
     #[inline(always)]
-    pub(super) fn since(&self, from: usize) -> &'a [u8] {
+    pub(crate) fn since(&self, from: usize) -> &'a [u8] {
         self.bytes.get(from..self.at).unwrap_or_default()
     }
 }

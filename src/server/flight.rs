@@ -1,8 +1,7 @@
 //! Admitting, finding, answering and ending the requests in flight.
 
 use super::{Engine, Failure, Id, SendError, Slot, State, Token, respond_failure};
-use crate::json::Raw;
-use crate::json::write;
+use crate::json::{Raw, object::Object};
 use crate::server::request::{Request, Terms};
 use crate::sink::{Full, Kind, Out, whole};
 
@@ -22,21 +21,16 @@ impl Engine<'_> {
     /// Answers a request with `result`, a JSON object as it stands; members that the revision demands are added.
     pub fn respond(&mut self, token: Token, result: Raw<'_>, out: &mut dyn Out) -> Result<(), SendError> {
         let slot = self.slot(token).filter(|slot| slot.state == State::Open).ok_or(SendError::Stale)?;
-        let inner = inner(result);
         whole(out, Kind::Result, |out| {
             out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
             out.put(slot.id.as_bytes())?;
-            out.put(b",\"result\":{")?;
-            let mut first = true;
+            out.put(b",\"result\":")?;
+            let mut object = Object::open(out)?;
             if slot.revision.is_modern() && result.get("resultType").is_none() {
-                out.put(b"\"resultType\":\"complete\"")?;
-                first = false;
+                object.fixed("resultType", "\"complete\"")?;
             }
-            if !first && !inner.is_empty() {
-                out.put(b",")?;
-            }
-            write::raw_bytes(out, inner)?;
-            out.put(b"}}")
+            object.spread(result)?;
+            object.finish()?.put(b"}")
         })?;
         self.close(token);
         Ok(())
@@ -111,12 +105,6 @@ impl Engine<'_> {
         }
     }
 
-    /// All requests of a scope, for ending them.
-    pub(crate) fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
-        let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_live());
-        live.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
-    }
-
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }
@@ -125,11 +113,4 @@ impl Engine<'_> {
     pub(crate) fn refuse(&self, request: &Request<'_>, failure: &Failure<'_>, out: &mut dyn Out) -> Result<(), Full> {
         respond_failure(out, Id::Known(request.id.as_bytes()), failure)
     }
-}
-
-/// What stands between the braces of an object.
-pub(crate) fn inner(object: Raw<'_>) -> &[u8] {
-    let bytes = object.as_bytes();
-    let inner = bytes.strip_prefix(b"{").and_then(|bytes| bytes.strip_suffix(b"}")).unwrap_or(&[]);
-    inner.trim_ascii()
 }

@@ -337,6 +337,49 @@ impl Engine<'_> {
         self.now = now;
     }
 
+    /// Takes note of a notification and passes it on.
+    fn notification<'a>(
+        &mut self,
+        envelope: &Envelope<'a>,
+        method: Text<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
+        if method.is("notifications/cancelled") {
+            return self.cancelled(envelope, out);
+        }
+        // Some clients leave the prefix out.
+        if method.is("notifications/initialized") || method.is("initialized") {
+            self.peer.initialized = self.peer.revision.is_some();
+        }
+        Ok(Some(Event::Notification { method, params: envelope.params }))
+    }
+
+    /// The client does not want an answer any more: nothing more is sent for it.
+    fn cancelled<'a>(&mut self, envelope: &Envelope<'a>, out: &mut dyn Out) -> Result<Option<Event<'a>>, Full> {
+        let Some(id) = envelope.members.request_id.filter(|id| crate::rpc::is_id(*id)) else { return Ok(None) };
+        self.drop_listen(id.as_bytes());
+        let Some(token) = self.find(id.as_bytes()) else { return Ok(None) };
+        let Some(slot) = self.slot(token) else { return Ok(None) };
+        match (slot.state, slot.method) {
+            (_, Method::Initialize) => return Ok(None),
+            (State::Streaming, _) => {
+                // The line is begun: it is cut short by closing its JSON, not abandoned.
+                if let Some(slot) = self.slot_mut(token) {
+                    slot.large.broken = true;
+                }
+                return Ok(Some(Event::Cancelled { token }));
+            }
+            (State::Asking, _) => match self.cancel_questions(token, slot, out) {
+                Err(Full::Now) => return Err(Full::Now),
+                // Without room for it ever, the questions stay unanswered; their answers are ignored.
+                Err(Full::Never) | Ok(()) => {}
+            },
+            _ => {}
+        }
+        self.close(token);
+        Ok(Some(Event::Cancelled { token }))
+    }
+
     #[cold]
     fn unreadable<'a>(
         &mut self,

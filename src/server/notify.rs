@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::{About, Engine, Slot, Token};
-use crate::json::{object::Object, write};
+use crate::json::object::Object;
 use crate::protocol::{Feature, Level};
 use crate::revision::{Revision, Since};
 use crate::sink::{Full, Kind, Out, whole};
@@ -201,7 +201,7 @@ pub(crate) fn tell_log(
         let mut params = Object::open(out)?;
         params.text("level", level.name())?;
         params.text_if("logger", logger)?;
-        write::display(params.key("data")?, message)?;
+        params.shown("data", message)?;
         params.close()?;
         out.put(b"}")
     })

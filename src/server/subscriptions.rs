@@ -316,8 +316,8 @@ fn split<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
 }
 
 fn changed_list(tag: u8) -> (u8, &'static str, Feature, &'static str) {
-    let [first, .., last] = LISTS;
-    LISTS.into_iter().find(|list| tag >> CHANGED_SHIFT & list.0 != 0).unwrap_or(if tag == 0 { first } else { last })
+    let [first, ..] = LISTS;
+    LISTS.into_iter().find(|list| tag >> CHANGED_SHIFT & list.0 != 0).unwrap_or(first)
 }
 
 fn write_subscription_id(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {

@@ -1,0 +1,273 @@
+//! Requests that wait for answers of the client, under the revisions in which a server sends requests.
+//!
+//! The original request's params, the handler's state and the answers are records in the caller's memory; this module
+//! takes the answers in and says when a request can go on. Asking itself is the service's: see
+//! [`Call::ask`](crate::service::Call).
+
+use core::fmt;
+
+use super::{Engine, Failure, Id, Millis, SendError, Slot, State, Token, respond_failure};
+use crate::json::{Raw, write};
+use crate::rpc::Envelope;
+use crate::sink::{Full, Kind, Out, whole};
+
+/// The most questions that one ask can hold.
+pub(crate) const QUESTIONS_MAX: usize = 8;
+
+/// How often a request may ask before it is given up: a handler that never has enough would go on for ever.
+pub(crate) const ROUNDS_MAX: u8 = 64;
+
+/// The params of the request.
+pub(crate) const PARAMS: u8 = 1;
+/// The handler's state.
+pub(crate) const STATE: u8 = 2;
+/// The key of a question; the tag is its number.
+pub(crate) const KEY: u8 = 3;
+/// An answer; the tag is its question's number, and [`REFUSED`] if it is an error.
+pub(crate) const ANSWER: u8 = 4;
+/// In the tag of an answer: an error instead of a result.
+pub(crate) const REFUSED: u8 = 0x80;
+
+/// The questions of a request in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asking {
+    /// How often it has asked; 0 if never.
+    pub(crate) round: u8,
+    /// A bit for each open question of this round.
+    pub(crate) asked: u8,
+    pub(crate) answered: u8,
+    /// The handler can go on.
+    pub(crate) ready: bool,
+    /// Why questions without an answer will get none.
+    pub(crate) ended: Option<Ended>,
+    pub(crate) deadline: Option<Millis>,
+}
+
+/// Why a question was not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub(crate) enum Ended {
+    TimedOut,
+    Closed,
+}
+
+impl Asking {
+    pub(crate) const NONE: Asking =
+        Asking { round: 0, asked: 0, answered: 0, ready: false, ended: None, deadline: None };
+
+    /// Whether there are records of it.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.round > 0
+    }
+}
+
+/// What a sealed state belongs to. A seal must refuse a state that comes back with anything else.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Bound<'b> {
+    /// The method of the request.
+    pub method: &'b str,
+    /// The name or URI that it is for, as JSON text.
+    pub target: &'b [u8],
+    /// Its arguments, as JSON text.
+    pub arguments: &'b [u8],
+    /// Whom it came from, where the transport knows that.
+    pub principal: Option<&'b str>,
+    /// The time on the caller's clock, for an expiry.
+    pub now: Millis,
+}
+
+/// Why a state was not sealed or not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum SealError {
+    /// The buffer is too small.
+    Room,
+    /// It was not sealed here, or for something else, or it is too old.
+    Broken,
+}
+
+/// Protects the state of a question that travels through the client (`requestState` of 2026-07-28), where anybody can
+/// change it. The core has no cryptography: lend an implementation over a MAC or an AEAD.
+pub trait Seal {
+    /// Writes the protected form of `state` to `sealed`, and returns its length.
+    fn seal(&self, bound: &Bound<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError>;
+
+    /// Checks `sealed`, writes what was sealed to `state`, and returns its length.
+    fn open(&self, bound: &Bound<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError>;
+}
+
+/// No protection: for states with which nothing worse can be done than making the request fail.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
+pub struct Unsealed;
+
+impl Seal for Unsealed {
+    fn seal(&self, _: &Bound<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError> {
+        crate::sink::copy(sealed.get_mut(..state.len()).ok_or(SealError::Room)?, state);
+        Ok(state.len())
+    }
+
+    fn open(&self, bound: &Bound<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError> {
+        self.seal(bound, sealed, state)
+    }
+}
+
+/// The id of a question: everything needed to find it again, so that stale, repeated and invented ones fall through.
+pub(crate) fn question_id(token: Token, round: u8, question: u8) -> u64 {
+    u64::from(token.slot) << 28
+        | u64::from(token.generation as u16) << 12
+        | u64::from(round) << 4
+        | u64::from(question & 15)
+}
+
+fn read_question_id(id: u64) -> (u16, u16, u8, u8) {
+    ((id >> 28) as u16, (id >> 12) as u16, (id >> 4) as u8, id as u8 & 15)
+}
+
+impl Engine<'_> {
+    /// A request whose questions are answered, or will not be: call
+    /// [`resume`](crate::service::Service::resume) with the sink that its reply belongs to.
+    pub fn ready(&self) -> Option<Token> {
+        let asking = self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Asking && slot.asking.ready);
+        asking.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
+    }
+
+    /// The soonest time at which [`expire`](Engine::expire) has something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Millis> {
+        let waiting = self.slots.iter().filter(|slot| slot.state == State::Asking && !slot.asking.ready);
+        let left = |deadline: &Millis| deadline.wrapping_sub(self.now) as i64;
+        waiting.filter_map(|slot| slot.asking.deadline).min_by_key(left)
+    }
+
+    /// Tells the time; questions whose deadline has passed will not be answered any more, and [`ready`](Engine::ready)
+    /// names their requests.
+    pub fn expire(&mut self, now: Millis) {
+        self.now = now;
+        let passed = |deadline: Millis| now.wrapping_sub(deadline) as i64 >= 0;
+        for slot in self.slots.iter_mut().filter(|slot| slot.state == State::Asking && !slot.asking.ready) {
+            if slot.asking.deadline.is_some_and(passed) {
+                slot.asking.ended = Some(Ended::TimedOut);
+                slot.asking.ready = true;
+            }
+        }
+    }
+
+    /// The peer will not say anything more: open questions resolve as closed, listens are ended. Everything that is
+    /// owed can still be written, by [`ready`](Engine::ready) and [`pull`](Engine::pull).
+    pub fn end_of_input(&mut self) {
+        let scope = self.scope;
+        for slot in self.slots.iter_mut().filter(|slot| slot.state == State::Asking && slot.scope == scope) {
+            slot.asking.ended = slot.asking.ended.or(Some(Ended::Closed));
+            slot.asking.ready = true;
+        }
+        self.mark_ending();
+    }
+
+    /// Takes in a response. One that nobody waits for is ignored: responses are never answered.
+    pub(crate) fn response(
+        &mut self,
+        envelope: &Envelope<'_>,
+        id: Option<Raw<'_>>,
+        out: &mut dyn Out,
+    ) -> Result<(), Full> {
+        let Some((token, question)) = id.and_then(|id| id.u64()).and_then(|id| self.question(id)) else {
+            return Ok(());
+        };
+        let (payload, refused) = match (envelope.result, envelope.error) {
+            (Some(result), _) => (result, 0),
+            (None, Some(error)) => (error, REFUSED),
+            (None, None) => return Ok(()),
+        };
+        let owner = u32::from(token.slot);
+        if self.asks.push(owner, ANSWER, question | refused, &[payload.as_bytes()]).is_err() {
+            return self.give_up(token, "The client's answer is too large", out);
+        }
+        if let Some(slot) = self.slot_mut(token) {
+            slot.asking.answered |= 1 << question;
+            slot.asking.ready = slot.asking.answered == slot.asking.asked;
+        }
+        Ok(())
+    }
+
+    /// The request and the number of a question that is still open, by its id.
+    fn question(&self, id: u64) -> Option<(Token, u8)> {
+        let (number, generation, round, question) = read_question_id(id);
+        let slot = self.slots.get(usize::from(number))?;
+        let asking = &slot.asking;
+        let bit = 1u8.checked_shl(question.into())?;
+        let open = slot.state == State::Asking
+            && slot.scope == self.scope
+            && slot.generation as u16 == generation
+            && asking.round == round
+            && asking.asked & bit != 0
+            && asking.answered & bit == 0
+            && asking.ended.is_none();
+        open.then_some((Token { slot: number, generation: slot.generation }, question))
+    }
+
+    /// Ends a request with an internal error.
+    pub(crate) fn give_up(&mut self, token: Token, message: &str, out: &mut dyn Out) -> Result<(), Full> {
+        if let Some(slot) = self.slot(token) {
+            respond_failure(out, Id::Known(slot.id.as_bytes()), &Failure::internal(message))?;
+        }
+        self.close(token);
+        Ok(())
+    }
+
+    /// Tells the client that the open questions of a request need no answer any more.
+    pub(crate) fn cancel_questions(&self, token: Token, slot: &Slot, out: &mut dyn Out) -> Result<(), Full> {
+        let open = slot.asking.asked & !slot.asking.answered;
+        let mark = out.mark();
+        for question in (0..QUESTIONS_MAX as u8).filter(|question| open & 1 << question != 0) {
+            let id = question_id(token, slot.asking.round, question);
+            whole(out, Kind::Notification, |out| write_cancelled(out, id)).inspect_err(|_| out.roll_back(mark))?;
+        }
+        Ok(())
+    }
+
+    /// How many requests wait for answers.
+    pub(crate) fn asking(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.state == State::Asking).count()
+    }
+
+    pub(crate) fn forget_asks(&mut self, token: Token) {
+        self.asks.remove(|record| record.owner == u32::from(token.slot));
+    }
+
+    /// Ends everything of a scope: a connection or session that is over. Its requests go unanswered, its tokens
+    /// are stale, its subscriptions are dropped.
+    pub fn end_scope(&mut self, scope: super::Scope) {
+        for number in 0..self.capacity() {
+            let Some(slot) = self.slots.get(number).filter(|slot| slot.is_live() && slot.scope == scope) else { continue };
+            let token = Token { slot: number as u16, generation: slot.generation };
+            self.close(token);
+        }
+        self.drop_subscriptions(scope);
+    }
+
+    /// Asks a client of the legacy revisions whether it is there. Its answer needs no handling.
+    pub fn ping(&mut self, out: &mut dyn Out) -> Result<(), SendError> {
+        whole(out, Kind::Request, |out| out.put(b"{\"jsonrpc\":\"2.0\",\"id\":\"ping\",\"method\":\"ping\"}"))
+            .map_err(SendError::from)
+    }
+}
+
+fn write_cancelled(out: &mut dyn Out, id: u64) -> Result<(), Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":")?;
+    write::unsigned(out, id)?;
+    out.put(b"}}")
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SealError::Room => "the buffer is too small for the state",
+            SealError::Broken => "the state was not sealed here and now",
+        })
+    }
+}
+
+impl core::error::Error for SealError {}

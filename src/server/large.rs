@@ -1,0 +1,149 @@
+//! Replies larger than the sink, sent through it in windows.
+//!
+//! What is sent is made again for each window, from constant tables or from a source that can be read at any place, and
+//! the part that has gone out already is skipped: no buffer, a few bytes of state, any size of window.
+
+use super::opening::{write_discovered, write_initialized};
+use super::{About, Engine, State, Token};
+use crate::sink::{Full, Kind, Mark, Out, Sink};
+
+/// What goes out in windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Nothing,
+    /// The answer to `initialize`.
+    Initialize,
+    /// The answer to `server/discover`.
+    Discover,
+    /// A list, or a page of it.
+    List {
+        start: u32,
+        end: u32,
+    },
+    /// Content from a source.
+    Content {
+        /// Which tool, resource or template.
+        index: u16,
+        /// The handler's own number, given to the source.
+        key: u32,
+        base64: bool,
+    },
+}
+
+/// A reply in windows, and how far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Large {
+    pub(crate) what: What,
+    /// Which piece is being sent.
+    pub(crate) piece: u32,
+    /// How much of the piece has gone out; of a source, how much of it was read.
+    pub(crate) offset: u32,
+    /// It is being cut short: the source broke off, or nobody wants it any more.
+    pub(crate) broken: bool,
+}
+
+impl Large {
+    pub(crate) const NONE: Large = Large::of(What::Nothing);
+
+    pub(crate) const fn of(what: What) -> Self {
+        Large { what, piece: 0, offset: 0, broken: false }
+    }
+
+    /// Sends as much of a piece as there is room for; whether it is through.
+    pub(crate) fn send(&mut self, out: &mut dyn Out, write: impl FnOnce(&mut dyn Out) -> Result<(), Full>) -> bool {
+        let mut window = Skip::new(out, self.offset as usize);
+        let whole = write(&mut window).is_ok();
+        self.offset = if whole { 0 } else { window.position as u32 };
+        if whole {
+            self.piece += 1;
+        }
+        whole
+    }
+}
+
+impl Engine<'_> {
+    /// Begins a reply in windows and holds the sink for it. On [`Full`] the request is gone as if it had not come.
+    pub(crate) fn begin_large(&mut self, token: Token, large: Large, out: &mut dyn Out) -> Result<(), Full> {
+        if let Err(full) = out.begin(Kind::Result) {
+            self.close(token);
+            return Err(full);
+        }
+        out.hold(true);
+        if let Some(slot) = self.slot_mut(token) {
+            slot.state = State::Streaming;
+            slot.large = large;
+        }
+        Ok(())
+    }
+
+    /// Ends a reply in windows and releases the sink.
+    pub(crate) fn end_large(&mut self, token: Token, out: &mut dyn Out) {
+        out.hold(false);
+        out.end();
+        self.close(token);
+    }
+
+    /// Sends more of what [`Event::Streaming`](super::Event::Streaming) began; `true` when it is through. Call it
+    /// whenever the sink has room. Those who use a [`Service`](crate::service::Service) call its `pump` instead.
+    pub fn pump(&mut self, token: Token, about: &About<'_>, out: &mut dyn Out) -> bool {
+        let Some(slot) = self.slot_mut(token).filter(|slot| slot.state == State::Streaming) else { return true };
+        let (id, revision, large) = (slot.id, slot.revision, &mut slot.large);
+        let done = match large.what {
+            What::Initialize => large.send(out, |out| write_initialized(about, id.as_bytes(), revision, out)),
+            What::Discover => large.send(out, |out| write_discovered(about, id.as_bytes(), revision, out)),
+            _ => true,
+        };
+        if done {
+            self.end_large(token, out);
+        }
+        done
+    }
+}
+
+/// A window onto a longer text: skips what has gone out already, takes what there is room for, counts both.
+pub(crate) struct Skip<'o> {
+    out: &'o mut dyn Out,
+    skip: usize,
+    position: usize,
+}
+
+impl<'o> Skip<'o> {
+    pub(crate) fn new(out: &'o mut dyn Out, skip: usize) -> Self {
+        Skip { out, skip, position: 0 }
+    }
+}
+
+impl Sink for Skip<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        let gone = self.skip.min(bytes.len());
+        self.skip -= gone;
+        self.position += gone;
+        let rest = bytes.get(gone..).unwrap_or(&[]);
+        let now = rest.get(..self.out.room().min(rest.len())).unwrap_or(&[]);
+        self.out.put(now)?;
+        self.position += now.len();
+        if now.len() == rest.len() { Ok(()) } else { Err(Full::Now) }
+    }
+
+    fn room(&self) -> usize {
+        self.out.room()
+    }
+}
+
+impl Out for Skip<'_> {
+    fn begin(&mut self, _: Kind) -> Result<(), Full> {
+        Ok(())
+    }
+    fn end(&mut self) {}
+    fn mark(&self) -> Mark {
+        self.out.mark()
+    }
+    fn roll_back(&mut self, _: Mark) {}
+    fn hold(&mut self, _: bool) {}
+    fn held(&self) -> bool {
+        true
+    }
+    fn capacity(&self) -> usize {
+        self.out.capacity()
+    }
+}

@@ -1,0 +1,463 @@
+//! What handlers are given: a tool call, a read, a prompt to fill in, something to complete.
+
+use core::ops::{Deref, DerefMut};
+
+use super::content::{Content, Contents, Message, Words, write_all, write_messages};
+use super::handling::{Handling, Settled, Why, begin_result};
+pub use super::handling::{Done, Outcome, Refusal};
+use crate::json::{JsonKind, Raw, Text, object::Object, write};
+use crate::revision::{Revision, Since};
+use crate::server::{Caching, Failure, What};
+use crate::sink::{Full, Kind, Mark, Out, Sink};
+
+/// A call of a tool. It dereferences to [`Handling`].
+///
+/// ```
+/// use mcp_sansio::service::{Call, Content, Outcome};
+///
+/// fn greet(greetings: &mut u32, call: &mut Call<'_>) -> Outcome {
+///     *greetings += 1;
+///     match call.arguments().get("name").and_then(|name| name.text()) {
+///         Some(name) => call.content(&[Content::text("hello"), Content::text(name)]),
+///         None => call.error("there is nobody to greet"),
+///     }
+/// }
+/// # let _: fn(&mut u32, &mut Call<'_>) -> Outcome = greet;
+/// ```
+#[derive(Debug)]
+pub struct Call<'a> {
+    pub(crate) handling: Handling<'a>,
+    /// Which tool, for its source.
+    pub(crate) index: u16,
+}
+
+/// A read of a resource. It dereferences to [`Handling`].
+#[derive(Debug)]
+pub struct Read<'a> {
+    pub(crate) handling: Handling<'a>,
+    pub(crate) uri: &'a str,
+    /// The template that the URI matches, if it is one.
+    pub(crate) template: Option<&'static str>,
+    pub(crate) mime: Option<&'static str>,
+    pub(crate) caching: Caching,
+    /// Which resource or, behind them, which template, for its source.
+    pub(crate) index: u16,
+}
+
+/// A prompt to fill in. It dereferences to [`Handling`].
+#[derive(Debug)]
+pub struct Get<'a> {
+    pub(crate) handling: Handling<'a>,
+    pub(crate) description: &'a str,
+}
+
+/// A value to complete. It dereferences to [`Handling`].
+#[derive(Debug)]
+pub struct Complete<'a> {
+    pub(crate) handling: Handling<'a>,
+    pub(crate) argument: Text<'a>,
+    pub(crate) value: &'a str,
+    pub(crate) context: Option<Raw<'a>>,
+}
+
+/// A request that the protocol does not know. It dereferences to [`Handling`].
+#[derive(Debug)]
+pub struct Other<'a> {
+    pub(crate) handling: Handling<'a>,
+    pub(crate) method: Text<'a>,
+}
+
+macro_rules! handles {
+    ($($type:ident)*) => { $(
+        impl<'a> Deref for $type<'a> {
+            type Target = Handling<'a>;
+            fn deref(&self) -> &Handling<'a> {
+                &self.handling
+            }
+        }
+        impl DerefMut for $type<'_> {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.handling
+            }
+        }
+    )* };
+}
+handles!(Call Read Get Complete Other);
+
+impl<'a> Handling<'a> {
+    /// The arguments as they came; an empty object if there were none.
+    #[must_use]
+    pub const fn arguments(&self) -> Raw<'a> {
+        self.arguments
+    }
+
+    /// The arguments as a type, once. Text is borrowed: from the message, or from the server's scratch if it has
+    /// escapes.
+    #[cfg(feature = "serde")]
+    pub fn args<T: serde::Deserialize<'a>>(&mut self) -> Result<T, Refusal> {
+        let scratch = core::mem::take(&mut self.scratch);
+        self.arguments.to(scratch).map_err(Refusal::from)
+    }
+
+    /// Answers with a result of the application's own making, an object as it stands. What the revision demands is
+    /// added.
+    pub fn result(&mut self, result: Raw<'_>) -> Outcome {
+        if result.kind() != JsonKind::Object {
+            return Err(Failure::internal("The handler's result is not an object").into());
+        }
+        self.write_result(&mut |object, _| object.spread(result))
+    }
+
+    /// Keeps what a large reply is to be, and writes its head.
+    fn begin_stream(
+        &mut self,
+        what: What,
+        head: &mut dyn FnMut(&mut Object<'_, '_>, Revision) -> Result<(), Full>,
+    ) -> Outcome {
+        self.unsettled()?;
+        let mark = self.out.mark();
+        let (id, revision) = (self.slot.id, self.slot.revision);
+        let mut write = || {
+            self.out.begin(Kind::Result)?;
+            let mut result = begin_result(self.out, id.as_bytes(), revision)?;
+            head(&mut result, revision)
+        };
+        if let Err(full) = write() {
+            self.out.roll_back(mark);
+            return Err(full.into());
+        }
+        self.settle(Settled::Streaming(what))
+    }
+}
+
+impl Call<'_> {
+    /// Answers with text.
+    pub fn text<'w>(&mut self, text: impl Into<Words<'w>>) -> Outcome {
+        self.words(text.into(), false)
+    }
+
+    /// Answers that the call failed, in words from which a model can learn how to do better.
+    pub fn error<'w>(&mut self, text: impl Into<Words<'w>>) -> Outcome {
+        self.words(text.into(), true)
+    }
+
+    /// Answers with pieces of content.
+    pub fn content(&mut self, content: &[Content<'_>]) -> Outcome {
+        self.contents(content, false)
+    }
+
+    /// Answers that the call failed, with pieces of content.
+    pub fn error_content(&mut self, content: &[Content<'_>]) -> Outcome {
+        self.contents(content, true)
+    }
+
+    /// Answers with structured content, and with its JSON as text for clients that do not know it.
+    #[cfg(feature = "serde")]
+    pub fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Outcome {
+        use crate::json::ser::{SerError, to_escaped, to_sink};
+        // What is not JSON shows before the first byte has gone out.
+        to_sink(&mut Nowhere, value).map_err(|_| Failure::internal("The handler's result is not JSON"))?;
+        let full = |error: SerError| error.full().unwrap_or(Full::Never);
+        let is_object = starts_object(&|out| to_sink(out, value).map_err(full));
+        self.structured(
+            is_object,
+            &|out| to_escaped(out, value).map_err(full),
+            &|out| to_sink(out, value).map_err(full),
+        )
+    }
+
+    /// Answers with structured content that is JSON already, and with itself as text.
+    pub fn json_raw(&mut self, value: Raw<'_>) -> Outcome {
+        self.structured(value.kind() == JsonKind::Object, &|out| write::escape(out, value.as_str()), &|out| {
+            write::raw(out, value)
+        })
+    }
+
+    /// Answers with text of any length, pulled from the tool's [`source`](super::Tool::source) while the sink drains.
+    pub fn stream_text(&mut self, key: u32) -> Outcome {
+        let index = self.index;
+        self.begin_stream(What::Content { index, key, base64: false }, &mut |result, _| {
+            result.key("content")?.put(b"[{\"type\":\"text\",\"text\":\"")
+        })
+    }
+
+    /// Answers with an image of any size, pulled from the tool's [`source`](super::Tool::source).
+    pub fn stream_image(&mut self, key: u32, mime: &str) -> Outcome {
+        let index = self.index;
+        self.begin_stream(What::Content { index, key, base64: true }, &mut |result, _| {
+            let out = result.key("content")?;
+            out.put(b"[")?;
+            let mut image = Object::open(out)?;
+            image.fixed("type", "\"image\"")?;
+            image.text("mimeType", mime)?;
+            image.key("data")?.put(b"\"")
+        })
+    }
+
+    fn words(&mut self, words: Words<'_>, is_error: bool) -> Outcome {
+        self.write_result(&mut |result, _| {
+            let out = result.key("content")?;
+            out.put(b"[{\"type\":\"text\",\"text\":")?;
+            words.write(out)?;
+            out.put(b"}]")?;
+            result.boolean("isError", is_error)
+        })
+    }
+
+    fn contents(&mut self, content: &[Content<'_>], is_error: bool) -> Outcome {
+        self.write_result(&mut |result, revision| {
+            write_all(result.key("content")?, content, revision)?;
+            result.boolean("isError", is_error)
+        })
+    }
+
+    fn structured(
+        &mut self,
+        is_object: bool,
+        text: &dyn Fn(&mut dyn Out) -> Result<(), Full>,
+        value: &dyn Fn(&mut dyn Out) -> Result<(), Full>,
+    ) -> Outcome {
+        self.write_result(&mut |result, revision| {
+            let out = result.key("content")?;
+            out.put(b"[{\"type\":\"text\",\"text\":\"")?;
+            text(out)?;
+            out.put(b"\"}]")?;
+            if revision.has(Since::AnyStructured) || is_object && revision.has(Since::StructuredOutput) {
+                value(result.key("structuredContent")?)?;
+            }
+            result.boolean("isError", false)
+        })
+    }
+}
+
+/// Whether what is written begins an object: stops after the first bytes.
+#[cfg(feature = "serde")]
+fn starts_object(write: &dyn Fn(&mut dyn Out) -> Result<(), Full>) -> bool {
+    struct First(Option<u8>);
+    impl Sink for First {
+        fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+            match bytes.first() {
+                None => Ok(()),
+                Some(first) => {
+                    self.0 = self.0.or(Some(*first));
+                    Err(Full::Never)
+                }
+            }
+        }
+        fn room(&self) -> usize {
+            usize::MAX
+        }
+    }
+    no_framing!(First);
+    let mut first = First(None);
+    let _ = write(&mut first);
+    first.0 == Some(b'{')
+}
+
+/// Takes everything and keeps nothing.
+#[cfg(feature = "serde")]
+struct Nowhere;
+
+#[cfg(feature = "serde")]
+impl Sink for Nowhere {
+    fn put(&mut self, _: &[u8]) -> Result<(), Full> {
+        Ok(())
+    }
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+}
+
+macro_rules! no_framing {
+    ($type:ty) => {
+        impl Out for $type {
+            fn begin(&mut self, _: Kind) -> Result<(), Full> {
+                Ok(())
+            }
+            fn end(&mut self) {}
+            fn mark(&self) -> Mark {
+                Mark::new(0)
+            }
+            fn roll_back(&mut self, _: Mark) {}
+            fn hold(&mut self, _: bool) {}
+            fn held(&self) -> bool {
+                false
+            }
+            fn capacity(&self) -> usize {
+                usize::MAX
+            }
+        }
+    };
+}
+#[cfg(feature = "serde")]
+use no_framing;
+
+impl<'a> Read<'a> {
+    /// The URI that is read.
+    #[must_use]
+    pub const fn uri(&self) -> &'a str {
+        self.uri
+    }
+
+    /// What a variable of the template stands for.
+    #[must_use]
+    pub fn var(&self, name: &str) -> Option<&'a str> {
+        super::template::variable(self.template?, self.uri, name)
+    }
+
+    /// Answers with text, at the URI that was asked for, of the MIME type of the definition.
+    pub fn text<'w>(&mut self, text: impl Into<Words<'w>>) -> Outcome {
+        let contents = Contents::text(self.uri, text.into());
+        self.contents(&[self.with_mime(contents)])
+    }
+
+    /// Answers with bytes, at the URI that was asked for, of the MIME type of the definition.
+    pub fn blob(&mut self, bytes: &[u8]) -> Outcome {
+        let contents = Contents::blob(self.uri, bytes);
+        self.contents(&[self.with_mime(contents)])
+    }
+
+    /// Answers with any number of contents, as for a folder.
+    pub fn contents(&mut self, contents: &[Contents<'_>]) -> Outcome {
+        let caching = self.caching;
+        self.write_result(&mut |result, revision| {
+            let out = result.key("contents")?;
+            out.put(b"[")?;
+            for (i, contents) in contents.iter().enumerate() {
+                if i > 0 {
+                    out.put(b",")?;
+                }
+                contents.write(out, revision)?;
+            }
+            out.put(b"]")?;
+            if revision.is_modern() { caching.write(result) } else { Ok(()) }
+        })
+    }
+
+    /// Answers with text of any length, pulled from the [`source`](super::Resource::source) of the definition.
+    pub fn stream_text(&mut self, key: u32) -> Outcome {
+        self.stream(key, false)
+    }
+
+    /// Answers with bytes of any number, pulled from the [`source`](super::Resource::source) of the definition.
+    pub fn stream_blob(&mut self, key: u32) -> Outcome {
+        self.stream(key, true)
+    }
+
+    /// There is no such resource: what a template's handler answers for a URI that names nothing.
+    pub fn not_found(&mut self) -> Outcome {
+        self.unsettled()?;
+        let revision = self.revision();
+        let uri = Raw::trusted(self.target).text();
+        let failure = match uri {
+            Some(uri) => Failure::unknown_resource(uri, revision),
+            None => Failure::invalid_params("Resource not found"),
+        };
+        let id = self.slot.id;
+        crate::server::respond_failure(self.out, crate::server::Id::Known(id.as_bytes()), &failure)?;
+        self.settle(Settled::Answered)
+    }
+
+    fn with_mime<'c>(&self, contents: Contents<'c>) -> Contents<'c> {
+        match self.mime {
+            Some(mime) => contents.mime(mime),
+            None => contents,
+        }
+    }
+
+    fn stream(&mut self, key: u32, base64: bool) -> Outcome {
+        let (index, uri, mime) = (self.index, self.uri, self.mime);
+        self.begin_stream(What::Content { index, key, base64 }, &mut |result, _| {
+            let out = result.key("contents")?;
+            out.put(b"[")?;
+            let mut contents = Object::open(out)?;
+            contents.text("uri", uri)?;
+            contents.text_if("mimeType", mime)?;
+            contents.key(if base64 { "blob" } else { "text" })?.put(b"\"")
+        })
+    }
+}
+
+impl<'a> Get<'a> {
+    /// An argument of the prompt, by name.
+    #[must_use]
+    pub fn arg(&self, name: &str) -> Option<Text<'a>> {
+        self.arguments.get(name)?.text()
+    }
+
+    /// Answers with one message of the user.
+    pub fn user<'w>(&mut self, text: impl Into<Words<'w>>) -> Outcome {
+        self.messages(&[Message::user(Content::text(text.into()))])
+    }
+
+    /// Answers with a conversation.
+    pub fn messages(&mut self, messages: &[Message<'_>]) -> Outcome {
+        let description = self.description;
+        self.write_result(&mut |result, revision| {
+            result.text("description", description)?;
+            write_messages(result.key("messages")?, messages, revision)
+        })
+    }
+}
+
+/// The most values that a completion can carry.
+const COMPLETIONS_MAX: usize = 100;
+
+impl<'a> Complete<'a> {
+    /// The name of the argument or variable that is being typed.
+    #[must_use]
+    pub const fn argument(&self) -> Text<'a> {
+        self.argument
+    }
+
+    /// What has been typed so far.
+    #[must_use]
+    pub const fn value(&self) -> &'a str {
+        self.value
+    }
+
+    /// The value of another argument, as far as the client tells (from 2025-06-18 on).
+    #[must_use]
+    pub fn other(&self, name: &str) -> Option<Text<'a>> {
+        self.context?.get("arguments")?.get(name)?.text()
+    }
+
+    /// Offers values, best first: the first hundred are sent.
+    pub fn offer<T: AsRef<str>>(&mut self, values: impl IntoIterator<Item = T>) -> Outcome {
+        let mut values = values.into_iter();
+        let values: &mut dyn Iterator<Item = T> = &mut values;
+        self.write_result(&mut |result, _| {
+            let mut completion = Object::open(result.key("completion")?)?;
+            let out = completion.key("values")?;
+            out.put(b"[")?;
+            for (i, value) in values.by_ref().take(COMPLETIONS_MAX).enumerate() {
+                if i > 0 {
+                    out.put(b",")?;
+                }
+                write::string(out, value.as_ref())?;
+            }
+            out.put(b"]")?;
+            completion.boolean("hasMore", values.next().is_some())?;
+            completion.close()
+        })
+    }
+
+    /// Offers those of the values that begin with what has been typed.
+    pub fn matching<T: AsRef<str>>(&mut self, values: impl IntoIterator<Item = T>) -> Outcome {
+        let typed = self.value;
+        self.offer(values.into_iter().filter(|value| value.as_ref().starts_with(typed)))
+    }
+}
+
+impl<'a> Other<'a> {
+    /// The method's name.
+    #[must_use]
+    pub const fn method(&self) -> Text<'a> {
+        self.method
+    }
+
+    /// Answers that there is no such method.
+    pub fn decline(&mut self) -> Outcome {
+        Err(Refusal(Why::Fail(Failure::method_not_found())))
+    }
+}

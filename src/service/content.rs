@@ -1,0 +1,482 @@
+//! What tools and prompts answer with: text, images, audio, resources and links, shaped to the client's revision.
+
+use core::fmt;
+
+use crate::json::{Raw, Text, object::Object, write};
+use crate::revision::{Revision, Since};
+use crate::sink::{Full, Out};
+
+use crate::server::{Icon, write_icons};
+
+/// Text to write: a string, something formatted, or the text of a message as it stands (which is the fastest, since
+/// nothing is decoded).
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub enum Words<'w> {
+    /// A string.
+    Plain(&'w str),
+    /// `format_args!(..)`
+    Shown(fmt::Arguments<'w>),
+    /// Text of a message, passed on with its escapes.
+    Verbatim(Text<'w>),
+}
+
+impl Words<'_> {
+    pub(crate) fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
+        out.put(b"\"")?;
+        match self {
+            Words::Plain(text) => write::escape(out, text)?,
+            Words::Shown(shown) => match shown.as_str() {
+                Some(text) => write::escape(out, text)?,
+                None => write::display(out, shown)?,
+            },
+            Words::Verbatim(text) => out.put(text.raw())?,
+        }
+        out.put(b"\"")
+    }
+}
+
+impl fmt::Debug for Words<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Words::Plain(text) => fmt::Debug::fmt(text, f),
+            Words::Shown(shown) => write!(f, "{shown}"),
+            Words::Verbatim(text) => fmt::Debug::fmt(text, f),
+        }
+    }
+}
+
+impl<'w> From<&'w str> for Words<'w> {
+    fn from(text: &'w str) -> Self {
+        Words::Plain(text)
+    }
+}
+
+impl<'w> From<fmt::Arguments<'w>> for Words<'w> {
+    fn from(shown: fmt::Arguments<'w>) -> Self {
+        Words::Shown(shown)
+    }
+}
+
+impl<'w> From<Text<'w>> for Words<'w> {
+    fn from(text: Text<'w>) -> Self {
+        Words::Verbatim(text)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<'w> From<&'w alloc::string::String> for Words<'w> {
+    fn from(text: &'w alloc::string::String) -> Self {
+        Words::Plain(text)
+    }
+}
+
+/// Hints for whom content is and how much it matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Annotations<'c> {
+    /// It is for the user.
+    pub for_user: bool,
+    /// It is for the model.
+    pub for_assistant: bool,
+    /// How much it matters, in percent; sent as a number between 0 and 1.
+    pub priority: Option<u8>,
+    /// When it changed last, as ISO 8601 (from 2025-06-18 on).
+    pub last_modified: Option<&'c str>,
+}
+
+impl<'c> Annotations<'c> {
+    /// No hints; add some.
+    #[must_use]
+    pub const fn new() -> Self {
+        Annotations { for_user: false, for_assistant: false, priority: None, last_modified: None }
+    }
+
+    /// For the user.
+    #[must_use]
+    pub const fn user(self) -> Self {
+        Annotations { for_user: true, ..self }
+    }
+
+    /// For the model.
+    #[must_use]
+    pub const fn assistant(self) -> Self {
+        Annotations { for_assistant: true, ..self }
+    }
+
+    /// How much it matters, 0 to 100.
+    #[must_use]
+    pub const fn priority(self, percent: u8) -> Self {
+        let percent = if percent > 100 { 100 } else { percent };
+        Annotations { priority: Some(percent), ..self }
+    }
+
+    /// When it changed last, as ISO 8601.
+    #[must_use]
+    pub const fn last_modified(self, time: &'c str) -> Self {
+        Annotations { last_modified: Some(time), ..self }
+    }
+
+    pub(crate) fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+        let last_modified = self.last_modified.filter(|_| revision.has(Since::LastModified));
+        if !self.for_user && !self.for_assistant && self.priority.is_none() && last_modified.is_none() {
+            return Ok(());
+        }
+        let mut inner = Object::open(object.key("annotations")?)?;
+        match (self.for_user, self.for_assistant) {
+            (true, true) => inner.fixed("audience", r#"["user","assistant"]"#)?,
+            (true, false) => inner.fixed("audience", r#"["user"]"#)?,
+            (false, true) => inner.fixed("audience", r#"["assistant"]"#)?,
+            (false, false) => {}
+        }
+        if let Some(percent) = self.priority {
+            let decimal = crate::json::Decimal::new(percent.into(), 2);
+            write::decimal(inner.key("priority")?, decimal)?;
+        }
+        inner.text_if("lastModified", last_modified)?;
+        inner.close()
+    }
+}
+
+/// The contents of a resource: text or bytes.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Contents<'c> {
+    uri: Words<'c>,
+    mime: Option<&'c str>,
+    body: Body<'c>,
+    meta: Option<Raw<'c>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Body<'c> {
+    Text(Words<'c>),
+    Blob(&'c [u8]),
+}
+
+impl<'c> Contents<'c> {
+    /// Text, with the URI it is found at.
+    pub fn text(uri: impl Into<Words<'c>>, text: impl Into<Words<'c>>) -> Self {
+        Contents { uri: uri.into(), mime: None, body: Body::Text(text.into()), meta: None }
+    }
+
+    /// Bytes, with the URI they are found at; sent as base64.
+    pub fn blob(uri: impl Into<Words<'c>>, bytes: &'c [u8]) -> Self {
+        Contents { uri: uri.into(), mime: None, body: Body::Blob(bytes), meta: None }
+    }
+
+    /// With a MIME type.
+    #[must_use]
+    pub const fn mime(self, mime: &'c str) -> Self {
+        Contents { mime: Some(mime), ..self }
+    }
+
+    /// With `_meta`, an object as it stands (from 2025-06-18 on).
+    #[must_use]
+    pub const fn meta(self, meta: Raw<'c>) -> Self {
+        Contents { meta: Some(meta), ..self }
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        self.uri.write(object.key("uri")?)?;
+        object.text_if("mimeType", self.mime)?;
+        match self.body {
+            Body::Text(text) => text.write(object.key("text")?)?,
+            Body::Blob(bytes) => write_base64(object.key("blob")?, bytes)?,
+        }
+        write_meta(&mut object, revision, self.meta)?;
+        object.close()
+    }
+}
+
+/// A link to a resource (from 2025-06-18 on; before, it becomes text with the name and the URI).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Link<'c> {
+    uri: &'c str,
+    name: &'c str,
+    title: Option<&'c str>,
+    description: Option<&'c str>,
+    mime: Option<&'c str>,
+    size: Option<u64>,
+    icons: &'c [Icon<'c>],
+}
+
+impl<'c> Link<'c> {
+    /// A link to `uri`, called `name`.
+    #[must_use]
+    pub const fn new(uri: &'c str, name: &'c str) -> Self {
+        Link { uri, name, title: None, description: None, mime: None, size: None, icons: &[] }
+    }
+
+    /// With a name for people.
+    #[must_use]
+    pub const fn title(self, title: &'c str) -> Self {
+        Link { title: Some(title), ..self }
+    }
+
+    /// With a description.
+    #[must_use]
+    pub const fn description(self, description: &'c str) -> Self {
+        Link { description: Some(description), ..self }
+    }
+
+    /// With a MIME type.
+    #[must_use]
+    pub const fn mime(self, mime: &'c str) -> Self {
+        Link { mime: Some(mime), ..self }
+    }
+
+    /// With its size in bytes.
+    #[must_use]
+    pub const fn size(self, bytes: u64) -> Self {
+        Link { size: Some(bytes), ..self }
+    }
+
+    /// With icons.
+    #[must_use]
+    pub const fn icons(self, icons: &'c [Icon<'c>]) -> Self {
+        Link { icons, ..self }
+    }
+
+    fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+        object.fixed("type", "\"resource_link\"")?;
+        object.text("uri", self.uri)?;
+        object.text("name", self.name)?;
+        object.text_if("title", self.title)?;
+        object.text_if("description", self.description)?;
+        object.text_if("mimeType", self.mime)?;
+        if let Some(size) = self.size {
+            object.number("size", size)?;
+        }
+        write_icons(object, revision, self.icons)
+    }
+}
+
+/// One piece of content.
+///
+/// ```
+/// use mcp_sansio::service::{Annotations, Content};
+/// let pieces = [
+///     Content::text("two images:"),
+///     Content::image(&[0x89, b'P', b'N', b'G'], "image/png").annotations(Annotations::new().user()),
+/// ];
+/// # let _ = pieces;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'c> {
+    kind: Kind<'c>,
+    annotations: Annotations<'c>,
+    meta: Option<Raw<'c>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind<'c> {
+    Text(Words<'c>),
+    Image(&'c [u8], &'c str),
+    Audio(&'c [u8], &'c str),
+    Resource(Contents<'c>),
+    Link(Link<'c>),
+    ToolUse { id: &'c str, name: &'c str, input: Raw<'c> },
+    ToolResult { id: &'c str, content: &'c [Content<'c>], is_error: bool },
+}
+
+impl<'c> Content<'c> {
+    /// Text.
+    pub fn text(text: impl Into<Words<'c>>) -> Self {
+        Kind::Text(text.into()).into()
+    }
+
+    /// An image; sent as base64.
+    #[must_use]
+    pub fn image(bytes: &'c [u8], mime: &'c str) -> Self {
+        Kind::Image(bytes, mime).into()
+    }
+
+    /// A sound; sent as base64. Before 2025-03-26 it becomes an embedded resource.
+    #[must_use]
+    pub fn audio(bytes: &'c [u8], mime: &'c str) -> Self {
+        Kind::Audio(bytes, mime).into()
+    }
+
+    /// The contents of a resource, embedded.
+    #[must_use]
+    pub fn resource(contents: Contents<'c>) -> Self {
+        Kind::Resource(contents).into()
+    }
+
+    /// A link to a resource.
+    #[must_use]
+    pub fn link(link: Link<'c>) -> Self {
+        Kind::Link(link).into()
+    }
+
+    /// A model's wish to call a tool; only in messages for sampling (from 2025-11-25 on).
+    #[must_use]
+    pub fn tool_use(id: &'c str, name: &'c str, input: Raw<'c>) -> Self {
+        Kind::ToolUse { id, name, input }.into()
+    }
+
+    /// What a tool answered a model; only in messages for sampling (from 2025-11-25 on).
+    #[must_use]
+    pub fn tool_result(id: &'c str, content: &'c [Content<'c>], is_error: bool) -> Self {
+        Kind::ToolResult { id, content, is_error }.into()
+    }
+
+    /// With hints.
+    #[must_use]
+    pub const fn annotations(self, annotations: Annotations<'c>) -> Self {
+        Content { annotations, ..self }
+    }
+
+    /// With `_meta`, an object as it stands (from 2025-06-18 on).
+    #[must_use]
+    pub const fn meta(self, meta: Raw<'c>) -> Self {
+        Content { meta: Some(meta), ..self }
+    }
+
+    /// Whether it is about a model's tools.
+    pub(crate) const fn is_tool_traffic(&self) -> bool {
+        matches!(self.kind, Kind::ToolUse { .. } | Kind::ToolResult { .. })
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        match self.kind {
+            Kind::Text(text) => {
+                object.fixed("type", "\"text\"")?;
+                text.write(object.key("text")?)?;
+            }
+            Kind::Image(bytes, mime) => write_media(&mut object, "\"image\"", bytes, mime)?,
+            Kind::Audio(bytes, mime) if revision.has(Since::Audio) => {
+                write_media(&mut object, "\"audio\"", bytes, mime)?;
+            }
+            Kind::Audio(bytes, mime) => {
+                let contents = Contents::blob("data:,audio", bytes).mime(mime);
+                write_resource(&mut object, &contents, revision)?;
+            }
+            Kind::Resource(contents) => write_resource(&mut object, &contents, revision)?,
+            Kind::Link(link) if revision.has(Since::ResourceLink) => link.write(&mut object, revision)?,
+            Kind::Link(link) => {
+                object.fixed("type", "\"text\"")?;
+                object.shown("text", &format_args!("{}: {}", link.title.unwrap_or(link.name), link.uri))?;
+            }
+            Kind::ToolUse { id, name, input } => {
+                object.fixed("type", "\"tool_use\"")?;
+                object.text("id", id)?;
+                object.text("name", name)?;
+                object.raw("input", input)?;
+            }
+            Kind::ToolResult { id, content, is_error } => {
+                object.fixed("type", "\"tool_result\"")?;
+                object.text("toolUseId", id)?;
+                write_all(object.key("content")?, content, revision)?;
+                object.boolean("isError", is_error)?;
+            }
+        }
+        self.annotations.write(&mut object, revision)?;
+        write_meta(&mut object, revision, self.meta)?;
+        object.close()
+    }
+}
+
+impl<'c> From<Kind<'c>> for Content<'c> {
+    fn from(kind: Kind<'c>) -> Self {
+        Content { kind, annotations: Annotations::new(), meta: None }
+    }
+}
+
+/// Who says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "the protocol has these two")]
+pub enum Role {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A message of a prompt, or of a conversation for sampling.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Message<'c> {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: Content<'c>,
+}
+
+impl<'c> Message<'c> {
+    /// Said by the user.
+    #[must_use]
+    pub const fn user(content: Content<'c>) -> Self {
+        Message { role: Role::User, content }
+    }
+
+    /// Said by the model.
+    #[must_use]
+    pub const fn assistant(content: Content<'c>) -> Self {
+        Message { role: Role::Assistant, content }
+    }
+
+    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        out.put(match self.role {
+            Role::User => b"{\"role\":\"user\",\"content\":",
+            Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
+        })?;
+        self.content.write(out, revision)?;
+        out.put(b"}")
+    }
+}
+
+/// An array of contents.
+pub(crate) fn write_all(out: &mut dyn Out, content: &[Content<'_>], revision: Revision) -> Result<(), Full> {
+    out.put(b"[")?;
+    for (i, piece) in content.iter().enumerate() {
+        if i > 0 {
+            out.put(b",")?;
+        }
+        piece.write(out, revision)?;
+    }
+    out.put(b"]")
+}
+
+/// An array of messages.
+pub(crate) fn write_messages(out: &mut dyn Out, messages: &[Message<'_>], revision: Revision) -> Result<(), Full> {
+    out.put(b"[")?;
+    for (i, message) in messages.iter().enumerate() {
+        if i > 0 {
+            out.put(b",")?;
+        }
+        message.write(out, revision)?;
+    }
+    out.put(b"]")
+}
+
+/// `_meta` of an object, where the revision has that.
+pub(crate) fn write_meta(
+    object: &mut Object<'_, '_>,
+    revision: Revision,
+    meta: Option<Raw<'_>>,
+) -> Result<(), Full> {
+    object.raw_if("_meta", meta.filter(|_| revision.has(Since::ObjectMeta)))
+}
+
+fn write_media(object: &mut Object<'_, '_>, kind: &str, bytes: &[u8], mime: &str) -> Result<(), Full> {
+    object.fixed("type", kind)?;
+    write_base64(object.key("data")?, bytes)?;
+    object.text("mimeType", mime)
+}
+
+fn write_resource(object: &mut Object<'_, '_>, contents: &Contents<'_>, revision: Revision) -> Result<(), Full> {
+    object.fixed("type", "\"resource\"")?;
+    contents.write(object.key("resource")?, revision)
+}
+
+fn write_base64(out: &mut dyn Out, bytes: &[u8]) -> Result<(), Full> {
+    out.put(b"\"")?;
+    write::base64(out, bytes)?;
+    out.put(b"\"")
+}
+

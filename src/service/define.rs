@@ -1,0 +1,627 @@
+//! Definitions: what a service offers, as constant tables.
+//!
+//! Names, URIs and schemas are checked when the program is compiled, if the table is a `static` or a `const`.
+
+use super::call::Outcome;
+use super::content::{Annotations, write_meta};
+use super::{Call, Complete, Get, Read};
+use crate::json::{Raw, constant, object::Object};
+use crate::revision::{Revision, Since};
+use crate::server::{Caching, Icon, write_icons};
+use crate::sink::{Full, Out};
+
+/// Room in the sink that is kept for a handler's reply unless its definition says otherwise. A handler is not run
+/// before there is so much room (or all the room there ever is); a reply that outgrows the sink all the same becomes
+/// an error.
+pub const DEFAULT_RESERVE: usize = 512;
+
+/// A content source broke off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
+pub struct Broken;
+
+/// Gives the bytes of large content from `at` on: as many as it likes, at most the slice; 0 at the end. It may be
+/// asked for the same place twice. `key` is what the handler passed to `stream`.
+pub type Source<S> = fn(state: &mut S, key: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken>;
+
+/// Hints on what a tool does, which clients must not rely on (from 2025-03-26 on).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hints {
+    /// It changes nothing.
+    pub read_only: Option<bool>,
+    /// What it changes may be lost.
+    pub destructive: Option<bool>,
+    /// Calling it twice is the same as calling it once.
+    pub idempotent: Option<bool>,
+    /// It talks to the world outside.
+    pub open_world: Option<bool>,
+}
+
+impl Hints {
+    /// No hints; add some.
+    #[must_use]
+    pub const fn new() -> Self {
+        Hints { read_only: None, destructive: None, idempotent: None, open_world: None }
+    }
+
+    /// Whether it changes nothing.
+    #[must_use]
+    pub const fn read_only(self, yes: bool) -> Self {
+        Hints { read_only: Some(yes), ..self }
+    }
+
+    /// Whether what it changes may be lost.
+    #[must_use]
+    pub const fn destructive(self, yes: bool) -> Self {
+        Hints { destructive: Some(yes), ..self }
+    }
+
+    /// Whether calling it twice is the same as calling it once.
+    #[must_use]
+    pub const fn idempotent(self, yes: bool) -> Self {
+        Hints { idempotent: Some(yes), ..self }
+    }
+
+    /// Whether it talks to the world outside.
+    #[must_use]
+    pub const fn open_world(self, yes: bool) -> Self {
+        Hints { open_world: Some(yes), ..self }
+    }
+
+    fn write(&self, object: &mut Object<'_, '_>, title: Option<&str>) -> Result<(), Full> {
+        if title.is_none() && *self == Hints::new() {
+            return Ok(());
+        }
+        let mut inner = Object::open(object.key("annotations")?)?;
+        inner.text_if("title", title)?;
+        let hints = [
+            ("readOnlyHint", self.read_only),
+            ("destructiveHint", self.destructive),
+            ("idempotentHint", self.idempotent),
+            ("openWorldHint", self.open_world),
+        ];
+        for (key, hint) in hints {
+            if let Some(hint) = hint {
+                inner.boolean(key, hint)?;
+            }
+        }
+        inner.close()
+    }
+}
+
+/// What is told of a tool in a list.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ToolInfo<'t> {
+    /// Its name: 1 to 128 letters, digits, `_`, `-`, `.`.
+    pub name: &'t str,
+    /// What it does, for the model.
+    pub description: &'t str,
+    /// A name for people.
+    pub title: Option<&'t str>,
+    /// The JSON schema of its arguments.
+    pub input: &'t str,
+    /// The JSON schema of its structured result (from 2025-06-18 on).
+    pub output: Option<&'t str>,
+    /// Hints on what it does.
+    pub hints: Hints,
+    /// Icons (from 2025-11-25 on).
+    pub icons: &'t [Icon<'t>],
+    /// `_meta`, an object as it stands (from 2025-06-18 on).
+    pub meta: Option<&'t str>,
+    /// Room kept for its reply.
+    pub reserve: usize,
+}
+
+/// The schema of a tool without arguments.
+const NO_ARGUMENTS: &str = r#"{"type":"object"}"#;
+
+impl<'t> ToolInfo<'t> {
+    /// A tool without arguments. Panics, when the program is compiled if it is a constant, on a name the protocol does
+    /// not allow.
+    #[must_use]
+    pub const fn new(name: &'t str, description: &'t str) -> Self {
+        assert!(is_tool_name(name), "a tool's name has 1 to 128 letters, digits, '_', '-' and '.'");
+        assert!(!description.is_empty(), "a tool needs a description: models choose by it");
+        ToolInfo {
+            name,
+            description,
+            title: None,
+            input: NO_ARGUMENTS,
+            output: None,
+            hints: Hints::new(),
+            icons: &[],
+            meta: None,
+            reserve: DEFAULT_RESERVE,
+        }
+    }
+
+    /// Writes it as an element of `tools/list`.
+    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text("description", self.description)?;
+        write_icons(&mut object, revision, self.icons)?;
+        object.raw("inputSchema", Raw::trusted(self.input.as_bytes()))?;
+        if let Some(output) = self.output.filter(|output| can_carry(revision, output)) {
+            object.raw("outputSchema", Raw::trusted(output.as_bytes()))?;
+        }
+        if revision.has(Since::ToolAnnotations) {
+            // Before tools had titles, their annotations had.
+            self.hints.write(&mut object, self.title.filter(|_| !revision.has(Since::Title)))?;
+        }
+        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
+        object.close()
+    }
+}
+
+/// Whether a revision can carry an output schema.
+fn can_carry(revision: Revision, schema: &str) -> bool {
+    revision.has(Since::AnyStructured) || revision.has(Since::StructuredOutput) && constant::is_object_schema(schema)
+}
+
+/// A tool: what is told of it, and the function behind it.
+///
+/// ```
+/// use mcp_sansio::service::{Call, Outcome, Tool};
+///
+/// fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome {
+///     call.text("hello")
+/// }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
+/// ```
+/// A wrong name or schema does not compile:
+/// ```compile_fail
+/// # use mcp_sansio::service::{Call, Outcome, Tool};
+/// # fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome { call.text("hello") }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello world", "Says hello", hello)];
+/// ```
+/// ```compile_fail
+/// # use mcp_sansio::service::{Call, Outcome, Tool};
+/// # fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome { call.text("hello") }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello).input(r#"{"type":"object""#)];
+/// ```
+pub struct Tool<S: 'static> {
+    pub(crate) info: ToolInfo<'static>,
+    pub(crate) run: fn(&mut S, &mut Call<'_>) -> Outcome,
+    pub(crate) source: Option<Source<S>>,
+}
+
+impl<S> Tool<S> {
+    /// A tool without arguments.
+    pub const fn new(
+        name: &'static str,
+        description: &'static str,
+        run: fn(&mut S, &mut Call<'_>) -> Outcome,
+    ) -> Self {
+        Tool { info: ToolInfo::new(name, description), run, source: None }
+    }
+
+    /// The JSON schema of its arguments: an object schema. White space and newlines are fine.
+    #[must_use]
+    pub const fn input(mut self, schema: &'static str) -> Self {
+        assert!(constant::is_object_schema(schema), "an input schema is JSON with \"type\": \"object\"");
+        self.info.input = schema;
+        self
+    }
+
+    /// The JSON schema of its structured result, told from 2025-06-18 on; before 2026-07-28 only object schemas are.
+    #[must_use]
+    pub const fn output(mut self, schema: &'static str) -> Self {
+        assert!(constant::is_object(schema), "an output schema is a JSON object");
+        self.info.output = Some(schema);
+        self
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub const fn title(mut self, title: &'static str) -> Self {
+        self.info.title = Some(title);
+        self
+    }
+
+    /// Hints on what it does.
+    #[must_use]
+    pub const fn hints(mut self, hints: Hints) -> Self {
+        self.info.hints = hints;
+        self
+    }
+
+    /// Icons.
+    #[must_use]
+    pub const fn icons(mut self, icons: &'static [Icon<'static>]) -> Self {
+        self.info.icons = icons;
+        self
+    }
+
+    /// `_meta`, a JSON object.
+    #[must_use]
+    pub const fn meta(mut self, meta: &'static str) -> Self {
+        assert!(constant::is_object(meta), "_meta is a JSON object");
+        self.info.meta = Some(meta);
+        self
+    }
+
+    /// Room that its reply needs, in bytes.
+    #[must_use]
+    pub const fn reserve(mut self, bytes: usize) -> Self {
+        self.info.reserve = bytes;
+        self
+    }
+
+    /// Where its large content comes from, see [`Call::stream_text`](super::Call::stream_text).
+    #[must_use]
+    pub const fn source(mut self, source: Source<S>) -> Self {
+        self.source = Some(source);
+        self
+    }
+}
+
+/// What resources and templates have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResourceInfo {
+    pub(crate) uri: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) title: Option<&'static str>,
+    pub(crate) description: Option<&'static str>,
+    pub(crate) mime: Option<&'static str>,
+    pub(crate) size: Option<u64>,
+    pub(crate) annotations: Annotations<'static>,
+    pub(crate) icons: &'static [Icon<'static>],
+    pub(crate) meta: Option<&'static str>,
+    pub(crate) caching: Option<Caching>,
+    pub(crate) reserve: usize,
+}
+
+impl ResourceInfo {
+    const fn new(uri: &'static str, name: &'static str) -> Self {
+        assert!(is_uri_like(uri), "a resource's URI has a scheme");
+        ResourceInfo {
+            uri,
+            name,
+            title: None,
+            description: None,
+            mime: None,
+            size: None,
+            annotations: Annotations::new(),
+            icons: &[],
+            meta: None,
+            caching: None,
+            reserve: DEFAULT_RESERVE,
+        }
+    }
+
+    /// Writes it as an element of `resources/list` or `resources/templates/list`.
+    pub(crate) fn write(&self, out: &mut dyn Out, uri_key: &str, revision: Revision) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        object.text(uri_key, self.uri)?;
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text_if("description", self.description)?;
+        object.text_if("mimeType", self.mime)?;
+        if let Some(size) = self.size {
+            object.number("size", size)?;
+        }
+        self.annotations.write(&mut object, revision)?;
+        write_icons(&mut object, revision, self.icons)?;
+        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
+        object.close()
+    }
+}
+
+/// The setters that resources and templates share.
+macro_rules! resource_setters {
+    () => {
+        /// A name for people.
+        #[must_use]
+        pub const fn title(mut self, title: &'static str) -> Self {
+            self.info.title = Some(title);
+            self
+        }
+
+        /// What it is, for the model.
+        #[must_use]
+        pub const fn description(mut self, description: &'static str) -> Self {
+            self.info.description = Some(description);
+            self
+        }
+
+        /// Its MIME type, told in the list and put on what its handler answers.
+        #[must_use]
+        pub const fn mime(mut self, mime: &'static str) -> Self {
+            self.info.mime = Some(mime);
+            self
+        }
+
+        /// Hints for whom it is and how much it matters.
+        #[must_use]
+        pub const fn annotations(mut self, annotations: Annotations<'static>) -> Self {
+            self.info.annotations = annotations;
+            self
+        }
+
+        /// Icons.
+        #[must_use]
+        pub const fn icons(mut self, icons: &'static [Icon<'static>]) -> Self {
+            self.info.icons = icons;
+            self
+        }
+
+        /// `_meta`, a JSON object.
+        #[must_use]
+        pub const fn meta(mut self, meta: &'static str) -> Self {
+            assert!(constant::is_object(meta), "_meta is a JSON object");
+            self.info.meta = Some(meta);
+            self
+        }
+
+        /// How long clients may keep what it answers (2026-07-28), if not as long as the service says.
+        #[must_use]
+        pub const fn caching(mut self, caching: Caching) -> Self {
+            self.info.caching = Some(caching);
+            self
+        }
+
+        /// Room that its reply needs, in bytes.
+        #[must_use]
+        pub const fn reserve(mut self, bytes: usize) -> Self {
+            self.info.reserve = bytes;
+            self
+        }
+
+        /// Where its large content comes from, see [`Read::stream_text`](super::Read::stream_text).
+        #[must_use]
+        pub const fn source(mut self, source: Source<S>) -> Self {
+            self.source = Some(source);
+            self
+        }
+    };
+}
+
+/// A resource: what is told of it, and the function that reads it.
+pub struct Resource<S: 'static> {
+    pub(crate) info: ResourceInfo,
+    pub(crate) read: fn(&mut S, &mut Read<'_>) -> Outcome,
+    pub(crate) source: Option<Source<S>>,
+}
+
+impl<S> Resource<S> {
+    /// A resource at `uri`, called `name`.
+    pub const fn new(uri: &'static str, name: &'static str, read: fn(&mut S, &mut Read<'_>) -> Outcome) -> Self {
+        Resource { info: ResourceInfo::new(uri, name), read, source: None }
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub const fn size(mut self, bytes: u64) -> Self {
+        self.info.size = Some(bytes);
+        self
+    }
+
+    resource_setters!();
+}
+
+/// A family of resources under a URI template: `{name}` stands for one or more characters up to the next `/`, `{+name}`
+/// for any characters. What it stood for is [`Read::var`](super::Read::var).
+pub struct Template<S: 'static> {
+    pub(crate) info: ResourceInfo,
+    pub(crate) read: fn(&mut S, &mut Read<'_>) -> Outcome,
+    pub(crate) complete: Option<fn(&mut S, &mut Complete<'_>) -> Outcome>,
+    pub(crate) source: Option<Source<S>>,
+}
+
+impl<S> Template<S> {
+    /// Resources at URIs of the form `uri_template`, called `name`.
+    pub const fn new(
+        uri_template: &'static str,
+        name: &'static str,
+        read: fn(&mut S, &mut Read<'_>) -> Outcome,
+    ) -> Self {
+        assert!(super::template::is_valid(uri_template), "a URI template's braces are balanced and name variables");
+        Template { info: ResourceInfo::new(uri_template, name), read, complete: None, source: None }
+    }
+
+    /// What completes its variables.
+    #[must_use]
+    pub const fn complete(mut self, complete: fn(&mut S, &mut Complete<'_>) -> Outcome) -> Self {
+        self.complete = Some(complete);
+        self
+    }
+
+    resource_setters!();
+}
+
+/// An argument of a prompt: always a string.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Argument {
+    /// Its name.
+    pub name: &'static str,
+    /// A name for people.
+    pub title: Option<&'static str>,
+    /// What it is.
+    pub description: Option<&'static str>,
+    /// Whether it must be given; the service refuses requests without it.
+    pub required: bool,
+}
+
+impl Argument {
+    /// One that must be given.
+    #[must_use]
+    pub const fn required(name: &'static str) -> Self {
+        Argument { name, title: None, description: None, required: true }
+    }
+
+    /// One that may be left out.
+    #[must_use]
+    pub const fn optional(name: &'static str) -> Self {
+        Argument { name, title: None, description: None, required: false }
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn description(mut self, description: &'static str) -> Self {
+        self.description = Some(description);
+        self
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub const fn title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text_if("description", self.description)?;
+        object.boolean("required", self.required)?;
+        object.close()
+    }
+}
+
+/// A prompt: what is told of it, and the function that fills it in.
+pub struct Prompt<S: 'static> {
+    pub(crate) name: &'static str,
+    pub(crate) title: Option<&'static str>,
+    pub(crate) description: &'static str,
+    pub(crate) arguments: &'static [Argument],
+    pub(crate) icons: &'static [Icon<'static>],
+    pub(crate) meta: Option<&'static str>,
+    pub(crate) reserve: usize,
+    pub(crate) get: fn(&mut S, &mut Get<'_>) -> Outcome,
+    pub(crate) complete: Option<fn(&mut S, &mut Complete<'_>) -> Outcome>,
+}
+
+impl<S> Prompt<S> {
+    /// A prompt without arguments.
+    pub const fn new(
+        name: &'static str,
+        description: &'static str,
+        get: fn(&mut S, &mut Get<'_>) -> Outcome,
+    ) -> Self {
+        assert!(!name.is_empty(), "a prompt needs a name");
+        assert!(!description.is_empty(), "a prompt needs a description");
+        Prompt {
+            name,
+            title: None,
+            description,
+            arguments: &[],
+            icons: &[],
+            meta: None,
+            reserve: DEFAULT_RESERVE,
+            get,
+            complete: None,
+        }
+    }
+
+    /// Its arguments.
+    #[must_use]
+    pub const fn arguments(mut self, arguments: &'static [Argument]) -> Self {
+        self.arguments = arguments;
+        self
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub const fn title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    /// Icons.
+    #[must_use]
+    pub const fn icons(mut self, icons: &'static [Icon<'static>]) -> Self {
+        self.icons = icons;
+        self
+    }
+
+    /// `_meta`, a JSON object.
+    #[must_use]
+    pub const fn meta(mut self, meta: &'static str) -> Self {
+        assert!(constant::is_object(meta), "_meta is a JSON object");
+        self.meta = Some(meta);
+        self
+    }
+
+    /// Room that its reply needs, in bytes.
+    #[must_use]
+    pub const fn reserve(mut self, bytes: usize) -> Self {
+        self.reserve = bytes;
+        self
+    }
+
+    /// What completes its arguments.
+    #[must_use]
+    pub const fn complete(mut self, complete: fn(&mut S, &mut Complete<'_>) -> Outcome) -> Self {
+        self.complete = Some(complete);
+        self
+    }
+
+    /// Writes it as an element of `prompts/list`.
+    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        let mut object = Object::open(out)?;
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text("description", self.description)?;
+        if !self.arguments.is_empty() {
+            let out = object.key("arguments")?;
+            for (i, argument) in self.arguments.iter().enumerate() {
+                out.put(if i == 0 { b"[" } else { b"," })?;
+                argument.write(out, revision)?;
+            }
+            out.put(b"]")?;
+        }
+        write_icons(&mut object, revision, self.icons)?;
+        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
+        object.close()
+    }
+}
+
+macro_rules! debug_by_name {
+    ($($type:ident: $($field:ident).+),*) => { $(
+        impl<S> core::fmt::Debug for $type<S> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_tuple(stringify!($type)).field(&self.$($field).+).finish()
+            }
+        }
+    )* };
+}
+debug_by_name!(Tool: info.name, Resource: info.uri, Template: info.uri, Prompt: name);
+
+/// 1 to 128 of `A-Za-z0-9_-.`
+#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
+const fn is_tool_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        if !matches!(bytes[i], b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.') {
+            return false;
+        }
+        i += 1;
+    }
+    !bytes.is_empty() && bytes.len() <= 128
+}
+
+/// Something before a colon.
+#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
+const fn is_uri_like(uri: &str) -> bool {
+    let bytes = uri.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() && bytes[i] != b':' {
+        i += 1;
+    }
+    i > 0 && i < bytes.len()
+}

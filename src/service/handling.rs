@@ -1,0 +1,520 @@
+//! What every handler can do, whatever it handles: report progress, log, answer later, ask the client.
+
+use core::fmt;
+
+use super::question::{Answer, NoAnswer, Question};
+use crate::json::{JsonKind, Raw, object::Object, write};
+use crate::protocol::{ClientFeature, Feature, Level, Method, code, meta};
+use crate::records::{self, Keep, NoRoom};
+use crate::revision::Revision;
+use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
+use crate::server::notify::{least_level, tell_log, tell_progress};
+use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Told, Token, What};
+use crate::sink::{Full, Kind, Out, whole};
+
+/// What a handler returns: that it has done something about its request, or why it cannot.
+pub type Outcome = Result<Done, Refusal>;
+
+/// A handler's receipt. It cannot be made by hand: call one of the methods that answer, ask or put off.
+#[derive(Debug)]
+pub struct Done(pub(crate) Settled);
+
+/// How a handler has dealt with its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Answered,
+    Later,
+    Asked,
+    /// Its head is written, the rest is pulled from its source.
+    Streaming(What),
+}
+
+/// Why a handler does not answer. `?` turns it into the right reply: for wrong arguments of a tool a result with
+/// `isError`, so that the model can do better; for a [`Failure`] the JSON-RPC error.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal(pub(crate) Why);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Why {
+    /// Arguments that are not what the handler reads.
+    #[cfg(feature = "serde")]
+    Arguments(crate::json::Refused),
+    Fail(Failure<'static>),
+    Missing(ClientFeature),
+    /// The client cannot be asked this, in words for the model.
+    CannotAsk(&'static str),
+    /// No room for the questions now: nothing was written, the handler may be run again.
+    AskLater,
+    /// No room for the reply: the handler has had its effects and may not be run again.
+    TooLarge,
+}
+
+impl From<Failure<'static>> for Refusal {
+    fn from(failure: Failure<'static>) -> Self {
+        Refusal(Why::Fail(failure))
+    }
+}
+
+#[cfg(feature = "serde")]
+impl From<crate::json::Refused> for Refusal {
+    fn from(refused: crate::json::Refused) -> Self {
+        Refusal(Why::Arguments(refused))
+    }
+}
+
+/// A reply that did not fit.
+impl From<Full> for Refusal {
+    fn from(_: Full) -> Self {
+        Refusal(Why::TooLarge)
+    }
+}
+
+/// Where answers to earlier questions come from, and where new ones are kept.
+pub(crate) enum Desk<'a> {
+    /// 2026-07-28: answers and state travel with the request.
+    Travels { responses: Option<Raw<'a>> },
+    /// Before: both are kept here. `live` has what there is, none on the first run.
+    Stays { live: Option<records::Iter<'a>>, keep: &'a mut dyn Keep, has_slot: bool },
+    /// A request that was put off: it has answered no questions and asks none.
+    Closed,
+}
+
+/// What a handler is given, whatever it handles. [`Call`](super::Call), [`Read`](super::Read), [`Get`](super::Get) and
+/// [`Complete`](super::Complete) dereference to it.
+pub struct Handling<'a> {
+    pub(crate) about: &'a About<'a>,
+    pub(crate) out: &'a mut dyn Out,
+    pub(crate) slot: &'a mut Slot,
+    pub(crate) token: Token,
+    pub(crate) params: Option<Raw<'a>>,
+    pub(crate) arguments: Raw<'a>,
+    pub(crate) meta: Option<Raw<'a>>,
+    pub(crate) target: &'a [u8],
+    pub(crate) state: &'a [u8],
+    pub(crate) scratch: &'a mut [u8],
+    pub(crate) desk: Desk<'a>,
+    pub(crate) seal: Option<&'a dyn Seal>,
+    pub(crate) principal: Option<&'a str>,
+    pub(crate) session_level: Level,
+    pub(crate) now: Millis,
+    pub(crate) ask_timeout: Option<Millis>,
+    /// Room kept for the reply.
+    pub(crate) reserve: usize,
+    pub(crate) result_meta: Option<Raw<'a>>,
+    /// What the handler has done already: it may do it once.
+    pub(crate) settled: Option<Settled>,
+}
+
+impl<'a> Handling<'a> {
+    /// The ticket for answering later.
+    #[must_use]
+    pub const fn token(&self) -> Token {
+        self.token
+    }
+
+    /// The revision that the request is served under.
+    #[must_use]
+    pub const fn revision(&self) -> Revision {
+        self.slot.revision
+    }
+
+    /// The request's params as they came.
+    #[must_use]
+    pub const fn params(&self) -> Option<Raw<'a>> {
+        self.params
+    }
+
+    /// The request's `_meta` as it came.
+    #[must_use]
+    pub const fn meta(&self) -> Option<Raw<'a>> {
+        self.meta
+    }
+
+    /// Whom the request came from, where the transport knows that.
+    #[must_use]
+    pub const fn principal(&self) -> Option<&'a str> {
+        self.principal
+    }
+
+    /// The time on the caller's clock.
+    #[must_use]
+    pub const fn now(&self) -> Millis {
+        self.now
+    }
+
+    /// Whether the client declared a capability.
+    #[must_use]
+    pub fn client_has(&self, feature: ClientFeature) -> bool {
+        self.slot.client.has(feature)
+    }
+
+    /// Refuses to go on without a client capability: -32021 from 2026-07-28 on, before that the nearest there is.
+    pub fn need(&self, feature: ClientFeature) -> Result<(), Refusal> {
+        if self.client_has(feature) { Ok(()) } else { Err(Refusal(Why::Missing(feature))) }
+    }
+
+    /// Puts `meta`, an object as it stands, into the reply's `_meta`. Call it before answering.
+    pub fn set_meta(&mut self, meta: Raw<'a>) {
+        self.result_meta = Some(meta);
+    }
+
+    /// Tells how far the request is, if its client asked for that. Room for the reply is left alone.
+    pub fn progress(&mut self, progress: Progress<'_>) -> Told {
+        if self.settled.is_some() {
+            return Told::Stale;
+        }
+        tell_progress(self.slot, progress, self.reserve, self.out)
+    }
+
+    /// Sends a log message on behalf of the request, if its client wants messages of that level and the service
+    /// declares logging. Room for the reply is left alone.
+    pub fn log(&mut self, level: Level, message: impl fmt::Display) -> Told {
+        self.log_as(None, level, &message)
+    }
+
+    /// As [`log`](Handling::log), with the name of a logger.
+    pub fn log_as(&mut self, logger: Option<&str>, level: Level, message: &dyn fmt::Display) -> Told {
+        if self.settled.is_some() {
+            return Told::Stale;
+        }
+        if !self.about.has(Feature::Logging) {
+            return Told::NotAsked;
+        }
+        tell_log(least_level(self.slot, self.session_level), level, logger, message, self.reserve, self.out)
+    }
+
+    /// Puts the answer off: keep the token, and answer with the service's `answer` when there is something to say.
+    pub fn later(&mut self) -> (Token, Outcome) {
+        (self.token, self.settle(Settled::Later))
+    }
+
+    /// The answer to a question that an earlier run of this handler asked under `key`, if that has been asked. Only
+    /// the last round's answers are there: keep what matters in the state.
+    #[must_use]
+    pub fn answer(&self, key: &str) -> Option<Answer<'a>> {
+        match &self.desk {
+            Desk::Travels { responses } => Some(Answer { result: Ok(responses.as_ref()?.get(key)?) }),
+            Desk::Stays { live, .. } => self.kept_answer(live.clone()?, key),
+            Desk::Closed => None,
+        }
+    }
+
+    /// The state that an earlier run of this handler kept; empty on the first.
+    #[must_use]
+    pub const fn state(&self) -> &'a [u8] {
+        self.state
+    }
+
+    /// Asks the client. When the answers are in, the handler is run again from its beginning, with
+    /// [`answer`](Handling::answer) and [`state`](Handling::state); so ask before effects. All questions are sent or none.
+    ///
+    /// Without questions, the handler is run again at once in the legacy revisions, and at the client's pleasure from
+    /// 2026-07-28 on; there state without a [`Seal`] is refused.
+    pub fn ask(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
+        let possible = self.check_questions(questions, state);
+        possible?;
+        match self.desk {
+            Desk::Travels { .. } => self.ask_by_result(questions, state),
+            Desk::Stays { .. } => self.ask_by_request(questions, state),
+            Desk::Closed => Err(Refusal(Why::CannotAsk("an answer that was put off cannot ask"))),
+        }
+    }
+
+    /// Tells the client that the user must visit pages first: error -32042 in 2025-11-25, where the client calls again
+    /// by itself, and an ask from 2026-07-28 on.
+    pub fn require_visits(&mut self, questions: &[Question<'_>]) -> Outcome {
+        if !self.slot.revision.has_url_elicitation_error() {
+            return self.ask(questions, b"");
+        }
+        self.need(ClientFeature::ElicitUrl)?;
+        let revision = self.slot.revision;
+        let id = self.slot.id;
+        whole(self.out, Kind::Error(code::URL_ELICITATION_REQUIRED), |out| {
+            write_visits(out, id.as_bytes(), questions, revision)
+        })?;
+        self.settle(Settled::Answered)
+    }
+
+    /// Notes what the handler has done; a second time is an error of the handler, and nothing is written.
+    pub(crate) fn settle(&mut self, settled: Settled) -> Outcome {
+        self.settled = Some(settled);
+        Ok(Done(settled))
+    }
+
+    /// Refuses a second answer.
+    pub(crate) fn unsettled(&self) -> Result<(), Refusal> {
+        match self.settled {
+            None => Ok(()),
+            Some(_) => Err(Refusal(Why::Fail(Failure::internal("The handler has answered already")))),
+        }
+    }
+
+    /// Writes a result: head, what `members` writes, `_meta`, tail.
+    pub(crate) fn write_result(
+        &mut self,
+        members: &mut dyn FnMut(&mut Object<'_, '_>, Revision) -> Result<(), Full>,
+    ) -> Outcome {
+        self.unsettled()?;
+        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
+        whole(self.out, Kind::Result, |out| {
+            let mut result = begin_result(out, slot.id.as_bytes(), slot.revision)?;
+            members(&mut result, slot.revision)?;
+            end_result(result, about, slot.revision, extra)
+        })?;
+        self.settle(Settled::Answered)
+    }
+
+    fn check_questions(&self, questions: &[Question<'_>], state: &[u8]) -> Result<(), Refusal> {
+        self.unsettled()?;
+        if !self.slot.method.may_ask() || questions.len() > QUESTIONS_MAX {
+            return Err(Refusal(Why::Fail(Failure::internal("The handler asks what it cannot ask"))));
+        }
+        let modern = self.slot.revision.is_modern();
+        if modern && !state.is_empty() && self.seal.is_none() {
+            return Err(Refusal(Why::Fail(Failure::internal("The handler keeps state, and no seal was lent"))));
+        }
+        for question in questions {
+            if !question.exists_in(self.slot.revision) {
+                return Err(Refusal(Why::CannotAsk("this client's protocol revision cannot ask that")));
+            }
+            self.need(question.needs())?;
+        }
+        Ok(())
+    }
+
+    /// 2026-07-28: the questions are the result, the client calls again with the answers.
+    fn ask_by_result(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
+        let sealed = self.seal_state(questions, state)?;
+        let scratch = &*self.scratch;
+        let sealed = sealed.map(|len| scratch.get(..len).unwrap_or(&[]));
+        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
+        whole(self.out, Kind::Result, |out| {
+            let mut result = begin_message(out, slot.id.as_bytes())?;
+            result.fixed("resultType", "\"input_required\"")?;
+            write_questions(&mut result, questions, slot.revision)?;
+            if let Some(sealed) = sealed {
+                let out = result.key("requestState")?;
+                out.put(b"\"")?;
+                write::base64(out, sealed)?;
+                out.put(b"\"")?;
+            }
+            end_result(result, about, slot.revision, extra)
+        })
+        .map_err(ask_later)?;
+        self.settle(Settled::Answered)
+    }
+
+    /// Writes the sealed state into the scratch; its length, or nothing if there is nothing to keep.
+    fn seal_state(&mut self, questions: &[Question<'_>], state: &[u8]) -> Result<Option<usize>, Refusal> {
+        if state.is_empty() && !questions.is_empty() {
+            return Ok(None);
+        }
+        let bound = self.bound();
+        let sealed = match self.seal {
+            Some(seal) => seal.seal(&bound, state, self.scratch),
+            None => Ok(0),
+        };
+        sealed.map(Some).map_err(|_| Refusal(Why::Fail(Failure::internal("The state is too large to be sealed"))))
+    }
+
+    pub(crate) fn bound(&self) -> Bound<'a> {
+        bound(self.slot.method, self.target, self.arguments, self.principal, self.now)
+    }
+
+    /// Before 2026-07-28: the questions are requests, and the request waits here for the answers.
+    fn ask_by_request(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
+        let Desk::Stays { live, keep, has_slot } = &mut self.desk else {
+            return Err(Refusal(Why::CannotAsk("there is nowhere to wait for the answer")));
+        };
+        if !*has_slot {
+            return Err(Refusal(Why::CannotAsk("too many questions are open already; try again later")));
+        }
+        let round = self.slot.asking.round;
+        if round >= ROUNDS_MAX {
+            return Err(Refusal(Why::Fail(Failure::internal("The handler asks again and again"))));
+        }
+        let owner = u32::from(self.token.slot);
+        let params = if live.is_none() { Some(self.params.map_or(&b"{}"[..], |params| params.as_bytes())) } else { None };
+        if keep_ask(*keep, owner, params, state, questions).is_err() {
+            keep.drop_all(owner);
+            return Err(Refusal(Why::CannotAsk("the request is too large to wait for an answer")));
+        }
+        let revision = self.slot.revision;
+        if let Err(full) = send_questions(self.out, self.token, round + 1, questions, revision) {
+            keep.drop_all(owner);
+            return Err(ask_later(full));
+        }
+        let asking = &mut self.slot.asking;
+        asking.round = round + 1;
+        asking.asked = (1u16 << questions.len()).wrapping_sub(1) as u8;
+        asking.answered = 0;
+        asking.ended = None;
+        // Nothing to wait for: the handler wants to be run again.
+        asking.ready = questions.is_empty();
+        asking.deadline = self.ask_timeout.map(|timeout| self.now.wrapping_add(timeout));
+        self.settle(Settled::Asked)
+    }
+
+    fn kept_answer(&self, live: records::Iter<'a>, key: &str) -> Option<Answer<'a>> {
+        let owner = u32::from(self.token.slot);
+        let mut mine = live.filter(|record| record.owner == owner);
+        let question = mine.clone().find(|record| record.kind == KEY && record.data == key.as_bytes())?.tag;
+        let answer = mine.find(|record| record.kind == ANSWER && record.tag & !REFUSED == question);
+        Some(match answer {
+            Some(answer) if answer.tag & REFUSED != 0 => Answer::error(Raw::trusted(answer.data)),
+            Some(answer) => Answer { result: Ok(Raw::trusted(answer.data)) },
+            None => Answer {
+                result: Err(match self.slot.asking.ended? {
+                    Ended::TimedOut => NoAnswer::TimedOut,
+                    Ended::Closed => NoAnswer::Closed,
+                }),
+            },
+        })
+    }
+}
+
+impl fmt::Debug for Handling<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handling").field("token", &self.token).field("arguments", &self.arguments).finish_non_exhaustive()
+    }
+}
+
+/// No room for questions: wait if that helps.
+fn ask_later(full: Full) -> Refusal {
+    match full {
+        Full::Now => Refusal(Why::AskLater),
+        Full::Never => Refusal(Why::CannotAsk("the questions are larger than the output buffer")),
+    }
+}
+
+/// What a state is bound to.
+pub(crate) fn bound<'b>(
+    method: Method,
+    target: &'b [u8],
+    arguments: Raw<'b>,
+    principal: Option<&'b str>,
+    now: Millis,
+) -> Bound<'b> {
+    Bound { method: method.name(), target, arguments: arguments.as_bytes(), principal, now }
+}
+
+/// Whether `inputResponses` is an object of objects, as it must be.
+pub(crate) fn are_responses(responses: Raw<'_>) -> bool {
+    responses.kind() == JsonKind::Object && responses.members().all(|(_, value)| value.kind() == JsonKind::Object)
+}
+
+fn keep_ask(
+    keep: &mut dyn Keep,
+    owner: u32,
+    params: Option<&[u8]>,
+    state: &[u8],
+    questions: &[Question<'_>],
+) -> Result<(), NoRoom> {
+    if let Some(params) = params {
+        keep.keep(owner, PARAMS, 0, &[params])?;
+    }
+    keep.keep(owner, STATE, 0, &[state])?;
+    for (number, question) in questions.iter().enumerate() {
+        keep.keep(owner, KEY, number as u8, &[question.key.as_bytes()])?;
+    }
+    Ok(())
+}
+
+/// All questions as requests, or none.
+fn send_questions(
+    out: &mut dyn Out,
+    token: Token,
+    round: u8,
+    questions: &[Question<'_>],
+    revision: Revision,
+) -> Result<(), Full> {
+    let mark = out.mark();
+    for (number, question) in questions.iter().enumerate() {
+        let sent = whole(out, Kind::Request, |out| {
+            out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+            write::unsigned(out, question_id(token, round, number as u8))?;
+            out.put(b",\"method\":\"")?;
+            out.put(question.method().as_bytes())?;
+            out.put(b"\",\"params\":")?;
+            question.write_params(out, revision)?;
+            out.put(b"}")
+        });
+        if let Err(full) = sent {
+            out.roll_back(mark);
+            return Err(if mark.at() == 0 { Full::Never } else { full });
+        }
+    }
+    Ok(())
+}
+
+fn write_questions(result: &mut Object<'_, '_>, questions: &[Question<'_>], revision: Revision) -> Result<(), Full> {
+    if questions.is_empty() {
+        return Ok(());
+    }
+    let out = result.key("inputRequests")?;
+    for (i, question) in questions.iter().enumerate() {
+        out.put(if i == 0 { b"{" } else { b"," })?;
+        write::string(out, question.key)?;
+        out.put(b":{\"method\":\"")?;
+        out.put(question.method().as_bytes())?;
+        out.put(b"\",\"params\":")?;
+        question.write_params(out, revision)?;
+        out.put(b"}")?;
+    }
+    out.put(b"}")
+}
+
+fn write_visits(out: &mut dyn Out, id: &[u8], questions: &[Question<'_>], revision: Revision) -> Result<(), Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+    out.put(id)?;
+    out.put(b",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\"data\":{\"elicitations\":[")?;
+    for (i, question) in questions.iter().filter(|question| question.is_url()).enumerate() {
+        if i > 0 {
+            out.put(b",")?;
+        }
+        question.write_params(out, revision)?;
+    }
+    out.put(b"]}}}")
+}
+
+/// The head of a result: envelope, and what the revision demands of every complete one.
+pub(crate) fn begin_result<'o, 'w>(
+    out: &'o mut (dyn Out + 'w),
+    id: &[u8],
+    revision: Revision,
+) -> Result<Object<'o, 'w>, Full> {
+    let mut result = begin_message(out, id)?;
+    if revision.is_modern() {
+        result.fixed("resultType", "\"complete\"")?;
+    }
+    Ok(result)
+}
+
+fn begin_message<'o, 'w>(out: &'o mut (dyn Out + 'w), id: &[u8]) -> Result<Object<'o, 'w>, Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+    out.put(id)?;
+    out.put(b",\"result\":")?;
+    Object::open(out)
+}
+
+/// The tail of a result: `_meta` and the closing braces.
+pub(crate) fn end_result(
+    mut result: Object<'_, '_>,
+    about: &About<'_>,
+    revision: Revision,
+    extra: Option<Raw<'_>>,
+) -> Result<(), Full> {
+    let signs = revision.is_modern() && about.signs_results;
+    if signs || extra.is_some() {
+        let mut object = Object::open(result.key("_meta")?)?;
+        if signs {
+            about.write_signature(object.key(meta::SERVER_INFO)?)?;
+        }
+        if let Some(extra) = extra {
+            object.spread(extra)?;
+        }
+        object.close()?;
+    }
+    let out = result.finish()?;
+    out.put(b"}")
+}

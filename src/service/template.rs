@@ -1,0 +1,106 @@
+//! URI templates (RFC 6570, the simple forms): `{name}` and `{+name}`.
+
+/// Whether braces are balanced, do not nest, and hold a name.
+#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
+pub(crate) const fn is_valid(template: &str) -> bool {
+    let bytes = template.as_bytes();
+    let (mut i, mut open, mut variables) = (0, usize::MAX, 0);
+    while i < bytes.len() {
+        match bytes[i] {
+            b'{' if open == usize::MAX => open = i,
+            b'}' if open != usize::MAX => {
+                let from = if bytes[open + 1] == b'+' { open + 2 } else { open + 1 };
+                if from >= i {
+                    return false;
+                }
+                variables += 1;
+                open = usize::MAX;
+            }
+            b'{' | b'}' => return false,
+            _ => {}
+        }
+        i += 1;
+    }
+    open == usize::MAX && variables > 0
+}
+
+/// What the variable `name` stands for when `uri` is of the form `template`.
+pub(crate) fn variable<'u>(template: &str, uri: &'u str, name: &str) -> Option<&'u str> {
+    let mut found = None;
+    walk(template, uri, &mut |variable, value| {
+        if variable == name {
+            found = Some(value);
+        }
+    })
+    .then_some(found)?
+}
+
+/// Whether `uri` is of the form `template`.
+pub(crate) fn matches(template: &str, uri: &str) -> bool {
+    walk(template, uri, &mut |_, _| {})
+}
+
+/// Whether `template` has a variable of that name.
+pub(crate) fn has_variable(template: &str, name: &str) -> bool {
+    let mut rest = template;
+    while let Some((_, variable, behind)) = next_variable(rest) {
+        if variable.strip_prefix('+').unwrap_or(variable) == name {
+            return true;
+        }
+        rest = behind;
+    }
+    false
+}
+
+/// Walks over both; tells each variable and its value. A value ends at the first place where the literal text behind
+/// its variable stands, or at the end for the last one.
+fn walk<'u>(template: &str, uri: &'u str, seen: &mut dyn FnMut(&str, &'u str)) -> bool {
+    let (mut template, mut uri) = (template, uri);
+    while let Some((before, variable, behind)) = next_variable(template) {
+        let Some(rest) = uri.strip_prefix(before) else { return false };
+        let literal = behind.split('{').next().unwrap_or("");
+        let end = if literal.is_empty() { Some(rest.len()) } else { rest.find(literal) };
+        let Some((value, rest)) = end.and_then(|end| rest.split_at_checked(end)) else { return false };
+        let (name, any) = variable.strip_prefix('+').map_or((variable, false), |name| (name, true));
+        if value.is_empty() || (!any && value.contains('/')) {
+            return false;
+        }
+        seen(name, value);
+        (template, uri) = (behind, rest);
+    }
+    template == uri
+}
+
+/// The text before the next variable, the variable, the text behind it.
+fn next_variable(template: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = template.split_once('{')?;
+    let (variable, behind) = rest.split_once('}')?;
+    Some((before, variable, behind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matching() {
+        let proc = "proc://{pid}/status";
+        assert_eq!(variable(proc, "proc://17/status", "pid"), Some("17"));
+        assert!(matches(proc, "proc://self/status"));
+        for wrong in ["proc:///status", "proc://1/2/status", "proc://17/stat", "proc://17/status/", "x"] {
+            assert!(!matches(proc, wrong), "{wrong}");
+        }
+        assert_eq!(variable("file:///{+path}", "file:///a/b", "path"), Some("a/b"));
+        assert!(!matches("file:///{path}", "file:///a/b"));
+        assert_eq!(variable("t://{a}/{b}", "t://1/2", "b"), Some("2"));
+        assert!(has_variable("t://{a}/{+b}", "b") && !has_variable("t://{a}/{+b}", "c"));
+    }
+
+    #[test]
+    fn validity() {
+        assert!(is_valid("a://{b}") && is_valid("a://{+b}/{c}"));
+        for wrong in ["a://b", "a://{b", "a://b}", "a://{}", "a://{+}", "a://{b{c}}"] {
+            assert!(!is_valid(wrong), "{wrong}");
+        }
+    }
+}
