@@ -158,7 +158,17 @@ pub fn signed<W: Sink + ?Sized>(out: &mut W, value: i64) -> Result<(), Full> {
 /// Writes a value as it stands, except that newlines between its tokens become spaces: one that came with a
 /// message could otherwise end a line or forge the fields of a server-sent event.
 pub fn raw<W: Sink + ?Sized>(out: &mut W, value: Raw<'_>) -> Result<(), Full> {
-    let mut rest = value.as_bytes();
+    one_line(out, value.as_bytes())
+}
+
+/// As [`raw()`], for text that is JSON.
+#[cfg(feature = "serde")]
+pub(super) fn verbatim<W: Sink + ?Sized>(out: &mut W, json: &str) -> Result<(), Full> {
+    one_line(out, json.as_bytes())
+}
+
+fn one_line<W: Sink + ?Sized>(out: &mut W, json: &[u8]) -> Result<(), Full> {
+    let mut rest = json;
     while let Some(newline) = memchr::memchr2(b'\n', b'\r', rest) {
         let (line, behind) = rest.split_at_checked(newline).unwrap_or_default();
         out.put(line)?;
