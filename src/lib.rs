@@ -14,6 +14,7 @@ pub mod records;
 pub mod revision;
 pub mod rpc;
 pub mod server;
+pub mod service;
 pub mod sink;
 pub mod store;
 

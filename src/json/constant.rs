@@ -63,24 +63,24 @@ const fn last_type_is_object(bytes: &[u8]) -> bool {
         let Ok(colon) = string(bytes, key) else { return found };
         let start = space(bytes, space(bytes, colon) + 1);
         let Ok(end) = value(bytes, start) else { return found };
-        if holds(bytes, key, b"\"type\"") {
-            found = holds(bytes, start, b"\"object\"");
+        if word(bytes, key, b"\"type\"").is_ok() {
+            found = word(bytes, start, b"\"object\"").is_ok();
         }
         at = space(bytes, end);
     }
     found
 }
 
-/// Whether `bytes` has `word` at `at`.
-const fn holds(bytes: &[u8], at: usize, word: &[u8]) -> bool {
+/// The end of `word`, which must be at `at`.
+const fn word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, Fault> {
     let mut n = 0;
     while n < word.len() {
         if byte(bytes, at + n) != byte(word, n) {
-            return false;
+            return Err(fault(bytes, at + n));
         }
         n += 1;
     }
-    true
+    Ok(at + n)
 }
 
 /// The byte at `at`; behind the end, zero, which JSON has nowhere.
@@ -160,9 +160,9 @@ const fn scalar(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     match byte(bytes, at) {
         b'"' => string(bytes, at),
         b'-' | b'0'..=b'9' => number(bytes, at),
-        _ if holds(bytes, at, b"true") => Ok(at + 4),
-        _ if holds(bytes, at, b"false") => Ok(at + 5),
-        _ if holds(bytes, at, b"null") => Ok(at + 4),
+        b't' => word(bytes, at, b"true"),
+        b'f' => word(bytes, at, b"false"),
+        b'n' => word(bytes, at, b"null"),
         _ => Err(fault(bytes, at)),
     }
 }

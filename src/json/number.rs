@@ -73,6 +73,46 @@ impl Number {
     }
 }
 
+#[cfg(feature = "serde")]
+impl Number {
+    /// Whether it has digits behind the point: for one that is not [`whole`](Self::whole), why.
+    pub(super) fn has_fraction(&self) -> bool {
+        self.exponent < 0
+    }
+
+    /// The nearest float if there are at most 2^53 in digits and 22 in places, else one that is near; infinite if
+    /// out of range.
+    #[cfg(any(test, not(feature = "std")))]
+    pub(super) fn float(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss, reason = "this is the loss that is documented")]
+        let mut value = self.digits as f64;
+        let mut left = self.exponent.unsigned_abs().min(1000);
+        // In steps that a power of ten can have; the first also keeps subnormal numbers from becoming zero.
+        while left > 0 && value != 0.0 {
+            let step = left.min(300);
+            let scale = power_of_ten(step);
+            value = if self.exponent < 0 { value / scale } else { value * scale };
+            left -= step;
+        }
+        if self.negative { -value } else { value }
+    }
+}
+
+/// Exact up to 22, finite up to 308.
+#[cfg(all(feature = "serde", any(test, not(feature = "std"))))]
+fn power_of_ten(mut exponent: u32) -> f64 {
+    let mut power = 1.0;
+    let mut square = 10.0;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power *= square;
+        }
+        square *= square;
+        exponent >>= 1;
+    }
+    power
+}
+
 /// The exponent written behind an `e`; larger than any that matters if it is out of range.
 fn exponent(text: &[u8]) -> i32 {
     let digits = text.iter().filter(|byte| byte.is_ascii_digit());
@@ -103,5 +143,35 @@ mod tests {
         assert_eq!(whole("1000E-3"), Some(1));
         assert_eq!(whole("1e99999999999"), None);
         assert_eq!(whole("1e-99999999999"), None);
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn floats() {
+        let float = |text: &str| Number::read(text.as_bytes()).float();
+        // Exact.
+        for text in
+            ["0", "-0.0", "21.5", "-1e22", "9007199254740992", "0.1", "123.456e-7", "1e-22", "4503599627370497.5"]
+        {
+            assert_eq!(float(text).to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
+        }
+        // Near.
+        for text in [
+            "1e300",
+            "1e-300",
+            "2.2250738585072014e-308",
+            "1.7976931348623e308",
+            "123456789012345678901234567890",
+            "3.14159265358979323846264338327950288",
+            "0.00000000000000000000000000000000000000000000000000000000001",
+        ] {
+            let exact: f64 = text.parse().unwrap();
+            assert!(((float(text) - exact) / exact).abs() < 1e-15, "{text} {}", float(text));
+        }
+        assert!(float("5e-324") > 0.0);
+        assert_eq!(float("1e-400"), 0.0);
+        assert_eq!(float("1e400"), f64::INFINITY);
+        assert_eq!(float("-1e99999999999"), f64::NEG_INFINITY);
+        assert_eq!(float("0e99999999999"), 0.0);
     }
 }

@@ -83,7 +83,7 @@ impl<'o, 'w> Object<'o, 'w> {
         if !core::mem::replace(&mut self.first, false) {
             self.out.put(b",")?;
         }
-        write::raw_bytes(self.out, inner)
+        write::one_line(self.out, inner)
     }
 
     /// Writes the closing brace.

@@ -21,13 +21,15 @@ pub(super) fn first<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
         return words::<WIDE>(bytes, at);
     }
     let mut at = at;
+    let mut rest = bytes.get(at..).unwrap_or_default();
     for _ in 0..2 {
-        let Some(word) = chunk(bytes, at) else { break };
+        let Some((word, behind)) = rest.split_first_chunk() else { break };
         let marks = marks::<WIDE>(word);
         if marks != 0 {
             return at + lowest(marks);
         }
         at += WORD;
+        rest = behind;
     }
     long::<WIDE>(bytes, at)
 }

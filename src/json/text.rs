@@ -1,7 +1,7 @@
 //! One string of a message, as it stands between its quotes.
 
 use crate::sink::copy;
-use core::fmt;
+use core::fmt::{self, Write};
 
 /// A string of a message: what stands between its quotes, escapes and all.
 ///
@@ -123,6 +123,16 @@ impl PartialEq for Text<'_> {
 }
 
 impl Eq for Text<'_> {}
+
+/// Decoded; a lone surrogate as U+FFFD.
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.plain() {
+            Some(plain) => f.write_str(plain),
+            None => self.chars().try_for_each(|c| f.write_char(c.unwrap_or(char::REPLACEMENT_CHARACTER))),
+        }
+    }
+}
 
 impl fmt::Debug for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

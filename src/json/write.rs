@@ -158,11 +158,18 @@ pub fn signed<W: Sink + ?Sized>(out: &mut W, value: i64) -> Result<(), Full> {
 /// Writes a value as it stands, except that newlines between its tokens become spaces: one that came with a
 /// message could otherwise end a line or forge the fields of a server-sent event.
 pub fn raw<W: Sink + ?Sized>(out: &mut W, value: Raw<'_>) -> Result<(), Full> {
-    raw_bytes(out, value.as_bytes())
+    one_line(out, value.as_bytes())
 }
 
-/// As [`raw`], for the inside of an object.
-pub(crate) fn raw_bytes<W: Sink + ?Sized>(out: &mut W, mut rest: &[u8]) -> Result<(), Full> {
+/// As [`raw()`], for text that is JSON.
+#[cfg(feature = "serde")]
+pub(super) fn verbatim<W: Sink + ?Sized>(out: &mut W, json: &str) -> Result<(), Full> {
+    one_line(out, json.as_bytes())
+}
+
+/// As [`raw()`], for the inside of an object.
+pub(crate) fn one_line<W: Sink + ?Sized>(out: &mut W, json: &[u8]) -> Result<(), Full> {
+    let mut rest = json;
     while let Some(newline) = memchr::memchr2(b'\n', b'\r', rest) {
         let (line, behind) = rest.split_at_checked(newline).unwrap_or_default();
         out.put(line)?;

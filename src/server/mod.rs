@@ -23,6 +23,7 @@ mod subscriptions;
 pub use about::{About, Caching, Icon};
 pub(crate) use about::{write_icons, write_texts};
 pub use ask::{Bound, Seal, SealError, Unsealed};
+pub(crate) use batch::Batch;
 pub use batch::BatchOut;
 pub use failure::Failure;
 pub(crate) use failure::{Data, Id, respond as respond_failure};

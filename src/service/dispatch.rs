@@ -1,0 +1,264 @@
+//! From a message to a handler: finds what a request names and calls it.
+
+use super::Service;
+use super::handling::are_responses;
+use super::template;
+use crate::json::{JsonKind, Raw, Text};
+use crate::protocol::Method;
+use crate::server::{BatchOut, Context, Engine, Event, Failure, Gate, Large, Request, Token, What};
+use crate::sink::{Full, Kind, Out, whole};
+
+/// What is left to do after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a reply in windows needs to be pumped"]
+#[non_exhaustive]
+pub enum Step {
+    /// Nothing.
+    Handled,
+    /// A handler answers later, with this ticket.
+    Later(Token),
+    /// The reply is larger than the sink: call [`Service::pump`] whenever there is room.
+    Streaming(Token),
+}
+
+/// Where a message came from, as far as its transport knows more than its bytes.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Origin<'o> {
+    /// What the transport checks in between.
+    pub gate: &'o dyn Gate,
+    /// Whom the message came from.
+    pub principal: Option<&'o str>,
+}
+
+impl Origin<'_> {
+    /// A line of which nothing more is known.
+    pub const LINE: Origin<'static> = Origin { gate: &(), principal: None };
+}
+
+impl<'o> Origin<'o> {
+    /// A transport with checks of its own.
+    #[must_use]
+    pub const fn new(gate: &'o dyn Gate) -> Self {
+        Origin { gate, principal: None }
+    }
+
+    /// From somebody known.
+    #[must_use]
+    pub const fn principal(self, principal: &'o str) -> Self {
+        Origin { principal: Some(principal), ..self }
+    }
+}
+
+impl core::fmt::Debug for Origin<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Origin").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+impl<S> Service<'_, S> {
+    /// Handles one message: answers it, or calls its handler.
+    ///
+    /// On [`Full::Now`] nothing has changed, and no handler has run: send what is pending and call again with the same
+    /// message. On [`Full::Never`] the sink is smaller than [`MIN_ROOM`](crate::server::MIN_ROOM): drop the message.
+    pub fn dispatch(
+        &self,
+        state: &mut S,
+        message: &[u8],
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        self.dispatch_from(&Origin::LINE, state, message, server, out)
+    }
+
+    /// As [`dispatch`](Service::dispatch), for a transport that knows more than the bytes.
+    pub fn dispatch_from(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        message: &[u8],
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let has_resource = |uri: &Text<'_>| self.has_resource(uri);
+        let mut context = Context::new(&self.about).with_gate(origin.gate);
+        context.has_resource = &has_resource;
+        let Some(event) = server.handle(&context, message, out)? else { return Ok(Step::Handled) };
+        match event {
+            Event::Request { token, request } => self.request(origin, state, token, &request, server, out),
+            Event::Streaming { token } => Ok(self.streaming(state, token, server, out)),
+            Event::Notification { method, params } => {
+                if let Some(notified) = self.notified {
+                    notified(state, &method, params);
+                }
+                Ok(Step::Handled)
+            }
+            Event::Cancelled { token } => {
+                if let Some(cancelled) = self.cancelled {
+                    cancelled(state, token);
+                }
+                Ok(Step::Handled)
+            }
+            Event::Batch { elements } => self.batch(origin, state, elements, server, out),
+            _ => Ok(Step::Handled),
+        }
+    }
+
+    /// A request that the engine has admitted. On [`Full`] it is given up, as if it had not come.
+    fn request(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        token: Token,
+        request: &Request<'_>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let done = match request.method() {
+            Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList => {
+                self.list(state, token, request, server, out)
+            }
+            _ => match self.check(request) {
+                Ok(()) => self.run(origin, state, token, request, server, out),
+                Err(failure) => fail(server, token, &failure, out),
+            },
+        };
+        if done.is_err() {
+            server.forget(token);
+        }
+        done
+    }
+
+    /// What the members of a request must be, before its handler is looked for.
+    fn check(&self, request: &Request<'_>) -> Result<(), Failure<'static>> {
+        let members = request.members();
+        match request.method() {
+            Method::ToolsCall | Method::PromptsGet if request.target_name().is_none() => {
+                return Err(Failure::invalid_params("Invalid params: name is missing"));
+            }
+            Method::ResourcesRead if request.target_uri().is_none() => {
+                return Err(Failure::invalid_params("Invalid params: uri is missing"));
+            }
+            _ => {}
+        }
+        if members.arguments.is_some_and(|arguments| arguments.kind() != JsonKind::Object) {
+            return Err(Failure::invalid_params("Invalid params: arguments is not an object"));
+        }
+        if members.input_responses.is_some_and(|responses| !are_responses(responses)) {
+            return Err(Failure::invalid_params("Invalid params: inputResponses is not an object of objects"));
+        }
+        if members.request_state.is_some_and(|state| state.text().is_none()) {
+            return Err(Failure::invalid_params("Invalid params: requestState is not a string"));
+        }
+        Ok(())
+    }
+
+    fn list(
+        &self,
+        state: &mut S,
+        token: Token,
+        request: &Request<'_>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let Some(page) = self.page(request.method(), request.members().cursor) else {
+            return fail(server, token, &Failure::invalid_params("Invalid params: no such cursor"), out);
+        };
+        let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
+        match whole(out, Kind::Result, |out| self.write_list(slot, page, out)) {
+            Ok(()) => {
+                server.forget(token);
+                Ok(Step::Handled)
+            }
+            Err(Full::Now) => Err(Full::Now),
+            Err(Full::Never) => {
+                server.begin_large(token, Large::of(What::List { start: page.start, end: page.end }), out)?;
+                Ok(self.streaming(state, token, server, out))
+            }
+        }
+    }
+
+    /// Sends the first window of a reply in windows.
+    pub(crate) fn streaming(&self, state: &mut S, token: Token, server: &mut Engine<'_>, out: &mut dyn Out) -> Step {
+        match self.pump(state, token, server, out) {
+            super::Pump::Done => Step::Handled,
+            super::Pump::More => Step::Streaming(token),
+        }
+    }
+
+    /// Handles the elements of a batch from where it was left.
+    fn batch(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        elements: Raw<'_>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let mut array = BatchOut::new(out, server.peer.batch.open);
+        let done = self.elements(origin, state, elements, server, &mut array);
+        if done == Err(Full::Now) {
+            server.peer.batch.open = array.leave();
+            return Err(Full::Now);
+        }
+        array.finish();
+        server.peer.batch = crate::server::Batch::NONE;
+        done.map(|()| Step::Handled)
+    }
+
+    fn elements(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        elements: Raw<'_>,
+        server: &mut Engine<'_>,
+        out: &mut BatchOut<'_>,
+    ) -> Result<(), Full> {
+        for element in elements.items().skip(server.peer.batch.done as usize) {
+            if server.peer.batch.streaming.is_none() {
+                let step = match server.refuse_element(element, out) {
+                    Ok(true) => Ok(Step::Handled),
+                    Ok(false) => self.dispatch_from(origin, state, element.as_bytes(), server, out),
+                    Err(full) => Err(full),
+                };
+                match step {
+                    Err(Full::Now) => return Err(Full::Now),
+                    // Not even the error fits: the element goes without an answer, the others do not.
+                    Err(Full::Never) | Ok(Step::Handled | Step::Later(_)) => {}
+                    Ok(Step::Streaming(token)) => server.peer.batch.streaming = Some(token),
+                }
+            }
+            if let Some(token) = server.peer.batch.streaming {
+                if self.pump(state, token, server, out) == super::Pump::More {
+                    return Err(Full::Now);
+                }
+                server.peer.batch.streaming = None;
+            }
+            server.peer.batch.done += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether there is a resource at `uri`, or a template that it matches.
+    pub(crate) fn has_resource(&self, uri: &Text<'_>) -> bool {
+        if self.resources.iter().any(|resource| uri.is(resource.info.uri)) {
+            return true;
+        }
+        uri.plain().is_some_and(|uri| self.templates.iter().any(|it| template::matches(it.info.uri, uri)))
+    }
+}
+
+/// Answers with an error.
+pub(crate) fn fail(
+    server: &mut Engine<'_>,
+    token: Token,
+    failure: &Failure<'_>,
+    out: &mut dyn Out,
+) -> Result<Step, Full> {
+    use crate::server::SendError;
+    match server.fail(token, failure, out) {
+        Ok(()) | Err(SendError::Stale) => Ok(Step::Handled),
+        Err(SendError::FullNow) => Err(Full::Now),
+        Err(SendError::FullNever) => Err(Full::Never),
+    }
+}

@@ -1,0 +1,134 @@
+//! Lists: whole, in pages if the application wants pages, through windows if the sink is smaller.
+
+use super::handling::end_result;
+use super::{Service, ToolInfo};
+use crate::json::{Raw, object::Object, write};
+use crate::protocol::Method;
+use crate::revision::Revision;
+use crate::server::{Large, Slot};
+use crate::sink::{Full, Out};
+
+/// Which entries a request is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Page {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl<S> Service<'_, S> {
+    /// The page that a cursor names; `None` if it did not come from here.
+    pub(crate) fn page(&self, method: Method, cursor: Option<Raw<'_>>) -> Option<Page> {
+        let len = self.list_len(method);
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => read_cursor(cursor).filter(|start| *start < len && start % self.page_size == 0)?,
+        };
+        let end = start.saturating_add(self.page_size).min(len);
+        Some(Page { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
+    }
+
+    fn list_len(&self, method: Method) -> usize {
+        match method {
+            Method::ToolsList => self.tools.len() + self.toolbox.map_or(0, |toolbox| toolbox.len()),
+            Method::ResourcesList => self.resources.len(),
+            Method::TemplatesList => self.templates.len(),
+            _ => self.prompts.len(),
+        }
+    }
+
+    /// What is told of the tool at `index`, wherever it is from.
+    pub(crate) fn tool_info(&self, index: usize) -> Option<ToolInfo<'_>> {
+        match self.tools.get(index) {
+            Some(tool) => Some(tool.info),
+            None => self.toolbox?.info(index - self.tools.len()),
+        }
+    }
+
+    fn write_entry(&self, method: Method, index: usize, revision: Revision, out: &mut dyn Out) -> Result<(), Full> {
+        match method {
+            Method::ToolsList => self.tool_info(index).map_or(Ok(()), |info| info.write(out, revision)),
+            Method::ResourcesList => {
+                self.resources.get(index).map_or(Ok(()), |resource| resource.info.write(out, "uri", revision))
+            }
+            Method::TemplatesList => {
+                self.templates.get(index).map_or(Ok(()), |it| it.info.write(out, "uriTemplate", revision))
+            }
+            _ => self.prompts.get(index).map_or(Ok(()), |prompt| prompt.write(out, revision)),
+        }
+    }
+
+    fn write_head(&self, slot: &Slot, out: &mut dyn Out) -> Result<(), Full> {
+        let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
+        let key = match slot.method {
+            Method::ToolsList => "tools",
+            Method::ResourcesList => "resources",
+            Method::TemplatesList => "resourceTemplates",
+            _ => "prompts",
+        };
+        result.key(key)?.put(b"[")
+    }
+
+    fn write_tail(&self, slot: &Slot, page: Page, out: &mut dyn Out) -> Result<(), Full> {
+        out.put(b"]")?;
+        let mut result = Object::resume(out, false);
+        if (page.end as usize) < self.list_len(slot.method) {
+            write_cursor(result.key("nextCursor")?, page.end)?;
+        }
+        if slot.revision.is_modern() {
+            self.about.caching.write(&mut result)?;
+        }
+        end_result(result, &self.about, slot.revision, None)
+    }
+
+    /// The whole list in one go.
+    pub(crate) fn write_list(&self, slot: &Slot, page: Page, out: &mut dyn Out) -> Result<(), Full> {
+        self.write_head(slot, out)?;
+        for index in page.start..page.end {
+            self.write_separated(slot, page, index, out)?;
+        }
+        self.write_tail(slot, page, out)
+    }
+
+    /// As much of the list as there is room for; whether it is through.
+    pub(crate) fn pump_list(&self, large: &mut Large, slot: &Slot, page: Page, out: &mut dyn Out) -> bool {
+        if large.piece == 0 && !large.send(out, |out| self.write_head(slot, out)) {
+            return false;
+        }
+        let entries = page.end - page.start;
+        while large.piece <= entries {
+            // A cancelled list is cut short behind the entry that is being sent.
+            let between = large.offset == 0;
+            if large.broken && between {
+                break;
+            }
+            let index = page.start + large.piece - 1;
+            if !large.send(out, |out| self.write_separated(slot, page, index, out)) {
+                return false;
+            }
+        }
+        large.send(out, |out| self.write_tail(slot, page, out))
+    }
+
+    fn write_separated(&self, slot: &Slot, page: Page, index: u32, out: &mut dyn Out) -> Result<(), Full> {
+        if index > page.start {
+            out.put(b",")?;
+        }
+        self.write_entry(slot.method, index as usize, slot.revision, out)
+    }
+}
+
+/// Cursors say where a page begins; only ones that we could have given are taken back.
+fn write_cursor(out: &mut dyn Out, start: u32) -> Result<(), Full> {
+    out.put(b"\"")?;
+    write::unsigned(out, start.into())?;
+    out.put(b"\"")
+}
+
+fn read_cursor(cursor: Raw<'_>) -> Option<usize> {
+    let digits = cursor.text()?.plain()?;
+    let canonical = !digits.starts_with('0') && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    if !canonical || digits.len() > 9 {
+        return None;
+    }
+    Some(digits.bytes().fold(0, |value, digit| value * 10 + usize::from(digit - b'0')))
+}
