@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Everything that is checked on bare metal:
+#   the core builds for devices, with and without its features for them;
+#   the firmware builds, how big it is, and that it neither panics nor allocates;
+#   the firmware runs in QEMU.
+# Installs what it needs where it can (see bare-metal-toolchain.sh).
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/.ci/bare-metal-toolchain.sh"
+exec </dev/null
+
+bm_select thumbv7m-none-eabi
+kind=$BM_KIND
+bm_qemu
+if [ "$kind" = debian ]; then /usr/bin/rustc --version; else rustc --version; fi
+qemu-system-arm --version | head -1
+
+# The core. What the first toolchain cannot do of the further targets is left out.
+for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf; do
+    if ! BM_TOOLCHAIN=$kind bm_select "$target"; then
+        echo "left out: the core for $target"
+        continue
+    fi
+    for features in "" serde; do
+        CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
+            "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
+            --package mcp-sansio --lib --no-default-features ${features:+--features "$features"}
+        echo "ok: the core for $target, features: ${features:-none}"
+    done
+done
+
+# The firmware, by the same command that runs it.
+export BM_TOOLCHAIN=$kind
+elf=$("$root/examples/firmware/run.sh" build uart)
+python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
+python3 "$root/.ci/lib/bare-metal-exchange.py" "$root/examples/firmware/run.sh" uart
+
+# How deep the stack got, in a build that says so.
+printf 'one\ntwo\n' | FIRMWARE_FEATURES=report "$root/examples/firmware/run.sh" uart 2>&1 >/dev/null | grep -E '^(stack|time):'
+echo "bare metal: all good"

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""What a firmware image holds: sizes, and nothing that panics or allocates.
+
+    bare-metal-elf.py IMAGE [ALLOWED]
+
+ALLOWED is a file of regular expressions, one a line (# begins a comment), for
+the names of panic functions that may be in the image. Exits with 1 if there
+are others, or any function of an allocator.
+
+Reads the ELF file itself: binutils for another machine than this one are not
+there everywhere.
+"""
+
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections import namedtuple
+
+Section = namedtuple("Section", "name type flags address offset size link")
+
+SHT_SYMTAB, SHT_NOBITS = 2, 8
+SHF_WRITE, SHF_ALLOC, SHF_EXEC = 1, 2, 4
+
+# In mangled names, old style and new. `rust_begin_unwind` is the panic handler
+# of the firmware itself (board/src/end.rs keeps it from being inlined): it is in
+# the image if anything at all can panic, whatever was inlined into what.
+PANIC = re.compile(
+    r"\dpanic|_panic|panicking|rust_begin_unwind|unwrap_failed|expect_failed"
+    r"|slice_\w*fail|str_\w*fail|len_mismatch_fail|_overflow_fail|handle_alloc_error"
+)
+ALLOCATOR = re.compile(
+    r"__(rust|rg|rdl)_(alloc|dealloc|realloc|no_alloc)|5alloc5alloc|5alloc7raw_vec|handle_alloc_error"
+    r"|^(malloc|calloc|realloc|free|sbrk|_sbrk)$"
+)
+FORMAT = re.compile(r"4core3fmt|NtCs\w*_4core3fmt")
+
+
+def string(table, offset):
+    return table[offset : table.index(b"\0", offset)].decode()
+
+
+def read(path):
+    data = open(path, "rb").read()
+    if data[:6] != b"\x7fELF\x01\x01":
+        sys.exit(f"{path}: not a 32-bit little-endian ELF file")
+    start, = struct.unpack_from("<I", data, 32)
+    step, count, names_at = struct.unpack_from("<HHH", data, 46)
+    raw = [struct.unpack_from("<10I", data, start + i * step) for i in range(count)]
+    body = lambda header: data[header[4] : header[4] + header[5]]
+    names = body(raw[names_at])
+    sections = [Section(string(names, h[0]), h[1], h[2], h[3], h[4], h[5], h[6]) for h in raw]
+    symbols = {}
+    for header in raw:
+        if header[1] != SHT_SYMTAB:
+            continue
+        strings = body(raw[header[6]])
+        for name, _, size, info, _, home in struct.iter_unpack("<IIIBBH", body(header)):
+            # Functions, objects, and symbols of no type; not sections and files.
+            if info & 15 <= 2 and home != 0:
+                symbols[string(strings, name)] = size
+    return sections, symbols
+
+
+def readable(names):
+    if not shutil.which("c++filt"):
+        return names
+    done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True)
+    return done.stdout.splitlines() if done.returncode == 0 else names
+
+
+def main():
+    path = sys.argv[1]
+    sections, symbols = read(path)
+    if not symbols:
+        sys.exit(f"{path}: no symbols, nothing can be said")
+
+    held = [s for s in sections if s.flags & SHF_ALLOC and s.size]
+    flash = [s for s in held if s.type != SHT_NOBITS]
+    ram = [s for s in held if s.flags & SHF_WRITE or (s.type == SHT_NOBITS)]
+    print("flash: {:6} bytes ({})".format(sum(s.size for s in flash), ", ".join(f"{s.name} {s.size}" for s in flash)))
+    print("RAM:   {:6} bytes static ({})".format(sum(s.size for s in ram), ", ".join(f"{s.name} {s.size}" for s in ram)))
+    formatting = {name: size for name, size in symbols.items() if FORMAT.search(name)}
+    print(f"core::fmt: {len(formatting)} functions, {sum(formatting.values())} bytes")
+
+    allowed = []
+    if len(sys.argv) > 2:
+        lines = (line.split("#")[0].strip() for line in open(sys.argv[2]))
+        allowed = [re.compile(line) for line in lines if line]
+    panics = sorted(name for name in symbols if PANIC.search(name))
+    bad = [name for name in panics if not any(a.search(name) for a in allowed)]
+    allocators = sorted(name for name in symbols if ALLOCATOR.search(name))
+    print(f"panic functions: {len(panics)}, of which allowed {len(panics) - len(bad)}")
+    for title, names in ("PANICS", bad), ("ALLOCATES", allocators):
+        for name in readable(names):
+            print(f"{title}: {name}")
+    return 1 if bad or allocators else 0
+
+
+sys.exit(main())

@@ -1,0 +1,50 @@
+//! Milliseconds, by SysTick.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use cortex_m::peripheral::SYST;
+use cortex_m::peripheral::syst::SystClkSource;
+use cortex_m_rt::exception;
+
+use crate::system;
+
+/// Milliseconds between two interrupts, and so the clock's resolution.
+const TICK: u32 = 1;
+
+/// Milliseconds since the start, modulo 2^32.
+static NOW: AtomicU32 = AtomicU32::new(0);
+
+/// Milliseconds since the start.
+pub struct Clock {
+    _systick: SYST,
+    last: u32,
+    wraps: u32,
+}
+
+impl Clock {
+    pub(crate) fn start(mut systick: SYST) -> Self {
+        systick.set_clock_source(SystClkSource::Core);
+        systick.set_reload(system::CLOCK / 1000 * TICK - 1);
+        systick.clear_current();
+        systick.enable_interrupt();
+        systick.enable_counter();
+        Self { _systick: systick, last: 0, wraps: 0 }
+    }
+
+    /// Milliseconds since the start. Never goes back; it must be asked once in
+    /// 49 days to notice that the 32 bits below it have wrapped.
+    pub fn now(&mut self) -> u64 {
+        let now = NOW.load(Ordering::Relaxed);
+        if now < self.last {
+            self.wraps = self.wraps.wrapping_add(1);
+        }
+        self.last = now;
+        u64::from(self.wraps) << 32 | u64::from(now)
+    }
+}
+
+#[exception]
+fn SysTick() {
+    // The only writer, so no read-modify-write is needed.
+    NOW.store(NOW.load(Ordering::Relaxed).wrapping_add(TICK), Ordering::Relaxed);
+}

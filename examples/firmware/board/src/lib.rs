@@ -1,0 +1,51 @@
+//! The TI/Luminary LM3S6965 evaluation board: a Cortex-M3 with 256 KiB of flash
+//! and 64 KiB of RAM, which QEMU has as `lm3s6965evb`.
+//!
+//! All `unsafe` of the firmware is here. Nothing here allocates, formats or
+//! panics.
+//!
+//! ```ignore
+//! #![no_std]
+//! #![no_main]
+//!
+//! #[board::entry]
+//! fn main() -> ! {
+//!     let mut board = board::start();
+//!     // ...
+//! }
+//! ```
+
+#![no_std]
+
+mod clock;
+mod end;
+mod mmio;
+mod ring;
+pub mod stack;
+mod system;
+mod uart;
+mod vectors;
+mod watchdog;
+
+pub use clock::Clock;
+pub use cortex_m_rt::entry;
+pub use end::{exit, log};
+pub use uart::{END_OF_INPUT, Input, Uart};
+pub use watchdog::Watchdog;
+
+/// What the board has, started and ready.
+pub struct Board {
+    /// UART0, at 115200 baud.
+    pub uart: Uart,
+    /// Milliseconds since the start.
+    pub clock: Clock,
+    /// Not running yet.
+    pub watchdog: Watchdog,
+}
+
+/// Starts the clocks and UART0. Once: a second call resets the device.
+pub fn start() -> Board {
+    let Some(core) = cortex_m::Peripherals::take() else { end::fail(b"board: started twice\n") };
+    system::start();
+    Board { uart: Uart::start(), clock: Clock::start(core.SYST), watchdog: Watchdog::new() }
+}

@@ -1,0 +1,60 @@
+//! The system clock, and the clocks and pins of what this crate uses.
+
+use crate::mmio::Reg;
+
+/// Cycles per second once [`start`] has run.
+pub(crate) const CLOCK: u32 = 50_000_000;
+
+// SAFETY: registers of system control, data sheet chapter 5; they gate and
+// divide clocks, and make nothing touch memory.
+const RIS: Reg = unsafe { Reg::at(0x400F_E050) };
+// SAFETY: see above.
+const RCC: Reg = unsafe { Reg::at(0x400F_E060) };
+// SAFETY: see above.
+const RCGC0: Reg = unsafe { Reg::at(0x400F_E100) };
+// SAFETY: see above.
+const RCGC1: Reg = unsafe { Reg::at(0x400F_E104) };
+// SAFETY: see above.
+const RCGC2: Reg = unsafe { Reg::at(0x400F_E108) };
+// SAFETY: registers of GPIO port A, data sheet chapter 8; they are about pins.
+const GPIOA_AFSEL: Reg = unsafe { Reg::at(0x4000_4420) };
+// SAFETY: see above.
+const GPIOA_DEN: Reg = unsafe { Reg::at(0x4000_451C) };
+
+const RIS_PLL_LOCKED: u32 = 1 << 6;
+
+const RCC_MAIN_OSCILLATOR_OFF: u32 = 1;
+const RCC_OSCILLATOR: u32 = 0b11 << 4;
+const RCC_CRYSTAL: u32 = 0b1111 << 6;
+const RCC_CRYSTAL_8_MHZ: u32 = 0xE << 6;
+const RCC_BYPASS: u32 = 1 << 11;
+const RCC_PLL_OUTPUT_OFF: u32 = 1 << 12;
+const RCC_PLL_OFF: u32 = 1 << 13;
+const RCC_USE_DIVISOR: u32 = 1 << 22;
+const RCC_DIVISOR: u32 = 0b1111 << 23;
+/// The PLL's 200 MHz by four.
+const RCC_DIVISOR_4: u32 = 3 << 23;
+
+const RCGC0_WATCHDOG: u32 = 1 << 3;
+const RCGC1_UART0: u32 = 1;
+const RCGC2_GPIOA: u32 = 1;
+
+/// Runs the chip at [`CLOCK`] from its 8 MHz crystal, and gives clocks and pins
+/// to the UART and the watchdog. The order is the data sheet's (5.3).
+pub(crate) fn start() {
+    RCC.modify(|rcc| (rcc | RCC_BYPASS) & !RCC_USE_DIVISOR & !RCC_MAIN_OSCILLATOR_OFF);
+    RCC.modify(|rcc| (rcc & !(RCC_CRYSTAL | RCC_OSCILLATOR | RCC_PLL_OFF | RCC_PLL_OUTPUT_OFF)) | RCC_CRYSTAL_8_MHZ);
+    RCC.modify(|rcc| (rcc & !RCC_DIVISOR) | RCC_DIVISOR_4 | RCC_USE_DIVISOR);
+    while RIS.read() & RIS_PLL_LOCKED == 0 {}
+    RCC.modify(|rcc| rcc & !RCC_BYPASS);
+
+    RCGC0.modify(|gates| gates | RCGC0_WATCHDOG);
+    RCGC1.modify(|gates| gates | RCGC1_UART0);
+    RCGC2.modify(|gates| gates | RCGC2_GPIOA);
+    // A gate takes three cycles to open; reading it back takes longer.
+    let _ = RCGC2.read();
+
+    // U0RX and U0TX are the other function of PA0 and PA1.
+    GPIOA_AFSEL.modify(|pins| pins | 0b11);
+    GPIOA_DEN.modify(|pins| pins | 0b11);
+}

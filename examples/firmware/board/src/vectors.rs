@@ -1,0 +1,38 @@
+//! The table of device interrupts (data sheet, table 2-9). Exceptions and the
+//! reset vector are cortex-m-rt's.
+
+/// The device's interrupts that this crate handles.
+#[derive(Clone, Copy)]
+pub(crate) enum Interrupt {
+    Uart0 = 5,
+}
+
+// SAFETY: the variants are numbers of interrupts that the table below has.
+unsafe impl cortex_m::interrupt::InterruptNumber for Interrupt {
+    fn number(self) -> u16 {
+        self as u16
+    }
+}
+
+/// Entries up to the last interrupt that the chip has, the hibernation module's.
+const INTERRUPTS: usize = 44;
+
+type Handler = unsafe extern "C" fn();
+
+unsafe extern "C" {
+    // cortex-m-rt's; the entry of every interrupt that is not used.
+    fn DefaultHandler();
+}
+
+const fn table() -> [Handler; INTERRUPTS] {
+    let mut table: [Handler; INTERRUPTS] = [DefaultHandler; INTERRUPTS];
+    table[Interrupt::Uart0 as usize] = crate::uart::on_interrupt;
+    table
+}
+
+// SAFETY: cortex-m-rt's linker script puts this section behind the exceptions
+// and asks for this name; the entries are what the hardware expects there,
+// addresses of functions without arguments that return to the interrupted code.
+#[unsafe(link_section = ".vector_table.interrupts")]
+#[unsafe(no_mangle)]
+static __INTERRUPTS: [Handler; INTERRUPTS] = table();

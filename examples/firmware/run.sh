@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Builds a firmware and runs it in QEMU as a stdio server: what comes on standard
+# input goes to UART0, what UART0 sends comes out on standard output, and nothing
+# else does. Builds are quiet unless they fail; that, QEMU's warnings and the
+# firmware's last words go to standard error.
+#
+#   run.sh uart         build and run
+#   run.sh build uart   build only, and print the path of the image
+#
+# It ends with status 0 when standard input ends, after all answers; with 1 when
+# the firmware fails (panic, fault); at once on SIGTERM. Only while it waits for
+# somebody to read its output QEMU hears no SIGTERM until the reader reads or goes
+# away; SIGKILL works at any time, and leaves nothing behind.
+#
+#   FIRMWARE_ELF=path         run this image, build nothing
+#   FIRMWARE_FEATURES=report  cargo features to build with
+#   CARGO_TARGET_DIR, BM_TOOLCHAIN: as for cargo and .ci/bare-metal-toolchain.sh
+set -eu
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+run=1
+if [ "${1:-}" = build ]; then
+    run=
+    shift
+fi
+name=${1:-}
+case $name in
+uart) ;;
+*)
+    echo "usage: run.sh [build] uart" >&2
+    exit 2
+    ;;
+esac
+
+. "$here/../../.ci/bare-metal-toolchain.sh"
+
+elf=${FIRMWARE_ELF:-}
+if [ -z "$elf" ]; then
+    bm_select thumbv7m-none-eabi
+    # Its own directory for each toolchain, or each would undo the other's work.
+    export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}/$BM_KIND
+    "${BM_CARGO[@]}" build --quiet --locked --release "${BM_FLAGS[@]}" \
+        --manifest-path "$here/Cargo.toml" --package "$name" \
+        ${FIRMWARE_FEATURES:+--features "$FIRMWARE_FEATURES"} </dev/null >&2
+    elf=$CARGO_TARGET_DIR/$BM_TARGET/release/$name
+fi
+if [ -z "$run" ]; then
+    printf '%s\n' "$elf"
+    exit
+fi
+bm_qemu
+
+# QEMU has no way to tell a machine that its input is closed, and runs on. So the
+# relay says it in the stream: four EOTs (`board::END_OF_INPUT`), on which the
+# firmware finishes what it has and ends QEMU through semihosting.
+#
+# `exec`, so that QEMU *is* the process the client started: signals reach it, and
+# there is nobody to outlive it but the relay, which ends with the client's pipe.
+# -nodefaults: no monitor, no second UART; nothing but UART0 on standard output.
+exec qemu-system-arm -machine lm3s6965evb -nodefaults -display none -monitor none \
+    -chardev stdio,id=uart0 -serial chardev:uart0 \
+    -semihosting-config enable=on,target=native \
+    -kernel "$elf" < <(cat 2>/dev/null && printf '\004\004\004\004' 2>/dev/null)
