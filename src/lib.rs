@@ -15,6 +15,7 @@ pub mod revision;
 pub mod rpc;
 pub mod server;
 pub mod service;
+pub mod session;
 pub mod sink;
 pub mod store;
 

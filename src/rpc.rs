@@ -198,6 +198,43 @@ impl<'a> Meta<'a> {
     }
 }
 
+impl Members<'_> {
+    /// No members.
+    pub const NONE: Members<'static> = Members {
+        name: None,
+        arguments: None,
+        uri: None,
+        cursor: None,
+        reference: None,
+        argument: None,
+        context: None,
+        level: None,
+        protocol_version: None,
+        capabilities: None,
+        client_info: None,
+        request_id: None,
+        input_responses: None,
+        request_state: None,
+        notifications: None,
+        meta: None,
+    };
+}
+
+impl Meta<'_> {
+    /// No members.
+    pub const NONE: Meta<'static> =
+        Meta { progress_token: None, version: None, capabilities: None, client_info: None, log_level: None };
+}
+
+/// The members of `params` that were kept from an earlier message.
+pub(crate) fn read_params(params: Raw<'_>) -> (Members<'_>, Meta<'_>) {
+    let (mut members, mut meta) = (Members::NONE, Meta::NONE);
+    let mut scanner = Scanner::new(params.as_bytes());
+    // It has been scanned before: there is nothing to find wrong.
+    let _ = object(&mut scanner, |key, scanner| members.member(&mut meta, key, scanner));
+    (members, meta)
+}
+
 /// What a message turned out to be.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

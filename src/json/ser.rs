@@ -21,6 +21,17 @@ pub enum SerError {
     Unsupported,
 }
 
+impl SerError {
+    /// The sink's word, if it was the sink's.
+    #[must_use]
+    pub const fn full(self) -> Option<Full> {
+        match self {
+            SerError::Full(full) => Some(full),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for SerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -186,6 +186,43 @@ pub fn text<W: Sink + ?Sized>(out: &mut W, text: Text<'_>) -> Result<(), Full> {
     out.put(b"\"")
 }
 
+/// Reads base64 strictly: standard alphabet, padded, nothing else in it. How many bytes that were; `None` if it is not
+/// base64 or does not fit.
+pub(crate) fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
+    if text.len() % 4 != 0 {
+        return None;
+    }
+    let (mut len, mut groups) = (0, text.chunks(4).peekable());
+    while let Some(group) = groups.next() {
+        let padding = group.iter().rev().take_while(|&&byte| byte == b'=').count();
+        if padding > 2 || (padding > 0 && groups.peek().is_some()) {
+            return None;
+        }
+        let digits = group.get(..4 - padding)?;
+        let bits = digits.iter().try_fold(0u32, |bits, &digit| Some(bits << 6 | digit_value(digit)?))? << (6 * padding);
+        let [_, group @ ..] = bits.to_be_bytes();
+        let given = group.get(..3 - padding)?;
+        if group.iter().skip(given.len()).any(|&byte| byte != 0) {
+            return None;
+        }
+        crate::sink::copy(bytes.get_mut(len..)?.get_mut(..given.len())?, given);
+        len += given.len();
+    }
+    Some(len)
+}
+
+fn digit_value(digit: u8) -> Option<u32> {
+    let value = match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
+    };
+    Some(value.into())
+}
+
 /// Writes `bytes` in base64, standard alphabet, padded, without quotes.
 pub fn base64<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
     const GROUPS: usize = 16;

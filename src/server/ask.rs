@@ -233,6 +233,14 @@ impl Engine<'_> {
         self.slots.iter().filter(|slot| slot.state == State::Asking).count()
     }
 
+    /// The questions of a request are through; it is answered another way.
+    pub(crate) fn forget_questions(&mut self, token: Token) {
+        let open = self.slot_mut(token).is_some_and(|slot| core::mem::replace(&mut slot.asking, Asking::NONE).is_open());
+        if open {
+            self.forget_asks(token);
+        }
+    }
+
     pub(crate) fn forget_asks(&mut self, token: Token) {
         self.asks.remove(|record| record.owner == u32::from(token.slot));
     }

@@ -14,7 +14,7 @@ mod batch;
 mod failure;
 mod flight;
 mod large;
-mod notify;
+pub(crate) mod notify;
 mod opening;
 mod request;
 mod slot;
@@ -26,8 +26,8 @@ pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;
 pub use batch::BatchOut;
 pub use failure::Failure;
-pub(crate) use failure::{Data, Id, respond as respond_failure};
-pub(crate) use large::{Large, Skip, What};
+pub(crate) use failure::{Id, respond as respond_failure};
+pub(crate) use large::{Large, What};
 pub use notify::{Change, Progress, Pull, Told};
 pub use opening::{Context, Gate};
 pub use request::Request;
@@ -266,6 +266,20 @@ impl<const N: usize> Server<'static, N> {
             .asks(Store::growing(1 << 20))
             .subscriptions(Store::growing(1 << 20))
             .scratch(Store::growing(16 << 20))
+    }
+}
+
+impl<'m, const N: usize> core::ops::Deref for Server<'m, N> {
+    type Target = Engine<'m>;
+
+    fn deref(&self) -> &Engine<'m> {
+        self
+    }
+}
+
+impl<'m, const N: usize> core::ops::DerefMut for Server<'m, N> {
+    fn deref_mut(&mut self) -> &mut Engine<'m> {
+        self
     }
 }
 

@@ -430,7 +430,8 @@ impl<'a> Complete<'a> {
             let mut completion = Object::open(result.key("completion")?)?;
             let out = completion.key("values")?;
             out.put(b"[")?;
-            for (i, value) in values.by_ref().take(COMPLETIONS_MAX).enumerate() {
+            for i in 0..COMPLETIONS_MAX {
+                let Some(value) = values.next() else { break };
                 if i > 0 {
                     out.put(b",")?;
                 }

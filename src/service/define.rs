@@ -603,7 +603,7 @@ debug_by_name!(Tool: info.name, Resource: info.uri, Template: info.uri, Prompt: 
 
 /// 1 to 128 of `A-Za-z0-9_-.`
 #[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
-const fn is_tool_name(name: &str) -> bool {
+pub(crate) const fn is_tool_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut i = 0;
     while i < bytes.len() {

@@ -30,10 +30,13 @@ mod call;
 mod content;
 mod define;
 mod dispatch;
+mod find;
 mod handling;
 mod list;
+mod parts;
 mod question;
 mod run;
+mod stream;
 mod template;
 #[cfg(feature = "alloc")]
 mod toolbox;
@@ -46,7 +49,7 @@ pub use define::{
 pub use dispatch::{Origin, Step};
 pub use handling::Handling;
 pub use question::{Answer, NoAnswer, Question, Sampling};
-pub use run::Pump;
+pub use stream::Pump;
 #[cfg(feature = "alloc")]
 pub use toolbox::{OwnedTool, OwnedTools};
 

@@ -1,5 +1,7 @@
 //! URI templates (RFC 6570, the simple forms): `{name}` and `{+name}`.
 
+use crate::json::Text;
+
 /// Whether braces are balanced, do not nest, and hold a name.
 #[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
 pub(crate) const fn is_valid(template: &str) -> bool {
@@ -38,6 +40,13 @@ pub(crate) fn variable<'u>(template: &str, uri: &'u str, name: &str) -> Option<&
 /// Whether `uri` is of the form `template`.
 pub(crate) fn matches(template: &str, uri: &str) -> bool {
     walk(template, uri, &mut |_, _| {})
+}
+
+/// As [`matches`], for a URI that came with escapes; one that is longer than any sensible URI does not match.
+#[cold]
+pub(crate) fn matches_text(template: &str, uri: &Text<'_>) -> bool {
+    let mut decoded = [0; 512];
+    uri.decode(&mut decoded).is_ok_and(|uri| matches(template, uri))
 }
 
 /// Whether `template` has a variable of that name.

@@ -1,0 +1,135 @@
+//! Which handler a request names.
+
+use super::call::{Complete, Other, Outcome};
+use super::{Prompt, Service, template};
+use crate::json::{JsonKind, Raw, Text};
+use crate::protocol::Method;
+use crate::rpc::{Members, Meta};
+use crate::server::{Failure, Slot};
+
+/// What a request asks a handler for, from the message or from where it was kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) params: Option<Raw<'a>>,
+    pub(crate) members: Members<'a>,
+    pub(crate) meta: Meta<'a>,
+    /// The method's name, of a request that the protocol does not know.
+    pub(crate) name: Option<Text<'a>>,
+}
+
+/// The handler that a request names.
+pub(crate) enum Found<'s, S: 'static> {
+    Tool(usize),
+    /// Number (templates are counted on behind the resources), and whether it is a template.
+    Resource(usize),
+    Prompt(&'s Prompt<S>),
+    Complete(fn(&mut S, &mut Complete<'_>) -> Outcome),
+    /// A completion that nobody completes: an empty list.
+    NoCompletion,
+    Other(fn(&mut S, &mut Other<'_>) -> Outcome),
+}
+
+impl Asked<'_> {
+    pub(crate) const NOTHING: Asked<'static> =
+        Asked { params: None, members: Members::NONE, meta: Meta::NONE, name: None };
+}
+
+impl<S> Service<'_, S> {
+    /// What a request names.
+    pub(crate) fn find<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
+        match slot.method {
+            Method::ToolsCall => {
+                let name = asked.members.name.and_then(|name| name.text());
+                let found = name.and_then(|name| self.find_tool(&name));
+                found.map(Found::Tool).ok_or(Failure::invalid_params("Unknown tool"))
+            }
+            Method::ResourcesRead => {
+                let uri = asked.members.uri.and_then(|uri| uri.text());
+                let uri = uri.ok_or(Failure::invalid_params("Invalid params: uri is missing"))?;
+                let found = self.find_resource(&uri).map(Found::Resource);
+                found.ok_or(Failure::unknown_resource(uri, slot.revision))
+            }
+            Method::PromptsGet => self.find_prompt(asked).map(Found::Prompt),
+            Method::Complete => self.find_completion(asked),
+            _ => self.other.map(Found::Other).ok_or(Failure::method_not_found()),
+        }
+    }
+
+    fn find_tool(&self, name: &Text<'_>) -> Option<usize> {
+        let fixed = self.tools.iter().position(|tool| name.is(tool.info.name));
+        fixed.or_else(|| {
+            let toolbox = self.toolbox?;
+            let found = (0..toolbox.len()).find(|i| toolbox.info(*i).is_some_and(|info| name.is(info.name)))?;
+            Some(self.tools.len() + found)
+        })
+    }
+
+    fn find_resource(&self, uri: &Text<'_>) -> Option<usize> {
+        let fixed = self.resources.iter().position(|resource| uri.is(resource.info.uri));
+        fixed.or_else(|| {
+            // A URI with escapes in it is matched in `call`, where it has been decoded; templates take any character.
+            let matches = |pattern: &str| match uri.plain() {
+                Some(uri) => template::matches(pattern, uri),
+                None => template::matches_text(pattern, uri),
+            };
+            let found = self.templates.iter().position(|it| matches(it.info.uri))?;
+            Some(self.resources.len() + found)
+        })
+    }
+
+    fn find_prompt<'a>(&self, asked: &Asked<'a>) -> Result<&Prompt<S>, Failure<'a>> {
+        let name = asked.members.name.and_then(|name| name.text());
+        let found = name.and_then(|name| self.prompts.iter().find(|prompt| name.is(prompt.name)));
+        let prompt = found.ok_or(Failure::invalid_params("Unknown prompt"))?;
+        let given = |name: &str| asked.members.arguments.and_then(|arguments| arguments.get(name));
+        let missing = prompt.arguments.iter().any(|argument| argument.required && given(argument.name).is_none());
+        if missing {
+            return Err(Failure::invalid_params("Invalid params: a required argument of the prompt is missing"));
+        }
+        if asked.members.arguments.is_some_and(|arguments| !all_texts(arguments)) {
+            return Err(Failure::invalid_params("Invalid params: a prompt's arguments are strings"));
+        }
+        Ok(prompt)
+    }
+
+    fn find_completion<'a>(&self, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
+        const WRONG: Failure<'static> = Failure::invalid_params("Invalid params: completion needs a known ref and an argument");
+        let reference = asked.members.reference.ok_or(WRONG)?;
+        let kind = reference.get("type").and_then(|kind| kind.text()).ok_or(WRONG)?;
+        let (name, _) = completed(asked).ok_or(WRONG)?;
+        let complete = if kind.is("ref/prompt") {
+            let wanted = reference.get("name").and_then(|name| name.text()).ok_or(WRONG)?;
+            let prompt = self.prompts.iter().find(|prompt| wanted.is(prompt.name)).ok_or(WRONG)?;
+            prompt.complete.filter(|_| prompt.arguments.iter().any(|argument| name.is(argument.name)))
+        } else if kind.is("ref/resource") {
+            let wanted = reference.get("uri").and_then(|uri| uri.text()).ok_or(WRONG)?;
+            self.find_template_completion(&wanted, &name).ok_or(WRONG)?
+        } else {
+            return Err(WRONG);
+        };
+        Ok(complete.map_or(Found::NoCompletion, Found::Complete))
+    }
+
+    /// The completion of a template's variable; `None` if there is no such template or resource.
+    fn find_template_completion(
+        &self,
+        uri: &Text<'_>,
+        variable: &Text<'_>,
+    ) -> Option<Option<fn(&mut S, &mut Complete<'_>) -> Outcome>> {
+        if let Some(it) = self.templates.iter().find(|it| uri.is(it.info.uri)) {
+            let known = variable.plain().is_some_and(|name| template::has_variable(it.info.uri, name));
+            return Some(it.complete.filter(|_| known));
+        }
+        self.resources.iter().any(|resource| uri.is(resource.info.uri)).then_some(None)
+    }
+}
+
+/// The argument that is to be completed: its name and what has been typed.
+pub(crate) fn completed<'a>(asked: &Asked<'a>) -> Option<(Text<'a>, Text<'a>)> {
+    let argument = asked.members.argument?;
+    Some((argument.get("name")?.text()?, argument.get("value")?.text()?))
+}
+
+fn all_texts(object: Raw<'_>) -> bool {
+    object.members().all(|(_, value)| value.kind() == JsonKind::String)
+}

@@ -1,0 +1,94 @@
+//! The parts of a server that a running handler needs, borrowed side by side.
+
+use super::find::Asked;
+use super::handling::bound;
+use crate::json::{Raw, write};
+use crate::protocol::Level;
+use crate::records::Records;
+use crate::server::{Engine, Failure, Millis, Seal, ServerOf, Slot, Token};
+
+/// What a handler is lent of the server.
+pub(crate) struct Parts<'a> {
+    pub(crate) slot: &'a mut Slot,
+    /// For the decoded text of its arguments.
+    pub(crate) scratch: &'a mut [u8],
+    pub(crate) state: &'a [u8],
+    pub(crate) uri: &'a str,
+    pub(crate) seal: Option<&'a dyn Seal>,
+    pub(crate) level: Level,
+    pub(crate) now: Millis,
+    pub(crate) ask_timeout: Option<Millis>,
+}
+
+/// What stands at the beginning of the scratch: the opened state of an ask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    state: usize,
+}
+
+impl Layout {
+    pub(crate) const EMPTY: Layout = Layout { state: 0 };
+
+    /// Makes the scratch large enough, and opens the state that came with the request into it.
+    pub(crate) fn prepare(
+        server: &mut Engine<'_>,
+        token: Token,
+        asked: &Asked<'_>,
+        principal: Option<&str>,
+    ) -> Result<Self, Failure<'static>> {
+        let members = &asked.members;
+        let sealed = members.request_state.and_then(|state| state.text());
+        let sealed_len = sealed.map_or(0, |sealed| sealed.raw().len());
+        let escaped = |value: Option<Raw<'_>>| {
+            value.filter(|value| memchr::memchr(b'\\', value.as_bytes()).is_some()).map_or(0, |v| v.as_bytes().len())
+        };
+        let texts = escaped(members.arguments) + escaped(members.uri) + escaped(members.argument);
+        // A scratch that cannot grow so far shows when something does not fit into it.
+        let wanted = texts + 2 * sealed_len;
+        let _ = server.scratch.reach(wanted.min(server.scratch.limit()));
+        let Some(sealed) = sealed.filter(|sealed| !sealed.raw().is_empty()) else { return Ok(Layout::EMPTY) };
+        const BROKEN: Failure<'static> = Failure::invalid_params("Invalid params: requestState was not made here and now");
+        let (Some(seal), Some(slot)) = (server.seal, server.slots.get(usize::from(token.slot))) else {
+            return Err(BROKEN);
+        };
+        let target = members.name.or(members.uri).map_or(&b""[..], |target| target.as_bytes());
+        let arguments = members.arguments.unwrap_or(Raw::trusted(b"{}"));
+        let bound = bound(slot.method, target, arguments, principal, server.now);
+        let half = server.scratch.bytes().len() / 2;
+        let (open, encoded) = server.scratch.bytes_mut().split_at_mut_checked(half).ok_or(BROKEN)?;
+        let decoded = write::decode_base64(sealed.raw(), encoded).ok_or(BROKEN)?;
+        let state = seal.open(&bound, encoded.get(..decoded).unwrap_or(&[]), open).map_err(|_| BROKEN)?;
+        Ok(Layout { state })
+    }
+}
+
+impl<'a> Parts<'a> {
+    /// Borrows the parts; the records for questions come beside them.
+    pub(crate) fn of<'m>(
+        server: &'a mut Engine<'m>,
+        token: Token,
+        asked: &Asked<'a>,
+        layout: Layout,
+    ) -> Option<(Self, &'a mut Records<'m>)> {
+        let ServerOf { peer, now, ask_timeout, asks, scratch, seal, slots, .. } = server;
+        let slot = slots.get_mut(usize::from(token.slot))?;
+        let (state, scratch) = scratch.bytes_mut().split_at_mut_checked(layout.state)?;
+        let (uri, scratch) = decode_uri(asked, scratch);
+        let parts =
+            Parts { slot, scratch, state, uri, seal: *seal, level: peer.level, now: *now, ask_timeout: *ask_timeout };
+        Some((parts, asks))
+    }
+}
+
+/// The URI of a request, borrowed from the message or decoded into the scratch; and the rest of the scratch.
+pub(crate) fn decode_uri<'a>(asked: &Asked<'a>, scratch: &'a mut [u8]) -> (&'a str, &'a mut [u8]) {
+    let Some(uri) = asked.members.uri.and_then(|uri| uri.text()) else { return ("", scratch) };
+    if let Some(uri) = uri.plain() {
+        return (uri, scratch);
+    }
+    let len = uri.decoded_len().unwrap_or(0);
+    match scratch.split_at_mut_checked(len) {
+        Some((place, rest)) => (uri.decode(place).unwrap_or(""), rest),
+        None => ("", &mut []),
+    }
+}

@@ -1,0 +1,502 @@
+//! Runs handlers, and settles what they did: the reply that is owed, the questions that are open.
+
+use super::call::{Call, Complete, Get, Other, Read};
+use super::dispatch::{Origin, Step, fail};
+use super::find::{Asked, Found, completed};
+use super::handling::{Desk, Handling, Outcome, Settled, Why, end_result};
+use super::parts::{Layout, Parts, decode_uri};
+use super::Service;
+use crate::json::{Raw, Text, object::Object};
+use crate::protocol::Method;
+use crate::server::ask::{Ended, PARAMS, STATE};
+use crate::server::{About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
+use crate::sink::{Full, Kind, Out, whole};
+
+/// What a finished run leaves behind, freed from everything it borrowed.
+pub(crate) struct Ran {
+    pub(crate) outcome: Result<Settled, Why>,
+    /// Bytes of new records in the draft of a resumed ask.
+    pub(crate) drafted: usize,
+}
+
+impl<S> Service<'_, S> {
+    /// Runs the handler of a request that has just come in.
+    pub(crate) fn run(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        token: Token,
+        request: &Request<'_>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let asked = Asked {
+            params: request.params(),
+            members: *request.members(),
+            meta: *request.known_meta(),
+            name: Some(request.method_name()),
+        };
+        let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
+        let found = match self.find(slot, &asked) {
+            Ok(found) => found,
+            Err(failure) => return fail(server, token, &failure, out),
+        };
+        if let Found::Tool(index) = found {
+            if let Err(failure) = self.check_gate(origin, index, &asked) {
+                return fail(server, token, &failure, out);
+            }
+        }
+        if out.held() || out.room() < self.reserve(&found).min(out.capacity()) {
+            return Err(Full::Now);
+        }
+        let has_slot = server.asking() + 1 < server.capacity();
+        let layout = match Layout::prepare(server, token, &asked, origin.principal) {
+            Ok(layout) => layout,
+            Err(failure) => return fail(server, token, &failure, out),
+        };
+        let Some((parts, asks)) = Parts::of(server, token, &asked, layout) else { return Ok(Step::Handled) };
+        let desk = match parts.slot.revision.is_modern() {
+            true => Desk::Travels { responses: asked.members.input_responses },
+            false => Desk::Stays { live: None, keep: asks, has_slot },
+        };
+        let ran = self.call(origin, state, found, &asked, parts, desk, token, out);
+        self.settle(state, token, ran, server, out)
+    }
+
+    /// Goes on with a request that [`ready`](crate::server::ServerOf::ready) named: its handler is run again, with the
+    /// answers. `out` is where its reply belongs. On [`Full::Now`] nothing has changed: send and call again.
+    pub fn resume(
+        &self,
+        state: &mut S,
+        token: Token,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        self.resume_from(&Origin::LINE, state, token, server, out)
+    }
+
+    /// As [`resume`](Service::resume), for a transport that knows whom the request came from.
+    pub fn resume_from(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        token: Token,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let Some(slot) = server.slot(token).filter(|slot| slot.state == State::Asking && slot.asking.ready) else {
+            return Ok(Step::Handled);
+        };
+        if out.held() {
+            return Err(Full::Now);
+        }
+        if slot.asking.ended == Some(Ended::TimedOut) {
+            match server.cancel_questions(token, slot, out) {
+                Err(Full::Now) => return Err(Full::Now),
+                Err(Full::Never) | Ok(()) => {}
+            }
+            if let Some(slot) = server.slot_mut(token) {
+                slot.asking.asked = slot.asking.answered;
+            }
+        }
+        self.run_again(origin, state, token, server, out)
+    }
+
+    fn run_again(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        token: Token,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let owner = u32::from(token.slot);
+        let kept = |kind| move |record: &crate::records::Record<'_>| record.owner == owner && record.kind == kind;
+        let old = server.asks.iter().count();
+        let size = server.asks.iter().find(kept(PARAMS)).map_or(0, |record| record.data.len());
+        // Decoded text is never longer than it was.
+        let _ = server.scratch.reach(size.saturating_mul(2).min(server.scratch.limit()));
+        // As much as the params again is plenty for a new state.
+        let (live, mut draft) = server.asks.split(size + 1024);
+        let params = live.clone().find(kept(PARAMS)).map(|record| Raw::trusted(record.data));
+        let kept_state = live.clone().find(kept(STATE)).map_or(&b""[..], |record| record.data);
+        let (members, meta) = params.map(crate::rpc::read_params).unwrap_or_default();
+        let asked = Asked { params, members, meta, name: None };
+        let Some(slot) = server.slots.get_mut(usize::from(token.slot)) else { return Ok(Step::Handled) };
+        let found = match self.find(slot, &asked) {
+            Ok(found) => found,
+            // The service has changed meanwhile.
+            Err(failure) => {
+                respond_failure(out, Id::Known(slot.id.as_bytes()), &failure)?;
+                server.close(token);
+                return Ok(Step::Handled);
+            }
+        };
+        if out.room() < self.reserve(&found).min(out.capacity()) {
+            return Err(Full::Now);
+        }
+        slot.state = State::Open;
+        let (uri, scratch) = decode_uri(&asked, server.scratch.bytes_mut());
+        let parts = Parts {
+            slot,
+            scratch,
+            state: kept_state,
+            uri,
+            seal: server.seal,
+            level: server.peer.level,
+            now: server.now,
+            ask_timeout: server.ask_timeout,
+        };
+        let desk = Desk::Stays { live: Some(live), keep: &mut draft, has_slot: true };
+        let mut ran = self.call(origin, state, found, &asked, parts, desk, token, out);
+        ran.drafted = draft.used();
+        if matches!(ran.outcome, Err(Why::AskLater)) {
+            if let Some(slot) = server.slot_mut(token) {
+                slot.state = State::Asking;
+            }
+            return Err(Full::Now);
+        }
+        if matches!(ran.outcome, Ok(Settled::Asked)) {
+            server.asks.commit(ran.drafted);
+            let mut seen = 0;
+            server.asks.remove(|record| {
+                seen += 1;
+                seen <= old && record.owner == owner && record.kind != PARAMS
+            });
+        }
+        self.settle(state, token, ran, server, out)
+    }
+
+    /// What a transport says of a tool's arguments.
+    fn check_gate(&self, origin: &Origin<'_>, index: usize, asked: &Asked<'_>) -> Result<(), Failure<'static>> {
+        let Some(info) = self.tool_info(index) else { return Ok(()) };
+        let arguments = asked.members.arguments.unwrap_or(Raw::trusted(b"{}"));
+        origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments)
+    }
+
+    /// Room that must be there before a handler runs.
+    fn reserve(&self, found: &Found<'_, S>) -> usize {
+        match found {
+            Found::Tool(index) => self.tool_info(*index).map_or(0, |info| info.reserve),
+            Found::Resource(index) => self.resource_info(*index).map_or(0, |info| info.reserve),
+            Found::Prompt(prompt) => prompt.reserve,
+            _ => super::DEFAULT_RESERVE,
+        }
+    }
+
+    pub(crate) fn resource_info(&self, index: usize) -> Option<&super::define::ResourceInfo> {
+        match self.resources.get(index) {
+            Some(resource) => Some(&resource.info),
+            None => self.templates.get(index.checked_sub(self.resources.len())?).map(|template| &template.info),
+        }
+    }
+
+    /// Calls the handler. Everything it needs is lent to it; what comes back borrows nothing.
+    #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
+    fn call<'a>(
+        &'a self,
+        origin: &Origin<'a>,
+        state: &mut S,
+        found: Found<'_, S>,
+        asked: &Asked<'a>,
+        parts: Parts<'a>,
+        desk: Desk<'a>,
+        token: Token,
+        out: &'a mut dyn Out,
+    ) -> Ran {
+        let uri = parts.uri;
+        let reserve = self.reserve(&found);
+        let handling = Handling {
+            about: &self.about,
+            out,
+            slot: parts.slot,
+            token,
+            params: asked.params,
+            arguments: asked.members.arguments.unwrap_or(Raw::trusted(b"{}")),
+            meta: asked.members.meta,
+            target: asked.members.name.or(asked.members.uri).map_or(&b""[..], |target| target.as_bytes()),
+            state: parts.state,
+            scratch: parts.scratch,
+            desk,
+            seal: parts.seal,
+            principal: origin.principal,
+            session_level: parts.level,
+            now: parts.now,
+            ask_timeout: parts.ask_timeout,
+            reserve,
+            result_meta: None,
+            settled: None,
+        };
+        match found {
+            Found::Tool(index) => {
+                let mut call = Call { handling, index: index as u16 };
+                let outcome = match (self.tools.get(index), self.toolbox) {
+                    (Some(tool), _) => (tool.run)(state, &mut call),
+                    (None, Some(toolbox)) => toolbox.run(index - self.tools.len(), state, &mut call),
+                    (None, None) => Err(Failure::method_not_found().into()),
+                };
+                call.handling.ran(outcome)
+            }
+            Found::Resource(index) => self.call_read(state, handling, index, uri),
+            Found::Prompt(prompt) => {
+                let mut get = Get { handling, description: prompt.description };
+                let outcome = (prompt.get)(state, &mut get);
+                get.handling.ran(outcome)
+            }
+            Found::Complete(complete) => {
+                let mut handling = handling;
+                let Some((argument, value)) = completed(asked) else { return handling.ran_nothing() };
+                let value = match value.plain() {
+                    Some(value) => value,
+                    None => value.decode(core::mem::take(&mut handling.scratch)).unwrap_or(""),
+                };
+                let mut call = Complete { handling, argument, value, context: asked.members.context };
+                let outcome = complete(state, &mut call);
+                call.handling.ran(outcome)
+            }
+            Found::NoCompletion => {
+                let argument = Text::from_raw(b"");
+                let mut call = Complete { handling, argument, value: "", context: None };
+                let outcome = call.offer::<&str>([]);
+                call.handling.ran(outcome)
+            }
+            Found::Other(other) => {
+                let method = asked.name.unwrap_or(Text::from_raw(b""));
+                let mut call = Other { handling, method };
+                let outcome = other(state, &mut call);
+                call.handling.ran(outcome)
+            }
+        }
+    }
+
+    fn call_read<'a>(&'a self, state: &mut S, handling: Handling<'a>, index: usize, uri: &'a str) -> Ran {
+        let (template, read) = match self.resources.get(index) {
+            Some(resource) => (None, resource.read),
+            None => match self.templates.get(index - self.resources.len()) {
+                Some(template) => (Some(template.info.uri), template.read),
+                None => return handling.ran_nothing(),
+            },
+        };
+        let info = self.resource_info(index);
+        let caching = info.and_then(|info| info.caching).unwrap_or(self.about.caching);
+        let mime = info.and_then(|info| info.mime);
+        let mut call = Read { handling, uri, template, mime, caching, index: index as u16 };
+        let outcome = read(state, &mut call);
+        call.handling.ran(outcome)
+    }
+
+    /// Does what a handler's outcome demands.
+    fn settle(
+        &self,
+        state: &mut S,
+        token: Token,
+        ran: Ran,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        match ran.outcome {
+            Ok(Settled::Answered) => {
+                server.close(token);
+                Ok(Step::Handled)
+            }
+            Ok(Settled::Later) => {
+                server.forget_questions(token);
+                Ok(Step::Later(token))
+            }
+            Ok(Settled::Asked) => {
+                if let Some(slot) = server.slot_mut(token) {
+                    slot.state = State::Asking;
+                }
+                Ok(Step::Handled)
+            }
+            Ok(Settled::Streaming(what)) => {
+                server.forget_questions(token);
+                out.hold(true);
+                if let Some(slot) = server.slot_mut(token) {
+                    slot.state = State::Streaming;
+                    slot.large = Large::of(what);
+                }
+                Ok(self.streaming(state, token, server, out))
+            }
+            Err(Why::AskLater) => Err(Full::Now),
+            Err(why) => {
+                let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
+                refuse(&self.about, slot, why, out)?;
+                server.close(token);
+                Ok(Step::Handled)
+            }
+        }
+    }
+}
+
+impl Handling<'_> {
+    /// What a handler did: what it returned, unless it contradicts what it has written.
+    fn ran(self, outcome: Outcome) -> Ran {
+        let outcome = match (self.settled, outcome) {
+            // It has answered, and then thought better of it: the answer is out.
+            (Some(settled), _) => Ok(settled),
+            (None, Ok(done)) => Ok(done.0),
+            (None, Err(refusal)) => Err(refusal.0),
+        };
+        Ran { outcome, drafted: 0 }
+    }
+
+    /// The service has changed since its handler was looked for.
+    fn ran_nothing(self) -> Ran {
+        self.ran(Err(Failure::method_not_found().into()))
+    }
+}
+
+/// Writes the reply that a refusal becomes: for tools a result that a model can learn from where the protocol leaves
+/// the choice, else an error.
+fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result<(), Full> {
+    let id = slot.id.as_bytes();
+    let tool = slot.method == Method::ToolsCall;
+    match why {
+        Why::Fail(failure) => respond_failure(out, Id::Known(id), &failure),
+        Why::Missing(feature) if slot.revision.is_modern() => {
+            respond_failure(out, Id::Known(id), &Failure::missing_capability(feature))
+        }
+        Why::Missing(feature) if tool => {
+            write_tool_error(about, slot, &format_args!("The client does not support {}", feature.name()), out)
+        }
+        Why::Missing(_) => respond_failure(out, Id::Known(id), &Failure::internal("The client cannot be asked")),
+        Why::CannotAsk(words) if tool => write_tool_error(about, slot, &words, out),
+        Why::CannotAsk(words) => respond_failure(out, Id::Known(id), &Failure::internal(words)),
+        #[cfg(feature = "serde")]
+        Why::Arguments(refused) if tool => {
+            write_tool_error(about, slot, &format_args!("Invalid arguments: {refused}"), out)
+        }
+        #[cfg(feature = "serde")]
+        Why::Arguments(_) => {
+            respond_failure(out, Id::Known(id), &Failure::invalid_params("Invalid params: wrong arguments"))
+        }
+        Why::TooLarge | Why::AskLater => {
+            respond_failure(out, Id::Known(id), &Failure::internal("The reply is larger than the output buffer"))
+        }
+    }
+}
+
+fn write_tool_error(
+    about: &About<'_>,
+    slot: &Slot,
+    words: &dyn core::fmt::Display,
+    out: &mut dyn Out,
+) -> Result<(), Full> {
+    let written = whole(out, Kind::Result, |out| {
+        let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
+        let out = result.key("content")?;
+        out.put(b"[")?;
+        let mut content = Object::open(out)?;
+        content.fixed("type", "\"text\"")?;
+        content.shown("text", words)?;
+        content.finish()?.put(b"]")?;
+        result.boolean("isError", true)?;
+        end_result(result, about, slot.revision, None)
+    });
+    match written {
+        Err(Full::Never) => {
+            respond_failure(out, Id::Known(slot.id.as_bytes()), &Failure::invalid_params("Invalid arguments"))
+        }
+        written => written,
+    }
+}
+
+impl<S> Service<'_, S> {
+    /// Answers a tool call that was put off. `answer` is given a [`Call`] with nothing in it but the way to reply; if it
+    /// does not fit the request stays open and `answer` may be called again.
+    pub fn answer(
+        &self,
+        state: &mut S,
+        token: Token,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
+    ) -> Result<Step, SendError> {
+        self.answer_with(state, token, server, out, "", |state, handling, _| {
+            let mut call = Call { handling, index: 0 };
+            let outcome = answer(state, &mut call);
+            call.handling.ran(outcome)
+        })
+    }
+
+    /// As [`answer`](Service::answer), for a resource that is being read.
+    pub fn answer_read(
+        &self,
+        state: &mut S,
+        token: Token,
+        uri: &str,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome,
+    ) -> Result<Step, SendError> {
+        self.answer_with(state, token, server, out, uri, |state, handling, uri| {
+            let caching = handling.about.caching;
+            let mut call = Read { handling, uri, template: None, mime: None, caching, index: u16::MAX };
+            let outcome = answer(state, &mut call);
+            call.handling.ran(outcome)
+        })
+    }
+
+    /// As [`answer`](Service::answer), for a prompt.
+    pub fn answer_prompt(
+        &self,
+        state: &mut S,
+        token: Token,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome,
+    ) -> Result<Step, SendError> {
+        self.answer_with(state, token, server, out, "", |state, handling, _| {
+            let mut call = Get { handling, description: "" };
+            let outcome = answer(state, &mut call);
+            call.handling.ran(outcome)
+        })
+    }
+
+    fn answer_with(
+        &self,
+        state: &mut S,
+        token: Token,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+        uri: &str,
+        answer: impl for<'h> FnOnce(&mut S, Handling<'h>, &'h str) -> Ran,
+    ) -> Result<Step, SendError> {
+        if !server.is_open(token) {
+            return Err(SendError::Stale);
+        }
+        if out.held() {
+            return Err(SendError::FullNow);
+        }
+        let empty = out.mark().at() == 0;
+        let asked = Asked::NOTHING;
+        let Some((parts, _)) = Parts::of(server, token, &asked, Layout::EMPTY) else { return Err(SendError::Stale) };
+        let handling = Handling {
+            about: &self.about,
+            out: &mut *out,
+            slot: parts.slot,
+            token,
+            params: None,
+            arguments: Raw::trusted(b"{}"),
+            meta: None,
+            target: b"",
+            state: b"",
+            scratch: &mut [],
+            desk: Desk::Closed,
+            seal: None,
+            principal: None,
+            session_level: parts.level,
+            now: parts.now,
+            ask_timeout: None,
+            reserve: 0,
+            result_meta: None,
+            settled: None,
+        };
+        let ran = answer(state, handling, uri);
+        match ran.outcome {
+            Err(Why::TooLarge) => Err(if empty { SendError::FullNever } else { SendError::FullNow }),
+            _ => self.settle(state, token, ran, server, out).map_err(SendError::from),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Replies in windows: lists, and content that a source gives piece by piece.
+
+use super::handling::end_result;
+use super::list::Page;
+use super::{Service, Source};
+use crate::json::{Raw, object::Object, write};
+use crate::protocol::Method;
+use crate::server::{Caching, Engine, Large, Slot, State, Token, What};
+use crate::sink::{Full, Out};
+
+/// What [`Service::pump`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+#[allow(clippy::exhaustive_enums, reason = "it is through or it is not")]
+pub enum Pump {
+    /// Send what is pending, then pump again.
+    More,
+    /// The reply is through.
+    Done,
+}
+
+/// `_meta` of contents that broke off: reading a resource has no other way to say so.
+const INCOMPLETE: Raw<'static> = Raw::constant(r#"{"incomplete":true}"#);
+
+/// How much is asked of a source at once; a multiple of three for base64.
+const CHUNK: usize = 96;
+
+impl<S> Service<'_, S> {
+    /// Sends more of a reply in windows. Call it whenever the sink has room, until it is done.
+    pub fn pump(&self, state: &mut S, token: Token, server: &mut Engine<'_>, out: &mut dyn Out) -> Pump {
+        let Some(slot) = server.slot_mut(token).filter(|slot| slot.state == State::Streaming) else {
+            return Pump::Done;
+        };
+        let mut large = slot.large;
+        let done = match large.what {
+            What::List { start, end } => self.pump_list(&mut large, slot, Page { start, end }, out),
+            What::Content { .. } => self.pump_content(state, &mut large, slot, out),
+            _ => return if server.pump(token, &self.about, out) { Pump::Done } else { Pump::More },
+        };
+        slot.large = large;
+        if !done {
+            return Pump::More;
+        }
+        server.end_large(token, out);
+        Pump::Done
+    }
+
+    fn pump_content(&self, state: &mut S, large: &mut Large, slot: &Slot, out: &mut dyn Out) -> bool {
+        let What::Content { index, key, base64 } = large.what else { return true };
+        if large.piece == 0 {
+            let through = match self.source(slot.method, usize::from(index)) {
+                _ if large.broken => true,
+                Some(source) if base64 => pull_base64(source, state, key, large, out),
+                Some(source) => pull_text(source, state, key, large, out),
+                None => {
+                    large.broken = true;
+                    true
+                }
+            };
+            if !through {
+                return false;
+            }
+            (large.piece, large.offset) = (1, 0);
+        }
+        let broken = large.broken;
+        large.send(out, |out| self.end_content(slot, usize::from(index), broken, out))
+    }
+
+    /// What stands behind the content; whether it broke off can still be said there.
+    fn end_content(&self, slot: &Slot, index: usize, broken: bool, out: &mut dyn Out) -> Result<(), Full> {
+        out.put(b"\"}]")?;
+        let mut result = Object::resume(out, false);
+        if slot.method == Method::ToolsCall {
+            result.boolean("isError", broken)?;
+            return end_result(result, &self.about, slot.revision, None);
+        }
+        if slot.revision.is_modern() {
+            self.read_caching(index).write(&mut result)?;
+        }
+        end_result(result, &self.about, slot.revision, broken.then_some(INCOMPLETE))
+    }
+
+    fn read_caching(&self, index: usize) -> Caching {
+        self.resource_info(index).and_then(|info| info.caching).unwrap_or(self.about.caching)
+    }
+
+    fn source(&self, method: Method, index: usize) -> Option<Source<S>> {
+        if method == Method::ToolsCall {
+            return self.tools.get(index)?.source;
+        }
+        match self.resources.get(index) {
+            Some(resource) => resource.source,
+            None => self.templates.get(index.checked_sub(self.resources.len())?)?.source,
+        }
+    }
+}
+
+/// Fills as much of `chunk` as the source gives from `at` on; how much that is, and whether it is all there is.
+fn fill<S>(
+    source: Source<S>,
+    state: &mut S,
+    key: u32,
+    at: u32,
+    chunk: &mut [u8],
+) -> Result<(usize, bool), super::Broken> {
+    let mut len = 0;
+    while let Some(rest) = chunk.get_mut(len..).filter(|rest| !rest.is_empty()) {
+        match source(state, key, at + len as u32, rest)? {
+            0 => return Ok((len, true)),
+            n => len += n.min(rest.len()),
+        }
+    }
+    Ok((len, false))
+}
+
+/// Sends bytes as base64, in groups of three; whether the source is through.
+fn pull_base64<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large, out: &mut dyn Out) -> bool {
+    let mut chunk = [0; CHUNK];
+    loop {
+        let wanted = (out.room() / 4 * 3).min(CHUNK);
+        let Some(place) = chunk.get_mut(..wanted).filter(|place| !place.is_empty()) else { return false };
+        let (len, last) = match fill(source, state, key, large.offset, place) {
+            Ok(filled) => filled,
+            Err(super::Broken) => {
+                large.broken = true;
+                return true;
+            }
+        };
+        if write::base64(out, place.get(..len).unwrap_or(&[])).is_err() {
+            return false;
+        }
+        large.offset += len as u32;
+        if last {
+            return true;
+        }
+    }
+}
+
+/// Sends text, cut between characters; whether the source is through.
+fn pull_text<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large, out: &mut dyn Out) -> bool {
+    let mut chunk = [0; CHUNK];
+    loop {
+        // An escaped character takes six bytes at the most.
+        let wanted = (out.room() / 6).min(CHUNK);
+        let Some(place) = chunk.get_mut(..wanted).filter(|place| place.len() >= 4) else { return false };
+        let (len, last) = match fill(source, state, key, large.offset, place) {
+            Ok(filled) => filled,
+            Err(super::Broken) => {
+                large.broken = true;
+                return true;
+            }
+        };
+        let filled = place.get(..len).unwrap_or(&[]);
+        let (text, broken) = match core::str::from_utf8(filled) {
+            Ok(text) => (text, false),
+            Err(error) => {
+                let text = filled.get(..error.valid_up_to()).and_then(|valid| core::str::from_utf8(valid).ok());
+                // A character that is cut off by the chunk is asked for again; anything else is not text.
+                (text.unwrap_or(""), error.error_len().is_some() || last)
+            }
+        };
+        if write::escape(out, text).is_err() {
+            return false;
+        }
+        large.offset += text.len() as u32;
+        large.broken |= broken;
+        if last || broken {
+            return true;
+        }
+    }
+}
