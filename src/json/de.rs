@@ -2,7 +2,7 @@
 //!
 //! Plain text is borrowed from the message. Text with escapes is decoded into scratch space that the caller lends,
 //! and cut off it, so that any number of `&str` live next to each other; text that is copied anyway (`String`, names
-//! of members and variants) only passes through. With `alloc`, a `String` can be longer than the scratch space.
+//! of members and variants) only passes through. With `alloc`, what is owned can be longer than the scratch space.
 //!
 //! Internally tagged and untagged enums and `flatten` need `alloc`, which is a rule of serde.
 //!
@@ -151,8 +151,8 @@ impl<'de> Reader<'de> {
         core::str::from_utf8(decoded).map_err(|_| Refused::Syntax)
     }
 
-    /// Text that the visitor may keep, or not if that needs more scratch space than there is.
-    fn give_any<V: Visitor<'de>>(&mut self, text: Text<'de>, visitor: V) -> Result<V::Value> {
+    /// Text that the visitor may keep.
+    fn give<V: Visitor<'de>>(&mut self, text: Text<'de>, visitor: V) -> Result<V::Value> {
         match self.keep(text) {
             Ok(kept) => visitor.visit_borrowed_str(kept),
             Err(refused) => give_owned(refused, text, visitor),
@@ -185,13 +185,15 @@ impl<'de> Reader<'de> {
     }
 }
 
+/// Text for which there is no room in the scratch space, for a visitor that takes a `String` too.
 #[cfg(feature = "alloc")]
 fn give_owned<'de, V: Visitor<'de>>(refused: Refused, text: Text<'_>, visitor: V) -> Result<V::Value> {
     if refused != Refused::Room {
         return Err(refused);
     }
-    let owned = text.chars().collect::<core::result::Result<_, _>>();
-    visitor.visit_string(owned.map_err(|_| DecodeError::Surrogate)?)
+    let owned = text.chars().collect::<core::result::Result<_, _>>().map_err(|_| DecodeError::Surrogate)?;
+    // A visitor that wants borrowed text finds the type wrong; but the room is the reason.
+    visitor.visit_string(owned).map_err(|error| if error == Refused::Type { Refused::Room } else { error })
 }
 
 #[cfg(not(feature = "alloc"))]
@@ -243,10 +245,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         match self.next() {
             b'{' => self.deserialize_map(visitor),
             b'[' => self.deserialize_seq(visitor),
-            b'"' => {
-                let text = self.text()?;
-                self.give_any(text, visitor)
-            }
+            b'"' => self.deserialize_str(visitor),
             b't' | b'f' => self.deserialize_bool(visitor),
             b'n' => self.deserialize_unit(visitor),
             _ => {
@@ -285,7 +284,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         let text = self.text()?;
-        visitor.visit_borrowed_str(self.keep(text)?)
+        self.give(text, visitor)
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -465,11 +464,11 @@ impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
     integer_keys!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.reader.give_any(self.text, visitor)
+        self.reader.give(self.text, visitor)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        visitor.visit_borrowed_str(self.reader.keep(self.text)?)
+        self.reader.give(self.text, visitor)
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -567,7 +566,7 @@ impl<'de> de::MapAccess<'de> for RawValue<'de> {
 }
 
 /// Only by [`Raw::to`]: the value as it stands.
-impl<'de> Deserialize<'de> for Raw<'de> {
+impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
         struct Bytes;
         impl<'de> Visitor<'de> for Bytes {
@@ -586,7 +585,7 @@ impl<'de> Deserialize<'de> for Raw<'de> {
 }
 
 /// Only by [`Raw::to`]: the string as it stands, nothing decoded.
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
         let raw = Raw::deserialize(deserializer)?;
         raw.text().ok_or_else(|| de::Error::invalid_type(Unexpected::Other("no string"), &"a string"))

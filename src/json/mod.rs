@@ -2,7 +2,7 @@
 //!
 //! - [`Scanner`] walks over one message and checks all of it: grammar, UTF-8, depth. No recursion, no allocation.
 //! - [`Raw`] is one validated value as it stands in the message, [`Text`] one string between its quotes.
-//! - [`write`] puts JSON into a [`Sink`](crate::sink::Sink).
+//! - [`mod@write`] puts JSON into a [`Sink`](crate::sink::Sink).
 //! - [`constant`] checks JSON constants when the program is compiled.
 //! - With the feature `serde`: `Raw::to` reads any `Deserialize`, `to_sink` writes any `Serialize`.
 

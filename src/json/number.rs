@@ -62,7 +62,7 @@ impl Number {
         match self.exponent {
             _ if !self.exact => None,
             0.. => self.digits.checked_mul(scale),
-            _ => (self.digits % scale == 0).then(|| self.digits / scale),
+            _ => self.digits.checked_div(scale).filter(|whole| whole.wrapping_mul(scale) == self.digits),
         }
     }
 
