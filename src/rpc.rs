@@ -227,12 +227,12 @@ impl Meta<'_> {
 }
 
 /// The members of `params` that were kept from an earlier message.
-pub(crate) fn read_params(params: Raw<'_>) -> (Members<'_>, Meta<'_>) {
+pub(crate) fn read_params(params: Raw<'_>) -> Members<'_> {
     let (mut members, mut meta) = (Members::NONE, Meta::NONE);
     let mut scanner = Scanner::new(params.as_bytes());
     // It has been scanned before: there is nothing to find wrong.
     let _ = object(&mut scanner, |key, scanner| members.member(&mut meta, key, scanner));
-    (members, meta)
+    members
 }
 
 /// What a message turned out to be.

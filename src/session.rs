@@ -53,6 +53,15 @@ pub struct Session<'m, O, const N: usize> {
     ended: bool,
 }
 
+#[cfg(feature = "alloc")]
+impl<O: Out, const N: usize> Session<'static, O, N> {
+    /// A connection whose buffers grow up to limits.
+    #[must_use]
+    pub fn growing(limits: crate::server::Limits, out: O) -> Self {
+        Session::new(LineBuffer::new(crate::store::Store::growing(limits.message)), Server::growing(limits), out)
+    }
+}
+
 impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     /// A connection that nothing has come over yet.
     #[must_use]
@@ -120,6 +129,14 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
                 // A sink that cannot even take an error: the message is dropped, the next one is not.
                 Ok(_) | Err(Full::Never) => {}
             }
+        }
+    }
+
+    /// Answers everything that is still open with an error, as far as there is room: the server is going away.
+    pub fn abandon(&mut self) -> Next {
+        match self.server.abandon(&mut self.out) {
+            Err(Full::Now) => Next::Write,
+            _ => Next::Read,
         }
     }
 

@@ -245,6 +245,16 @@ impl Engine<'_> {
         self.asks.remove(|record| record.owner == u32::from(token.slot));
     }
 
+    /// Answers everything that is still open with an error: the server is going away.
+    pub fn abandon(&mut self, out: &mut dyn Out) -> Result<(), Full> {
+        for number in 0..self.capacity() {
+            let Some(slot) = self.slots.get(number).filter(|slot| slot.is_live()) else { continue };
+            let token = Token { slot: number as u16, generation: slot.generation };
+            self.give_up(token, "The server is going away", out)?;
+        }
+        Ok(())
+    }
+
     /// Ends everything of a scope: a connection or session that is over. Its requests go unanswered, its tokens
     /// are stale, its subscriptions are dropped.
     pub fn end_scope(&mut self, scope: super::Scope) {

@@ -257,15 +257,39 @@ impl<'m, const N: usize> Server<'m, N> {
     }
 }
 
+/// How large things may grow where there is an allocator. The defaults are generous; nothing is taken before it is
+/// needed.
+#[cfg(feature = "alloc")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
+pub struct Limits {
+    /// Bytes of one message that comes in; 16 MiB.
+    pub message: usize,
+    /// Bytes of open questions to clients of the legacy revisions, all together; 4 MiB.
+    pub asks: usize,
+    /// Bytes of subscriptions, all together; 1 MiB.
+    pub subscriptions: usize,
+    /// Milliseconds that a question may wait for its answer; ten minutes.
+    pub ask_timeout: Millis,
+}
+
+#[cfg(feature = "alloc")]
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { message: 16 << 20, asks: 4 << 20, subscriptions: 1 << 20, ask_timeout: 600_000 }
+    }
+}
+
 #[cfg(feature = "alloc")]
 impl<const N: usize> Server<'static, N> {
-    /// A server whose stores grow: 1 MiB for questions, 1 MiB for subscriptions, 16 MiB for decoded text at the most.
+    /// A server whose stores grow up to limits.
     #[must_use]
-    pub fn growing() -> Self {
+    pub fn growing(limits: Limits) -> Self {
         Server::new()
-            .asks(Store::growing(1 << 20))
-            .subscriptions(Store::growing(1 << 20))
-            .scratch(Store::growing(16 << 20))
+            .asks(Store::growing(limits.asks))
+            .subscriptions(Store::growing(limits.subscriptions))
+            .scratch(Store::growing(limits.message.saturating_mul(2)))
+            .ask_timeout(limits.ask_timeout)
     }
 }
 

@@ -4,7 +4,7 @@ use super::call::{Complete, Other, Outcome};
 use super::{Prompt, Service, template};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
-use crate::rpc::{Members, Meta};
+use crate::rpc::Members;
 use crate::server::{Failure, Slot};
 
 /// What a request asks a handler for, from the message or from where it was kept.
@@ -12,7 +12,6 @@ use crate::server::{Failure, Slot};
 pub(crate) struct Asked<'a> {
     pub(crate) params: Option<Raw<'a>>,
     pub(crate) members: Members<'a>,
-    pub(crate) meta: Meta<'a>,
     /// The method's name, of a request that the protocol does not know.
     pub(crate) name: Option<Text<'a>>,
 }
@@ -31,7 +30,7 @@ pub(crate) enum Found<'s, S: 'static> {
 
 impl Asked<'_> {
     pub(crate) const NOTHING: Asked<'static> =
-        Asked { params: None, members: Members::NONE, meta: Meta::NONE, name: None };
+        Asked { params: None, members: Members::NONE, name: None };
 }
 
 impl<S> Service<'_, S> {

@@ -7,6 +7,7 @@ use super::handling::{Desk, Handling, Outcome, Settled, Why, end_result};
 use super::parts::{Layout, Parts, decode_uri};
 use super::Service;
 use crate::json::{Raw, Text, object::Object};
+use crate::rpc::Members;
 use crate::protocol::Method;
 use crate::server::ask::{Ended, PARAMS, STATE};
 use crate::server::{About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
@@ -33,7 +34,6 @@ impl<S> Service<'_, S> {
         let asked = Asked {
             params: request.params(),
             members: *request.members(),
-            meta: *request.known_meta(),
             name: Some(request.method_name()),
         };
         let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
@@ -120,8 +120,8 @@ impl<S> Service<'_, S> {
         let (live, mut draft) = server.asks.split(size + 1024);
         let params = live.clone().find(kept(PARAMS)).map(|record| Raw::trusted(record.data));
         let kept_state = live.clone().find(kept(STATE)).map_or(&b""[..], |record| record.data);
-        let (members, meta) = params.map(crate::rpc::read_params).unwrap_or_default();
-        let asked = Asked { params, members, meta, name: None };
+        let members = params.map_or(Members::NONE, crate::rpc::read_params);
+        let asked = Asked { params, members, name: None };
         let Some(slot) = server.slots.get_mut(usize::from(token.slot)) else { return Ok(Step::Handled) };
         let found = match self.find(slot, &asked) {
             Ok(found) => found,

@@ -1,1 +1,103 @@
-//! Placeholder.
+//! Blocking, single-threaded servers for [`mcp_sansio`]: over stdio, or over any reader and writer.
+//!
+//! ```no_run
+//! use mcp_sansio::service::{Call, Outcome, Service, Tool};
+//!
+//! fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome {
+//!     call.text("hello")
+//! }
+//! static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
+//!
+//! fn main() -> std::io::Result<()> {
+//!     mcp_sansio_blocking::serve_stdio(&Service::new("greeter", "1.0").tools(&TOOLS), &mut ())
+//! }
+//! ```
+
+mod writer;
+
+pub use mcp_sansio;
+pub use writer::WriterOut;
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::Instant;
+
+use mcp_sansio::server::{Limits, Millis};
+use mcp_sansio::service::Service;
+use mcp_sansio::session::{Next, Session};
+
+/// How many requests can be in flight: only those that ask the client stay open while others are handled.
+const IN_FLIGHT: usize = 32;
+
+/// Serves stdin and stdout until stdin ends; then everything that is owed has been written.
+///
+/// Nothing else may print to stdout. Limits are [`Limits::default`]; see [`serve`] for others.
+///
+/// # Errors
+/// What reading stdin or writing stdout fails with; a client that has gone away is no error.
+pub fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()> {
+    let (input, output) = stdio()?;
+    serve(input, output, service, state, Limits::default())
+}
+
+/// Serves `reader` and `writer`, which may be anything that blocks, until `reader` ends. One thread, no busy loop.
+///
+/// Handlers run one after the other. One that puts its answer off ([`later`](mcp_sansio::service::Handling::later)) has
+/// nobody here to give it: it is answered with an error at the end.
+///
+/// # Errors
+/// What `reader` or `writer` fails with; a reader that has gone away ([`ErrorKind::BrokenPipe`]) is no error.
+pub fn serve<S>(
+    mut reader: impl Read,
+    writer: impl Write,
+    service: &Service<'_, S>,
+    state: &mut S,
+    limits: Limits,
+) -> io::Result<()> {
+    let started = Instant::now();
+    let mut session = Session::<_, IN_FLIGHT>::growing(limits, WriterOut::new(writer));
+    loop {
+        session.expire(millis_since(started));
+        while session.run(service, state) == Next::Write {}
+        if session.out().failed() {
+            break;
+        }
+        session.out().flush();
+        match read(&mut reader, session.space())? {
+            0 => break,
+            n => session.filled(n),
+        }
+    }
+    session.end_of_input();
+    while session.run(service, state) == Next::Write {}
+    let _ = session.abandon();
+    session.out().flush();
+    session.out().result()
+}
+
+/// Reads, whatever signals come.
+fn read(reader: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(space) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+fn millis_since(start: Instant) -> Millis {
+    start.elapsed().as_millis() as Millis
+}
+
+/// Stdin and stdout without the buffers of the standard library: the session has its own.
+#[cfg(unix)]
+fn stdio() -> io::Result<(impl Read, impl Write)> {
+    use std::os::fd::AsFd;
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    let output = io::stdout().as_fd().try_clone_to_owned()?;
+    Ok((std::fs::File::from(input), std::fs::File::from(output)))
+}
+
+#[cfg(not(unix))]
+fn stdio() -> io::Result<(impl Read, impl Write)> {
+    Ok((io::stdin().lock(), io::stdout().lock()))
+}
