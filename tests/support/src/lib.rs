@@ -22,12 +22,18 @@
 //!
 //! # Where the official schema does not apply
 //!
-//! The project decided otherwise in three places; `exceptions.rs` rewrites those before the schema and
-//! the foreign types look, and the rules judge them instead:
+//! `exceptions.rs` rewrites these before the schema and the foreign types look; the rules judge them:
 //!
 //! - a fractional number in elicitation `content` (the schemas say integer, the pages do not);
 //! - an error reply whose `id` could not be read (`null` or, in an HTTP body, absent in A to C);
-//! - batches in 2024-11-05 (each element is judged by itself, as in 2025-03-26).
+//! - batches in 2024-11-05 (each element is judged by itself, as in 2025-03-26);
+//! - `null` and fractions in sampling `metadata` and in the settings of experimental capabilities and
+//!   extensions of 2026-07-28, which its definition `JSONValue` forgets.
+//!
+//! And of the types of `rust-mcp-schema` alone:
+//!
+//! - ids beyond an `i64`;
+//! - fractional `minimum` and `maximum` of elicitation in 2025-06-18 (wrong in its version 0.10).
 //!
 //! Revisions are called A to E in the source: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28.
 

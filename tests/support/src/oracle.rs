@@ -152,11 +152,11 @@ impl Oracle {
         };
         envelope::check(context, message, body, found);
         rules::check(context, self.expect, message, body, found);
-        let rewritten = exceptions::rewrite(context, message, body);
+        let rewritten = exceptions::for_schema(context, message, body);
         if let Some(schemas) = self.schemas() {
             schemas.check(context, &rewritten, body, found);
         }
-        types::check(context, &rewritten, body, found);
+        types::check(context, &exceptions::for_types(context, rewritten), body, found);
     }
 
     fn schemas(&self) -> Option<&Schemas> {
