@@ -170,3 +170,20 @@ fn difference(golden: &Transcript, actual: &Transcript) -> String {
     let _ = write!(text, "expected: {}\n  actual: {}", shown(golden.get(same)), shown(actual.get(same)));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_keeps_comments_and_inputs() {
+        let path = std::env::temp_dir().join(format!("mcp-golden-{}.jsonl", std::process::id()));
+        fs::write(&path, "# One.\n> a\n< old\n\n# Two.\n> b\n< gone\n").unwrap();
+        let server = |line: &str| if line == "a" { vec!["new".into(), "more".into()] } else { vec![] };
+        golden(&path, Role::Server, vec![], server, false).unwrap_err();
+        golden(&path, Role::Server, vec![], server, true).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "# One.\n> a\n< new\n< more\n\n# Two.\n> b\n");
+        golden(&path, Role::Server, vec![], server, false).unwrap();
+        fs::remove_file(&path).unwrap();
+    }
+}
