@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -63,12 +64,25 @@ FIRMWARE_BUILD_SECONDS = 900
 EXIT_SECONDS = 5
 
 
+# What an SDK complains of though nothing is wrong. Whatever it is, the wire is
+# checked all the same.
+FLAWS = {
+    # Both handle an answer before a notification that came ahead of it in the
+    # same read, and have then forgotten the token.
+    ("npm-sdk-1.32", "progress notification for an unknown token"),
+    ("npm-client-2.4", "progress notification for an unknown token"),
+    # Over HTTP both tell of the streams that their own close() cuts off.
+    ("npm-sdk-1.32", "This operation was aborted"),
+    ("npm-client-2.4", "This operation was aborted"),
+}
+
+
 class Failure(Exception):
     """A check that did not hold."""
 
 
 class Skip(Exception):
-    """A scenario that this client cannot do."""
+    """A scenario that cannot be done here."""
 
 
 def server_command(name):
@@ -207,6 +221,7 @@ class Driver:
         for future in self.waiting.values():
             if not future.done():
                 future.set_exception(Failure("the client process ended"))
+                future.exception()  # it may be that nobody waits for this one
 
     async def event(self, name, accept=lambda event: True, timeout=10):
         """The first event of that name which is accepted, now or later."""
@@ -271,6 +286,8 @@ class Context:
 
     async def connect(self, *arguments, **options):
         if self.url:
+            if arguments:
+                raise Skip(f"needs a server that was started with {' '.join(arguments)}")
             transport = {"kind": "http" if self.revision != LEGACY[0] else "sse", "url": self.url}
         else:
             tap = self.log.with_name(f"{self.log.name}-{len(self.taps)}.jsonl")
@@ -280,7 +297,9 @@ class Context:
             command = [sys.executable, "-ISE", str(HERE / "tap.py"), str(tap), *self.command, *arguments]
             transport = {"kind": "stdio", "command": command, "cwd": str(ROOT)}
         self.connected = True
-        return await self.do("connect", transport=transport, revision=self.revision, **options)
+        info = await self.do("connect", transport=transport, revision=self.revision, **options)
+        self.equal(info["revision"], self.revision, "the negotiated revision")
+        return info
 
     async def close(self):
         if not self.connected:
@@ -323,13 +342,16 @@ class Context:
             raise Failure(f"{op} failed: {value}")
         return value
 
-    async def refused(self, code, op, **args):
-        """The server answers that operation with that error code; gives the error."""
+    async def refused(self, code, op, *, told=None, **args):
+        """The server answers that operation with that error code; gives the error.
+
+        `told` is the code that the SDK tells in its place.
+        """
         kind, value = await self.outcome(self.start(op, **args)[1])
         if kind == "ok":
             raise Failure(f"{op} {args} was answered with {short(value)}, not with error {code}")
-        if value.get("kind") != "rpc" or value.get("code") != code:
-            raise Failure(f"{op} {args} failed with {short(value)}, not with error {code}")
+        if value.get("kind") != "rpc" or value.get("code") != (told or code):
+            raise Failure(f"{op} {args} failed with {short(value)}, not with error {told or code}")
         if self.wire:
             # The SDKs use the same codes for what they find wrong by themselves.
             last = [m for _, m in self.wire.messages("out") if "method" not in m][-1]
@@ -357,6 +379,13 @@ class Context:
         if got != wanted or type(got) is not type(wanted):
             raise Failure(f"{what}: {short(got)}, not {short(wanted)}")
 
+    def complaints(self):
+        return [
+            e
+            for e in self.events("complaint")
+            if not any(c == self.client and re.search(what, e["text"]) for c, what in FLAWS)
+        ]
+
     # The end
 
     async def finish(self):
@@ -364,7 +393,7 @@ class Context:
         await self.close()
         if self.wire:
             self.wire.check(self.revision)
-        if complaints := self.events("complaint"):
+        if complaints := self.complaints():
             raise Failure(f"the client complains: {complaints[0]['source']}: {complaints[0]['text']}")
 
     def clean_up(self):

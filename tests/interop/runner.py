@@ -23,6 +23,7 @@ from harness import (
     Context,
     Driver,
     Failure,
+    Skip,
     end_group,
     server_command,
 )
@@ -55,7 +56,7 @@ async def run_combination(client, server, command, revision, options, report):
                     report.line("skipped", where, name, 0, reason)
                     continue
                 began = time.monotonic()
-                context, failure = None, None
+                context, failure, skipped = None, None, None
                 try:
                     if driver.process is None:
                         await driver.start()
@@ -68,20 +69,25 @@ async def run_combination(client, server, command, revision, options, report):
                     await asyncio.wait_for(whole(), seconds)
                 except Failure as error:
                     failure = str(error)
+                except Skip as reason:
+                    skipped = str(reason)
+                    await context.close()
                 except asyncio.TimeoutError:
                     failure = f"not done within {seconds} s"
                 except Exception as error:
                     failure = f"{type(error).__name__}: {error}"
                 if failure:
                     # A client that was stopped half way is not used again.
-                    complaints = context.events("complaint") if context else []
+                    complaints = context.complaints() if context else []
                     if complaints and "complains" not in failure:
                         failure += f" (the client complains: {complaints[0]['source']}: {complaints[0]['text']})"
                     await driver.stop(kindly=False)
                 if context and context.clean_up() and not failure:
                     failure = "a server process was left behind"
                 took = time.monotonic() - began
-                if failure:
+                if skipped and not failure:
+                    report.line("skipped", where, name, took, skipped)
+                elif failure:
                     report.line("failed", where, name, took, f"{failure}\n      log: {folder / name}-*.jsonl")
                 else:
                     report.line("passed", where, name, took)
@@ -167,7 +173,7 @@ async def main():
         )
     )
     if report.skipped:
-        print(f"{report.skipped} skipped: what the client cannot do, see SKIPS in scenarios.py")
+        print(f"{report.skipped} skipped, each with its reason")
     print(f"{report.passed} passed, {report.failed} failed")
     return 1 if report.failed or not report.passed else 0
 

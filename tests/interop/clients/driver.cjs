@@ -18,7 +18,13 @@ function describe(error) {
     // SDK itself found wrong with an answer may look the same; the runner tells
     // them apart on the wire.
     if (typeof error?.code === 'number') {
-        return { kind: 'rpc', code: error.code, message: error.message, data: error.data };
+        return {
+            kind: 'rpc',
+            type: error.constructor.name,
+            code: error.code,
+            message: error.message,
+            data: error.data
+        };
     }
     return {
         kind: 'client',

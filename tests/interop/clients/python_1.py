@@ -34,6 +34,7 @@ class Client:
         self.connection = None
         self.session = None
         self.requests = {}  # operation number -> request id
+        self.calls = set()
         self.questions = {}
 
     @contextlib.asynccontextmanager
@@ -100,6 +101,9 @@ class Client:
         connection, self.connection = self.connection, None
         if connection:
             await connection.close()
+        # This SDK leaves a call waiting for ever when its session is closed.
+        for call in self.calls:
+            call.cancel()
 
     async def op_ping(self):
         with rpc_errors():
@@ -130,9 +134,17 @@ class Client:
         async def report(progress, total, message):
             self.emit("progress", target=number, progress=progress, total=total, message=message)
 
-        with rpc_errors():
-            self.requests[number] = self.session._request_id
-            return dump(await self.session.call_tool(name, arguments, progress_callback=report if progress else None))
+        call = asyncio.current_task()
+        self.calls.add(call)
+        try:
+            with rpc_errors():
+                self.requests[number] = self.session._request_id
+                result = await self.session.call_tool(
+                    name, arguments, progress_callback=report if progress else None
+                )
+                return dump(result)
+        finally:
+            self.calls.discard(call)
 
     async def cancel(self, target, task):
         # This SDK has no call that cancels: the notification is sent by hand.
