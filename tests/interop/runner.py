@@ -4,6 +4,7 @@
 import argparse
 import asyncio
 import json
+import os
 import shutil
 import sys
 import time
@@ -97,6 +98,19 @@ async def run_combination(client, server, command, revision, options, report):
 
 async def warm_up(command):
     """Lets the firmware build before the clock runs; None, or what went wrong."""
+    if not os.environ.get(SERVERS["firmware"]["variable"]) and not os.environ.get("FIRMWARE_ELF"):
+        # Built once, so that cargo does not look again at every connection.
+        build = await asyncio.create_subprocess_exec(
+            command[0], "build", *command[1:], cwd=ROOT, stdout=asyncio.subprocess.PIPE, start_new_session=True
+        )
+        try:
+            image, _ = await asyncio.wait_for(build.communicate(), FIRMWARE_BUILD_SECONDS)
+        except asyncio.TimeoutError:
+            end_group(build.pid)
+            return f"not built within {FIRMWARE_BUILD_SECONDS} s"
+        if build.returncode != 0:
+            return f"the build failed with {build.returncode}"
+        os.environ["FIRMWARE_ELF"] = image.decode().strip()
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
@@ -117,7 +131,7 @@ async def warm_up(command):
     }
     try:
         process.stdin.write(json.dumps(hello).encode() + b"\n")
-        line = await asyncio.wait_for(process.stdout.readline(), FIRMWARE_BUILD_SECONDS)
+        line = await asyncio.wait_for(process.stdout.readline(), FIRMWARE_START_SECONDS)
         if "result" not in json.loads(line):
             return f"answered {line[:200]!r}"
         return None
