@@ -26,8 +26,9 @@ fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
 }
 
 static TOOLS: [Tool<()>; 2] = [
-    Tool::new("add", "Adds two integers", add)
-        .input(r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}"#),
+    Tool::new("add", "Adds two integers", add).input(
+        r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}"#,
+    ),
     Tool::new("echo", "Gives a text back", echo)
         .input(r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#),
 ];

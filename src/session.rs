@@ -4,7 +4,7 @@
 //! [`run`](Session::run), write what is [`pending`](Session::pending). Adapters are loops around it; so is yours.
 
 use crate::frame::{Line, LineBuffer};
-use crate::server::{Change, Engine, Millis, Pull, SendError, Server, Told, Token, Progress};
+use crate::server::{Change, Engine, Millis, Progress, Pull, SendError, Server, Token, Told};
 use crate::service::{Call, Outcome, Pump, Service, Step};
 use crate::sink::{Full, Lines, Out, Storage};
 

@@ -331,11 +331,7 @@ impl<S: Storage> Out for Lines<S> {
 /// Runs `write` as one whole message: all of it or nothing.
 ///
 /// On a sink that has nothing else pending, too large for now means too large for ever: [`Full::Never`].
-pub fn whole(
-    out: &mut dyn Out,
-    kind: Kind,
-    write: impl FnOnce(&mut dyn Out) -> Result<(), Full>,
-) -> Result<(), Full> {
+pub fn whole(out: &mut dyn Out, kind: Kind, write: impl FnOnce(&mut dyn Out) -> Result<(), Full>) -> Result<(), Full> {
     let mark = out.mark();
     out.begin(kind)?;
     match write(out) {

@@ -235,7 +235,8 @@ impl Engine<'_> {
 
     /// The questions of a request are through; it is answered another way.
     pub(crate) fn forget_questions(&mut self, token: Token) {
-        let open = self.slot_mut(token).is_some_and(|slot| core::mem::replace(&mut slot.asking, Asking::NONE).is_open());
+        let open =
+            self.slot_mut(token).is_some_and(|slot| core::mem::replace(&mut slot.asking, Asking::NONE).is_open());
         if open {
             self.forget_asks(token);
         }
@@ -259,7 +260,9 @@ impl Engine<'_> {
     /// are stale, its subscriptions are dropped.
     pub fn end_scope(&mut self, scope: super::Scope) {
         for number in 0..self.capacity() {
-            let Some(slot) = self.slots.get(number).filter(|slot| slot.is_live() && slot.scope == scope) else { continue };
+            let Some(slot) = self.slots.get(number).filter(|slot| slot.is_live() && slot.scope == scope) else {
+                continue;
+            };
             let token = Token { slot: number as u16, generation: slot.generation };
             self.close(token);
         }

@@ -31,8 +31,8 @@ pub(crate) use large::{Large, What};
 pub use notify::{Change, Progress, Pull, Told};
 pub use opening::{Context, Gate};
 pub use request::Request;
-pub use slot::{ID_MAX, Scope, Slot, Token};
 pub(crate) use slot::State;
+pub use slot::{ID_MAX, Scope, Slot, Token};
 
 use crate::json::{Fault, Raw, Text};
 use crate::protocol::{ClientFeatures, Level, Method};

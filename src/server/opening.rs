@@ -62,11 +62,7 @@ pub trait Gate {
     }
 
     /// The tool's input schema, and the arguments it is called with: does the transport say the same?
-    fn arguments(
-        &self,
-        schema: crate::json::Raw<'_>,
-        arguments: crate::json::Raw<'_>,
-    ) -> Result<(), Failure<'static>> {
+    fn arguments(&self, schema: crate::json::Raw<'_>, arguments: crate::json::Raw<'_>) -> Result<(), Failure<'static>> {
         let _ = (schema, arguments);
         Ok(())
     }
@@ -243,7 +239,9 @@ impl Engine<'_> {
 fn modern_terms<'a>(context: &Context<'_>, request: &Request<'a>) -> Result<Terms, Failure<'a>> {
     let given = &request.envelope.meta;
     let Some(version) = given.version.and_then(|version| version.text()) else {
-        return Err(Failure::invalid_params("Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing"));
+        return Err(Failure::invalid_params(
+            "Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing",
+        ));
     };
     let Some(capabilities) = given.capabilities.and_then(object) else {
         return Err(Failure::invalid_params(
@@ -320,4 +318,3 @@ pub(crate) fn write_discovered(
     result.close()?;
     out.put(b"}")
 }
-

@@ -294,9 +294,7 @@ fn is_listen_uri(record: &Record<'_>, scope: Scope, id: &[u8]) -> bool {
 }
 
 fn is_uri(record: &Record<'_>, scope: Scope, uri: &Text<'_>) -> bool {
-    record.kind == URI
-        && record.owner == scope.0
-        && core::str::from_utf8(record.data).is_ok_and(|known| uri.is(known))
+    record.kind == URI && record.owner == scope.0 && core::str::from_utf8(record.data).is_ok_and(|known| uri.is(known))
 }
 
 fn is_due(record: &Record<'_>) -> bool {

@@ -3,8 +3,8 @@
 use core::ops::{Deref, DerefMut};
 
 use super::content::{Content, Contents, Message, Words, write_all, write_messages};
-use super::handling::{Handling, Settled, Why, begin_result};
 pub use super::handling::{Done, Outcome, Refusal};
+use super::handling::{Handling, Settled, Why, begin_result};
 use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::server::{Caching, Failure, What};
@@ -159,11 +159,9 @@ impl Call<'_> {
         to_sink(&mut Nowhere, value).map_err(|_| Failure::internal("The handler's result is not JSON"))?;
         let full = |error: SerError| error.full().unwrap_or(Full::Never);
         let is_object = starts_object(&|out| to_sink(out, value).map_err(full));
-        self.structured(
-            is_object,
-            &|out| to_escaped(out, value).map_err(full),
-            &|out| to_sink(out, value).map_err(full),
-        )
+        self.structured(is_object, &|out| to_escaped(out, value).map_err(full), &|out| {
+            to_sink(out, value).map_err(full)
+        })
     }
 
     /// Answers with structured content that is JSON already, and with itself as text.

@@ -455,11 +455,7 @@ pub(crate) fn write_messages(out: &mut dyn Out, messages: &[Message<'_>], revisi
 }
 
 /// `_meta` of an object, where the revision has that.
-pub(crate) fn write_meta(
-    object: &mut Object<'_, '_>,
-    revision: Revision,
-    meta: Option<Raw<'_>>,
-) -> Result<(), Full> {
+pub(crate) fn write_meta(object: &mut Object<'_, '_>, revision: Revision, meta: Option<Raw<'_>>) -> Result<(), Full> {
     object.raw_if("_meta", meta.filter(|_| revision.has(Since::ObjectMeta)))
 }
 
@@ -479,4 +475,3 @@ fn write_base64(out: &mut dyn Out, bytes: &[u8]) -> Result<(), Full> {
     write::base64(out, bytes)?;
     out.put(b"\"")
 }
-

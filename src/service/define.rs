@@ -193,11 +193,7 @@ pub struct Tool<S: 'static> {
 
 impl<S> Tool<S> {
     /// A tool without arguments.
-    pub const fn new(
-        name: &'static str,
-        description: &'static str,
-        run: fn(&mut S, &mut Call<'_>) -> Outcome,
-    ) -> Self {
+    pub const fn new(name: &'static str, description: &'static str, run: fn(&mut S, &mut Call<'_>) -> Outcome) -> Self {
         Tool { info: ToolInfo::new(name, description), run, source: None }
     }
 
@@ -505,11 +501,7 @@ pub struct Prompt<S: 'static> {
 
 impl<S> Prompt<S> {
     /// A prompt without arguments.
-    pub const fn new(
-        name: &'static str,
-        description: &'static str,
-        get: fn(&mut S, &mut Get<'_>) -> Outcome,
-    ) -> Self {
+    pub const fn new(name: &'static str, description: &'static str, get: fn(&mut S, &mut Get<'_>) -> Outcome) -> Self {
         assert!(!name.is_empty(), "a prompt needs a name");
         assert!(!description.is_empty(), "a prompt needs a description");
         Prompt {

@@ -29,8 +29,7 @@ pub(crate) enum Found<'s, S: 'static> {
 }
 
 impl Asked<'_> {
-    pub(crate) const NOTHING: Asked<'static> =
-        Asked { params: None, members: Members::NONE, name: None };
+    pub(crate) const NOTHING: Asked<'static> = Asked { params: None, members: Members::NONE, name: None };
 }
 
 impl<S> Service<'_, S> {
@@ -92,7 +91,8 @@ impl<S> Service<'_, S> {
     }
 
     fn find_completion<'a>(&self, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
-        const WRONG: Failure<'static> = Failure::invalid_params("Invalid params: completion needs a known ref and an argument");
+        const WRONG: Failure<'static> =
+            Failure::invalid_params("Invalid params: completion needs a known ref and an argument");
         let reference = asked.members.reference.ok_or(WRONG)?;
         let kind = reference.get("type").and_then(|kind| kind.text()).ok_or(WRONG)?;
         let (name, _) = completed(asked).ok_or(WRONG)?;

@@ -9,7 +9,7 @@ use crate::records::{self, Keep, NoRoom};
 use crate::revision::Revision;
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
 use crate::server::notify::{least_level, tell_log, tell_progress};
-use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Told, Token, What};
+use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Token, Told, What};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What a handler returns: that it has done something about its request, or why it cannot.
@@ -334,7 +334,8 @@ impl<'a> Handling<'a> {
             return Err(Refusal(Why::Fail(Failure::internal("The handler asks again and again"))));
         }
         let owner = u32::from(self.token.slot);
-        let params = if live.is_none() { Some(self.params.map_or(&b"{}"[..], |params| params.as_bytes())) } else { None };
+        let params =
+            if live.is_none() { Some(self.params.map_or(&b"{}"[..], |params| params.as_bytes())) } else { None };
         if keep_ask(*keep, owner, params, state, questions).is_err() {
             keep.drop_all(owner);
             return Err(Refusal(Why::CannotAsk("the request is too large to wait for an answer")));
@@ -375,7 +376,10 @@ impl<'a> Handling<'a> {
 
 impl fmt::Debug for Handling<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Handling").field("token", &self.token).field("arguments", &self.arguments).finish_non_exhaustive()
+        f.debug_struct("Handling")
+            .field("token", &self.token)
+            .field("arguments", &self.arguments)
+            .finish_non_exhaustive()
     }
 }
 
@@ -467,7 +471,9 @@ fn write_questions(result: &mut Object<'_, '_>, questions: &[Question<'_>], revi
 fn write_visits(out: &mut dyn Out, id: &[u8], questions: &[Question<'_>], revision: Revision) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
-    out.put(b",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\"data\":{\"elicitations\":[")?;
+    out.put(
+        b",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\"data\":{\"elicitations\":[",
+    )?;
     for (i, question) in questions.iter().filter(|question| question.is_url()).enumerate() {
         if i > 0 {
             out.put(b",")?;

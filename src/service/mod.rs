@@ -43,9 +43,7 @@ mod toolbox;
 
 pub use call::{Call, Complete, Done, Get, Other, Outcome, Read, Refusal};
 pub use content::{Annotations, Content, Contents, Link, Message, Role, Words};
-pub use define::{
-    Argument, Broken, DEFAULT_RESERVE, Hints, Prompt, Resource, Source, Template, Tool, ToolInfo,
-};
+pub use define::{Argument, Broken, DEFAULT_RESERVE, Hints, Prompt, Resource, Source, Template, Tool, ToolInfo};
 pub use dispatch::{Origin, Step};
 pub use handling::Handling;
 pub use question::{Answer, NoAnswer, Question, Sampling};

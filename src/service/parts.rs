@@ -47,7 +47,8 @@ impl Layout {
         let wanted = texts + 2 * sealed_len;
         let _ = server.scratch.reach(wanted.min(server.scratch.limit()));
         let Some(sealed) = sealed.filter(|sealed| !sealed.raw().is_empty()) else { return Ok(Layout::EMPTY) };
-        const BROKEN: Failure<'static> = Failure::invalid_params("Invalid params: requestState was not made here and now");
+        const BROKEN: Failure<'static> =
+            Failure::invalid_params("Invalid params: requestState was not made here and now");
         let (Some(seal), Some(slot)) = (server.seal, server.slots.get(usize::from(token.slot))) else {
             return Err(BROKEN);
         };

@@ -1,14 +1,14 @@
 //! Runs handlers, and settles what they did: the reply that is owed, the questions that are open.
 
+use super::Service;
 use super::call::{Call, Complete, Get, Other, Read};
 use super::dispatch::{Origin, Step, fail};
 use super::find::{Asked, Found, completed};
 use super::handling::{Desk, Handling, Outcome, Settled, Why, end_result};
 use super::parts::{Layout, Parts, decode_uri};
-use super::Service;
 use crate::json::{Raw, Text, object::Object};
-use crate::rpc::Members;
 use crate::protocol::Method;
+use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
 use crate::server::{About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
 use crate::sink::{Full, Kind, Out, whole};
@@ -31,11 +31,7 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        let asked = Asked {
-            params: request.params(),
-            members: *request.members(),
-            name: Some(request.method_name()),
-        };
+        let asked = Asked { params: request.params(), members: *request.members(), name: Some(request.method_name()) };
         let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
         let found = match self.find(slot, &asked) {
             Ok(found) => found,

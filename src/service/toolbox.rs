@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Call, Outcome, Toolbox, ToolInfo};
+use super::{Call, Outcome, ToolInfo, Toolbox};
 use crate::json::{Fault, Raw};
 
 type Run<S> = Box<dyn Fn(&mut S, &mut Call<'_>) -> Outcome + Send + Sync>;
