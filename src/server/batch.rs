@@ -127,8 +127,8 @@ impl Out for BatchOut<'_> {
             return Err(Full::Now);
         }
         match kind {
-            Kind::Result | Kind::Error(_) if self.open => self.put(b","),
-            Kind::Result | Kind::Error(_) => {
+            Kind::Result | Kind::Streamed | Kind::Error(_) | Kind::Refusal(_) if self.open => self.put(b","),
+            Kind::Result | Kind::Streamed | Kind::Error(_) | Kind::Refusal(_) => {
                 let before = self.inner.mark();
                 self.inner.begin(Kind::Batch)?;
                 self.turn(true);
