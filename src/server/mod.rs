@@ -336,16 +336,26 @@ impl Engine<'_> {
         message: &'a [u8],
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
-        let envelope = match Envelope::parse(message) {
-            Ok(envelope) => envelope,
-            Err(fault) => return self.unreadable(fault, message, out),
-        };
+        match Envelope::parse(message) {
+            Ok(envelope) => self.handle_parsed(context, &envelope, out),
+            Err(fault) => self.unreadable(fault, message, out),
+        }
+    }
+
+    /// As [`handle`](ServerOf::handle), for a message that a transport had to look into already.
+    pub fn handle_parsed<'a>(
+        &mut self,
+        context: &Context<'_>,
+        envelope: &Envelope<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
         match envelope.shape() {
             Shape::Request { id, method } => {
+                let envelope = *envelope;
                 self.request(context, Request { envelope, id, name: method, method: Method::from_name(&method) }, out)
             }
-            Shape::Notification { method } => self.notification(&envelope, method, out),
-            Shape::Response { id } => self.response(&envelope, id, out).map(|()| None),
+            Shape::Notification { method } => self.notification(envelope, method, out),
+            Shape::Response { id } => self.response(envelope, id, out).map(|()| None),
             Shape::Invalid { id } => {
                 let id = id.map_or(self.no_id(), |id| Id::Known(id.as_bytes()));
                 respond_failure(out, id, &Failure::invalid_request("Invalid request").refusing()).map(|()| None)
