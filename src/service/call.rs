@@ -393,7 +393,7 @@ impl<'a> Get<'a> {
         let description = self.description;
         self.write_result(&mut |result, revision| {
             result.text("description", description)?;
-            write_messages(result.key("messages")?, messages, revision)
+            write_messages(result.key("messages")?, messages, revision, false)
         })
     }
 }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::question::{Answer, NoAnswer, Question};
 use crate::json::{JsonKind, Raw, object::Object, write};
-use crate::protocol::{ClientFeature, Feature, Level, Method, code, meta};
+use crate::protocol::{ClientFeature, ClientFeatures, Feature, Level, Method, code, meta};
 use crate::records::{self, Keep, NoRoom};
 use crate::revision::Revision;
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
@@ -227,10 +227,10 @@ impl<'a> Handling<'a> {
             return self.ask(questions, b"");
         }
         self.need(ClientFeature::ElicitUrl)?;
-        let revision = self.slot.revision;
+        let terms = (self.slot.revision, self.slot.client);
         let id = self.slot.id;
         whole(self.out, Kind::Error(code::URL_ELICITATION_REQUIRED), |out| {
-            write_visits(out, id.as_bytes(), questions, revision)
+            write_visits(out, id.as_bytes(), questions, terms)
         })?;
         self.settle(Settled::Answered)
     }
@@ -291,7 +291,7 @@ impl<'a> Handling<'a> {
         whole(self.out, Kind::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes())?;
             result.fixed("resultType", "\"input_required\"")?;
-            write_questions(&mut result, questions, slot.revision)?;
+            write_questions(&mut result, questions, (slot.revision, slot.client))?;
             if let Some(sealed) = sealed {
                 let out = result.key("requestState")?;
                 out.put(b"\"")?;
@@ -340,8 +340,8 @@ impl<'a> Handling<'a> {
             keep.drop_all(owner);
             return Err(Refusal(Why::CannotAsk("the request is too large to wait for an answer")));
         }
-        let revision = self.slot.revision;
-        if let Err(full) = send_questions(self.out, self.token, round + 1, questions, revision) {
+        let terms = (self.slot.revision, self.slot.client);
+        if let Err(full) = send_questions(self.out, self.token, round + 1, questions, terms) {
             keep.drop_all(owner);
             return Err(ask_later(full));
         }
@@ -430,7 +430,7 @@ fn send_questions(
     token: Token,
     round: u8,
     questions: &[Question<'_>],
-    revision: Revision,
+    (revision, client): (Revision, ClientFeatures),
 ) -> Result<(), Full> {
     let mark = out.mark();
     for (number, question) in questions.iter().enumerate() {
@@ -440,7 +440,7 @@ fn send_questions(
             out.put(b",\"method\":\"")?;
             out.put(question.method().as_bytes())?;
             out.put(b"\",\"params\":")?;
-            question.write_params(out, revision)?;
+            question.write_params(out, revision, client)?;
             out.put(b"}")
         });
         if let Err(full) = sent {
@@ -451,7 +451,11 @@ fn send_questions(
     Ok(())
 }
 
-fn write_questions(result: &mut Object<'_, '_>, questions: &[Question<'_>], revision: Revision) -> Result<(), Full> {
+fn write_questions(
+    result: &mut Object<'_, '_>,
+    questions: &[Question<'_>],
+    (revision, client): (Revision, ClientFeatures),
+) -> Result<(), Full> {
     if questions.is_empty() {
         return Ok(());
     }
@@ -462,13 +466,18 @@ fn write_questions(result: &mut Object<'_, '_>, questions: &[Question<'_>], revi
         out.put(b":{\"method\":\"")?;
         out.put(question.method().as_bytes())?;
         out.put(b"\",\"params\":")?;
-        question.write_params(out, revision)?;
+        question.write_params(out, revision, client)?;
         out.put(b"}")?;
     }
     out.put(b"}")
 }
 
-fn write_visits(out: &mut dyn Out, id: &[u8], questions: &[Question<'_>], revision: Revision) -> Result<(), Full> {
+fn write_visits(
+    out: &mut dyn Out,
+    id: &[u8],
+    questions: &[Question<'_>],
+    (revision, client): (Revision, ClientFeatures),
+) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
     out.put(
@@ -478,7 +487,7 @@ fn write_visits(out: &mut dyn Out, id: &[u8], questions: &[Question<'_>], revisi
         if i > 0 {
             out.put(b",")?;
         }
-        question.write_params(out, revision)?;
+        question.write_params(out, revision, client)?;
     }
     out.put(b"]}}}")
 }
