@@ -168,7 +168,10 @@ impl Out for BatchOut<'_> {
     }
 
     fn capacity(&self) -> usize {
-        self.inner.capacity()
+        match self.inner.capacity() {
+            usize::MAX => usize::MAX,
+            capacity => capacity.saturating_sub(BRACKET),
+        }
     }
 }
 

@@ -105,7 +105,7 @@ impl<'a> Handling<'a> {
         if result.kind() != JsonKind::Object {
             return Err(Failure::internal("The handler's result is not an object").into());
         }
-        self.write_result(&mut |object, _| object.spread(result))
+        self.write_own(result)
     }
 
     /// Keeps what a large reply is to be, and writes its head.

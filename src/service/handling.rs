@@ -49,6 +49,19 @@ pub(crate) enum Why {
     TooLarge,
 }
 
+impl Why {
+    /// An error in few words, for which room was kept.
+    pub(crate) const fn in_short(&self) -> Failure<'static> {
+        let (code, words) = match self {
+            #[cfg(feature = "serde")]
+            Why::Arguments(_) => (code::INVALID_PARAMS, "Invalid arguments"),
+            Why::Fail(failure) => (failure.code, "The answer is larger than the output buffer"),
+            _ => (code::INTERNAL, "The reply is larger than the output buffer"),
+        };
+        Failure::new(code, words)
+    }
+}
+
 impl From<Failure<'static>> for Refusal {
     fn from(failure: Failure<'static>) -> Self {
         Refusal(Why::Fail(failure))
@@ -260,6 +273,28 @@ impl<'a> Handling<'a> {
             let mut result = begin_result(out, slot.id.as_bytes(), slot.revision)?;
             members(&mut result, slot.revision)?;
             end_result(result, about, slot.revision, extra)
+        })?;
+        self.settle(Settled::Answered)
+    }
+
+    /// Writes a result of the handler's own making: what it says of `resultType` and `_meta` is taken over, nothing is
+    /// said twice.
+    pub(crate) fn write_own(&mut self, own: Raw<'_>) -> Outcome {
+        self.unsettled()?;
+        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
+        let modern = slot.revision.is_modern();
+        whole(self.out, Kind::Result, |out| {
+            let mut result = begin_message(out, slot.id.as_bytes())?;
+            match own.get("resultType").filter(|_| modern) {
+                Some(kind) => result.raw("resultType", kind)?,
+                None if modern => result.fixed("resultType", "\"complete\"")?,
+                None => {}
+            }
+            for (key, value) in own.members().filter(|(key, _)| !key.is("resultType") && !key.is("_meta")) {
+                result.member(key, value)?;
+            }
+            let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
+            end_result(result, about, slot.revision, meta.or(extra))
         })?;
         self.settle(Settled::Answered)
     }
@@ -519,7 +554,8 @@ pub(crate) fn end_result(
     revision: Revision,
     extra: Option<Raw<'_>>,
 ) -> Result<(), Full> {
-    let signs = revision.is_modern() && about.signs_results;
+    let signed = extra.is_some_and(|extra| extra.get(meta::SERVER_INFO).is_some());
+    let signs = revision.is_modern() && about.signs_results && !signed;
     if signs || extra.is_some() {
         let mut object = Object::open(result.key("_meta")?)?;
         if signs {
