@@ -69,6 +69,7 @@ impl<'m> Store<'m> {
     }
 
     #[cold]
+    #[cfg_attr(not(feature = "alloc"), allow(unused_variables, reason = "lent bytes do not grow"))]
     fn grow(&mut self, size: usize) -> bool {
         match &mut self.0 {
             Kind::Lent(_) => false,
