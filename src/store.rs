@@ -69,10 +69,9 @@ impl<'m> Store<'m> {
     }
 
     #[cold]
-    #[cfg_attr(not(feature = "alloc"), allow(unused_variables, reason = "lent bytes do not grow"))]
     fn grow(&mut self, size: usize) -> bool {
         match &mut self.0 {
-            Kind::Lent(_) => false,
+            Kind::Lent(bytes) => bytes.len() >= size,
             #[cfg(feature = "alloc")]
             Kind::Grown { bytes, limit } => {
                 if size > *limit {

@@ -26,6 +26,7 @@ pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;
 pub use batch::BatchOut;
 pub use failure::Failure;
+pub use failure::write_error;
 pub(crate) use failure::{Id, respond as respond_failure};
 pub(crate) use large::{Large, What};
 pub use notify::{Change, Progress, Pull, Told};
@@ -94,8 +95,8 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) scope: Scope,
     /// What the transport wants noted on requests that come in now.
     pub(crate) route: u32,
-    /// Whether errors may say `"id":null`: a stream of messages, not HTTP.
-    pub(crate) null_ids: bool,
+    /// Messages travel in HTTP exchanges, not on one stream.
+    pub(crate) over_http: bool,
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
     pub(crate) asks: Records<'m>,
@@ -213,7 +214,7 @@ impl<'m, const N: usize> Server<'m, N> {
             peer: Peer::NEW,
             scope: Scope(0),
             route: 0,
-            null_ids: true,
+            over_http: false,
             now: 0,
             ask_timeout: None,
             asks: Records::new(Store::none()),
@@ -336,16 +337,26 @@ impl Engine<'_> {
         message: &'a [u8],
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
-        let envelope = match Envelope::parse(message) {
-            Ok(envelope) => envelope,
-            Err(fault) => return self.unreadable(fault, message, out),
-        };
+        match Envelope::parse(message) {
+            Ok(envelope) => self.handle_parsed(context, &envelope, out),
+            Err(fault) => self.unreadable(fault, message, out),
+        }
+    }
+
+    /// As [`handle`](ServerOf::handle), for a message that a transport had to look into already.
+    pub fn handle_parsed<'a>(
+        &mut self,
+        context: &Context<'_>,
+        envelope: &Envelope<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
         match envelope.shape() {
             Shape::Request { id, method } => {
+                let envelope = *envelope;
                 self.request(context, Request { envelope, id, name: method, method: Method::from_name(&method) }, out)
             }
-            Shape::Notification { method } => self.notification(&envelope, method, out),
-            Shape::Response { id } => self.response(&envelope, id, out).map(|()| None),
+            Shape::Notification { method } => self.notification(envelope, method, out),
+            Shape::Response { id } => self.response(envelope, id, out).map(|()| None),
             Shape::Invalid { id } => {
                 let id = id.map_or(self.no_id(), |id| Id::Known(id.as_bytes()));
                 respond_failure(out, id, &Failure::invalid_request("Invalid request").refusing()).map(|()| None)
@@ -413,9 +424,10 @@ impl Engine<'_> {
         self.slots.iter().any(|slot| slot.is_live() && slot.route == route && slot.released)
     }
 
-    /// Never writes `"id":null`: over HTTP an error whose request could not be read has no id at all.
-    pub fn omit_null_ids(&mut self) {
-        self.null_ids = false;
+    /// Messages travel in HTTP exchanges: an error whose request could not be read has no id at all, and a listen ends
+    /// with its result alone.
+    pub fn set_over_http(&mut self) {
+        self.over_http = true;
     }
 
     /// Tells the time, for the deadlines of questions asked from here on.
@@ -487,7 +499,7 @@ impl Engine<'_> {
     /// How an error says that it does not know the id.
     pub(crate) fn no_id(&self) -> Id<'static> {
         match self.peer.revision {
-            Some(revision) if self.null_ids && revision.writes_null_id() => Id::Null,
+            Some(revision) if !self.over_http && revision.writes_null_id() => Id::Null,
             _ => Id::Absent,
         }
     }

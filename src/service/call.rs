@@ -9,6 +9,8 @@ use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::server::{Caching, Failure, What};
 use crate::sink::{Full, Kind, Out};
+#[cfg(feature = "serde")]
+use crate::sink::{Mark, Sink};
 
 /// A call of a tool. It dereferences to [`Handling`].
 ///
@@ -154,7 +156,6 @@ impl Call<'_> {
     /// Answers with structured content, and with its JSON as text for clients that do not know it.
     #[cfg(feature = "serde")]
     pub fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Outcome {
-        use super::probe::{Nowhere, starts_object};
         use crate::json::ser::{SerError, to_escaped, to_sink};
         // What is not JSON shows before the first byte has gone out.
         to_sink(&mut Nowhere, value).map_err(|_| Failure::internal("The handler's result is not JSON"))?;
@@ -228,6 +229,69 @@ impl Call<'_> {
         })
     }
 }
+
+/// Whether what is written begins an object: stops after the first bytes.
+#[cfg(feature = "serde")]
+fn starts_object(write: &dyn Fn(&mut dyn Out) -> Result<(), Full>) -> bool {
+    struct First(Option<u8>);
+    impl Sink for First {
+        fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+            match bytes.first() {
+                None => Ok(()),
+                Some(first) => {
+                    self.0 = self.0.or(Some(*first));
+                    Err(Full::Never)
+                }
+            }
+        }
+        fn room(&self) -> usize {
+            usize::MAX
+        }
+    }
+    no_framing!(First);
+    let mut first = First(None);
+    let _ = write(&mut first);
+    first.0 == Some(b'{')
+}
+
+/// Takes everything and keeps nothing.
+#[cfg(feature = "serde")]
+struct Nowhere;
+
+#[cfg(feature = "serde")]
+impl Sink for Nowhere {
+    fn put(&mut self, _: &[u8]) -> Result<(), Full> {
+        Ok(())
+    }
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+}
+
+#[cfg(feature = "serde")]
+macro_rules! no_framing {
+    ($type:ty) => {
+        impl Out for $type {
+            fn begin(&mut self, _: Kind) -> Result<(), Full> {
+                Ok(())
+            }
+            fn end(&mut self) {}
+            fn mark(&self) -> Mark {
+                Mark::new(0)
+            }
+            fn roll_back(&mut self, _: Mark) {}
+            fn hold(&mut self, _: bool) {}
+            fn held(&self) -> bool {
+                false
+            }
+            fn capacity(&self) -> usize {
+                usize::MAX
+            }
+        }
+    };
+}
+#[cfg(feature = "serde")]
+use no_framing;
 
 impl<'a> Read<'a> {
     /// The URI that is read.

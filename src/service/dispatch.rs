@@ -5,6 +5,7 @@ use super::handling::are_responses;
 use super::template;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
+use crate::rpc::Envelope;
 use crate::server::{BatchOut, Context, Engine, Event, Failure, Gate, Large, Request, Token, What};
 use crate::sink::{Full, Kind, Out, whole};
 
@@ -81,9 +82,44 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
         let has_resource = |uri: &Text<'_>| self.has_resource(uri);
+        let context = self.context(origin, &has_resource);
+        match server.handle(&context, message, out)? {
+            Some(event) => self.event(origin, state, event, server, out),
+            None => Ok(Step::Handled),
+        }
+    }
+
+    /// As [`dispatch_from`](Service::dispatch_from), for a transport that had to look into the message already.
+    pub fn dispatch_parsed(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        envelope: &Envelope<'_>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let has_resource = |uri: &Text<'_>| self.has_resource(uri);
+        let context = self.context(origin, &has_resource);
+        match server.handle_parsed(&context, envelope, out)? {
+            Some(event) => self.event(origin, state, event, server, out),
+            None => Ok(Step::Handled),
+        }
+    }
+
+    fn context<'c>(&'c self, origin: &Origin<'c>, has_resource: &'c dyn Fn(&Text<'_>) -> bool) -> Context<'c> {
         let mut context = Context::new(&self.about).with_gate(origin.gate);
-        context.has_resource = &has_resource;
-        let Some(event) = server.handle(&context, message, out)? else { return Ok(Step::Handled) };
+        context.has_resource = has_resource;
+        context
+    }
+
+    fn event(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        event: Event<'_>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
         match event {
             Event::Request { token, request } => self.request(origin, state, token, &request, server, out),
             Event::Streaming { token } => Ok(self.streaming(state, token, server, out)),

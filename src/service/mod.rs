@@ -34,8 +34,6 @@ mod find;
 mod handling;
 mod list;
 mod parts;
-#[cfg(feature = "serde")]
-mod probe;
 mod question;
 mod run;
 mod stream;
