@@ -41,8 +41,12 @@ pub trait Sink {
 pub enum Kind {
     /// A result.
     Result,
+    /// A result that goes out in windows: larger than the sink, or of unknown length.
+    Streamed,
     /// An error response with its JSON-RPC code.
     Error(i32),
+    /// An error response that refuses the message itself: not JSON, not a request, without a version that is served.
+    Refusal(i32),
     /// A request to the peer.
     Request,
     /// A notification to the peer.

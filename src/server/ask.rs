@@ -256,6 +256,12 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// Any request of a scope.
+    pub(crate) fn any_of(&self, scope: super::Scope) -> Option<Token> {
+        let found = self.slots.iter().enumerate().find(|(_, slot)| slot.is_live() && slot.scope == scope);
+        found.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
+    }
+
     /// Ends everything of a scope: a connection or session that is over. Its requests go unanswered, its tokens
     /// are stale, its subscriptions are dropped.
     pub fn end_scope(&mut self, scope: super::Scope) {

@@ -127,8 +127,8 @@ impl Out for BatchOut<'_> {
             return Err(Full::Now);
         }
         match kind {
-            Kind::Result | Kind::Error(_) if self.open => self.put(b","),
-            Kind::Result | Kind::Error(_) => {
+            Kind::Result | Kind::Streamed | Kind::Error(_) | Kind::Refusal(_) if self.open => self.put(b","),
+            Kind::Result | Kind::Streamed | Kind::Error(_) | Kind::Refusal(_) => {
                 let before = self.inner.mark();
                 self.inner.begin(Kind::Batch)?;
                 self.turn(true);
@@ -168,7 +168,10 @@ impl Out for BatchOut<'_> {
     }
 
     fn capacity(&self) -> usize {
-        self.inner.capacity()
+        match self.inner.capacity() {
+            usize::MAX => usize::MAX,
+            capacity => capacity.saturating_sub(BRACKET),
+        }
     }
 }
 

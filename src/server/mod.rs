@@ -92,6 +92,10 @@ impl Peer {
 pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) peer: Peer,
     pub(crate) scope: Scope,
+    /// What the transport wants noted on requests that come in now.
+    pub(crate) route: u32,
+    /// Whether errors may say `"id":null`: a stream of messages, not HTTP.
+    pub(crate) null_ids: bool,
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
     pub(crate) asks: Records<'m>,
@@ -208,6 +212,8 @@ impl<'m, const N: usize> Server<'m, N> {
         ServerOf {
             peer: Peer::NEW,
             scope: Scope(0),
+            route: 0,
+            null_ids: true,
             now: 0,
             ask_timeout: None,
             asks: Records::new(Store::none()),
@@ -342,14 +348,14 @@ impl Engine<'_> {
             Shape::Response { id } => self.response(&envelope, id, out).map(|()| None),
             Shape::Invalid { id } => {
                 let id = id.map_or(self.no_id(), |id| Id::Known(id.as_bytes()));
-                respond_failure(out, id, &Failure::invalid_request("Invalid request")).map(|()| None)
+                respond_failure(out, id, &Failure::invalid_request("Invalid request").refusing()).map(|()| None)
             }
         }
     }
 
     /// Answers a message that cannot be read at all: a line that is too long for the buffer it came into.
     pub fn refuse_too_long(&mut self, out: &mut dyn Out) -> Result<(), Full> {
-        respond_failure(out, self.no_id(), &Failure::invalid_request("Invalid request: the message is too long"))
+        respond_failure(out, self.no_id(), &Failure::invalid_request("Invalid request: the message is too long").refusing())
     }
 
     /// What is known of the peer.
@@ -369,6 +375,42 @@ impl Engine<'_> {
     #[must_use]
     pub const fn scope(&self) -> Scope {
         self.scope
+    }
+
+    /// Notes a number of the transport's on requests that come in from here on, for [`route`](ServerOf::route): over
+    /// HTTP, which exchange they belong to.
+    pub fn set_route(&mut self, route: u32) {
+        self.route = route;
+    }
+
+    /// The number that was noted on a request.
+    #[must_use]
+    pub fn route(&self, token: Token) -> Option<u32> {
+        self.slot(token).map(|slot| slot.route)
+    }
+
+    /// Whether a request with that number is in flight.
+    #[must_use]
+    pub fn has_route(&self, route: u32) -> bool {
+        self.slots.iter().any(|slot| slot.is_live() && slot.route == route)
+    }
+
+    /// A request with that number whose reply goes out in windows.
+    #[must_use]
+    pub fn streaming(&self, route: u32) -> Option<Token> {
+        let found = self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Streaming && slot.route == route);
+        found.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
+    }
+
+    /// Whether a handler said that the client may hang up and come back for the answer.
+    #[must_use]
+    pub fn is_released(&self, route: u32) -> bool {
+        self.slots.iter().any(|slot| slot.is_live() && slot.route == route && slot.released)
+    }
+
+    /// Never writes `"id":null`: over HTTP an error whose request could not be read has no id at all.
+    pub fn omit_null_ids(&mut self) {
+        self.null_ids = false;
     }
 
     /// Tells the time, for the deadlines of questions asked from here on.
@@ -434,13 +476,13 @@ impl Engine<'_> {
                 Failure::new(code, words)
             }
         };
-        respond_failure(out, self.no_id(), &failure).map(|()| None)
+        respond_failure(out, self.no_id(), &failure.refusing()).map(|()| None)
     }
 
     /// How an error says that it does not know the id.
     pub(crate) fn no_id(&self) -> Id<'static> {
         match self.peer.revision {
-            Some(revision) if revision.writes_null_id() => Id::Null,
+            Some(revision) if self.null_ids && revision.writes_null_id() => Id::Null,
             _ => Id::Absent,
         }
     }

@@ -88,11 +88,13 @@ impl Engine<'_> {
         request: Request<'a>,
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
-        let terms = self.terms(context, &request).and_then(|terms| self.check(context, &request, terms));
-        let terms = match terms {
+        let terms = match self.terms(context, &request) {
             Ok(terms) => terms,
-            Err(failure) => return self.refuse(&request, &failure, out).map(|()| None),
+            Err(failure) => return self.refuse(&request, &failure.refusing(), out).map(|()| None),
         };
+        if let Err(failure) = self.check(context, &request, terms) {
+            return self.refuse(&request, &failure, out).map(|()| None);
+        }
         let event = match request.method {
             Method::Initialize => return self.initialize(context, &request, out),
             Method::Discover => return self.discover(context, &request, &terms, out),
@@ -130,7 +132,7 @@ impl Engine<'_> {
     }
 
     /// What any request must fulfil, after its terms are known.
-    fn check<'a>(&self, context: &Context<'_>, request: &Request<'a>, terms: Terms) -> Result<Terms, Failure<'a>> {
+    fn check<'a>(&self, context: &Context<'_>, request: &Request<'a>, terms: Terms) -> Result<(), Failure<'a>> {
         if request.method.gate(terms.revision).is_some_and(|feature| !context.about.has(feature)) {
             return Err(Failure::method_not_found());
         }
@@ -144,7 +146,7 @@ impl Engine<'_> {
         if self.find(id).is_some() || self.has_listen(id) {
             return Err(Failure::invalid_request("Invalid request: the id is in use"));
         }
-        Ok(terms)
+        Ok(())
     }
 
     fn initialize<'a>(

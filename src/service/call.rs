@@ -118,7 +118,7 @@ impl<'a> Handling<'a> {
         let mark = self.out.mark();
         let (id, revision) = (self.slot.id, self.slot.revision);
         let mut write = || {
-            self.out.begin(Kind::Result)?;
+            self.out.begin(Kind::Streamed)?;
             let mut result = begin_result(self.out, id.as_bytes(), revision)?;
             head(&mut result, revision)
         };

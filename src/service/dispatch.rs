@@ -104,6 +104,17 @@ impl<S> Service<'_, S> {
         }
     }
 
+    /// Ends everything of a scope: a connection or session that is over. Handlers that put their answer off are told.
+    pub fn end_scope(&self, state: &mut S, scope: crate::server::Scope, server: &mut Engine<'_>) {
+        while let Some(token) = server.any_of(scope) {
+            server.forget(token);
+            if let Some(cancelled) = self.cancelled {
+                cancelled(state, token);
+            }
+        }
+        server.end_scope(scope);
+    }
+
     /// A request that the engine has admitted. On [`Full`] it is given up, as if it had not come.
     fn request(
         &self,

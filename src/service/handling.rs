@@ -188,6 +188,12 @@ impl<'a> Handling<'a> {
         (self.token, self.settle(Settled::Later))
     }
 
+    /// The client may hang up and come back for the answer: where the transport has a way for that (polling over HTTP,
+    /// 2025-11-25), the connection is closed meanwhile. Answer with [`later`](Handling::later).
+    pub fn release(&mut self) {
+        self.slot.released = true;
+    }
+
     /// The answer to a question that an earlier run of this handler asked under `key`, if that has been asked. Only
     /// the last round's answers are there: keep what matters in the state.
     #[must_use]
