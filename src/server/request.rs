@@ -23,6 +23,11 @@ pub(crate) struct Terms {
 }
 
 impl<'a> Request<'a> {
+    /// None yet.
+    pub(crate) fn empty() -> Self {
+        Request { envelope: Envelope::EMPTY, id: Raw::trusted(b"0"), name: Text::new(b"", false), method: Method::Other }
+    }
+
     /// Its method; [`Method::Other`] for one that the protocol does not know.
     #[must_use]
     pub const fn method(&self) -> Method {

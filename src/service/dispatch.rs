@@ -5,7 +5,7 @@ use super::handling::are_responses;
 use super::template;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
-use crate::server::{BatchOut, Context, Engine, Event, Failure, Gate, Large, Request, Token, What};
+use crate::server::{BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, What};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What is left to do after a message.
@@ -83,23 +83,24 @@ impl<S> Service<'_, S> {
         let has_resource = |uri: &Text<'_>| self.has_resource(uri);
         let mut context = Context::new(&self.about).with_gate(origin.gate);
         context.has_resource = &has_resource;
-        let Some(event) = server.handle(&context, message, out)? else { return Ok(Step::Handled) };
-        match event {
-            Event::Request { token, request } => self.request(origin, state, token, &request, server, out),
-            Event::Streaming { token } => Ok(self.streaming(state, token, server, out)),
-            Event::Notification { method, params } => {
+        let mut request = Request::empty();
+        let Some(taken) = server.take(&context, message, &mut request, out)? else { return Ok(Step::Handled) };
+        match taken {
+            Taken::Request { token } => self.request(origin, state, token, &request, server, out),
+            Taken::Streaming { token } => Ok(self.streaming(state, token, server, out)),
+            Taken::Notification { method, params } => {
                 if let Some(notified) = self.notified {
                     notified(state, &method, params);
                 }
                 Ok(Step::Handled)
             }
-            Event::Cancelled { token } => {
+            Taken::Cancelled { token } => {
                 if let Some(cancelled) = self.cancelled {
                     cancelled(state, token);
                 }
                 Ok(Step::Handled)
             }
-            Event::Batch { elements } => self.batch(origin, state, elements, server, out),
+            Taken::Batch { elements } => self.batch(origin, state, elements, server, out),
             _ => Ok(Step::Handled),
         }
     }
