@@ -145,10 +145,10 @@ impl<S> Service<'_, S> {
     fn check(&self, request: &Request<'_>) -> Result<(), Failure<'static>> {
         let members = request.members();
         match request.method() {
-            Method::ToolsCall | Method::PromptsGet if request.target_name().is_none() => {
+            Method::ToolsCall | Method::PromptsGet if !request.members().name.is_some_and(is_string) => {
                 return Err(Failure::invalid_params("Invalid params: name is missing"));
             }
-            Method::ResourcesRead if request.target_uri().is_none() => {
+            Method::ResourcesRead if !request.members().uri.is_some_and(is_string) => {
                 return Err(Failure::invalid_params("Invalid params: uri is missing"));
             }
             _ => {}
@@ -159,7 +159,7 @@ impl<S> Service<'_, S> {
         if members.input_responses.is_some_and(|responses| !are_responses(responses)) {
             return Err(Failure::invalid_params("Invalid params: inputResponses is not an object of objects"));
         }
-        if members.request_state.is_some_and(|state| state.text().is_none()) {
+        if members.request_state.is_some_and(|state| !is_string(state)) {
             return Err(Failure::invalid_params("Invalid params: requestState is not a string"));
         }
         Ok(())
@@ -258,6 +258,10 @@ impl<S> Service<'_, S> {
         }
         uri.plain().is_some_and(|uri| self.templates.iter().any(|it| template::matches(it.info.uri, uri)))
     }
+}
+
+fn is_string(value: Raw<'_>) -> bool {
+    value.kind() == JsonKind::String
 }
 
 /// Answers with an error.
