@@ -41,7 +41,12 @@ impl<'a> Request<'a> {
     /// A place to [read](Request::read) a message into.
     #[must_use]
     pub fn empty() -> Self {
-        Request { envelope: Envelope::EMPTY, id: Raw::trusted(b"0"), name: Text::new(b"", false), method: Method::Other }
+        Request {
+            envelope: Envelope::EMPTY,
+            id: Raw::trusted(b"0"),
+            name: Text::new(b"", false),
+            method: Method::Other,
+        }
     }
 
     /// Its method; [`Method::Other`] for one that the protocol does not know.

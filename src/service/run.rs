@@ -166,7 +166,8 @@ impl<S> Service<'_, S> {
     /// What a transport says of a tool's arguments.
     fn check_gate(&self, origin: &Origin<'_>, index: usize, asked: &Asked<'_>) -> Result<(), Failure<'static>> {
         let arguments = asked.members.arguments.unwrap_or(Raw::trusted(b"{}"));
-        let checked = self.with_tool(index, |info| origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments));
+        let checked =
+            self.with_tool(index, |info| origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments));
         checked.unwrap_or(Ok(()))
     }
 
