@@ -365,7 +365,11 @@ impl Engine<'_> {
 
     /// Answers a message that cannot be read at all: a line that is too long for the buffer it came into.
     pub fn refuse_too_long(&mut self, out: &mut dyn Out) -> Result<(), Full> {
-        respond_failure(out, self.no_id(), &Failure::invalid_request("Invalid request: the message is too long").refusing())
+        respond_failure(
+            out,
+            self.no_id(),
+            &Failure::invalid_request("Invalid request: the message is too long").refusing(),
+        )
     }
 
     /// What is known of the peer.
@@ -408,7 +412,8 @@ impl Engine<'_> {
     /// A request with that number whose reply goes out in windows.
     #[must_use]
     pub fn streaming(&self, route: u32) -> Option<Token> {
-        let found = self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Streaming && slot.route == route);
+        let found =
+            self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Streaming && slot.route == route);
         found.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
     }
 
