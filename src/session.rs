@@ -105,7 +105,9 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
                 }
                 self.streaming = None;
             }
-            let step = if let Some(token) = server.ready() {
+            // A batch that is half out holds the sink, and must be finished first.
+            let ready = if self.out.held() { None } else { server.ready() };
+            let step = if let Some(token) = ready {
                 service.resume(state, token, server, &mut self.out)
             } else {
                 match self.input.peek() {
