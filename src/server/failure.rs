@@ -164,6 +164,11 @@ pub(crate) enum Id<'i> {
     Absent,
 }
 
+/// Writes an error response without an id, as the body of an HTTP error has it.
+pub fn write_error(out: &mut dyn Out, failure: &Failure<'_>) -> Result<(), Full> {
+    respond(out, Id::Absent, &failure.refusing())
+}
+
 /// Writes an error response. One that is larger than the sink will ever take is replaced by a shorter one.
 pub(crate) fn respond(out: &mut dyn Out, id: Id<'_>, failure: &Failure<'_>) -> Result<(), Full> {
     let kind = if failure.refuses { Kind::Refusal(failure.code) } else { Kind::Error(failure.code) };

@@ -54,7 +54,7 @@ impl Engine<'_> {
         let (scope, route) = (self.scope, self.route);
         let free = self.slots.iter_mut().enumerate().find(|(_, slot)| !slot.is_live());
         let Some((number, slot)) = free else {
-            return Err(Failure::internal("Overloaded: too many requests in flight"));
+            return Err(Failure::internal("Overloaded: too many requests in flight").refusing());
         };
         if !slot.id.set(request.id.as_bytes()) {
             return Err(Failure::invalid_request("Invalid request: the id is too long"));

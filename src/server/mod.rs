@@ -26,6 +26,7 @@ pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;
 pub use batch::BatchOut;
 pub use failure::Failure;
+pub use failure::write_error;
 pub(crate) use failure::{Id, respond as respond_failure};
 pub(crate) use large::{Large, What};
 pub use notify::{Change, Progress, Pull, Told};
@@ -94,8 +95,8 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) scope: Scope,
     /// What the transport wants noted on requests that come in now.
     pub(crate) route: u32,
-    /// Whether errors may say `"id":null`: a stream of messages, not HTTP.
-    pub(crate) null_ids: bool,
+    /// Messages travel in HTTP exchanges, not on one stream.
+    pub(crate) over_http: bool,
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
     pub(crate) asks: Records<'m>,
@@ -213,7 +214,7 @@ impl<'m, const N: usize> Server<'m, N> {
             peer: Peer::NEW,
             scope: Scope(0),
             route: 0,
-            null_ids: true,
+            over_http: false,
             now: 0,
             ask_timeout: None,
             asks: Records::new(Store::none()),
@@ -423,9 +424,10 @@ impl Engine<'_> {
         self.slots.iter().any(|slot| slot.is_live() && slot.route == route && slot.released)
     }
 
-    /// Never writes `"id":null`: over HTTP an error whose request could not be read has no id at all.
-    pub fn omit_null_ids(&mut self) {
-        self.null_ids = false;
+    /// Messages travel in HTTP exchanges: an error whose request could not be read has no id at all, and a listen ends
+    /// with its result alone.
+    pub fn set_over_http(&mut self) {
+        self.over_http = true;
     }
 
     /// Tells the time, for the deadlines of questions asked from here on.
@@ -497,7 +499,7 @@ impl Engine<'_> {
     /// How an error says that it does not know the id.
     pub(crate) fn no_id(&self) -> Id<'static> {
         match self.peer.revision {
-            Some(revision) if self.null_ids && revision.writes_null_id() => Id::Null,
+            Some(revision) if !self.over_http && revision.writes_null_id() => Id::Null,
             _ => Id::Absent,
         }
     }

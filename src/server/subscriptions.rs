@@ -51,7 +51,7 @@ impl Engine<'_> {
         let scope = self.scope;
         let known = self.subscriptions.iter().any(|record| is_uri(&record, scope, &uri));
         if !known && self.keep_uri(URI, &[], &uri).is_err() {
-            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions"), out);
+            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
         }
         let answered = self.reply_empty(request, out);
         if answered.is_err() && !known {
@@ -86,7 +86,7 @@ impl Engine<'_> {
         }
         let wanted = wanted_lists(filter, context.about);
         if self.subscriptions.push(self.scope.0, LISTEN, wanted, &[id]).is_err() {
-            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions"), out);
+            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
         }
         if context.about.has(Feature::Subscribe) {
             self.keep_uris(context, id, filter);
@@ -117,6 +117,12 @@ impl Engine<'_> {
         self.drop_listen_uris(id);
         let scope = self.scope;
         self.subscriptions.remove(|record| is_listen(record, scope, id));
+    }
+
+    /// Whether a scope has subscriptions: over HTTP, whether its listen is open.
+    #[must_use]
+    pub fn has_subscriptions(&self, scope: Scope) -> bool {
+        self.subscriptions.iter().any(|record| record.owner == scope.0)
     }
 
     /// Forgets all subscriptions of a scope.
@@ -158,7 +164,7 @@ impl Engine<'_> {
             };
             let (at, kind, tag) = (record.at(), record.kind, record.tag);
             if kind == LISTEN && tag & ENDING != 0 {
-                write_ending(out, record.data)?;
+                write_ending(out, record.data, self.over_http)?;
                 let mut id = super::slot::IdText::EMPTY;
                 let _ = id.set(record.data);
                 self.drop_listen(id.as_bytes());
@@ -356,7 +362,7 @@ fn write_uri(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
 
 /// The server ends a listen: its result, then the cancellation; deployed clients read a cancellation that comes
 /// first as a loss.
-fn write_ending(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
+fn write_ending(out: &mut dyn Out, id: &[u8], over_http: bool) -> Result<(), Full> {
     let mark = out.mark();
     let result = whole(out, Kind::Result, |out| {
         out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
@@ -366,6 +372,10 @@ fn write_ending(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
         out.put(b"}}")
     });
     result?;
+    if over_http {
+        // The stream closes behind it.
+        return Ok(());
+    }
     let cancelled = whole(out, Kind::Notification, |out| {
         out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":")?;
         out.put(id)?;

@@ -8,7 +8,9 @@ use super::handling::{Handling, Settled, Why, begin_result};
 use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::server::{Caching, Failure, What};
-use crate::sink::{Full, Kind, Mark, Out, Sink};
+use crate::sink::{Full, Kind, Out};
+#[cfg(feature = "serde")]
+use crate::sink::{Mark, Sink};
 
 /// A call of a tool. It dereferences to [`Handling`].
 ///
@@ -266,6 +268,7 @@ impl Sink for Nowhere {
     }
 }
 
+#[cfg(feature = "serde")]
 macro_rules! no_framing {
     ($type:ty) => {
         impl Out for $type {
