@@ -105,7 +105,7 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
                 }
                 self.streaming = None;
             }
-            // A batch that is half out holds the sink, and must be finished first.
+            // A sink that is held here is held by a batch that is under way: it goes on first.
             let ready = if self.out.held() { None } else { server.ready() };
             let step = if let Some(token) = ready {
                 service.resume(state, token, server, &mut self.out)

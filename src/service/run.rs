@@ -11,7 +11,7 @@ use crate::protocol::Method;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
 use crate::server::{
-    About, Engine, Failure, Id, Large, MIN_ROOM, Request, SendError, Slot, State, Token, respond_failure,
+    About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure,
 };
 use crate::sink::{Full, Kind, Out, whole};
 
@@ -172,16 +172,16 @@ impl<S> Service<'_, S> {
         origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments)
     }
 
-    /// Room that must be there before a handler runs, and that its notifications leave alone: at least as much as the
-    /// error needs that replaces a reply which does not fit, so that the handler need not be run again.
+    /// Room that must be there before a handler runs.
     fn reserve(&self, found: &Found<'_, S>) -> usize {
-        let wanted = match found {
+        let wished = match found {
             Found::Tool(index) => self.tool_info(*index).map_or(0, |info| info.reserve),
             Found::Resource(index) => self.resource_info(*index).map_or(0, |info| info.reserve),
             Found::Prompt(prompt) => prompt.reserve,
             _ => super::DEFAULT_RESERVE,
         };
-        wanted.max(MIN_ROOM)
+        // Less than this, and the error that replaces a reply would not fit either.
+        wished.max(crate::server::MIN_ROOM)
     }
 
     pub(crate) fn resource_info(&self, index: usize) -> Option<&super::define::ResourceInfo> {
@@ -489,7 +489,7 @@ impl<S> Service<'_, S> {
             session_level: parts.level,
             now: parts.now,
             ask_timeout: None,
-            reserve: MIN_ROOM,
+            reserve: crate::server::MIN_ROOM,
             result_meta: None,
             settled: None,
         };
