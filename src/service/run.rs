@@ -10,7 +10,9 @@ use crate::json::{Raw, Text, object::Object};
 use crate::protocol::Method;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
-use crate::server::{About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
+use crate::server::{
+    About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure,
+};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What a finished run leaves behind, freed from everything it borrowed.
@@ -494,7 +496,7 @@ impl<S> Service<'_, S> {
             session_level: parts.level,
             now: parts.now,
             ask_timeout: None,
-            reserve: 0,
+            reserve: crate::server::MIN_ROOM,
             result_meta: None,
             settled: None,
         };
