@@ -3,7 +3,7 @@
 //! Pending questions and subscriptions are kept in these: a few records of very different sizes, seldom changed,
 //! so that walking over all of them is cheaper than any index.
 
-use crate::sink::copy;
+use crate::sink::{copy, move_down};
 use crate::store::Store;
 
 /// The store is too small for one more record.
@@ -127,7 +127,7 @@ impl<'m> Records<'m> {
             let size = OVERHEAD + record.data.len();
             if which(&record) {
                 let end = self.used;
-                self.store.bytes_mut().copy_within(at + size..end, at);
+                move_down(self.store.bytes_mut(), at + size, at..end);
                 self.used -= size;
             } else {
                 at += size;

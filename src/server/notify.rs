@@ -47,7 +47,7 @@ pub enum Pull {
     Idle,
     /// There is more to say: send what is pending, then pull again.
     More,
-    /// There is more to say, but the sink is too small for it even when it is empty.
+    /// Something went unsaid, because the sink is too small for it even when it is empty.
     TooSmall,
 }
 

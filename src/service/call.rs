@@ -107,7 +107,7 @@ impl<'a> Handling<'a> {
         if result.kind() != JsonKind::Object {
             return Err(Failure::internal("The handler's result is not an object").into());
         }
-        self.write_result(&mut |object, _| object.spread(result))
+        self.write_own(result)
     }
 
     /// Keeps what a large reply is to be, and writes its head.
@@ -396,7 +396,7 @@ impl<'a> Get<'a> {
         let description = self.description;
         self.write_result(&mut |result, revision| {
             result.text("description", description)?;
-            write_messages(result.key("messages")?, messages, revision)
+            write_messages(result.key("messages")?, messages, revision, false)
         })
     }
 }

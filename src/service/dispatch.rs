@@ -165,7 +165,7 @@ impl<S> Service<'_, S> {
             Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList => {
                 self.list(state, token, request, server, out)
             }
-            _ => match self.check(request) {
+            _ => match self.check(request, server.slot(token).is_some_and(|slot| slot.revision.is_modern())) {
                 Ok(()) => self.run(origin, state, token, request, server, out),
                 Err(failure) => fail(server, token, &failure, out),
             },
@@ -177,7 +177,7 @@ impl<S> Service<'_, S> {
     }
 
     /// What the members of a request must be, before its handler is looked for.
-    fn check(&self, request: &Request<'_>) -> Result<(), Failure<'static>> {
+    fn check(&self, request: &Request<'_>, modern: bool) -> Result<(), Failure<'static>> {
         let members = request.members();
         match request.method() {
             Method::ToolsCall | Method::PromptsGet if request.target_name().is_none() => {
@@ -190,6 +190,10 @@ impl<S> Service<'_, S> {
         }
         if members.arguments.is_some_and(|arguments| arguments.kind() != JsonKind::Object) {
             return Err(Failure::invalid_params("Invalid params: arguments is not an object"));
+        }
+        if !modern {
+            // Members that these revisions do not know.
+            return Ok(());
         }
         if members.input_responses.is_some_and(|responses| !are_responses(responses)) {
             return Err(Failure::invalid_params("Invalid params: inputResponses is not an object of objects"));
@@ -291,7 +295,10 @@ impl<S> Service<'_, S> {
         if self.resources.iter().any(|resource| uri.is(resource.info.uri)) {
             return true;
         }
-        uri.plain().is_some_and(|uri| self.templates.iter().any(|it| template::matches(it.info.uri, uri)))
+        self.templates.iter().any(|it| match uri.plain() {
+            Some(uri) => template::matches(it.info.uri, uri),
+            None => template::matches_text(it.info.uri, uri),
+        })
     }
 }
 

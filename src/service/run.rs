@@ -270,10 +270,12 @@ impl<S> Service<'_, S> {
     }
 
     fn call_read<'a>(&'a self, state: &mut S, handling: Handling<'a>, index: usize, uri: &'a str) -> Ran {
-        let (template, read) = match self.resources.get(index) {
-            Some(resource) => (None, resource.read),
+        let (template, read, uri) = match self.resources.get(index) {
+            Some(resource) => (None, resource.read, resource.info.uri),
             None => match self.templates.get(index - self.resources.len()) {
-                Some(template) => (Some(template.info.uri), template.read),
+                Some(template) if !uri.is_empty() => (Some(template.info.uri), template.read, uri),
+                // It came with escapes, and there is no room to decode them.
+                Some(_) => return handling.ran(Err(Failure::internal("The URI is too long").into())),
                 None => return handling.ran_nothing(),
             },
         };
@@ -321,9 +323,13 @@ impl<S> Service<'_, S> {
             Err(Why::AskLater) => Err(Full::Now),
             Err(why) => {
                 let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
-                refuse(&self.about, slot, why, out)?;
+                let refused = match refuse(&self.about, slot, why, out) {
+                    // The handler has run and must not run again: what fits now is said now.
+                    Err(Full::Now) => respond_failure(out, Id::Known(slot.id.as_bytes()), &why.in_short()),
+                    refused => refused,
+                };
                 server.close(token);
-                Ok(Step::Handled)
+                refused.map(|()| Step::Handled).map_err(|_| Full::Never)
             }
         }
     }
