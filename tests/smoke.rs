@@ -10,7 +10,10 @@ fn smoke() {
         for (i, tool) in common::everything::TOOLS.iter().enumerate() {
             let name = format!("{tool:?}");
             let name = name.split('"').nth(1).unwrap();
-            println!("{name}: {:#?}", rig.say(&call(revision, i + 2, name, json!({"text": "a", "a": 1, "b": 2, "size": 3, "tag":"x"}))));
+            println!(
+                "{name}: {:#?}",
+                rig.say(&call(revision, i + 2, name, json!({"text": "a", "a": 1, "b": 2, "size": 3, "tag":"x"})))
+            );
         }
     }
 }
