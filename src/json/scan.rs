@@ -1,4 +1,7 @@
 //! The scanner: one pass, no recursion, everything checked.
+//!
+//! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
+//! whole firmware.
 
 use super::{Raw, Text, run};
 use core::fmt;
@@ -89,7 +92,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn space(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
@@ -97,14 +100,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next byte, which stays where it is; `None` at the end.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
         self.eat(b'"')?;
         let from = self.at;
@@ -133,7 +136,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn close(&mut self, from: usize, escaped: bool) -> Text<'a> {
         let raw = self.since(from);
         self.at += 1;
@@ -186,7 +189,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// One digit or more.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn digits(&mut self) -> Result<(), Fault> {
         match self.peek() {
             Some(b'0'..=b'9') => self.at += 1,
@@ -210,7 +213,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A value that holds no other; `byte` is its first one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn scalar(&mut self, byte: u8) -> Result<(), Fault> {
         match byte {
             b'"' => self.string().map(|_| ()),
@@ -223,7 +226,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space and one whole value, checking all of it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
         self.space();
         let from = self.at;
@@ -293,7 +296,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// A key and its colon.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn member(&mut self) -> Result<Text<'a>, Fault> {
         let key = self.string()?;
         self.space();
@@ -302,7 +305,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn open(&mut self) -> Result<(), Fault> {
         self.space();
         self.expect(b'{')?;
@@ -311,7 +314,7 @@ impl<'a> Scanner<'a> {
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
         self.space();
         match self.peek().ok_or(Fault::End)? {
@@ -355,14 +358,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only white space is left, and skips it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
         if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
     }
 
     /// Takes an opening bracket.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn enter(&mut self) -> Result<(), Fault> {
         if self.depth >= self.max {
             return Err(Fault::Depth);
@@ -373,14 +376,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a closing bracket.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave(&mut self) {
         self.at += 1;
         // A caller who leaves more often than it enters gets nonsense, but no panic.
         self.depth = self.depth.saturating_sub(1);
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn expect(&self, byte: u8) -> Result<(), Fault> {
         match self.peek() {
             Some(found) if found == byte => Ok(()),
@@ -389,14 +392,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn eat(&mut self, byte: u8) -> Result<(), Fault> {
         self.expect(byte)?;
         self.at += 1;
         Ok(())
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn skip(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.at += usize::from(found);
@@ -404,7 +407,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The bytes from `from` up to here.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn since(&self, from: usize) -> &'a [u8] {
         self.bytes.get(from..self.at).unwrap_or_default()
     }
