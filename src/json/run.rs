@@ -15,7 +15,7 @@ const HIGH: usize = LOW << 7;
 
 /// The end of the run that starts at `at`: the position of the first quote, backslash, control character or, if
 /// `WIDE`, byte of a multibyte character; otherwise the end of `bytes`. For a string not yet known to be long.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn first<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
     if !cfg!(target_pointer_width = "64") {
         return words::<WIDE>(bytes, at);
@@ -41,12 +41,12 @@ fn long<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
 }
 
 /// As [`first`], for a string already known to be long: behind an escape or a multibyte character.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn next<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
     if cfg!(target_pointer_width = "64") { blocks::<WIDE>(bytes, at) } else { words::<WIDE>(bytes, at) }
 }
 
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn blocks<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
     while let Some(block) = chunk::<16>(bytes, at) {
         if dirty::<WIDE>(block) {
@@ -61,7 +61,7 @@ fn blocks<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
 ///
 /// The tests must be joined with `|`: with `||` the compiler does not vectorise, and a long string costs five times
 /// as much without any other sign.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn dirty<const WIDE: bool>(block: &[u8; 16]) -> bool {
     let mut found = false;
     for &byte in block {
@@ -72,7 +72,7 @@ fn dirty<const WIDE: bool>(block: &[u8; 16]) -> bool {
     found
 }
 
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn words<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = chunk(bytes, at) {
         let marks = marks::<WIDE>(word);
@@ -115,7 +115,7 @@ fn slashes(word: usize) -> usize {
 }
 
 /// The high bit set in every byte that ends the run. Bits above the lowest one may be wrong: a borrow runs upwards.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn marks<const WIDE: bool>(word: &[u8; WORD]) -> usize {
     let word = usize::from_le_bytes(*word);
     let quote = word ^ (LOW * b'"' as usize);
@@ -127,12 +127,12 @@ fn marks<const WIDE: bool>(word: &[u8; WORD]) -> usize {
 }
 
 /// Which byte the lowest mark is in.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn lowest(marks: usize) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
 
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
     bytes.get(at..)?.first_chunk()
 }

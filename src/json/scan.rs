@@ -1,4 +1,7 @@
 //! The scanner: one pass, no recursion, everything checked.
+//!
+//! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
+//! whole firmware.
 
 use super::{Raw, Text, run};
 use core::fmt;
@@ -89,13 +92,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn space(&mut self) {
         self.at = self.past_space(self.at);
     }
 
     /// The next byte, which stays where it is; `None` at the end.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
         self.byte(self.at)
@@ -103,12 +106,12 @@ impl<'a> Scanner<'a> {
 
     // Below, positions are passed on as values and stored once: what is in `self` lives in memory.
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn byte(&self, at: usize) -> Option<u8> {
         self.bytes.get(at).copied()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past_space(&self, mut at: usize) -> usize {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte(at) {
             at += 1;
@@ -124,7 +127,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
         let (text, end) = self.string_at(self.at)?;
         self.at = end;
@@ -132,7 +135,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The string whose opening quote is at `at`, and the position behind it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn string_at(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
         if self.byte(at) != Some(b'"') {
             return Err(self.stray(at));
@@ -215,7 +218,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The position behind the digits at `at`, of which there must be one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn digits(&mut self, at: usize) -> Result<usize, Fault> {
         let mut end = at;
         while let Some(b'0'..=b'9') = self.byte(end) {
@@ -225,7 +228,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The position behind `byte`, if that is at `at`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past(&self, at: usize, byte: u8) -> usize {
         at + usize::from(self.byte(at) == Some(byte))
     }
@@ -241,7 +244,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The position behind the value at `at`, which is neither an array nor an object; `byte` is its first one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn scalar(&mut self, at: usize, byte: u8) -> Result<usize, Fault> {
         if byte == b'"' {
             return Ok(self.string_at(at)?.1);
@@ -258,7 +261,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space and one whole value, checking all of it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
         let from = self.past_space(self.at);
         self.at = match self.byte(from) {
@@ -330,7 +333,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The key at `at`, and the position behind its colon.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn member(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
         let (key, end) = self.string_at(at)?;
         let colon = self.past_space(end);
@@ -338,14 +341,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn open(&mut self) -> Result<(), Fault> {
         self.open_with(b'{')
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
         let mut at = self.past_space(self.at);
         match self.byte(at) {
@@ -389,13 +392,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only white space is left, and skips it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
         if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn open_with(&mut self, bracket: u8) -> Result<(), Fault> {
         let at = self.past_space(self.at);
         if self.byte(at) != Some(bracket) {
@@ -407,7 +410,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes one deeper, at an opening bracket.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn enter(&mut self, at: usize) -> Result<(), Fault> {
         if self.depth >= self.max {
             self.at = at;
@@ -418,14 +421,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes up again, at a closing bracket.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave(&mut self) {
         // A caller who leaves more often than it enters gets nonsense, but no panic.
         self.depth = self.depth.saturating_sub(1);
     }
 
     /// The bytes from `from` up to here.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn since(&self, from: usize) -> &'a [u8] {
         self.bytes.get(from..self.at).unwrap_or_default()
     }
