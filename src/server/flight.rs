@@ -113,6 +113,10 @@ impl Engine<'_> {
 
     /// Refuses a request with an error that names it.
     pub(crate) fn refuse(&self, request: &Request<'_>, failure: &Failure<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        respond_failure(out, Id::Known(request.id.as_bytes()), failure)
+        match respond_failure(out, Id::Known(request.id.as_bytes()), failure) {
+            // The id is longer than the sink.
+            Err(Full::Never) => respond_failure(out, self.no_id(), failure),
+            refused => refused,
+        }
     }
 }
