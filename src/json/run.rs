@@ -108,7 +108,7 @@ pub(super) fn has_backslash(bytes: &[u8]) -> bool {
 }
 
 /// The high bit set in every byte that is a backslash, and maybe in some above the lowest of these.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn slashes(word: usize) -> usize {
     let slash = word ^ (LOW * b'\\' as usize);
     slash.wrapping_sub(LOW) & !slash
