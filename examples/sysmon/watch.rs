@@ -107,7 +107,7 @@ async fn look_and_tell(answers: &Answers<Monitor>, token: Token, plan: &Plan) ->
         let done = begun.elapsed().min(plan.length).as_millis() as u64;
         let progress = Progress::new(done).of(plan.length.as_millis() as u64).message(&said);
         // There is nobody left to tell if it fails; then the answer tells nobody either.
-        let _ = answers.log(token, Level::Debug, &said).await;
+        let _ = answers.log(token, Level::Debug, said.as_str()).await;
         let _ = answers.progress(token, progress).await;
     }
     seen.cpu_percent_average = last.percent_since(first);

@@ -68,20 +68,27 @@ pub struct Scanner<'a> {
     at: usize,
     depth: u8,
     max: u8,
+    /// It has been scanned before.
+    checked: bool,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH }
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: false }
     }
 
     /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
         let max = if max < DEPTH { max } else { DEPTH };
-        Scanner { bytes, at: 0, depth: 0, max }
+        Scanner { bytes, at: 0, depth: 0, max, checked: false }
+    }
+
+    /// As [`new`](Self::new), for bytes that have been scanned before: strings are skipped, not checked again.
+    pub(crate) const fn checked(bytes: &'a [u8]) -> Self {
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: true }
     }
 
     /// How many bytes lie behind the scanner.
@@ -147,13 +154,17 @@ impl<'a> Scanner<'a> {
             escaped = self.string_on(end)?;
             end = self.at;
         }
-        Ok((Text::new(self.bytes.get(from..end).unwrap_or_default(), escaped), end + 1))
+        let raw = self.bytes.get(from..end).ok_or(Fault::End)?;
+        Ok((Text::new(raw, escaped), end + 1))
     }
 
-    /// The rest of a string that is not plain ASCII, or is broken, up to its closing quote; whether it has escapes.
+    /// The rest of a string that is not short and plain ASCII, up to its closing quote; whether it has escapes.
     #[inline(never)]
     fn string_on(&mut self, at: usize) -> Result<bool, Fault> {
-        self.at = at;
+        if self.checked {
+            return self.checked_string(at);
+        }
+        self.at = run::next::<true>(self.bytes, at);
         let mut escaped = false;
         loop {
             match self.peek().ok_or(Fault::End)? {
@@ -166,6 +177,23 @@ impl<'a> Scanner<'a> {
                 _ => return Err(Fault::Syntax),
             }
             self.at = run::next::<true>(self.bytes, self.at);
+        }
+    }
+
+    /// As [`string_on`](Self::string_on), of a string in which nothing can be wrong.
+    fn checked_string(&mut self, mut at: usize) -> Result<bool, Fault> {
+        let mut escaped = false;
+        loop {
+            at = run::quote_or_backslash(self.bytes, at);
+            match self.byte(at).ok_or(Fault::End)? {
+                b'"' => {
+                    self.at = at;
+                    return Ok(escaped);
+                }
+                _ => escaped = true,
+            }
+            // The escaped character is a quote, a backslash or of no interest.
+            at += 2;
         }
     }
 
@@ -220,10 +248,7 @@ impl<'a> Scanner<'a> {
     /// The position behind the digits at `at`, of which there must be one.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn digits(&mut self, at: usize) -> Result<usize, Fault> {
-        let mut end = at;
-        while let Some(b'0'..=b'9') = self.byte(end) {
-            end += 1;
-        }
+        let end = run::digits(self.bytes, at);
         if end == at { Err(self.stray(at)) } else { Ok(end) }
     }
 
@@ -269,7 +294,7 @@ impl<'a> Scanner<'a> {
             Some(byte) => self.scalar(from, byte)?,
             None => return Err(self.stray(from)),
         };
-        Ok(Raw::trusted(self.since(from)))
+        self.since(from)
     }
 
     /// An array or object with all that is in it; the position behind it.
@@ -350,20 +375,43 @@ impl<'a> Scanner<'a> {
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
-        let mut at = self.past_space(self.at);
-        match self.byte(at) {
-            Some(b',') if !*first => at = self.past_space(at + 1),
-            Some(b'"') if *first => *first = false,
+        if self.has_key(first)? { self.any_key().map(Some) } else { Ok(None) }
+    }
+
+    /// The first half of [`key`](Self::key): whether there is another member. Its key is here.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn has_key(&mut self, first: &mut bool) -> Result<bool, Fault> {
+        let at = self.past_space(self.at);
+        self.at = match self.byte(at) {
+            Some(b',') if !*first => self.past_space(at + 1),
+            Some(b'"') if *first => at,
             Some(b'}') => {
                 self.at = at + 1;
                 self.leave();
-                return Ok(None);
+                return Ok(false);
             }
             _ => return Err(self.stray(at)),
-        }
-        let (key, end) = self.member(at)?;
+        };
+        *first = false;
+        Ok(true)
+    }
+
+    /// The second half of [`key`](Self::key): whatever key is here.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn any_key(&mut self) -> Result<Text<'a>, Fault> {
+        let (key, end) = self.member(self.at)?;
         self.at = end;
-        Ok(Some(key))
+        Ok(key)
+    }
+
+    /// In place of [`any_key`](Self::any_key): whether the bytes here are exactly these, which are then taken.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn took(&mut self, bytes: &[u8]) -> bool {
+        let took = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(bytes));
+        if took {
+            self.at += bytes.len();
+        }
+        took
     }
 
     /// Enters an array, white space before it skipped. Call [`element`](Self::element) until it gives `false`.
@@ -427,10 +475,10 @@ impl<'a> Scanner<'a> {
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// The bytes from `from` up to here.
+    /// The value that lies between `from` and here.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn since(&self, from: usize) -> &'a [u8] {
-        self.bytes.get(from..self.at).unwrap_or_default()
+    pub(crate) fn since(&self, from: usize) -> Result<Raw<'a>, Fault> {
+        self.bytes.get(from..self.at).map(Raw::trusted).ok_or(Fault::End)
     }
 }
 

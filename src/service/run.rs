@@ -10,9 +10,7 @@ use crate::json::{Raw, Text, object::Object};
 use crate::protocol::Method;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
-use crate::server::{
-    About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure,
-};
+use crate::server::{About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What a finished run leaves behind, freed from everything it borrowed.
@@ -45,6 +43,7 @@ impl<S> Service<'_, S> {
             }
         }
         if out.held() || out.room() < self.reserve(&found).min(out.capacity()) {
+            server.retract(token);
             return Err(Full::Now);
         }
         let has_slot = server.can_ask();

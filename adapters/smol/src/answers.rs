@@ -82,13 +82,13 @@ impl<S> Answers<S> {
     }
 
     /// Sends a log message on behalf of a request, if its client wants messages of that level.
-    pub async fn log(&self, token: Token, level: Level, message: impl fmt::Display) -> Result<(), Ended> {
-        self.send(News::Log { token: Some(token), level, message: message.to_string() }).await
+    pub async fn log(&self, token: Token, level: Level, message: impl Into<String>) -> Result<(), Ended> {
+        self.send(News::Log { token: Some(token), level, message: message.into() }).await
     }
 
     /// Sends a log message on behalf of nobody in particular: for clients before 2026-07-28.
-    pub async fn announce(&self, level: Level, message: impl fmt::Display) -> Result<(), Ended> {
-        self.send(News::Log { token: None, level, message: message.to_string() }).await
+    pub async fn announce(&self, level: Level, message: impl Into<String>) -> Result<(), Ended> {
+        self.send(News::Log { token: None, level, message: message.into() }).await
     }
 
     /// Answers a tool call that was put off. `answer` runs where the handlers run, with their state.

@@ -27,8 +27,7 @@ pub async fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Resu
 /// Serves `reader` and `writer` until `reader` ends; then everything that is owed has been written.
 ///
 /// # Errors
-/// What `reader` or `writer` fails with; a reader at the other end that has gone away ([`io::ErrorKind::BrokenPipe`]) is
-/// no error.
+/// What `reader` or `writer` fails with; a client that has gone away is no error.
 pub async fn serve<S>(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
@@ -138,7 +137,7 @@ impl<'s, 't, S> Serve<'s, 't, S> {
     ) -> io::Result<()> {
         let mut connection = Connection::new(self, reader, writer, state);
         match connection.run().await {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if has_gone(error.kind()) => Ok(()),
             done => done,
         }
     }
@@ -148,6 +147,11 @@ impl<S> fmt::Debug for Serve<'_, '_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Serve").field("limits", &self.limits).field("backlog", &self.backlog).finish_non_exhaustive()
     }
+}
+
+/// Whether the other end is not there any more: a pipe says the one, a socket with unread bytes the other.
+fn has_gone(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 /// What a pipe carries at once.
