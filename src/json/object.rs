@@ -1,6 +1,6 @@
 //! Writes the members of an object, commas included.
 
-use super::{Raw, write};
+use super::{Raw, Text, write};
 use crate::sink::{Full, Out};
 
 /// An object under way. Keys are the protocol's own and need no escaping.
@@ -96,6 +96,15 @@ impl<'o, 'w> Object<'o, 'w> {
     /// A whole number.
     pub(crate) fn number(&mut self, key: &str, value: u64) -> Result<(), Full> {
         write::unsigned(self.key(key)?, value)
+    }
+
+    /// A member of another object.
+    pub(crate) fn member(&mut self, key: Text<'_>, value: Raw<'_>) -> Result<(), Full> {
+        let first = core::mem::replace(&mut self.first, false);
+        self.out.put(if first { b"\"" } else { b",\"" })?;
+        self.out.put(key.raw())?;
+        self.out.put(b"\":")?;
+        write::raw(self.out, value)
     }
 
     /// All members of another object.

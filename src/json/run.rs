@@ -21,7 +21,7 @@ pub(super) const WIDE: u8 = 2;
 
 /// The end of the run that starts at `at`: a position in `bytes`, or their end. For a string not yet known to be long,
 /// and only as far as short strings go: ask [`next`] to go on if nothing ends the run at the position given.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn first<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
     let mut rest = bytes.get(at..).unwrap_or_default();
@@ -38,14 +38,14 @@ pub(super) fn first<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
 }
 
 /// As [`first`], to the very end of the run.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn next<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     at + if cfg!(target_pointer_width = "64") { blocks::<STOPS>(rest) } else { words::<STOPS>(rest) }
 }
 
 /// As [`next`] with [`ENDS`].
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn end(bytes: &[u8], at: usize) -> usize {
     /// Beyond, a search is worth its call.
     const NEAR: usize = 128;
@@ -57,7 +57,7 @@ pub(super) fn end(bytes: &[u8], at: usize) -> usize {
 }
 
 /// The length of the run that starts here.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn blocks<const STOPS: u8>(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some((block, behind)) = rest.split_first_chunk::<16>() {
@@ -73,13 +73,13 @@ fn blocks<const STOPS: u8>(bytes: &[u8]) -> usize {
 ///
 /// One loop for each test, all joined with `|`: with `||`, or with several tests in one loop, the compiler makes
 /// something of it that costs up to five times as much, without any other sign. The counted benchmarks watch it.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn dirty<const STOPS: u8>(block: &[u8; 16]) -> bool {
     let ends = any(block, |byte| byte == b'"') | any(block, |byte| byte == b'\\');
     if STOPS == ENDS { ends } else { ends | any(block, low::<STOPS>) }
 }
 
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn any<const N: usize>(block: &[u8; N], test: impl Fn(u8) -> bool) -> bool {
     let mut found = false;
     for &byte in block {
@@ -89,7 +89,7 @@ fn any<const N: usize>(block: &[u8; N], test: impl Fn(u8) -> bool) -> bool {
 }
 
 /// As signed bytes, those of multibyte characters are below zero.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn low<const STOPS: u8>(byte: u8) -> bool {
     match STOPS {
         ENDS => false,
@@ -98,7 +98,7 @@ fn low<const STOPS: u8>(byte: u8) -> bool {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn words<const STOPS: u8>(bytes: &[u8]) -> usize {
     let mut rest = bytes;
     while let Some((word, behind)) = rest.split_first_chunk() {
@@ -118,7 +118,7 @@ fn words<const STOPS: u8>(bytes: &[u8]) -> usize {
 }
 
 /// The high bit set in every byte that ends the run. Bits above the lowest one may be wrong: a borrow runs upwards.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn marks<const STOPS: u8>(word: &[u8; WORD]) -> usize {
     let word = usize::from_le_bytes(*word);
     let quote = word ^ (LOW * b'"' as usize);
@@ -131,7 +131,7 @@ fn marks<const STOPS: u8>(word: &[u8; WORD]) -> usize {
 }
 
 /// Which byte the lowest mark is in.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn lowest(marks: usize) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
@@ -160,7 +160,7 @@ pub(crate) fn has_backslash(bytes: &[u8]) -> bool {
 }
 
 /// The end of the decimal digits that start at `at`.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn digits(bytes: &[u8], at: usize) -> usize {
     let mut rest = bytes.get(at..).unwrap_or_default();
     while let Some((word, behind)) = rest.split_first_chunk() {

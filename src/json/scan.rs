@@ -1,4 +1,7 @@
 //! The scanner: one pass, no recursion, everything checked.
+//!
+//! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
+//! whole firmware.
 
 use super::{Raw, Text, run};
 use core::fmt;
@@ -96,13 +99,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn space(&mut self) {
         self.at = self.past_space(self.at);
     }
 
     /// The next byte, which stays where it is; `None` at the end.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
         self.byte(self.at)
@@ -110,12 +113,12 @@ impl<'a> Scanner<'a> {
 
     // Below, positions are passed on as values and stored once: what is in `self` lives in memory.
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn byte(&self, at: usize) -> Option<u8> {
         self.bytes.get(at).copied()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past_space(&self, mut at: usize) -> usize {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte(at) {
             at += 1;
@@ -131,7 +134,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
         let (text, end) = self.string_at(self.at)?;
         self.at = end;
@@ -139,7 +142,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The string whose opening quote is at `at`, and the position behind it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn string_at(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
         if self.byte(at) != Some(b'"') {
             return Err(self.stray(at));
@@ -243,14 +246,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// The position behind the digits at `at`, of which there must be one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn digits(&mut self, at: usize) -> Result<usize, Fault> {
         let end = run::digits(self.bytes, at);
         if end == at { Err(self.stray(at)) } else { Ok(end) }
     }
 
     /// The position behind `byte`, if that is at `at`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past(&self, at: usize, byte: u8) -> usize {
         at + usize::from(self.byte(at) == Some(byte))
     }
@@ -266,7 +269,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The position behind the value at `at`, which is neither an array nor an object; `byte` is its first one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn scalar(&mut self, at: usize, byte: u8) -> Result<usize, Fault> {
         if byte == b'"' {
             return Ok(self.string_at(at)?.1);
@@ -283,7 +286,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space and one whole value, checking all of it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
         let from = self.past_space(self.at);
         self.at = match self.byte(from) {
@@ -355,7 +358,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The key at `at`, and the position behind its colon.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn member(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
         let (key, end) = self.string_at(at)?;
         let colon = self.past_space(end);
@@ -363,20 +366,20 @@ impl<'a> Scanner<'a> {
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn open(&mut self) -> Result<(), Fault> {
         self.open_with(b'{')
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
         if self.has_key(first)? { self.any_key().map(Some) } else { Ok(None) }
     }
 
     /// The first half of [`key`](Self::key): whether there is another member. Its key is here.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn has_key(&mut self, first: &mut bool) -> Result<bool, Fault> {
         let at = self.past_space(self.at);
         self.at = match self.byte(at) {
@@ -394,7 +397,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The second half of [`key`](Self::key): whatever key is here.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn any_key(&mut self) -> Result<Text<'a>, Fault> {
         let (key, end) = self.member(self.at)?;
         self.at = end;
@@ -402,7 +405,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// In place of [`any_key`](Self::any_key): whether the bytes here are exactly these, which are then taken.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn took(&mut self, bytes: &[u8]) -> bool {
         let took = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(bytes));
         if took {
@@ -437,13 +440,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only white space is left, and skips it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
         if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn open_with(&mut self, bracket: u8) -> Result<(), Fault> {
         let at = self.past_space(self.at);
         if self.byte(at) != Some(bracket) {
@@ -455,7 +458,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes one deeper, at an opening bracket.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn enter(&mut self, at: usize) -> Result<(), Fault> {
         if self.depth >= self.max {
             self.at = at;
@@ -466,14 +469,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes up again, at a closing bracket.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave(&mut self) {
         // A caller who leaves more often than it enters gets nonsense, but no panic.
         self.depth = self.depth.saturating_sub(1);
     }
 
     /// The value that lies between `from` and here.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn since(&self, from: usize) -> Result<Raw<'a>, Fault> {
         self.bytes.get(from..self.at).map(Raw::trusted).ok_or(Fault::End)
     }

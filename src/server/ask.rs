@@ -267,6 +267,18 @@ impl Engine<'_> {
         found.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
     }
 
+    /// The request in a slot of the table, for walking over all of them.
+    #[must_use]
+    pub fn token_at(&self, number: usize) -> Option<Token> {
+        let slot = self.slots.get(number).filter(|slot| slot.is_live())?;
+        Some(Token { slot: number as u16, generation: slot.generation })
+    }
+
+    /// Ends all listens: each with its result, by the next [`pull`](Engine::pull).
+    pub fn end_listens(&mut self) {
+        self.mark_ending();
+    }
+
     /// Ends everything of a scope: a connection or session that is over. Its requests go unanswered, its tokens
     /// are stale, its subscriptions are dropped.
     pub fn end_scope(&mut self, scope: super::Scope) {

@@ -26,6 +26,7 @@ pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;
 pub use batch::BatchOut;
 pub use failure::Failure;
+pub use failure::write_error;
 pub(crate) use failure::{Id, respond as respond_failure};
 pub(crate) use large::{Large, What};
 pub use notify::{Change, Progress, Pull, Told};
@@ -94,8 +95,8 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) scope: Scope,
     /// What the transport wants noted on requests that come in now.
     pub(crate) route: u32,
-    /// Whether errors may say `"id":null`: a stream of messages, not HTTP.
-    pub(crate) null_ids: bool,
+    /// Messages travel in HTTP exchanges, not on one stream.
+    pub(crate) over_http: bool,
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
     pub(crate) asks: Records<'m>,
@@ -237,7 +238,7 @@ impl<'m, const N: usize> Server<'m, N> {
             peer: Peer::NEW,
             scope: Scope(0),
             route: 0,
-            null_ids: true,
+            over_http: false,
             now: 0,
             ask_timeout: None,
             asks: Records::new(Store::none()),
@@ -373,9 +374,19 @@ impl Engine<'_> {
         request: &mut Request<'a>,
         out: &mut dyn Out,
     ) -> Result<Option<Taken<'a>>, Full> {
-        if let Err(fault) = request.envelope.read(message) {
-            return self.unreadable(fault, message, out);
+        match request.read(message) {
+            Ok(()) => self.take_read(context, request, out),
+            Err(fault) => self.unreadable(fault, message, out),
         }
+    }
+
+    /// As [`take`](Engine::take), for a message that has been read.
+    pub(crate) fn take_read<'a>(
+        &mut self,
+        context: &Context<'_>,
+        request: &mut Request<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Taken<'a>>, Full> {
         match request.envelope.shape() {
             Shape::Request { id, method } => {
                 (request.id, request.name, request.method) = (id, method, Method::from_name(&method));
@@ -385,14 +396,18 @@ impl Engine<'_> {
             Shape::Response { id } => self.response(&request.envelope, id, out).map(|()| None),
             Shape::Invalid { id } => {
                 let id = id.map_or(self.no_id(), |id| Id::Known(id.as_bytes()));
-                respond_failure(out, id, &Failure::invalid_request("Invalid request")).map(|()| None)
+                respond_failure(out, id, &Failure::invalid_request("Invalid request").refusing()).map(|()| None)
             }
         }
     }
 
     /// Answers a message that cannot be read at all: a line that is too long for the buffer it came into.
     pub fn refuse_too_long(&mut self, out: &mut dyn Out) -> Result<(), Full> {
-        respond_failure(out, self.no_id(), &Failure::invalid_request("Invalid request: the message is too long").refusing())
+        respond_failure(
+            out,
+            self.no_id(),
+            &Failure::invalid_request("Invalid request: the message is too long").refusing(),
+        )
     }
 
     /// What is known of the peer.
@@ -435,7 +450,8 @@ impl Engine<'_> {
     /// A request with that number whose reply goes out in windows.
     #[must_use]
     pub fn streaming(&self, route: u32) -> Option<Token> {
-        let found = self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Streaming && slot.route == route);
+        let found =
+            self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Streaming && slot.route == route);
         found.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
     }
 
@@ -445,9 +461,10 @@ impl Engine<'_> {
         self.slots.iter().any(|slot| slot.is_live() && slot.route == route && slot.released)
     }
 
-    /// Never writes `"id":null`: over HTTP an error whose request could not be read has no id at all.
-    pub fn omit_null_ids(&mut self) {
-        self.null_ids = false;
+    /// Messages travel in HTTP exchanges: an error whose request could not be read has no id at all, and a listen ends
+    /// with its result alone.
+    pub fn set_over_http(&mut self) {
+        self.over_http = true;
     }
 
     /// Tells the time, for the deadlines of questions asked from here on.
@@ -519,7 +536,7 @@ impl Engine<'_> {
     /// How an error says that it does not know the id.
     pub(crate) fn no_id(&self) -> Id<'static> {
         match self.peer.revision {
-            Some(revision) if self.null_ids && revision.writes_null_id() => Id::Null,
+            Some(revision) if !self.over_http && revision.writes_null_id() => Id::Null,
             _ => Id::Absent,
         }
     }

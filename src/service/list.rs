@@ -98,8 +98,8 @@ impl<S> Service<'_, S> {
         let entries = page.end - page.start;
         while large.piece <= entries {
             // A cancelled list is cut short behind the entry that is being sent.
-            let between = large.offset == 0;
-            if large.broken && between {
+            if large.broken && large.offset == 0 {
+                large.piece = entries + 1;
                 break;
             }
             let index = page.start + large.piece - 1;

@@ -37,7 +37,8 @@ impl Layout {
         principal: Option<&str>,
     ) -> Result<Self, Failure<'static>> {
         let members = &asked.members;
-        let sealed = members.request_state.and_then(|state| state.text());
+        let modern = server.slot(token).is_some_and(|slot| slot.revision.is_modern());
+        let sealed = members.request_state.filter(|_| modern).and_then(|state| state.text());
         let sealed_len = sealed.map_or(0, |sealed| sealed.raw().len());
         let escaped = |value: Option<Raw<'_>>| {
             value.filter(|value| has_backslash(value.as_bytes())).map_or(0, |v| v.as_bytes().len())
