@@ -88,7 +88,11 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     /// Whether the input has ended and everything that is owed has been written: only the pending bytes are left to send.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.ended && self.streaming.is_none() && self.server.in_flight() == 0 && !self.server.has_news()
+        self.ended
+            && self.input.is_empty()
+            && self.streaming.is_none()
+            && self.server.in_flight() == 0
+            && !self.server.has_news()
     }
 
     /// Handles all that has been read, as far as the sink has room.

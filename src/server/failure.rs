@@ -15,6 +15,8 @@ pub struct Failure<'e> {
     /// One sentence for people.
     pub message: &'e str,
     pub(crate) data: Data<'e>,
+    /// It refuses the message itself, see [`Kind::Refusal`].
+    pub(crate) refuses: bool,
 }
 
 /// What an error's `data` says.
@@ -34,13 +36,19 @@ impl<'e> Failure<'e> {
     /// An error of that code.
     #[must_use]
     pub const fn new(code: i32, message: &'e str) -> Self {
-        Failure { code, message, data: Data::None }
+        Failure { code, message, data: Data::None, refuses: false }
     }
 
     /// With `data` as it stands.
     #[must_use]
     pub const fn with_data(self, data: Raw<'e>) -> Self {
         Failure { data: Data::Raw(data), ..self }
+    }
+
+    /// As an error that refuses the message itself, before anything was done about it.
+    #[must_use]
+    pub const fn refusing(self) -> Self {
+        Failure { refuses: true, ..self }
     }
 
     /// -32600: not a request.
@@ -71,7 +79,7 @@ impl<'e> Failure<'e> {
     #[must_use]
     pub const fn unknown_resource(uri: Text<'e>, revision: Revision) -> Self {
         let code = if revision.has_resource_not_found() { code::RESOURCE_NOT_FOUND } else { code::INVALID_PARAMS };
-        Failure { code, message: "Resource not found", data: Data::Uri(uri) }
+        Failure { code, message: "Resource not found", data: Data::Uri(uri), refuses: false }
     }
 
     /// -32022: a revision that is not served without a handshake.
@@ -81,6 +89,7 @@ impl<'e> Failure<'e> {
             code: code::UNSUPPORTED_VERSION,
             message: "Unsupported protocol version",
             data: Data::Versions(requested, served),
+            refuses: true,
         }
     }
 
@@ -91,6 +100,7 @@ impl<'e> Failure<'e> {
             code: code::MISSING_CAPABILITY,
             message: "The client did not declare a capability that this request needs",
             data: Data::Capability(feature),
+            refuses: true,
         }
     }
 
@@ -159,12 +169,18 @@ pub(crate) enum Id<'i> {
     Absent,
 }
 
+/// Writes an error response without an id, as the body of an HTTP error has it.
+pub fn write_error(out: &mut dyn Out, failure: &Failure<'_>) -> Result<(), Full> {
+    respond(out, Id::Absent, &failure.refusing())
+}
+
 /// Writes an error response. One that is larger than the sink will ever take is replaced by a shorter one.
 pub(crate) fn respond(out: &mut dyn Out, id: Id<'_>, failure: &Failure<'_>) -> Result<(), Full> {
-    match whole(out, Kind::Error(failure.code), |out| write_response(out, id, failure)) {
+    let kind = if failure.refuses { Kind::Refusal(failure.code) } else { Kind::Error(failure.code) };
+    match whole(out, kind, |out| write_response(out, id, failure)) {
         Err(Full::Never) => {
             let short = Failure::new(failure.code, "The answer is larger than the output buffer");
-            whole(out, Kind::Error(short.code), |out| write_response(out, id, &short))
+            whole(out, kind, |out| write_response(out, id, &short))
         }
         done => done,
     }

@@ -51,10 +51,10 @@ impl Engine<'_> {
 
     /// Takes a request into the table. Its id has been checked for duplicates.
     pub(crate) fn admit(&mut self, request: &Request<'_>, terms: &Terms) -> Result<Token, Failure<'static>> {
-        let scope = self.scope;
+        let (scope, route) = (self.scope, self.route);
         let free = self.slots.iter_mut().enumerate().find(|(_, slot)| !slot.is_live());
         let Some((number, slot)) = free else {
-            return Err(Failure::internal("Overloaded: too many requests in flight"));
+            return Err(Failure::internal("Overloaded: too many requests in flight").refusing());
         };
         if !slot.id.set(request.id.as_bytes()) {
             return Err(Failure::invalid_request("Invalid request: the id is too long"));
@@ -64,6 +64,8 @@ impl Engine<'_> {
             return Err(Failure::invalid_params("Invalid params: the progress token is too long"));
         }
         slot.scope = scope;
+        slot.route = route;
+        slot.released = false;
         slot.state = State::Open;
         slot.method = request.method;
         slot.revision = terms.revision;

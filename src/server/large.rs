@@ -64,7 +64,7 @@ impl Large {
 impl Engine<'_> {
     /// Begins a reply in windows and holds the sink for it. On [`Full`] the request is gone as if it had not come.
     pub(crate) fn begin_large(&mut self, token: Token, large: Large, out: &mut dyn Out) -> Result<(), Full> {
-        if let Err(full) = out.begin(Kind::Result) {
+        if let Err(full) = out.begin(Kind::Streamed) {
             self.close(token);
             return Err(full);
         }

@@ -67,6 +67,10 @@ pub(crate) enum State {
 pub struct Slot {
     pub(crate) generation: u32,
     pub(crate) scope: Scope,
+    /// The transport's number for it.
+    pub(crate) route: u32,
+    /// The client may hang up and come back.
+    pub(crate) released: bool,
     pub(crate) state: State,
     pub(crate) method: Method,
     pub(crate) revision: Revision,
@@ -87,6 +91,8 @@ impl Slot {
     pub const FREE: Slot = Slot {
         generation: 0,
         scope: Scope(0),
+        route: 0,
+        released: false,
         state: State::Free,
         method: Method::Other,
         revision: Revision::V2024_11_05,

@@ -53,7 +53,7 @@ impl Engine<'_> {
         let scope = self.scope;
         let known = self.subscriptions.iter().any(|record| is_uri(&record, scope, &uri));
         if !known && self.keep_uri(URI, &[], &uri).is_err() {
-            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions"), out);
+            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
         }
         let answered = self.reply_empty(request, out);
         if answered.is_err() && !known {
@@ -88,7 +88,7 @@ impl Engine<'_> {
         }
         let wanted = wanted_lists(filter, context.about);
         if self.subscriptions.push(self.scope.0, LISTEN, wanted, &[id]).is_err() {
-            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions"), out);
+            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
         }
         if context.about.has(Feature::Subscribe) {
             self.keep_uris(context, id, filter);
@@ -119,6 +119,12 @@ impl Engine<'_> {
         self.drop_listen_uris(id);
         let scope = self.scope;
         self.subscriptions.remove(|record| is_listen(record, scope, id));
+    }
+
+    /// Whether a scope has subscriptions: over HTTP, whether its listen is open.
+    #[must_use]
+    pub fn has_subscriptions(&self, scope: Scope) -> bool {
+        self.subscriptions.iter().any(|record| record.owner == scope.0)
     }
 
     /// Forgets all subscriptions of a scope.
@@ -164,7 +170,10 @@ impl Engine<'_> {
                 write_listen_result(out, about, record.data)?;
                 self.subscriptions.set_tag(at, tag | ENDED);
             } else if kind == LISTEN && tag & ENDING != 0 {
-                whole(out, Kind::Notification, |out| write_listen_cancelled(out, record.data))?;
+                if !self.over_http {
+                    // Over HTTP the stream closes instead.
+                    whole(out, Kind::Notification, |out| write_listen_cancelled(out, record.data))?;
+                }
                 let mut id = super::slot::IdText::EMPTY;
                 let _ = id.set(record.data);
                 self.drop_listen(id.as_bytes());

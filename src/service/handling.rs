@@ -203,6 +203,12 @@ impl<'a> Handling<'a> {
         (self.token, self.settle(Settled::Later))
     }
 
+    /// The client may hang up and come back for the answer: where the transport has a way for that (polling over HTTP,
+    /// 2025-11-25), the connection is closed meanwhile. Answer with [`later`](Handling::later).
+    pub fn release(&mut self) {
+        self.slot.released = true;
+    }
+
     /// The answer to a question that an earlier run of this handler asked under `key`, if that has been asked. Only
     /// the last round's answers are there: keep what matters in the state.
     #[must_use]
@@ -537,7 +543,7 @@ pub(crate) fn begin_result<'o, 'w>(
 ) -> Result<Object<'o, 'w>, Full> {
     let mut result = begin_message(out, id)?;
     if revision.is_modern() {
-        result.fixed("resultType", "\"complete\"")?;
+        result.literal("\"resultType\":\"complete\"")?;
     }
     Ok(result)
 }
@@ -545,8 +551,8 @@ pub(crate) fn begin_result<'o, 'w>(
 fn begin_message<'o, 'w>(out: &'o mut (dyn Out + 'w), id: &[u8]) -> Result<Object<'o, 'w>, Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
-    out.put(b",\"result\":")?;
-    Object::open(out)
+    out.put(b",\"result\":{")?;
+    Ok(Object::resume(out, true))
 }
 
 /// The tail of a result: `_meta` and the closing braces.
@@ -568,6 +574,5 @@ pub(crate) fn end_result(
         }
         object.close()?;
     }
-    let out = result.finish()?;
-    out.put(b"}")
+    result.close_with(b"}}")
 }

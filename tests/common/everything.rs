@@ -38,7 +38,8 @@ static ICONS: [Icon<'static>; 1] =
 const TEXT: &str = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
 
 /// Written over several lines: raw newlines must never reach a message.
-const PRETTY: &str = "{\n  \"type\": \"object\",\r\n  \"properties\": {\n    \"city\": { \"type\": \"string\" }\n  }\n}";
+const PRETTY: &str =
+    "{\n  \"type\": \"object\",\r\n  \"properties\": {\n    \"city\": { \"type\": \"string\" }\n  }\n}";
 
 pub static TOOLS: [Tool<World>; 33] = [
     Tool::new("echo", "Gives a text back as it came", echo).input(TEXT).reserve(4096),

@@ -54,14 +54,15 @@ const META: Raw<'static> = Raw::constant(r#"{"example.com/x":1}"#);
 
 fn all_contents() -> [Content<'static>; 6] {
     [
-        Content::text("a \"quoted\" line\nand another").annotations(
-            Annotations::new().user().assistant().priority(100).last_modified("2026-01-01T00:00:00Z"),
-        ),
+        Content::text("a \"quoted\" line\nand another")
+            .annotations(Annotations::new().user().assistant().priority(100).last_modified("2026-01-01T00:00:00Z")),
         Content::image(b"\x89PNG", "image/png").meta(META),
         Content::audio(b"RIFF!", "audio/wav").annotations(Annotations::new().assistant()),
         Content::resource(Contents::text("test://text", "hello").mime("text/plain").meta(META)),
         Content::resource(Contents::blob("test://blob", &[0, 255])),
-        Content::link(Link::new("test://book", "book").title("The book").description("Long").mime("text/plain").size(9)),
+        Content::link(
+            Link::new("test://book", "book").title("The book").description("Long").mime("text/plain").size(9),
+        ),
     ]
 }
 

@@ -1,0 +1,172 @@
+//! The bodies of the fuzz targets: each a function that must not panic, whatever it is given. `cargo test` runs them
+//! over the committed corpus; `cargo fuzz run --features libfuzzer TARGET` goes on from there.
+
+mod service;
+
+use arbitrary::Unstructured;
+use mcp_sansio::frame::{Line, LineBuffer};
+use mcp_sansio::json::{Fault, Raw};
+use mcp_sansio::rpc::Envelope;
+
+/// However a stream is cut, the same lines come out of it, and no line is lost or made up.
+pub fn line(data: &[u8]) {
+    let Some((&size, rest)) = data.split_first() else { return };
+    let Some((&step, stream)) = rest.split_first() else { return };
+    let size = usize::from(size) + 2;
+    let whole = lines(stream, size, stream.len().max(1));
+    let cut = lines(stream, size, usize::from(step) + 1);
+    assert_eq!(whole, cut, "cut into steps of {}", usize::from(step) + 1);
+    let expected: Vec<_> = stream.split_inclusive(|&byte| byte == b'\n').filter_map(|line| expect(line, size)).collect();
+    assert_eq!(whole, expected);
+}
+
+/// What a line of the stream must come out as; `None` for the kept length of one that is too long.
+type Seen = Option<Vec<u8>>;
+
+fn expect(line: &[u8], size: usize) -> Option<Seen> {
+    let Some(message) = line.strip_suffix(b"\n") else {
+        // The rest of the stream shows only if it is too long already.
+        return (line.len() >= size).then_some(None);
+    };
+    if message.len() >= size {
+        return Some(None);
+    }
+    let message = message.strip_suffix(b"\r").unwrap_or(message);
+    (!message.iter().all(u8::is_ascii_whitespace)).then(|| Some(message.to_vec()))
+}
+
+fn lines(mut stream: &[u8], size: usize, step: usize) -> Vec<Seen> {
+    let mut storage = vec![0; size];
+    let mut buffer = LineBuffer::new(&mut storage[..]);
+    let mut seen = Vec::new();
+    while !stream.is_empty() {
+        let space = buffer.space();
+        let n = space.len().min(step).min(stream.len());
+        assert!(n > 0, "there is no space although every line was consumed");
+        let (now, rest) = stream.split_at(n);
+        space[..n].copy_from_slice(now);
+        stream = rest;
+        buffer.filled(n);
+        while let Some(line) = buffer.peek() {
+            seen.push(match line {
+                Line::Message(message) => Some(message.to_vec()),
+                _ => None,
+            });
+            buffer.consume();
+        }
+    }
+    seen
+}
+
+/// The scanner takes what `serde_json` takes, and nothing else.
+pub fn scan(data: &[u8]) {
+    let ours = Raw::parse(data);
+    let theirs = serde_json::from_slice::<&serde_json::value::RawValue>(data);
+    if matches!(ours, Err(Fault::Depth)) || theirs.as_ref().is_err_and(|error| error.to_string().contains("recursion")) {
+        // The limits differ by a level or two.
+        return;
+    }
+    assert_eq!(ours.is_ok(), theirs.is_ok(), "{ours:?} {theirs:?}");
+    if let Ok(raw) = ours {
+        let value: serde_json::Value = match serde_json::from_slice(data) {
+            Ok(value) => value,
+            // Lone surrogates and numbers out of range are JSON, but no values.
+            Err(_) => return,
+        };
+        if let Some(object) = value.as_object() {
+            for (key, member) in object {
+                let found = raw.get(key).expect("a member is found by its decoded key");
+                let found: serde_json::Value = serde_json::from_slice(found.as_bytes()).expect("a member is JSON");
+                assert_eq!(&found, member, "{key}");
+            }
+        }
+    }
+}
+
+/// An envelope is read if and only if the message is an object; its spans are what `serde_json` finds.
+pub fn envelope(data: &[u8]) {
+    let Ok(envelope) = Envelope::parse(data) else {
+        assert!(!matches!(Raw::parse(data), Ok(raw) if raw.as_bytes().starts_with(b"{")), "an object is an envelope");
+        return;
+    };
+    let _ = envelope.shape();
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(data) else { return };
+    let pairs = [
+        (envelope.id, value.get("id")),
+        (envelope.method, value.get("method")),
+        (envelope.params, value.get("params")),
+        (envelope.members.name, value.pointer("/params/name")),
+        (envelope.members.meta, value.pointer("/params/_meta")),
+        (envelope.meta.progress_token, value.pointer("/params/_meta/progressToken")),
+    ];
+    for (ours, theirs) in pairs {
+        if envelope.duplicate || data.windows(2).filter(|pair| pair == b"\":").count() > 40 {
+            break;
+        }
+        let ours = ours.map(|raw| serde_json::from_slice::<serde_json::Value>(raw.as_bytes()).expect("a span is JSON"));
+        // Where a member comes twice in `params`, both readers take the last one, but an earlier one's inside is ours.
+        if let (Some(ours), Some(theirs)) = (&ours, theirs) {
+            assert_eq!(ours, theirs);
+        }
+    }
+}
+
+/// Whatever happens to a server, in whatever order: every line is JSON, no request is answered twice, nothing that can
+/// be answered is left open at the end, and nothing spins.
+pub fn server_ops(data: &[u8]) {
+    let _ = service::run(&mut Unstructured::new(data));
+}
+
+#[cfg(test)]
+mod tests {
+    fn over_corpus(name: &str, body: fn(&[u8])) {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+        let files = std::fs::read_dir(&folder).expect("there is a corpus");
+        let mut count = 0;
+        for file in files {
+            body(&std::fs::read(file.unwrap().path()).unwrap());
+            count += 1;
+        }
+        assert!(count > 0, "{} is empty", folder.display());
+    }
+
+    /// A few inputs of no particular shape, so that the bodies run even where nothing was found yet.
+    fn over_noise(body: fn(&[u8])) {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        for length in 0..600 {
+            let bytes: Vec<u8> = (0..length)
+                .map(|_| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state as u8
+                })
+                .collect();
+            body(&bytes);
+        }
+    }
+
+    #[test]
+    fn line() {
+        over_corpus("line", crate::line);
+        over_noise(crate::line);
+    }
+
+    #[test]
+    fn scan() {
+        over_corpus("scan", crate::scan);
+        over_noise(crate::scan);
+    }
+
+    #[test]
+    fn envelope() {
+        over_corpus("envelope", crate::envelope);
+        over_noise(crate::envelope);
+    }
+
+    #[test]
+    fn server_ops() {
+        over_corpus("server_ops", crate::server_ops);
+        over_noise(crate::server_ops);
+    }
+}

@@ -1,0 +1,294 @@
+//! A server of every kind of handler, driven by operations made from the fuzzer's bytes.
+
+use std::collections::HashMap;
+
+use arbitrary::{Result, Unstructured};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{Feature, Level};
+use mcp_sansio::server::{Change, MIN_ROOM, Progress, SendError, Server, Token};
+use mcp_sansio::service::{
+    Argument, Broken, Call, Complete, Content, Get, Outcome, Prompt, Question, Read, Resource, Sampling, Service,
+    Template, Tool,
+};
+use mcp_sansio::session::{Next, Session};
+use mcp_sansio::sink::{Lines, Slice};
+
+/// What handlers leave behind for the driver.
+#[derive(Default)]
+struct State {
+    open: Vec<Token>,
+}
+
+fn now(_: &mut State, call: &mut Call<'_>) -> Outcome {
+    call.log(Level::Info, "working");
+    call.progress(Progress::new(1).of(2).message("half"));
+    call.text("now")
+}
+
+fn much(_: &mut State, call: &mut Call<'_>) -> Outcome {
+    call.content(&[Content::text("x"), Content::image(&[7; 90], "image/png"), Content::audio(&[1, 2], "audio/wav")])
+}
+
+fn later(state: &mut State, call: &mut Call<'_>) -> Outcome {
+    let (token, outcome) = call.later();
+    state.open.push(token);
+    outcome
+}
+
+fn source(_: &mut State, key: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+    if key == 1 && at > 500 {
+        return Err(Broken);
+    }
+    let left = 1000u32.saturating_sub(at) as usize;
+    let n = left.min(bytes.len()).min(7);
+    bytes[..n].fill(b'"');
+    Ok(n)
+}
+
+fn stream(_: &mut State, call: &mut Call<'_>) -> Outcome {
+    if call.arguments().get("broken").is_some() { call.stream_image(1, "image/png") } else { call.stream_text(0) }
+}
+
+const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}}}"#);
+
+fn ask(_: &mut State, call: &mut Call<'_>) -> Outcome {
+    if call.answer("form").is_some() && call.answer("model").is_some() {
+        return call.text("both");
+    }
+    let model = Sampling::new(&[], 10);
+    call.ask(&[Question::elicit("form", "Well?", FORM), Question::sample("model", model), Question::roots("r")], b"")
+}
+
+fn read(_: &mut State, read: &mut Read<'_>) -> Outcome {
+    match read.var("id") {
+        Some("none") => read.not_found(),
+        Some("big") => read.stream_blob(0),
+        _ => read.text(read.uri()),
+    }
+}
+
+fn get(_: &mut State, get: &mut Get<'_>) -> Outcome {
+    match get.arg("what") {
+        Some(what) => get.user(what),
+        None => get.user("nothing"),
+    }
+}
+
+fn complete(_: &mut State, complete: &mut Complete<'_>) -> Outcome {
+    complete.matching(["alpha", "beta"])
+}
+
+static TOOLS: [Tool<State>; 5] = [
+    Tool::new("now", "Answers at once", now),
+    Tool::new("much", "Answers with much", much),
+    Tool::new("later", "Answers later", later),
+    Tool::new("stream", "Answers with a stream", stream).source(source),
+    Tool::new("ask", "Asks first", ask),
+];
+static RESOURCES: [Resource<State>; 1] = [Resource::new("r://one", "one", read)];
+static TEMPLATES: [Template<State>; 1] = [Template::new("t://{id}", "many", read).complete(complete).source(source)];
+static ARGUMENTS: [Argument; 1] = [Argument::optional("what")];
+static PROMPTS: [Prompt<State>; 1] = [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{},"roots":{}},"progressToken":1,"io.modelcontextprotocol/logLevel":"debug"}"#;
+const LEGACY: &str = r#""_meta":{"progressToken":"t"}"#;
+
+/// A message that makes sense more often than random bytes do.
+fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
+    let meta = if u.arbitrary()? { META } else { LEGACY };
+    let version = u.choose(&["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])?;
+    let tool = u.choose(&["now", "much", "later", "stream", "ask", "none"])?;
+    let other = u.int_in_range(0..=id)?;
+    let question = u.arbitrary::<u32>()?;
+    let request = |method: &str, params: &str| {
+        let comma = if params.is_empty() { "" } else { "," };
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}{comma}{meta}}}}}"#)
+    };
+    Ok(match u.int_in_range(0..=19)? {
+        0 => format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{"elicitation":{{}},"sampling":{{}},"roots":{{}}}},"clientInfo":{{"name":"f","version":"1"}}}}}}"#
+        ),
+        1 => r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into(),
+        2..=6 => request("tools/call", &format!(r#""name":"{tool}","arguments":{{"broken":1}}"#)),
+        7 => request("tools/call", &format!(r#""name":"{tool}""#)),
+        8 => request("tools/list", ""),
+        9 => request("resources/read", r#""uri":"t://big""#),
+        10 => request("resources/read", r#""uri":"r://one""#),
+        11 => request("resources/subscribe", r#""uri":"r://one""#),
+        12 => request(
+            "subscriptions/listen",
+            r#""notifications":{"toolsListChanged":true,"resourceSubscriptions":["r://one","t://\u0031"]}"#,
+        ),
+        13 => request("prompts/get", r#""name":"p","arguments":{"what":"a\nb"}"#),
+        14 => request(
+            "completion/complete",
+            r#""ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"what","value":"a"}"#,
+        ),
+        15 => format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{other}}}}}"#),
+        16 => format!(r#"{{"jsonrpc":"2.0","id":{question},"result":{{"action":"accept","content":{{}}}}}}"#),
+        17 => format!(r#"[{},{}]"#, request("tools/list", ""), request("tools/call", r#""name":"stream""#)),
+        18 => request("server/discover", ""),
+        _ => String::from_utf8_lossy(u.bytes(u.len().min(20))?).into_owned(),
+    })
+}
+
+/// What came out, and what it answers.
+#[derive(Default)]
+struct Seen {
+    line: Vec<u8>,
+    answered: HashMap<String, u32>,
+    /// Ids of the questions that the server asks.
+    asked: Vec<u64>,
+}
+
+impl Seen {
+    fn take(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\n' {
+                let line = std::mem::take(&mut self.line);
+                let value: serde_json::Value = serde_json::from_slice(&line)
+                    .unwrap_or_else(|error| panic!("{error} in {:?}", String::from_utf8_lossy(&line)));
+                match value {
+                    serde_json::Value::Array(answers) => answers.iter().for_each(|answer| self.message(answer)),
+                    message => self.message(&message),
+                }
+            } else {
+                self.line.push(byte);
+            }
+        }
+    }
+
+    fn message(&mut self, message: &serde_json::Value) {
+        let id = message.get("id").filter(|id| !id.is_null());
+        match (id, message.get("method")) {
+            (Some(id), None) => *self.answered.entry(id.to_string()).or_default() += 1,
+            (Some(id), Some(_)) => self.asked.extend(id.as_u64()),
+            _ => {}
+        }
+    }
+}
+
+/// The operations.
+pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
+    let service = Service::new("fuzz", "1")
+        .tools(&TOOLS)
+        .resources(&RESOURCES)
+        .templates(&TEMPLATES)
+        .prompts(&PROMPTS)
+        .feature(Feature::Subscribe)
+        .feature(Feature::ToolsChanged)
+        .feature(Feature::Logging);
+    let mut input = vec![0; u.int_in_range(8..=900)?];
+    let mut output = vec![0; u.int_in_range(MIN_ROOM..=2000)?];
+    let mut asks = vec![0; u.int_in_range(0..=600)?];
+    let mut subscriptions = vec![0; u.int_in_range(0..=200)?];
+    let mut scratch = vec![0; u.int_in_range(0..=64)?];
+    let server = Server::new()
+        .asks(&mut asks[..])
+        .subscriptions(&mut subscriptions[..])
+        .scratch(&mut scratch[..])
+        .ask_timeout(50);
+    let out = Lines::new(Slice::new(&mut output));
+    let mut session = Session::<_, 3>::new(LineBuffer::new(&mut input[..]), server, out);
+    let (mut state, mut seen, mut sent, mut time) = (State::default(), Seen::default(), 0, 0);
+    while !u.is_empty() && sent < 200 {
+        match u.int_in_range(0..=9)? {
+            0..=4 => {
+                sent += 1;
+                let mut line = message(u, sent)?.into_bytes();
+                line.push(b'\n');
+                let limit = u.int_in_range(1..=2000)?;
+                feed(&mut session, &service, &mut state, &line, limit, &mut seen);
+            }
+            5 => {
+                let n = u.int_in_range(0..=session.pending().len())?;
+                drain(&mut session, n, &mut seen);
+            }
+            6 if !state.open.is_empty() => {
+                let token = state.open[u.choose_index(state.open.len())?];
+                session.progress(token, Progress::new(u.arbitrary()?));
+                match session.answer(&service, &mut state, token, |_, call| call.text("at last")) {
+                    Ok(()) | Err(SendError::Stale) => state.open.retain(|open| *open != token),
+                    Err(_) => {}
+                }
+            }
+            7 => session.publish(if u.arbitrary()? { Change::Tools } else { Change::Resource("r://one") }),
+            8 => {
+                time += u.int_in_range(0..=60)?;
+                session.expire(time);
+            }
+            _ if !seen.asked.is_empty() => {
+                let id = seen.asked[u.choose_index(seen.asked.len())?];
+                let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"action\":\"accept\"}}}}\n");
+                feed(&mut session, &service, &mut state, answer.as_bytes(), usize::MAX, &mut seen);
+            }
+            _ => {}
+        }
+    }
+    finish(session, &service, &mut state, &mut seen);
+    for (id, times) in &seen.answered {
+        // Ids of the fuzzer's own making may come several times; those of `message` do not.
+        let ours = id.parse::<u32>().is_ok_and(|id| (1..=sent).contains(&id));
+        assert!(!ours || *times <= 2, "{id} was answered {times} times");
+    }
+    Ok(())
+}
+
+type Connection<'m> = Session<'m, Lines<Slice<'m>>, 3>;
+
+/// Feeds bytes in pieces; sends what is pending whenever the session asks for it.
+fn feed(
+    session: &mut Connection<'_>,
+    service: &Service<'_, State>,
+    state: &mut State,
+    mut bytes: &[u8],
+    limit: usize,
+    seen: &mut Seen,
+) {
+    while !bytes.is_empty() {
+        work(session, service, state, seen);
+        let space = session.space();
+        let n = space.len().min(limit).min(bytes.len());
+        assert!(n > 0, "there is no space although nothing waits");
+        space[..n].copy_from_slice(&bytes[..n]);
+        session.filled(n);
+        bytes = &bytes[n..];
+    }
+    work(session, service, state, seen);
+}
+
+/// Runs until there is nothing to do; a session that does not come to an end spins.
+fn work(session: &mut Connection<'_>, service: &Service<'_, State>, state: &mut State, seen: &mut Seen) {
+    for _ in 0..100_000 {
+        match session.run(service, state) {
+            Next::Write => {
+                assert!(!session.pending().is_empty(), "it wants room and has nothing to send");
+                let all = session.pending().len();
+                drain(session, all, seen);
+            }
+            _ => return,
+        }
+    }
+    panic!("it spins");
+}
+
+fn drain(session: &mut Connection<'_>, n: usize, seen: &mut Seen) {
+    seen.take(&session.pending()[..n]);
+    session.sent(n);
+}
+
+/// The end of the input: everything that is owed comes out.
+fn finish(mut session: Connection<'_>, service: &Service<'_, State>, state: &mut State, seen: &mut Seen) {
+    session.end_of_input();
+    work(&mut session, service, state, seen);
+    while session.abandon() == Next::Write {
+        let all = session.pending().len();
+        drain(&mut session, all, seen);
+    }
+    work(&mut session, service, state, seen);
+    let all = session.pending().len();
+    drain(&mut session, all, seen);
+    assert_eq!(session.server().in_flight(), 0, "a request is left open");
+    assert!(seen.line.is_empty(), "a line is left without its end");
+}
