@@ -65,18 +65,34 @@ pub struct Meta<'a> {
 }
 
 impl<'a> Envelope<'a> {
+    pub(crate) const EMPTY: Envelope<'static> = Envelope {
+        jsonrpc: false,
+        duplicate: false,
+        id: None,
+        method: None,
+        params: None,
+        result: None,
+        error: None,
+        members: Members::NONE,
+        meta: Meta::NONE,
+    };
+
     /// Takes a whole message apart; it must be an object and nothing may follow it.
     pub fn parse(message: &'a [u8]) -> Result<Self, Fault> {
+        let mut envelope = Envelope::EMPTY;
+        envelope.read(message)?;
+        Ok(envelope)
+    }
+
+    /// As [`parse`](Envelope::parse), into an empty one: it is too large to be passed around.
+    pub(crate) fn read(&mut self, message: &'a [u8]) -> Result<(), Fault> {
         let mut scanner = Scanner::new(message);
-        let mut envelope = Envelope::default();
-        scanner.space();
         scanner.open()?;
         let mut first = true;
         while let Some(key) = scanner.key(&mut first)? {
-            envelope.member(key, &mut scanner)?;
+            self.member(key, &mut scanner)?;
         }
-        scanner.end()?;
-        Ok(envelope)
+        scanner.end()
     }
 
     #[inline]

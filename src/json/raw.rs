@@ -154,7 +154,7 @@ impl<'a> Raw<'a> {
     /// Whether this is a number without fraction and exponent.
     #[must_use]
     pub fn is_integer(&self) -> bool {
-        self.kind() == JsonKind::Number && self.0.iter().all(|&byte| byte == b'-' || byte.is_ascii_digit())
+        self.kind() == JsonKind::Number && !self.0.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
     }
 
     fn number(&self) -> Option<Number> {

@@ -90,14 +90,37 @@ fn words<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Whether there is a backslash.
+pub(super) fn has_backslash(bytes: &[u8]) -> bool {
+    /// Beyond, a search with vectors is worth its call.
+    const SHORT: usize = 8 * WORD;
+    if bytes.len() > SHORT {
+        return memchr::memchr(b'\\', bytes).is_some();
+    }
+    let Some(last) = bytes.last_chunk() else { return bytes.contains(&b'\\') };
+    let (mut at, mut found) = (0, slashes(usize::from_le_bytes(*last)));
+    // The last word overlaps the one before.
+    while let Some(word) = chunk(bytes, at) {
+        found |= slashes(usize::from_le_bytes(*word));
+        at += WORD;
+    }
+    found & HIGH != 0
+}
+
+/// The high bit set in every byte that is a backslash, and maybe in some above the lowest of these.
+#[inline(always)]
+fn slashes(word: usize) -> usize {
+    let slash = word ^ (LOW * b'\\' as usize);
+    slash.wrapping_sub(LOW) & !slash
+}
+
 /// The high bit set in every byte that ends the run. Bits above the lowest one may be wrong: a borrow runs upwards.
 #[inline(always)]
 fn marks<const WIDE: bool>(word: &[u8; WORD]) -> usize {
     let word = usize::from_le_bytes(*word);
     let quote = word ^ (LOW * b'"' as usize);
-    let slash = word ^ (LOW * b'\\' as usize);
     let quotes = quote.wrapping_sub(LOW) & !quote;
-    let slashes = slash.wrapping_sub(LOW) & !slash;
+    let slashes = slashes(word);
     let controls = word.wrapping_sub(LOW * 0x20) & !word;
     let wide = if WIDE { word } else { 0 };
     (quotes | slashes | controls | wide) & HIGH

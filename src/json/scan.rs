@@ -91,37 +91,70 @@ impl<'a> Scanner<'a> {
     /// Skips white space.
     #[inline(always)]
     pub fn space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
-        }
+        self.at = self.past_space(self.at);
     }
 
     /// The next byte, which stays where it is; `None` at the end.
     #[inline(always)]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        self.byte(self.at)
+    }
+
+    // Below, positions are passed on as values and stored once: what is in `self` lives in memory.
+
+    #[inline(always)]
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.bytes.get(at).copied()
+    }
+
+    #[inline(always)]
+    fn past_space(&self, mut at: usize) -> usize {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte(at) {
+            at += 1;
+        }
+        at
+    }
+
+    /// What it means that the byte at `at` is not the one expected; the scanner stays there.
+    #[cold]
+    fn stray(&mut self, at: usize) -> Fault {
+        self.at = at;
+        if at < self.bytes.len() { Fault::Syntax } else { Fault::End }
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
     #[inline(always)]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
-        self.eat(b'"')?;
-        let from = self.at;
-        self.at = run::first::<true>(self.bytes, from);
-        if self.peek() == Some(b'"') {
-            return Ok(self.close(from, false));
-        }
-        self.string_on(from)
+        let (text, end) = self.string_at(self.at)?;
+        self.at = end;
+        Ok(text)
     }
 
-    /// The rest of a string that is not plain ASCII, or is broken.
+    /// The string whose opening quote is at `at`, and the position behind it.
+    #[inline(always)]
+    fn string_at(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
+        if self.byte(at) != Some(b'"') {
+            return Err(self.stray(at));
+        }
+        let from = at + 1;
+        let mut end = run::first::<true>(self.bytes, from);
+        let mut escaped = false;
+        if self.byte(end) != Some(b'"') {
+            escaped = self.string_on(end)?;
+            end = self.at;
+        }
+        Ok((Text::new(self.bytes.get(from..end).unwrap_or_default(), escaped), end + 1))
+    }
+
+    /// The rest of a string that is not plain ASCII, or is broken, up to its closing quote; whether it has escapes.
     #[inline(never)]
-    fn string_on(&mut self, from: usize) -> Result<Text<'a>, Fault> {
+    fn string_on(&mut self, at: usize) -> Result<bool, Fault> {
+        self.at = at;
         let mut escaped = false;
         loop {
             match self.peek().ok_or(Fault::End)? {
-                b'"' => return Ok(self.close(from, escaped)),
+                b'"' => return Ok(escaped),
                 b'\\' => {
                     escaped = true;
                     self.escape()?;
@@ -131,13 +164,6 @@ impl<'a> Scanner<'a> {
             }
             self.at = run::next::<true>(self.bytes, self.at);
         }
-    }
-
-    #[inline(always)]
-    fn close(&mut self, from: usize, escaped: bool) -> Text<'a> {
-        let raw = self.since(from);
-        self.at += 1;
-        Text::new(raw, escaped)
     }
 
     /// At a backslash.
@@ -171,32 +197,37 @@ impl<'a> Scanner<'a> {
 
     /// Takes one number, from its first byte.
     pub(super) fn number(&mut self) -> Result<(), Fault> {
-        self.skip(b'-');
-        if !self.skip(b'0') {
-            self.digits()?;
+        let mut at = self.past(self.at, b'-');
+        at = match self.byte(at) {
+            Some(b'0') => at + 1,
+            _ => self.digits(at)?,
+        };
+        if self.byte(at) == Some(b'.') {
+            at = self.digits(at + 1)?;
         }
-        if self.skip(b'.') {
-            self.digits()?;
+        if let Some(b'e' | b'E') = self.byte(at) {
+            let sign = at + 1;
+            let plus = self.past(sign, b'+');
+            at = self.digits(if plus == sign { self.past(sign, b'-') } else { plus })?;
         }
-        if self.skip(b'e') || self.skip(b'E') {
-            let _ = self.skip(b'+') || self.skip(b'-');
-            self.digits()?;
-        }
+        self.at = at;
         Ok(())
     }
 
-    /// One digit or more.
+    /// The position behind the digits at `at`, of which there must be one.
     #[inline(always)]
-    fn digits(&mut self) -> Result<(), Fault> {
-        match self.peek() {
-            Some(b'0'..=b'9') => self.at += 1,
-            Some(_) => return Err(Fault::Syntax),
-            None => return Err(Fault::End),
+    fn digits(&mut self, at: usize) -> Result<usize, Fault> {
+        let mut end = at;
+        while let Some(b'0'..=b'9') = self.byte(end) {
+            end += 1;
         }
-        while let Some(b'0'..=b'9') = self.peek() {
-            self.at += 1;
-        }
-        Ok(())
+        if end == at { Err(self.stray(at)) } else { Ok(end) }
+    }
+
+    /// The position behind `byte`, if that is at `at`.
+    #[inline(always)]
+    fn past(&self, at: usize, byte: u8) -> usize {
+        at + usize::from(self.byte(at) == Some(byte))
     }
 
     fn word(&mut self, word: &[u8]) -> Result<(), Fault> {
@@ -209,147 +240,150 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A value that holds no other; `byte` is its first one.
+    /// The position behind the value at `at`, which is neither an array nor an object; `byte` is its first one.
     #[inline(always)]
-    fn scalar(&mut self, byte: u8) -> Result<(), Fault> {
-        match byte {
-            b'"' => self.string().map(|_| ()),
-            b'-' | b'0'..=b'9' => self.number(),
-            b't' => self.word(b"true"),
-            b'f' => self.word(b"false"),
-            b'n' => self.word(b"null"),
-            _ => Err(Fault::Syntax),
+    fn scalar(&mut self, at: usize, byte: u8) -> Result<usize, Fault> {
+        if byte == b'"' {
+            return Ok(self.string_at(at)?.1);
         }
+        self.at = at;
+        match byte {
+            b'-' | b'0'..=b'9' => self.number()?,
+            b't' => self.word(b"true")?,
+            b'f' => self.word(b"false")?,
+            b'n' => self.word(b"null")?,
+            _ => return Err(Fault::Syntax),
+        }
+        Ok(self.at)
     }
 
     /// Skips white space and one whole value, checking all of it.
     #[inline(always)]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
-        self.space();
-        let from = self.at;
-        match self.peek().ok_or(Fault::End)? {
-            b'{' | b'[' => self.nested()?,
-            byte => self.scalar(byte)?,
-        }
+        let from = self.past_space(self.at);
+        self.at = match self.byte(from) {
+            Some(b'{' | b'[') => self.nested(from)?,
+            Some(byte) => self.scalar(from, byte)?,
+            None => return Err(self.stray(from)),
+        };
         Ok(Raw::trusted(self.since(from)))
     }
 
-    /// An array or object with all that is in it.
-    fn nested(&mut self) -> Result<(), Fault> {
+    /// An array or object with all that is in it; the position behind it.
+    fn nested(&mut self, mut at: usize) -> Result<usize, Fault> {
         let floor = self.depth;
         // One bit for each array or object entered here, the innermost lowest; set for an array.
         let mut arrays = 0u128;
         loop {
             // A value starts here.
-            self.space();
-            match self.peek().ok_or(Fault::End)? {
-                b'{' => {
-                    self.enter()?;
-                    self.space();
-                    if self.peek() != Some(b'}') {
+            at = self.past_space(at);
+            match self.byte(at) {
+                Some(b'{') => {
+                    self.enter(at)?;
+                    at = self.past_space(at + 1);
+                    if self.byte(at) != Some(b'}') {
                         arrays <<= 1;
-                        self.member()?;
+                        at = self.member(at)?.1;
                         continue;
                     }
+                    at += 1;
                     self.leave();
                 }
-                b'[' => {
-                    self.enter()?;
-                    self.space();
-                    if self.peek() != Some(b']') {
+                Some(b'[') => {
+                    self.enter(at)?;
+                    at = self.past_space(at + 1);
+                    if self.byte(at) != Some(b']') {
                         arrays = arrays << 1 | 1;
                         continue;
                     }
+                    at += 1;
                     self.leave();
                 }
-                byte => self.scalar(byte)?,
+                Some(byte) => at = self.scalar(at, byte)?,
+                None => return Err(self.stray(at)),
             }
             // A value has ended here; so may any number of those around it.
             loop {
                 if self.depth == floor {
-                    return Ok(());
+                    return Ok(at);
                 }
-                self.space();
+                at = self.past_space(at);
                 let array = arrays & 1 == 1;
-                match (self.peek().ok_or(Fault::End)?, array) {
-                    (b',', true) => {
-                        self.at += 1;
+                match (self.byte(at), array) {
+                    (Some(b','), true) => {
+                        at += 1;
                         break;
                     }
-                    (b',', false) => {
-                        self.at += 1;
-                        self.space();
-                        self.member()?;
+                    (Some(b','), false) => {
+                        at = self.member(self.past_space(at + 1))?.1;
                         break;
                     }
-                    (b']', true) | (b'}', false) => {
+                    (Some(b']'), true) | (Some(b'}'), false) => {
+                        at += 1;
                         self.leave();
                         arrays >>= 1;
                     }
-                    _ => return Err(Fault::Syntax),
+                    _ => return Err(self.stray(at)),
                 }
             }
         }
     }
 
-    /// A key and its colon.
+    /// The key at `at`, and the position behind its colon.
     #[inline(always)]
-    fn member(&mut self) -> Result<Text<'a>, Fault> {
-        let key = self.string()?;
-        self.space();
-        self.eat(b':')?;
-        Ok(key)
+    fn member(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
+        let (key, end) = self.string_at(at)?;
+        let colon = self.past_space(end);
+        if self.byte(colon) == Some(b':') { Ok((key, colon + 1)) } else { Err(self.stray(colon)) }
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
     #[inline(always)]
     pub fn open(&mut self) -> Result<(), Fault> {
-        self.space();
-        self.expect(b'{')?;
-        self.enter()
+        self.open_with(b'{')
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
     #[inline(always)]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
-        self.space();
-        match self.peek().ok_or(Fault::End)? {
-            b'}' => {
+        let mut at = self.past_space(self.at);
+        match self.byte(at) {
+            Some(b',') if !*first => at = self.past_space(at + 1),
+            Some(b'"') if *first => *first = false,
+            Some(b'}') => {
+                self.at = at + 1;
                 self.leave();
                 return Ok(None);
             }
-            b',' if !*first => {
-                self.at += 1;
-                self.space();
-            }
-            b'"' if *first => *first = false,
-            _ => return Err(Fault::Syntax),
+            _ => return Err(self.stray(at)),
         }
-        self.member().map(Some)
+        let (key, end) = self.member(at)?;
+        self.at = end;
+        Ok(Some(key))
     }
 
     /// Enters an array, white space before it skipped. Call [`element`](Self::element) until it gives `false`.
     #[inline]
     pub fn open_array(&mut self) -> Result<(), Fault> {
-        self.space();
-        self.expect(b'[')?;
-        self.enter()
+        self.open_with(b'[')
     }
 
     /// Whether there is another element in the array: it is next and must be taken before the following call.
     /// `false` when the array ends, which is then behind the scanner. `first` is `true` before the first call.
     #[inline]
     pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
-        self.space();
-        match self.peek().ok_or(Fault::End)? {
-            b']' => {
+        let at = self.past_space(self.at);
+        self.at = at;
+        match self.byte(at) {
+            Some(b']') => {
+                self.at = at + 1;
                 self.leave();
                 return Ok(false);
             }
-            _ if *first => *first = false,
-            b',' => self.at += 1,
-            _ => return Err(Fault::Syntax),
+            Some(_) if *first => *first = false,
+            Some(b',') => self.at = at + 1,
+            _ => return Err(self.stray(at)),
         }
         Ok(true)
     }
@@ -361,46 +395,33 @@ impl<'a> Scanner<'a> {
         if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
     }
 
-    /// Takes an opening bracket.
     #[inline(always)]
-    fn enter(&mut self) -> Result<(), Fault> {
+    fn open_with(&mut self, bracket: u8) -> Result<(), Fault> {
+        let at = self.past_space(self.at);
+        if self.byte(at) != Some(bracket) {
+            return Err(self.stray(at));
+        }
+        self.enter(at)?;
+        self.at = at + 1;
+        Ok(())
+    }
+
+    /// Goes one deeper, at an opening bracket.
+    #[inline(always)]
+    fn enter(&mut self, at: usize) -> Result<(), Fault> {
         if self.depth >= self.max {
+            self.at = at;
             return Err(Fault::Depth);
         }
-        self.at += 1;
         self.depth += 1;
         Ok(())
     }
 
-    /// Takes a closing bracket.
+    /// Goes up again, at a closing bracket.
     #[inline(always)]
     fn leave(&mut self) {
-        self.at += 1;
         // A caller who leaves more often than it enters gets nonsense, but no panic.
         self.depth = self.depth.saturating_sub(1);
-    }
-
-    #[inline(always)]
-    fn expect(&self, byte: u8) -> Result<(), Fault> {
-        match self.peek() {
-            Some(found) if found == byte => Ok(()),
-            Some(_) => Err(Fault::Syntax),
-            None => Err(Fault::End),
-        }
-    }
-
-    #[inline(always)]
-    fn eat(&mut self, byte: u8) -> Result<(), Fault> {
-        self.expect(byte)?;
-        self.at += 1;
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn skip(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
-        found
     }
 
     /// The bytes from `from` up to here.

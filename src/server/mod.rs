@@ -171,6 +171,30 @@ pub enum Event<'a> {
     },
 }
 
+/// An [`Event`] whose request is somewhere else.
+#[derive(Debug)]
+pub(crate) enum Taken<'a> {
+    Request { token: Token },
+    Notification { method: Text<'a>, params: Option<Raw<'a>> },
+    Cancelled { token: Token },
+    Opened { revision: Revision, client: Option<Raw<'a>> },
+    Streaming { token: Token },
+    Batch { elements: Raw<'a> },
+}
+
+impl<'a> Taken<'a> {
+    fn event(self, request: Request<'a>) -> Event<'a> {
+        match self {
+            Taken::Request { token } => Event::Request { token, request },
+            Taken::Notification { method, params } => Event::Notification { method, params },
+            Taken::Cancelled { token } => Event::Cancelled { token },
+            Taken::Opened { revision, client } => Event::Opened { revision, client },
+            Taken::Streaming { token } => Event::Streaming { token },
+            Taken::Batch { elements } => Event::Batch { elements },
+        }
+    }
+}
+
 /// Why an answer was not sent. `Full` and `Stale` have changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -337,26 +361,39 @@ impl Engine<'_> {
         message: &'a [u8],
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
-        match Envelope::parse(message) {
-            Ok(envelope) => self.handle_parsed(context, &envelope, out),
+        let mut request = Request::empty();
+        let taken = self.take(context, message, &mut request, out)?;
+        Ok(taken.map(|taken| taken.event(request)))
+    }
+
+    /// As [`handle`](Engine::handle), for those who lend a request on: it is large, and stays where it is.
+    pub(crate) fn take<'a>(
+        &mut self,
+        context: &Context<'_>,
+        message: &'a [u8],
+        request: &mut Request<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Taken<'a>>, Full> {
+        match request.read(message) {
+            Ok(()) => self.take_read(context, request, out),
             Err(fault) => self.unreadable(fault, message, out),
         }
     }
 
-    /// As [`handle`](ServerOf::handle), for a message that a transport had to look into already.
-    pub fn handle_parsed<'a>(
+    /// As [`take`](Engine::take), for a message that has been read.
+    pub(crate) fn take_read<'a>(
         &mut self,
         context: &Context<'_>,
-        envelope: &Envelope<'a>,
+        request: &mut Request<'a>,
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
-        match envelope.shape() {
+    ) -> Result<Option<Taken<'a>>, Full> {
+        match request.envelope.shape() {
             Shape::Request { id, method } => {
-                let envelope = *envelope;
-                self.request(context, Request { envelope, id, name: method, method: Method::from_name(&method) }, out)
+                (request.id, request.name, request.method) = (id, method, Method::from_name(&method));
+                self.request(context, request, out)
             }
-            Shape::Notification { method } => self.notification(envelope, method, out),
-            Shape::Response { id } => self.response(envelope, id, out).map(|()| None),
+            Shape::Notification { method } => self.notification(&request.envelope, method, out),
+            Shape::Response { id } => self.response(&request.envelope, id, out).map(|()| None),
             Shape::Invalid { id } => {
                 let id = id.map_or(self.no_id(), |id| Id::Known(id.as_bytes()));
                 respond_failure(out, id, &Failure::invalid_request("Invalid request").refusing()).map(|()| None)
@@ -441,7 +478,7 @@ impl Engine<'_> {
         envelope: &Envelope<'a>,
         method: Text<'a>,
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
+    ) -> Result<Option<Taken<'a>>, Full> {
         if method.is("notifications/cancelled") {
             return self.cancelled(envelope, out);
         }
@@ -449,11 +486,11 @@ impl Engine<'_> {
         if method.is("notifications/initialized") || method.is("initialized") {
             self.peer.initialized = self.peer.revision.is_some();
         }
-        Ok(Some(Event::Notification { method, params: envelope.params }))
+        Ok(Some(Taken::Notification { method, params: envelope.params }))
     }
 
     /// The client does not want an answer any more: nothing more is sent for it.
-    fn cancelled<'a>(&mut self, envelope: &Envelope<'a>, out: &mut dyn Out) -> Result<Option<Event<'a>>, Full> {
+    fn cancelled<'a>(&mut self, envelope: &Envelope<'a>, out: &mut dyn Out) -> Result<Option<Taken<'a>>, Full> {
         let Some(id) = envelope.members.request_id.filter(|id| crate::rpc::is_id(*id)) else { return Ok(None) };
         self.drop_listen(id.as_bytes());
         let Some(token) = self.find(id.as_bytes()) else { return Ok(None) };
@@ -465,7 +502,7 @@ impl Engine<'_> {
                 if let Some(slot) = self.slot_mut(token) {
                     slot.large.broken = true;
                 }
-                return Ok(Some(Event::Cancelled { token }));
+                return Ok(Some(Taken::Cancelled { token }));
             }
             (State::Asking, _) => match self.cancel_questions(token, slot, out) {
                 Err(Full::Now) => return Err(Full::Now),
@@ -475,7 +512,7 @@ impl Engine<'_> {
             _ => {}
         }
         self.close(token);
-        Ok(Some(Event::Cancelled { token }))
+        Ok(Some(Taken::Cancelled { token }))
     }
 
     #[cold]
@@ -484,7 +521,7 @@ impl Engine<'_> {
         fault: Fault,
         message: &'a [u8],
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
+    ) -> Result<Option<Taken<'a>>, Full> {
         let failure = match Raw::parse(message) {
             Ok(elements) if elements.as_bytes().starts_with(b"[") => return self.batch(elements, out),
             Ok(_) => Failure::invalid_request("Invalid request: not an object"),

@@ -24,15 +24,20 @@ pub enum Words<'w> {
 impl Words<'_> {
     pub(crate) fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
         out.put(b"\"")?;
-        match self {
-            Words::Plain(text) => write::escape(out, text)?,
-            Words::Shown(shown) => match shown.as_str() {
-                Some(text) => write::escape(out, text)?,
-                None => write::display(out, shown)?,
-            },
-            Words::Verbatim(text) => out.put(text.raw())?,
-        }
+        self.write_body(out)?;
         out.put(b"\"")
+    }
+
+    /// Without the quotes.
+    pub(crate) fn write_body(&self, out: &mut dyn Out) -> Result<(), Full> {
+        match self {
+            Words::Plain(text) => write::escape(out, text),
+            Words::Shown(shown) => match shown.as_str() {
+                Some(text) => write::escape(out, text),
+                None => write::display(out, shown),
+            },
+            Words::Verbatim(text) => out.put(text.raw()),
+        }
     }
 }
 

@@ -5,8 +5,7 @@ use super::handling::are_responses;
 use super::template;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
-use crate::rpc::Envelope;
-use crate::server::{BatchOut, Context, Engine, Event, Failure, Gate, Large, Request, Token, What};
+use crate::server::{BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, What};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What is left to do after a message.
@@ -83,25 +82,26 @@ impl<S> Service<'_, S> {
     ) -> Result<Step, Full> {
         let has_resource = |uri: &Text<'_>| self.has_resource(uri);
         let context = self.context(origin, &has_resource);
-        match server.handle(&context, message, out)? {
-            Some(event) => self.event(origin, state, event, server, out),
+        let mut request = Request::empty();
+        match server.take(&context, message, &mut request, out)? {
+            Some(taken) => self.taken(origin, state, taken, &request, server, out),
             None => Ok(Step::Handled),
         }
     }
 
-    /// As [`dispatch_from`](Service::dispatch_from), for a transport that had to look into the message already.
-    pub fn dispatch_parsed(
+    /// As [`dispatch_from`](Service::dispatch_from), for a transport that had to [read](Request::read) the message already.
+    pub fn dispatch_read(
         &self,
         origin: &Origin<'_>,
         state: &mut S,
-        envelope: &Envelope<'_>,
+        request: &mut Request<'_>,
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
         let has_resource = |uri: &Text<'_>| self.has_resource(uri);
         let context = self.context(origin, &has_resource);
-        match server.handle_parsed(&context, envelope, out)? {
-            Some(event) => self.event(origin, state, event, server, out),
+        match server.take_read(&context, request, out)? {
+            Some(taken) => self.taken(origin, state, taken, request, server, out),
             None => Ok(Step::Handled),
         }
     }
@@ -112,30 +112,31 @@ impl<S> Service<'_, S> {
         context
     }
 
-    fn event(
+    fn taken(
         &self,
         origin: &Origin<'_>,
         state: &mut S,
-        event: Event<'_>,
+        taken: Taken<'_>,
+        request: &Request<'_>,
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        match event {
-            Event::Request { token, request } => self.request(origin, state, token, &request, server, out),
-            Event::Streaming { token } => Ok(self.streaming(state, token, server, out)),
-            Event::Notification { method, params } => {
+        match taken {
+            Taken::Request { token } => self.request(origin, state, token, request, server, out),
+            Taken::Streaming { token } => Ok(self.streaming(state, token, server, out)),
+            Taken::Notification { method, params } => {
                 if let Some(notified) = self.notified {
                     notified(state, &method, params);
                 }
                 Ok(Step::Handled)
             }
-            Event::Cancelled { token } => {
+            Taken::Cancelled { token } => {
                 if let Some(cancelled) = self.cancelled {
                     cancelled(state, token);
                 }
                 Ok(Step::Handled)
             }
-            Event::Batch { elements } => self.batch(origin, state, elements, server, out),
+            Taken::Batch { elements } => self.batch(origin, state, elements, server, out),
             _ => Ok(Step::Handled),
         }
     }
@@ -180,10 +181,10 @@ impl<S> Service<'_, S> {
     fn check(&self, request: &Request<'_>, modern: bool) -> Result<(), Failure<'static>> {
         let members = request.members();
         match request.method() {
-            Method::ToolsCall | Method::PromptsGet if request.target_name().is_none() => {
+            Method::ToolsCall | Method::PromptsGet if !request.members().name.is_some_and(is_string) => {
                 return Err(Failure::invalid_params("Invalid params: name is missing"));
             }
-            Method::ResourcesRead if request.target_uri().is_none() => {
+            Method::ResourcesRead if !request.members().uri.is_some_and(is_string) => {
                 return Err(Failure::invalid_params("Invalid params: uri is missing"));
             }
             _ => {}
@@ -198,7 +199,7 @@ impl<S> Service<'_, S> {
         if members.input_responses.is_some_and(|responses| !are_responses(responses)) {
             return Err(Failure::invalid_params("Invalid params: inputResponses is not an object of objects"));
         }
-        if members.request_state.is_some_and(|state| state.text().is_none()) {
+        if members.request_state.is_some_and(|state| !is_string(state)) {
             return Err(Failure::invalid_params("Invalid params: requestState is not a string"));
         }
         Ok(())
@@ -300,6 +301,10 @@ impl<S> Service<'_, S> {
             None => template::matches_text(it.info.uri, uri),
         })
     }
+}
+
+fn is_string(value: Raw<'_>) -> bool {
+    value.kind() == JsonKind::String
 }
 
 /// Answers with an error.

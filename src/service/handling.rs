@@ -541,7 +541,7 @@ pub(crate) fn begin_result<'o, 'w>(
 ) -> Result<Object<'o, 'w>, Full> {
     let mut result = begin_message(out, id)?;
     if revision.is_modern() {
-        result.fixed("resultType", "\"complete\"")?;
+        result.literal("\"resultType\":\"complete\"")?;
     }
     Ok(result)
 }
@@ -549,8 +549,8 @@ pub(crate) fn begin_result<'o, 'w>(
 fn begin_message<'o, 'w>(out: &'o mut (dyn Out + 'w), id: &[u8]) -> Result<Object<'o, 'w>, Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
-    out.put(b",\"result\":")?;
-    Object::open(out)
+    out.put(b",\"result\":{")?;
+    Ok(Object::resume(out, true))
 }
 
 /// The tail of a result: `_meta` and the closing braces.
@@ -572,6 +572,5 @@ pub(crate) fn end_result(
         }
         object.close()?;
     }
-    let out = result.finish()?;
-    out.put(b"}")
+    result.close_with(b"}}")
 }

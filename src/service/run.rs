@@ -31,7 +31,7 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        let asked = Asked { params: request.params(), members: *request.members(), name: Some(request.method_name()) };
+        let asked = Asked { params: request.params(), members: request.members(), name: Some(request.method_name()) };
         let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
         let found = match self.find(slot, &asked) {
             Ok(found) => found,
@@ -45,7 +45,7 @@ impl<S> Service<'_, S> {
         if out.held() || out.room() < self.reserve(&found).min(out.capacity()) {
             return Err(Full::Now);
         }
-        let has_slot = server.asking() + 1 < server.capacity();
+        let has_slot = server.can_ask();
         let layout = match Layout::prepare(server, token, &asked, origin.principal) {
             Ok(layout) => layout,
             Err(failure) => return fail(server, token, &failure, out),
@@ -117,7 +117,7 @@ impl<S> Service<'_, S> {
         let params = live.clone().find(kept(PARAMS)).map(|record| Raw::trusted(record.data));
         let kept_state = live.clone().find(kept(STATE)).map_or(&b""[..], |record| record.data);
         let members = params.map_or(Members::NONE, crate::rpc::read_params);
-        let asked = Asked { params, members, name: None };
+        let asked = Asked { params, members: &members, name: None };
         let Some(slot) = server.slots.get_mut(usize::from(token.slot)) else { return Ok(Step::Handled) };
         let found = match self.find(slot, &asked) {
             Ok(found) => found,
@@ -165,15 +165,16 @@ impl<S> Service<'_, S> {
 
     /// What a transport says of a tool's arguments.
     fn check_gate(&self, origin: &Origin<'_>, index: usize, asked: &Asked<'_>) -> Result<(), Failure<'static>> {
-        let Some(info) = self.tool_info(index) else { return Ok(()) };
         let arguments = asked.members.arguments.unwrap_or(Raw::trusted(b"{}"));
-        origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments)
+        let checked =
+            self.with_tool(index, |info| origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments));
+        checked.unwrap_or(Ok(()))
     }
 
     /// Room that must be there before a handler runs.
     fn reserve(&self, found: &Found<'_, S>) -> usize {
         let wished = match found {
-            Found::Tool(index) => self.tool_info(*index).map_or(0, |info| info.reserve),
+            Found::Tool(index) => self.with_tool(*index, |info| info.reserve).unwrap_or(0),
             Found::Resource(index) => self.resource_info(*index).map_or(0, |info| info.reserve),
             Found::Prompt(prompt) => prompt.reserve,
             _ => super::DEFAULT_RESERVE,

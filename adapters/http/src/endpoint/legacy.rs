@@ -3,7 +3,8 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{Method, code};
 use mcp_sansio::revision::Revision;
-use mcp_sansio::rpc::{Envelope, Shape};
+use mcp_sansio::rpc::Shape;
+use mcp_sansio::server::Request;
 
 use mcp_sansio::sink::Out;
 
@@ -23,18 +24,18 @@ impl<const N: usize> Endpoint<'_, N> {
         &mut self,
         app: &mut App<'r, S>,
         head: &Head<'r>,
-        envelope: &Envelope<'_>,
+        request: &mut Request<'_>,
         principal: Option<&'r str>,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
-        let opens = matches!(envelope.shape(), Shape::Request { method, .. } if Method::from_name(&method) == Method::Initialize);
+        let opens = matches!(request.envelope().shape(), Shape::Request { method, .. } if Method::from_name(&method) == Method::Initialize);
         let no_header = head.text("mcp-session-id").is_none();
         if opens && no_header {
-            return self.open_session(app, head, envelope, principal, random, body);
+            return self.open_session(app, head, request, principal, random, body);
         }
         match self.session_of(head, principal) {
-            Ok(slot) => self.in_session(app, head, slot, principal, Message::Parsed(envelope), body),
+            Ok(slot) => self.in_session(app, head, slot, principal, Message::Read(request), body),
             Err(none) => no_session(none, body),
         }
     }
@@ -58,7 +59,7 @@ impl<const N: usize> Endpoint<'_, N> {
         &mut self,
         app: &mut App<'r, S>,
         head: &Head<'r>,
-        envelope: &Envelope<'_>,
+        request: &mut Request<'_>,
         principal: Option<&'r str>,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
@@ -66,7 +67,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let Some((slot, id)) = self.new_session(principal, random) else {
             return refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions");
         };
-        let mut response = self.in_session(app, head, slot, principal, Message::Parsed(envelope), body);
+        let mut response = self.in_session(app, head, slot, principal, Message::Read(request), body);
         let opened = self.session(slot).is_some_and(|session| session.peer.revision().is_some());
         if opened {
             response.session = Some(id);
@@ -83,7 +84,7 @@ impl<const N: usize> Endpoint<'_, N> {
         head: &Head<'r>,
         slot: u16,
         principal: Option<&'r str>,
-        message: Message<'_>,
+        message: Message<'_, '_>,
         body: &mut dyn Out,
     ) -> Response<'r> {
         let now = self.now;

@@ -26,9 +26,8 @@ pub use stream::{Stream, StreamId};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::code;
 use mcp_sansio::records::Records;
-use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{
-    Change, Engine, Failure, Gate, Millis, Peer, Progress, Scope, SendError, Server, Token, Told,
+    Change, Engine, Failure, Gate, Millis, Peer, Progress, Request, Scope, SendError, Server, Token, Told,
 };
 use mcp_sansio::service::{Call, Origin, Outcome, Pump, Service, Step};
 use mcp_sansio::sink::{Kind, Out, Sink};
@@ -256,15 +255,16 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         if !head.accepts("application/json") {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have application/json and text/event-stream");
         }
-        let envelope = Envelope::parse(content);
-        let modern = modern || envelope.as_ref().is_ok_and(|envelope| envelope.meta.is_modern());
-        match envelope {
-            Ok(envelope) if modern => self.modern_post(app, head, &envelope, principal, body),
+        let mut request = Request::empty();
+        let read = request.read(content);
+        let modern = modern || request.envelope().meta.is_modern();
+        match read {
+            Ok(()) if modern => self.modern_post(app, head, &mut request, principal, body),
             Err(_) if modern => self.unreadable(content, body),
             _ if !self.config.legacy => {
                 refuse(body, 400, code::INVALID_REQUEST, "This server is stateless: see 2026-07-28")
             }
-            Ok(envelope) => self.legacy_post(app, head, &envelope, principal, random, body),
+            Ok(()) => self.legacy_post(app, head, &mut request, principal, random, body),
             Err(_) => self.legacy_batch(app, head, content, principal, body),
         }
     }
@@ -286,7 +286,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         asker: &Asker,
         peer: &mut Peer,
         principal: Option<&str>,
-        message: Message<'_>,
+        message: Message<'_, '_>,
         body: &mut dyn Out,
     ) -> Response<'r> {
         self.exchanges = self.exchanges.wrapping_add(1).max(1);
@@ -301,9 +301,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         server.swap_peer(peer, asker.scope);
         server.set_route(route);
         let step = match message {
-            Message::Parsed(envelope) => {
-                app.service.dispatch_parsed(&origin, app.state, envelope, server, &mut exchange)
-            }
+            Message::Read(request) => app.service.dispatch_read(&origin, app.state, request, server, &mut exchange),
             Message::Bytes(bytes) => app.service.dispatch_from(&origin, app.state, bytes, server, &mut exchange),
         };
         server.swap_peer(peer, Scope(0));
@@ -769,9 +767,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
 }
 
 /// One message of a request.
-#[derive(Clone, Copy)]
-enum Message<'a> {
-    Parsed(&'a Envelope<'a>),
+enum Message<'x, 'a> {
+    Read(&'x mut Request<'a>),
     Bytes(&'a [u8]),
 }
 

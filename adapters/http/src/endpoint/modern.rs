@@ -1,8 +1,8 @@
 //! Requests of 2026-07-28: stateless, each its own scope.
 
 use mcp_sansio::protocol::{Method, code};
-use mcp_sansio::rpc::{Envelope, Shape};
-use mcp_sansio::server::Peer;
+use mcp_sansio::rpc::Shape;
+use mcp_sansio::server::{Peer, Request};
 use mcp_sansio::sink::Out;
 
 use super::head::{Content, Head, Response};
@@ -14,11 +14,11 @@ impl<const N: usize> Endpoint<'_, N> {
         &mut self,
         app: &mut App<'r, S>,
         head: &Head<'r>,
-        envelope: &Envelope<'_>,
+        request: &mut Request<'_>,
         principal: Option<&'r str>,
         body: &mut dyn Out,
     ) -> Response<'r> {
-        let listens = match envelope.shape() {
+        let listens = match request.envelope().shape() {
             Shape::Response { .. } => {
                 return refuse(body, 400, code::INVALID_REQUEST, "A client sends no responses here");
             }
@@ -30,7 +30,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let scope = self.new_scope();
         let asker = Asker { scope, session: None, resumable: false, primed: false, modern: true };
         let response =
-            self.exchange(app, head, &asker, &mut Peer::NEW.clone(), principal, Message::Parsed(envelope), body);
+            self.exchange(app, head, &asker, &mut Peer::NEW.clone(), principal, Message::Read(request), body);
         match response.content {
             Content::Stream(id) if listens => {
                 if let Some(stream) = self.stream_mut(id) {
