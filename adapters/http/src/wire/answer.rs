@@ -75,9 +75,8 @@ enum Content {
 }
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-const JSON: &str = "application/json";
-const EVENTS: Fields<'static> =
-    &[("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no")];
+const JSON: &[u8] = b"Content-Type: application/json\r\n";
+const EVENTS: &[u8] = b"Content-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Room kept back for the end of a chunk and for the last one.
 const TAIL: usize = 2 + LAST_CHUNK.len();
@@ -146,7 +145,7 @@ impl<'m> Answer<'m> {
     /// [`Full::Never`] if the store will never hold it, or if no answer is owed.
     pub fn full(&mut self, status: Status, fields: Fields<'_>, body: &[u8]) -> Result<(), Full> {
         let mark = self.mark();
-        self.head(status, fields, &[], Content::Known(body.len()))?;
+        self.head(status, b"", fields, Content::Known(body.len()))?;
         if self.framing == Delimited::ByLength && !self.append(body) {
             self.roll_back(mark);
             return Err(self.full_at(mark));
@@ -175,7 +174,7 @@ impl<'m> Answer<'m> {
     /// Begins a body of JSON.
     pub(super) fn begin_body(&mut self, status: Status, fields: Fields<'_>, flows: bool) -> Result<(), Full> {
         let content = if flows { Content::Flow } else { Content::Message };
-        self.head(status, &[("Content-Type", JSON)], fields, content)?;
+        self.head(status, JSON, fields, content)?;
         self.phase = Phase::Body;
         Ok(())
     }
@@ -259,10 +258,10 @@ impl<'m> Answer<'m> {
 
     /// The most bytes that the head of a body takes.
     pub(super) fn body_head(fields: Fields<'_>) -> usize {
-        let fields = [("Content-Type", JSON)].iter().chain(fields).map(|(name, value)| name.len() + value.len() + 4);
+        let fields = fields.iter().map(|(name, value)| name.len() + value.len() + 4);
         let line = "HTTP/1.1 200 \r\n".len() + Status::LONGEST;
         let length = "Content-Length: \r\n".len() + PLACES;
-        fields.fold(line + length + "Connection: keep-alive\r\n\r\n".len(), usize::saturating_add)
+        fields.fold(line + length + JSON.len() + "Connection: keep-alive\r\n\r\n".len(), usize::saturating_add)
     }
 
     /// Where it stands, counted from the first byte that was not sent.
@@ -305,14 +304,14 @@ impl<'m> Answer<'m> {
     }
 
     /// Writes a head, or nothing of it.
-    fn head(&mut self, status: Status, fields: Fields<'_>, more: Fields<'_>, content: Content) -> Result<(), Full> {
+    fn head(&mut self, status: Status, lines: &[u8], fields: Fields<'_>, content: Content) -> Result<(), Full> {
         if self.phase != Phase::Owed {
             return Err(Full::Never);
         }
         let mark = self.mark();
         let framing = self.delimit(status, content);
         let close = self.closes() || framing == Delimited::ByClose;
-        if !self.write_head(status, [fields, more], framing, close, content) || self.free() < TAIL {
+        if !self.write_head(status, lines, fields, framing, close, content) || self.free() < TAIL {
             self.end = self.start + mark.at();
             return Err(self.full_at(mark));
         }
@@ -332,56 +331,54 @@ impl<'m> Answer<'m> {
         }
     }
 
+    /// `lines` are headers as they stand.
     fn write_head(
         &mut self,
         status: Status,
-        fields: [Fields<'_>; 2],
+        lines: &[u8],
+        fields: Fields<'_>,
         framing: Delimited,
         close: bool,
         content: Content,
     ) -> bool {
-        let length = match content {
-            Content::Known(length) if !status.is_bodiless() => Some(length),
-            _ => None,
-        };
-        self.append(b"HTTP/1.1 ")
-            && self.append(&status.digits())
-            && self.append(b" ")
-            && self.append(status.reason().as_bytes())
-            && self.append(b"\r\n")
-            && self.write_framing(framing, length)
-            && fields.into_iter().flatten().all(|(name, value)| self.write_field(name, value))
-            && match (close, self.asked.http10) {
-                (true, _) => self.append(b"Connection: close\r\n\r\n"),
-                (false, true) => self.append(b"Connection: keep-alive\r\n\r\n"),
-                (false, false) => self.append(b"\r\n"),
-            }
-    }
-
-    fn write_framing(&mut self, framing: Delimited, length: Option<usize>) -> bool {
         let mut places = [b' '; PLACES];
-        match (framing, length) {
-            (_, Some(length)) => {
-                let digits = decimal(length, &mut places);
-                self.append(b"Content-Length: ") && self.append(digits) && self.append(b"\r\n")
+        let (name, value, end): (&[u8], &[u8], &[u8]) = match (framing, content) {
+            (_, Content::Known(length)) if !status.is_bodiless() => {
+                (b"\r\nContent-Length: ", decimal(length, &mut places), b"\r\n")
             }
-            (Delimited::ByLength, None) => {
-                let placed = self.append(b"Content-Length: ") && self.append(&places);
-                self.length_at = self.end.saturating_sub(PLACES);
-                placed && self.append(b"\r\n")
-            }
-            (Delimited::ByChunks, None) => self.append(b"Transfer-Encoding: chunked\r\n"),
-            (Delimited::ByClose | Delimited::NoBody, None) => true,
-        }
+            (Delimited::ByLength, _) => (b"\r\nContent-Length: ", &places, b"\r\n"),
+            (Delimited::ByChunks, _) => (b"\r\nTransfer-Encoding: ", b"chunked", b"\r\n"),
+            (Delimited::ByClose | Delimited::NoBody, _) => (b"\r\n", b"", b""),
+        };
+        let begun = self.append_all(&[
+            b"HTTP/1.1 ",
+            &status.digits(),
+            b" ",
+            status.reason().as_bytes(),
+            name,
+            value,
+            end,
+            lines,
+        ]);
+        self.length_at = self.end.saturating_sub(lines.len() + end.len() + value.len());
+        begun
+            && fields.iter().all(|(name, value)| self.write_field(name, value))
+            && self.append(match (close, self.asked.http10) {
+                (true, _) => b"Connection: close\r\n\r\n",
+                (false, true) => b"Connection: keep-alive\r\n\r\n",
+                (false, false) => b"\r\n",
+            })
     }
 
     fn write_field(&mut self, name: &str, value: &str) -> bool {
         if name.is_empty() || !name.bytes().all(super::chunked::is_token) {
             return true;
         }
-        self.append(name.as_bytes())
-            && self.append(b": ")
-            && value.split(|c: char| c.is_ascii_control() && c != '\t').all(|part| self.append(part.as_bytes()))
+        if !value.bytes().any(is_control) {
+            return self.append_all(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+        }
+        self.append_all(&[name.as_bytes(), b": "])
+            && value.as_bytes().split(|&byte| is_control(byte)).all(|part| self.append(part))
             && self.append(b"\r\n")
     }
 
@@ -459,19 +456,41 @@ impl<'m> Answer<'m> {
     }
 
     fn append(&mut self, bytes: &[u8]) -> bool {
-        if self.free() < bytes.len() {
+        if !self.make_room(bytes.len()) {
             return false;
-        }
-        if self.store.bytes().len().saturating_sub(self.end) < bytes.len() {
-            self.compact();
-            if !self.store.reach(self.end + bytes.len()) {
-                return false;
-            }
         }
         let place = self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut []);
         copy(place, bytes);
         self.end += bytes.len();
         true
+    }
+
+    /// All of the parts or none.
+    fn append_all(&mut self, parts: &[&[u8]]) -> bool {
+        let len = parts.iter().map(|part| part.len()).sum();
+        if !self.make_room(len) {
+            return false;
+        }
+        let mut place = self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut []);
+        for part in parts {
+            copy(place, part);
+            place = place.get_mut(part.len()..).unwrap_or(&mut []);
+        }
+        self.end += len;
+        true
+    }
+
+    fn make_room(&mut self, len: usize) -> bool {
+        self.store.bytes().len().saturating_sub(self.end) >= len || self.make_more_room(len)
+    }
+
+    #[cold]
+    fn make_more_room(&mut self, len: usize) -> bool {
+        if self.free() < len {
+            return false;
+        }
+        self.compact();
+        self.store.reach(self.end + len)
     }
 
     /// Moves what is pending to the front.
@@ -515,6 +534,11 @@ impl Sink for Answer<'_> {
             Phase::Body | Phase::Stream => self.room_after(0),
         }
     }
+}
+
+/// What must not stand in the value of a header.
+const fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && byte != b'\t'
 }
 
 fn decimal(mut value: usize, digits: &mut [u8; PLACES]) -> &[u8] {
