@@ -37,5 +37,6 @@ python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panic
 python3 "$root/.ci/lib/bare-metal-exchange.py" "$root/examples/firmware/run.sh" uart
 
 # How deep the stack got, in a build that says so.
-printf 'one\ntwo\n' | FIRMWARE_FEATURES=report "$root/examples/firmware/run.sh" uart 2>&1 >/dev/null | grep -E '^(stack|time):'
+python3 "$root/.ci/lib/bare-metal-exchange.py" --input |
+    FIRMWARE_FEATURES=report "$root/examples/firmware/run.sh" uart 2>&1 >/dev/null | grep -E '^(stack|time):'
 echo "bare metal: all good"

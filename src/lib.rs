@@ -1,4 +1,39 @@
-//! The Model Context Protocol as a sans-IO state machine.
+//! The Model Context Protocol as a sans-IO state machine: no runtime, no sockets, no clock, no allocator needed.
+//!
+//! ```text
+//!   bytes in ──► LineBuffer ──► Service ──► handlers: plain functions over your state
+//!                               │   ▲            │
+//!                               ▼   │            │ text, json, content, progress, log, ask, later, stream
+//!                              Server (state)    ▼
+//!   bytes out ◄──────────── a sink of yours ◄────┘
+//! ```
+//!
+//! Most programs need a [`Service`](service::Service) (what is offered), a [`Session`](session::Session) (a connection in
+//! one value) and a loop of their own, or one of the adapters: `mcp-sansio-blocking`, `mcp-sansio-smol`,
+//! `mcp-sansio-http`. Those who would rather dispatch themselves use [`Server::handle`](server::ServerOf::handle).
+//!
+//! From the top, each layer knowing only those below it:
+//!
+//! - [`session`]: line buffer, server and sink together;
+//! - [`service`]: constant tables of tools, resources and prompts;
+//! - [`server`]: the state machine of both eras;
+//! - [`revision`] and [`protocol`]: what differs between the revisions, and the protocol's names;
+//! - [`rpc`] and [`json`]: envelopes, scanning, writing, serde;
+//! - [`frame`]: lines; [`records`] and [`store`]: lent memory; [`sink`]: where bytes go.
+//!
+//! Six rules hold everywhere:
+//!
+//! 1. The caller owns memory, time and randomness: they are arguments, and so are all limits.
+//! 2. An event borrows the message it came from, never the server and never the sink.
+//! 3. Bytes go out only during a call that was given the sink, a whole message at a time.
+//! 4. A call that fails with [`Full::Now`] has changed nothing: make room and call again. [`Full::Never`] says that waiting
+//!    cannot help. No handler runs twice because its reply did not fit.
+//! 5. "Need more bytes", "handled inside" and "here is an event" are three different values.
+//! 6. A peer's mistake is an answer or an event, never a dead engine.
+//!
+//! Features, all additive: none (no allocator at all), `alloc` (growing buffers, sinks over `Vec`, tools made at run time),
+//! `std` (exact floats), `serde` (typed arguments and results), `defmt` (log formats for devices), `heapless` and `bytes`
+//! (their buffers as sinks).
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -20,3 +55,8 @@ pub mod sink;
 pub mod store;
 
 pub use sink::Full;
+
+/// The README's programs are tests.
+#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,7 +3,7 @@
 //! Pending questions and subscriptions are kept in these: a few records of very different sizes, seldom changed,
 //! so that walking over all of them is cheaper than any index.
 
-use crate::sink::copy;
+use crate::sink::{copy, move_down};
 use crate::store::Store;
 
 /// The store is too small for one more record.
@@ -74,6 +74,47 @@ impl<'m> Records<'m> {
         Ok(())
     }
 
+    /// Begins a record at the end, without data, to be [extended](Records::extend); its place.
+    pub fn begin(&mut self, owner: u32, kind: u8, tag: u8) -> Result<usize, NoRoom> {
+        let at = self.used;
+        self.push(owner, kind, tag, &[])?;
+        Ok(at)
+    }
+
+    /// Appends to the data of the last record, which is at `at`. On [`NoRoom`] nothing has changed.
+    pub fn extend(&mut self, at: usize, bytes: &[u8]) -> Result<(), NoRoom> {
+        let end = self.used.saturating_add(bytes.len());
+        if !self.store.reach(end) {
+            return Err(NoRoom);
+        }
+        copy(self.store.bytes_mut().get_mut(self.used..).unwrap_or(&mut []), bytes);
+        self.used = end;
+        self.set_last_len(at);
+        Ok(())
+    }
+
+    /// Cuts the last record, which is at `at`, to `len` bytes of data.
+    pub fn shorten(&mut self, at: usize, len: usize) {
+        self.used = self.used.min(at + OVERHEAD + len);
+        self.set_last_len(at);
+    }
+
+    /// Drops the last record, which is at `at`.
+    pub fn drop_last(&mut self, at: usize) {
+        self.used = self.used.min(at);
+    }
+
+    /// The record at `at`.
+    #[must_use]
+    pub fn get(&self, at: usize) -> Option<Record<'_>> {
+        Iter { live: self.live(), at }.next()
+    }
+
+    fn set_last_len(&mut self, at: usize) {
+        let len = (self.used - at).saturating_sub(OVERHEAD) as u32;
+        copy(self.store.bytes_mut().get_mut(at..).unwrap_or(&mut []), &len.to_le_bytes());
+    }
+
     /// All records, oldest first.
     pub fn iter(&self) -> Iter<'_> {
         Iter { live: self.store.bytes().get(..self.used).unwrap_or(&[]), at: 0 }
@@ -86,7 +127,7 @@ impl<'m> Records<'m> {
             let size = OVERHEAD + record.data.len();
             if which(&record) {
                 let end = self.used;
-                self.store.bytes_mut().copy_within(at + size..end, at);
+                move_down(self.store.bytes_mut(), at + size, at..end);
                 self.used -= size;
             } else {
                 at += size;

@@ -88,7 +88,11 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     /// Whether the input has ended and everything that is owed has been written: only the pending bytes are left to send.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.ended && self.streaming.is_none() && self.server.in_flight() == 0 && !self.server.has_news()
+        self.ended
+            && self.input.is_empty()
+            && self.streaming.is_none()
+            && self.server.in_flight() == 0
+            && !self.server.has_news()
     }
 
     /// Handles all that has been read, as far as the sink has room.
@@ -105,7 +109,9 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
                 }
                 self.streaming = None;
             }
-            let step = if let Some(token) = server.ready() {
+            // A sink that is held here is held by a batch that is under way: it goes on first.
+            let ready = if self.out.held() { None } else { server.ready() };
+            let step = if let Some(token) = ready {
                 service.resume(state, token, server, &mut self.out)
             } else {
                 match self.input.peek() {
@@ -256,7 +262,7 @@ fn last_words<S>(
 fn tell<S>(server: &mut Engine<'_>, service: &Service<'_, S>, out: &mut dyn Out) -> Next {
     match server.pull(service.about(), out) {
         Pull::More => Next::Write,
-        // What is too large for the sink stays marked; it must not stop the input.
+        // What is too large for the sink goes unsaid; it must not stop the input.
         _ => Next::Read,
     }
 }

@@ -153,10 +153,7 @@ impl Storage for Slice<'_> {
 
     fn drop_front(&mut self, n: usize) {
         let n = n.min(self.len);
-        // Always true; said so that the compiler sees that the copy cannot panic.
-        if n <= self.len && self.len <= self.bytes.len() {
-            self.bytes.copy_within(n..self.len, 0);
-        }
+        move_down(self.bytes, n, 0..self.len);
         self.len -= n;
     }
 
@@ -354,5 +351,16 @@ pub fn whole(out: &mut dyn Out, kind: Kind, write: impl FnOnce(&mut dyn Out) -> 
 pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;
+    }
+}
+
+/// Moves the bytes between `from` and the end of `place` to the beginning of `place`.
+pub(crate) fn move_down(bytes: &mut [u8], from: usize, place: core::ops::Range<usize>) {
+    let distance = from.saturating_sub(place.start);
+    if let Some(place) = bytes.get_mut(place) {
+        // Always so; said for the compiler, which then leaves out the panics of the copy.
+        if distance <= place.len() {
+            place.copy_within(distance.., 0);
+        }
     }
 }

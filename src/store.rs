@@ -71,7 +71,7 @@ impl<'m> Store<'m> {
     #[cold]
     fn grow(&mut self, size: usize) -> bool {
         match &mut self.0 {
-            Kind::Lent(_) => false,
+            Kind::Lent(bytes) => bytes.len() >= size,
             #[cfg(feature = "alloc")]
             Kind::Grown { bytes, limit } => {
                 if size > *limit {

@@ -1,5 +1,6 @@
 //! Newline framing: one message a line, as on stdio and on serial lines.
 
+use crate::sink::move_down;
 use crate::store::Store;
 
 /// What [`LineBuffer::peek`] finds.
@@ -102,13 +103,20 @@ impl<'m> LineBuffer<'m> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
-        self.searched = self.searched.clamp(self.start, self.end);
+        // Not `clamp`, which can panic.
+        self.searched = self.searched.max(self.start).min(self.end);
     }
 
     /// What is left without a newline, for the end of the input: some peers do not end their last line.
     #[must_use]
     pub fn rest(&self) -> &[u8] {
         if self.skipping { &[] } else { trim(self.store.bytes().get(self.start..self.end).unwrap_or(&[])) }
+    }
+
+    /// Whether everything that was read has been consumed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.start == self.end
     }
 
     /// Forgets everything that was read.
@@ -160,7 +168,7 @@ impl<'m> LineBuffer<'m> {
 
     fn make_room(&mut self) {
         if self.start > 0 && (self.end == self.store.bytes().len() || self.end - self.start <= 64) {
-            self.store.bytes_mut().copy_within(self.start..self.end, 0);
+            move_down(self.store.bytes_mut(), self.start, 0..self.end);
             self.newline = self.newline.map(|at| at - self.start);
             self.searched -= self.start;
             self.end -= self.start;

@@ -1,6 +1,6 @@
 //! Writes the members of an object, commas included.
 
-use super::{Raw, write};
+use super::{Raw, Text, write};
 use crate::sink::{Full, Out};
 
 /// An object under way. Keys are the protocol's own and need no escaping.
@@ -24,9 +24,34 @@ impl<'o, 'w> Object<'o, 'w> {
     /// Writes a key and its colon; the value is the caller's.
     pub(crate) fn key(&mut self, key: &str) -> Result<&mut (dyn Out + 'w), Full> {
         let first = core::mem::replace(&mut self.first, false);
-        self.out.put(if first { b"\"" } else { b",\"" })?;
-        self.out.put(key.as_bytes())?;
-        self.out.put(b"\":")?;
+        // One piece, if it is of ordinary length: each piece that goes to the sink has its price.
+        let mut space = [b'"'; 40];
+        let start = usize::from(!first);
+        space[0] = if first { b'"' } else { b',' };
+        let name = start + 1..start + 1 + key.len();
+        match (space.get_mut(name.clone()), name.end + 2) {
+            (Some(place), end) if end <= 40 => {
+                place.copy_from_slice(key.as_bytes());
+                if let Some(colon) = space.get_mut(end - 1) {
+                    *colon = b':';
+                }
+                self.out.put(space.get(..end).unwrap_or_default())?;
+            }
+            _ => {
+                self.out.put(if first { b"\"" } else { b",\"" })?;
+                self.out.put(key.as_bytes())?;
+                self.out.put(b"\":")?;
+            }
+        }
+        Ok(self.out)
+    }
+
+    /// Members that are written out already, without the comma in front of them.
+    pub(crate) fn literal(&mut self, members: &str) -> Result<&mut (dyn Out + 'w), Full> {
+        if !core::mem::replace(&mut self.first, false) {
+            self.out.put(b",")?;
+        }
+        self.out.put(members.as_bytes())?;
         Ok(self.out)
     }
 
@@ -73,6 +98,15 @@ impl<'o, 'w> Object<'o, 'w> {
         write::unsigned(self.key(key)?, value)
     }
 
+    /// A member of another object.
+    pub(crate) fn member(&mut self, key: Text<'_>, value: Raw<'_>) -> Result<(), Full> {
+        let first = core::mem::replace(&mut self.first, false);
+        self.out.put(if first { b"\"" } else { b",\"" })?;
+        self.out.put(key.raw())?;
+        self.out.put(b"\":")?;
+        write::raw(self.out, value)
+    }
+
     /// All members of another object.
     pub(crate) fn spread(&mut self, object: Raw<'_>) -> Result<(), Full> {
         let bytes = object.as_bytes();
@@ -89,6 +123,11 @@ impl<'o, 'w> Object<'o, 'w> {
     /// Writes the closing brace.
     pub(crate) fn close(self) -> Result<(), Full> {
         self.finish().map(|_| ())
+    }
+
+    /// Writes the closing brace and what is behind it.
+    pub(crate) fn close_with(self, tail: &[u8]) -> Result<(), Full> {
+        self.out.put(tail)
     }
 
     /// Writes the closing brace and gives the sink back.

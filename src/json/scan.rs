@@ -1,4 +1,7 @@
 //! The scanner: one pass, no recursion, everything checked.
+//!
+//! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
+//! whole firmware.
 
 use super::{Raw, Text, run};
 use core::fmt;
@@ -65,20 +68,27 @@ pub struct Scanner<'a> {
     at: usize,
     depth: u8,
     max: u8,
+    /// It has been scanned before.
+    checked: bool,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH }
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: false }
     }
 
     /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
         let max = if max < DEPTH { max } else { DEPTH };
-        Scanner { bytes, at: 0, depth: 0, max }
+        Scanner { bytes, at: 0, depth: 0, max, checked: false }
+    }
+
+    /// As [`new`](Self::new), for bytes that have been scanned before: strings are skipped, not checked again.
+    pub(crate) const fn checked(bytes: &'a [u8]) -> Self {
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: true }
     }
 
     /// How many bytes lie behind the scanner.
@@ -89,39 +99,76 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
-        }
+        self.at = self.past_space(self.at);
     }
 
     /// The next byte, which stays where it is; `None` at the end.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        self.byte(self.at)
+    }
+
+    // Below, positions are passed on as values and stored once: what is in `self` lives in memory.
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.bytes.get(at).copied()
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn past_space(&self, mut at: usize) -> usize {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte(at) {
+            at += 1;
+        }
+        at
+    }
+
+    /// What it means that the byte at `at` is not the one expected; the scanner stays there.
+    #[cold]
+    fn stray(&mut self, at: usize) -> Fault {
+        self.at = at;
+        if at < self.bytes.len() { Fault::Syntax } else { Fault::End }
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
-        self.eat(b'"')?;
-        let from = self.at;
-        self.at = run::first::<true>(self.bytes, from);
-        if self.peek() == Some(b'"') {
-            return Ok(self.close(from, false));
-        }
-        self.string_on(from)
+        let (text, end) = self.string_at(self.at)?;
+        self.at = end;
+        Ok(text)
     }
 
-    /// The rest of a string that is not plain ASCII, or is broken.
+    /// The string whose opening quote is at `at`, and the position behind it.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn string_at(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
+        if self.byte(at) != Some(b'"') {
+            return Err(self.stray(at));
+        }
+        let from = at + 1;
+        let mut end = run::first::<true>(self.bytes, from);
+        let mut escaped = false;
+        if self.byte(end) != Some(b'"') {
+            escaped = self.string_on(end)?;
+            end = self.at;
+        }
+        let raw = self.bytes.get(from..end).ok_or(Fault::End)?;
+        Ok((Text::new(raw, escaped), end + 1))
+    }
+
+    /// The rest of a string that is not short and plain ASCII, up to its closing quote; whether it has escapes.
     #[inline(never)]
-    fn string_on(&mut self, from: usize) -> Result<Text<'a>, Fault> {
+    fn string_on(&mut self, at: usize) -> Result<bool, Fault> {
+        if self.checked {
+            return self.checked_string(at);
+        }
+        self.at = run::next::<true>(self.bytes, at);
         let mut escaped = false;
         loop {
             match self.peek().ok_or(Fault::End)? {
-                b'"' => return Ok(self.close(from, escaped)),
+                b'"' => return Ok(escaped),
                 b'\\' => {
                     escaped = true;
                     self.escape()?;
@@ -133,11 +180,21 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    #[inline(always)]
-    fn close(&mut self, from: usize, escaped: bool) -> Text<'a> {
-        let raw = self.since(from);
-        self.at += 1;
-        Text::new(raw, escaped)
+    /// As [`string_on`](Self::string_on), of a string in which nothing can be wrong.
+    fn checked_string(&mut self, mut at: usize) -> Result<bool, Fault> {
+        let mut escaped = false;
+        loop {
+            at = run::quote_or_backslash(self.bytes, at);
+            match self.byte(at).ok_or(Fault::End)? {
+                b'"' => {
+                    self.at = at;
+                    return Ok(escaped);
+                }
+                _ => escaped = true,
+            }
+            // The escaped character is a quote, a backslash or of no interest.
+            at += 2;
+        }
     }
 
     /// At a backslash.
@@ -171,32 +228,34 @@ impl<'a> Scanner<'a> {
 
     /// Takes one number, from its first byte.
     pub(super) fn number(&mut self) -> Result<(), Fault> {
-        self.skip(b'-');
-        if !self.skip(b'0') {
-            self.digits()?;
+        let mut at = self.past(self.at, b'-');
+        at = match self.byte(at) {
+            Some(b'0') => at + 1,
+            _ => self.digits(at)?,
+        };
+        if self.byte(at) == Some(b'.') {
+            at = self.digits(at + 1)?;
         }
-        if self.skip(b'.') {
-            self.digits()?;
+        if let Some(b'e' | b'E') = self.byte(at) {
+            let sign = at + 1;
+            let plus = self.past(sign, b'+');
+            at = self.digits(if plus == sign { self.past(sign, b'-') } else { plus })?;
         }
-        if self.skip(b'e') || self.skip(b'E') {
-            let _ = self.skip(b'+') || self.skip(b'-');
-            self.digits()?;
-        }
+        self.at = at;
         Ok(())
     }
 
-    /// One digit or more.
-    #[inline(always)]
-    fn digits(&mut self) -> Result<(), Fault> {
-        match self.peek() {
-            Some(b'0'..=b'9') => self.at += 1,
-            Some(_) => return Err(Fault::Syntax),
-            None => return Err(Fault::End),
-        }
-        while let Some(b'0'..=b'9') = self.peek() {
-            self.at += 1;
-        }
-        Ok(())
+    /// The position behind the digits at `at`, of which there must be one.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn digits(&mut self, at: usize) -> Result<usize, Fault> {
+        let end = run::digits(self.bytes, at);
+        if end == at { Err(self.stray(at)) } else { Ok(end) }
+    }
+
+    /// The position behind `byte`, if that is at `at`.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn past(&self, at: usize, byte: u8) -> usize {
+        at + usize::from(self.byte(at) == Some(byte))
     }
 
     fn word(&mut self, word: &[u8]) -> Result<(), Fault> {
@@ -209,204 +268,217 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A value that holds no other; `byte` is its first one.
-    #[inline(always)]
-    fn scalar(&mut self, byte: u8) -> Result<(), Fault> {
-        match byte {
-            b'"' => self.string().map(|_| ()),
-            b'-' | b'0'..=b'9' => self.number(),
-            b't' => self.word(b"true"),
-            b'f' => self.word(b"false"),
-            b'n' => self.word(b"null"),
-            _ => Err(Fault::Syntax),
+    /// The position behind the value at `at`, which is neither an array nor an object; `byte` is its first one.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn scalar(&mut self, at: usize, byte: u8) -> Result<usize, Fault> {
+        if byte == b'"' {
+            return Ok(self.string_at(at)?.1);
         }
+        self.at = at;
+        match byte {
+            b'-' | b'0'..=b'9' => self.number()?,
+            b't' => self.word(b"true")?,
+            b'f' => self.word(b"false")?,
+            b'n' => self.word(b"null")?,
+            _ => return Err(Fault::Syntax),
+        }
+        Ok(self.at)
     }
 
     /// Skips white space and one whole value, checking all of it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
-        self.space();
-        let from = self.at;
-        match self.peek().ok_or(Fault::End)? {
-            b'{' | b'[' => self.nested()?,
-            byte => self.scalar(byte)?,
-        }
-        Ok(Raw::trusted(self.since(from)))
+        let from = self.past_space(self.at);
+        self.at = match self.byte(from) {
+            Some(b'{' | b'[') => self.nested(from)?,
+            Some(byte) => self.scalar(from, byte)?,
+            None => return Err(self.stray(from)),
+        };
+        self.since(from)
     }
 
-    /// An array or object with all that is in it.
-    fn nested(&mut self) -> Result<(), Fault> {
+    /// An array or object with all that is in it; the position behind it.
+    fn nested(&mut self, mut at: usize) -> Result<usize, Fault> {
         let floor = self.depth;
         // One bit for each array or object entered here, the innermost lowest; set for an array.
         let mut arrays = 0u128;
         loop {
             // A value starts here.
-            self.space();
-            match self.peek().ok_or(Fault::End)? {
-                b'{' => {
-                    self.enter()?;
-                    self.space();
-                    if self.peek() != Some(b'}') {
+            at = self.past_space(at);
+            match self.byte(at) {
+                Some(b'{') => {
+                    self.enter(at)?;
+                    at = self.past_space(at + 1);
+                    if self.byte(at) != Some(b'}') {
                         arrays <<= 1;
-                        self.member()?;
+                        at = self.member(at)?.1;
                         continue;
                     }
+                    at += 1;
                     self.leave();
                 }
-                b'[' => {
-                    self.enter()?;
-                    self.space();
-                    if self.peek() != Some(b']') {
+                Some(b'[') => {
+                    self.enter(at)?;
+                    at = self.past_space(at + 1);
+                    if self.byte(at) != Some(b']') {
                         arrays = arrays << 1 | 1;
                         continue;
                     }
+                    at += 1;
                     self.leave();
                 }
-                byte => self.scalar(byte)?,
+                Some(byte) => at = self.scalar(at, byte)?,
+                None => return Err(self.stray(at)),
             }
             // A value has ended here; so may any number of those around it.
             loop {
                 if self.depth == floor {
-                    return Ok(());
+                    return Ok(at);
                 }
-                self.space();
+                at = self.past_space(at);
                 let array = arrays & 1 == 1;
-                match (self.peek().ok_or(Fault::End)?, array) {
-                    (b',', true) => {
-                        self.at += 1;
+                match (self.byte(at), array) {
+                    (Some(b','), true) => {
+                        at += 1;
                         break;
                     }
-                    (b',', false) => {
-                        self.at += 1;
-                        self.space();
-                        self.member()?;
+                    (Some(b','), false) => {
+                        at = self.member(self.past_space(at + 1))?.1;
                         break;
                     }
-                    (b']', true) | (b'}', false) => {
+                    (Some(b']'), true) | (Some(b'}'), false) => {
+                        at += 1;
                         self.leave();
                         arrays >>= 1;
                     }
-                    _ => return Err(Fault::Syntax),
+                    _ => return Err(self.stray(at)),
                 }
             }
         }
     }
 
-    /// A key and its colon.
-    #[inline(always)]
-    fn member(&mut self) -> Result<Text<'a>, Fault> {
-        let key = self.string()?;
-        self.space();
-        self.eat(b':')?;
-        Ok(key)
+    /// The key at `at`, and the position behind its colon.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn member(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
+        let (key, end) = self.string_at(at)?;
+        let colon = self.past_space(end);
+        if self.byte(colon) == Some(b':') { Ok((key, colon + 1)) } else { Err(self.stray(colon)) }
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn open(&mut self) -> Result<(), Fault> {
-        self.space();
-        self.expect(b'{')?;
-        self.enter()
+        self.open_with(b'{')
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
-        self.space();
-        match self.peek().ok_or(Fault::End)? {
-            b'}' => {
+        if self.has_key(first)? { self.any_key().map(Some) } else { Ok(None) }
+    }
+
+    /// The first half of [`key`](Self::key): whether there is another member. Its key is here.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn has_key(&mut self, first: &mut bool) -> Result<bool, Fault> {
+        let at = self.past_space(self.at);
+        self.at = match self.byte(at) {
+            Some(b',') if !*first => self.past_space(at + 1),
+            Some(b'"') if *first => at,
+            Some(b'}') => {
+                self.at = at + 1;
                 self.leave();
-                return Ok(None);
+                return Ok(false);
             }
-            b',' if !*first => {
-                self.at += 1;
-                self.space();
-            }
-            b'"' if *first => *first = false,
-            _ => return Err(Fault::Syntax),
+            _ => return Err(self.stray(at)),
+        };
+        *first = false;
+        Ok(true)
+    }
+
+    /// The second half of [`key`](Self::key): whatever key is here.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn any_key(&mut self) -> Result<Text<'a>, Fault> {
+        let (key, end) = self.member(self.at)?;
+        self.at = end;
+        Ok(key)
+    }
+
+    /// In place of [`any_key`](Self::any_key): whether the bytes here are exactly these, which are then taken.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn took(&mut self, bytes: &[u8]) -> bool {
+        let took = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(bytes));
+        if took {
+            self.at += bytes.len();
         }
-        self.member().map(Some)
+        took
     }
 
     /// Enters an array, white space before it skipped. Call [`element`](Self::element) until it gives `false`.
     #[inline]
     pub fn open_array(&mut self) -> Result<(), Fault> {
-        self.space();
-        self.expect(b'[')?;
-        self.enter()
+        self.open_with(b'[')
     }
 
     /// Whether there is another element in the array: it is next and must be taken before the following call.
     /// `false` when the array ends, which is then behind the scanner. `first` is `true` before the first call.
     #[inline]
     pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
-        self.space();
-        match self.peek().ok_or(Fault::End)? {
-            b']' => {
+        let at = self.past_space(self.at);
+        self.at = at;
+        match self.byte(at) {
+            Some(b']') => {
+                self.at = at + 1;
                 self.leave();
                 return Ok(false);
             }
-            _ if *first => *first = false,
-            b',' => self.at += 1,
-            _ => return Err(Fault::Syntax),
+            Some(_) if *first => *first = false,
+            Some(b',') => self.at = at + 1,
+            _ => return Err(self.stray(at)),
         }
         Ok(true)
     }
 
     /// Checks that only white space is left, and skips it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
         if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
     }
 
-    /// Takes an opening bracket.
-    #[inline(always)]
-    fn enter(&mut self) -> Result<(), Fault> {
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn open_with(&mut self, bracket: u8) -> Result<(), Fault> {
+        let at = self.past_space(self.at);
+        if self.byte(at) != Some(bracket) {
+            return Err(self.stray(at));
+        }
+        self.enter(at)?;
+        self.at = at + 1;
+        Ok(())
+    }
+
+    /// Goes one deeper, at an opening bracket.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn enter(&mut self, at: usize) -> Result<(), Fault> {
         if self.depth >= self.max {
+            self.at = at;
             return Err(Fault::Depth);
         }
-        self.at += 1;
         self.depth += 1;
         Ok(())
     }
 
-    /// Takes a closing bracket.
-    #[inline(always)]
+    /// Goes up again, at a closing bracket.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave(&mut self) {
-        self.at += 1;
         // A caller who leaves more often than it enters gets nonsense, but no panic.
         self.depth = self.depth.saturating_sub(1);
     }
 
-    #[inline(always)]
-    fn expect(&self, byte: u8) -> Result<(), Fault> {
-        match self.peek() {
-            Some(found) if found == byte => Ok(()),
-            Some(_) => Err(Fault::Syntax),
-            None => Err(Fault::End),
-        }
-    }
-
-    #[inline(always)]
-    fn eat(&mut self, byte: u8) -> Result<(), Fault> {
-        self.expect(byte)?;
-        self.at += 1;
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn skip(&mut self, byte: u8) -> bool {
-        let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
-        found
-    }
-
-    /// The bytes from `from` up to here.
-    #[inline(always)]
-    pub(crate) fn since(&self, from: usize) -> &'a [u8] {
-        self.bytes.get(from..self.at).unwrap_or_default()
+    /// The value that lies between `from` and here.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn since(&self, from: usize) -> Result<Raw<'a>, Fault> {
+        self.bytes.get(from..self.at).map(Raw::trusted).ok_or(Fault::End)
     }
 }
 

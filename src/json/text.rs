@@ -1,5 +1,6 @@
 //! One string of a message, as it stands between its quotes.
 
+use super::run;
 use crate::sink::copy;
 use core::fmt::{self, Write};
 
@@ -20,7 +21,7 @@ impl<'a> Text<'a> {
 
     /// As [`new`](Self::new), looking for a backslash.
     pub(crate) fn from_raw(raw: &'a [u8]) -> Self {
-        Text { raw, escaped: memchr::memchr(b'\\', raw).is_some() }
+        Text { raw, escaped: run::has_backslash(raw) }
     }
 
     /// The bytes between the quotes: UTF-8 with the escapes of JSON.

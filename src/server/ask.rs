@@ -130,6 +130,9 @@ impl Engine<'_> {
     /// A request whose questions are answered, or will not be: call
     /// [`resume`](crate::service::Service::resume) with the sink that its reply belongs to.
     pub fn ready(&self) -> Option<Token> {
+        if self.in_flight() == 0 {
+            return None;
+        }
         let asking = self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Asking && slot.asking.ready);
         asking.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
     }
@@ -228,9 +231,11 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// How many requests wait for answers.
-    pub(crate) fn asking(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.state == State::Asking).count()
+    /// Whether the request that is being handled may wait for answers: one place is kept for those that do not.
+    pub(crate) fn can_ask(&self) -> bool {
+        let asking = || self.slots.iter().filter(|slot| slot.state == State::Asking).count();
+        // It is in flight itself, and counting is seldom needed.
+        self.in_flight() < self.capacity() || asking() + 1 < self.capacity()
     }
 
     /// The questions of a request are through; it is answered another way.
@@ -260,6 +265,18 @@ impl Engine<'_> {
     pub(crate) fn any_of(&self, scope: super::Scope) -> Option<Token> {
         let found = self.slots.iter().enumerate().find(|(_, slot)| slot.is_live() && slot.scope == scope);
         found.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
+    }
+
+    /// The request in a slot of the table, for walking over all of them.
+    #[must_use]
+    pub fn token_at(&self, number: usize) -> Option<Token> {
+        let slot = self.slots.get(number).filter(|slot| slot.is_live())?;
+        Some(Token { slot: number as u16, generation: slot.generation })
+    }
+
+    /// Ends all listens: each with its result, by the next [`pull`](Engine::pull).
+    pub fn end_listens(&mut self) {
+        self.mark_ending();
     }
 
     /// Ends everything of a scope: a connection or session that is over. Its requests go unanswered, its tokens

@@ -124,13 +124,13 @@ impl Data<'_> {
             Data::Raw(raw) => write::raw(out, *raw),
             Data::Uri(uri) => {
                 let mut object = Object::open(out)?;
-                write::text(object.key("uri")?, *uri)?;
+                write_decodable(&mut object, "uri", uri)?;
                 object.close()
             }
             Data::Versions(requested, served) => {
                 let mut object = Object::open(out)?;
                 write_revisions(object.key("supported")?, *served)?;
-                write::text(object.key("requested")?, *requested)?;
+                write_decodable(&mut object, "requested", requested)?;
                 object.close()
             }
             Data::Capability(feature) => {
@@ -140,6 +140,11 @@ impl Data<'_> {
             }
         }
     }
+}
+
+/// Text of the peer, as it came; half characters, which strict readers do not take, are replaced.
+fn write_decodable(object: &mut Object<'_, '_>, key: &str, text: &Text<'_>) -> Result<(), Full> {
+    if text.decoded_len().is_none() { object.shown(key, text) } else { write::text(object.key(key)?, *text) }
 }
 
 /// The revisions that are served without a handshake, newest first.
@@ -162,6 +167,11 @@ pub(crate) enum Id<'i> {
     Null,
     /// It could not be read: no member.
     Absent,
+}
+
+/// Writes an error response without an id, as the body of an HTTP error has it.
+pub fn write_error(out: &mut dyn Out, failure: &Failure<'_>) -> Result<(), Full> {
+    respond(out, Id::Absent, &failure.refusing())
 }
 
 /// Writes an error response. One that is larger than the sink will ever take is replaced by a shorter one.

@@ -54,7 +54,7 @@ impl Engine<'_> {
         let (scope, route) = (self.scope, self.route);
         let free = self.slots.iter_mut().enumerate().find(|(_, slot)| !slot.is_live());
         let Some((number, slot)) = free else {
-            return Err(Failure::internal("Overloaded: too many requests in flight"));
+            return Err(Failure::internal("Overloaded: too many requests in flight").refusing());
         };
         if !slot.id.set(request.id.as_bytes()) {
             return Err(Failure::invalid_request("Invalid request: the id is too long"));
@@ -107,12 +107,26 @@ impl Engine<'_> {
         }
     }
 
+    /// Takes an admission back because the sink is full: the same message will come again, and nobody has seen the
+    /// token.
+    pub(crate) fn retract(&mut self, token: Token) {
+        if let Some(slot) = self.slot_mut(token) {
+            slot.free();
+            slot.generation = token.generation;
+            self.live -= 1;
+        }
+    }
+
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }
 
     /// Refuses a request with an error that names it.
     pub(crate) fn refuse(&self, request: &Request<'_>, failure: &Failure<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        respond_failure(out, Id::Known(request.id.as_bytes()), failure)
+        match respond_failure(out, Id::Known(request.id.as_bytes()), failure) {
+            // The id is longer than the sink.
+            Err(Full::Never) => respond_failure(out, self.no_id(), failure),
+            refused => refused,
+        }
     }
 }

@@ -26,6 +26,7 @@ pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;
 pub use batch::BatchOut;
 pub use failure::Failure;
+pub use failure::write_error;
 pub(crate) use failure::{Id, respond as respond_failure};
 pub(crate) use large::{Large, What};
 pub use notify::{Change, Progress, Pull, Told};
@@ -94,8 +95,8 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) scope: Scope,
     /// What the transport wants noted on requests that come in now.
     pub(crate) route: u32,
-    /// Whether errors may say `"id":null`: a stream of messages, not HTTP.
-    pub(crate) null_ids: bool,
+    /// Messages travel in HTTP exchanges, not on one stream.
+    pub(crate) over_http: bool,
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
     pub(crate) asks: Records<'m>,
@@ -170,6 +171,30 @@ pub enum Event<'a> {
     },
 }
 
+/// An [`Event`] whose request is somewhere else.
+#[derive(Debug)]
+pub(crate) enum Taken<'a> {
+    Request { token: Token },
+    Notification { method: Text<'a>, params: Option<Raw<'a>> },
+    Cancelled { token: Token },
+    Opened { revision: Revision, client: Option<Raw<'a>> },
+    Streaming { token: Token },
+    Batch { elements: Raw<'a> },
+}
+
+impl<'a> Taken<'a> {
+    fn event(self, request: Request<'a>) -> Event<'a> {
+        match self {
+            Taken::Request { token } => Event::Request { token, request },
+            Taken::Notification { method, params } => Event::Notification { method, params },
+            Taken::Cancelled { token } => Event::Cancelled { token },
+            Taken::Opened { revision, client } => Event::Opened { revision, client },
+            Taken::Streaming { token } => Event::Streaming { token },
+            Taken::Batch { elements } => Event::Batch { elements },
+        }
+    }
+}
+
 /// Why an answer was not sent. `Full` and `Stale` have changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -213,7 +238,7 @@ impl<'m, const N: usize> Server<'m, N> {
             peer: Peer::NEW,
             scope: Scope(0),
             route: 0,
-            null_ids: true,
+            over_http: false,
             now: 0,
             ask_timeout: None,
             asks: Records::new(Store::none()),
@@ -336,16 +361,39 @@ impl Engine<'_> {
         message: &'a [u8],
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
-        let envelope = match Envelope::parse(message) {
-            Ok(envelope) => envelope,
-            Err(fault) => return self.unreadable(fault, message, out),
-        };
-        match envelope.shape() {
+        let mut request = Request::empty();
+        let taken = self.take(context, message, &mut request, out)?;
+        Ok(taken.map(|taken| taken.event(request)))
+    }
+
+    /// As [`handle`](Engine::handle), for those who lend a request on: it is large, and stays where it is.
+    pub(crate) fn take<'a>(
+        &mut self,
+        context: &Context<'_>,
+        message: &'a [u8],
+        request: &mut Request<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Taken<'a>>, Full> {
+        match request.read(message) {
+            Ok(()) => self.take_read(context, request, out),
+            Err(fault) => self.unreadable(fault, message, out),
+        }
+    }
+
+    /// As [`take`](Engine::take), for a message that has been read.
+    pub(crate) fn take_read<'a>(
+        &mut self,
+        context: &Context<'_>,
+        request: &mut Request<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Taken<'a>>, Full> {
+        match request.envelope.shape() {
             Shape::Request { id, method } => {
-                self.request(context, Request { envelope, id, name: method, method: Method::from_name(&method) }, out)
+                (request.id, request.name, request.method) = (id, method, Method::from_name(&method));
+                self.request(context, request, out)
             }
-            Shape::Notification { method } => self.notification(&envelope, method, out),
-            Shape::Response { id } => self.response(&envelope, id, out).map(|()| None),
+            Shape::Notification { method } => self.notification(&request.envelope, method, out),
+            Shape::Response { id } => self.response(&request.envelope, id, out).map(|()| None),
             Shape::Invalid { id } => {
                 let id = id.map_or(self.no_id(), |id| Id::Known(id.as_bytes()));
                 respond_failure(out, id, &Failure::invalid_request("Invalid request").refusing()).map(|()| None)
@@ -355,7 +403,11 @@ impl Engine<'_> {
 
     /// Answers a message that cannot be read at all: a line that is too long for the buffer it came into.
     pub fn refuse_too_long(&mut self, out: &mut dyn Out) -> Result<(), Full> {
-        respond_failure(out, self.no_id(), &Failure::invalid_request("Invalid request: the message is too long").refusing())
+        respond_failure(
+            out,
+            self.no_id(),
+            &Failure::invalid_request("Invalid request: the message is too long").refusing(),
+        )
     }
 
     /// What is known of the peer.
@@ -398,7 +450,8 @@ impl Engine<'_> {
     /// A request with that number whose reply goes out in windows.
     #[must_use]
     pub fn streaming(&self, route: u32) -> Option<Token> {
-        let found = self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Streaming && slot.route == route);
+        let found =
+            self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Streaming && slot.route == route);
         found.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
     }
 
@@ -408,9 +461,10 @@ impl Engine<'_> {
         self.slots.iter().any(|slot| slot.is_live() && slot.route == route && slot.released)
     }
 
-    /// Never writes `"id":null`: over HTTP an error whose request could not be read has no id at all.
-    pub fn omit_null_ids(&mut self) {
-        self.null_ids = false;
+    /// Messages travel in HTTP exchanges: an error whose request could not be read has no id at all, and a listen ends
+    /// with its result alone.
+    pub fn set_over_http(&mut self) {
+        self.over_http = true;
     }
 
     /// Tells the time, for the deadlines of questions asked from here on.
@@ -424,7 +478,7 @@ impl Engine<'_> {
         envelope: &Envelope<'a>,
         method: Text<'a>,
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
+    ) -> Result<Option<Taken<'a>>, Full> {
         if method.is("notifications/cancelled") {
             return self.cancelled(envelope, out);
         }
@@ -432,11 +486,11 @@ impl Engine<'_> {
         if method.is("notifications/initialized") || method.is("initialized") {
             self.peer.initialized = self.peer.revision.is_some();
         }
-        Ok(Some(Event::Notification { method, params: envelope.params }))
+        Ok(Some(Taken::Notification { method, params: envelope.params }))
     }
 
     /// The client does not want an answer any more: nothing more is sent for it.
-    fn cancelled<'a>(&mut self, envelope: &Envelope<'a>, out: &mut dyn Out) -> Result<Option<Event<'a>>, Full> {
+    fn cancelled<'a>(&mut self, envelope: &Envelope<'a>, out: &mut dyn Out) -> Result<Option<Taken<'a>>, Full> {
         let Some(id) = envelope.members.request_id.filter(|id| crate::rpc::is_id(*id)) else { return Ok(None) };
         self.drop_listen(id.as_bytes());
         let Some(token) = self.find(id.as_bytes()) else { return Ok(None) };
@@ -448,7 +502,7 @@ impl Engine<'_> {
                 if let Some(slot) = self.slot_mut(token) {
                     slot.large.broken = true;
                 }
-                return Ok(Some(Event::Cancelled { token }));
+                return Ok(Some(Taken::Cancelled { token }));
             }
             (State::Asking, _) => match self.cancel_questions(token, slot, out) {
                 Err(Full::Now) => return Err(Full::Now),
@@ -458,7 +512,7 @@ impl Engine<'_> {
             _ => {}
         }
         self.close(token);
-        Ok(Some(Event::Cancelled { token }))
+        Ok(Some(Taken::Cancelled { token }))
     }
 
     #[cold]
@@ -467,7 +521,7 @@ impl Engine<'_> {
         fault: Fault,
         message: &'a [u8],
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
+    ) -> Result<Option<Taken<'a>>, Full> {
         let failure = match Raw::parse(message) {
             Ok(elements) if elements.as_bytes().starts_with(b"[") => return self.batch(elements, out),
             Ok(_) => Failure::invalid_request("Invalid request: not an object"),
@@ -482,7 +536,7 @@ impl Engine<'_> {
     /// How an error says that it does not know the id.
     pub(crate) fn no_id(&self) -> Id<'static> {
         match self.peer.revision {
-            Some(revision) if self.null_ids && revision.writes_null_id() => Id::Null,
+            Some(revision) if !self.over_http && revision.writes_null_id() => Id::Null,
             _ => Id::Absent,
         }
     }

@@ -47,16 +47,20 @@ pub enum Pull {
     Idle,
     /// There is more to say: send what is pending, then pull again.
     More,
-    /// There is more to say, but the sink is too small for it even when it is empty.
+    /// Something went unsaid, because the sink is too small for it even when it is empty.
     TooSmall,
 }
 
 /// How far a request is.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Progress<'p> {
-    done: u64,
-    total: Option<u64>,
-    message: Option<&'p str>,
+    /// So much is done.
+    pub done: u64,
+    /// Out of so much.
+    pub total: Option<u64>,
+    /// What is being done.
+    pub message: Option<&'p str>,
 }
 
 impl<'p> Progress<'p> {
@@ -115,6 +119,12 @@ impl Engine<'_> {
     /// [`pull`](Engine::pull) writes what there is to say.
     pub fn publish(&mut self, change: Change<'_>) {
         self.mark(change);
+    }
+
+    /// Whether anybody waits to hear of changes, so that whoever looks for them can rest if not.
+    #[must_use]
+    pub fn has_subscribers(&self) -> bool {
+        self.subscriptions.used() > 0
     }
 
     /// Whether [`pull`](Engine::pull) may have something to write.

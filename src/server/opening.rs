@@ -2,7 +2,7 @@
 //! that the engine answers itself.
 
 use super::request::{Request, Terms, object};
-use super::{About, Engine, Event, Failure, Large, Token, What};
+use super::{About, Engine, Failure, Large, Taken, Token, What};
 use crate::json::{Text, object::Object};
 use crate::protocol::{ClientFeatures, Level, Method, meta};
 use crate::revision::{Era, Revision, Revisions};
@@ -85,27 +85,32 @@ impl Engine<'_> {
     pub(crate) fn request<'a>(
         &mut self,
         context: &Context<'_>,
-        request: Request<'a>,
+        request: &Request<'a>,
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
-        let terms = match self.terms(context, &request) {
-            Ok(terms) => terms,
-            Err(failure) => return self.refuse(&request, &failure.refusing(), out).map(|()| None),
-        };
-        if let Err(failure) = self.check(context, &request, terms) {
-            return self.refuse(&request, &failure, out).map(|()| None);
+    ) -> Result<Option<Taken<'a>>, Full> {
+        if request.id.as_bytes().len() > super::ID_MAX {
+            let failure = Failure::invalid_request("Invalid request: the id is too long").refusing();
+            return self.refuse(request, &failure, out).map(|()| None);
         }
+        let terms = match self.terms(context, request) {
+            Ok(terms) => terms,
+            Err(failure) => return self.refuse(request, &failure.refusing(), out).map(|()| None),
+        };
+        let terms = match self.check(context, request, terms) {
+            Ok(terms) => terms,
+            Err(failure) => return self.refuse(request, &failure, out).map(|()| None),
+        };
         let event = match request.method {
-            Method::Initialize => return self.initialize(context, &request, out),
-            Method::Discover => return self.discover(context, &request, &terms, out),
-            Method::Ping => self.reply_empty(&request, out).map(|()| None),
-            Method::SetLevel => self.set_level(&request, out).map(|()| None),
-            Method::Subscribe => self.subscribe(context, &request, out).map(|()| None),
-            Method::Unsubscribe => self.unsubscribe(&request, out).map(|()| None),
-            Method::Listen => self.listen(context, &request, out).map(|()| None),
-            _ => match self.admit(&request, &terms) {
-                Ok(token) => Ok(Some(Event::Request { token, request })),
-                Err(failure) => self.refuse(&request, &failure, out).map(|()| None),
+            Method::Initialize => return self.initialize(context, request, out),
+            Method::Discover => return self.discover(context, request, &terms, out),
+            Method::Ping => self.reply_empty(request, out).map(|()| None),
+            Method::SetLevel => self.set_level(request, out).map(|()| None),
+            Method::Subscribe => self.subscribe(context, request, out).map(|()| None),
+            Method::Unsubscribe => self.unsubscribe(request, out).map(|()| None),
+            Method::Listen => self.listen(context, request, out).map(|()| None),
+            _ => match self.admit(request, &terms) {
+                Ok(token) => Ok(Some(Taken::Request { token })),
+                Err(failure) => self.refuse(request, &failure, out).map(|()| None),
             },
         };
         if event.is_ok() && self.peer.revision.is_some() && request.method != Method::Ping {
@@ -117,7 +122,10 @@ impl Engine<'_> {
 
     /// Under which revision a request is served.
     fn terms<'a>(&self, context: &Context<'_>, request: &Request<'a>) -> Result<Terms, Failure<'a>> {
-        if request.envelope.meta.is_modern() || context.gate.is_modern() {
+        // Where no stateless revision is served, its `_meta` means nothing, and nothing may look as if it did: clients
+        // take -32022 for a sign of that era.
+        let serves_modern = context.about.revisions.of(Era::Modern).next().is_some();
+        if serves_modern && request.envelope.meta.is_modern() || context.gate.is_modern() {
             return modern_terms(context, request);
         }
         let terms = |revision| Terms { revision, client: self.peer.client, level: None };
@@ -127,12 +135,13 @@ impl Engine<'_> {
             (Some(revision), method) if method.is_of(Era::Legacy) => Ok(terms(revision)),
             (None, Method::Initialize | Method::Ping) => Ok(terms(Revision::V2024_11_05)),
             (None, Method::Other) | (Some(_), _) => Err(Failure::method_not_found()),
+            (None, method) if !serves_modern && !method.is_of(Era::Legacy) => Err(Failure::method_not_found()),
             (None, _) => Err(Failure::invalid_params(EITHER_WAY)),
         }
     }
 
     /// What any request must fulfil, after its terms are known.
-    fn check<'a>(&self, context: &Context<'_>, request: &Request<'a>, terms: Terms) -> Result<(), Failure<'a>> {
+    fn check<'a>(&self, context: &Context<'_>, request: &Request<'a>, terms: Terms) -> Result<Terms, Failure<'a>> {
         if request.method.gate(terms.revision).is_some_and(|feature| !context.about.has(feature)) {
             return Err(Failure::method_not_found());
         }
@@ -142,11 +151,19 @@ impl Engine<'_> {
         if request.envelope.meta.progress_token.is_some_and(|token| !is_id(token)) {
             return Err(Failure::invalid_params("Invalid params: progressToken is neither a string nor an integer"));
         }
+        let level = request.envelope.meta.log_level.filter(|_| terms.revision.is_modern());
+        let terms = match level {
+            None => terms,
+            Some(level) => {
+                let level = Level::read(level).ok_or(Failure::invalid_params("Invalid params: no such log level"))?;
+                Terms { level: Some(level), ..terms }
+            }
+        };
         let id = request.id.as_bytes();
         if self.find(id).is_some() || self.has_listen(id) {
             return Err(Failure::invalid_request("Invalid request: the id is in use"));
         }
-        Ok(())
+        Ok(terms)
     }
 
     fn initialize<'a>(
@@ -154,7 +171,7 @@ impl Engine<'_> {
         context: &Context<'_>,
         request: &Request<'a>,
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
+    ) -> Result<Option<Taken<'a>>, Full> {
         let members = request.members();
         let (version, capabilities) = (members.protocol_version.and_then(|v| v.text()), members.capabilities);
         let client = members.client_info.and_then(object);
@@ -175,8 +192,8 @@ impl Engine<'_> {
             self.peer.client = ClientFeatures::read(capabilities);
         }
         Ok(match written {
-            Written::Whole => Some(Event::Opened { revision, client: Some(client) }),
-            Written::Streaming(token) => Some(Event::Streaming { token }),
+            Written::Whole => Some(Taken::Opened { revision, client: Some(client) }),
+            Written::Streaming(token) => Some(Taken::Streaming { token }),
             Written::Refused => None,
         })
     }
@@ -187,11 +204,11 @@ impl Engine<'_> {
         request: &Request<'a>,
         terms: &Terms,
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
+    ) -> Result<Option<Taken<'a>>, Full> {
         let write = |out: &mut dyn Out| write_discovered(context.about, request.id.as_bytes(), terms.revision, out);
         let written = self.whole_or_streamed(request, terms, What::Discover, out, write)?;
         Ok(match written {
-            Written::Streaming(token) => Some(Event::Streaming { token }),
+            Written::Streaming(token) => Some(Taken::Streaming { token }),
             _ => None,
         })
     }
@@ -259,11 +276,7 @@ fn modern_terms<'a>(context: &Context<'_>, request: &Request<'a>) -> Result<Term
     if request.method != Method::Other && !request.method.is_of(Era::Modern) {
         return Err(Failure::method_not_found());
     }
-    let level = match given.log_level {
-        None => None,
-        Some(level) => Some(Level::read(level).ok_or(Failure::invalid_params("Invalid params: no such log level"))?),
-    };
-    Ok(Terms { revision, client: ClientFeatures::read(capabilities), level })
+    Ok(Terms { revision, client: ClientFeatures::read(capabilities), level: None })
 }
 
 /// The revision of that name, if it is served without a handshake.

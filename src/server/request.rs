@@ -1,6 +1,6 @@
 //! A request as handlers and dispatchers see it, and the terms it is served on.
 
-use crate::json::{JsonKind, Raw, Text};
+use crate::json::{Fault, JsonKind, Raw, Text};
 use crate::protocol::{ClientFeatures, Level, Method};
 use crate::revision::Revision;
 use crate::rpc::{Envelope, Members, Meta};
@@ -23,6 +23,32 @@ pub(crate) struct Terms {
 }
 
 impl<'a> Request<'a> {
+    /// None yet.
+    /// Reads a message into it, whatever it is: the caller finds out by its [shape](Envelope::shape).
+    ///
+    /// # Errors
+    /// The message is not JSON, or no object.
+    pub fn read(&mut self, message: &'a [u8]) -> Result<(), Fault> {
+        self.envelope.read(message)
+    }
+
+    /// The message, taken apart.
+    #[must_use]
+    pub const fn envelope(&self) -> &Envelope<'a> {
+        &self.envelope
+    }
+
+    /// A place to [read](Request::read) a message into.
+    #[must_use]
+    pub fn empty() -> Self {
+        Request {
+            envelope: Envelope::EMPTY,
+            id: Raw::trusted(b"0"),
+            name: Text::new(b"", false),
+            method: Method::Other,
+        }
+    }
+
     /// Its method; [`Method::Other`] for one that the protocol does not know.
     #[must_use]
     pub const fn method(&self) -> Method {

@@ -15,7 +15,7 @@ use crate::sink::{Full, Kind, Out, whole};
 
 /// A URI that a legacy client subscribed to. Tag: [`CHANGED`]. Data: the URI.
 const URI: u8 = 1;
-/// An open listen. Tag: what it wants, what has changed, [`ENDING`]. Data: the id of its request.
+/// An open listen. Tag: what it wants, what has changed, [`ENDING`], [`ENDED`]. Data: the id of its request.
 const LISTEN: u8 = 2;
 /// A URI of a listen. Tag: [`CHANGED`]. Data: length of the id, the id, the URI.
 const LISTEN_URI: u8 = 3;
@@ -24,6 +24,8 @@ const CHANGED: u8 = 1;
 /// Behind the bits for what is wanted stand the same bits for what has changed.
 const CHANGED_SHIFT: u8 = 3;
 const ENDING: u8 = 0x80;
+/// The result of an ending listen has gone out, its cancellation has not.
+const ENDED: u8 = 0x40;
 
 /// The lists that can change: bit, member of a listen's filter, capability, notification.
 const LISTS: [(u8, &str, Feature, &str); 3] = [
@@ -51,7 +53,7 @@ impl Engine<'_> {
         let scope = self.scope;
         let known = self.subscriptions.iter().any(|record| is_uri(&record, scope, &uri));
         if !known && self.keep_uri(URI, &[], &uri).is_err() {
-            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions"), out);
+            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
         }
         let answered = self.reply_empty(request, out);
         if answered.is_err() && !known {
@@ -86,7 +88,7 @@ impl Engine<'_> {
         }
         let wanted = wanted_lists(filter, context.about);
         if self.subscriptions.push(self.scope.0, LISTEN, wanted, &[id]).is_err() {
-            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions"), out);
+            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
         }
         if context.about.has(Feature::Subscribe) {
             self.keep_uris(context, id, filter);
@@ -117,6 +119,12 @@ impl Engine<'_> {
         self.drop_listen_uris(id);
         let scope = self.scope;
         self.subscriptions.remove(|record| is_listen(record, scope, id));
+    }
+
+    /// Whether a scope has subscriptions: over HTTP, whether its listen is open.
+    #[must_use]
+    pub fn has_subscriptions(&self, scope: Scope) -> bool {
+        self.subscriptions.iter().any(|record| record.owner == scope.0)
     }
 
     /// Forgets all subscriptions of a scope.
@@ -150,6 +158,7 @@ impl Engine<'_> {
     pub(crate) fn pull_changes(&mut self, about: &About<'_>, out: &mut dyn Out) -> Result<Pull, Full> {
         self.pull_lists(about, out)?;
         let scope = self.scope;
+        let mut pull = Pull::Idle;
         while self.news {
             let due = self.subscriptions.iter().find(|record| record.owner == scope.0 && is_due(record));
             let Some(record) = due else {
@@ -157,8 +166,14 @@ impl Engine<'_> {
                 break;
             };
             let (at, kind, tag) = (record.at(), record.kind, record.tag);
-            if kind == LISTEN && tag & ENDING != 0 {
-                write_ending(out, record.data)?;
+            if kind == LISTEN && tag & ENDING != 0 && tag & ENDED == 0 {
+                write_listen_result(out, about, record.data)?;
+                self.subscriptions.set_tag(at, tag | ENDED);
+            } else if kind == LISTEN && tag & ENDING != 0 {
+                if !self.over_http {
+                    // Over HTTP the stream closes instead.
+                    whole(out, Kind::Notification, |out| write_listen_cancelled(out, record.data))?;
+                }
                 let mut id = super::slot::IdText::EMPTY;
                 let _ = id.set(record.data);
                 self.drop_listen(id.as_bytes());
@@ -167,11 +182,16 @@ impl Engine<'_> {
                 whole(out, Kind::Notification, |out| write_list_changed(out, list.3, Some(record.data)))?;
                 self.subscriptions.set_tag(at, tag & !(list.0 << CHANGED_SHIFT));
             } else {
-                whole(out, Kind::Notification, |out| write_updated(out, &record))?;
+                match whole(out, Kind::Notification, |out| write_updated(out, &record)) {
+                    Err(Full::Now) => return Err(Full::Now),
+                    // It goes unsaid: the others behind it must not wait for ever.
+                    Err(Full::Never) => pull = Pull::TooSmall,
+                    Ok(()) => {}
+                }
                 self.subscriptions.set_tag(at, 0);
             }
         }
-        Ok(Pull::Idle)
+        Ok(pull)
     }
 
     /// List changes for a legacy client.
@@ -211,7 +231,12 @@ impl Engine<'_> {
     fn keep_uris(&mut self, context: &Context<'_>, id: &[u8], filter: Raw<'_>) {
         let Some(uris) = filter.get("resourceSubscriptions") else { return };
         for uri in uris.items().filter_map(|uri| uri.text()) {
-            if (context.has_resource)(&uri) {
+            let scope = self.scope;
+            let known = |record: Record<'_>| {
+                let same = core::str::from_utf8(split(&record).1).is_ok_and(|known| uri.is(known));
+                same && is_listen_uri(&record, scope, id)
+            };
+            if (context.has_resource)(&uri) && !self.subscriptions.iter().any(known) {
                 let _ = self.keep_uri(LISTEN_URI, id, &uri);
             }
         }
@@ -354,22 +379,28 @@ fn write_uri(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
     write::string(out, core::str::from_utf8(split(record).1).unwrap_or(""))
 }
 
-/// The server ends a listen: its result, then the cancellation; deployed clients read a cancellation that comes
-/// first as a loss.
-fn write_ending(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
-    let mark = out.mark();
-    let result = whole(out, Kind::Result, |out| {
+/// The server ends a listen: its result, and behind it the cancellation; deployed clients read a cancellation that
+/// comes first as a loss. They are two messages, so that a small sink can take them one after the other.
+fn write_listen_result(out: &mut dyn Out, about: &About<'_>, id: &[u8]) -> Result<(), Full> {
+    let write = |out: &mut dyn Out, signs: bool| {
         out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
         out.put(id)?;
         out.put(b",\"result\":{\"resultType\":\"complete\",\"_meta\":")?;
-        write_subscription_id(out, id)?;
-        out.put(b"}}")
-    });
-    result?;
-    let cancelled = whole(out, Kind::Notification, |out| {
-        out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":")?;
-        out.put(id)?;
-        out.put(b"}}")
-    });
-    cancelled.inspect_err(|_| out.roll_back(mark))
+        let mut object = Object::open(out)?;
+        if signs {
+            about.write_signature(object.key(meta::SERVER_INFO)?)?;
+        }
+        object.key(meta::SUBSCRIPTION_ID)?.put(id)?;
+        object.finish()?.put(b"}}")
+    };
+    match whole(out, Kind::Result, |out| write(out, about.signs_results)) {
+        Err(Full::Never) => whole(out, Kind::Result, |out| write(out, false)),
+        written => written,
+    }
+}
+
+fn write_listen_cancelled(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
+    out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":")?;
+    out.put(id)?;
+    out.put(b"}}")
 }

@@ -8,7 +8,9 @@ use super::handling::{Handling, Settled, Why, begin_result};
 use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::server::{Caching, Failure, What};
-use crate::sink::{Full, Kind, Mark, Out, Sink};
+use crate::sink::{Full, Kind, Out};
+#[cfg(feature = "serde")]
+use crate::sink::{Mark, Sink};
 
 /// A call of a tool. It dereferences to [`Handling`].
 ///
@@ -105,7 +107,7 @@ impl<'a> Handling<'a> {
         if result.kind() != JsonKind::Object {
             return Err(Failure::internal("The handler's result is not an object").into());
         }
-        self.write_result(&mut |object, _| object.spread(result))
+        self.write_own(result)
     }
 
     /// Keeps what a large reply is to be, and writes its head.
@@ -194,11 +196,10 @@ impl Call<'_> {
 
     fn words(&mut self, words: Words<'_>, is_error: bool) -> Outcome {
         self.write_result(&mut |result, _| {
-            let out = result.key("content")?;
-            out.put(b"[{\"type\":\"text\",\"text\":")?;
-            words.write(out)?;
-            out.put(b"}]")?;
-            result.boolean("isError", is_error)
+            // The most frequent reply of all, so in few pieces.
+            let out = result.literal("\"content\":[{\"type\":\"text\",\"text\":\"")?;
+            words.write_body(out)?;
+            out.put(if is_error { b"\"}],\"isError\":true" } else { b"\"}],\"isError\":false" })
         })
     }
 
@@ -266,6 +267,7 @@ impl Sink for Nowhere {
     }
 }
 
+#[cfg(feature = "serde")]
 macro_rules! no_framing {
     ($type:ty) => {
         impl Out for $type {
@@ -393,7 +395,7 @@ impl<'a> Get<'a> {
         let description = self.description;
         self.write_result(&mut |result, revision| {
             result.text("description", description)?;
-            write_messages(result.key("messages")?, messages, revision)
+            write_messages(result.key("messages")?, messages, revision, false)
         })
     }
 }

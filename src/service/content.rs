@@ -24,15 +24,20 @@ pub enum Words<'w> {
 impl Words<'_> {
     pub(crate) fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
         out.put(b"\"")?;
-        match self {
-            Words::Plain(text) => write::escape(out, text)?,
-            Words::Shown(shown) => match shown.as_str() {
-                Some(text) => write::escape(out, text)?,
-                None => write::display(out, shown)?,
-            },
-            Words::Verbatim(text) => out.put(text.raw())?,
-        }
+        self.write_body(out)?;
         out.put(b"\"")
+    }
+
+    /// Without the quotes.
+    pub(crate) fn write_body(&self, out: &mut dyn Out) -> Result<(), Full> {
+        match self {
+            Words::Plain(text) => write::escape(out, text),
+            Words::Shown(shown) => match shown.as_str() {
+                Some(text) => write::escape(out, text),
+                None => write::display(out, shown),
+            },
+            Words::Verbatim(text) => out.put(text.raw()),
+        }
     }
 }
 
@@ -175,6 +180,14 @@ impl<'c> Contents<'c> {
     #[must_use]
     pub const fn meta(self, meta: Raw<'c>) -> Self {
         Contents { meta: Some(meta), ..self }
+    }
+
+    /// What can be told of it in text: its own text, or where it is.
+    const fn words(&self) -> Words<'c> {
+        match self.body {
+            Body::Text(text) => text,
+            Body::Blob(_) => self.uri,
+        }
     }
 
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
@@ -342,6 +355,11 @@ impl<'c> Content<'c> {
     }
 
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+        self.write_in(out, revision, false)
+    }
+
+    /// Writes it; in messages for `sampling` there are no resources and no links, so that these become text.
+    fn write_in(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
         let mut object = Object::open(out)?;
         match self.kind {
             Kind::Text(text) => {
@@ -352,12 +370,20 @@ impl<'c> Content<'c> {
             Kind::Audio(bytes, mime) if revision.has(Since::Audio) => {
                 write_media(&mut object, "\"audio\"", bytes, mime)?;
             }
+            Kind::Audio(_, mime) if sampling => {
+                object.fixed("type", "\"text\"")?;
+                object.shown("text", &format_args!("({mime})"))?;
+            }
             Kind::Audio(bytes, mime) => {
                 let contents = Contents::blob("data:,audio", bytes).mime(mime);
                 write_resource(&mut object, &contents, revision)?;
             }
+            Kind::Resource(contents) if sampling => {
+                object.fixed("type", "\"text\"")?;
+                contents.words().write(object.key("text")?)?;
+            }
             Kind::Resource(contents) => write_resource(&mut object, &contents, revision)?,
-            Kind::Link(link) if revision.has(Since::ResourceLink) => link.write(&mut object, revision)?,
+            Kind::Link(link) if !sampling && revision.has(Since::ResourceLink) => link.write(&mut object, revision)?,
             Kind::Link(link) => {
                 object.fixed("type", "\"text\"")?;
                 object.shown("text", &format_args!("{}: {}", link.title.unwrap_or(link.name), link.uri))?;
@@ -420,12 +446,12 @@ impl<'c> Message<'c> {
         Message { role: Role::Assistant, content }
     }
 
-    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    fn write(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
         out.put(match self.role {
             Role::User => b"{\"role\":\"user\",\"content\":",
             Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
         })?;
-        self.content.write(out, revision)?;
+        self.content.write_in(out, revision, sampling)?;
         out.put(b"}")
     }
 }
@@ -442,14 +468,19 @@ pub(crate) fn write_all(out: &mut dyn Out, content: &[Content<'_>], revision: Re
     out.put(b"]")
 }
 
-/// An array of messages.
-pub(crate) fn write_messages(out: &mut dyn Out, messages: &[Message<'_>], revision: Revision) -> Result<(), Full> {
+/// An array of messages, of a prompt or for sampling.
+pub(crate) fn write_messages(
+    out: &mut dyn Out,
+    messages: &[Message<'_>],
+    revision: Revision,
+    sampling: bool,
+) -> Result<(), Full> {
     out.put(b"[")?;
     for (i, message) in messages.iter().enumerate() {
         if i > 0 {
             out.put(b",")?;
         }
-        message.write(out, revision)?;
+        message.write(out, revision, sampling)?;
     }
     out.put(b"]")
 }

@@ -5,7 +5,7 @@ use super::handling::are_responses;
 use super::template;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
-use crate::server::{BatchOut, Context, Engine, Event, Failure, Gate, Large, Request, Token, What};
+use crate::server::{BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, What};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What is left to do after a message.
@@ -81,25 +81,62 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
         let has_resource = |uri: &Text<'_>| self.has_resource(uri);
+        let context = self.context(origin, &has_resource);
+        let mut request = Request::empty();
+        match server.take(&context, message, &mut request, out)? {
+            Some(taken) => self.taken(origin, state, taken, &request, server, out),
+            None => Ok(Step::Handled),
+        }
+    }
+
+    /// As [`dispatch_from`](Service::dispatch_from), for a transport that had to [read](Request::read) the message already.
+    pub fn dispatch_read(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        request: &mut Request<'_>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        let has_resource = |uri: &Text<'_>| self.has_resource(uri);
+        let context = self.context(origin, &has_resource);
+        match server.take_read(&context, request, out)? {
+            Some(taken) => self.taken(origin, state, taken, request, server, out),
+            None => Ok(Step::Handled),
+        }
+    }
+
+    fn context<'c>(&'c self, origin: &Origin<'c>, has_resource: &'c dyn Fn(&Text<'_>) -> bool) -> Context<'c> {
         let mut context = Context::new(&self.about).with_gate(origin.gate);
-        context.has_resource = &has_resource;
-        let Some(event) = server.handle(&context, message, out)? else { return Ok(Step::Handled) };
-        match event {
-            Event::Request { token, request } => self.request(origin, state, token, &request, server, out),
-            Event::Streaming { token } => Ok(self.streaming(state, token, server, out)),
-            Event::Notification { method, params } => {
+        context.has_resource = has_resource;
+        context
+    }
+
+    fn taken(
+        &self,
+        origin: &Origin<'_>,
+        state: &mut S,
+        taken: Taken<'_>,
+        request: &Request<'_>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        match taken {
+            Taken::Request { token } => self.request(origin, state, token, request, server, out),
+            Taken::Streaming { token } => Ok(self.streaming(state, token, server, out)),
+            Taken::Notification { method, params } => {
                 if let Some(notified) = self.notified {
                     notified(state, &method, params);
                 }
                 Ok(Step::Handled)
             }
-            Event::Cancelled { token } => {
+            Taken::Cancelled { token } => {
                 if let Some(cancelled) = self.cancelled {
                     cancelled(state, token);
                 }
                 Ok(Step::Handled)
             }
-            Event::Batch { elements } => self.batch(origin, state, elements, server, out),
+            Taken::Batch { elements } => self.batch(origin, state, elements, server, out),
             _ => Ok(Step::Handled),
         }
     }
@@ -129,7 +166,7 @@ impl<S> Service<'_, S> {
             Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList => {
                 self.list(state, token, request, server, out)
             }
-            _ => match self.check(request) {
+            _ => match self.check(request, server.slot(token).is_some_and(|slot| slot.revision.is_modern())) {
                 Ok(()) => self.run(origin, state, token, request, server, out),
                 Err(failure) => fail(server, token, &failure, out),
             },
@@ -141,13 +178,13 @@ impl<S> Service<'_, S> {
     }
 
     /// What the members of a request must be, before its handler is looked for.
-    fn check(&self, request: &Request<'_>) -> Result<(), Failure<'static>> {
+    fn check(&self, request: &Request<'_>, modern: bool) -> Result<(), Failure<'static>> {
         let members = request.members();
         match request.method() {
-            Method::ToolsCall | Method::PromptsGet if request.target_name().is_none() => {
+            Method::ToolsCall | Method::PromptsGet if !request.members().name.is_some_and(is_string) => {
                 return Err(Failure::invalid_params("Invalid params: name is missing"));
             }
-            Method::ResourcesRead if request.target_uri().is_none() => {
+            Method::ResourcesRead if !request.members().uri.is_some_and(is_string) => {
                 return Err(Failure::invalid_params("Invalid params: uri is missing"));
             }
             _ => {}
@@ -155,10 +192,14 @@ impl<S> Service<'_, S> {
         if members.arguments.is_some_and(|arguments| arguments.kind() != JsonKind::Object) {
             return Err(Failure::invalid_params("Invalid params: arguments is not an object"));
         }
+        if !modern {
+            // Members that these revisions do not know.
+            return Ok(());
+        }
         if members.input_responses.is_some_and(|responses| !are_responses(responses)) {
             return Err(Failure::invalid_params("Invalid params: inputResponses is not an object of objects"));
         }
-        if members.request_state.is_some_and(|state| state.text().is_none()) {
+        if members.request_state.is_some_and(|state| !is_string(state)) {
             return Err(Failure::invalid_params("Invalid params: requestState is not a string"));
         }
         Ok(())
@@ -181,7 +222,10 @@ impl<S> Service<'_, S> {
                 server.forget(token);
                 Ok(Step::Handled)
             }
-            Err(Full::Now) => Err(Full::Now),
+            Err(Full::Now) => {
+                server.retract(token);
+                Err(Full::Now)
+            }
             Err(Full::Never) => {
                 server.begin_large(token, Large::of(What::List { start: page.start, end: page.end }), out)?;
                 Ok(self.streaming(state, token, server, out))
@@ -255,8 +299,15 @@ impl<S> Service<'_, S> {
         if self.resources.iter().any(|resource| uri.is(resource.info.uri)) {
             return true;
         }
-        uri.plain().is_some_and(|uri| self.templates.iter().any(|it| template::matches(it.info.uri, uri)))
+        self.templates.iter().any(|it| match uri.plain() {
+            Some(uri) => template::matches(it.info.uri, uri),
+            None => template::matches_text(it.info.uri, uri),
+        })
     }
+}
+
+fn is_string(value: Raw<'_>) -> bool {
+    value.kind() == JsonKind::String
 }
 
 /// Answers with an error.
@@ -269,7 +320,10 @@ pub(crate) fn fail(
     use crate::server::SendError;
     match server.fail(token, failure, out) {
         Ok(()) | Err(SendError::Stale) => Ok(Step::Handled),
-        Err(SendError::FullNow) => Err(Full::Now),
+        Err(SendError::FullNow) => {
+            server.retract(token);
+            Err(Full::Now)
+        }
         Err(SendError::FullNever) => Err(Full::Never),
     }
 }

@@ -11,7 +11,7 @@ use crate::server::{Failure, Slot};
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
     pub(crate) params: Option<Raw<'a>>,
-    pub(crate) members: Members<'a>,
+    pub(crate) members: &'a Members<'a>,
     /// The method's name, of a request that the protocol does not know.
     pub(crate) name: Option<Text<'a>>,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Found<'s, S: 'static> {
 }
 
 impl Asked<'_> {
-    pub(crate) const NOTHING: Asked<'static> = Asked { params: None, members: Members::NONE, name: None };
+    pub(crate) const NOTHING: Asked<'static> = Asked { params: None, members: &Members::NONE, name: None };
 }
 
 impl<S> Service<'_, S> {

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::question::{Answer, NoAnswer, Question};
 use crate::json::{JsonKind, Raw, object::Object, write};
-use crate::protocol::{ClientFeature, Feature, Level, Method, code, meta};
+use crate::protocol::{ClientFeature, ClientFeatures, Feature, Level, Method, code, meta};
 use crate::records::{self, Keep, NoRoom};
 use crate::revision::Revision;
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
@@ -47,6 +47,19 @@ pub(crate) enum Why {
     AskLater,
     /// No room for the reply: the handler has had its effects and may not be run again.
     TooLarge,
+}
+
+impl Why {
+    /// An error in few words, for which room was kept.
+    pub(crate) const fn in_short(&self) -> Failure<'static> {
+        let (code, words) = match self {
+            #[cfg(feature = "serde")]
+            Why::Arguments(_) => (code::INVALID_PARAMS, "Invalid arguments"),
+            Why::Fail(failure) => (failure.code, "The answer is larger than the output buffer"),
+            _ => (code::INTERNAL, "The reply is larger than the output buffer"),
+        };
+        Failure::new(code, words)
+    }
 }
 
 impl From<Failure<'static>> for Refusal {
@@ -233,10 +246,10 @@ impl<'a> Handling<'a> {
             return self.ask(questions, b"");
         }
         self.need(ClientFeature::ElicitUrl)?;
-        let revision = self.slot.revision;
+        let terms = (self.slot.revision, self.slot.client);
         let id = self.slot.id;
         whole(self.out, Kind::Error(code::URL_ELICITATION_REQUIRED), |out| {
-            write_visits(out, id.as_bytes(), questions, revision)
+            write_visits(out, id.as_bytes(), questions, terms)
         })?;
         self.settle(Settled::Answered)
     }
@@ -270,6 +283,28 @@ impl<'a> Handling<'a> {
         self.settle(Settled::Answered)
     }
 
+    /// Writes a result of the handler's own making: what it says of `resultType` and `_meta` is taken over, nothing is
+    /// said twice.
+    pub(crate) fn write_own(&mut self, own: Raw<'_>) -> Outcome {
+        self.unsettled()?;
+        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
+        let modern = slot.revision.is_modern();
+        whole(self.out, Kind::Result, |out| {
+            let mut result = begin_message(out, slot.id.as_bytes())?;
+            match own.get("resultType").filter(|_| modern) {
+                Some(kind) => result.raw("resultType", kind)?,
+                None if modern => result.fixed("resultType", "\"complete\"")?,
+                None => {}
+            }
+            for (key, value) in own.members().filter(|(key, _)| !key.is("resultType") && !key.is("_meta")) {
+                result.member(key, value)?;
+            }
+            let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
+            end_result(result, about, slot.revision, meta.or(extra))
+        })?;
+        self.settle(Settled::Answered)
+    }
+
     fn check_questions(&self, questions: &[Question<'_>], state: &[u8]) -> Result<(), Refusal> {
         self.unsettled()?;
         if !self.slot.method.may_ask() || questions.len() > QUESTIONS_MAX {
@@ -297,7 +332,7 @@ impl<'a> Handling<'a> {
         whole(self.out, Kind::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes())?;
             result.fixed("resultType", "\"input_required\"")?;
-            write_questions(&mut result, questions, slot.revision)?;
+            write_questions(&mut result, questions, (slot.revision, slot.client))?;
             if let Some(sealed) = sealed {
                 let out = result.key("requestState")?;
                 out.put(b"\"")?;
@@ -346,8 +381,8 @@ impl<'a> Handling<'a> {
             keep.drop_all(owner);
             return Err(Refusal(Why::CannotAsk("the request is too large to wait for an answer")));
         }
-        let revision = self.slot.revision;
-        if let Err(full) = send_questions(self.out, self.token, round + 1, questions, revision) {
+        let terms = (self.slot.revision, self.slot.client);
+        if let Err(full) = send_questions(self.out, self.token, round + 1, questions, terms) {
             keep.drop_all(owner);
             return Err(ask_later(full));
         }
@@ -436,7 +471,7 @@ fn send_questions(
     token: Token,
     round: u8,
     questions: &[Question<'_>],
-    revision: Revision,
+    (revision, client): (Revision, ClientFeatures),
 ) -> Result<(), Full> {
     let mark = out.mark();
     for (number, question) in questions.iter().enumerate() {
@@ -446,7 +481,7 @@ fn send_questions(
             out.put(b",\"method\":\"")?;
             out.put(question.method().as_bytes())?;
             out.put(b"\",\"params\":")?;
-            question.write_params(out, revision)?;
+            question.write_params(out, revision, client)?;
             out.put(b"}")
         });
         if let Err(full) = sent {
@@ -457,7 +492,11 @@ fn send_questions(
     Ok(())
 }
 
-fn write_questions(result: &mut Object<'_, '_>, questions: &[Question<'_>], revision: Revision) -> Result<(), Full> {
+fn write_questions(
+    result: &mut Object<'_, '_>,
+    questions: &[Question<'_>],
+    (revision, client): (Revision, ClientFeatures),
+) -> Result<(), Full> {
     if questions.is_empty() {
         return Ok(());
     }
@@ -468,13 +507,18 @@ fn write_questions(result: &mut Object<'_, '_>, questions: &[Question<'_>], revi
         out.put(b":{\"method\":\"")?;
         out.put(question.method().as_bytes())?;
         out.put(b"\",\"params\":")?;
-        question.write_params(out, revision)?;
+        question.write_params(out, revision, client)?;
         out.put(b"}")?;
     }
     out.put(b"}")
 }
 
-fn write_visits(out: &mut dyn Out, id: &[u8], questions: &[Question<'_>], revision: Revision) -> Result<(), Full> {
+fn write_visits(
+    out: &mut dyn Out,
+    id: &[u8],
+    questions: &[Question<'_>],
+    (revision, client): (Revision, ClientFeatures),
+) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
     out.put(
@@ -484,7 +528,7 @@ fn write_visits(out: &mut dyn Out, id: &[u8], questions: &[Question<'_>], revisi
         if i > 0 {
             out.put(b",")?;
         }
-        question.write_params(out, revision)?;
+        question.write_params(out, revision, client)?;
     }
     out.put(b"]}}}")
 }
@@ -497,7 +541,7 @@ pub(crate) fn begin_result<'o, 'w>(
 ) -> Result<Object<'o, 'w>, Full> {
     let mut result = begin_message(out, id)?;
     if revision.is_modern() {
-        result.fixed("resultType", "\"complete\"")?;
+        result.literal("\"resultType\":\"complete\"")?;
     }
     Ok(result)
 }
@@ -505,8 +549,8 @@ pub(crate) fn begin_result<'o, 'w>(
 fn begin_message<'o, 'w>(out: &'o mut (dyn Out + 'w), id: &[u8]) -> Result<Object<'o, 'w>, Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
-    out.put(b",\"result\":")?;
-    Object::open(out)
+    out.put(b",\"result\":{")?;
+    Ok(Object::resume(out, true))
 }
 
 /// The tail of a result: `_meta` and the closing braces.
@@ -516,7 +560,8 @@ pub(crate) fn end_result(
     revision: Revision,
     extra: Option<Raw<'_>>,
 ) -> Result<(), Full> {
-    let signs = revision.is_modern() && about.signs_results;
+    let signed = extra.is_some_and(|extra| extra.get(meta::SERVER_INFO).is_some());
+    let signs = revision.is_modern() && about.signs_results && !signed;
     if signs || extra.is_some() {
         let mut object = Object::open(result.key("_meta")?)?;
         if signs {
@@ -527,6 +572,5 @@ pub(crate) fn end_result(
         }
         object.close()?;
     }
-    let out = result.finish()?;
-    out.put(b"}")
+    result.close_with(b"}}")
 }

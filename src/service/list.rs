@@ -37,16 +37,17 @@ impl<S> Service<'_, S> {
     }
 
     /// What is told of the tool at `index`, wherever it is from.
-    pub(crate) fn tool_info(&self, index: usize) -> Option<ToolInfo<'_>> {
+    #[inline]
+    pub(crate) fn with_tool<R>(&self, index: usize, tell: impl FnOnce(&ToolInfo<'_>) -> R) -> Option<R> {
         match self.tools.get(index) {
-            Some(tool) => Some(tool.info),
-            None => self.toolbox?.info(index - self.tools.len()),
+            Some(tool) => Some(tell(&tool.info)),
+            None => self.toolbox?.info(index - self.tools.len()).map(|info| tell(&info)),
         }
     }
 
     fn write_entry(&self, method: Method, index: usize, revision: Revision, out: &mut dyn Out) -> Result<(), Full> {
         match method {
-            Method::ToolsList => self.tool_info(index).map_or(Ok(()), |info| info.write(out, revision)),
+            Method::ToolsList => self.with_tool(index, |info| info.write(out, revision)).unwrap_or(Ok(())),
             Method::ResourcesList => {
                 self.resources.get(index).map_or(Ok(()), |resource| resource.info.write(out, "uri", revision))
             }
@@ -97,8 +98,8 @@ impl<S> Service<'_, S> {
         let entries = page.end - page.start;
         while large.piece <= entries {
             // A cancelled list is cut short behind the entry that is being sent.
-            let between = large.offset == 0;
-            if large.broken && between {
+            if large.broken && large.offset == 0 {
+                large.piece = entries + 1;
                 break;
             }
             let index = page.start + large.piece - 1;

@@ -2,7 +2,7 @@
 
 use super::content::{Message, write_messages};
 use crate::json::{Decimal, Raw, Text, object::Object, write};
-use crate::protocol::{ClientFeature, code};
+use crate::protocol::{ClientFeature, ClientFeatures, code};
 use crate::revision::{Revision, Since};
 use crate::server::write_texts;
 use crate::sink::{Full, Out};
@@ -85,7 +85,12 @@ impl<'q> Question<'q> {
         matches!(self.kind, Kind::Url { .. })
     }
 
-    pub(crate) fn write_params(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write_params(
+        &self,
+        out: &mut dyn Out,
+        revision: Revision,
+        client: ClientFeatures,
+    ) -> Result<(), Full> {
         let mut params = Object::open(out)?;
         match self.kind {
             Kind::Form { message, schema } => {
@@ -103,7 +108,7 @@ impl<'q> Question<'q> {
                     params.text("elicitationId", id)?;
                 }
             }
-            Kind::Sample(sampling) => sampling.write(&mut params, revision)?,
+            Kind::Sample(sampling) => sampling.write(&mut params, revision, client)?,
             Kind::Roots => {}
         }
         params.close()
@@ -219,12 +224,13 @@ impl<'q> Sampling<'q> {
         !self.uses_tools() || revision.has(Since::SamplingTools)
     }
 
-    /// Whether it wants more context than this client gives; then it goes without.
-    fn write(&self, params: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
-        write_messages(params.key("messages")?, self.messages, revision)?;
+    fn write(&self, params: &mut Object<'_, '_>, revision: Revision, client: ClientFeatures) -> Result<(), Full> {
+        write_messages(params.key("messages")?, self.messages, revision, true)?;
         params.raw_if("modelPreferences", self.preferences)?;
         params.text_if("systemPrompt", self.system_prompt)?;
-        if !self.uses_context() || !revision.has(Since::SamplingContextGated) {
+        // A client that does not give so much context is asked without.
+        let gated = revision.has(Since::SamplingContextGated) && !client.has(ClientFeature::SamplingContext);
+        if !gated || !self.uses_context() {
             params.text_if("includeContext", self.include_context)?;
         }
         if let Some(temperature) = self.temperature {

@@ -31,7 +31,7 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        let asked = Asked { params: request.params(), members: *request.members(), name: Some(request.method_name()) };
+        let asked = Asked { params: request.params(), members: request.members(), name: Some(request.method_name()) };
         let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
         let found = match self.find(slot, &asked) {
             Ok(found) => found,
@@ -43,9 +43,10 @@ impl<S> Service<'_, S> {
             }
         }
         if out.held() || out.room() < self.reserve(&found).min(out.capacity()) {
+            server.retract(token);
             return Err(Full::Now);
         }
-        let has_slot = server.asking() + 1 < server.capacity();
+        let has_slot = server.can_ask();
         let layout = match Layout::prepare(server, token, &asked, origin.principal) {
             Ok(layout) => layout,
             Err(failure) => return fail(server, token, &failure, out),
@@ -117,7 +118,7 @@ impl<S> Service<'_, S> {
         let params = live.clone().find(kept(PARAMS)).map(|record| Raw::trusted(record.data));
         let kept_state = live.clone().find(kept(STATE)).map_or(&b""[..], |record| record.data);
         let members = params.map_or(Members::NONE, crate::rpc::read_params);
-        let asked = Asked { params, members, name: None };
+        let asked = Asked { params, members: &members, name: None };
         let Some(slot) = server.slots.get_mut(usize::from(token.slot)) else { return Ok(Step::Handled) };
         let found = match self.find(slot, &asked) {
             Ok(found) => found,
@@ -165,19 +166,22 @@ impl<S> Service<'_, S> {
 
     /// What a transport says of a tool's arguments.
     fn check_gate(&self, origin: &Origin<'_>, index: usize, asked: &Asked<'_>) -> Result<(), Failure<'static>> {
-        let Some(info) = self.tool_info(index) else { return Ok(()) };
         let arguments = asked.members.arguments.unwrap_or(Raw::trusted(b"{}"));
-        origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments)
+        let checked =
+            self.with_tool(index, |info| origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments));
+        checked.unwrap_or(Ok(()))
     }
 
     /// Room that must be there before a handler runs.
     fn reserve(&self, found: &Found<'_, S>) -> usize {
-        match found {
-            Found::Tool(index) => self.tool_info(*index).map_or(0, |info| info.reserve),
+        let wished = match found {
+            Found::Tool(index) => self.with_tool(*index, |info| info.reserve).unwrap_or(0),
             Found::Resource(index) => self.resource_info(*index).map_or(0, |info| info.reserve),
             Found::Prompt(prompt) => prompt.reserve,
             _ => super::DEFAULT_RESERVE,
-        }
+        };
+        // Less than this, and the error that replaces a reply would not fit either.
+        wished.max(crate::server::MIN_ROOM)
     }
 
     pub(crate) fn resource_info(&self, index: usize) -> Option<&super::define::ResourceInfo> {
@@ -266,10 +270,12 @@ impl<S> Service<'_, S> {
     }
 
     fn call_read<'a>(&'a self, state: &mut S, handling: Handling<'a>, index: usize, uri: &'a str) -> Ran {
-        let (template, read) = match self.resources.get(index) {
-            Some(resource) => (None, resource.read),
+        let (template, read, uri) = match self.resources.get(index) {
+            Some(resource) => (None, resource.read, resource.info.uri),
             None => match self.templates.get(index - self.resources.len()) {
-                Some(template) => (Some(template.info.uri), template.read),
+                Some(template) if !uri.is_empty() => (Some(template.info.uri), template.read, uri),
+                // It came with escapes, and there is no room to decode them.
+                Some(_) => return handling.ran(Err(Failure::internal("The URI is too long").into())),
                 None => return handling.ran_nothing(),
             },
         };
@@ -317,9 +323,13 @@ impl<S> Service<'_, S> {
             Err(Why::AskLater) => Err(Full::Now),
             Err(why) => {
                 let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
-                refuse(&self.about, slot, why, out)?;
+                let refused = match refuse(&self.about, slot, why, out) {
+                    // The handler has run and must not run again: what fits now is said now.
+                    Err(Full::Now) => respond_failure(out, Id::Known(slot.id.as_bytes()), &why.in_short()),
+                    refused => refused,
+                };
                 server.close(token);
-                Ok(Step::Handled)
+                refused.map(|()| Step::Handled).map_err(|_| Full::Never)
             }
         }
     }
@@ -485,7 +495,7 @@ impl<S> Service<'_, S> {
             session_level: parts.level,
             now: parts.now,
             ask_timeout: None,
-            reserve: 0,
+            reserve: crate::server::MIN_ROOM,
             result_meta: None,
             settled: None,
         };

@@ -43,7 +43,10 @@ pub(crate) fn matches(template: &str, uri: &str) -> bool {
 }
 
 /// As [`matches`], for a URI that came with escapes; one that is longer than any sensible URI does not match.
+///
+/// Kept apart: nobody else should pay for its place on the stack.
 #[cold]
+#[inline(never)]
 pub(crate) fn matches_text(template: &str, uri: &Text<'_>) -> bool {
     let mut decoded = [0; 512];
     uri.decode(&mut decoded).is_ok_and(|uri| matches(template, uri))
@@ -67,11 +70,11 @@ fn walk<'u>(template: &str, uri: &'u str, seen: &mut dyn FnMut(&str, &'u str)) -
     let (mut template, mut uri) = (template, uri);
     while let Some((before, variable, behind)) = next_variable(template) {
         let Some(rest) = uri.strip_prefix(before) else { return false };
-        let literal = behind.split('{').next().unwrap_or("");
-        let end = if literal.is_empty() { Some(rest.len()) } else { rest.find(literal) };
+        let literal = cut(behind, b'{').map_or(behind, |(literal, _)| literal);
+        let end = if literal.is_empty() { Some(rest.len()) } else { find(rest, literal) };
         let Some((value, rest)) = end.and_then(|end| rest.split_at_checked(end)) else { return false };
         let (name, any) = variable.strip_prefix('+').map_or((variable, false), |name| (name, true));
-        if value.is_empty() || (!any && value.contains('/')) {
+        if value.is_empty() || (!any && cut(value, b'/').is_some()) {
             return false;
         }
         seen(name, value);
@@ -82,9 +85,20 @@ fn walk<'u>(template: &str, uri: &'u str, seen: &mut dyn FnMut(&str, &'u str)) -
 
 /// The text before the next variable, the variable, the text behind it.
 fn next_variable(template: &str) -> Option<(&str, &str, &str)> {
-    let (before, rest) = template.split_once('{')?;
-    let (variable, behind) = rest.split_once('}')?;
+    let (before, rest) = cut(template, b'{')?;
+    let (variable, behind) = cut(rest, b'}')?;
     Some((before, variable, behind))
+}
+
+/// Cuts at the first `mark`, an ASCII character. As `split_once`, whose code is larger and has panics in it.
+fn cut(text: &str, mark: u8) -> Option<(&str, &str)> {
+    let at = memchr::memchr(mark, text.as_bytes())?;
+    Some((text.get(..at)?, text.get(at + 1..)?))
+}
+
+/// As `str::find`, see [`cut`].
+fn find(text: &str, wanted: &str) -> Option<usize> {
+    (0..text.len()).find(|at| text.get(*at..).is_some_and(|rest| rest.starts_with(wanted)))
 }
 
 #[cfg(test)]

@@ -192,13 +192,13 @@ async def connect(t):
         result = answers[0]["result"]
         t.expect(MODERN in result["supportedVersions"], f"supportedVersions: {result['supportedVersions']}")
         t.expect(result["ttlMs"] >= 0 and result["cacheScope"] in ("public", "private"), short(result))
-        t.equal(info["instructions"], result.get("instructions"), "instructions")
+        t.equal(info.get("instructions"), result.get("instructions"), "instructions")
     elif t.wire:
         requests = t.wire.requests("initialize")
         t.equal([r["params"]["protocolVersion"] for r in requests], [t.revision], "the revision that was offered")
         result = t.wire.answer(requests[0])["result"]
         t.equal(result["protocolVersion"], t.revision, "the revision that was answered")
-        t.equal(info["instructions"], result.get("instructions"), "instructions")
+        t.equal(info.get("instructions"), result.get("instructions"), "instructions")
         t.equal(len(t.wire.notifications("notifications/initialized", "in")), 1, "notifications/initialized")
         if not t.at_least("2025-06-18"):
             t.expect("title" not in result["serverInfo"], f"a title under {t.revision}")

@@ -1,12 +1,15 @@
 //! A blocking writer as a sink: never full, because it waits.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IoSlice, Write};
 
 use mcp_sansio::Full;
 use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 
 /// Bytes collected before they are written; a long message is written while it is being made.
 const BUFFER: usize = 64 * 1024;
+
+/// A piece that is not copied into the buffer if there is no room for it.
+const LARGE: usize = 4 * 1024;
 
 /// Lines over a blocking writer. It never says [`Full`], so nothing is ever taken back from it, and a message of any
 /// size needs no more memory than its buffer.
@@ -30,7 +33,9 @@ impl<W: Write> WriterOut<W> {
     pub fn flush(&mut self) {
         if !self.buffer.is_empty() {
             self.spill();
-            self.note(|writer, _| writer.flush());
+            if self.error.is_none() {
+                self.error = self.writer.flush().err();
+            }
         }
     }
 
@@ -50,29 +55,58 @@ impl<W: Write> WriterOut<W> {
         }
     }
 
-    fn spill(&mut self) {
-        self.note(|writer, buffer| writer.write_all(buffer));
-        self.buffer.clear();
+    /// What the buffer has no room for.
+    #[cold]
+    fn put_more(&mut self, bytes: &[u8]) {
+        if self.buffer.len() + bytes.len() <= BUFFER {
+            self.buffer.reserve_exact(BUFFER - self.buffer.len());
+        } else if bytes.len() >= LARGE {
+            return self.write_both(bytes);
+        } else {
+            self.spill();
+        }
+        self.buffer.extend_from_slice(bytes);
     }
 
-    fn note(&mut self, write: impl FnOnce(&mut W, &[u8]) -> io::Result<()>) {
+    fn spill(&mut self) {
+        self.write_both(&[]);
+    }
+
+    /// Writes the buffer and what comes behind it, in one call if the writer can.
+    fn write_both(&mut self, bytes: &[u8]) {
         if self.error.is_none() {
-            self.error = write(&mut self.writer, &self.buffer).err();
+            self.error = write_all(&mut self.writer, &self.buffer, bytes).err();
+        }
+        self.buffer.clear();
+    }
+}
+
+/// Writes one piece after the other.
+fn write_all(writer: &mut impl Write, mut first: &[u8], mut second: &[u8]) -> io::Result<()> {
+    while !first.is_empty() && !second.is_empty() {
+        match writer.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]) {
+            Ok(0) => return Err(ErrorKind::WriteZero.into()),
+            Ok(n) => {
+                let behind = n.saturating_sub(first.len());
+                first = first.get(n..).unwrap_or_default();
+                second = second.get(behind..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
     }
+    writer.write_all(first)?;
+    writer.write_all(second)
 }
 
 impl<W: Write> Sink for WriterOut<W> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        if self.buffer.len() + bytes.len() > BUFFER {
-            self.spill();
-            if bytes.len() > BUFFER {
-                self.note(|writer, _| writer.write_all(bytes));
-                return Ok(());
-            }
+        if bytes.len() > self.buffer.capacity() - self.buffer.len() {
+            self.put_more(bytes);
+        } else {
+            self.buffer.extend_from_slice(bytes);
         }
-        self.buffer.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -87,7 +121,7 @@ impl<W: Write> Out for WriterOut<W> {
     }
 
     fn end(&mut self) {
-        self.buffer.push(b'\n');
+        let _ = self.put(b"\n");
     }
 
     fn mark(&self) -> Mark {

@@ -88,6 +88,19 @@ impl<'r> Head<'r> {
         self.line.query.map(|query| self.text(query))
     }
 
+    /// The path with its query.
+    #[must_use]
+    pub fn target(&self) -> &'r str {
+        match self.line.query {
+            // Both stand in the request line, with a question mark between them.
+            Some(query) if self.line.path.len > 0 => self.text(Span {
+                at: self.line.path.at,
+                len: query.at.saturating_add(query.len).saturating_sub(self.line.path.at),
+            }),
+            _ => self.path(),
+        }
+    }
+
     /// The version.
     #[must_use]
     pub const fn version(&self) -> Version {
@@ -139,6 +152,16 @@ impl<'r> Head<'r> {
 
     fn text(&self, span: Span) -> &'r str {
         core::str::from_utf8(self.bytes_at(span)).unwrap_or("")
+    }
+}
+
+/// As the endpoint looks at them: the host is the one that the client means.
+impl crate::endpoint::Headers for Head<'_> {
+    fn get(&self, name: &str) -> Option<&[u8]> {
+        match self.line.authority {
+            Some(authority) if name.eq_ignore_ascii_case("host") => Some(self.bytes_at(authority)),
+            _ => Head::get(self, name),
+        }
     }
 }
 

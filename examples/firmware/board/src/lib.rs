@@ -19,6 +19,8 @@
 
 mod clock;
 mod end;
+mod led;
+mod memory;
 mod mmio;
 mod ring;
 pub mod stack;
@@ -30,6 +32,8 @@ mod watchdog;
 pub use clock::Clock;
 pub use cortex_m_rt::entry;
 pub use end::{exit, log};
+pub use led::Led;
+pub use memory::Static;
 pub use uart::{END_OF_INPUT, Input, Uart};
 pub use watchdog::Watchdog;
 
@@ -37,6 +41,8 @@ pub use watchdog::Watchdog;
 pub struct Board {
     /// UART0, at 115200 baud.
     pub uart: Uart,
+    /// The status LED, off.
+    pub led: Led,
     /// Milliseconds since the start.
     pub clock: Clock,
     /// Not running yet.
@@ -47,5 +53,5 @@ pub struct Board {
 pub fn start() -> Board {
     let Some(core) = cortex_m::Peripherals::take() else { end::fail(b"board: started twice\n") };
     system::start();
-    Board { uart: Uart::start(), clock: Clock::start(core.SYST), watchdog: Watchdog::new() }
+    Board { uart: Uart::start(), led: Led::start(), clock: Clock::start(core.SYST), watchdog: Watchdog::new() }
 }

@@ -38,9 +38,10 @@ const RCC_DIVISOR_4: u32 = 3 << 23;
 const RCGC0_WATCHDOG: u32 = 1 << 3;
 const RCGC1_UART0: u32 = 1;
 const RCGC2_GPIOA: u32 = 1;
+const RCGC2_GPIOF: u32 = 1 << 5;
 
 /// Runs the chip at [`CLOCK`] from its 8 MHz crystal, and gives clocks and pins
-/// to the UART and the watchdog. The order is the data sheet's (5.3).
+/// to the UART, the watchdog and the LED. The order is the data sheet's (5.3).
 pub(crate) fn start() {
     RCC.modify(|rcc| (rcc | RCC_BYPASS) & !RCC_USE_DIVISOR & !RCC_MAIN_OSCILLATOR_OFF);
     RCC.modify(|rcc| (rcc & !(RCC_CRYSTAL | RCC_OSCILLATOR | RCC_PLL_OFF | RCC_PLL_OUTPUT_OFF)) | RCC_CRYSTAL_8_MHZ);
@@ -50,7 +51,7 @@ pub(crate) fn start() {
 
     RCGC0.modify(|gates| gates | RCGC0_WATCHDOG);
     RCGC1.modify(|gates| gates | RCGC1_UART0);
-    RCGC2.modify(|gates| gates | RCGC2_GPIOA);
+    RCGC2.modify(|gates| gates | RCGC2_GPIOA | RCGC2_GPIOF);
     // A gate takes three cycles to open; reading it back takes longer.
     let _ = RCGC2.read();
 

@@ -1,93 +1,99 @@
-//! A line-oriented service on UART0: for now an echo of whole lines.
+//! An MCP server on UART0: a thermometer with a memory, and an LED.
 
 #![no_std]
 #![no_main]
 #![forbid(unsafe_code)]
 
-use board::{Input, Uart};
+mod history;
+#[cfg(feature = "report")]
+mod report;
+mod sensor;
+mod service;
 
-/// The longest line, with its newline; what is longer comes back in pieces.
-const LINE: usize = 4096;
+use board::{Input, Static};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::server::{Change, Server};
+use mcp_sansio::session::Session;
+use mcp_sansio::sink::{Lines, Slice};
+
+use crate::service::{Device, SERVICE, STATUS};
+
+/// The longest message that is read, with its newline.
+static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
+/// Replies that are longer than this go out in windows.
+static OUTPUT: Static<[u8; 512]> = Static::new([0; 512]);
+/// What clients are subscribed to, with the ids of their requests.
+static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
+/// For arguments and URIs with escapes in them.
+static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
+
+/// Requests in flight.
+const REQUESTS: usize = 4;
+
+/// Longer than any turn of the loop takes. Not much shorter, for QEMU's watchdog
+/// also runs while a client does not read, which stops the machine.
+const WATCHDOG_MILLIS: u32 = 60_000;
 
 #[board::entry]
 fn main() -> ! {
     let mut board = board::start();
-    let mut line = Line { bytes: [0; LINE], length: 0 };
-    let mut chunk = [0; 64];
+    let Some(memory) = Memory::take() else { board::exit() };
+    let mut session = session(memory);
+    let mut device = Device::new(board.led);
+
+    board.watchdog.start(WATCHDOG_MILLIS);
     loop {
-        match board.uart.read(&mut chunk) {
-            Input::Bytes(count) => {
-                for &byte in chunk.iter().take(count) {
-                    if line.push(byte) {
-                        write(&mut board.uart, line.take());
-                    }
-                }
-            }
-            Input::Empty => board.uart.wait(false),
-            Input::End => break,
+        board.watchdog.kick();
+        device.now = board.clock.now();
+        let input = board.uart.read(session.space());
+        match input {
+            Input::Bytes(count) => session.filled(count),
+            Input::Empty => {}
+            Input::End => session.end_of_input(),
+        }
+        let _ = session.run(&SERVICE, &mut device);
+        if core::mem::take(&mut device.changed) {
+            session.publish(Change::Resource(STATUS));
+            let _ = session.run(&SERVICE, &mut device);
+        }
+        let sent = board.uart.write(session.pending());
+        session.sent(sent);
+        let pending = !session.pending().is_empty();
+        match input {
+            Input::End if session.is_done() && !pending => break,
+            Input::Empty if sent == 0 => board.uart.wait(pending),
+            _ => {}
         }
     }
     while !board.uart.is_flushed() {}
     #[cfg(feature = "report")]
-    report(&mut board.clock);
+    report::report(&mut board.clock);
     board::exit()
 }
 
-struct Line {
-    bytes: [u8; LINE],
-    length: usize,
+/// Static memory, lent for ever.
+struct Memory {
+    input: &'static mut [u8; 1024],
+    output: &'static mut [u8; 512],
+    subscriptions: &'static mut [u8; 128],
+    scratch: &'static mut [u8; 64],
 }
 
-impl Line {
-    /// True when the line is to go out.
-    fn push(&mut self, byte: u8) -> bool {
-        if let Some(place) = self.bytes.get_mut(self.length) {
-            *place = byte;
-            self.length += 1;
-        }
-        byte == b'\n' || self.length >= LINE
-    }
-
-    fn take(&mut self) -> &[u8] {
-        let length = core::mem::take(&mut self.length);
-        self.bytes.get(..length).unwrap_or_default()
-    }
-}
-
-fn write(uart: &mut Uart, mut bytes: &[u8]) {
-    while !bytes.is_empty() {
-        let count = uart.write(bytes);
-        bytes = bytes.get(count..).unwrap_or_default();
-        if count == 0 {
-            uart.wait(true);
-        }
+impl Memory {
+    /// All of it, once.
+    fn take() -> Option<Self> {
+        Some(Self {
+            input: INPUT.take()?,
+            output: OUTPUT.take()?,
+            subscriptions: SUBSCRIPTIONS.take()?,
+            scratch: SCRATCH.take()?,
+        })
     }
 }
 
-/// Says on standard error how long it took, and how much of the stack.
-#[cfg(feature = "report")]
-fn report(clock: &mut board::Clock) {
-    board::log(b"time: ");
-    log_number(clock.now() as usize);
-    board::log(b" ms\n");
-    board::log(b"stack: ");
-    log_number(board::stack::used());
-    board::log(b" of ");
-    log_number(board::stack::size());
-    board::log(b" bytes\n");
-}
-
-#[cfg(feature = "report")]
-fn log_number(mut number: usize) {
-    let mut digits = [0; 10];
-    let mut length = 0;
-    for place in digits.iter_mut().rev() {
-        *place = b'0' + (number % 10) as u8;
-        length += 1;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    board::log(digits.get(digits.len() - length..).unwrap_or_default());
+/// Not inlined: what is moved around here would keep its place on the stack of `main`.
+#[inline(never)]
+fn session(memory: Memory) -> Session<'static, Lines<Slice<'static>>, REQUESTS> {
+    let server = Server::new().subscriptions(memory.subscriptions).scratch(memory.scratch);
+    Session::new(LineBuffer::new(memory.input), server, Lines::new(Slice::new(memory.output)))
 }

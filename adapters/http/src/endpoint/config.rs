@@ -1,0 +1,81 @@
+//! What an endpoint is told once.
+
+use mcp_sansio::json::Raw;
+use mcp_sansio::server::Millis;
+
+/// How an [`Endpoint`](super::Endpoint) behaves. The defaults are those of a server for one machine.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Config<'c> {
+    /// The path of Streamable HTTP.
+    pub path: &'c str,
+    /// The path at which clients of 2024-11-05 open their stream; they may use `path` as well.
+    pub old_path: &'c str,
+    /// The path to which clients of 2024-11-05 post.
+    pub post_path: &'c str,
+    /// Hosts, without port, that requests may be for and pages may come from, beside this machine's own names. A web
+    /// page elsewhere could otherwise reach a server on this machine (DNS rebinding).
+    pub hosts: &'c [&'c str],
+    /// Any host may be asked for, any page may ask: for servers behind a proxy that checks.
+    pub any_host: bool,
+    /// Whether pages of the allowed origins may read answers (CORS).
+    pub cors: bool,
+    /// Whether there are sessions of the legacy revisions at all.
+    pub legacy: bool,
+    /// How long a session lasts without a request.
+    pub session_idle: Millis,
+    /// How long the answer to a request is kept for a client that is away.
+    pub resume_within: Millis,
+    /// How often a stream without events says that it is alive; 0 for never.
+    pub keep_alive: Millis,
+    /// How soon a client whose connection was closed shall come back, in milliseconds.
+    pub retry: u32,
+    /// The description of this resource for authorization (RFC 9728), a JSON object; served at the well-known paths.
+    pub resource_metadata: Option<Raw<'c>>,
+}
+
+impl Config<'static> {
+    /// `/mcp` on this machine.
+    pub const DEFAULT: Config<'static> = Config {
+        path: "/mcp",
+        old_path: "/sse",
+        post_path: "/messages",
+        hosts: &[],
+        any_host: false,
+        cors: false,
+        legacy: true,
+        session_idle: 3_600_000,
+        resume_within: 60_000,
+        keep_alive: 15_000,
+        retry: 1_000,
+        resource_metadata: None,
+    };
+}
+
+impl Default for Config<'static> {
+    fn default() -> Self {
+        Config::DEFAULT
+    }
+}
+
+impl Config<'_> {
+    /// Whether a host, with or without a port, may be asked for.
+    pub(crate) fn allows(&self, authority: &str) -> bool {
+        let host = without_port(authority);
+        let own = ["localhost", "127.0.0.1", "[::1]"];
+        self.any_host || own.iter().chain(self.hosts).any(|known| known.eq_ignore_ascii_case(host))
+    }
+
+    /// Whether a page of this origin may ask. `null` is the origin of pages that hide theirs.
+    pub(crate) fn allows_origin(&self, origin: &str) -> bool {
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        self.any_host || authority.is_some_and(|authority| self.allows(authority))
+    }
+}
+
+fn without_port(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    }
+}

@@ -1,0 +1,188 @@
+//! The head of a request, as far as the protocol looks at it, and the answers that need no body.
+
+use super::stream::StreamId;
+
+/// The headers of a request, looked up by name in any case.
+pub trait Headers {
+    /// The value of the first header of that name.
+    fn get(&self, name: &str) -> Option<&[u8]>;
+}
+
+/// Name and value pairs, as parsers give them.
+impl Headers for &[(&str, &[u8])] {
+    fn get(&self, name: &str) -> Option<&[u8]> {
+        self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+    }
+}
+
+/// The head of a request.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Head<'h> {
+    /// The method, like `POST`.
+    pub method: &'h str,
+    /// The path, with its query.
+    pub target: &'h str,
+    /// The headers.
+    pub headers: &'h dyn Headers,
+}
+
+impl<'h> Head<'h> {
+    /// A head of its parts.
+    pub const fn new(method: &'h str, target: &'h str, headers: &'h dyn Headers) -> Self {
+        Head { method, target, headers }
+    }
+
+    /// The path without the query.
+    #[must_use]
+    pub fn path(&self) -> &'h str {
+        self.target.split_once('?').map_or(self.target, |(path, _)| path)
+    }
+
+    /// A member of the query, as it stands.
+    #[must_use]
+    pub fn query(&self, name: &str) -> Option<&'h str> {
+        let (_, query) = self.target.split_once('?')?;
+        query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// A header as text without white space around it; `None` if it is not there or not UTF-8.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&'h str> {
+        core::str::from_utf8(self.headers.get(name)?).ok().map(str::trim)
+    }
+
+    /// Whether the client takes an answer of that MIME type; no header at all takes everything.
+    pub(crate) fn accepts(&self, mime: &str) -> bool {
+        let Some(accept) = self.headers.get("accept") else { return true };
+        let Ok(accept) = core::str::from_utf8(accept) else { return false };
+        let kind = mime.split_once('/').map_or("", |(kind, _)| kind);
+        accept.split(',').filter_map(|range| range.split(';').next()).map(str::trim).any(|range| {
+            range.eq_ignore_ascii_case(mime)
+                || range == "*/*"
+                || range.strip_suffix("/*").is_some_and(|any| any.eq_ignore_ascii_case(kind))
+        })
+    }
+
+    /// Whether the body is JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        let kind = self.text("content-type").and_then(|kind| kind.split(';').next());
+        kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    }
+}
+
+impl core::fmt::Debug for Head<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Head").field("method", &self.method).field("target", &self.target).finish_non_exhaustive()
+    }
+}
+
+/// The id of a session, as it stands in headers: 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SessionId(pub(crate) [u8; SessionId::LEN]);
+
+impl SessionId {
+    pub(crate) const LEN: usize = 32;
+
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.0).unwrap_or("")
+    }
+}
+
+impl core::fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        // An id is a key to its session: it does not belong into logs.
+        f.write_str("SessionId(..)")
+    }
+}
+
+/// What a response carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Content {
+    /// Nothing.
+    None,
+    /// JSON: it is in the sink that was given with the request.
+    Json,
+    /// An event stream: pull it whenever there is room, until its end.
+    Stream(StreamId),
+}
+
+/// A response: status and headers; the body is where [`Content`] says.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Response<'r> {
+    /// The status code.
+    pub status: u16,
+    /// What it carries.
+    pub content: Content,
+    /// The session that begins with it.
+    pub session: Option<SessionId>,
+    /// Methods that are allowed, if the one asked for is not.
+    pub allow: Option<&'static str>,
+    /// The challenge to a client without authorization.
+    pub challenge: Option<&'r str>,
+    /// The origin that may read it, if CORS is on.
+    pub origin: Option<&'r str>,
+    /// It answers a CORS preflight.
+    pub preflight: bool,
+}
+
+impl<'r> Response<'r> {
+    pub(crate) const fn status(status: u16) -> Self {
+        Response {
+            status,
+            content: Content::None,
+            session: None,
+            allow: None,
+            challenge: None,
+            origin: None,
+            preflight: false,
+        }
+    }
+
+    pub(crate) const fn with(self, content: Content) -> Self {
+        Response { content, ..self }
+    }
+
+    /// Tells each header but those of framing and connection.
+    pub fn headers(&self, tell: &mut dyn FnMut(&str, &str)) {
+        match self.content {
+            Content::Json => tell("Content-Type", "application/json"),
+            Content::Stream(_) => {
+                tell("Content-Type", "text/event-stream");
+                tell("Cache-Control", "no-cache");
+                tell("X-Accel-Buffering", "no");
+            }
+            Content::None => {}
+        }
+        if let Some(session) = &self.session {
+            tell("Mcp-Session-Id", session.as_str());
+        }
+        if let Some(allow) = self.allow {
+            tell("Allow", allow);
+        }
+        if let Some(challenge) = self.challenge {
+            tell("WWW-Authenticate", challenge);
+        }
+        if self.status == 503 {
+            tell("Retry-After", "1");
+        }
+        if let Some(origin) = self.origin {
+            tell("Access-Control-Allow-Origin", origin);
+            tell("Vary", "Origin");
+            tell("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate");
+        }
+        if self.preflight {
+            tell("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
+            tell("Access-Control-Allow-Headers", ALLOWED_HEADERS);
+            tell("Access-Control-Max-Age", "86400");
+        }
+    }
+}
+
+/// A list cannot say `Mcp-*`, so the names that the protocol has are told.
+const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \
+    Mcp-Session-Id, Mcp-Method, Mcp-Name";

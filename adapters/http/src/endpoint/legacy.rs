@@ -1,0 +1,319 @@
+//! Sessions: Streamable HTTP of 2025-03-26 to 2025-11-25, and the HTTP+SSE transport of 2024-11-05.
+
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{Method, code};
+use mcp_sansio::revision::Revision;
+use mcp_sansio::rpc::Shape;
+use mcp_sansio::server::Request;
+
+use mcp_sansio::sink::Out;
+
+use super::head::{Content, Head, Response, SessionId};
+use super::session::{Session, make_id, same_id, slot_of};
+use super::stream::{Link, Purpose, StreamId, StreamOut, read_event_id};
+use super::{App, Asker, Endpoint, Message, not_allowed, origin_of, refuse};
+
+/// Why a request has no session.
+enum NoSession {
+    Missing,
+    Unknown,
+}
+
+impl<const N: usize> Endpoint<'_, N> {
+    pub(crate) fn legacy_post<'r, S>(
+        &mut self,
+        app: &mut App<'r, S>,
+        head: &Head<'r>,
+        request: &mut Request<'_>,
+        principal: Option<&'r str>,
+        random: &mut dyn FnMut(&mut [u8]),
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        let opens = matches!(request.envelope().shape(), Shape::Request { method, .. } if Method::from_name(&method) == Method::Initialize);
+        let no_header = head.text("mcp-session-id").is_none();
+        if opens && no_header {
+            return self.open_session(app, head, request, principal, random, body);
+        }
+        match self.session_of(head, principal) {
+            Ok(slot) => self.in_session(app, head, slot, principal, Message::Read(request), body),
+            Err(none) => no_session(none, body),
+        }
+    }
+
+    pub(crate) fn legacy_batch<'r, S>(
+        &mut self,
+        app: &mut App<'r, S>,
+        head: &Head<'r>,
+        content: &[u8],
+        principal: Option<&'r str>,
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        let is_array = Raw::parse(content).is_ok_and(|raw| raw.as_bytes().starts_with(b"["));
+        match self.session_of(head, principal) {
+            Ok(slot) if is_array => self.in_session(app, head, slot, principal, Message::Bytes(content), body),
+            _ => self.unreadable(content, body),
+        }
+    }
+
+    fn open_session<'r, S>(
+        &mut self,
+        app: &mut App<'r, S>,
+        head: &Head<'r>,
+        request: &mut Request<'_>,
+        principal: Option<&'r str>,
+        random: &mut dyn FnMut(&mut [u8]),
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        let Some((slot, id)) = self.new_session(principal, random) else {
+            return refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions");
+        };
+        let mut response = self.in_session(app, head, slot, principal, Message::Read(request), body);
+        let opened = self.session(slot).is_some_and(|session| session.peer.revision().is_some());
+        if opened {
+            response.session = Some(id);
+        } else {
+            self.end_session(app, slot);
+        }
+        response
+    }
+
+    /// One message of a session.
+    fn in_session<'r, S>(
+        &mut self,
+        app: &mut App<'r, S>,
+        head: &Head<'r>,
+        slot: u16,
+        principal: Option<&'r str>,
+        message: Message<'_, '_>,
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        let now = self.now;
+        let Some(session) = self.session_mut(slot) else { return no_session(NoSession::Unknown, body) };
+        session.used = now;
+        let (scope, mut peer) = (session.scope, session.peer);
+        let primed = peer.revision() == Some(Revision::V2025_11_25);
+        let asker = Asker { scope, session: Some(slot), resumable: true, primed, modern: false };
+        let response = self.exchange(app, head, &asker, &mut peer, principal, message, body);
+        if let Some(session) = self.session_mut(slot) {
+            session.peer = peer;
+        }
+        response
+    }
+
+    /// GET: the stream of a session, or a stream that was broken off.
+    pub(crate) fn get<'r>(
+        &mut self,
+        head: &Head<'r>,
+        principal: Option<&'r str>,
+        random: &mut dyn FnMut(&mut [u8]),
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        if !head.accepts("text/event-stream") {
+            return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
+        }
+        let bare = head.text("mcp-session-id").is_none() && head.text("mcp-protocol-version").is_none();
+        if bare {
+            // Clients of 2024-11-05 open their stream at the same URL.
+            return self.old_get(head, principal, random, body);
+        }
+        let slot = match self.session_of(head, principal) {
+            Ok(slot) => slot,
+            Err(none) => return no_session(none, body),
+        };
+        let stream = match head.text("last-event-id") {
+            Some(last) => self.come_back(slot, last),
+            None => self.open_session_stream(slot),
+        };
+        match (stream, head.text("last-event-id")) {
+            (Some(id), _) => Response::status(200).with(Content::Stream(id)),
+            (None, Some(_)) => refuse(body, 400, code::INVALID_REQUEST, "Last-Event-ID is unknown or too old"),
+            (None, None) => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
+        }
+    }
+
+    /// A client comes back for the rest of a stream of its own session.
+    fn come_back(&mut self, slot: u16, last: &str) -> Option<StreamId> {
+        let (id, event) = read_event_id(last)?;
+        let stream = *self.stream_mut(id)?;
+        let known = stream.session == Some(slot) && stream.resumable && event < stream.next_event;
+        if !known || !self.log.has_from(id.slot, event + 1, stream.next_event) {
+            return None;
+        }
+        self.stream_mut(id)?.attach(event + 1);
+        Some(id)
+    }
+
+    fn open_session_stream(&mut self, slot: u16) -> Option<StreamId> {
+        let session = *self.session(slot)?;
+        let primed = session.peer.revision() == Some(Revision::V2025_11_25);
+        let asker = Asker { scope: session.scope, session: Some(slot), resumable: true, primed, modern: false };
+        let stream = self.open_stream(&asker, 0)?;
+        let id = self.stream_id(stream);
+        self.stream_mut(id)?.purpose = Purpose::Session;
+        // Each message goes to one stream only: to the newest.
+        if let Some(older) = session.stream.and_then(|id| self.stream_mut(id)) {
+            older.ended = true;
+            older.ready = true;
+        }
+        self.session_mut(slot)?.stream = Some(id);
+        Some(id)
+    }
+
+    pub(crate) fn delete<'r, S>(
+        &mut self,
+        app: &mut App<'r, S>,
+        head: &Head<'r>,
+        principal: Option<&'r str>,
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        match self.session_of(head, principal) {
+            Ok(slot) => {
+                self.end_session(app, slot);
+                Response::status(204)
+            }
+            Err(none) => no_session(none, body),
+        }
+    }
+
+    /// The old transport: GET opens the stream on which everything is answered.
+    pub(crate) fn old_get<'r>(
+        &mut self,
+        head: &Head<'r>,
+        principal: Option<&'r str>,
+        random: &mut dyn FnMut(&mut [u8]),
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        if !head.accepts("text/event-stream") {
+            return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
+        }
+        let overloaded = "Overloaded: too many sessions";
+        let Some((slot, _)) = self.new_session(principal, random) else {
+            return refuse(body, 503, code::INTERNAL, overloaded);
+        };
+        let scope = self.session(slot).map_or_else(Default::default, |session| session.scope);
+        self.exchanges = self.exchanges.wrapping_add(1).max(1);
+        let asker = Asker { scope, session: Some(slot), resumable: false, primed: false, modern: false };
+        let Some(stream) = self.open_stream(&asker, self.exchanges) else {
+            if let Some(session) = self.session_mut(slot) {
+                session.live = false;
+            }
+            return refuse(body, 503, code::INTERNAL, overloaded);
+        };
+        let id = self.stream_id(stream);
+        if let Some(stream) = self.stream_mut(id) {
+            stream.purpose = Purpose::Old;
+        }
+        if let Some(session) = self.session_mut(slot) {
+            session.old = true;
+            session.stream = Some(id);
+        }
+        Response::status(200).with(Content::Stream(id))
+    }
+
+    /// The old transport: what is posted is answered on the stream.
+    pub(crate) fn old_post<'r, S>(
+        &mut self,
+        app: &mut App<'r, S>,
+        head: &Head<'r>,
+        content: &[u8],
+        principal: Option<&'r str>,
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        if !self.config.legacy {
+            return not_allowed(body, "POST");
+        }
+        if !head.is_json() {
+            return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
+        }
+        let Some(given) = head.query("session") else { return no_session(NoSession::Missing, body) };
+        let Some(slot) = self.find_session(given, principal).filter(|slot| self.session(*slot).is_some_and(|s| s.old))
+        else {
+            return no_session(NoSession::Unknown, body);
+        };
+        let now = self.now;
+        let Some(session) = self.sessions.slots_mut().get_mut(usize::from(slot)) else {
+            return no_session(NoSession::Unknown, body);
+        };
+        session.used = now;
+        let (scope, Some(id)) = (session.scope, session.stream) else {
+            return no_session(NoSession::Unknown, body);
+        };
+        let Some(stream) = self.streams.slots_mut().get_mut(usize::from(id.slot)) else {
+            return no_session(NoSession::Unknown, body);
+        };
+        let route = stream.route;
+        let server: &mut mcp_sansio::server::Engine<'_> = &mut self.server;
+        server.swap_peer(&mut session.peer, scope);
+        server.set_route(route);
+        let mut out = StreamOut::new(&mut self.log, stream, id.slot);
+        let gate = ();
+        let step = app.service.dispatch_from(&origin_of(&gate, principal), app.state, content, server, &mut out);
+        drop(out);
+        server.swap_peer(&mut session.peer, Default::default());
+        stream.ready = true;
+        self.go_on(app);
+        match step {
+            Ok(_) => Response::status(202),
+            Err(_) => refuse(body, 503, code::INTERNAL, "Overloaded: the event stream is not being read"),
+        }
+    }
+
+    /// Ends a session with everything in it.
+    pub(crate) fn end_session<S>(&mut self, app: &mut App<'_, S>, slot: u16) {
+        let Some(session) = self.session_mut(slot) else { return };
+        session.live = false;
+        let scope = session.scope;
+        app.service.end_scope(app.state, scope, &mut self.server);
+        for number in 0..self.streams.slots().len() {
+            let Some(stream) = self.streams.slots_mut().get_mut(number) else { break };
+            if stream.is_free() || stream.session != Some(slot) {
+                continue;
+            }
+            // Whoever reads it is told by its end; nobody else will come.
+            stream.ended = true;
+            stream.ready = true;
+            stream.session = None;
+            if stream.link != Link::Attached {
+                self.free_stream(number as u16);
+            }
+        }
+    }
+
+    fn new_session(&mut self, principal: Option<&str>, random: &mut dyn FnMut(&mut [u8])) -> Option<(u16, SessionId)> {
+        let slot = self.sessions.free(|session| !session.live, || Session::FREE)?;
+        let slot = u16::try_from(slot).ok()?;
+        let mut bytes = [0; SessionId::LEN / 2];
+        random(&mut bytes);
+        let (id, scope, now) = (make_id(bytes, slot), self.new_scope(), self.now);
+        *self.sessions.slots_mut().get_mut(usize::from(slot))? = Session::new(id, scope, principal, now);
+        Some((slot, id))
+    }
+
+    /// The session that a request's header names; one of another principal is as if unknown.
+    fn session_of(&self, head: &Head<'_>, principal: Option<&str>) -> Result<u16, NoSession> {
+        let given = head.text("mcp-session-id").ok_or(NoSession::Missing)?;
+        let found = self.find_session(given, principal);
+        found.filter(|slot| self.session(*slot).is_some_and(|session| !session.old)).ok_or(NoSession::Unknown)
+    }
+
+    fn find_session(&self, given: &str, principal: Option<&str>) -> Option<u16> {
+        let slot = u16::try_from(slot_of(given)?).ok()?;
+        let session = self.session(slot)?;
+        (same_id(&session.id, given) && session.is_of(principal)).then_some(slot)
+    }
+
+    fn session(&self, slot: u16) -> Option<&Session> {
+        self.sessions.slots().get(usize::from(slot)).filter(|session| session.live)
+    }
+
+    fn session_mut(&mut self, slot: u16) -> Option<&mut Session> {
+        self.sessions.slots_mut().get_mut(usize::from(slot)).filter(|session| session.live)
+    }
+}
+
+fn no_session<'r>(none: NoSession, body: &mut dyn Out) -> Response<'r> {
+    match none {
+        NoSession::Missing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id is missing: initialize first"),
+        NoSession::Unknown => refuse(body, 404, code::INVALID_REQUEST, "The session is unknown or has ended"),
+    }
+}

@@ -1,0 +1,219 @@
+//! The loop: a session between a reader, a writer, late answers and timers.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use async_io::Timer;
+use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
+use mcp_sansio::server::{Limits, Millis, Progress};
+use mcp_sansio::service::Service;
+use mcp_sansio::session::{Next, Session};
+
+use crate::answers::{Late, News};
+use crate::backlog::Backlog;
+use crate::serve::{Serve, Watch};
+
+/// How many requests can be in flight.
+const IN_FLIGHT: usize = 64;
+
+/// One connection. All that is known is kept here, not in a future: dropping one that waits loses nothing.
+pub(crate) struct Connection<'c, 't, S: 'static, R, W> {
+    service: &'c Service<'t, S>,
+    state: &'c mut S,
+    session: Session<'static, Backlog, IN_FLIGHT>,
+    reader: R,
+    writer: W,
+    late: Option<Late<S>>,
+    watch: Option<Watch<S>>,
+    grace: Duration,
+    input: Input,
+    /// Something was written and not flushed.
+    dirty: bool,
+    started: Instant,
+    /// When to look for changes next; `None` while nobody wants to know.
+    look_at: Option<Instant>,
+    /// When `timer` fires.
+    due: Option<Instant>,
+    timer: Timer,
+}
+
+/// How the input stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Open,
+    /// Ended; late answers are waited for until then.
+    Ended {
+        patience: Instant,
+    },
+    /// Nothing is waited for any more.
+    Abandoned,
+}
+
+/// What a connection was waiting for.
+enum Event<S> {
+    Read(usize),
+    Wrote(usize),
+    Late(News<S>),
+    Time,
+    /// Nothing but a flush was left to do.
+    Flushed,
+}
+
+impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, S, R, W> {
+    pub(crate) fn new(serve: Serve<'c, 't, S>, reader: R, writer: W, state: &'c mut S) -> Self {
+        let Serve { service, limits, backlog, grace, late, watch } = serve;
+        Connection {
+            service,
+            state,
+            session: session(limits, backlog),
+            reader,
+            writer,
+            late,
+            watch,
+            grace,
+            input: Input::Open,
+            dirty: false,
+            started: Instant::now(),
+            look_at: None,
+            due: None,
+            timer: Timer::never(),
+        }
+    }
+
+    /// Runs until the input has ended and everything that is owed has been written.
+    pub(crate) async fn run(&mut self) -> io::Result<()> {
+        loop {
+            self.session.expire(self.millis());
+            let next = self.session.run(self.service, self.state);
+            if self.input == Input::Abandoned {
+                let _ = self.session.abandon();
+            }
+            if self.is_through() {
+                return Ok(());
+            }
+            self.set_timer();
+            match poll_fn(|cx| self.poll(next, cx)).await? {
+                Event::Read(0) => self.end_input(),
+                Event::Read(n) => self.session.filled(n),
+                Event::Wrote(n) => self.session.out().sent(n),
+                Event::Late(news) => self.tell(news),
+                Event::Time => self.look(),
+                Event::Flushed => {}
+            }
+        }
+    }
+
+    /// Waits for whatever comes first. What goes out has precedence, so that room is made before it is needed.
+    fn poll(&mut self, next: Next, cx: &mut Context<'_>) -> Poll<io::Result<Event<S>>> {
+        if let Poll::Ready(event) = self.poll_write(cx) {
+            return Poll::Ready(event);
+        }
+        if let Poll::Ready(news) = self.poll_late(cx) {
+            return Poll::Ready(Ok(Event::Late(news)));
+        }
+        if next == Next::Read && self.input == Input::Open && self.session.out().is_open() {
+            if let Poll::Ready(read) = Pin::new(&mut self.reader).poll_read(cx, self.session.space()) {
+                return Poll::Ready(read.map(Event::Read));
+            }
+        }
+        self.timer.poll(cx).map(|_| Ok(Event::Time))
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Event<S>>> {
+        let writer = Pin::new(&mut self.writer);
+        let pending = self.session.out().pending();
+        if !pending.is_empty() {
+            return match ready!(writer.poll_write(cx, pending))? {
+                0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                n => {
+                    self.dirty = true;
+                    Poll::Ready(Ok(Event::Wrote(n)))
+                }
+            };
+        }
+        if !self.dirty {
+            return Poll::Pending;
+        }
+        ready!(writer.poll_flush(cx))?;
+        self.dirty = false;
+        Poll::Ready(Ok(Event::Flushed))
+    }
+
+    /// Late answers are taken only while there is room for them.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<News<S>> {
+        match &mut self.late {
+            Some(late) if self.session.out().is_open() => late.poll(cx),
+            _ => Poll::Pending,
+        }
+    }
+
+    /// Passes on what a task sent. There is room for it; what is stale goes nowhere.
+    fn tell(&mut self, news: News<S>) {
+        match news {
+            News::Progress { token, done, total, message } => {
+                let mut progress = Progress::new(done);
+                (progress.total, progress.message) = (total, message.as_deref());
+                let _ = self.session.progress(token, progress);
+            }
+            News::Log { token, level, message } => {
+                let (server, out) = self.session.parts();
+                let _ = server.log(self.service.about(), token, level, None, format_args!("{message}"), out);
+            }
+            News::Answer { token, answer } => {
+                let _ = self.session.answer(self.service, self.state, token, answer);
+            }
+            News::Changed(changed) => self.session.publish(changed.as_change()),
+        }
+    }
+
+    fn end_input(&mut self) {
+        self.session.end_of_input();
+        self.input = Input::Ended { patience: Instant::now() + self.grace };
+    }
+
+    fn is_through(&mut self) -> bool {
+        let owes = !self.session.is_done() || self.dirty || !self.session.out().is_empty();
+        let hears = self.late.as_ref().is_some_and(|late| !late.is_empty()) && self.input != Input::Abandoned;
+        !owes && !hears
+    }
+
+    /// A timer has fired: does what is due. Deadlines of questions are the session's.
+    fn look(&mut self) {
+        self.due = None;
+        let now = Instant::now();
+        if matches!(self.input, Input::Ended { patience } if patience <= now) {
+            self.input = Input::Abandoned;
+        }
+        if let (Some(watch), Some(_)) = (&self.watch, self.look_at.take_if(|at| *at <= now)) {
+            (watch.look)(self.state, self.session.server());
+        }
+    }
+
+    /// Sets the timer to whatever comes first.
+    fn set_timer(&mut self) {
+        let server = self.session.server();
+        let deadline = server.next_deadline().map(|at| self.started + Duration::from_millis(at));
+        let watch = self.watch.as_ref().filter(|_| server.has_subscribers());
+        self.look_at = watch.map(|watch| self.look_at.unwrap_or_else(|| Instant::now() + watch.period));
+        let patience = match self.input {
+            Input::Ended { patience } => Some(patience),
+            _ => None,
+        };
+        let due = [deadline, self.look_at, patience].into_iter().flatten().min();
+        if due != self.due {
+            self.due = due;
+            self.timer = due.map_or_else(Timer::never, Timer::at);
+        }
+    }
+
+    fn millis(&self) -> Millis {
+        self.started.elapsed().as_millis() as Millis
+    }
+}
+
+fn session(limits: Limits, backlog: usize) -> Session<'static, Backlog, IN_FLIGHT> {
+    Session::growing(limits, Backlog::new(backlog))
+}

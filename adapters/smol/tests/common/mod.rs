@@ -1,0 +1,233 @@
+//! A server to test, a client to talk to it with, readers and writers that are slow.
+#![allow(unreachable_pub, reason = "shared by the tests beside it")]
+
+use std::collections::HashMap;
+use std::io;
+use std::net::Shutdown;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{Feature, Level};
+use mcp_sansio::server::{Change, Progress, Token};
+use mcp_sansio::service::{Call, Outcome, Question, Resource, Service, Tool};
+use mcp_sansio_smol::{Answers, Ended, Serve, channel};
+use serde_json::{Value, json};
+use smol::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use smol::net::unix::UnixStream;
+use smol::{Task, Timer, future};
+
+pub struct State {
+    pub answers: Answers<State>,
+    pub tasks: HashMap<Token, Task<Result<(), Ended>>>,
+    pub cancelled: usize,
+    pub looks: usize,
+}
+
+fn echo(_: &mut State, call: &mut Call<'_>) -> Outcome {
+    match call.arguments().get("text").and_then(|text| text.text()) {
+        Some(text) => call.text(text),
+        None => call.error("no text"),
+    }
+}
+
+/// Reports `steps`, a log message after each, and answers after `ms` milliseconds; never if that is 0.
+fn wait(state: &mut State, call: &mut Call<'_>) -> Outcome {
+    let number = |name: &str| call.arguments().get(name).and_then(|n| n.u64()).unwrap_or(0);
+    let (ms, steps) = (number("ms"), number("steps"));
+    let (token, outcome) = call.later();
+    state.tasks.insert(token, smol::spawn(waiting(state.answers.clone(), token, ms, steps)));
+    outcome
+}
+
+async fn waiting(answers: Answers<State>, token: Token, ms: u64, steps: u64) -> Result<(), Ended> {
+    for step in 1..=steps {
+        answers.progress(token, Progress::new(step).of(steps).message("step")).await?;
+        answers.log(token, Level::Error, format!("after {step}")).await?;
+    }
+    if ms == 0 {
+        future::pending::<()>().await;
+    }
+    Timer::after(Duration::from_millis(ms)).await;
+    let done = move |state: &mut State, call: &mut Call<'_>| {
+        state.tasks.remove(&token);
+        call.text(format_args!("waited {ms}"))
+    };
+    answers.answer(token, done).await
+}
+
+const NAME: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"name":{"type":"string"}}}"#);
+
+/// Asks for a first name, then for a second one.
+fn meet(_: &mut State, call: &mut Call<'_>) -> Outcome {
+    fn given<'a>(call: &Call<'a>, key: &str) -> Option<&'a str> {
+        call.answer(key)?.value("name")?.text()?.plain()
+    }
+    if let Some(second) = given(call, "second") {
+        let first = std::str::from_utf8(call.state()).unwrap_or("");
+        return call.text(format_args!("{first} {second}"));
+    }
+    match given(call, "first") {
+        Some(first) => call.ask(&[Question::elicit("second", "And then?", NAME)], first.as_bytes()),
+        None => call.ask(&[Question::elicit("first", "Who are you?", NAME)], b""),
+    }
+}
+
+static TOOLS: [Tool<State>; 3] = [
+    Tool::new("echo", "Gives a text back", echo),
+    Tool::new("wait", "Takes its time", wait),
+    Tool::new("meet", "Asks twice", meet),
+];
+
+static RESOURCES: [Resource<State>; 1] = [Resource::new("test://clock", "clock", |_, read| read.text("tick"))];
+
+fn service() -> Service<'static, State> {
+    Service::new("test", "1.0")
+        .tools(&TOOLS)
+        .resources(&RESOURCES)
+        .feature(Feature::Logging)
+        .feature(Feature::Subscribe)
+        .on_cancel(|state: &mut State, token| {
+            state.cancelled += 1;
+            state.tasks.remove(&token);
+        })
+}
+
+pub type Configure = for<'s> fn(Serve<'s, 'static, State>) -> Serve<'s, 'static, State>;
+
+/// As `Serve` is by itself.
+pub fn plain<'s>(serve: Serve<'s, 'static, State>) -> Serve<'s, 'static, State> {
+    serve.watch(Duration::from_millis(20), |state, server| {
+        state.looks += 1;
+        server.publish(Change::Resource("test://clock"));
+    })
+}
+
+/// Serves `reader` and `writer`; the state as it is in the end.
+pub async fn serve(reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin, configure: Configure) -> State {
+    let (answers, late) = channel();
+    let mut state = State { answers, tasks: HashMap::new(), cancelled: 0, looks: 0 };
+    let service = service();
+    configure(Serve::new(&service).late(late)).over(reader, writer, &mut state).await.unwrap();
+    state
+}
+
+/// Runs a client against the server over a socket; ends when both have.
+pub fn talk<F: Future<Output = ()>>(configure: Configure, client: impl FnOnce(Client) -> F) -> State {
+    smol::block_on(async {
+        let (near, far) = UnixStream::pair().unwrap();
+        let served = serve(far.clone(), far, configure);
+        let client = client(Client { reader: BufReader::new(near.clone()), writer: near });
+        let both = future::zip(served, client);
+        let late = async {
+            Timer::after(Duration::from_secs(20)).await;
+            panic!("it hangs")
+        };
+        future::or(both, late).await.0
+    })
+}
+
+pub struct Client {
+    reader: BufReader<UnixStream>,
+    writer: UnixStream,
+}
+
+impl Client {
+    pub async fn send(&mut self, message: Value) {
+        self.writer.write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    pub async fn call(&mut self, id: u32, name: &str, arguments: Value) {
+        self.send(call(id, name, arguments)).await;
+    }
+
+    /// The next message; `None` at the end.
+    pub async fn next(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let n = self.reader.read_line(&mut line).await.unwrap();
+        (n > 0).then(|| serde_json::from_str(&line).unwrap())
+    }
+
+    pub async fn expect(&mut self) -> Value {
+        self.next().await.expect("one more message")
+    }
+
+    pub async fn open(&mut self) {
+        self.send(initialize()).await;
+        self.expect().await;
+    }
+
+    pub fn end(&self) {
+        self.writer.shutdown(Shutdown::Write).unwrap();
+    }
+
+    pub async fn rest(&mut self) -> Vec<Value> {
+        let mut all = Vec::new();
+        while let Some(message) = self.next().await {
+            all.push(message);
+        }
+        all
+    }
+}
+
+pub fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
+        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "test", "version": "1"}}})
+}
+
+/// A call that wants to know how far it is.
+pub fn call(id: u32, name: &str, arguments: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": {"name": name, "arguments": arguments, "_meta": {"progressToken": id}}})
+}
+
+pub fn text(message: &Value) -> &str {
+    message["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {message}"))
+}
+
+/// Gives one byte at a time, and lets others have a turn in between.
+pub struct Dribble<'i>(pub &'i [u8], pub bool);
+
+impl AsyncRead for Dribble<'_> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, to: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.1 = !self.1;
+        if self.1 {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let Some((first, rest)) = self.0.split_first() else { return Poll::Ready(Ok(0)) };
+        (to[0], self.0) = (*first, rest);
+        Poll::Ready(Ok(1))
+    }
+}
+
+/// Takes three bytes at a time, and lets others have a turn in between.
+#[derive(Default)]
+pub struct Trickle {
+    pub bytes: Vec<u8>,
+    pub flushed: usize,
+    turn: bool,
+}
+
+impl AsyncWrite for Trickle {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.turn = !self.turn;
+        if self.turn {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let n = bytes.len().min(3);
+        self.bytes.extend_from_slice(&bytes[..n]);
+        Poll::Ready(Ok(n))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.flushed = self.bytes.len();
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}

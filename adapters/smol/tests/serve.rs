@@ -1,0 +1,235 @@
+//! The adapter from outside: what comes out when, and what when something is slow or ends.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Dribble, Trickle, call, initialize, plain, serve, talk, text};
+use serde_json::{Value, json};
+use smol::Timer;
+
+#[test]
+fn late_answers_come_in_the_order_in_which_they_are_given() {
+    talk(plain, |mut client| async move {
+        client.open().await;
+        client.call(1, "wait", json!({"ms": 120})).await;
+        client.call(2, "wait", json!({"ms": 20})).await;
+        client.call(3, "echo", json!({"text": "now"})).await;
+        let got = [client.expect().await, client.expect().await, client.expect().await];
+        assert_eq!(got.each_ref().map(|message| message["id"].as_u64().unwrap()), [3, 2, 1]);
+        assert_eq!(got.each_ref().map(text), ["now", "waited 20", "waited 120"]);
+        client.end();
+    });
+}
+
+#[test]
+fn progress_and_log_messages_keep_their_order_and_the_answer_comes_last() {
+    talk(plain, |mut client| async move {
+        client.open().await;
+        client.call(1, "wait", json!({"ms": 1, "steps": 200})).await;
+        for step in 1..=200 {
+            let progress = client.expect().await;
+            assert_eq!(
+                progress["params"],
+                json!({"progressToken": 1, "progress": step, "total": 200, "message": "step"})
+            );
+            assert_eq!(client.expect().await["params"]["data"], format!("after {step}"));
+        }
+        assert_eq!(text(&client.expect().await), "waited 1");
+        client.end();
+        assert!(client.rest().await.is_empty());
+    });
+}
+
+#[test]
+fn a_cancelled_call_is_not_answered_and_its_task_ends() {
+    let state = talk(plain, |mut client| async move {
+        client.open().await;
+        client.call(1, "wait", json!({"ms": 50})).await;
+        client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
+        client.call(2, "wait", json!({"ms": 100})).await;
+        assert_eq!(client.expect().await["id"], 2);
+        client.end();
+        assert!(client.rest().await.is_empty());
+    });
+    assert_eq!((state.cancelled, state.tasks.len()), (1, 0));
+}
+
+#[test]
+fn late_answers_are_waited_for_at_the_end_of_the_input() {
+    talk(plain, |mut client| async move {
+        client.open().await;
+        client.call(1, "wait", json!({"ms": 100, "steps": 1})).await;
+        client.end();
+        let rest = client.rest().await;
+        assert_eq!(rest.len(), 3);
+        assert_eq!(text(&rest[2]), "waited 100");
+    });
+}
+
+#[test]
+fn what_nobody_answers_in_time_is_answered_with_an_error() {
+    let begun = Instant::now();
+    talk(
+        |serve| serve.grace(Duration::from_millis(50)),
+        |mut client| async move {
+            client.open().await;
+            client.call(1, "wait", json!({"ms": 0})).await;
+            client.call(2, "wait", json!({"ms": 1})).await;
+            client.end();
+            let rest = client.rest().await;
+            assert_eq!(rest.iter().map(|message| message["id"].as_u64().unwrap()).collect::<Vec<_>>(), [2, 1]);
+            assert_eq!(rest[1]["error"]["code"], -32603);
+        },
+    );
+    assert!(begun.elapsed() >= Duration::from_millis(50));
+}
+
+#[test]
+fn an_end_with_nothing_open_is_not_waited_for() {
+    let begun = Instant::now();
+    talk(
+        |serve| serve.grace(Duration::from_secs(10)),
+        |mut client| async move {
+            client.open().await;
+            client.end();
+            assert!(client.rest().await.is_empty());
+        },
+    );
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn two_rounds_of_questions() {
+    let answer = |question: &Value, name: &str| {
+        assert_eq!(question["method"], "elicitation/create");
+        json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": name}}})
+    };
+    talk(plain, |mut client| async move {
+        client.open().await;
+        client.call(1, "meet", json!({})).await;
+        for name in ["Ada", "Lovelace"] {
+            let question = client.expect().await;
+            client.call(7, "echo", json!({"text": "meanwhile"})).await;
+            assert_eq!(text(&client.expect().await), "meanwhile");
+            client.send(answer(&question, name)).await;
+        }
+        assert_eq!(text(&client.expect().await), "Ada Lovelace");
+        client.end();
+    });
+}
+
+#[test]
+fn a_question_that_is_open_at_the_end_is_closed() {
+    talk(plain, |mut client| async move {
+        client.open().await;
+        client.call(1, "meet", json!({})).await;
+        client.expect().await;
+        client.end();
+        let rest = client.rest().await;
+        assert_eq!(rest.last().map(|message| message["id"].clone()), Some(json!(1)));
+    });
+}
+
+#[test]
+fn a_question_times_out() {
+    talk(
+        |serve| serve.limits(mcp_sansio::server::Limits { ask_timeout: 30, ..Default::default() }),
+        |mut client| async move {
+            client.open().await;
+            client.call(1, "meet", json!({})).await;
+            let question = client.expect().await;
+            let cancelled = client.expect().await;
+            assert_eq!(cancelled["params"]["requestId"], question["id"]);
+            client.end();
+            client.rest().await;
+        },
+    );
+}
+
+#[test]
+fn changes_are_looked_for_while_somebody_is_subscribed() {
+    let request = |id: u32, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": "test://clock"}});
+    let state = talk(plain, |mut client| async move {
+        client.open().await;
+        Timer::after(Duration::from_millis(100)).await;
+        client.send(request(1, "resources/subscribe")).await;
+        assert_eq!(client.expect().await["result"], json!({}));
+        for _ in 0..3 {
+            assert_eq!(client.expect().await["method"], "notifications/resources/updated");
+        }
+        client.send(request(2, "resources/unsubscribe")).await;
+        while client.expect().await["id"] != 2 {}
+        Timer::after(Duration::from_millis(100)).await;
+        client.end();
+        assert!(client.rest().await.is_empty());
+    });
+    assert!((3..9).contains(&state.looks), "looked {} times", state.looks);
+}
+
+/// A session that is the same however its bytes come and go.
+fn script() -> String {
+    let messages = [
+        initialize(),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        call(1, "wait", json!({"ms": 5, "steps": 3})),
+        call(2, "echo", json!({"text": "tab\tquote\" é \u{1F600}"})),
+        json!({"jsonrpc": "2.0", "id": 3, "method": "tools/list"}),
+        json!({"jsonrpc": "2.0", "id": 4, "method": "nothing"}),
+    ];
+    messages.map(|message| message.to_string() + "\n").concat()
+}
+
+fn answers(output: &[u8]) -> Vec<Value> {
+    let lines = std::str::from_utf8(output).unwrap().lines();
+    let mut all: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+    all.retain(|message| message.get("id").is_some());
+    all.sort_by_key(|message| message["id"].as_u64());
+    all
+}
+
+#[test]
+fn slow_readers_and_writers_change_nothing() {
+    let script = script();
+    let (mut whole, mut slow) = (Vec::new(), Trickle::default());
+    smol::block_on(serve(script.as_bytes(), &mut whole, plain));
+    smol::block_on(serve(Dribble(script.as_bytes(), false), &mut slow, |serve| serve.backlog(1)));
+    assert_eq!(answers(&whole).len(), 5);
+    assert_eq!(answers(&whole), answers(&slow.bytes));
+    assert_eq!(slow.flushed, slow.bytes.len());
+}
+
+#[test]
+fn a_client_that_does_not_read_is_not_listened_to() {
+    let text = "x".repeat(10_000);
+    talk(
+        |serve| serve.backlog(100_000),
+        |mut client| async move {
+            client.open().await;
+            let sent = async {
+                for id in 1..=2000 {
+                    client.call(id, "echo", json!({"text": text})).await;
+                }
+                true
+            };
+            let gave_up = async {
+                Timer::after(Duration::from_millis(500)).await;
+                false
+            };
+            assert!(!smol::future::or(sent, gave_up).await, "20 MB were read though nothing was taken");
+            client.end();
+            let rest = client.rest().await;
+            assert!(rest.len() < 500, "{} answers waited", rest.len());
+        },
+    );
+}
+
+#[test]
+fn a_client_that_goes_away_is_no_error() {
+    talk(plain, |mut client| async move {
+        client.open().await;
+        for id in 1..=50 {
+            client.call(id, "echo", json!({"text": "x"})).await;
+        }
+    });
+}

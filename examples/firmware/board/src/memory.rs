@@ -1,0 +1,29 @@
+//! Static memory, to be had once.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// A value in static memory that whoever asks first may keep.
+pub struct Static<T> {
+    taken: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached through `take` alone, which gives it to one
+// place only; `Send` says that it does not matter to which.
+unsafe impl<T: Send> Sync for Static<T> {}
+
+impl<T> Static<T> {
+    /// A value that nobody has taken.
+    pub const fn new(value: T) -> Self {
+        Self { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    /// The value, the first time; nothing after that.
+    pub fn take(&'static self) -> Option<&'static mut T> {
+        let taken = self.taken.swap(true, Ordering::AcqRel);
+        // SAFETY: `taken` was false for one caller only, ever, and nothing else
+        // refers to the value.
+        (!taken).then(|| unsafe { &mut *self.value.get() })
+    }
+}

@@ -1,0 +1,108 @@
+//! What can be read: two resources with updates, the status of each process, and a prompt with real data in it.
+
+use std::fmt::Write;
+use std::io;
+
+use mcp_sansio::server::{Change, Engine, Failure};
+use mcp_sansio::service::{Argument, Complete, Get, Outcome, Prompt, Read, Resource, Template};
+use serde::Serialize;
+
+use crate::Monitor;
+use crate::system;
+
+const LOAD: &str = "sys://load";
+const MEMORY: &str = "sys://memory";
+
+pub(crate) static RESOURCES: [Resource<Monitor>; 2] = [
+    Resource::new(LOAD, "load", |_, read| reply(read, system::load()))
+        .title("Load averages")
+        .description("As the tool load. Subscribers hear of it every second")
+        .mime("application/json"),
+    Resource::new(MEMORY, "memory", |_, read| reply(read, system::memory()))
+        .title("Memory")
+        .description("As the tool memory. Subscribers hear of it every second")
+        .mime("application/json"),
+];
+
+pub(crate) static TEMPLATES: [Template<Monitor>; 1] = [Template::new("proc://{pid}/status", "process status", status)
+    .title("Status of a process")
+    .description("What /proc/PID/status says: name, state, parent, users, memory, threads, signals")
+    .mime("text/plain")
+    .complete(complete_pid)];
+
+pub(crate) static PROMPTS: [Prompt<Monitor>; 1] =
+    [Prompt::new("diagnose", "Finds out why the system does not do what it should", diagnose)
+        .title("Diagnose a problem")
+        .arguments(&[Argument::required("symptom")
+            .title("Symptom")
+            .description("What is wrong, in your words: the disk is slow, the fan is loud")])];
+
+/// Called every second while somebody is subscribed: both change all the time.
+pub(crate) fn publish(_: &mut Monitor, server: &mut Engine<'_>) {
+    server.publish(Change::Resource(LOAD));
+    server.publish(Change::Resource(MEMORY));
+}
+
+fn reply<T: Serialize>(read: &mut Read<'_>, value: io::Result<T>) -> Outcome {
+    let text = value.map(|value| serde_json::to_string(&value));
+    match text {
+        Ok(Ok(text)) => read.text(&text),
+        _ => Err(Failure::internal("The system does not tell").into()),
+    }
+}
+
+fn status(_: &mut Monitor, read: &mut Read<'_>) -> Outcome {
+    let Some(pid) = read.var("pid").and_then(|pid| pid.parse().ok()) else { return read.not_found() };
+    match system::status(pid) {
+        Ok(Some(text)) => read.text(&text),
+        Ok(None) => read.not_found(),
+        Err(_) => Err(Failure::internal("The status cannot be read").into()),
+    }
+}
+
+fn complete_pid(_: &mut Monitor, complete: &mut Complete<'_>) -> Outcome {
+    let pids = system::pids().unwrap_or_default();
+    complete.matching(pids.iter().map(u32::to_string))
+}
+
+fn diagnose(_: &mut Monitor, get: &mut Get<'_>) -> Outcome {
+    let symptom = get.arg("symptom").map(|text| text.chars().map(|c| c.unwrap_or('\u{fffd}')).collect::<String>());
+    let facts = facts().map_err(|_| Failure::internal("The system does not tell"))?;
+    get.user(format_args!(
+        "On this machine: {}\n\nThe system as it is now:\n{facts}\n\
+         Say what the cause may be, beginning with the likeliest. Check before you conclude: the tools of this server \
+         give newer and more figures (watch shows how they develop). Suggest nothing that loses data without saying so.",
+        symptom.unwrap_or_default()
+    ))
+}
+
+/// A page that a person would look at first.
+fn facts() -> io::Result<String> {
+    let (uptime, load, memory, disk) = (system::uptime()?, system::load()?, system::memory()?, system::disk("/")?);
+    let mut text = format!("- up for {}\n", uptime.words);
+    let _ = writeln!(
+        text,
+        "- load {}, {}, {} over 1, 5, 15 minutes; {} processors",
+        load.one_minute, load.five_minutes, load.fifteen_minutes, load.cpus
+    );
+    let _ = writeln!(text, "- memory: {} % used, {} available", memory.used_percent, mib(memory.available_bytes));
+    let _ = writeln!(text, "- swap: {} of {} free", mib(memory.swap_free_bytes), mib(memory.swap_total_bytes));
+    let _ = writeln!(text, "- disk /: {} % used, {} available", disk.used_percent, mib(disk.available_bytes));
+    let _ = writeln!(text, "- the largest processes:");
+    for process in system::processes()?.iter().take(5) {
+        let _ = writeln!(
+            text,
+            "  - {} (pid {}): {}, {} s of processor time, {}",
+            process.name,
+            process.pid,
+            mib(process.memory_bytes),
+            process.cpu_seconds,
+            process.state
+        );
+    }
+    Ok(text)
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}

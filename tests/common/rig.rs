@@ -1,0 +1,331 @@
+//! The driver: bytes in, lines out, every line judged by the oracle.
+
+use super::everything::{self, Deed, World};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::server::{Change, Limits, SendError, Server};
+use mcp_sansio::service::Service;
+use mcp_sansio::session::{Next, Session};
+use mcp_sansio::sink::{Lines, Storage};
+use mcp_sansio::store::Store;
+use mcp_sansio_test_support::Oracle;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// Storage of a fixed size, like a device's output buffer; `usize::MAX` for none.
+#[derive(Debug)]
+pub struct Window {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl Storage for Window {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+    fn append(&mut self, bytes: &[u8]) -> bool {
+        let fits = bytes.len() <= self.limit - self.bytes.len();
+        if fits {
+            self.bytes.extend_from_slice(bytes);
+        }
+        fits
+    }
+    fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+    fn drop_front(&mut self, n: usize) {
+        self.bytes.drain(..n);
+    }
+    fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
+/// How often `run` may ask for room although everything was taken: more is a loop that never ends.
+const PATIENCE: usize = 3;
+
+pub struct Rig<const N: usize = 8> {
+    pub session: Session<'static, Lines<Window>, N>,
+    pub service: Service<'static, World>,
+    pub world: World,
+    /// How much the other end takes at once.
+    pub gulp: usize,
+    judge: Option<Judge>,
+    partial: Vec<u8>,
+    lines: Vec<String>,
+}
+
+impl Rig {
+    /// Eight in flight, the service with everything, no limit on output.
+    pub fn new() -> Rig {
+        Rig::with(usize::MAX)
+    }
+}
+
+impl<const N: usize> Rig<N> {
+    /// The service with everything behind an output window.
+    pub fn with(window: usize) -> Rig<N> {
+        let server = Server::growing(Limits::default()).seal(&super::toy_seal::SEAL);
+        Rig::of(window, server)
+    }
+
+    /// A server of the test's own making.
+    pub fn of(window: usize, server: Server<'static, N>) -> Rig<N> {
+        let out = Lines::new(Window { bytes: Vec::new(), limit: window });
+        let input = LineBuffer::new(Store::growing(1 << 20));
+        Rig {
+            session: Session::new(input, server, out),
+            service: everything::service(),
+            world: World::default(),
+            gulp: usize::MAX,
+            judge: Some(Judge::new(Oracle::new())),
+            partial: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
+    /// With another service over the same world.
+    pub fn serving(mut self, service: Service<'static, World>) -> Self {
+        self.service = service;
+        self
+    }
+
+    /// Lines of input may be this long.
+    pub fn input(mut self, limit: usize) -> Self {
+        let out = Lines::new(Window { bytes: Vec::new(), limit: self.session.out().capacity_of() });
+        let server = Server::growing(Limits::default()).seal(&super::toy_seal::SEAL);
+        self.session = Session::new(LineBuffer::new(Store::growing(limit)), server, out);
+        self
+    }
+
+    /// For runs whose lines were judged before, under another cutting.
+    pub fn unjudged(mut self) -> Self {
+        self.judge = None;
+        self
+    }
+
+    /// With an oracle that expects something else.
+    pub fn judged_by(mut self, oracle: Oracle) -> Self {
+        self.judge = Some(Judge::new(oracle));
+        self
+    }
+
+    /// Opened with `initialize` by a client that can do everything; or not at all, for 2026-07-28.
+    pub fn opened(self, revision: &str) -> Self {
+        self.opened_by(revision, super::all_capabilities(revision))
+    }
+
+    pub fn opened_by(mut self, revision: &str, capabilities: Value) -> Self {
+        if revision != super::MODERN {
+            let reply = self.one(&super::initialize(revision, capabilities));
+            assert_eq!(super::parse(&reply)["result"]["protocolVersion"], revision);
+            assert!(self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).is_empty());
+        }
+        self
+    }
+
+    /// Gives a line (its newline is added) and returns what came back.
+    pub fn say(&mut self, line: &str) -> Vec<String> {
+        self.feed(line.as_bytes());
+        self.feed(b"\n");
+        self.take()
+    }
+
+    /// Gives a line that has exactly one answer.
+    pub fn one(&mut self, line: &str) -> String {
+        let mut lines = self.say(line);
+        assert_eq!(lines.len(), 1, "to {line}\n{lines:#?}");
+        lines.remove(0)
+    }
+
+    /// Gives bytes, cut as they are.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if let Some(judge) = &mut self.judge {
+            judge.hear(bytes);
+        }
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let space = self.session.space();
+            assert!(!space.is_empty(), "no space although everything was handled");
+            let n = space.len().min(rest.len());
+            space[..n].copy_from_slice(&rest[..n]);
+            self.session.filled(n);
+            rest = &rest[n..];
+            self.work();
+        }
+    }
+
+    /// Ends the input and returns what is owed.
+    pub fn end(&mut self) -> Vec<String> {
+        self.session.end_of_input();
+        self.work();
+        self.take()
+    }
+
+    /// Lets the session work until it waits for input, and does what handlers have put off.
+    pub fn work(&mut self) {
+        loop {
+            self.run();
+            let Some(deed) = (!self.world.deeds.is_empty()).then(|| self.world.deeds.remove(0)) else { return };
+            self.act(deed);
+        }
+    }
+
+    fn run(&mut self) {
+        let mut stuck = 0;
+        loop {
+            let next = self.session.run(&self.service, &mut self.world);
+            let taken = self.drain(if next == Next::Read { usize::MAX } else { self.gulp });
+            match next {
+                Next::Read => return,
+                _ if taken > 0 => stuck = 0,
+                _ => stuck += 1,
+            }
+            assert!(stuck < PATIENCE, "the session asks for room again and again");
+        }
+    }
+
+    fn act(&mut self, deed: Deed) {
+        match deed {
+            Deed::Publish(what) => match what.as_str() {
+                "tools" => self.session.publish(Change::Tools),
+                "prompts" => self.session.publish(Change::Prompts),
+                "resources" => self.session.publish(Change::Resources),
+                uri => self.session.publish(Change::Resource(uri)),
+            },
+            Deed::Answer(token, text) => loop {
+                let answered =
+                    self.session.answer(&self.service, &mut self.world, token, |_, call| call.text(text.as_str()));
+                match answered {
+                    Err(SendError::FullNow) => assert!(self.drain(usize::MAX) > 0, "full, but nothing is pending"),
+                    _ => break,
+                }
+            },
+        }
+    }
+
+    fn drain(&mut self, most: usize) -> usize {
+        let pending = self.session.pending();
+        let n = pending.len().min(most);
+        let bytes = pending[..n].to_vec();
+        self.session.sent(n);
+        for byte in bytes {
+            if byte == b'\n' {
+                self.line();
+            } else {
+                self.partial.push(byte);
+            }
+        }
+        n
+    }
+
+    fn line(&mut self) {
+        let line = std::mem::take(&mut self.partial);
+        if let Some(judge) = &mut self.judge {
+            judge.line(&line);
+        }
+        self.lines.push(String::from_utf8(line).expect("UTF-8"));
+    }
+
+    /// The lines since the last time. No line may be half written when the session waits for input.
+    pub fn take(&mut self) -> Vec<String> {
+        assert!(self.partial.is_empty(), "half a line: {}", String::from_utf8_lossy(&self.partial));
+        std::mem::take(&mut self.lines)
+    }
+}
+
+trait CapacityOf {
+    fn capacity_of(&self) -> usize;
+}
+
+impl CapacityOf for Lines<Window> {
+    fn capacity_of(&self) -> usize {
+        use mcp_sansio::sink::Out;
+        match self.capacity() {
+            usize::MAX => usize::MAX,
+            capacity => capacity + 1,
+        }
+    }
+}
+
+/// Knows under which revision each line must be judged, from what the client has said.
+struct Judge {
+    oracle: Oracle,
+    heard: Vec<u8>,
+    negotiated: Option<String>,
+    /// Open requests by their ids: revision (if modern) and method.
+    asked: HashMap<String, (bool, String)>,
+    tokens: HashMap<String, bool>,
+}
+
+const D: &str = "2025-11-25";
+
+impl Judge {
+    fn new(oracle: Oracle) -> Judge {
+        Judge { oracle, heard: Vec::new(), negotiated: None, asked: HashMap::new(), tokens: HashMap::new() }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte != b'\n' {
+                self.heard.push(byte);
+                continue;
+            }
+            let line = std::mem::take(&mut self.heard);
+            match serde_json::from_slice(&line) {
+                // Where there are no batches nothing in one is a request.
+                Ok(Value::Array(_)) if self.negotiated.as_deref().is_none_or(|revision| revision > "2025-03-26") => {}
+                Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.message(message)),
+                Ok(message) => self.message(&message),
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn message(&mut self, message: &Value) {
+        let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else { return };
+        let meta = &message["params"]["_meta"];
+        let modern = meta.get("io.modelcontextprotocol/protocolVersion").is_some()
+            || meta.get("io.modelcontextprotocol/clientCapabilities").is_some();
+        self.asked.entry(id.to_string()).or_insert((modern, method.to_owned()));
+        if let Some(token) = meta.get("progressToken") {
+            self.tokens.insert(token.to_string(), modern);
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let message: Value = serde_json::from_slice(line).unwrap_or(Value::Null);
+        let id = message["id"].to_string();
+        if self.asked.get(&id).is_some_and(|(modern, method)| !modern && method == "initialize") {
+            if let Some(version) = message["result"]["protocolVersion"].as_str() {
+                self.negotiated = Some(version.to_owned());
+            }
+        }
+        let revision = self.revision(&message);
+        let asked = &self.asked;
+        let method_of = |id: &Value| asked.get(&id.to_string()).map(|(_, method)| method.clone());
+        self.oracle.server_answers(&revision, &method_of, line).unwrap_or_else(|wrong| panic!("{wrong}"));
+        let messages = message.as_array().cloned().unwrap_or_else(|| vec![message]);
+        for message in messages {
+            let duplicate = message["error"]["message"].as_str().is_some_and(|m| m.contains("in use"));
+            if message.get("method").is_none() && !duplicate {
+                self.asked.remove(&message["id"].to_string());
+            }
+        }
+    }
+
+    fn revision(&self, message: &Value) -> String {
+        let legacy = self.negotiated.clone().unwrap_or(D.into());
+        let modern = match message["method"].as_str() {
+            _ if message.is_array() => false,
+            None => self.asked.get(&message["id"].to_string()).is_some_and(|(modern, _)| *modern),
+            Some("notifications/progress") => self.tokens[&message["params"]["progressToken"].to_string()],
+            Some("notifications/message") => self.negotiated.is_none(),
+            Some("notifications/cancelled") => {
+                let id = message["params"]["requestId"].to_string();
+                id.parse::<u64>().map_or(true, |id| id < 1 << 12)
+            }
+            Some(_) => message["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(),
+        };
+        if modern { super::MODERN.into() } else { legacy }
+    }
+}

@@ -1,0 +1,102 @@
+//! A sink that is held by one message, while something else wants to be written.
+
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::protocol::{Feature, Level};
+use mcp_sansio::server::Server;
+use mcp_sansio::service::{Call, Outcome, Question, Service, Tool};
+use mcp_sansio::session::{Next, Session};
+use mcp_sansio::sink::{Lines, Slice};
+
+fn ask(_: &mut u32, call: &mut Call<'_>) -> Outcome {
+    match call.answer("q") {
+        None => call.ask(&[Question::roots("q")], b""),
+        Some(answer) => call.text(format_args!("{:?}", answer.result())),
+    }
+}
+
+fn text(_: &mut u32, call: &mut Call<'_>) -> Outcome {
+    call.text("0123456789012345678901234567890123456789012345678901234567890123456789")
+}
+
+/// Has an effect, logs until there is no room, then answers with more than there is room for.
+fn chatty(runs: &mut u32, call: &mut Call<'_>) -> Outcome {
+    *runs += 1;
+    for _ in 0..100 {
+        let _ = call.log(Level::Error, "something to say");
+    }
+    text(runs, call)
+}
+
+static TOOLS: [Tool<u32>; 3] = [
+    Tool::new("ask", "Asks", ask).reserve(0),
+    Tool::new("text", "Says something", text).reserve(0),
+    Tool::new("chatty", "Logs", chatty).reserve(0),
+];
+
+fn initialize(revision: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{"roots":{{}}}},"clientInfo":{{"name":"t","version":"1"}}}}}}"#
+    )
+}
+
+fn call(id: u32, name: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#)
+}
+
+type Small<'m> = Session<'m, Lines<Slice<'m>>, 4>;
+
+fn feed(session: &mut Small<'_>, lines: &[String]) {
+    for line in lines {
+        let space = session.space();
+        space[..line.len()].copy_from_slice(line.as_bytes());
+        space[line.len()] = b'\n';
+        session.filled(line.len() + 1);
+    }
+}
+
+/// Runs to the end, taking a few bytes at a time; all that was written.
+fn drain(session: &mut Small<'_>, service: &Service<'_, u32>, state: &mut u32) -> String {
+    let mut written = Vec::new();
+    for _ in 0..10_000 {
+        let next = session.run(service, state);
+        let taken = session.pending().len().min(7);
+        if taken == 0 && next == Next::Read {
+            return String::from_utf8(written).unwrap();
+        }
+        written.extend_from_slice(&session.pending()[..taken]);
+        session.sent(taken);
+    }
+    panic!("it never comes to rest: {}", String::from_utf8_lossy(&written));
+}
+
+#[test]
+fn a_question_that_times_out_while_a_batch_is_half_out_does_not_stop_it() {
+    let (mut input, mut output, mut asks, mut scratch) = ([0; 4096], [0; 512], [0; 1024], [0; 512]);
+    let server = Server::new().asks(&mut asks).scratch(&mut scratch).ask_timeout(100);
+    let mut session = Small::new(LineBuffer::new(&mut input), server, Lines::new(Slice::new(&mut output)));
+    let service = Service::new("t", "1").tools(&TOOLS);
+    feed(&mut session, &[initialize("2025-03-26"), call(1, "ask")]);
+    let asked = drain(&mut session, &service, &mut 0);
+    assert!(asked.contains("roots/list"), "{asked}");
+    let batch: Vec<String> = (2..12).map(|id| call(id, "text")).collect();
+    feed(&mut session, &[format!("[{}]", batch.join(","))]);
+    assert_eq!(session.run(&service, &mut 0), Next::Write);
+    session.expire(1000);
+    let written = drain(&mut session, &service, &mut 0);
+    for id in 1..12 {
+        assert_eq!(written.matches(&format!("\"id\":{id},")).count(), 1, "{id} in {written}");
+    }
+}
+
+#[test]
+fn a_handler_without_reserve_runs_once_however_full_the_sink_is() {
+    for room in 300..700 {
+        let (mut input, mut output) = ([0; 4096], vec![0; room]);
+        let mut session = Small::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+        let service = Service::new("t", "1").tools(&TOOLS).feature(Feature::Logging);
+        feed(&mut session, &[initialize("2025-06-18"), call(1, "text"), call(2, "chatty")]);
+        let mut runs = 0;
+        let written = drain(&mut session, &service, &mut runs);
+        assert_eq!((runs, written.matches("\"id\":2,").count()), (1, 1), "room {room}: {written}");
+    }
+}

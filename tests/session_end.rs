@@ -1,0 +1,36 @@
+//! The end of the input does not cut off what was read before it.
+
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::server::Server;
+use mcp_sansio::service::Service;
+use mcp_sansio::session::Session;
+use mcp_sansio::sink::{Lines, Slice};
+
+/// The loop of a device: one run, one write, and out when the session says that it is done.
+#[test]
+fn done_only_when_every_line_is_answered() {
+    let service = Service::<()>::new("test", "1");
+    let (mut input, mut output) = ([0; 4096], [0; 64]);
+    let mut session =
+        Session::<_, 1>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+    let mut written = Vec::new();
+    let mut read = 0;
+    for id in 0..20 {
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}{}", if id < 19 { "\n" } else { "" });
+        session.space()[..line.len()].copy_from_slice(line.as_bytes());
+        session.filled(line.len());
+        read += 1;
+    }
+    session.end_of_input();
+    loop {
+        let _ = session.run(&service, &mut ());
+        let pending = session.pending().len();
+        written.extend_from_slice(session.pending());
+        session.sent(pending);
+        if session.is_done() && session.pending().is_empty() {
+            break;
+        }
+    }
+    assert_eq!(written.iter().filter(|byte| **byte == b'\n').count(), read);
+}
