@@ -324,8 +324,7 @@ impl<S> Serving<'_, '_, S> {
                 wire::Expired::Nothing => {}
                 wire::Expired::Refused => self.turn(slot, false),
                 _ => {
-                    let mut host =
-                        Host { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
+                    let mut host = Host { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
                     connection.wired.leave(&mut host);
                     self.connections[slot] = None;
                     self.open -= 1;
@@ -336,9 +335,10 @@ impl<S> Serving<'_, '_, S> {
 
     /// Whether no connection has anything left to send.
     fn is_drained(&mut self) -> bool {
-        self.connections.iter_mut().flatten().all(|connection| {
-            connection.wired.pending().is_empty() && connection.wired.stream().is_none()
-        })
+        self.connections
+            .iter_mut()
+            .flatten()
+            .all(|connection| connection.wired.pending().is_empty() && connection.wired.stream().is_none())
     }
 }
 

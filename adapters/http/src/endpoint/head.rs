@@ -38,7 +38,11 @@ impl<'h> Head<'h> {
     /// A member of the query, as it stands.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&'h str> {
-        self.query?.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
+        self.query?
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
     }
 
     /// A header as text without white space around it; `None` if it is not there or not UTF-8.

@@ -51,6 +51,8 @@ pub(super) enum Phase {
     Body,
     /// An event stream is open.
     Stream,
+    /// A body is written, or being written, whose head comes afterwards.
+    Draft,
 }
 
 /// How the peer sees where a body ends.
@@ -75,12 +77,13 @@ enum Content {
 }
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-const JSON: &str = "application/json";
-const EVENTS: Fields<'static> =
-    &[("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no")];
+const JSON: &[u8] = b"Content-Type: application/json\r\n";
+const EVENTS: &[u8] = b"Content-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Room kept back for the end of a chunk and for the last one.
 const TAIL: usize = 2 + LAST_CHUNK.len();
+/// Room left for a head that comes after its body; a longer one moves the body.
+const GAP: usize = 192;
 /// Digits of a length that is not known yet.
 const PLACES: usize = 10;
 
@@ -146,7 +149,7 @@ impl<'m> Answer<'m> {
     /// [`Full::Never`] if the store will never hold it, or if no answer is owed.
     pub fn full(&mut self, status: Status, fields: Fields<'_>, body: &[u8]) -> Result<(), Full> {
         let mark = self.mark();
-        self.head(status, fields, &[], Content::Known(body.len()))?;
+        self.head(status, b"", fields, Content::Known(body.len()))?;
         if self.framing == Delimited::ByLength && !self.append(body) {
             self.roll_back(mark);
             return Err(self.full_at(mark));
@@ -160,7 +163,19 @@ impl<'m> Answer<'m> {
     /// # Errors
     /// [`Full::Never`] if the store is too small for the head, or if no answer is owed.
     pub fn stream(&mut self, fields: Fields<'_>) -> Result<(), Full> {
-        self.head(Status::OK, EVENTS, fields, Content::Flow)?;
+        self.begin_stream(Status::OK, EVENTS, fields)
+    }
+
+    /// Begins an event stream with no other headers than these and those of framing and connection.
+    ///
+    /// # Errors
+    /// As for [`stream`](Answer::stream).
+    pub fn stream_with(&mut self, status: Status, fields: Fields<'_>) -> Result<(), Full> {
+        self.begin_stream(status, b"", fields)
+    }
+
+    fn begin_stream(&mut self, status: Status, lines: &[u8], fields: Fields<'_>) -> Result<(), Full> {
+        self.head(status, lines, fields, Content::Flow)?;
         self.phase = if self.framing == Delimited::NoBody { Phase::Done } else { Phase::Stream };
         Ok(())
     }
@@ -175,7 +190,7 @@ impl<'m> Answer<'m> {
     /// Begins a body of JSON.
     pub(super) fn begin_body(&mut self, status: Status, fields: Fields<'_>, flows: bool) -> Result<(), Full> {
         let content = if flows { Content::Flow } else { Content::Message };
-        self.head(status, &[("Content-Type", JSON)], fields, content)?;
+        self.head(status, JSON, fields, content)?;
         self.phase = Phase::Body;
         Ok(())
     }
@@ -259,10 +274,10 @@ impl<'m> Answer<'m> {
 
     /// The most bytes that the head of a body takes.
     pub(super) fn body_head(fields: Fields<'_>) -> usize {
-        let fields = [("Content-Type", JSON)].iter().chain(fields).map(|(name, value)| name.len() + value.len() + 4);
+        let fields = fields.iter().map(|(name, value)| name.len() + value.len() + 4);
         let line = "HTTP/1.1 200 \r\n".len() + Status::LONGEST;
         let length = "Content-Length: \r\n".len() + PLACES;
-        fields.fold(line + length + "Connection: keep-alive\r\n\r\n".len(), usize::saturating_add)
+        fields.fold(line + length + JSON.len() + "Connection: keep-alive\r\n\r\n".len(), usize::saturating_add)
     }
 
     /// Where it stands, counted from the first byte that was not sent.
@@ -291,7 +306,7 @@ impl<'m> Answer<'m> {
 
     /// A body waits for its end, unless it goes out in windows.
     fn is_hidden(&self) -> bool {
-        self.phase == Phase::Body && !(self.held && self.framing != Delimited::ByLength)
+        self.phase == Phase::Draft || (self.phase == Phase::Body && !(self.held && self.framing != Delimited::ByLength))
     }
 
     /// End of what may be sent.
@@ -305,22 +320,102 @@ impl<'m> Answer<'m> {
     }
 
     /// Writes a head, or nothing of it.
-    fn head(&mut self, status: Status, fields: Fields<'_>, more: Fields<'_>, content: Content) -> Result<(), Full> {
+    fn head(&mut self, status: Status, lines: &[u8], fields: Fields<'_>, content: Content) -> Result<(), Full> {
         if self.phase != Phase::Owed {
             return Err(Full::Never);
         }
         let mark = self.mark();
-        let framing = self.delimit(status, content);
-        let close = self.closes() || framing == Delimited::ByClose;
-        if !self.write_head(status, [fields, more], framing, close, content) || self.free() < TAIL {
+        let plan = self.plan(status, lines, fields, content);
+        if !self.write_head(&plan) || self.free() < TAIL {
             self.end = self.start + mark.at();
             return Err(self.full_at(mark));
         }
-        self.framing = framing;
-        self.asked.close = close;
+        (self.framing, self.asked.close) = (plan.framing, plan.close);
         self.body_at = self.end;
         self.began = Some(self.start + mark.at());
         Ok(())
+    }
+
+    fn plan<'p>(&self, status: Status, lines: &'p [u8], fields: Fields<'p>, content: Content) -> Plan<'p> {
+        let framing = self.delimit(status, content);
+        let close = self.closes() || framing == Delimited::ByClose;
+        Plan { status, lines, fields, content, framing, close, http10: self.asked.http10 }
+    }
+
+    /// Begins a body whose head comes afterwards.
+    pub(super) fn begin_draft(&mut self) -> Result<(), Full> {
+        if self.phase != Phase::Owed {
+            return Err(Full::Never);
+        }
+        let mark = self.mark();
+        if self.free() < GAP + TAIL || !self.append(&[b' '; GAP]) {
+            return Err(self.full_at(mark));
+        }
+        self.phase = Phase::Draft;
+        self.framing = Delimited::ByLength;
+        self.body_at = self.end;
+        self.began = Some(self.start + mark.at());
+        Ok(())
+    }
+
+    /// Answers with the body that was written through [`DraftOut`](super::DraftOut), or without a body if none was.
+    ///
+    /// # Errors
+    /// [`Full`] if the head is larger than expected and there is no room for it; the body stays. [`Full::Never`] if no
+    /// answer is owed.
+    pub fn finish(&mut self, status: Status, fields: Fields<'_>) -> Result<(), Full> {
+        let (Phase::Draft, Some(began)) = (self.phase, self.began) else { return self.full(status, fields, b"") };
+        let length = self.end.saturating_sub(self.body_at);
+        let plan = self.plan(status, b"", fields, Content::Known(length));
+        let mut head = 0;
+        lay_head(&plan, &mut |parts| {
+            head += parts.iter().map(|part| part.len()).sum::<usize>();
+            true
+        });
+        let gap = self.body_at - began;
+        if head > gap && !self.widen(head - gap) {
+            return Err(Full::Now);
+        }
+        // Compacting may have moved it.
+        let began = self.began.unwrap_or(began);
+        let end = core::mem::replace(&mut self.end, self.body_at.saturating_sub(head));
+        let head_at = self.end;
+        lay_head(&plan, &mut |parts| self.append_all(parts));
+        self.end = if plan.framing == Delimited::NoBody { self.body_at } else { end };
+        if began == self.start {
+            (self.start, self.began) = (head_at, Some(head_at));
+        } else if head_at > began && self.end <= self.store.bytes().len() {
+            self.store.bytes_mut().copy_within(head_at..self.end, began);
+            self.end -= head_at - began;
+        }
+        self.asked.close = plan.close;
+        self.phase = Phase::Done;
+        Ok(())
+    }
+
+    /// Moves a drafted body to the right.
+    fn widen(&mut self, by: usize) -> bool {
+        if !self.make_room(by) {
+            return false;
+        }
+        let (body, end) = (self.body_at, self.end);
+        if body > end || end + by > self.store.bytes().len() {
+            return false;
+        }
+        self.store.bytes_mut().copy_within(body..end, body + by);
+        (self.body_at, self.end) = (body + by, end + by);
+        true
+    }
+
+    /// Room for a body whose head comes afterwards.
+    pub(super) fn room_for_draft(&self) -> usize {
+        let used = if self.phase == Phase::Draft { 0 } else { GAP };
+        self.free().saturating_sub(used + TAIL)
+    }
+
+    /// The same when nothing is pending.
+    pub(super) fn capacity_for_draft(&self) -> usize {
+        self.store.limit().saturating_sub(GAP + TAIL)
     }
 
     fn delimit(&self, status: Status, content: Content) -> Delimited {
@@ -332,57 +427,16 @@ impl<'m> Answer<'m> {
         }
     }
 
-    fn write_head(
-        &mut self,
-        status: Status,
-        fields: [Fields<'_>; 2],
-        framing: Delimited,
-        close: bool,
-        content: Content,
-    ) -> bool {
-        let length = match content {
-            Content::Known(length) if !status.is_bodiless() => Some(length),
-            _ => None,
-        };
-        self.append(b"HTTP/1.1 ")
-            && self.append(&status.digits())
-            && self.append(b" ")
-            && self.append(status.reason().as_bytes())
-            && self.append(b"\r\n")
-            && self.write_framing(framing, length)
-            && fields.into_iter().flatten().all(|(name, value)| self.write_field(name, value))
-            && match (close, self.asked.http10) {
-                (true, _) => self.append(b"Connection: close\r\n\r\n"),
-                (false, true) => self.append(b"Connection: keep-alive\r\n\r\n"),
-                (false, false) => self.append(b"\r\n"),
+    fn write_head(&mut self, plan: &Plan<'_>) -> bool {
+        let mut begun = false;
+        lay_head(plan, &mut |parts| {
+            let put = self.append_all(parts);
+            if !begun {
+                self.length_at = self.end.saturating_sub(plan.lines.len() + 2 + PLACES);
+                begun = true;
             }
-    }
-
-    fn write_framing(&mut self, framing: Delimited, length: Option<usize>) -> bool {
-        let mut places = [b' '; PLACES];
-        match (framing, length) {
-            (_, Some(length)) => {
-                let digits = decimal(length, &mut places);
-                self.append(b"Content-Length: ") && self.append(digits) && self.append(b"\r\n")
-            }
-            (Delimited::ByLength, None) => {
-                let placed = self.append(b"Content-Length: ") && self.append(&places);
-                self.length_at = self.end.saturating_sub(PLACES);
-                placed && self.append(b"\r\n")
-            }
-            (Delimited::ByChunks, None) => self.append(b"Transfer-Encoding: chunked\r\n"),
-            (Delimited::ByClose | Delimited::NoBody, None) => true,
-        }
-    }
-
-    fn write_field(&mut self, name: &str, value: &str) -> bool {
-        if name.is_empty() || !name.bytes().all(super::chunked::is_token) {
-            return true;
-        }
-        self.append(name.as_bytes())
-            && self.append(b": ")
-            && value.split(|c: char| c.is_ascii_control() && c != '\t').all(|part| self.append(part.as_bytes()))
-            && self.append(b"\r\n")
+            put
+        })
     }
 
     /// Puts the length into its places, and closes up around it: what comes before moves right if that was not sent
@@ -459,19 +513,41 @@ impl<'m> Answer<'m> {
     }
 
     fn append(&mut self, bytes: &[u8]) -> bool {
-        if self.free() < bytes.len() {
+        if !self.make_room(bytes.len()) {
             return false;
-        }
-        if self.store.bytes().len().saturating_sub(self.end) < bytes.len() {
-            self.compact();
-            if !self.store.reach(self.end + bytes.len()) {
-                return false;
-            }
         }
         let place = self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut []);
         copy(place, bytes);
         self.end += bytes.len();
         true
+    }
+
+    /// All of the parts or none.
+    fn append_all(&mut self, parts: &[&[u8]]) -> bool {
+        let len = parts.iter().map(|part| part.len()).sum();
+        if !self.make_room(len) {
+            return false;
+        }
+        let mut place = self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut []);
+        for part in parts {
+            copy(place, part);
+            place = place.get_mut(part.len()..).unwrap_or(&mut []);
+        }
+        self.end += len;
+        true
+    }
+
+    fn make_room(&mut self, len: usize) -> bool {
+        self.store.bytes().len().saturating_sub(self.end) >= len || self.make_more_room(len)
+    }
+
+    #[cold]
+    fn make_more_room(&mut self, len: usize) -> bool {
+        if self.free() < len {
+            return false;
+        }
+        self.compact();
+        self.store.reach(self.end + len)
     }
 
     /// Moves what is pending to the front.
@@ -495,7 +571,7 @@ impl Sink for Answer<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
         match self.phase {
             Phase::Done | Phase::Owed => return Err(Full::Never),
-            Phase::Body | Phase::Stream => {}
+            Phase::Body | Phase::Stream | Phase::Draft => {}
         }
         if bytes.is_empty() || self.framing == Delimited::NoBody {
             return Ok(());
@@ -513,8 +589,58 @@ impl Sink for Answer<'_> {
         match self.phase {
             Phase::Done | Phase::Owed => 0,
             Phase::Body | Phase::Stream => self.room_after(0),
+            Phase::Draft => self.room_for_draft(),
         }
     }
+}
+
+/// A head to be written.
+struct Plan<'p> {
+    status: Status,
+    /// Headers as they stand.
+    lines: &'p [u8],
+    fields: Fields<'p>,
+    content: Content,
+    framing: Delimited,
+    close: bool,
+    http10: bool,
+}
+
+/// Gives a head to `put`, piece by piece; the first ends with the line of the length and the `lines`.
+fn lay_head(plan: &Plan<'_>, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {
+    let (status, mut places) = (plan.status, [b' '; PLACES]);
+    let (name, value, end): (&[u8], &[u8], &[u8]) = match (plan.framing, plan.content) {
+        (_, Content::Known(length)) if !status.is_bodiless() => {
+            (b"\r\nContent-Length: ", decimal(length, &mut places), b"\r\n")
+        }
+        (Delimited::ByLength, _) => (b"\r\nContent-Length: ", &places, b"\r\n"),
+        (Delimited::ByChunks, _) => (b"\r\nTransfer-Encoding: ", b"chunked", b"\r\n"),
+        (Delimited::ByClose | Delimited::NoBody, _) => (b"\r\n", b"", b""),
+    };
+    put(&[b"HTTP/1.1 ", &status.digits(), b" ", status.reason().as_bytes(), name, value, end, plan.lines])
+        && plan.fields.iter().all(|(name, value)| lay_field(name, value, put))
+        && put(&[match (plan.close, plan.http10) {
+            (true, _) => b"Connection: close\r\n\r\n",
+            (false, true) => b"Connection: keep-alive\r\n\r\n",
+            (false, false) => b"\r\n",
+        }])
+}
+
+fn lay_field(name: &str, value: &str, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {
+    if name.is_empty() || !name.bytes().all(super::chunked::is_token) {
+        return true;
+    }
+    if !value.bytes().any(is_control) {
+        return put(&[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"]);
+    }
+    put(&[name.as_bytes(), b": "])
+        && value.as_bytes().split(|&byte| is_control(byte)).all(|part| put(&[part]))
+        && put(&[b"\r\n"])
+}
+
+/// What must not stand in the value of a header.
+const fn is_control(byte: u8) -> bool {
+    byte.is_ascii_control() && byte != b'\t'
 }
 
 fn decimal(mut value: usize, digits: &mut [u8; PLACES]) -> &[u8] {

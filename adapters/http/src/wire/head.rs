@@ -88,6 +88,19 @@ impl<'r> Head<'r> {
         self.line.query.map(|query| self.text(query))
     }
 
+    /// The path with its query.
+    #[must_use]
+    pub fn target(&self) -> &'r str {
+        match self.line.query {
+            // Both stand in the request line, with a question mark between them.
+            Some(query) if self.line.path.len > 0 => self.text(Span {
+                at: self.line.path.at,
+                len: query.at.saturating_add(query.len).saturating_sub(self.line.path.at),
+            }),
+            _ => self.path(),
+        }
+    }
+
     /// The version.
     #[must_use]
     pub const fn version(&self) -> Version {
@@ -129,7 +142,7 @@ impl<'r> Head<'r> {
     }
 
     fn is(&self, field: &Field, name: &str) -> bool {
-        usize::from(field.name.len) == name.len() && self.bytes_at(field.name).eq_ignore_ascii_case(name.as_bytes())
+        usize::from(field.name.len) == name.len() && same_name(self.bytes_at(field.name), name.as_bytes())
     }
 
     fn bytes_at(&self, span: Span) -> &'r [u8] {
@@ -139,6 +152,16 @@ impl<'r> Head<'r> {
 
     fn text(&self, span: Span) -> &'r str {
         core::str::from_utf8(self.bytes_at(span)).unwrap_or("")
+    }
+}
+
+/// As the endpoint looks at them: the host is the one that the client means.
+impl crate::endpoint::Headers for Head<'_> {
+    fn get(&self, name: &str) -> Option<&[u8]> {
+        match self.line.authority {
+            Some(authority) if name.eq_ignore_ascii_case("host") => Some(self.bytes_at(authority)),
+            _ => Head::get(self, name),
+        }
     }
 }
 
@@ -168,20 +191,40 @@ pub(crate) enum Framing {
     Chunked,
 }
 
-/// Parses a whole head, fills `fields` and tells how many they are, or why it is refused.
-pub(crate) fn parse<const H: usize>(
-    bytes: &[u8],
-    limits: &Limits,
-    fields: &mut [Field; H],
-) -> Result<(Line, usize, Asked), Status> {
+/// A head that was understood.
+pub(crate) struct Parsed {
+    pub(crate) line: Line,
+    /// How many headers it has.
+    pub(crate) count: usize,
+    /// Its length.
+    pub(crate) len: usize,
+    pub(crate) asked: Asked,
+}
+
+/// Whether a head that was parsed without looking for its lines first is one of at most `line` and `most` bytes, with
+/// each line ended by CR LF.
+pub(crate) fn is_strict(bytes: &[u8], parsed: &Parsed, fields: &[Field], line: usize, most: usize) -> bool {
+    let ends = |at: usize| at.checked_sub(2).and_then(|end| bytes.get(end..at)) == Some(b"\r\n");
+    let fields = fields.get(..parsed.count).unwrap_or(&[]);
+    let first = fields.first().map_or(parsed.len.saturating_sub(2), |field| usize::from(field.name.at));
+    parsed.line.method.at == 0
+        && parsed.len <= most
+        && first <= line + 1
+        && fields.iter().all(|field| ends(usize::from(field.name.at)))
+        && ends(parsed.len)
+        && ends(parsed.len.saturating_sub(2))
+}
+
+/// Parses the head that `bytes` begin with, fills `fields`, or tells why it is refused.
+pub(crate) fn parse<const H: usize>(bytes: &[u8], limits: &Limits, fields: &mut [Field; H]) -> Result<Parsed, Status> {
     let mut places = [const { MaybeUninit::uninit() }; H];
     let mut request = httparse::Request::new(&mut []);
-    match request.parse_with_uninit_headers(bytes, &mut places) {
-        Ok(httparse::Status::Complete(len)) if len == bytes.len() => {}
+    let len = match request.parse_with_uninit_headers(bytes, &mut places) {
+        Ok(httparse::Status::Complete(len)) => len,
         Err(httparse::Error::TooManyHeaders) => return Err(Status::HEADER_TOO_LARGE),
         Err(httparse::Error::Version) => return Err(bad_version(bytes)),
         _ => return Err(Status::BAD_REQUEST),
-    }
+    };
     let span = |part: &[u8]| span(bytes, part).ok_or(Status::HEADER_TOO_LARGE);
     let http10 = request.version == Some(0);
     let mut facts = Facts::default();
@@ -199,7 +242,7 @@ pub(crate) fn parse<const H: usize>(
         version: if http10 { Version::Http10 } else { Version::Http11 },
     };
     let asked = facts.settle(method == "HEAD", http10, limits)?;
-    Ok((line, request.headers.len(), asked))
+    Ok(Parsed { line, count: request.headers.len(), len, asked })
 }
 
 /// The place of a part of `whole`; its address tells.
@@ -237,30 +280,31 @@ struct Facts {
 impl Facts {
     fn note(&mut self, header: &httparse::Header<'_>) -> Result<(), Status> {
         // Few headers have a length of these.
-        match header.name.len() {
-            4 if header.name.eq_ignore_ascii_case("host") => {
+        let name = header.name.as_bytes();
+        match name.len() {
+            4 if same_name(name, b"host") => {
                 self.hosts += 1;
                 if !is_host(header.value) {
                     return Err(Status::BAD_REQUEST);
                 }
             }
-            6 if header.name.eq_ignore_ascii_case("expect") => {
+            6 if same_name(name, b"expect") => {
                 self.expects = header.value.eq_ignore_ascii_case(b"100-continue");
                 if !self.expects {
                     return Err(Status::EXPECTATION_FAILED);
                 }
             }
-            10 if header.name.eq_ignore_ascii_case("connection") => {
+            10 if same_name(name, b"connection") => {
                 for option in list(header.value) {
                     self.close |= option.eq_ignore_ascii_case(b"close");
                     self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
-            14 if header.name.eq_ignore_ascii_case("content-length") => {
+            14 if same_name(name, b"content-length") => {
                 self.lengths += 1;
                 self.length = Some(number(header.value).ok_or(Status::BAD_REQUEST)?);
             }
-            17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
+            17 if same_name(name, b"transfer-encoding") => {
                 for coding in list(header.value) {
                     if !coding.eq_ignore_ascii_case(b"chunked") {
                         return Err(Status::NOT_IMPLEMENTED);
@@ -318,7 +362,29 @@ fn number(digits: &[u8]) -> Option<u64> {
 
 /// Whether it can be a host with a port.
 fn is_host(value: &[u8]) -> bool {
-    value.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(byte))
+    let is_host = |byte: &u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'!' | b'$'..=b'.' | b':' | b';' | b'=' | b'[' | b']' | b'_' | b'~')
+    };
+    value.iter().all(is_host)
+}
+
+/// Whether two names of headers are the same but for their case. Bit 5 tells upper from lower case; of the bytes that
+/// may stand in a name and are no letters, only `^` and `~` are taken for each other.
+fn same_name(one: &[u8], other: &[u8]) -> bool {
+    const CASE: u8 = 0x20;
+    const CASES: u64 = u64::from_ne_bytes([CASE; 8]);
+    if one.len() != other.len() {
+        return false;
+    }
+    let (mut one, mut other) = (one, other);
+    while let (Some((a, one_rest)), Some((b, other_rest))) = (one.split_first_chunk(), other.split_first_chunk()) {
+        if (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) | CASES != CASES {
+            return false;
+        }
+        (one, other) = (one_rest, other_rest);
+    }
+    one.iter().zip(other).all(|(a, b)| (a ^ b) | CASE == CASE)
 }
 
 /// A request target.
@@ -331,7 +397,7 @@ struct Target<'t> {
 impl<'t> Target<'t> {
     fn parse(method: &str, target: &'t str) -> Result<Self, Status> {
         // A fragment is never sent, and what is not ASCII is sent escaped.
-        if !target.is_ascii() || target.contains('#') {
+        if target.bytes().any(|byte| !byte.is_ascii() || byte == b'#') {
             return Err(Status::BAD_REQUEST);
         }
         if target == "*" && method == "OPTIONS" {
@@ -348,10 +414,9 @@ impl<'t> Target<'t> {
             }
             (Some(authority), rest)
         };
-        let (path, query) = match rest.split_once('?') {
-            Some((path, query)) => (path, Some(query)),
-            None => (rest, None),
-        };
+        let mark = rest.bytes().position(|byte| byte == b'?').unwrap_or(rest.len());
+        let (path, query) = rest.split_at_checked(mark).unwrap_or((rest, ""));
+        let query = query.strip_prefix('?');
         Ok(Target { path, query, authority })
     }
 }

@@ -3,7 +3,7 @@
 use mcp_sansio::store::Store;
 
 use super::chunked::{Bounds, Chunked, is_token};
-use super::head::{self, Asked, Field, Framing, Head, Line};
+use super::head::{self, Asked, Field, Framing, Head, Line, Parsed};
 use super::limits::Limits;
 use super::status::Status;
 
@@ -103,9 +103,47 @@ impl<'m, const H: usize> Input<'m, H> {
         }
     }
 
-    /// Looks for the end of the head; `None` if it has not come.
+    /// Looks for a head; `None` if its end has not come.
     pub(crate) fn find_head(&mut self, limits: &Limits) -> Result<Option<Asked>, Status> {
         let most = limits.head.min(self.store.limit()).min(LONGEST_HEAD);
+        // Most heads come whole. What is not quite right is told by the long way.
+        if self.searched == 0
+            && let Some(parsed) = self.parse_at_once(limits, most)
+        {
+            return self.take_head(parsed).map(Some);
+        }
+        if !self.find_head_end(limits, most)? {
+            return Ok(None);
+        }
+        let head = self.store.bytes().get(self.start..self.start + self.line_at).unwrap_or(&[]);
+        let parsed = head::parse(head, limits, &mut self.fields)?;
+        if parsed.len != self.line_at {
+            return Err(Status::BAD_REQUEST);
+        }
+        self.take_head(parsed).map(Some)
+    }
+
+    fn parse_at_once(&mut self, limits: &Limits, most: usize) -> Option<Parsed> {
+        let bytes = self.store.bytes().get(self.start..self.end)?;
+        let bytes = bytes.get(..most).unwrap_or(bytes);
+        let parsed = head::parse(bytes, limits, &mut self.fields).ok()?;
+        head::is_strict(bytes, &parsed, &self.fields, limits.line, most).then_some(parsed)
+    }
+
+    fn take_head(&mut self, parsed: Parsed) -> Result<Asked, Status> {
+        (self.line, self.count, self.head) = (parsed.line, parsed.count, parsed.len);
+        self.body = match parsed.asked.body {
+            Framing::Length(length) if length > self.store.limit() - self.head => {
+                return Err(Status::CONTENT_TOO_LARGE);
+            }
+            Framing::Length(length) => Body::Length(length),
+            Framing::Chunked => Body::Chunked(Chunked::new(self.head)),
+        };
+        Ok(parsed.asked)
+    }
+
+    /// Goes through the lines that have come; whether the one that ends the head is among them.
+    fn find_head_end(&mut self, limits: &Limits, most: usize) -> Result<bool, Status> {
         let bytes = self.store.bytes().get(self.start..self.end).unwrap_or(&[]);
         loop {
             let first = bytes.get(self.line_at).filter(|_| !self.has_line && self.line_at < most);
@@ -122,7 +160,7 @@ impl<'m, const H: usize> Input<'m, H> {
                 return Err(if self.has_line { Status::HEADER_TOO_LARGE } else { Status::URI_TOO_LONG });
             }
             self.searched = seen;
-            let Some(newline) = found else { return Ok(None) };
+            let Some(newline) = found else { return Ok(false) };
             let line = bytes.get(self.line_at..newline).unwrap_or(&[]);
             if line.last() != Some(&b'\r') {
                 return Err(Status::BAD_REQUEST);
@@ -131,21 +169,9 @@ impl<'m, const H: usize> Input<'m, H> {
             if line.len() > 1 {
                 self.has_line = true;
             } else if self.has_line {
-                break;
+                return Ok(true);
             }
         }
-        self.head = self.line_at;
-        let head = bytes.get(..self.head).unwrap_or(&[]);
-        let (line, count, asked) = head::parse(head, limits, &mut self.fields)?;
-        (self.line, self.count) = (line, count);
-        self.body = match asked.body {
-            Framing::Length(length) if length > self.store.limit() - self.head => {
-                return Err(Status::CONTENT_TOO_LARGE);
-            }
-            Framing::Length(length) => Body::Length(length),
-            Framing::Chunked => Body::Chunked(Chunked::new(self.head)),
-        };
-        Ok(Some(asked))
     }
 
     /// Looks for the end of the body; whether it has come.

@@ -1,6 +1,7 @@
 //! HTTP/1.1 as bytes: requests in, answers out, over storage that the caller lends.
 //!
-//! A [`Connection`] does no I/O and reads no clock. Its answer is one body, whole or through [`BodyOut`], or an event
+//! A [`Connection`] does no I/O and reads no clock. Its answer is one body, whole or through [`BodyOut`] or
+//! [`DraftOut`], or an event
 //! stream, whose messages go through [`EventOut`].
 
 mod answer;
@@ -20,5 +21,5 @@ pub use answer::{Answer, Fields};
 pub use conn::{Connection, Expired, Request, Step};
 pub use head::{Head, Version};
 pub use limits::Limits;
-pub use out::{BodyOut, EventOut};
+pub use out::{BodyOut, DraftOut, EventOut};
 pub use status::Status;

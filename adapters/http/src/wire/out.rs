@@ -98,6 +98,86 @@ impl Out for BodyOut<'_, '_> {
     }
 }
 
+/// One message as a body whose status and headers are known only afterwards: [`Answer::finish`] writes them, in front
+/// of the body, into room that was left there. So the head may depend on how the handling went.
+///
+/// What goes out in windows, requests and notifications have no place here: [`Full::Never`].
+///
+/// ```
+/// use mcp_sansio::sink::{Kind, Out, Sink};
+/// use mcp_sansio_http::wire::{Connection, DraftOut, Limits, Status, Step};
+///
+/// let (mut input, mut output) = ([0; 256], [0; 256]);
+/// let mut connection = Connection::<8>::new(&mut input, &mut output, Limits::default());
+/// let request = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
+/// connection.space()[..request.len()].copy_from_slice(request);
+/// connection.filled(request.len());
+/// assert_eq!(connection.step(0), Step::Request);
+///
+/// let mut out = DraftOut::new(connection.answer());
+/// out.begin(Kind::Result)?;
+/// out.put(b"{}")?;
+/// out.end();
+/// assert_eq!(connection.pending(), b"");
+/// connection.answer().finish(Status::OK, &[("Mcp-Session-Id", "7")])?;
+/// assert_eq!(connection.pending(), b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nMcp-Session-Id: 7\r\n\r\n{}");
+/// # Ok::<(), mcp_sansio::Full>(())
+/// ```
+#[derive(Debug)]
+pub struct DraftOut<'a, 'm> {
+    answer: &'a mut Answer<'m>,
+}
+
+impl<'a, 'm> DraftOut<'a, 'm> {
+    /// One message as the body of `answer`.
+    #[must_use]
+    pub const fn new(answer: &'a mut Answer<'m>) -> Self {
+        DraftOut { answer }
+    }
+}
+
+impl Sink for DraftOut<'_, '_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.answer.put(bytes)
+    }
+
+    fn room(&self) -> usize {
+        self.answer.room_for_draft()
+    }
+}
+
+impl Out for DraftOut<'_, '_> {
+    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+        match kind {
+            Kind::Request | Kind::Notification | Kind::Streamed => Err(Full::Never),
+            _ if self.answer.held => Err(Full::Now),
+            _ => self.answer.begin_draft(),
+        }
+    }
+
+    fn end(&mut self) {}
+
+    fn mark(&self) -> Mark {
+        self.answer.mark()
+    }
+
+    fn roll_back(&mut self, mark: Mark) {
+        self.answer.roll_back(mark);
+    }
+
+    fn hold(&mut self, on: bool) {
+        self.answer.held = on;
+    }
+
+    fn held(&self) -> bool {
+        self.answer.held
+    }
+
+    fn capacity(&self) -> usize {
+        self.answer.capacity_for_draft()
+    }
+}
+
 /// Each message as an event of an open stream.
 ///
 /// How the data is cut into `put`s makes no difference: a message has no newlines. One without a stream is refused

@@ -449,6 +449,23 @@ fn two_readers_agree_on_what_is_a_request() {
     assert!(count > 100, "{count} accepted");
 }
 
+#[test]
+fn the_endpoint_sees_the_host_that_is_meant() {
+    use crate::endpoint::Headers;
+    for (line, target, host) in [
+        ("GET /a?b=c", "/a?b=c", "a"),
+        ("GET /a", "/a", "a"),
+        ("GET http://b:1/a?b", "/a?b", "b:1"),
+        ("GET http://b", "/", "b"),
+    ] {
+        let (mut input, mut output) = ([0; 128], [0; 128]);
+        let mut connection = connected((&mut input, &mut output), &format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!(connection.step(0), Step::Request);
+        let head = connection.head().unwrap();
+        assert_eq!((head.target(), Headers::get(&head, "HOST")), (target, Some(host.as_bytes())));
+    }
+}
+
 // Answers.
 
 /// A connection that has got `input`.
@@ -524,6 +541,48 @@ fn a_body_behind_something_pending() {
     connection.sent(5);
     assert_eq!(sent(&mut connection), expected[5..]);
     assert_eq!(connection.step(0), Step::Read);
+}
+
+#[test]
+fn a_head_that_comes_after_its_body() {
+    let long = "v".repeat(300);
+    for size in (0..700).step_by(7) {
+        for (request, before) in [(GET, false), (GET, true), ("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", false)] {
+            for fields in [&[][..], &[("A", "b")], &[("Long", &long)]] {
+                let (mut input, mut output) = ([0; 128], [0; 700]);
+                let mut connection = connected((&mut input, &mut output[..size]), &[GET, request].concat());
+                assert_eq!(connection.step(0), Step::Request);
+                if connection.answer().full(Status::OK, &[], b"").is_err() {
+                    continue;
+                }
+                let mut expected = String::from("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+                if !before {
+                    sent(&mut connection);
+                    expected.clear();
+                }
+                assert_eq!(connection.step(0), Step::Request);
+                let mut out = DraftOut::new(connection.answer());
+                let room = out.room();
+                assert!(before || room == out.capacity());
+                let done = result(&mut out, "0123456789");
+                assert_eq!(done.is_ok(), room >= 10, "{size} {room}");
+                assert_eq!(connection.pending(), expected.as_bytes());
+                if done.is_err() {
+                    assert!(connection.answer().is_owed());
+                    continue;
+                }
+                if connection.answer().finish(Status(400), fields).is_err() {
+                    assert!(fields.len() == 1 && size < 560);
+                    continue;
+                }
+                expected += "HTTP/1.1 400 Bad Request\r\nContent-Length: 10\r\n";
+                expected.extend(fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
+                expected += if request == GET { "\r\n0123456789" } else { "\r\n" };
+                assert_eq!(sent(&mut connection), expected);
+                assert_eq!(connection.step(0), Step::Read);
+            }
+        }
+    }
 }
 
 #[test]
