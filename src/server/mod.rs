@@ -132,6 +132,7 @@ pub type Engine<'m> = ServerOf<'m, [Slot]>;
 /// What a message asks of the application. It borrows the message, never the server and never the sink.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "it lives for a moment on the stack; a box would need an allocator")]
 pub enum Event<'a> {
     /// Answer with the token, now or later.
     Request {
