@@ -89,26 +89,26 @@ impl<'a> Envelope<'a> {
         let mut scanner = Scanner::new(message);
         scanner.open()?;
         let mut first = true;
-        while let Some(key) = scanner.key(&mut first)? {
-            self.member(key, &mut scanner)?;
+        while scanner.has_key(&mut first)? {
+            self.member(&mut scanner)?;
         }
         scanner.end()
     }
 
     #[inline]
-    fn member(&mut self, key: Text<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        match known(&key, &["jsonrpc", "id", "method", "params", "result", "error"]) {
-            b"jsonrpc" => self.jsonrpc = scanner.value()?.as_bytes() == b"\"2.0\"",
-            b"id" => set(&mut self.id, scanner.value()?, &mut self.duplicate),
-            b"method" => set(&mut self.method, scanner.value()?, &mut self.duplicate),
-            b"params" => {
+    fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        match Key::read(scanner)? {
+            Key::Jsonrpc => self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.value()?.as_bytes() == b"\"2.0\"",
+            Key::Id => set(&mut self.id, scanner.value()?, &mut self.duplicate),
+            Key::Method => set(&mut self.method, scanner.value()?, &mut self.duplicate),
+            Key::Params => {
                 let (members, meta) = (&mut self.members, &mut self.meta);
-                let params = object(scanner, |key, scanner| members.member(meta, key, scanner))?;
+                let params = object(scanner, |scanner| members.member(meta, scanner))?;
                 set(&mut self.params, params, &mut self.duplicate);
             }
-            b"result" => set(&mut self.result, scanner.value()?, &mut self.duplicate),
-            b"error" => set(&mut self.error, scanner.value()?, &mut self.duplicate),
-            _ => {
+            Key::Result => set(&mut self.result, scanner.value()?, &mut self.duplicate),
+            Key::Error => set(&mut self.error, scanner.value()?, &mut self.duplicate),
+            Key::Other => {
                 scanner.value()?;
             }
         }
@@ -139,7 +139,21 @@ impl<'a> Envelope<'a> {
 
 impl<'a> Members<'a> {
     #[inline]
-    fn member(&mut self, meta: &mut Meta<'a>, key: Text<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        if scanner.took(b"\"name\":") {
+            self.name = Some(scanner.value()?);
+        } else if scanner.took(b"\"arguments\":") {
+            self.arguments = Some(scanner.value()?);
+        } else if scanner.took(b"\"_meta\":") {
+            self.meta = Some(object(scanner, |scanner| meta.member(scanner))?);
+        } else {
+            self.any_member(meta, scanner)?;
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn any_member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         const KNOWN: [&str; 16] = [
             "name",
             "arguments",
@@ -158,9 +172,9 @@ impl<'a> Members<'a> {
             "requestState",
             "notifications",
         ];
-        let name = known(&key, &KNOWN);
+        let name = known(&scanner.any_key()?, &KNOWN);
         if name == b"_meta" {
-            self.meta = Some(object(scanner, |key, scanner| meta.member(key, scanner))?);
+            self.meta = Some(object(scanner, |scanner| meta.member(scanner))?);
             return Ok(());
         }
         let value = Some(scanner.value()?);
@@ -188,10 +202,10 @@ impl<'a> Members<'a> {
 
 impl<'a> Meta<'a> {
     #[inline]
-    fn member(&mut self, key: Text<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         const KNOWN: [&str; 5] =
             ["progressToken", meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
-        let name = known(&key, &KNOWN);
+        let name = known(&scanner.any_key()?, &KNOWN);
         let value = Some(scanner.value()?);
         if name == b"progressToken" {
             self.progress_token = value;
@@ -245,9 +259,9 @@ impl Meta<'_> {
 /// The members of `params` that were kept from an earlier message.
 pub(crate) fn read_params(params: Raw<'_>) -> Members<'_> {
     let (mut members, mut meta) = (Members::NONE, Meta::NONE);
-    let mut scanner = Scanner::new(params.as_bytes());
+    let mut scanner = Scanner::checked(params.as_bytes());
     // It has been scanned before: there is nothing to find wrong.
-    let _ = object(&mut scanner, |key, scanner| members.member(&mut meta, key, scanner));
+    let _ = object(&mut scanner, |scanner| members.member(&mut meta, scanner));
     members
 }
 
@@ -304,6 +318,49 @@ fn same_text(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
+/// A member of a message.
+#[derive(Clone, Copy)]
+enum Key {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    Other,
+}
+
+impl Key {
+    #[inline(always)]
+    fn read(scanner: &mut Scanner<'_>) -> Result<Self, Fault> {
+        // As nearly everybody writes them they are found by one comparison each.
+        if scanner.took(b"\"jsonrpc\":") {
+            Ok(Key::Jsonrpc)
+        } else if scanner.took(b"\"id\":") {
+            Ok(Key::Id)
+        } else if scanner.took(b"\"method\":") {
+            Ok(Key::Method)
+        } else if scanner.took(b"\"params\":") {
+            Ok(Key::Params)
+        } else {
+            scanner.any_key().map(Key::of)
+        }
+    }
+
+    #[inline(never)]
+    fn of(key: Text<'_>) -> Self {
+        match known(&key, &["jsonrpc", "id", "method", "params", "result", "error"]) {
+            b"jsonrpc" => Key::Jsonrpc,
+            b"id" => Key::Id,
+            b"method" => Key::Method,
+            b"params" => Key::Params,
+            b"result" => Key::Result,
+            b"error" => Key::Error,
+            _ => Key::Other,
+        }
+    }
+}
+
 /// The bytes to match a key on; an escaped key is looked up among the known ones.
 #[inline]
 fn known<'k>(key: &Text<'k>, names: &[&'static str]) -> &'k [u8] {
@@ -325,7 +382,7 @@ fn set<'a>(place: &mut Option<Raw<'a>>, value: Raw<'a>, duplicate: &mut bool) {
 #[inline]
 fn object<'a>(
     scanner: &mut Scanner<'a>,
-    mut member: impl FnMut(Text<'a>, &mut Scanner<'a>) -> Result<(), Fault>,
+    mut member: impl FnMut(&mut Scanner<'a>) -> Result<(), Fault>,
 ) -> Result<Raw<'a>, Fault> {
     scanner.space();
     if scanner.peek() != Some(b'{') {
@@ -334,10 +391,10 @@ fn object<'a>(
     let from = scanner.position();
     scanner.open()?;
     let mut first = true;
-    while let Some(key) = scanner.key(&mut first)? {
-        member(key, scanner)?;
+    while scanner.has_key(&mut first)? {
+        member(scanner)?;
     }
-    Ok(Raw::trusted(scanner.since(from)))
+    scanner.since(from)
 }
 
 /// The error that answers a message which is not a request: not JSON, or not an object of the right shape.

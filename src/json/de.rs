@@ -113,7 +113,7 @@ impl<'a> Raw<'a> {
     /// # Errors
     /// What [`Refused`] tells.
     pub fn to<T: Deserialize<'a>>(self, scratch: &'a mut [u8]) -> core::result::Result<T, Refused> {
-        T::deserialize(&mut Reader { scan: Scanner::new(self.as_bytes()), scratch })
+        T::deserialize(&mut Reader { scan: Scanner::checked(self.as_bytes()), scratch })
     }
 }
 
@@ -176,7 +176,7 @@ impl<'de> Reader<'de> {
         }
         let from = self.scan.position();
         self.scan.number()?;
-        Ok(self.scan.since(from))
+        Ok(self.scan.since(from)?.as_bytes())
     }
 
     /// The next value must be exactly this.
@@ -351,7 +351,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         self.scan.open()?;
         let mut members = Inside { reader: self, first: true, open: true };
         let value = visitor.visit_map(&mut members)?;
-        if members.key()?.is_some() { Err(Refused::Value) } else { Ok(value) }
+        if members.open && members.key()?.is_some() { Err(Refused::Value) } else { Ok(value) }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -404,6 +404,7 @@ impl<'de> Inside<'_, 'de> {
         Ok(self.open)
     }
 
+    #[inline]
     fn key(&mut self) -> Result<Option<Text<'de>>> {
         let key = if self.open { self.reader.scan.key(&mut self.first)? } else { None };
         self.open = key.is_some();

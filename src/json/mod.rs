@@ -12,7 +12,7 @@ pub mod de;
 mod number;
 pub(crate) mod object;
 mod raw;
-mod run;
+pub(crate) mod run;
 mod scan;
 #[cfg(feature = "serde")]
 pub mod ser;

@@ -1,7 +1,7 @@
 //! One value of a message, as it stands.
 
 use super::number::Number;
-use super::{Fault, Scanner, Text, constant};
+use super::{Fault, Scanner, Text, constant, run};
 use core::fmt;
 
 /// The text of exactly one JSON value, known to be valid and without white space around it.
@@ -108,7 +108,7 @@ impl<'a> Raw<'a> {
     /// The members of this object in their order; none if it is no object.
     #[must_use]
     pub fn members(&self) -> Members<'a> {
-        let mut scan = Scanner::new(self.0);
+        let mut scan = Scanner::checked(self.0);
         let open = scan.open().is_ok();
         Members { scan, first: true, open }
     }
@@ -116,7 +116,7 @@ impl<'a> Raw<'a> {
     /// The elements of this array in their order; none if it is no array.
     #[must_use]
     pub fn items(&self) -> Items<'a> {
-        let mut scan = Scanner::new(self.0);
+        let mut scan = Scanner::checked(self.0);
         let open = scan.open_array().is_ok();
         Items { scan, first: true, open }
     }
@@ -154,7 +154,7 @@ impl<'a> Raw<'a> {
     /// Whether this is a number without fraction and exponent.
     #[must_use]
     pub fn is_integer(&self) -> bool {
-        self.kind() == JsonKind::Number && !self.0.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
+        self.kind() == JsonKind::Number && run::digits(self.0, usize::from(self.0.starts_with(b"-"))) == self.0.len()
     }
 
     fn number(&self) -> Option<Number> {

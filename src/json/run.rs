@@ -14,39 +14,29 @@ const LOW: usize = usize::MAX / 255;
 const HIGH: usize = LOW << 7;
 
 /// The end of the run that starts at `at`: the position of the first quote, backslash, control character or, if
-/// `WIDE`, byte of a multibyte character; otherwise the end of `bytes`. For a string not yet known to be long.
-#[inline(always)]
+/// `WIDE`, byte of a multibyte character; otherwise the end of `bytes`. For a string not yet known to be long, and
+/// only as far as short strings go: ask [`next`] to go on if there is no end at the position given.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn first<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
-    if !cfg!(target_pointer_width = "64") {
-        return words::<WIDE>(bytes, at);
-    }
     let mut at = at;
-    let mut rest = bytes.get(at..).unwrap_or_default();
     for _ in 0..2 {
-        let Some((word, behind)) = rest.split_first_chunk() else { break };
+        let Some(word) = chunk(bytes, at) else { break };
         let marks = marks::<WIDE>(word);
         if marks != 0 {
             return at + lowest(marks);
         }
         at += WORD;
-        rest = behind;
     }
-    long::<WIDE>(bytes, at)
-}
-
-/// Kept apart: [`first`] is inlined in many places, and only short strings profit from that.
-#[inline(never)]
-fn long<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
-    blocks::<WIDE>(bytes, at)
+    at
 }
 
 /// As [`first`], for a string already known to be long: behind an escape or a multibyte character.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn next<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
     if cfg!(target_pointer_width = "64") { blocks::<WIDE>(bytes, at) } else { words::<WIDE>(bytes, at) }
 }
 
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn blocks<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
     while let Some(block) = chunk::<16>(bytes, at) {
         if dirty::<WIDE>(block) {
@@ -61,7 +51,7 @@ fn blocks<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
 ///
 /// The tests must be joined with `|`: with `||` the compiler does not vectorise, and a long string costs five times
 /// as much without any other sign.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn dirty<const WIDE: bool>(block: &[u8; 16]) -> bool {
     let mut found = false;
     for &byte in block {
@@ -72,7 +62,7 @@ fn dirty<const WIDE: bool>(block: &[u8; 16]) -> bool {
     found
 }
 
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn words<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
     while let Some(word) = chunk(bytes, at) {
         let marks = marks::<WIDE>(word);
@@ -91,48 +81,92 @@ fn words<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Whether there is a backslash.
-pub(super) fn has_backslash(bytes: &[u8]) -> bool {
-    /// Beyond, a search with vectors is worth its call.
-    const SHORT: usize = 8 * WORD;
+pub(crate) fn has_backslash(bytes: &[u8]) -> bool {
+    /// Beyond, a search is worth its call.
+    const SHORT: usize = 64;
     if bytes.len() > SHORT {
         return memchr::memchr(b'\\', bytes).is_some();
     }
-    let Some(last) = bytes.last_chunk() else { return bytes.contains(&b'\\') };
-    let (mut at, mut found) = (0, slashes(usize::from_le_bytes(*last)));
-    // The last word overlaps the one before.
-    while let Some(word) = chunk(bytes, at) {
-        found |= slashes(usize::from_le_bytes(*word));
-        at += WORD;
+    // Whole blocks, the last of which overlaps the one before.
+    match (bytes.last_chunk::<16>(), bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(last), ..) => {
+            let (mut at, mut found) = (0, holds(last, b'\\'));
+            while let Some(block) = chunk::<16>(bytes, at) {
+                found |= holds(block, b'\\');
+                at += 16;
+            }
+            found
+        }
+        (_, Some(first), Some(last)) => holds(first, b'\\') | holds(last, b'\\'),
+        _ => bytes.contains(&b'\\'),
     }
-    found & HIGH != 0
 }
 
-/// The high bit set in every byte that is a backslash, and maybe in some above the lowest of these.
-#[inline(always)]
-fn slashes(word: usize) -> usize {
-    let slash = word ^ (LOW * b'\\' as usize);
-    slash.wrapping_sub(LOW) & !slash
+/// The position of the first quote or backslash from `at` on, or the end of `bytes`.
+pub(super) fn quote_or_backslash(bytes: &[u8], mut at: usize) -> usize {
+    // Beyond, a search is worth its call.
+    for _ in 0..8 {
+        let Some(block) = chunk::<16>(bytes, at) else { break };
+        if holds(block, b'"') | holds(block, b'\\') {
+            break;
+        }
+        at += 16;
+    }
+    for _ in 0..16 / WORD {
+        let Some(word) = chunk(bytes, at) else { break };
+        let marks = marks::<false>(word);
+        if marks != 0 {
+            return at + lowest(marks);
+        }
+        at += WORD;
+    }
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
+}
+
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+fn holds<const N: usize>(block: &[u8; N], byte: u8) -> bool {
+    block.iter().fold(false, |found, &other| found | (other == byte))
+}
+
+/// The end of the decimal digits that start at `at`.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+pub(super) fn digits(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(word) = chunk(bytes, at) {
+        // Digits become 0 to 9, everything else more, and more than 9 carries into the high bit.
+        let word = usize::from_le_bytes(*word) ^ (LOW * b'0' as usize);
+        let others = (word.wrapping_add(LOW * (0x80 - 10)) | word) & HIGH;
+        if others != 0 {
+            return at + lowest(others);
+        }
+        at += WORD;
+    }
+    while let Some(b'0'..=b'9') = bytes.get(at) {
+        at += 1;
+    }
+    at
 }
 
 /// The high bit set in every byte that ends the run. Bits above the lowest one may be wrong: a borrow runs upwards.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn marks<const WIDE: bool>(word: &[u8; WORD]) -> usize {
     let word = usize::from_le_bytes(*word);
     let quote = word ^ (LOW * b'"' as usize);
     let quotes = quote.wrapping_sub(LOW) & !quote;
-    let slashes = slashes(word);
+    let slash = word ^ (LOW * b'\\' as usize);
+    let slashes = slash.wrapping_sub(LOW) & !slash;
     let controls = word.wrapping_sub(LOW * 0x20) & !word;
     let wide = if WIDE { word } else { 0 };
     (quotes | slashes | controls | wide) & HIGH
 }
 
 /// Which byte the lowest mark is in.
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn lowest(marks: usize) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
 
-#[inline(always)]
+#[cfg_attr(target_pointer_width = "64", inline(always))]
 fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
     bytes.get(at..)?.first_chunk()
 }
@@ -145,6 +179,26 @@ mod tests {
     fn slow<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
         let stops = |&b: &u8| b < 0x20 || b == b'"' || b == b'\\' || (WIDE && b >= 0x80);
         bytes.iter().skip(at).position(stops).map_or(bytes.len(), |n| at + n)
+    }
+
+    #[test]
+    fn searches_as_bytewise() {
+        for len in 0..80 {
+            for byte in 0..=255u8 {
+                for place in [0, 1, 7, 8, 15, 16, 40, 63, 64, 79] {
+                    let mut text = vec![b'5'; len];
+                    if let Some(b) = text.get_mut(place) {
+                        *b = byte;
+                    }
+                    if let Some(b) = text.get_mut(place + 1) {
+                        *b = byte ^ 1;
+                    }
+                    assert_eq!(super::has_backslash(&text), text.contains(&b'\\'));
+                    let digits = text.iter().position(|b| !b.is_ascii_digit()).unwrap_or(len);
+                    assert_eq!(super::digits(&text, 0), digits);
+                }
+            }
+        }
     }
 
     /// Every byte at every place of texts shorter and longer than a block gives what a plain search gives.
@@ -162,9 +216,11 @@ mod tests {
                         *b = byte ^ 1;
                     }
                     for at in [0, 1, place] {
-                        assert_eq!(super::first::<true>(&text, at), slow::<true>(&text, at));
+                        let first = super::first::<true>(&text, at);
+                        assert_eq!(super::next::<true>(&text, first), slow::<true>(&text, at));
                         assert_eq!(super::next::<true>(&text, at), slow::<true>(&text, at));
-                        assert_eq!(super::first::<false>(&text, at), slow::<false>(&text, at));
+                        let first = super::first::<false>(&text, at);
+                        assert_eq!(super::next::<false>(&text, first), slow::<false>(&text, at));
                         assert_eq!(super::next::<false>(&text, at), slow::<false>(&text, at));
                     }
                 }

@@ -1,4 +1,7 @@
 //! The scanner: one pass, no recursion, everything checked.
+//!
+//! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
+//! whole firmware.
 
 use super::{Raw, Text, run};
 use core::fmt;
@@ -65,20 +68,27 @@ pub struct Scanner<'a> {
     at: usize,
     depth: u8,
     max: u8,
+    /// It has been scanned before.
+    checked: bool,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH }
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: false }
     }
 
     /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
         let max = if max < DEPTH { max } else { DEPTH };
-        Scanner { bytes, at: 0, depth: 0, max }
+        Scanner { bytes, at: 0, depth: 0, max, checked: false }
+    }
+
+    /// As [`new`](Self::new), for bytes that have been scanned before: strings are skipped, not checked again.
+    pub(crate) const fn checked(bytes: &'a [u8]) -> Self {
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: true }
     }
 
     /// How many bytes lie behind the scanner.
@@ -89,13 +99,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn space(&mut self) {
         self.at = self.past_space(self.at);
     }
 
     /// The next byte, which stays where it is; `None` at the end.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
         self.byte(self.at)
@@ -103,12 +113,12 @@ impl<'a> Scanner<'a> {
 
     // Below, positions are passed on as values and stored once: what is in `self` lives in memory.
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn byte(&self, at: usize) -> Option<u8> {
         self.bytes.get(at).copied()
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past_space(&self, mut at: usize) -> usize {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte(at) {
             at += 1;
@@ -124,7 +134,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
         let (text, end) = self.string_at(self.at)?;
         self.at = end;
@@ -132,7 +142,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The string whose opening quote is at `at`, and the position behind it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn string_at(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
         if self.byte(at) != Some(b'"') {
             return Err(self.stray(at));
@@ -144,13 +154,17 @@ impl<'a> Scanner<'a> {
             escaped = self.string_on(end)?;
             end = self.at;
         }
-        Ok((Text::new(self.bytes.get(from..end).unwrap_or_default(), escaped), end + 1))
+        let raw = self.bytes.get(from..end).ok_or(Fault::End)?;
+        Ok((Text::new(raw, escaped), end + 1))
     }
 
-    /// The rest of a string that is not plain ASCII, or is broken, up to its closing quote; whether it has escapes.
+    /// The rest of a string that is not short and plain ASCII, up to its closing quote; whether it has escapes.
     #[inline(never)]
     fn string_on(&mut self, at: usize) -> Result<bool, Fault> {
-        self.at = at;
+        if self.checked {
+            return self.checked_string(at);
+        }
+        self.at = run::next::<true>(self.bytes, at);
         let mut escaped = false;
         loop {
             match self.peek().ok_or(Fault::End)? {
@@ -163,6 +177,23 @@ impl<'a> Scanner<'a> {
                 _ => return Err(Fault::Syntax),
             }
             self.at = run::next::<true>(self.bytes, self.at);
+        }
+    }
+
+    /// As [`string_on`](Self::string_on), of a string in which nothing can be wrong.
+    fn checked_string(&mut self, mut at: usize) -> Result<bool, Fault> {
+        let mut escaped = false;
+        loop {
+            at = run::quote_or_backslash(self.bytes, at);
+            match self.byte(at).ok_or(Fault::End)? {
+                b'"' => {
+                    self.at = at;
+                    return Ok(escaped);
+                }
+                _ => escaped = true,
+            }
+            // The escaped character is a quote, a backslash or of no interest.
+            at += 2;
         }
     }
 
@@ -215,17 +246,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// The position behind the digits at `at`, of which there must be one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn digits(&mut self, at: usize) -> Result<usize, Fault> {
-        let mut end = at;
-        while let Some(b'0'..=b'9') = self.byte(end) {
-            end += 1;
-        }
+        let end = run::digits(self.bytes, at);
         if end == at { Err(self.stray(at)) } else { Ok(end) }
     }
 
     /// The position behind `byte`, if that is at `at`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past(&self, at: usize, byte: u8) -> usize {
         at + usize::from(self.byte(at) == Some(byte))
     }
@@ -241,7 +269,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The position behind the value at `at`, which is neither an array nor an object; `byte` is its first one.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn scalar(&mut self, at: usize, byte: u8) -> Result<usize, Fault> {
         if byte == b'"' {
             return Ok(self.string_at(at)?.1);
@@ -258,7 +286,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space and one whole value, checking all of it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
         let from = self.past_space(self.at);
         self.at = match self.byte(from) {
@@ -266,7 +294,7 @@ impl<'a> Scanner<'a> {
             Some(byte) => self.scalar(from, byte)?,
             None => return Err(self.stray(from)),
         };
-        Ok(Raw::trusted(self.since(from)))
+        self.since(from)
     }
 
     /// An array or object with all that is in it; the position behind it.
@@ -330,7 +358,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The key at `at`, and the position behind its colon.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn member(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
         let (key, end) = self.string_at(at)?;
         let colon = self.past_space(end);
@@ -338,29 +366,52 @@ impl<'a> Scanner<'a> {
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn open(&mut self) -> Result<(), Fault> {
         self.open_with(b'{')
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
-        let mut at = self.past_space(self.at);
-        match self.byte(at) {
-            Some(b',') if !*first => at = self.past_space(at + 1),
-            Some(b'"') if *first => *first = false,
+        if self.has_key(first)? { self.any_key().map(Some) } else { Ok(None) }
+    }
+
+    /// The first half of [`key`](Self::key): whether there is another member. Its key is here.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn has_key(&mut self, first: &mut bool) -> Result<bool, Fault> {
+        let at = self.past_space(self.at);
+        self.at = match self.byte(at) {
+            Some(b',') if !*first => self.past_space(at + 1),
+            Some(b'"') if *first => at,
             Some(b'}') => {
                 self.at = at + 1;
                 self.leave();
-                return Ok(None);
+                return Ok(false);
             }
             _ => return Err(self.stray(at)),
-        }
-        let (key, end) = self.member(at)?;
+        };
+        *first = false;
+        Ok(true)
+    }
+
+    /// The second half of [`key`](Self::key): whatever key is here.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn any_key(&mut self) -> Result<Text<'a>, Fault> {
+        let (key, end) = self.member(self.at)?;
         self.at = end;
-        Ok(Some(key))
+        Ok(key)
+    }
+
+    /// In place of [`any_key`](Self::any_key): whether the bytes here are exactly these, which are then taken.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn took(&mut self, bytes: &[u8]) -> bool {
+        let took = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(bytes));
+        if took {
+            self.at += bytes.len();
+        }
+        took
     }
 
     /// Enters an array, white space before it skipped. Call [`element`](Self::element) until it gives `false`.
@@ -389,13 +440,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only white space is left, and skips it.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
         if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn open_with(&mut self, bracket: u8) -> Result<(), Fault> {
         let at = self.past_space(self.at);
         if self.byte(at) != Some(bracket) {
@@ -407,7 +458,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes one deeper, at an opening bracket.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn enter(&mut self, at: usize) -> Result<(), Fault> {
         if self.depth >= self.max {
             self.at = at;
@@ -418,16 +469,16 @@ impl<'a> Scanner<'a> {
     }
 
     /// Goes up again, at a closing bracket.
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave(&mut self) {
         // A caller who leaves more often than it enters gets nonsense, but no panic.
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// The bytes from `from` up to here.
-    #[inline(always)]
-    pub(crate) fn since(&self, from: usize) -> &'a [u8] {
-        self.bytes.get(from..self.at).unwrap_or_default()
+    /// The value that lies between `from` and here.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn since(&self, from: usize) -> Result<Raw<'a>, Fault> {
+        self.bytes.get(from..self.at).map(Raw::trusted).ok_or(Fault::End)
     }
 }
 

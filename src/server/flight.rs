@@ -107,6 +107,16 @@ impl Engine<'_> {
         }
     }
 
+    /// Takes an admission back because the sink is full: the same message will come again, and nobody has seen the
+    /// token.
+    pub(crate) fn retract(&mut self, token: Token) {
+        if let Some(slot) = self.slot_mut(token) {
+            slot.free();
+            slot.generation = token.generation;
+            self.live -= 1;
+        }
+    }
+
     pub(crate) fn capacity(&self) -> usize {
         self.slots.len()
     }

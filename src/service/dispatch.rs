@@ -222,7 +222,10 @@ impl<S> Service<'_, S> {
                 server.forget(token);
                 Ok(Step::Handled)
             }
-            Err(Full::Now) => Err(Full::Now),
+            Err(Full::Now) => {
+                server.retract(token);
+                Err(Full::Now)
+            }
             Err(Full::Never) => {
                 server.begin_large(token, Large::of(What::List { start: page.start, end: page.end }), out)?;
                 Ok(self.streaming(state, token, server, out))
@@ -317,7 +320,10 @@ pub(crate) fn fail(
     use crate::server::SendError;
     match server.fail(token, failure, out) {
         Ok(()) | Err(SendError::Stale) => Ok(Step::Handled),
-        Err(SendError::FullNow) => Err(Full::Now),
+        Err(SendError::FullNow) => {
+            server.retract(token);
+            Err(Full::Now)
+        }
         Err(SendError::FullNever) => Err(Full::Never),
     }
 }

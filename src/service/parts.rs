@@ -2,7 +2,7 @@
 
 use super::find::Asked;
 use super::handling::bound;
-use crate::json::{Raw, write};
+use crate::json::{Raw, run::has_backslash, write};
 use crate::protocol::Level;
 use crate::records::Records;
 use crate::server::{Engine, Failure, Millis, Seal, ServerOf, Slot, Token};
@@ -41,7 +41,7 @@ impl Layout {
         let sealed = members.request_state.filter(|_| modern).and_then(|state| state.text());
         let sealed_len = sealed.map_or(0, |sealed| sealed.raw().len());
         let escaped = |value: Option<Raw<'_>>| {
-            value.filter(|value| memchr::memchr(b'\\', value.as_bytes()).is_some()).map_or(0, |v| v.as_bytes().len())
+            value.filter(|value| has_backslash(value.as_bytes())).map_or(0, |v| v.as_bytes().len())
         };
         let texts = escaped(members.arguments) + escaped(members.uri) + escaped(members.argument);
         // A scratch that cannot grow so far shows when something does not fit into it.

@@ -43,6 +43,7 @@ impl<S> Service<'_, S> {
             }
         }
         if out.held() || out.room() < self.reserve(&found).min(out.capacity()) {
+            server.retract(token);
             return Err(Full::Now);
         }
         let has_slot = server.can_ask();

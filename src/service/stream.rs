@@ -95,22 +95,28 @@ impl<S> Service<'_, S> {
     }
 }
 
-/// Fills as much of `chunk` as the source gives from `at` on; how much that is, and whether it is all there is.
-fn fill<S>(
-    source: Source<S>,
-    state: &mut S,
-    key: u32,
-    at: u32,
-    chunk: &mut [u8],
-) -> Result<(usize, bool), super::Broken> {
+/// Why a chunk is not fuller.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is full.
+    NotYet,
+    /// The source has no more.
+    Through,
+    /// The source broke off behind what it gave.
+    Broken,
+}
+
+/// Fills as much of `chunk` as the source gives from `at` on; how much that is, and why it is not more.
+fn fill<S>(source: Source<S>, state: &mut S, key: u32, at: u32, chunk: &mut [u8]) -> (usize, End) {
     let mut len = 0;
     while let Some(rest) = chunk.get_mut(len..).filter(|rest| !rest.is_empty()) {
-        match source(state, key, at + len as u32, rest)? {
-            0 => return Ok((len, true)),
-            n => len += n.min(rest.len()),
+        match source(state, key, at + len as u32, rest) {
+            Ok(0) => return (len, End::Through),
+            Ok(n) => len += n.min(rest.len()),
+            Err(super::Broken) => return (len, End::Broken),
         }
     }
-    Ok((len, false))
+    (len, End::NotYet)
 }
 
 /// Sends bytes as base64, in groups of three; whether the source is through.
@@ -119,18 +125,15 @@ fn pull_base64<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large,
     loop {
         let wanted = (out.room() / 4 * 3).min(CHUNK);
         let Some(place) = chunk.get_mut(..wanted).filter(|place| !place.is_empty()) else { return false };
-        let (len, last) = match fill(source, state, key, large.offset, place) {
-            Ok(filled) => filled,
-            Err(super::Broken) => {
-                large.broken = true;
-                return true;
-            }
-        };
+        let (len, end) = fill(source, state, key, large.offset, place);
+        // Where it broke off, only whole groups are sent.
+        let len = if end == End::Broken { len - len % 3 } else { len };
         if write::base64(out, place.get(..len).unwrap_or(&[])).is_err() {
             return false;
         }
         large.offset += len as u32;
-        if last {
+        large.broken |= end == End::Broken;
+        if end != End::NotYet {
             return true;
         }
     }
@@ -143,28 +146,22 @@ fn pull_text<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large, o
         // An escaped character takes six bytes at the most.
         let wanted = (out.room() / 6).min(CHUNK);
         let Some(place) = chunk.get_mut(..wanted).filter(|place| place.len() >= 4) else { return false };
-        let (len, last) = match fill(source, state, key, large.offset, place) {
-            Ok(filled) => filled,
-            Err(super::Broken) => {
-                large.broken = true;
-                return true;
-            }
-        };
+        let (len, end) = fill(source, state, key, large.offset, place);
         let filled = place.get(..len).unwrap_or(&[]);
-        let (text, broken) = match core::str::from_utf8(filled) {
+        let (text, no_text) = match core::str::from_utf8(filled) {
             Ok(text) => (text, false),
             Err(error) => {
                 let text = filled.get(..error.valid_up_to()).and_then(|valid| core::str::from_utf8(valid).ok());
                 // A character that is cut off by the chunk is asked for again; anything else is not text.
-                (text.unwrap_or(""), error.error_len().is_some() || last)
+                (text.unwrap_or(""), error.error_len().is_some() || end != End::NotYet)
             }
         };
         if write::escape(out, text).is_err() {
             return false;
         }
         large.offset += text.len() as u32;
-        large.broken |= broken;
-        if last || broken {
+        large.broken |= no_text || end == End::Broken;
+        if no_text || end != End::NotYet {
             return true;
         }
     }

@@ -43,7 +43,10 @@ pub(crate) fn matches(template: &str, uri: &str) -> bool {
 }
 
 /// As [`matches`], for a URI that came with escapes; one that is longer than any sensible URI does not match.
+///
+/// Kept apart: nobody else should pay for its place on the stack.
 #[cold]
+#[inline(never)]
 pub(crate) fn matches_text(template: &str, uri: &Text<'_>) -> bool {
     let mut decoded = [0; 512];
     uri.decode(&mut decoded).is_ok_and(|uri| matches(template, uri))

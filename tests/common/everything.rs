@@ -13,6 +13,8 @@ pub struct World {
     pub effects: usize,
     /// How often handlers ran that ask.
     pub runs: usize,
+    /// How often `must_visit` ran.
+    pub visits: usize,
     /// Requests that were put off, by the tag they came with.
     pub later: Vec<(String, Token)>,
     pub cancelled: Vec<Token>,

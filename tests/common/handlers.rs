@@ -170,10 +170,10 @@ pub fn visit(_: &mut World, call: &mut Call<'_>) -> Outcome {
 }
 
 pub fn must_visit(world: &mut World, call: &mut Call<'_>) -> Outcome {
-    world.runs += 1;
+    world.visits += 1;
     match call.answer("page") {
         Some(answer) => call.text(&told(answer)),
-        None if world.runs > 1 => call.text("visited"),
+        None if world.visits > 1 => call.text("visited"),
         None => call.require_visits(&[VISIT]),
     }
 }

@@ -272,6 +272,8 @@ impl Judge {
             }
             let line = std::mem::take(&mut self.heard);
             match serde_json::from_slice(&line) {
+                // Where there are no batches nothing in one is a request.
+                Ok(Value::Array(_)) if self.negotiated.as_deref().is_none_or(|revision| revision > "2025-03-26") => {}
                 Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.message(message)),
                 Ok(message) => self.message(&message),
                 Err(_) => {}

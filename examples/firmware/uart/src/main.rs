@@ -23,7 +23,7 @@ static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
 /// Replies that are longer than this go out in windows.
 static OUTPUT: Static<[u8; 512]> = Static::new([0; 512]);
 /// What clients are subscribed to, with the ids of their requests.
-static SUBSCRIPTIONS: Static<[u8; 192]> = Static::new([0; 192]);
+static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
 /// For arguments and URIs with escapes in them.
 static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
 
@@ -37,11 +37,8 @@ const WATCHDOG_MILLIS: u32 = 60_000;
 #[board::entry]
 fn main() -> ! {
     let mut board = board::start();
-    // The statics are taken here and nowhere else.
-    let (Some(input), Some(output)) = (INPUT.take(), OUTPUT.take()) else { board::exit() };
-    let (Some(subscriptions), Some(scratch)) = (SUBSCRIPTIONS.take(), SCRATCH.take()) else { board::exit() };
-    let server = Server::<REQUESTS>::new().subscriptions(subscriptions).scratch(scratch);
-    let mut session = Session::new(LineBuffer::new(input), server, Lines::new(Slice::new(output)));
+    let Some(memory) = Memory::take() else { board::exit() };
+    let mut session = session(memory);
     let mut device = Device::new(board.led);
 
     board.watchdog.start(WATCHDOG_MILLIS);
@@ -72,4 +69,31 @@ fn main() -> ! {
     #[cfg(feature = "report")]
     report::report(&mut board.clock);
     board::exit()
+}
+
+/// Static memory, lent for ever.
+struct Memory {
+    input: &'static mut [u8; 1024],
+    output: &'static mut [u8; 512],
+    subscriptions: &'static mut [u8; 128],
+    scratch: &'static mut [u8; 64],
+}
+
+impl Memory {
+    /// All of it, once.
+    fn take() -> Option<Self> {
+        Some(Self {
+            input: INPUT.take()?,
+            output: OUTPUT.take()?,
+            subscriptions: SUBSCRIPTIONS.take()?,
+            scratch: SCRATCH.take()?,
+        })
+    }
+}
+
+/// Not inlined: what is moved around here would keep its place on the stack of `main`.
+#[inline(never)]
+fn session(memory: Memory) -> Session<'static, Lines<Slice<'static>>, REQUESTS> {
+    let server = Server::new().subscriptions(memory.subscriptions).scratch(memory.scratch);
+    Session::new(LineBuffer::new(memory.input), server, Lines::new(Slice::new(memory.output)))
 }

@@ -29,10 +29,8 @@ impl Device {
     }
 }
 
-pub(crate) const SERVICE: Service<'static, Device> = Service::new("firmware", env!("CARGO_PKG_VERSION"))
-    .tools(&TOOLS)
-    .resources(&RESOURCES)
-    .feature(Feature::Subscribe);
+pub(crate) const SERVICE: Service<'static, Device> =
+    Service::new("firmware", env!("CARGO_PKG_VERSION")).tools(&TOOLS).resources(&RESOURCES).feature(Feature::Subscribe);
 
 const READS: Hints = Hints::new().read_only(true).open_world(false);
 const SETS: Hints = Hints::new().read_only(false).destructive(false).idempotent(true).open_world(false);

@@ -1,0 +1,193 @@
+//! Golden transcripts: one file for each topic and revision, compared to the byte, however the input is cut and however
+//! small the output window is.
+#![cfg(all(feature = "std", feature = "serde"))]
+mod common;
+
+use common::*;
+use mcp_sansio_test_support::{Line, Transcript, golden_server};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+fn files() -> Vec<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let mut files: Vec<_> = REVISIONS
+        .iter()
+        .flat_map(|revision| std::fs::read_dir(root.join(revision)).expect("a folder for each revision"))
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 5 * 11, "transcripts are missing");
+    files
+}
+
+fn read(path: &PathBuf) -> Transcript {
+    Transcript::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// What happens outside of handlers happens between two lines: transcripts in which it does are cut there too.
+fn acts(transcript: &Transcript) -> bool {
+    transcript.to_server().any(|line| line.contains("notifications/test/"))
+}
+
+fn input(transcript: &Transcript) -> Vec<u8> {
+    transcript.to_server().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect()
+}
+
+/// Each message by itself and every line judged by the oracle. `UPDATE_GOLDEN=1` rewrites the files.
+#[test]
+fn as_written() {
+    for path in files() {
+        let mut rig = Rig::new();
+        golden_server(&path, |line| rig.say(line)).unwrap_or_else(|wrong| panic!("{wrong}"));
+    }
+}
+
+/// Whole, byte by byte, and cut at every position: run number `k` cuts every line behind its first `k` bytes, so that
+/// each piece ends one line and begins the next.
+#[test]
+fn however_it_is_cut() {
+    for path in files() {
+        let transcript = read(&path);
+        let (input, expected): (_, Vec<_>) = (input(&transcript), transcript.to_client().collect());
+        let separate = acts(&transcript);
+        let longest = transcript.to_server().map(str::len).max().unwrap();
+        let runs = (1..=longest).map(|at| cut_lines(&input, at));
+        for (number, pieces) in [vec![&input[..]], input.chunks(1).collect()].into_iter().chain(runs).enumerate() {
+            let mut rig = Rig::new().unjudged();
+            for piece in pieces {
+                if separate {
+                    piece.split_inclusive(|&byte| byte == b'\n').for_each(|part| rig.feed(part));
+                } else {
+                    rig.feed(piece);
+                }
+            }
+            same(&rig.take(), &expected, &format!("{}, cut number {number}", path.display()));
+        }
+    }
+}
+
+fn cut_lines(input: &[u8], at: usize) -> Vec<&[u8]> {
+    let mut column = 0;
+    let cut = move |byte: &u8| {
+        column = if *byte == b'\n' { 0 } else { column + 1 };
+        column == at
+    };
+    input.split_inclusive(cut).collect()
+}
+
+/// Compares, and shows the first difference only.
+fn same<S: AsRef<str>>(said: &[String], expected: &[S], context: &str) {
+    let expected: Vec<_> = expected.iter().map(AsRef::as_ref).collect();
+    let differs = said.iter().zip(&expected).position(|(said, expected)| said != expected);
+    let at = differs.unwrap_or(said.len().min(expected.len()));
+    let equal = differs.is_none() && said.len() == expected.len();
+    assert!(equal, "{context}\n    said {:?}\nexpected {:?}", said.get(at), expected.get(at));
+}
+
+/// A window in which every single message fits, drained a few bytes at a time: nothing is lost and nothing is said in
+/// another order.
+#[test]
+fn through_a_window_that_drains_slowly() {
+    for path in files() {
+        let transcript = read(&path);
+        let expected: Vec<_> = transcript.to_client().map(str::to_owned).collect();
+        let expected = told(&expected);
+        for gulp in [1, 7, 100, 4095] {
+            let mut rig: Rig = Rig::with(4096);
+            rig.gulp = gulp;
+            if acts(&transcript) {
+                transcript.to_server().for_each(|line| rig.feed(format!("{line}\n").as_bytes()));
+            } else {
+                rig.feed(&input(&transcript));
+            }
+            let said = rig.take();
+            let said: Vec<_> = told(&said).into_iter().cloned().collect();
+            same(&said, &expected, &format!("{}, gulp {gulp}", path.display()));
+        }
+    }
+}
+
+/// Lists, openings and large content go through any window; of other replies those that do not fit become a short
+/// error, and notifications that would take a reply's room are left out. Everything else is as without a window.
+#[test]
+fn through_small_windows() {
+    for window in [300, 512] {
+        for path in files() {
+            let transcript = read(&path);
+            let mut rig: Rig = Rig::with(window);
+            // A question was too large to be asked: nobody waits for its answer.
+            let mut unasked = false;
+            let mut ids = HashMap::new();
+            for (line, expected) in exchanges(&transcript) {
+                let said = rig.say(&renamed(&line, &ids));
+                let context = format!("{}, window {window}, {line}\n{said:#?}", path.display());
+                assert!(said.iter().all(|line| line.len() < window || is_windowed(line)), "{context}");
+                let is_answer = !line.contains("\"method\"");
+                unasked &= is_answer;
+                // All questions of an ask must fit together.
+                let questions = expected.iter().filter(|line| is_question(line)).map(|line| line.len() + 1).sum::<usize>();
+                let fits = |line: &String| line.len() < window || is_windowed(line);
+                if questions <= window && expected.iter().all(fits) && !unasked {
+                    note_questions(&said, &expected, &mut ids);
+                    let expected: Vec<_> = expected.iter().map(|line| renamed(line, &ids)).collect();
+                    assert_eq!(told(&said), told(&expected), "{context}");
+                } else {
+                    unasked |= expected.iter().any(|line| line.contains("\"method\""));
+                    let answers = |lines: &[String]| lines.iter().filter(|line| !line.contains("\"method\"")).count();
+                    assert!(is_answer || answers(&said) == 1, "{context}");
+                }
+            }
+        }
+    }
+}
+
+fn is_question(line: &str) -> bool {
+    let line = parse(line);
+    line.get("id").is_some() && line["method"].is_string()
+}
+
+/// Ids of questions tell which slot asks, and how often it was used: a reply in windows uses one.
+fn note_questions(said: &[String], expected: &[String], ids: &mut HashMap<String, String>) {
+    for (said, expected) in said.iter().zip(expected) {
+        if is_question(said) {
+            let (said, expected) = (parse(said), parse(expected));
+            ids.insert(format!("\"id\":{},", expected["id"]), format!("\"id\":{},", said["id"]));
+        }
+    }
+}
+
+fn renamed(line: &str, ids: &HashMap<String, String>) -> String {
+    match ids.iter().find(|(from, _)| line.contains(*from)) {
+        Some((from, to)) => line.replacen(from, to, 1),
+        None => line.to_owned(),
+    }
+}
+
+fn is_windowed(line: &str) -> bool {
+    let value = parse(line);
+    let result = &value["result"];
+    let lists = ["tools", "resources", "resourceTemplates", "prompts", "protocolVersion", "supportedVersions"];
+    let large = result.pointer("/contents/0").or(result.pointer("/content/0")).is_some_and(|content| {
+        ["text", "blob", "data"].iter().any(|key| content[key].as_str().is_some_and(|text| text.len() > 600))
+    });
+    value.is_array() || large || lists.iter().any(|key| result.get(key).is_some())
+}
+
+/// Without what may be left out.
+fn told(lines: &[String]) -> Vec<&String> {
+    let optional = ["notifications/progress", "notifications/message"];
+    lines.iter().filter(|line| !optional.iter().any(|method| line.contains(method))).collect()
+}
+
+/// Each input line with what it is answered.
+fn exchanges(transcript: &Transcript) -> Vec<(String, Vec<String>)> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for line in &transcript.lines {
+        match line {
+            Line::ToServer(line) => all.push((line.clone(), Vec::new())),
+            Line::ToClient(line) => all.last_mut().unwrap().1.push(line.clone()),
+            Line::Comment(_) => {}
+        }
+    }
+    all
+}
