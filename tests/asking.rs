@@ -130,7 +130,8 @@ fn cancelled_while_asking() {
 
 #[test]
 fn deadlines() {
-    let mut rig = Rig::of(usize::MAX, Server::<8>::growing(Limits { ask_timeout: 1000, ..Limits::default() })).opened(D);
+    let mut rig =
+        Rig::of(usize::MAX, Server::<8>::growing(Limits { ask_timeout: 1000, ..Limits::default() })).opened(D);
     rig.session.expire(u64::MAX - 100);
     let a = ask(&mut rig, "a", "confirm");
     // The clock may wrap around.
@@ -176,7 +177,12 @@ fn state_only() {
         // Behind a window and in a batch, too.
         if revision < "2025-06-18" {
             let mut rig: Rig = Rig::with(1400).opened(revision);
-            let batch = [call(revision, 1, "restless", json!({})), call(revision, 2, "contents", json!({})), call(revision, 3, "weather", json!({}))].join(",");
+            let batch = [
+                call(revision, 1, "restless", json!({})),
+                call(revision, 2, "contents", json!({})),
+                call(revision, 3, "weather", json!({})),
+            ]
+            .join(",");
             let said = rig.say(&format!("[{batch}]"));
             assert!(said.iter().any(|line| line.contains("rested")), "{said:?}");
         }
@@ -235,7 +241,8 @@ fn sealed_state() {
     assert_eq!(code(&rig.one(&call(MODERN, 7, "restless", json!({})))), -32603);
     // In the older revisions the member means nothing.
     let mut rig = Rig::new().opened(D);
-    let reply = rig.one(&request(D, 8, "tools/call", json!({"name": "confirm", "requestState": 5, "inputResponses": 7})));
+    let reply =
+        rig.one(&request(D, 8, "tools/call", json!({"name": "confirm", "requestState": 5, "inputResponses": 7})));
     assert!(reply.contains("elicitation/create"), "{reply}");
 }
 
@@ -272,7 +279,9 @@ fn not_declared() {
             let reply = rig.one(&call(revision, tool, tool, json!({})));
             assert!(reply.contains("\"isError\":true"), "{revision} {reply}");
         }
-        for (method, params) in [("resources/read", json!({"uri": "test://secret"})), ("prompts/get", json!({"name": "quiz"}))] {
+        for (method, params) in
+            [("resources/read", json!({"uri": "test://secret"})), ("prompts/get", json!({"name": "quiz"}))]
+        {
             assert_eq!(code(&rig.one(&request(revision, 1, method, params))), -32603);
         }
     }
@@ -298,7 +307,8 @@ fn context_for_sampling() {
         let question = rig.one(&call(revision, 1, "sample", json!({})));
         assert_eq!(question.contains("includeContext"), given, "{question}");
     }
-    let capabilities = |context: bool| if context { json!({"sampling": {"context": {}}}) } else { json!({"sampling": {}}) };
+    let capabilities =
+        |context: bool| if context { json!({"sampling": {"context": {}}}) } else { json!({"sampling": {}}) };
     for given in [false, true] {
         let line = request_of(MODERN, 1, "tools/call", json!({"name": "sample"}), capabilities(given));
         assert_eq!(Rig::new().one(&line).contains("includeContext"), given);

@@ -202,7 +202,11 @@ fn wrong_params() {
             ("resources/read", json!({"uri": ""}), unknown_resource),
             ("resources/read", json!({"uri": ["test://text"]}), -32602),
             ("completion/complete", json!({"ref": "greet", "argument": {"name": "name", "value": ""}}), -32602),
-            ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": 5}}), -32602),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": 5}}),
+                -32602,
+            ),
             ("tools/call", json!({"name": "add", "_meta": {"progressToken": 1.5}}), -32602),
             ("tools/call", json!({"name": "add", "_meta": {"progressToken": null}}), -32602),
             ("tools/call", json!({"name": "add", "_meta": {"progressToken": "x".repeat(100)}}), -32602),
@@ -211,7 +215,14 @@ fn wrong_params() {
             let line = request(revision, 7, method, params);
             check(&mut rig, line.as_bytes(), Error(expected, "7"), revision);
         }
-        for arguments in [json!({}), json!({"a": 1.5, "b": 1}), json!({"a": 1e99, "b": 1}), json!({"a": null, "b": 1}), json!({"a": [1], "b": 2}), json!({"a": "1", "b": 2})] {
+        for arguments in [
+            json!({}),
+            json!({"a": 1.5, "b": 1}),
+            json!({"a": 1e99, "b": 1}),
+            json!({"a": null, "b": 1}),
+            json!({"a": [1], "b": 2}),
+            json!({"a": "1", "b": 2}),
+        ] {
             let line = call(revision, 7, "add", arguments);
             check(&mut rig, line.as_bytes(), Failed, revision);
         }
@@ -272,7 +283,12 @@ fn damaged_messages() {
         let good: Vec<_> = [
             call(revision, 7, "echo", json!({"text": "h\u{e9}llo \"x\""})),
             request(revision, 8, "resources/read", json!({"uri": "test://items/7"})),
-            request(revision, "n", "completion/complete", json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": "A"}})),
+            request(
+                revision,
+                "n",
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": "A"}}),
+            ),
             format!("[{}]", request("2025-03-26", 9, "ping", json!({}))),
         ]
         .into_iter()

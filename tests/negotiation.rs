@@ -107,9 +107,21 @@ fn before_any_era() {
     let plain = |method: &str| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}).to_string();
     let mut rig = Rig::new();
     assert_eq!(rig.one(&plain("ping")), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-    let known = ["tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list",
-        "resources/subscribe", "resources/unsubscribe", "prompts/list", "prompts/get", "completion/complete",
-        "logging/setLevel", "server/discover", "subscriptions/listen"];
+    let known = [
+        "tools/list",
+        "tools/call",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+        "logging/setLevel",
+        "server/discover",
+        "subscriptions/listen",
+    ];
     for method in known {
         let reply = rig.one(&plain(method));
         assert_eq!(code(&reply), -32602, "{method}");
@@ -182,28 +194,54 @@ fn order_of_checks() {
     let rows = [
         (json!({"jsonrpc": "1.0", "id": 1, "method": "x", "params": {"_meta": {version: "1"}}}), -32600),
         (json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {version: "1", level: "x"}}}), -32602),
-        (json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {version: 1, capabilities: {}}}}), -32602),
-        (json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {version: "1", capabilities: 1}}}), -32602),
-        (json!({"jsonrpc": "2.0", "id": 1, "method": "x",
-            "params": {"_meta": {version: "1", capabilities: {}, level: "x"}}}), -32022),
-        (json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read",
-            "params": {"_meta": {version: MODERN, capabilities: {}, level: "x"}}}), -32601),
-        (json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": {"name": "none", "_meta": {version: MODERN, capabilities: {}, level: "x"}}}), -32602),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {version: 1, capabilities: {}}}}),
+            -32602,
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {version: "1", capabilities: 1}}}),
+            -32602,
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "x",
+            "params": {"_meta": {version: "1", capabilities: {}, level: "x"}}}),
+            -32022,
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read",
+            "params": {"_meta": {version: MODERN, capabilities: {}, level: "x"}}}),
+            -32601,
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "none", "_meta": {version: MODERN, capabilities: {}, level: "x"}}}),
+            -32602,
+        ),
     ];
     for (line, expected) in rows {
         let reply = rig.one(&line.to_string());
         assert_eq!(code(&reply), expected, "{line}\n{reply}");
     }
     let wrong = json!({"_meta": {version: MODERN, capabilities: {}, "io.modelcontextprotocol/clientInfo": "me"}});
-    assert_eq!(code(&rig.one(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": wrong}).to_string())), -32602);
+    assert_eq!(
+        code(&rig.one(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": wrong}).to_string())),
+        -32602
+    );
 }
 
 /// What is not declared is -32601 in every revision, except completion in 2024-11-05, which has no key for it.
 #[test]
 fn capabilities_that_are_not_declared() {
-    let gated = ["tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list",
-        "prompts/list", "prompts/get", "completion/complete"];
+    let gated = [
+        "tools/list",
+        "tools/call",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+    ];
     let legacy = ["resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
     for revision in REVISIONS {
         let bare = Service::new("bare", "1");

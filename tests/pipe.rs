@@ -108,6 +108,11 @@ fn calc() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
     let profile = test.parent()?.parent()?;
     let binary = profile.join("examples").join(format!("calc{}", std::env::consts::EXE_SUFFIX));
-    let built = || Command::new(env!("CARGO")).args(["build", "-q", "-p", "mcp-sansio-blocking", "-p", "mcp-sansio", "--example", "calc"]).current_dir(env!("CARGO_MANIFEST_DIR")).status();
+    let built = || {
+        Command::new(env!("CARGO"))
+            .args(["build", "-q", "-p", "mcp-sansio-blocking", "-p", "mcp-sansio", "--example", "calc"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+    };
     (Path::new(&binary).exists() || built().ok()?.success()).then_some(binary).filter(|binary| binary.exists())
 }

@@ -30,7 +30,9 @@ fn overload_is_answered() {
 /// Ids are compared by value: `"é"` is `"\u00e9"`, `1` is not `"1"`.
 #[test]
 fn ids_are_compared_by_value() {
-    for (first, same, other) in [("\"\u{e9}\"", r#""\u00e9""#, "\"e\""), ("1", "1", "\"1\""), (r#""a\/b""#, "\"a/b\"", "\"a\"")] {
+    for (first, same, other) in
+        [("\"\u{e9}\"", r#""\u00e9""#, "\"e\""), ("1", "1", "\"1\""), (r#""a\/b""#, "\"a/b\"", "\"a\"")]
+    {
         let mut rig = Rig::new().opened(C);
         let with = |id: &str, tool: &str| call(C, "ID", tool, json!({"a": 1, "b": 1})).replace("\"ID\"", id);
         assert!(rig.say(&with(first, "later")).is_empty());
@@ -158,7 +160,12 @@ fn listens_end_in_order() {
             if window < usize::MAX {
                 rig = rig.judged_by(Oracle::new().without_server_info());
             }
-            rig.one(&request(MODERN, id.clone(), "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})));
+            rig.one(&request(
+                MODERN,
+                id.clone(),
+                "subscriptions/listen",
+                json!({"notifications": {"toolsListChanged": true}}),
+            ));
             rig.one(&request(MODERN, "second", "subscriptions/listen", json!({"notifications": {}})));
             let said = rig.end();
             assert_eq!(said.len(), 4, "{said:?}");
@@ -218,7 +225,8 @@ fn late_progress() {
         rig.say(&request(revision, 1, "tools/call", json!({"name": "later", "_meta": {"progressToken": "t"}})));
         rig.say(&request(revision, 2, "tools/call", json!({"name": "later"})));
         let (with, without) = (rig.world.later[0].1, rig.world.later[1].1);
-        let told: Vec<_> = [0, 5, 5, 4, 6].map(|done| rig.session.progress(with, Progress::new(done).message("m"))).into();
+        let told: Vec<_> =
+            [0, 5, 5, 4, 6].map(|done| rig.session.progress(with, Progress::new(done).message("m"))).into();
         assert_eq!(told, [Told::Sent, Told::Sent, Told::NotAsked, Told::NotAsked, Told::Sent]);
         assert_eq!(rig.session.progress(without, Progress::new(1)), Told::NotAsked);
         rig.work();

@@ -125,7 +125,8 @@ fn through_small_windows() {
                 let is_answer = !line.contains("\"method\"");
                 unasked &= is_answer;
                 // All questions of an ask must fit together.
-                let questions = expected.iter().filter(|line| is_question(line)).map(|line| line.len() + 1).sum::<usize>();
+                let questions =
+                    expected.iter().filter(|line| is_question(line)).map(|line| line.len() + 1).sum::<usize>();
                 let fits = |line: &String| line.len() < window || is_windowed(line);
                 if questions <= window && expected.iter().all(fits) && !unasked {
                     note_questions(&said, &expected, &mut ids);

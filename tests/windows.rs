@@ -87,11 +87,19 @@ fn never_is_answered() {
             }
             // A URI that is too long to be repeated.
             let mut rig = rig.unjudged();
-            let line = request(revision, id.as_str(), "resources/read", json!({"uri": format!("none://{}", "x".repeat(9000))}));
+            let line = request(
+                revision,
+                id.as_str(),
+                "resources/read",
+                json!({"uri": format!("none://{}", "x".repeat(9000))}),
+            );
             assert!(code(&rig.one(&line)) < -32000);
             // Before anything is opened, and with a version that is too long to be repeated.
             let mut rig: Rig = Rig::with(window);
-            assert_eq!(code(&rig.one(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}).to_string())), -32602);
+            assert_eq!(
+                code(&rig.one(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}).to_string())),
+                -32602
+            );
             let meta = json!({"io.modelcontextprotocol/protocolVersion": "v".repeat(5000),
                 "io.modelcontextprotocol/clientCapabilities": {}});
             let line = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}});
@@ -150,7 +158,11 @@ fn large_content() {
                 assert_eq!(book["content"][0]["text"], book_text().as_str(), "window {window}, sip {sip}");
                 assert_eq!(book["isError"], false);
                 let torn = ask(call(revision, 2, "torn_book", json!({})));
-                assert!(torn["content"][0]["text"].as_str().is_some_and(|text| text.len() > 690 && book_text().starts_with(text)));
+                assert!(
+                    torn["content"][0]["text"]
+                        .as_str()
+                        .is_some_and(|text| text.len() > 690 && book_text().starts_with(text))
+                );
                 assert_eq!(torn["isError"], true);
                 let picture = ask(call(revision, 3, "picture", json!({})));
                 let bytes = BASE64.decode(picture["content"][0]["data"].as_str().unwrap().as_bytes()).unwrap();
@@ -161,7 +173,10 @@ fn large_content() {
                 let read = ask(request(revision, 5, "resources/read", json!({"uri": "test://book"})));
                 assert_eq!(read["contents"][0]["text"], book_text().as_str());
                 let film = ask(request(revision, 6, "resources/read", json!({"uri": "test://film"})));
-                assert_eq!(BASE64.decode(film["contents"][0]["blob"].as_str().unwrap().as_bytes()).unwrap(), picture_bytes());
+                assert_eq!(
+                    BASE64.decode(film["contents"][0]["blob"].as_str().unwrap().as_bytes()).unwrap(),
+                    picture_bytes()
+                );
                 for uri in ["test://torn", "test://torn-film"] {
                     let torn = ask(request(revision, 7, "resources/read", json!({"uri": uri})));
                     assert_eq!(torn["_meta"]["incomplete"], true, "{torn}");
@@ -229,7 +244,11 @@ fn batches_through_any_window() {
                 1 => request(revision, id, "prompts/list", json!({})),
                 _ => call(revision, id, "torn_picture", json!({})),
             })
-            .chain(["5".into(), notify("notifications/whatever", json!({})), request(revision, "end", "ping", json!({}))])
+            .chain([
+                "5".into(),
+                notify("notifications/whatever", json!({})),
+                request(revision, "end", "ping", json!({})),
+            ])
             .collect();
         let batch = format!("[{}]", elements.join(","));
         let expected = Rig::new().opened(revision).one(&batch);
@@ -244,8 +263,13 @@ fn batches_through_any_window() {
             }
         }
         // A question that is ready while the array is open: both come to their end.
-        let batch = [call(revision, 1, "restless", json!({})), call(revision, 2, "book", json!({})),
-            call(revision, 3, "roots", json!({})), call(revision, 4, "count", json!({}))].join(",");
+        let batch = [
+            call(revision, 1, "restless", json!({})),
+            call(revision, 2, "book", json!({})),
+            call(revision, 3, "roots", json!({})),
+            call(revision, 4, "count", json!({})),
+        ]
+        .join(",");
         for window in [300, 1100, usize::MAX] {
             let mut rig: Rig = Rig::with(window).opened(revision);
             let said = rig.say(&format!("[{batch}]"));
@@ -270,7 +294,12 @@ fn raw_newlines_never_break_a_line() {
         request(MODERN, "i\nd", "tools/call", json!({"name": "meta", "_meta": meta})),
         request(MODERN, "i\nd", "tools/call", json!({"name": "chatty", "_meta": meta})),
         request(MODERN, 1, "tools/list", json!({})),
-        request(MODERN, "l\n", "subscriptions/listen", json!({"notifications": {"resourceSubscriptions": ["file:///\n"]}})),
+        request(
+            MODERN,
+            "l\n",
+            "subscriptions/listen",
+            json!({"notifications": {"resourceSubscriptions": ["file:///\n"]}}),
+        ),
         request(MODERN, 2, "resources/read", json!({"uri": "none://\n"})),
     ] {
         let mut out = Lines::new(Vec::new());
