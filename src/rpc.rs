@@ -331,7 +331,7 @@ enum Key {
 }
 
 impl Key {
-    #[inline(always)]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn read(scanner: &mut Scanner<'_>) -> Result<Self, Fault> {
         // As nearly everybody writes them they are found by one comparison each.
         if scanner.took(b"\"jsonrpc\":") {

@@ -4,8 +4,7 @@
 //! protocol; blocks of 16, which the compiler turns into vector instructions, are best for long ones. Machines of
 //! 32 bits have no vectors to gain from and use words throughout.
 //!
-//! `WIDE` says whether a byte of a multibyte character also ends the run: the scanner has to check those, while
-//! the writer starts from a `str`.
+//! `STOPS` says what ends a run, one of [`ENDS`], [`CONTROLS`] and [`WIDE`].
 
 const WORD: usize = size_of::<usize>();
 /// 0x01 in every byte.
@@ -13,150 +12,121 @@ const LOW: usize = usize::MAX / 255;
 /// 0x80 in every byte.
 const HIGH: usize = LOW << 7;
 
-/// The end of the run that starts at `at`: the position of the first quote, backslash, control character or, if
-/// `WIDE`, byte of a multibyte character; otherwise the end of `bytes`. For a string not yet known to be long, and
-/// only as far as short strings go: ask [`next`] to go on if there is no end at the position given.
+/// A run ends at a quote or a backslash. For strings that were scanned before.
+pub(super) const ENDS: u8 = 0;
+/// A run also ends at a control character. For writing what was a `str`.
+pub(super) const CONTROLS: u8 = 1;
+/// A run also ends at a byte of a multibyte character. For scanning.
+pub(super) const WIDE: u8 = 2;
+
+/// The end of the run that starts at `at`: a position in `bytes`, or their end. For a string not yet known to be long,
+/// and only as far as short strings go: ask [`next`] to go on if nothing ends the run at the position given.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-pub(super) fn first<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
+pub(super) fn first<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
     let mut at = at;
+    let mut rest = bytes.get(at..).unwrap_or_default();
     for _ in 0..2 {
-        let Some(word) = chunk(bytes, at) else { break };
-        let marks = marks::<WIDE>(word);
+        let Some((word, behind)) = rest.split_first_chunk() else { break };
+        let marks = marks::<STOPS>(word);
         if marks != 0 {
             return at + lowest(marks);
         }
         at += WORD;
+        rest = behind;
     }
     at
 }
 
-/// As [`first`], for a string already known to be long: behind an escape or a multibyte character.
+/// As [`first`], to the very end of the run.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-pub(super) fn next<const WIDE: bool>(bytes: &[u8], at: usize) -> usize {
-    if cfg!(target_pointer_width = "64") { blocks::<WIDE>(bytes, at) } else { words::<WIDE>(bytes, at) }
+pub(super) fn next<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + if cfg!(target_pointer_width = "64") { blocks::<STOPS>(rest) } else { words::<STOPS>(rest) }
 }
 
+/// As [`next`] with [`ENDS`].
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-fn blocks<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(block) = chunk::<16>(bytes, at) {
-        if dirty::<WIDE>(block) {
-            break;
+pub(super) fn end(bytes: &[u8], at: usize) -> usize {
+    /// Beyond, a search is worth its call.
+    const NEAR: usize = 128;
+    let rest = bytes.get(at..).unwrap_or_default();
+    let near = next::<ENDS>(rest.get(..NEAR).unwrap_or(rest), 0);
+    let far = rest.get(near..).unwrap_or_default();
+    let found = near < NEAR || far.is_empty();
+    at + near + if found { 0 } else { memchr::memchr2(b'"', b'\\', far).unwrap_or(far.len()) }
+}
+
+/// The length of the run that starts here.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+fn blocks<const STOPS: u8>(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((block, behind)) = rest.split_first_chunk::<16>() {
+        if dirty::<STOPS>(block) {
+            return bytes.len() - rest.len() + words::<STOPS>(block);
         }
-        at += 16;
+        rest = behind;
     }
-    words::<WIDE>(bytes, at)
+    bytes.len() - rest.len() + words::<STOPS>(rest)
 }
 
 /// Whether the block holds anything that ends the run.
 ///
-/// The tests must be joined with `|`: with `||` the compiler does not vectorise, and a long string costs five times
-/// as much without any other sign.
+/// One loop for each test, all joined with `|`: with `||`, or with several tests in one loop, the compiler makes
+/// something of it that costs up to five times as much, without any other sign. The counted benchmarks watch it.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-fn dirty<const WIDE: bool>(block: &[u8; 16]) -> bool {
+fn dirty<const STOPS: u8>(block: &[u8; 16]) -> bool {
+    let ends = any(block, |byte| byte == b'"') | any(block, |byte| byte == b'\\');
+    if STOPS == ENDS { ends } else { ends | any(block, low::<STOPS>) }
+}
+
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+fn any<const N: usize>(block: &[u8; N], test: impl Fn(u8) -> bool) -> bool {
     let mut found = false;
     for &byte in block {
-        // As signed bytes, those of multibyte characters are below zero.
-        let low = if WIDE { (byte as i8) < 0x20 } else { byte < 0x20 };
-        found |= (byte == b'"') | (byte == b'\\') | low;
+        found |= test(byte);
     }
     found
 }
 
+/// As signed bytes, those of multibyte characters are below zero.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-fn words<const WIDE: bool>(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(word) = chunk(bytes, at) {
-        let marks = marks::<WIDE>(word);
-        if marks != 0 {
-            return at + lowest(marks);
-        }
-        at += WORD;
+fn low<const STOPS: u8>(byte: u8) -> bool {
+    match STOPS {
+        ENDS => false,
+        CONTROLS => byte < 0x20,
+        _ => (byte as i8) < 0x20,
     }
-    while let Some(&byte) = bytes.get(at) {
-        if byte < 0x20 || byte == b'"' || byte == b'\\' || (WIDE && byte >= 0x80) {
+}
+
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+fn words<const STOPS: u8>(bytes: &[u8]) -> usize {
+    let mut rest = bytes;
+    while let Some((word, behind)) = rest.split_first_chunk() {
+        let marks = marks::<STOPS>(word);
+        if marks != 0 {
+            return bytes.len() - rest.len() + lowest(marks);
+        }
+        rest = behind;
+    }
+    while let Some((&byte, behind)) = rest.split_first() {
+        if byte == b'"' || byte == b'\\' || low::<STOPS>(byte) {
             break;
         }
-        at += 1;
+        rest = behind;
     }
-    at
-}
-
-/// Whether there is a backslash.
-pub(crate) fn has_backslash(bytes: &[u8]) -> bool {
-    /// Beyond, a search is worth its call.
-    const SHORT: usize = 64;
-    if bytes.len() > SHORT {
-        return memchr::memchr(b'\\', bytes).is_some();
-    }
-    // Whole blocks, the last of which overlaps the one before.
-    match (bytes.last_chunk::<16>(), bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(last), ..) => {
-            let (mut at, mut found) = (0, holds(last, b'\\'));
-            while let Some(block) = chunk::<16>(bytes, at) {
-                found |= holds(block, b'\\');
-                at += 16;
-            }
-            found
-        }
-        (_, Some(first), Some(last)) => holds(first, b'\\') | holds(last, b'\\'),
-        _ => bytes.contains(&b'\\'),
-    }
-}
-
-/// The position of the first quote or backslash from `at` on, or the end of `bytes`.
-pub(super) fn quote_or_backslash(bytes: &[u8], mut at: usize) -> usize {
-    // Beyond, a search is worth its call.
-    for _ in 0..8 {
-        let Some(block) = chunk::<16>(bytes, at) else { break };
-        if holds(block, b'"') | holds(block, b'\\') {
-            break;
-        }
-        at += 16;
-    }
-    for _ in 0..16 / WORD {
-        let Some(word) = chunk(bytes, at) else { break };
-        let marks = marks::<false>(word);
-        if marks != 0 {
-            return at + lowest(marks);
-        }
-        at += WORD;
-    }
-    let rest = bytes.get(at..).unwrap_or_default();
-    at + memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())
-}
-
-#[cfg_attr(target_pointer_width = "64", inline(always))]
-fn holds<const N: usize>(block: &[u8; N], byte: u8) -> bool {
-    block.iter().fold(false, |found, &other| found | (other == byte))
-}
-
-/// The end of the decimal digits that start at `at`.
-#[cfg_attr(target_pointer_width = "64", inline(always))]
-pub(super) fn digits(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(word) = chunk(bytes, at) {
-        // Digits become 0 to 9, everything else more, and more than 9 carries into the high bit.
-        let word = usize::from_le_bytes(*word) ^ (LOW * b'0' as usize);
-        let others = (word.wrapping_add(LOW * (0x80 - 10)) | word) & HIGH;
-        if others != 0 {
-            return at + lowest(others);
-        }
-        at += WORD;
-    }
-    while let Some(b'0'..=b'9') = bytes.get(at) {
-        at += 1;
-    }
-    at
+    bytes.len() - rest.len()
 }
 
 /// The high bit set in every byte that ends the run. Bits above the lowest one may be wrong: a borrow runs upwards.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-fn marks<const WIDE: bool>(word: &[u8; WORD]) -> usize {
+fn marks<const STOPS: u8>(word: &[u8; WORD]) -> usize {
     let word = usize::from_le_bytes(*word);
     let quote = word ^ (LOW * b'"' as usize);
-    let quotes = quote.wrapping_sub(LOW) & !quote;
     let slash = word ^ (LOW * b'\\' as usize);
+    let quotes = quote.wrapping_sub(LOW) & !quote;
     let slashes = slash.wrapping_sub(LOW) & !slash;
-    let controls = word.wrapping_sub(LOW * 0x20) & !word;
-    let wide = if WIDE { word } else { 0 };
+    let controls = if STOPS >= CONTROLS { word.wrapping_sub(LOW * 0x20) & !word } else { 0 };
+    let wide = if STOPS >= WIDE { word } else { 0 };
     (quotes | slashes | controls | wide) & HIGH
 }
 
@@ -166,9 +136,46 @@ fn lowest(marks: usize) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
 
+/// Whether there is a backslash.
+pub(crate) fn has_backslash(bytes: &[u8]) -> bool {
+    /// Beyond, a search is worth its call.
+    const SHORT: usize = 64;
+    if bytes.len() > SHORT {
+        return memchr::memchr(b'\\', bytes).is_some();
+    }
+    let slash = |byte| byte == b'\\';
+    // Whole blocks, the last of which overlaps the one before.
+    match (bytes.last_chunk::<16>(), bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        (Some(last), ..) => {
+            let (mut found, mut rest) = (any(last, slash), bytes);
+            while let Some((block, behind)) = rest.split_first_chunk::<16>() {
+                found |= any(block, slash);
+                rest = behind;
+            }
+            found
+        }
+        (_, Some(first), Some(last)) => any(first, slash) | any(last, slash),
+        _ => bytes.contains(&b'\\'),
+    }
+}
+
+/// The end of the decimal digits that start at `at`.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
-fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<&[u8; N]> {
-    bytes.get(at..)?.first_chunk()
+pub(super) fn digits(bytes: &[u8], at: usize) -> usize {
+    let mut rest = bytes.get(at..).unwrap_or_default();
+    while let Some((word, behind)) = rest.split_first_chunk() {
+        // Digits become 0 to 9, everything else more, and more than 9 carries into the high bit.
+        let word = usize::from_le_bytes(*word) ^ (LOW * b'0' as usize);
+        let others = (word.wrapping_add(LOW * (0x80 - 10)) | word) & HIGH;
+        if others != 0 {
+            return bytes.len() - rest.len() + lowest(others);
+        }
+        rest = behind;
+    }
+    while let Some((b'0'..=b'9', behind)) = rest.split_first() {
+        rest = behind;
+    }
+    bytes.len() - rest.len()
 }
 
 #[cfg(test)]
@@ -204,7 +211,7 @@ mod tests {
     /// Every byte at every place of texts shorter and longer than a block gives what a plain search gives.
     #[test]
     fn as_bytewise() {
-        for len in [0, 1, 7, 8, 15, 16, 17, 31, 33, 70] {
+        for len in [0, 1, 7, 8, 15, 16, 17, 31, 33, 70, 150] {
             for place in 0..len {
                 for byte in 0..=255u8 {
                     let mut text = vec![b'x'; len];
@@ -216,12 +223,15 @@ mod tests {
                         *b = byte ^ 1;
                     }
                     for at in [0, 1, place] {
-                        let first = super::first::<true>(&text, at);
-                        assert_eq!(super::next::<true>(&text, first), slow::<true>(&text, at));
-                        assert_eq!(super::next::<true>(&text, at), slow::<true>(&text, at));
-                        let first = super::first::<false>(&text, at);
-                        assert_eq!(super::next::<false>(&text, first), slow::<false>(&text, at));
-                        assert_eq!(super::next::<false>(&text, at), slow::<false>(&text, at));
+                        let ends = |&b: &u8| b == b'"' || b == b'\\';
+                        let end = text.iter().skip(at).position(ends).map_or(len.max(at), |n| at + n);
+                        assert_eq!(super::end(&text, at), end);
+                        let first = super::first::<{ super::WIDE }>(&text, at);
+                        assert_eq!(super::next::<{ super::WIDE }>(&text, first), slow::<true>(&text, at));
+                        assert_eq!(super::next::<{ super::WIDE }>(&text, at), slow::<true>(&text, at));
+                        let first = super::first::<{ super::CONTROLS }>(&text, at);
+                        assert_eq!(super::next::<{ super::CONTROLS }>(&text, first), slow::<false>(&text, at));
+                        assert_eq!(super::next::<{ super::CONTROLS }>(&text, at), slow::<false>(&text, at));
                     }
                 }
             }

@@ -148,7 +148,7 @@ impl<'a> Scanner<'a> {
             return Err(self.stray(at));
         }
         let from = at + 1;
-        let mut end = run::first::<true>(self.bytes, from);
+        let mut end = run::first::<{ run::WIDE }>(self.bytes, from);
         let mut escaped = false;
         if self.byte(end) != Some(b'"') {
             escaped = self.string_on(end)?;
@@ -164,7 +164,7 @@ impl<'a> Scanner<'a> {
         if self.checked {
             return self.checked_string(at);
         }
-        self.at = run::next::<true>(self.bytes, at);
+        self.at = run::next::<{ run::WIDE }>(self.bytes, at);
         let mut escaped = false;
         loop {
             match self.peek().ok_or(Fault::End)? {
@@ -176,7 +176,7 @@ impl<'a> Scanner<'a> {
                 0x80.. => self.wide()?,
                 _ => return Err(Fault::Syntax),
             }
-            self.at = run::next::<true>(self.bytes, self.at);
+            self.at = run::next::<{ run::WIDE }>(self.bytes, self.at);
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Scanner<'a> {
     fn checked_string(&mut self, mut at: usize) -> Result<bool, Fault> {
         let mut escaped = false;
         loop {
-            at = run::quote_or_backslash(self.bytes, at);
+            at = run::end(self.bytes, at);
             match self.byte(at).ok_or(Fault::End)? {
                 b'"' => {
                     self.at = at;

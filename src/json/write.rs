@@ -15,7 +15,7 @@ pub fn escape<W: Sink + ?Sized>(out: &mut W, text: &str) -> Result<(), Full> {
 /// As [`escape`]. The bytes may be any part of some UTF-8.
 fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
     let mut rest = bytes;
-    let mut stop = run::next::<false>(rest, 0);
+    let mut stop = run::next::<{ run::CONTROLS }>(rest, 0);
     loop {
         let (plain, behind) = rest.split_at_checked(stop).unwrap_or_default();
         if !plain.is_empty() {
@@ -24,7 +24,7 @@ fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full>
         let Some((&byte, behind)) = behind.split_first() else { return Ok(()) };
         out.put(escape_of(byte, &mut [0; 6]))?;
         rest = behind;
-        stop = run::next::<false>(rest, 0);
+        stop = run::next::<{ run::CONTROLS }>(rest, 0);
     }
 }
 
@@ -49,10 +49,10 @@ fn escape_of(byte: u8, space: &mut [u8; 6]) -> &[u8] {
 /// How many bytes `bytes` has when escaped.
 fn escaped_len(bytes: &[u8]) -> usize {
     let mut len = bytes.len();
-    let mut at = run::next::<false>(bytes, 0);
+    let mut at = run::next::<{ run::CONTROLS }>(bytes, 0);
     while let Some(&byte) = bytes.get(at) {
         len += escape_of(byte, &mut [0; 6]).len() - 1;
-        at = run::next::<false>(bytes, at + 1);
+        at = run::next::<{ run::CONTROLS }>(bytes, at + 1);
     }
     len
 }

@@ -1,6 +1,5 @@
 //! Golden transcripts: one file for each topic and revision, compared to the byte, however the input is cut and however
 //! small the output window is.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::*;
@@ -9,7 +8,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 fn files() -> Vec<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("transcripts");
     let mut files: Vec<_> = REVISIONS
         .iter()
         .flat_map(|revision| std::fs::read_dir(root.join(revision)).expect("a folder for each revision"))

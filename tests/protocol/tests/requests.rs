@@ -1,5 +1,4 @@
 //! Requests in flight, late answers, changes that are published, progress and log messages, results going down.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::*;

@@ -1,6 +1,5 @@
 //! The examples of the specification of 2026-07-28: what a server receives is fed to the engine, what a server sends
 //! passes through it. Skipped, with a word on stderr, where the specification is not at hand.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::*;

@@ -1,5 +1,4 @@
 //! Whatever comes in: a table of input and answer. Nothing ends the server, nothing loses the next message.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::*;

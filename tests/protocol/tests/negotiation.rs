@@ -1,5 +1,4 @@
 //! How a connection is opened: every pair of revisions, both eras, and everything that can go wrong.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::*;

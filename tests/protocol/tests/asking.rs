@@ -1,5 +1,4 @@
 //! Questions to the client: what the traps of the prototypes were, in both eras.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::*;

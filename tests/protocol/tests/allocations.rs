@@ -1,6 +1,5 @@
 //! Memory: nothing is allocated for a message in the steady state, and a large message is in memory twice at most.
 //! One test, in a program of its own: the counter counts the whole process.
-#![cfg(all(feature = "std", feature = "serde"))]
 
 use mcp_sansio::json::Text;
 use mcp_sansio::server::{Limits, Progress};

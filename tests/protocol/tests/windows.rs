@@ -1,5 +1,4 @@
 //! Full sinks, small windows, large content, cancelled in the middle.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::handlers::{book_text, picture_bytes};

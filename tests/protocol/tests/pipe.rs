@@ -1,11 +1,10 @@
 //! One-shot pipes: any prefix of a session yields exactly the replies that the prefix is owed, and a clean end.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::*;
 use mcp_sansio::server::Limits;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// A reader that gives so many bytes at once.
@@ -103,16 +102,15 @@ fn calc_as_a_process() {
     }
 }
 
-/// The example's binary, next to this test's; built if it is not there.
+/// The example's binary, next to this test's; built anew, since it may be an old one.
 fn calc() -> Option<PathBuf> {
     let test = std::env::current_exe().ok()?;
     let profile = test.parent()?.parent()?;
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "-q", "-p", "mcp-sansio", "--example", "calc"]);
+    build.args(profile.ends_with("release").then_some("--release"));
+    build.arg("--target-dir").arg(profile.parent()?);
+    let built = build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).status();
     let binary = profile.join("examples").join(format!("calc{}", std::env::consts::EXE_SUFFIX));
-    let built = || {
-        Command::new(env!("CARGO"))
-            .args(["build", "-q", "-p", "mcp-sansio-blocking", "-p", "mcp-sansio", "--example", "calc"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-    };
-    (Path::new(&binary).exists() || built().ok()?.success()).then_some(binary).filter(|binary| binary.exists())
+    built.is_ok_and(|status| status.success()).then_some(binary).filter(|binary| binary.exists())
 }
