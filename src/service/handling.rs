@@ -108,7 +108,7 @@ pub struct Handling<'a> {
     /// For a state to be sealed; apart from the scratch, which reading the arguments uses up.
     pub(crate) sealing: &'a mut [u8],
     pub(crate) desk: Desk<'a>,
-    pub(crate) seal: Option<&'a dyn Seal>,
+    pub(crate) seal: Option<&'a (dyn Seal + Sync)>,
     pub(crate) principal: Option<&'a str>,
     pub(crate) session_level: Level,
     pub(crate) now: Millis,

@@ -16,7 +16,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) sealing: &'a mut [u8],
     pub(crate) state: &'a [u8],
     pub(crate) uri: &'a str,
-    pub(crate) seal: Option<&'a dyn Seal>,
+    pub(crate) seal: Option<&'a (dyn Seal + Sync)>,
     pub(crate) level: Level,
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,

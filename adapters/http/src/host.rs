@@ -4,8 +4,8 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Kind, Mark, Out, Sink, Storage};
 use mcp_sansio::{Full, store::Store};
 
-use crate::endpoint::{App, Content, Endpoint, Head, Headers, Pull, Response, StreamId};
-use crate::wire::{self, Answer, Connection, Limits, Status, Step};
+use crate::endpoint::{App, Content, Endpoint, Head, Pull, Response, StreamId};
+use crate::wire::{Answer, Connection, Limits, Status, Step};
 
 /// One connection of an HTTP server, with requests of at most `H` headers.
 ///
@@ -75,12 +75,6 @@ impl<S: Storage> Out for Body<S> {
     }
     fn capacity(&self) -> usize {
         self.storage.limit()
-    }
-}
-
-impl Headers for wire::Head<'_> {
-    fn get(&self, name: &str) -> Option<&[u8]> {
-        wire::Head::get(self, name)
     }
 }
 
