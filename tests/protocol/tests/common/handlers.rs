@@ -404,6 +404,9 @@ pub fn get_quiz(_: &mut World, get: &mut Get<'_>) -> Outcome {
 }
 
 /// A method that the protocol does not know.
-pub fn other(_: &mut World, other: &mut Other<'_>) -> Outcome {
+pub fn other(world: &mut World, other: &mut Other<'_>) -> Outcome {
+    if other.method().is("demo/example") {
+        return other.result(Raw::parse(world.example.as_bytes()).expect("an example is JSON"));
+    }
     if other.method().is("demo/hello") { other.result(Raw::constant(r#"{"hello":true}"#)) } else { other.decline() }
 }
