@@ -14,12 +14,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mcp_sansio::server::{Limits, Millis, Server};
+use mcp_sansio::server::{Limits, Millis, Seal, Server};
 use mcp_sansio::service::Service;
 pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head};
 use mcp_sansio_http::host::{Body, Host, Wait, Wired};
+#[cfg(feature = "seal")]
+pub use mcp_sansio_http::seal::HmacSeal;
 use mcp_sansio_http::wire;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -35,7 +37,6 @@ type Tick<'t, S> = &'t mut dyn FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis)
 
 /// An HTTP server that is bound and not serving yet. Only requests for this machine's own names are answered unless
 /// [`config`](HttpServer::config) says otherwise.
-#[derive(Debug)]
 pub struct HttpServer {
     listener: TcpListener,
     config: Config<'static>,
@@ -43,7 +44,17 @@ pub struct HttpServer {
     endpoint_limits: EndpointLimits,
     wire_limits: wire::Limits,
     connections: usize,
+    seal: Option<&'static (dyn Seal + Sync)>,
     stop: (UnixStream, UnixStream),
+}
+
+impl std::fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpServer")
+            .field("listener", &self.listener)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Stops an [`HttpServer`] from anywhere: streams are ended, what is pending is sent.
@@ -76,6 +87,7 @@ impl HttpServer {
             endpoint_limits: EndpointLimits::default(),
             wire_limits: wire::Limits::default().body(limits.message),
             connections: 10_000,
+            seal: None,
             stop,
         })
     }
@@ -124,6 +136,14 @@ impl HttpServer {
         self
     }
 
+    /// What protects the state of questions that travels through clients of 2026-07-28: `HmacSeal`, with the feature
+    /// `seal`, or one of your own. The time that it is told is that of the system, in milliseconds since 1970.
+    #[must_use]
+    pub fn seal(mut self, seal: &'static (dyn Seal + Sync)) -> Self {
+        self.seal = Some(seal);
+        self
+    }
+
     /// What stops it.
     ///
     /// # Errors
@@ -147,11 +167,18 @@ impl HttpServer {
     /// As [`serve`](HttpServer::serve).
     pub fn serve_with<S>(self, app: App<'_, S>, tick: Tick<'_, S>) -> io::Result<()> {
         let server = Server::growing(self.limits);
+        let server = match self.seal {
+            Some(seal) => server.seal(seal),
+            None => server,
+        };
+        // From here on the clock only goes forward, and processes that stand in for each other agree on it.
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let mut serving = Serving {
             endpoint: Endpoint::growing(self.config, server, self.endpoint_limits),
             app,
             body: Body::new(Vec::new()),
             random: File::open("/dev/urandom")?,
+            epoch,
             started: Instant::now(),
             connections: Vec::new(),
             open: 0,
@@ -176,6 +203,7 @@ struct Serving<'s, 'a, S: 'static> {
     app: App<'a, S>,
     body: Body<Vec<u8>>,
     random: File,
+    epoch: Millis,
     started: Instant,
     connections: Vec<Option<Connection>>,
     open: usize,
@@ -213,7 +241,7 @@ impl<S> Serving<'_, '_, S> {
     }
 
     fn now(&self) -> Millis {
-        self.started.elapsed().as_millis() as Millis
+        self.epoch + self.started.elapsed().as_millis() as Millis
     }
 
     /// Waits until a socket is ready or a time has come.

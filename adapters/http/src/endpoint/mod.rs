@@ -24,7 +24,7 @@ pub use session::{PRINCIPAL_MAX, Session};
 pub use stream::{Stream, StreamId};
 
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::code;
+use mcp_sansio::protocol::{Level, code};
 use mcp_sansio::records::Records;
 use mcp_sansio::server::{
     Change, Engine, Failure, Gate, Millis, Peer, Progress, Request, Scope, SendError, Server, Token, Told,
@@ -436,6 +436,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         stream.ready = false;
         let (purpose, route, scope) = (stream.purpose, stream.route, stream.scope);
         let (hangs_up, due) = (stream.hangs_up, now.saturating_sub(stream.written));
+        let hung_up = stream.hung_up;
         let over = match purpose {
             Purpose::Post => !self.server.has_route(route),
             Purpose::Listen => !self.server.has_subscriptions(scope),
@@ -445,7 +446,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             self.free_stream(id.slot);
             return Pull::End;
         }
-        let released = purpose == Purpose::Post && self.server.is_released(route);
+        let released = purpose == Purpose::Post && !hung_up && self.server.is_released(route);
         if (hangs_up || released) && self.hang_up(id, now) {
             return Pull::End;
         }
@@ -464,6 +465,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         match self.stream_mut(id).filter(|stream| stream.primed) {
             Some(stream) => {
                 stream.link = Link::Detached { since: now };
+                stream.hung_up = true;
                 true
             }
             None => false,
@@ -589,6 +591,15 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     /// Tells how far a request is that was put off.
     pub fn progress(&mut self, token: Token, progress: Progress<'_>) -> Told {
         let told = self.on_stream_of(token, |server, _, out| server.progress(token, progress, out));
+        told.unwrap_or(Told::Stale)
+    }
+
+    /// Sends a log message on behalf of a request that was put off, if its client wants messages of that level.
+    pub fn log<S>(&mut self, app: &App<'_, S>, token: Token, level: Level, message: impl core::fmt::Display) -> Told {
+        let about = app.service.about();
+        let told = self.on_stream_of(token, |server, _, out| {
+            server.log(about, Some(token), level, None, format_args!("{message}"), out)
+        });
         told.unwrap_or(Told::Stale)
     }
 
