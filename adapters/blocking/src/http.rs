@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcp_sansio::server::{Limits, Millis, Seal, Server};
 use mcp_sansio::service::Service;
-pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head};
+pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head, Streams};
 use mcp_sansio_http::host::{Body, Host, Wait, Wired};
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::seal::HmacSeal;

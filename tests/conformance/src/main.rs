@@ -14,7 +14,7 @@ use std::thread;
 use mcp_sansio::protocol::Feature;
 use mcp_sansio::server::Change;
 use mcp_sansio::service::Service;
-use mcp_sansio_blocking::http::{App, HmacSeal, HttpServer};
+use mcp_sansio_blocking::http::{App, Config, HmacSeal, HttpServer, Streams};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -59,7 +59,10 @@ fn serve(port: u16) -> io::Result<()> {
         .feature(Feature::Subscribe)
         .on_cancel(jobs::cancelled);
     let mut fixture = Fixture::default();
-    let server = HttpServer::bind(("127.0.0.1", port))?.seal(&*SEAL);
+    // A scenario wants to see streams, and asks for them first.
+    let mut config = Config::DEFAULT;
+    config.streams = Streams::Preferred;
+    let server = HttpServer::bind(("127.0.0.1", port))?.config(config).seal(&*SEAL);
     stop_on_signals(&server)?;
     server.serve_with(App::new(&service, &mut fixture), &mut |app, endpoint, now| {
         for change in app.state.changes.drain(..) {

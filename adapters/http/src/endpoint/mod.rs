@@ -17,7 +17,7 @@ mod pool;
 mod session;
 mod stream;
 
-pub use config::Config;
+pub use config::{Config, Streams};
 pub use head::{Content, Head, Headers, Response, STREAM_HEADERS, SessionId};
 pub use pool::Pool;
 pub use session::{PRINCIPAL_MAX, Session};
@@ -327,7 +327,10 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let slot = if head.accepts("text/event-stream") { self.open_stream(asker, route) } else { None };
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
         let stream = slot.and_then(|slot| Some(StreamOut::new(log, streams.get_mut(usize::from(slot))?, slot)));
-        let mut exchange = Exchange::new(body, stream);
+        // What opens a session is a body: it decides what the session's streams are like.
+        let open = asker.modern || peer.revision().is_some();
+        let prefers = open && self.config.streams == Streams::Preferred && head.prefers_stream();
+        let mut exchange = Exchange::new(body, stream, prefers);
         let gate = HeaderGate { head: *head, modern: asker.modern };
         let origin = origin_of(&gate, principal);
         let server: &mut Engine<'m> = &mut self.server;
