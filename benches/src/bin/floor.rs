@@ -54,9 +54,9 @@ fn answer(line: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(b",\"result\":");
     let done = match message.method {
-        Some("ping") => Some(out.extend_from_slice(b"{}")),
-        Some("initialize") => Some(out.extend_from_slice(INITIALIZE)),
-        Some("tools/list") => Some(out.extend_from_slice(TOOLS)),
+        Some("ping") => fixed(b"{}", out),
+        Some("initialize") => fixed(INITIALIZE, out),
+        Some("tools/list") => fixed(TOOLS, out),
         Some("tools/call") => call(message.params, out),
         _ => None,
     };
@@ -65,6 +65,11 @@ fn answer(line: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"error\":{\"code\":-32601,\"message\":\"Method not found\"}");
     }
     out.extend_from_slice(b"}\n");
+}
+
+fn fixed(result: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    out.extend_from_slice(result);
+    Some(())
 }
 
 fn call(params: Option<Params<'_>>, out: &mut Vec<u8>) -> Option<()> {
