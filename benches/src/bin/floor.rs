@@ -52,9 +52,9 @@ fn answer(line: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(b",\"result\":");
     let done = match message.method {
-        Some("ping") => Some(out.extend_from_slice(b"{}")),
-        Some("initialize") => Some(out.extend_from_slice(INITIALIZE)),
-        Some("tools/list") => Some(out.extend_from_slice(TOOLS)),
+        Some("ping") => put(out, b"{}"),
+        Some("initialize") => put(out, INITIALIZE),
+        Some("tools/list") => put(out, TOOLS),
         Some("tools/call") => call(message.params, out),
         _ => None,
     };
@@ -63,6 +63,11 @@ fn answer(line: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(b",\"error\":{\"code\":-32601,\"message\":\"Method not found\"}");
     }
     out.extend_from_slice(b"}\n");
+}
+
+fn put(out: &mut Vec<u8>, result: &[u8]) -> Option<()> {
+    out.extend_from_slice(result);
+    Some(())
 }
 
 fn call(params: Option<Params<'_>>, out: &mut Vec<u8>) -> Option<()> {
