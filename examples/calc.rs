@@ -1,6 +1,7 @@
-//! The smallest useful server: two tools over stdio. Run it as `calc` or `calc stdio`.
+//! The smallest useful server: two tools. Run it as `calc`, `calc stdio` or `calc http PORT`.
 use mcp_sansio::json::Text;
 use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio_blocking::http::HttpServer;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -34,5 +35,11 @@ static TOOLS: [Tool<()>; 2] = [
 ];
 
 fn main() -> std::io::Result<()> {
-    mcp_sansio_blocking::serve_stdio(&Service::new("calc", env!("CARGO_PKG_VERSION")).tools(&TOOLS), &mut ())
+    let service = Service::new("calc", env!("CARGO_PKG_VERSION")).tools(&TOOLS);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] | ["stdio"] => mcp_sansio_blocking::serve_stdio(&service, &mut ()),
+        ["http", port] => HttpServer::bind(format!("127.0.0.1:{port}"))?.serve(&service, &mut ()),
+        _ => Err(std::io::Error::other("usage: calc [stdio | http PORT]")),
+    }
 }

@@ -102,7 +102,7 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) asks: Records<'m>,
     pub(crate) subscriptions: Records<'m>,
     pub(crate) scratch: Store<'m>,
-    pub(crate) seal: Option<&'m dyn Seal>,
+    pub(crate) seal: Option<&'m (dyn Seal + Sync)>,
     /// Some listen or subscription has something to say.
     pub(crate) news: bool,
     live: u16,
@@ -132,6 +132,7 @@ pub type Engine<'m> = ServerOf<'m, [Slot]>;
 /// What a message asks of the application. It borrows the message, never the server and never the sink.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "it lives for a moment on the stack; a box would need an allocator")]
 pub enum Event<'a> {
     /// Answer with the token, now or later.
     Request {
@@ -275,7 +276,7 @@ impl<'m, const N: usize> Server<'m, N> {
 
     /// What protects the state of questions that travels through clients of 2026-07-28.
     #[must_use]
-    pub const fn seal(mut self, seal: &'m dyn Seal) -> Self {
+    pub const fn seal(mut self, seal: &'m (dyn Seal + Sync)) -> Self {
         self.seal = Some(seal);
         self
     }

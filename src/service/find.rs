@@ -7,6 +7,9 @@ use crate::protocol::Method;
 use crate::rpc::Members;
 use crate::server::{Failure, Slot};
 
+/// What completes a value.
+type Completer<S> = fn(&mut S, &mut Complete<'_>) -> Outcome;
+
 /// What a request asks a handler for, from the message or from where it was kept.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked<'a> {
@@ -22,7 +25,7 @@ pub(crate) enum Found<'s, S: 'static> {
     /// Number (templates are counted on behind the resources), and whether it is a template.
     Resource(usize),
     Prompt(&'s Prompt<S>),
-    Complete(fn(&mut S, &mut Complete<'_>) -> Outcome),
+    Complete(Completer<S>),
     /// A completion that nobody completes: an empty list.
     NoCompletion,
     Other(fn(&mut S, &mut Other<'_>) -> Outcome),
@@ -110,11 +113,7 @@ impl<S> Service<'_, S> {
     }
 
     /// The completion of a template's variable; `None` if there is no such template or resource.
-    fn find_template_completion(
-        &self,
-        uri: &Text<'_>,
-        variable: &Text<'_>,
-    ) -> Option<Option<fn(&mut S, &mut Complete<'_>) -> Outcome>> {
+    fn find_template_completion(&self, uri: &Text<'_>, variable: &Text<'_>) -> Option<Option<Completer<S>>> {
         if let Some(it) = self.templates.iter().find(|it| uri.is(it.info.uri)) {
             let known = variable.plain().is_some_and(|name| template::has_variable(it.info.uri, name));
             return Some(it.complete.filter(|_| known));

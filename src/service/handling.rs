@@ -105,8 +105,10 @@ pub struct Handling<'a> {
     pub(crate) target: &'a [u8],
     pub(crate) state: &'a [u8],
     pub(crate) scratch: &'a mut [u8],
+    /// For a state to be sealed; apart from the scratch, which reading the arguments uses up.
+    pub(crate) sealing: &'a mut [u8],
     pub(crate) desk: Desk<'a>,
-    pub(crate) seal: Option<&'a dyn Seal>,
+    pub(crate) seal: Option<&'a (dyn Seal + Sync)>,
     pub(crate) principal: Option<&'a str>,
     pub(crate) session_level: Level,
     pub(crate) now: Millis,
@@ -326,8 +328,8 @@ impl<'a> Handling<'a> {
     /// 2026-07-28: the questions are the result, the client calls again with the answers.
     fn ask_by_result(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
         let sealed = self.seal_state(questions, state)?;
-        let scratch = &*self.scratch;
-        let sealed = sealed.map(|len| scratch.get(..len).unwrap_or(&[]));
+        let sealing = &*self.sealing;
+        let sealed = sealed.map(|len| sealing.get(..len).unwrap_or(&[]));
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         whole(self.out, Kind::Result, |out| {
             let mut result = begin_message(out, slot.id.as_bytes())?;
@@ -345,14 +347,14 @@ impl<'a> Handling<'a> {
         self.settle(Settled::Answered)
     }
 
-    /// Writes the sealed state into the scratch; its length, or nothing if there is nothing to keep.
+    /// Writes the sealed state into its place; its length, or nothing if there is nothing to keep.
     fn seal_state(&mut self, questions: &[Question<'_>], state: &[u8]) -> Result<Option<usize>, Refusal> {
         if state.is_empty() && !questions.is_empty() {
             return Ok(None);
         }
         let bound = self.bound();
         let sealed = match self.seal {
-            Some(seal) => seal.seal(&bound, state, self.scratch),
+            Some(seal) => seal.seal(&bound, state, self.sealing),
             None => Ok(0),
         };
         sealed.map(Some).map_err(|_| Refusal(Why::Fail(Failure::internal("The state is too large to be sealed"))))

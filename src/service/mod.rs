@@ -82,7 +82,7 @@ pub trait Toolbox<S> {
 pub struct Service<'t, S: 'static> {
     pub(crate) about: About<'t>,
     pub(crate) tools: &'t [Tool<S>],
-    pub(crate) toolbox: Option<&'t dyn Toolbox<S>>,
+    pub(crate) toolbox: Option<&'t (dyn Toolbox<S> + Sync)>,
     pub(crate) resources: &'t [Resource<S>],
     pub(crate) templates: &'t [Template<S>],
     pub(crate) prompts: &'t [Prompt<S>],
@@ -118,7 +118,7 @@ impl<'t, S> Service<'t, S> {
 
     /// More tools, made at run time.
     #[must_use]
-    pub const fn toolbox(self, toolbox: &'t dyn Toolbox<S>) -> Self {
+    pub const fn toolbox(self, toolbox: &'t (dyn Toolbox<S> + Sync)) -> Self {
         Service { toolbox: Some(toolbox), ..self.feature(Feature::Tools) }
     }
 
@@ -284,4 +284,17 @@ const fn any_prompt_completes<S>(prompts: &[Prompt<S>]) -> bool {
         i += 1;
     }
     false
+}
+
+/// Services are shared by threads; servers move between them.
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn sharing() {
+        const fn shared<T: Sync>() {}
+        const fn moved<T: Send>() {}
+        shared::<super::Service<'static, std::cell::Cell<u8>>>();
+        moved::<crate::server::Server<'static, 4>>();
+    }
+    extern crate std;
 }

@@ -12,22 +12,28 @@ pub(crate) struct Parts<'a> {
     pub(crate) slot: &'a mut Slot,
     /// For the decoded text of its arguments.
     pub(crate) scratch: &'a mut [u8],
+    /// For the sealed state of an ask.
+    pub(crate) sealing: &'a mut [u8],
     pub(crate) state: &'a [u8],
     pub(crate) uri: &'a str,
-    pub(crate) seal: Option<&'a dyn Seal>,
+    pub(crate) seal: Option<&'a (dyn Seal + Sync)>,
     pub(crate) level: Level,
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
 }
 
-/// What stands at the beginning of the scratch: the opened state of an ask.
+/// How the scratch is used: the opened state of an ask, decoded text, and the rest for a new state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     state: usize,
+    texts: usize,
 }
 
+/// Room made for a sealed state where the scratch can grow.
+const SEALED: usize = 4096;
+
 impl Layout {
-    pub(crate) const EMPTY: Layout = Layout { state: 0 };
+    pub(crate) const EMPTY: Layout = Layout { state: 0, texts: 0 };
 
     /// Makes the scratch large enough, and opens the state that came with the request into it.
     pub(crate) fn prepare(
@@ -45,9 +51,12 @@ impl Layout {
         };
         let texts = escaped(members.arguments) + escaped(members.uri) + escaped(members.argument);
         // A scratch that cannot grow so far shows when something does not fit into it.
-        let wanted = texts + 2 * sealed_len;
+        let asks = modern && server.seal.is_some() && server.slot(token).is_some_and(|slot| slot.method.may_ask());
+        let wanted = texts + 2 * sealed_len + if asks { SEALED } else { 0 };
         let _ = server.scratch.reach(wanted.min(server.scratch.limit()));
-        let Some(sealed) = sealed.filter(|sealed| !sealed.raw().is_empty()) else { return Ok(Layout::EMPTY) };
+        let Some(sealed) = sealed.filter(|sealed| !sealed.raw().is_empty()) else {
+            return Ok(Layout { state: 0, texts });
+        };
         const BROKEN: Failure<'static> =
             Failure::invalid_params("Invalid params: requestState was not made here and now");
         let (Some(seal), Some(slot)) = (server.seal, server.slots.get(usize::from(token.slot))) else {
@@ -60,7 +69,7 @@ impl Layout {
         let (open, encoded) = server.scratch.bytes_mut().split_at_mut_checked(half).ok_or(BROKEN)?;
         let decoded = write::decode_base64(sealed.raw(), encoded).ok_or(BROKEN)?;
         let state = seal.open(&bound, encoded.get(..decoded).unwrap_or(&[]), open).map_err(|_| BROKEN)?;
-        Ok(Layout { state })
+        Ok(Layout { state, texts })
     }
 }
 
@@ -75,9 +84,11 @@ impl<'a> Parts<'a> {
         let ServerOf { peer, now, ask_timeout, asks, scratch, seal, slots, .. } = server;
         let slot = slots.get_mut(usize::from(token.slot))?;
         let (state, scratch) = scratch.bytes_mut().split_at_mut_checked(layout.state)?;
+        let texts = layout.texts.min(scratch.len());
+        let (scratch, sealing) = scratch.split_at_mut_checked(texts)?;
         let (uri, scratch) = decode_uri(asked, scratch);
-        let parts =
-            Parts { slot, scratch, state, uri, seal: *seal, level: peer.level, now: *now, ask_timeout: *ask_timeout };
+        let (level, now, ask_timeout) = (peer.level, *now, *ask_timeout);
+        let parts = Parts { slot, scratch, sealing, state, uri, seal: *seal, level, now, ask_timeout };
         Some((parts, asks))
     }
 }

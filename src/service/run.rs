@@ -137,6 +137,7 @@ impl<S> Service<'_, S> {
         let parts = Parts {
             slot,
             scratch,
+            sealing: &mut [],
             state: kept_state,
             uri,
             seal: server.seal,
@@ -217,6 +218,7 @@ impl<S> Service<'_, S> {
             target: asked.members.name.or(asked.members.uri).map_or(&b""[..], |target| target.as_bytes()),
             state: parts.state,
             scratch: parts.scratch,
+            sealing: parts.sealing,
             desk,
             seal: parts.seal,
             principal: origin.principal,
@@ -489,6 +491,7 @@ impl<S> Service<'_, S> {
             target: b"",
             state: b"",
             scratch: &mut [],
+            sealing: &mut [],
             desk: Desk::Closed,
             seal: None,
             principal: None,

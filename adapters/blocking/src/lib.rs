@@ -13,6 +13,8 @@
 //! }
 //! ```
 
+#[cfg(all(feature = "http", unix))]
+pub mod http;
 mod writer;
 
 pub use mcp_sansio;

@@ -1,7 +1,21 @@
-//! The Model Context Protocol over HTTP, sans-IO and without an allocator.
+//! The Model Context Protocol over HTTP, sans-IO: no runtime, no sockets, no allocator needed.
+//!
+//! Two parts that can be used apart, and one that joins them:
+//!
+//! - [`endpoint`]: the protocol over HTTP without HTTP's bytes. Mount it in any HTTP server.
+//! - [`wire`]: HTTP/1.1 as bytes, in and out, over lent storage.
+//! - [`host`]: a connection of the second served by the first; drivers are loops around it.
 #![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub use mcp_sansio;
 
 pub mod endpoint;
+pub mod host;
+pub mod wire;

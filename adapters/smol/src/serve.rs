@@ -3,7 +3,7 @@
 use core::fmt;
 #[cfg(unix)]
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::time::Duration;
 
 use blocking::Unblock;
@@ -160,14 +160,65 @@ const PIPE: usize = 64 * 1024;
 /// Stdin and stdout on threads that may block. The descriptors are shared with whoever started the program, so that
 /// their modes are not to be changed.
 #[cfg(unix)]
-fn stdio() -> io::Result<(Unblock<File>, Unblock<File>)> {
+fn stdio() -> io::Result<(Unblock<UntilEnd<File>>, Unblock<File>)> {
     use std::os::fd::AsFd;
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    Ok((Unblock::with_capacity(PIPE, input), Unblock::with_capacity(PIPE, output)))
+    Ok((Unblock::with_capacity(PIPE, UntilEnd::new(input)), Unblock::with_capacity(PIPE, output)))
 }
 
 #[cfg(not(unix))]
-fn stdio() -> io::Result<(Unblock<io::Stdin>, Unblock<io::Stdout>)> {
-    Ok((Unblock::with_capacity(PIPE, io::stdin()), Unblock::with_capacity(PIPE, io::stdout())))
+fn stdio() -> io::Result<(Unblock<UntilEnd<io::Stdin>>, Unblock<io::Stdout>)> {
+    let input = UntilEnd::new(io::stdin());
+    Ok((Unblock::with_capacity(PIPE, input), Unblock::with_capacity(PIPE, io::stdout())))
+}
+
+/// A reader that is not read again when it has ended: [`Unblock`] may do that, and a terminal would go on after its
+/// Ctrl-D.
+struct UntilEnd<R> {
+    reader: R,
+    ended: bool,
+}
+
+impl<R> UntilEnd<R> {
+    const fn new(reader: R) -> Self {
+        UntilEnd { reader, ended: false }
+    }
+}
+
+impl<R: Read> Read for UntilEnd<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.ended || bytes.is_empty() {
+            return Ok(0);
+        }
+        let n = self.reader.read(bytes)?;
+        self.ended = n == 0;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives each of its parts to one read: as a terminal on which somebody types.
+    struct Terminal(std::vec::IntoIter<&'static str>);
+
+    impl Read for Terminal {
+        fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+            let line = self.0.next().expect("nobody types any more").as_bytes();
+            bytes[..line.len()].copy_from_slice(line);
+            Ok(line.len())
+        }
+    }
+
+    #[test]
+    fn the_end_that_is_typed_on_a_terminal_is_the_end() {
+        use futures_lite::AsyncReadExt;
+        let typed = Terminal(vec!["one\n", "two\n", "", "three\n"].into_iter());
+        let mut text = String::new();
+        let mut input = Unblock::with_capacity(PIPE, UntilEnd::new(typed));
+        futures_lite::future::block_on(input.read_to_string(&mut text)).unwrap();
+        assert_eq!(text, "one\ntwo\n");
+    }
 }

@@ -133,7 +133,7 @@ fn same(header: &str, text: &Text<'_>) -> bool {
 
 /// Compares without a buffer: the text's bytes one by one with those of each group of four digits.
 fn same_base64(encoded: &[u8], text: &Text<'_>) -> bool {
-    let mut bytes = Base64 { groups: encoded, group: [0; 3], left: 0, at: 0, broken: encoded.len() % 4 != 0 };
+    let mut bytes = Base64 { groups: encoded, group: [0; 3], left: 0, at: 0, broken: !encoded.len().is_multiple_of(4) };
     for character in text.chars() {
         let Ok(character) = character else { return false };
         for &byte in character.encode_utf8(&mut [0; 4]).as_bytes() {

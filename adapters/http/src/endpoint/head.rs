@@ -21,29 +21,28 @@ impl Headers for &[(&str, &[u8])] {
 pub struct Head<'h> {
     /// The method, like `POST`.
     pub method: &'h str,
-    /// The path, with its query.
-    pub target: &'h str,
+    /// The path, without its query.
+    pub path: &'h str,
+    /// What stands behind the question mark.
+    pub query: Option<&'h str>,
     /// The headers.
     pub headers: &'h dyn Headers,
 }
 
 impl<'h> Head<'h> {
     /// A head of its parts.
-    pub const fn new(method: &'h str, target: &'h str, headers: &'h dyn Headers) -> Self {
-        Head { method, target, headers }
-    }
-
-    /// The path without the query.
-    #[must_use]
-    pub fn path(&self) -> &'h str {
-        self.target.split_once('?').map_or(self.target, |(path, _)| path)
+    pub const fn new(method: &'h str, path: &'h str, query: Option<&'h str>, headers: &'h dyn Headers) -> Self {
+        Head { method, path, query, headers }
     }
 
     /// A member of the query, as it stands.
     #[must_use]
-    pub fn query(&self, name: &str) -> Option<&'h str> {
-        let (_, query) = self.target.split_once('?')?;
-        query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name).map(|(_, value)| value)
+    pub fn member(&self, name: &str) -> Option<&'h str> {
+        self.query?
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value)
     }
 
     /// A header as text without white space around it; `None` if it is not there or not UTF-8.
@@ -73,7 +72,7 @@ impl<'h> Head<'h> {
 
 impl core::fmt::Debug for Head<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Head").field("method", &self.method).field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("Head").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -148,15 +147,11 @@ impl<'r> Response<'r> {
     }
 
     /// Tells each header but those of framing and connection.
-    pub fn headers(&self, tell: &mut dyn FnMut(&str, &str)) {
+    pub fn headers<'s>(&'s self, tell: &mut dyn FnMut(&'s str, &'s str)) {
         match self.content {
             Content::Json => tell("Content-Type", "application/json"),
-            Content::Stream(_) => {
-                tell("Content-Type", "text/event-stream");
-                tell("Cache-Control", "no-cache");
-                tell("X-Accel-Buffering", "no");
-            }
-            Content::None => {}
+            // An event stream has its own, see `STREAM_HEADERS`.
+            Content::Stream(_) | Content::None => {}
         }
         if let Some(session) = &self.session {
             tell("Mcp-Session-Id", session.as_str());
@@ -182,6 +177,10 @@ impl<'r> Response<'r> {
         }
     }
 }
+
+/// The headers that every event stream has, beside those of [`Response::headers`].
+pub const STREAM_HEADERS: [(&str, &str); 3] =
+    [("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no")];
 
 /// A list cannot say `Mcp-*`, so the names that the protocol has are told.
 const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \

@@ -20,9 +20,9 @@ enum NoSession {
 }
 
 impl<const N: usize> Endpoint<'_, N> {
-    pub(crate) fn legacy_post<'r, S>(
+    pub(crate) fn legacy_post<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         request: &mut Request<'_>,
         principal: Option<&'r str>,
@@ -40,9 +40,9 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
-    pub(crate) fn legacy_batch<'r, S>(
+    pub(crate) fn legacy_batch<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         content: &[u8],
         principal: Option<&'r str>,
@@ -55,9 +55,9 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
-    fn open_session<'r, S>(
+    fn open_session<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         request: &mut Request<'_>,
         principal: Option<&'r str>,
@@ -78,9 +78,9 @@ impl<const N: usize> Endpoint<'_, N> {
     }
 
     /// One message of a session.
-    fn in_session<'r, S>(
+    fn in_session<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         slot: u16,
         principal: Option<&'r str>,
@@ -159,9 +159,9 @@ impl<const N: usize> Endpoint<'_, N> {
         Some(id)
     }
 
-    pub(crate) fn delete<'r, S>(
+    pub(crate) fn delete<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         principal: Option<&'r str>,
         body: &mut dyn Out,
@@ -211,9 +211,9 @@ impl<const N: usize> Endpoint<'_, N> {
     }
 
     /// The old transport: what is posted is answered on the stream.
-    pub(crate) fn old_post<'r, S>(
+    pub(crate) fn old_post<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         content: &[u8],
         principal: Option<&'r str>,
@@ -225,7 +225,7 @@ impl<const N: usize> Endpoint<'_, N> {
         if !head.is_json() {
             return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
         }
-        let Some(given) = head.query("session") else { return no_session(NoSession::Missing, body) };
+        let Some(given) = head.member("session") else { return no_session(NoSession::Missing, body) };
         let Some(slot) = self.find_session(given, principal).filter(|slot| self.session(*slot).is_some_and(|s| s.old))
         else {
             return no_session(NoSession::Unknown, body);

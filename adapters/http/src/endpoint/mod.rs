@@ -18,7 +18,7 @@ mod session;
 mod stream;
 
 pub use config::Config;
-pub use head::{Content, Head, Headers, Response, SessionId};
+pub use head::{Content, Head, Headers, Response, STREAM_HEADERS, SessionId};
 pub use pool::Pool;
 pub use session::{PRINCIPAL_MAX, Session};
 pub use stream::{Stream, StreamId};
@@ -116,6 +116,30 @@ pub struct Endpoint<'m, const N: usize> {
     now: Millis,
 }
 
+/// How far an [`Endpoint`] may grow where there is an allocator.
+#[cfg(feature = "alloc")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
+pub struct EndpointLimits {
+    /// Sessions; 10,000.
+    pub sessions: usize,
+    /// Event streams, open ones and those that clients may come back to; 10,000.
+    pub streams: usize,
+    /// Bytes that have not been sent on all streams; 256 MiB.
+    pub log: usize,
+    /// Bytes that have not been sent on one stream; 16 MiB.
+    pub stream: usize,
+    /// Bytes that were sent and are kept for clients that come back; 1 MiB.
+    pub keep: usize,
+}
+
+#[cfg(feature = "alloc")]
+impl Default for EndpointLimits {
+    fn default() -> Self {
+        EndpointLimits { sessions: 10_000, streams: 10_000, log: 256 << 20, stream: 16 << 20, keep: 1 << 20 }
+    }
+}
+
 /// What a request is answered for: who asks, and how its stream would be.
 struct Asker {
     scope: Scope,
@@ -141,6 +165,15 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         Endpoint::build(config, server, sessions.into(), streams, Log::new(Records::new(log), share, keep))
     }
 
+    /// An endpoint whose memory grows, up to limits.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn growing(config: Config<'m>, server: Server<'m, N>, limits: EndpointLimits) -> Self {
+        let log = Records::new(Store::growing(limits.log));
+        let log = Log::new(log, limits.stream.min(limits.log), limits.keep);
+        Endpoint::build(config, server, Pool::growing(limits.sessions), Pool::growing(limits.streams), log)
+    }
+
     fn build(
         config: Config<'m>,
         mut server: Server<'m, N>,
@@ -154,9 +187,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
 
     /// Handles one request. A JSON body is written to `body`, which must be empty; streams are pulled. `random` fills
     /// bytes that nobody can guess.
-    pub fn request<'r, S>(
+    pub fn request<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         content: &[u8],
         now: Millis,
@@ -171,9 +204,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         response
     }
 
-    fn respond<'r, S>(
+    fn respond<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         content: &[u8],
         random: &mut dyn FnMut(&mut [u8]),
@@ -191,7 +224,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             response.preflight = true;
             return response;
         }
-        let path = head.path();
+        let path = head.path;
         if let Some(metadata) = self.config.resource_metadata.filter(|_| is_metadata(path, self.config.path)) {
             return serve_metadata(head, metadata, body);
         }
@@ -211,16 +244,16 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         self.route(app, head, content, principal, random, body)
     }
 
-    fn route<'r, S>(
+    fn route<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         content: &[u8],
         principal: Option<&'r str>,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
-        let path = head.path();
+        let path = head.path;
         if path == self.config.post_path && path != self.config.path {
             return match head.method {
                 "POST" => self.old_post(app, head, content, principal, body),
@@ -239,9 +272,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "what a POST has")]
-    fn post<'r, S>(
+    fn post<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         content: &[u8],
         principal: Option<&'r str>,
@@ -279,9 +312,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
 
     /// Runs one message for one peer, and turns what was said into a response.
     #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
-    fn exchange<'r, S>(
+    fn exchange<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         asker: &Asker,
         peer: &mut Peer,
@@ -311,9 +344,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     }
 
     #[allow(clippy::too_many_arguments, reason = "what an exchange leaves behind")]
-    fn conclude<'r, S>(
+    fn conclude<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         asker: &Asker,
         route: u32,
         slot: Option<u16>,

@@ -10,9 +10,9 @@ use super::stream::Purpose;
 use super::{App, Asker, Endpoint, Message, refuse};
 
 impl<const N: usize> Endpoint<'_, N> {
-    pub(crate) fn modern_post<'r, S>(
+    pub(crate) fn modern_post<'r, 'a: 'r, S>(
         &mut self,
-        app: &mut App<'r, S>,
+        app: &mut App<'a, S>,
         head: &Head<'r>,
         request: &mut Request<'_>,
         principal: Option<&'r str>,

@@ -1,6 +1,5 @@
 //! Golden transcripts: one file for each topic and revision, compared to the byte, however the input is cut and however
 //! small the output window is.
-#![cfg(all(feature = "std", feature = "serde"))]
 mod common;
 
 use common::*;
@@ -9,7 +8,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 fn files() -> Vec<PathBuf> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("transcripts");
     let mut files: Vec<_> = REVISIONS
         .iter()
         .flat_map(|revision| std::fs::read_dir(root.join(revision)).expect("a folder for each revision"))
@@ -125,7 +124,8 @@ fn through_small_windows() {
                 let is_answer = !line.contains("\"method\"");
                 unasked &= is_answer;
                 // All questions of an ask must fit together.
-                let questions = expected.iter().filter(|line| is_question(line)).map(|line| line.len() + 1).sum::<usize>();
+                let questions =
+                    expected.iter().filter(|line| is_question(line)).map(|line| line.len() + 1).sum::<usize>();
                 let fits = |line: &String| line.len() < window || is_windowed(line);
                 if questions <= window && expected.iter().all(fits) && !unasked {
                     note_questions(&said, &expected, &mut ids);

@@ -276,8 +276,18 @@ impl Judge {
                 Ok(Value::Array(_)) if self.negotiated.as_deref().is_none_or(|revision| revision > "2025-03-26") => {}
                 Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.message(message)),
                 Ok(message) => self.message(&message),
-                Err(_) => {}
+                Err(_) => self.unreadable(&line),
             }
+        }
+    }
+
+    /// What serde_json does not take (numbers beyond an f64, half characters) may be a request all the same.
+    fn unreadable(&mut self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        let member = |key: &str| line.split_once(key)?.1.split([',', '}']).next().map(|value| value.trim_matches('"'));
+        if let (Some(id), Some(method)) = (member("\"id\":"), member("\"method\":")) {
+            let modern = line.contains("io.modelcontextprotocol/protocolVersion");
+            self.asked.entry(id.to_owned()).or_insert((modern, method.to_owned()));
         }
     }
 

@@ -9,6 +9,7 @@ use mcp_sansio::service::{
     Question, Read, Sampling,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::LazyLock;
 
 pub const FORM: Raw<'static> = Raw::constant(
     r#"{"type":"object","properties":{"name":{"type":"string","minLength":1},"sure":{"type":"boolean","default":true}},"required":["name"]}"#,
@@ -272,6 +273,9 @@ pub fn picture_bytes() -> Vec<u8> {
     (0..3001u32).map(|i| (i * 7 % 256) as u8).collect()
 }
 
+static BOOK: LazyLock<String> = LazyLock::new(book_text);
+static PICTURE: LazyLock<Vec<u8>> = LazyLock::new(picture_bytes);
+
 fn give(world: &World, all: &[u8], at: u32, bytes: &mut [u8]) -> usize {
     let rest = all.get(at as usize..).unwrap_or(&[]);
     let most = if world.sip == 0 { usize::MAX } else { world.sip };
@@ -281,15 +285,15 @@ fn give(world: &World, all: &[u8], at: u32, bytes: &mut [u8]) -> usize {
 }
 
 pub fn book_source(world: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
-    Ok(give(world, book_text().as_bytes(), at, bytes))
+    Ok(give(world, BOOK.as_bytes(), at, bytes))
 }
 
 pub fn picture_source(world: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
-    Ok(give(world, &picture_bytes(), at, bytes))
+    Ok(give(world, &PICTURE, at, bytes))
 }
 
 pub fn torn_source(world: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
-    if at >= 700 { Err(Broken) } else { Ok(give(world, &book_text().as_bytes()[..700], at, bytes)) }
+    if at >= 700 { Err(Broken) } else { Ok(give(world, &BOOK.as_bytes()[..700], at, bytes)) }
 }
 
 pub fn book(_: &mut World, call: &mut Call<'_>) -> Outcome {
@@ -400,6 +404,9 @@ pub fn get_quiz(_: &mut World, get: &mut Get<'_>) -> Outcome {
 }
 
 /// A method that the protocol does not know.
-pub fn other(_: &mut World, other: &mut Other<'_>) -> Outcome {
+pub fn other(world: &mut World, other: &mut Other<'_>) -> Outcome {
+    if other.method().is("demo/example") {
+        return other.result(Raw::parse(world.example.as_bytes()).expect("an example is JSON"));
+    }
     if other.method().is("demo/hello") { other.result(Raw::constant(r#"{"hello":true}"#)) } else { other.decline() }
 }

@@ -21,6 +21,8 @@ pub struct World {
     pub notified: Vec<String>,
     /// What the rig does when the session waits.
     pub deeds: Vec<Deed>,
+    /// What `demo/example` answers.
+    pub example: String,
     /// How many bytes a source gives at once; 0 for as many as are wanted.
     pub sip: usize,
 }

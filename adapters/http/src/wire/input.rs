@@ -1,0 +1,244 @@
+//! The bytes of requests, in the order they come in.
+
+use mcp_sansio::store::Store;
+
+use super::chunked::{Bounds, Chunked, is_token};
+use super::head::{self, Asked, Field, Framing, Head, Line, Parsed};
+use super::limits::Limits;
+use super::status::Status;
+
+/// Collects bytes until a head, then its body, is whole. Both stay where they are until the request is dropped; what
+/// comes after them belongs to the next one.
+#[derive(Debug)]
+pub(crate) struct Input<'m, const H: usize> {
+    store: Store<'m>,
+    grows: bool,
+    /// First byte of the request at hand. All other places count from here.
+    start: usize,
+    end: usize,
+    /// No end of a line before here that has not been seen.
+    searched: usize,
+    /// Start of the line at hand.
+    line_at: usize,
+    /// The request line is whole.
+    has_line: bool,
+    /// Length of the head, once it is whole.
+    head: usize,
+    line: Line,
+    fields: [Field; H],
+    count: usize,
+    body: Body,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Body {
+    Length(usize),
+    Chunked(Chunked),
+}
+
+/// How much is read at once where the store grows; more where a long body shows that it is worth it.
+const LEAST: usize = 4096;
+const MOST: usize = 256 * 1024;
+
+/// Room that a chunked body leaves in the store, so that what is around its data can be read.
+const SLACK: usize = 16;
+
+/// A place in a head is 16 bits.
+const LONGEST_HEAD: usize = 0xffff;
+
+impl<'m, const H: usize> Input<'m, H> {
+    pub(crate) fn new(store: Store<'m>) -> Self {
+        Input {
+            grows: store.bytes().len() < store.limit(),
+            store,
+            start: 0,
+            end: 0,
+            searched: 0,
+            line_at: 0,
+            has_line: false,
+            head: 0,
+            line: Line::NONE,
+            fields: [Field::default(); H],
+            count: 0,
+            body: Body::Length(0),
+        }
+    }
+
+    pub(crate) fn space(&mut self) -> &mut [u8] {
+        let size = self.store.bytes().len();
+        if self.end == size || (self.start > 0 && self.end - self.start <= 64) {
+            self.close_gaps();
+            if self.end == size && size < self.store.limit() {
+                let wanted = self.end.saturating_add(self.end.clamp(LEAST, MOST)).min(self.store.limit());
+                self.store.reach(wanted);
+            }
+        }
+        self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut [])
+    }
+
+    pub(crate) fn filled(&mut self, n: usize) {
+        self.end = self.end.saturating_add(n).min(self.store.bytes().len());
+    }
+
+    /// Nothing of a request has come.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Moves what is held to the front, and what has not been looked at to the end of the body.
+    fn close_gaps(&mut self) {
+        let (start, end) = (self.start, self.end);
+        let bytes = self.store.bytes_mut();
+        if start > 0 && start <= end && end <= bytes.len() {
+            bytes.copy_within(start..end, 0);
+            (self.start, self.end) = (0, end - start);
+        }
+        if let Body::Chunked(chunked) = &mut self.body {
+            let gap = chunked.read.saturating_sub(chunked.body);
+            if gap > 0 && chunked.read <= self.end && self.end <= bytes.len() {
+                bytes.copy_within(chunked.read..self.end, chunked.body);
+                chunked.read = chunked.body;
+                self.end -= gap;
+            }
+        }
+    }
+
+    /// Looks for a head; `None` if its end has not come.
+    pub(crate) fn find_head(&mut self, limits: &Limits) -> Result<Option<Asked>, Status> {
+        let most = limits.head.min(self.store.limit()).min(LONGEST_HEAD);
+        // Most heads come whole. What is not quite right is told by the long way.
+        if self.searched == 0
+            && let Some(parsed) = self.parse_at_once(limits, most)
+        {
+            return self.take_head(parsed).map(Some);
+        }
+        if !self.find_head_end(limits, most)? {
+            return Ok(None);
+        }
+        let head = self.store.bytes().get(self.start..self.start + self.line_at).unwrap_or(&[]);
+        let parsed = head::parse(head, limits, &mut self.fields)?;
+        if parsed.len != self.line_at {
+            return Err(Status::BAD_REQUEST);
+        }
+        self.take_head(parsed).map(Some)
+    }
+
+    fn parse_at_once(&mut self, limits: &Limits, most: usize) -> Option<Parsed> {
+        let bytes = self.store.bytes().get(self.start..self.end)?;
+        let bytes = bytes.get(..most).unwrap_or(bytes);
+        let parsed = head::parse(bytes, limits, &mut self.fields).ok()?;
+        head::is_strict(bytes, &parsed, &self.fields, limits.line, most).then_some(parsed)
+    }
+
+    fn take_head(&mut self, parsed: Parsed) -> Result<Asked, Status> {
+        (self.line, self.count, self.head) = (parsed.line, parsed.count, parsed.len);
+        self.body = match parsed.asked.body {
+            Framing::Length(length) if length > self.store.limit() - self.head => {
+                return Err(Status::CONTENT_TOO_LARGE);
+            }
+            Framing::Length(length) => Body::Length(length),
+            Framing::Chunked => Body::Chunked(Chunked::new(self.head)),
+        };
+        Ok(parsed.asked)
+    }
+
+    /// Goes through the lines that have come; whether the one that ends the head is among them.
+    fn find_head_end(&mut self, limits: &Limits, most: usize) -> Result<bool, Status> {
+        let bytes = self.store.bytes().get(self.start..self.end).unwrap_or(&[]);
+        loop {
+            let first = bytes.get(self.line_at).filter(|_| !self.has_line && self.line_at < most);
+            if first.is_some_and(|&byte| !is_token(byte) && byte != b'\r') {
+                return Err(Status::BAD_REQUEST); // no method begins like this: perhaps TLS
+            }
+            let unseen = bytes.get(self.searched..).unwrap_or(&[]);
+            let found = memchr::memchr(b'\n', unseen).map(|at| self.searched + at);
+            let seen = found.unwrap_or(bytes.len());
+            if !self.has_line && seen - self.line_at > limits.line {
+                return Err(Status::URI_TOO_LONG);
+            }
+            if seen >= most {
+                return Err(if self.has_line { Status::HEADER_TOO_LARGE } else { Status::URI_TOO_LONG });
+            }
+            self.searched = seen;
+            let Some(newline) = found else { return Ok(false) };
+            let line = bytes.get(self.line_at..newline).unwrap_or(&[]);
+            if line.last() != Some(&b'\r') {
+                return Err(Status::BAD_REQUEST);
+            }
+            (self.line_at, self.searched) = (newline + 1, newline + 1);
+            if line.len() > 1 {
+                self.has_line = true;
+            } else if self.has_line {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Looks for the end of the body; whether it has come.
+    pub(crate) fn find_body(&mut self, limits: &Limits) -> Result<bool, Status> {
+        match &mut self.body {
+            Body::Length(length) => Ok(self.end - self.start - self.head >= *length),
+            Body::Chunked(chunked) => {
+                let most = self.store.limit().saturating_sub(self.head + SLACK).min(limits.body);
+                let bounds = Bounds { at: self.head, body: most, extra: limits.head };
+                let bytes = self.store.bytes_mut().get_mut(self.start..self.end).unwrap_or(&mut []);
+                chunked.run(bytes, bounds)
+            }
+        }
+    }
+
+    /// The head, when it is whole.
+    pub(crate) fn head(&self) -> Head<'_> {
+        let bytes = self.store.bytes().get(self.start..).and_then(|bytes| bytes.get(..self.head)).unwrap_or(&[]);
+        Head::new(bytes, self.line, self.fields.get(..self.count).unwrap_or(&[]))
+    }
+
+    /// The body, when it is whole.
+    pub(crate) fn body(&self) -> &[u8] {
+        let end = match self.body {
+            Body::Length(length) => self.head + length,
+            Body::Chunked(chunked) => chunked.body,
+        };
+        self.store.bytes().get(self.start..).and_then(|bytes| bytes.get(self.head..end)).unwrap_or(&[])
+    }
+
+    /// Drops the request at hand, whose body is whole; what came after it is next.
+    pub(crate) fn consume(&mut self) {
+        self.start += match self.body {
+            Body::Length(length) => self.head + length,
+            Body::Chunked(chunked) => chunked.read,
+        };
+        if self.start >= self.end {
+            (self.start, self.end) = (0, 0);
+        }
+        self.forget_request();
+    }
+
+    /// Drops everything; how much that was.
+    pub(crate) fn clear(&mut self) -> usize {
+        let dropped = self.end - self.start;
+        (self.start, self.end) = (0, 0);
+        self.forget_request();
+        dropped
+    }
+
+    fn forget_request(&mut self) {
+        (self.searched, self.line_at, self.has_line, self.head, self.count) = (0, 0, false, 0, 0);
+        self.body = Body::Length(0);
+    }
+
+    /// Gives back memory that was taken from the allocator, if nothing is in it.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn release(&mut self) {
+        if self.grows && self.is_empty() && self.head == 0 {
+            self.store = Store::growing(self.store.limit());
+            self.clear();
+        }
+    }
+
+    /// Whether the store takes its memory when it is needed.
+    #[cfg(not(feature = "alloc"))]
+    pub(crate) const fn release(&mut self) {
+        let _ = self.grows;
+    }
+}

@@ -1,0 +1,278 @@
+//! How a connection is opened: every pair of revisions, both eras, and everything that can go wrong.
+mod common;
+
+use common::*;
+use mcp_sansio::protocol::Feature;
+use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio::service::Service;
+
+fn serving(revisions: Revisions) -> Rig {
+    Rig::new().serving(everything::service().revisions(revisions))
+}
+
+fn set(bits: u32) -> (Revisions, Vec<&'static str>) {
+    let chosen = Revision::ALL.into_iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
+    chosen.fold((Revisions::NONE, Vec::new()), |(set, mut names), (_, revision)| {
+        names.push(revision.date());
+        (set.with(revision), names)
+    })
+}
+
+/// `initialize` with every version against servers of every set of revisions.
+#[test]
+fn initialize_with_every_version_against_every_set() {
+    for bits in 1..32 {
+        let (revisions, names) = set(bits);
+        let newest = names.iter().rfind(|name| **name != MODERN);
+        for asked in REVISIONS.into_iter().chain(["1999-01-01", "", "2025-11-25 ", "DRAFT"]) {
+            let mut rig = serving(revisions);
+            let reply = rig.one(&initialize(asked, json!({})));
+            let served = asked != MODERN && names.contains(&asked);
+            let expected = if served { Some(&asked) } else { newest };
+            match expected {
+                Some(version) => {
+                    assert_eq!(parse(&reply)["result"]["protocolVersion"], **version, "{asked} of {names:?}");
+                    let listed = rig.one(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+                    assert!(parse(&listed)["result"]["tools"].is_array(), "{listed}");
+                    // A second one changes nothing.
+                    assert_eq!(code(&rig.one(&initialize("2024-11-05", json!({})))), -32600);
+                    assert_eq!(rig.session.server().peer().revision().map(Revision::date), Some(*version));
+                }
+                None => {
+                    assert_eq!(code(&reply), -32601, "{asked} of {names:?}");
+                    assert_eq!(rig.session.server().peer().revision(), None);
+                }
+            }
+        }
+    }
+}
+
+/// A retry with any of the supported versions must succeed; a server without stateless revisions shows no sign of them.
+#[test]
+fn stateless_requests_with_every_version_against_every_set() {
+    for bits in 1..32 {
+        let (revisions, names) = set(bits);
+        let modern = names.contains(&MODERN);
+        for asked in REVISIONS.into_iter().chain(["1999-01-01", "", "DRAFT"]) {
+            for method in ["server/discover", "tools/list"] {
+                let mut rig = serving(revisions);
+                let meta = json!({"io.modelcontextprotocol/protocolVersion": asked,
+                    "io.modelcontextprotocol/clientCapabilities": {}});
+                let line = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}).to_string();
+                let mut rig_unjudged = serving(revisions).unjudged();
+                let reply = if modern { rig.one(&line) } else { rig_unjudged.one(&line) };
+                let context = format!("{method} {asked} of {names:?}: {reply}");
+                if !modern {
+                    let expected = if method == "tools/list" { -32602 } else { -32601 };
+                    assert_eq!(code(&reply), expected, "{context}");
+                } else if asked == MODERN {
+                    assert_eq!(parse(&reply)["result"]["resultType"], "complete", "{context}");
+                } else {
+                    let error = &parse(&reply)["error"];
+                    assert_eq!(error["code"], -32022, "{context}");
+                    assert_eq!(error["data"], json!({"supported": [MODERN], "requested": asked}), "{context}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_broken_initialize_leaves_nothing() {
+    let info = json!({"name": "c", "version": "1"});
+    let broken = [
+        json!({}),
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}}),
+        json!({"protocolVersion": "2025-06-18", "clientInfo": info}),
+        json!({"capabilities": {}, "clientInfo": info}),
+        json!({"protocolVersion": 20250618, "capabilities": {}, "clientInfo": info}),
+        json!({"protocolVersion": "2025-06-18", "capabilities": [], "clientInfo": info}),
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": "c"}),
+    ];
+    let mut rig = Rig::new();
+    for params in broken {
+        let line = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string();
+        assert_eq!(code(&rig.one(&line)), -32602, "{line}");
+        assert_eq!(code(&rig.one(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)), -32602);
+        assert_eq!(rig.session.server().peer().revision(), None);
+    }
+    let mut rig = rig.opened("2025-06-18");
+    assert_eq!(text(&rig.one(&call("2025-06-18", 1, "add", json!({"a": 1, "b": 1})))), "2");
+}
+
+/// Before any era: what is served, what is refused and how; nothing ends the program.
+#[test]
+fn before_any_era() {
+    let plain = |method: &str| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}).to_string();
+    let mut rig = Rig::new();
+    assert_eq!(rig.one(&plain("ping")), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    let known = [
+        "tools/list",
+        "tools/call",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+        "logging/setLevel",
+        "server/discover",
+        "subscriptions/listen",
+    ];
+    for method in known {
+        let reply = rig.one(&plain(method));
+        assert_eq!(code(&reply), -32602, "{method}");
+        assert!(reply.contains("initialize") && reply.contains("_meta"), "both ways in: {reply}");
+    }
+    for method in ["demo/hello", "tasks/list", "", "Tools/List", "notifications/initialized"] {
+        assert_eq!(code(&rig.one(&plain(method))), -32601, "{method}");
+    }
+    assert!(rig.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).is_empty());
+    assert_eq!(code(&rig.one("[]")), -32600);
+    assert_eq!(code(&rig.one("nonsense")), -32700);
+    assert!(!rig.one("nonsense").contains("\"id\""), "no id before any era");
+    rig.opened("2024-11-05");
+}
+
+/// Once answered, requests are served before `initialized`, and the name without its prefix is understood.
+#[test]
+fn requests_before_initialized() {
+    for revision in LEGACY {
+        let mut rig = Rig::new();
+        rig.one(&initialize(revision, all_capabilities(revision)));
+        // No change is told before the client is ready.
+        rig.session.publish(mcp_sansio::server::Change::Tools);
+        assert!(rig.say(r#"{"jsonrpc":"2.0","method":"notifications/whatever"}"#).is_empty());
+        assert_eq!(rig.one(&request(revision, 1, "ping", json!({}))), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let level = request(revision, 1, "logging/setLevel", json!({"level": "error"}));
+        let lines = rig.say(&level);
+        assert_eq!(lines[0], r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        assert_eq!(lines[1], r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, "{revision}");
+        let mut rig = Rig::new();
+        rig.one(&initialize(revision, json!({})));
+        rig.session.publish(mcp_sansio::server::Change::Tools);
+        assert_eq!(rig.say(r#"{"jsonrpc":"2.0","method":"initialized"}"#).len(), 1);
+    }
+}
+
+/// Both eras on one connection, in any order.
+#[test]
+fn both_eras_on_one_connection() {
+    for legacy in LEGACY {
+        let mut rig = Rig::new();
+        for round in 0..2 {
+            let reply = rig.one(&call(MODERN, format!("m{round}"), "contents", json!({})));
+            assert_eq!(parse(&reply)["result"]["resultType"], "complete");
+            if round == 0 {
+                rig.one(&initialize(legacy, all_capabilities(legacy)));
+            } else {
+                assert_eq!(code(&rig.one(&initialize(legacy, json!({})))), -32600);
+            }
+            let reply = rig.one(&call(legacy, round + 1, "contents", json!({})));
+            assert!(parse(&reply)["result"].get("resultType").is_none());
+        }
+        // The same id may not be in flight in both eras: they share the connection.
+        assert!(rig.say(&call(MODERN, 9, "later", json!({"tag": "x"}))).is_empty());
+        assert_eq!(code(&rig.one(&call(legacy, 9, "add", json!({"a": 1, "b": 1})))), -32600);
+        // Removed methods are gone with `_meta` and there without.
+        assert_eq!(code(&rig.one(&request(MODERN, 10, "ping", json!({})))), -32601);
+        rig.one(&request(legacy, 10, "ping", json!({})));
+        assert_eq!(code(&rig.one(&request(legacy, 10, "server/discover", json!({})))), -32601);
+    }
+}
+
+/// The order of checks under 2026-07-28: each request is wrong in all the ways that come later, too.
+#[test]
+fn order_of_checks() {
+    let (version, capabilities) =
+        ("io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities");
+    let level = "io.modelcontextprotocol/logLevel";
+    let mut rig = Rig::new().serving(Service::new("bare", "1").tools(&everything::TOOLS)).unjudged();
+    let rows = [
+        (json!({"jsonrpc": "1.0", "id": 1, "method": "x", "params": {"_meta": {version: "1"}}}), -32600),
+        (json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {version: "1", level: "x"}}}), -32602),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {version: 1, capabilities: {}}}}),
+            -32602,
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"_meta": {version: "1", capabilities: 1}}}),
+            -32602,
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "x",
+            "params": {"_meta": {version: "1", capabilities: {}, level: "x"}}}),
+            -32022,
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read",
+            "params": {"_meta": {version: MODERN, capabilities: {}, level: "x"}}}),
+            -32601,
+        ),
+        (
+            json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "none", "_meta": {version: MODERN, capabilities: {}, level: "x"}}}),
+            -32602,
+        ),
+    ];
+    for (line, expected) in rows {
+        let reply = rig.one(&line.to_string());
+        assert_eq!(code(&reply), expected, "{line}\n{reply}");
+    }
+    let wrong = json!({"_meta": {version: MODERN, capabilities: {}, "io.modelcontextprotocol/clientInfo": "me"}});
+    assert_eq!(
+        code(&rig.one(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": wrong}).to_string())),
+        -32602
+    );
+}
+
+/// What is not declared is -32601 in every revision, except completion in 2024-11-05, which has no key for it.
+#[test]
+fn capabilities_that_are_not_declared() {
+    let gated = [
+        "tools/list",
+        "tools/call",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+    ];
+    let legacy = ["resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
+    for revision in REVISIONS {
+        let bare = Service::new("bare", "1");
+        let mut rig = Rig::new().serving(bare);
+        let opened = if revision == MODERN {
+            rig.one(&request(MODERN, 0, "server/discover", json!({})))
+        } else {
+            rig.one(&initialize(revision, json!({})))
+        };
+        assert_eq!(parse(&opened)["result"]["capabilities"], json!({}), "{revision}");
+        let of_revision = legacy.iter().filter(|_| revision != MODERN);
+        for method in gated.iter().chain(of_revision) {
+            let reply = rig.one(&request(revision, 1, method, json!({})));
+            let ungated = revision == "2024-11-05" && *method == "completion/complete";
+            assert_eq!(code(&reply), if ungated { -32602 } else { -32601 }, "{revision} {method}");
+        }
+    }
+}
+
+/// Subscribing needs its own capability; log messages need theirs.
+#[test]
+fn parts_of_capabilities() {
+    let service = || Service::new("parts", "1").resources(&everything::RESOURCES).tools(&everything::TOOLS);
+    let mut rig = Rig::new().serving(service()).opened("2025-06-18");
+    let subscribe = request("2025-06-18", 1, "resources/subscribe", json!({"uri": "test://text"}));
+    assert_eq!(code(&rig.one(&subscribe)), -32601);
+    assert_eq!(rig.say(&call("2025-06-18", 2, "gossip", json!({}))).len(), 1, "no log messages");
+    let mut rig = Rig::new().serving(service().feature(Feature::Subscribe)).opened("2025-06-18");
+    assert_eq!(rig.one(&subscribe), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    // A listen is always served, with as much as there is.
+    let mut rig = Rig::new().serving(service());
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://text"]});
+    let reply = rig.one(&request(MODERN, 1, "subscriptions/listen", json!({"notifications": filter})));
+    assert_eq!(parse(&reply)["params"]["notifications"], json!({}));
+}

@@ -1,0 +1,116 @@
+//! One-shot pipes: any prefix of a session yields exactly the replies that the prefix is owed, and a clean end.
+mod common;
+
+use common::*;
+use mcp_sansio::server::Limits;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// A reader that gives so many bytes at once.
+struct Sips<'r>(&'r [u8], usize);
+
+impl Read for Sips<'_> {
+    fn read(&mut self, space: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.0.len().min(self.1).min(space.len());
+        space[..n].copy_from_slice(&self.0[..n]);
+        self.0 = &self.0[n..];
+        Ok(n)
+    }
+}
+
+fn serve(input: &[u8], sip: usize) -> Vec<String> {
+    let (mut output, mut world) = (Vec::new(), World::default());
+    let service = everything::service();
+    mcp_sansio_blocking::serve(Sips(input, sip), &mut output, &service, &mut world, Limits::default()).unwrap();
+    let output = String::from_utf8(output).unwrap();
+    assert!(output.is_empty() || output.ends_with('\n'));
+    output.lines().map(str::to_owned).collect()
+}
+
+fn session() -> Vec<String> {
+    let mut lines = vec![initialize("2025-11-25", all_capabilities("2025-11-25"))];
+    lines.push(notify("notifications/initialized", json!({})));
+    lines.push(request("2025-11-25", 1, "tools/list", json!({})));
+    lines.push("nonsense".into());
+    lines.push(call("2025-11-25", 2, "echo", json!({"text": "h\u{e9}llo"})));
+    lines.push(String::new());
+    lines.push(call("2025-11-25", 3, "count", json!({})));
+    lines.push(call("2025-11-25", 4, "confirm", json!({})));
+    lines.push(request("2025-11-25", 5, "resources/subscribe", json!({"uri": "test://text"})));
+    lines.push(call("2025-11-25", 6, "later", json!({})));
+    lines.push(request(MODERN, 7, "subscriptions/listen", json!({"notifications": {}})));
+    lines.push(call(MODERN, 8, "add", json!({"a": 1, "b": 2})));
+    lines
+}
+
+/// What each line is owed by itself, what is owed at the end because of it.
+fn owed(lines: &[String]) -> usize {
+    let at_once = |line: &&String| line.contains("\"id\"") && !line.contains("later") || line.as_str() == "nonsense";
+    let at_the_end: usize = lines
+        .iter()
+        .map(|line| match line {
+            line if line.contains("\"confirm\"") || line.contains("\"later\"") => 1,
+            line if line.contains("listen") => 2,
+            _ => 0,
+        })
+        .sum();
+    lines.iter().filter(at_once).count() + at_the_end
+}
+
+#[test]
+fn every_prefix() {
+    let lines = session();
+    let input = lines.iter().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect::<Vec<_>>();
+    for end in (0..=input.len()).filter(|end| end % 5 == 0 || input.get(*end) == Some(&b'\n') || *end == input.len()) {
+        let prefix = &input[..end];
+        let mut whole = prefix.iter().filter(|byte| **byte == b'\n').count();
+        // A last line without its newline counts if it is all there.
+        if input.get(end) == Some(&b'\n') && lines[whole] != "nonsense" {
+            whole += 1;
+        }
+        let said = serve(prefix, usize::MAX);
+        assert_eq!(said.len(), owed(&lines[..whole]), "prefix of {end} bytes: {said:#?}");
+        assert_eq!(said, serve(prefix, 1 + end % 13));
+    }
+}
+
+/// The real thing: the example `calc` as a child, its stdin closed behind the prefix.
+#[test]
+fn calc_as_a_process() {
+    let Some(calc) = calc() else { return eprintln!("skipped: the example calc could not be built") };
+    let run = |input: &str| {
+        let mut child = Command::new(&calc).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{:?}", output.status);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(run(""), "");
+    let lines = [
+        initialize("2025-06-18", json!({})),
+        notify("notifications/initialized", json!({})),
+        call("2025-06-18", 1, "add", json!({"a": 1, "b": 2})),
+        call("2025-06-18", 2, "echo", json!({"text": "a \"b\""})),
+    ];
+    for count in 0..=lines.len() {
+        let input: String = lines[..count].iter().map(|line| format!("{line}\n")).collect();
+        let owed = count.saturating_sub(usize::from(count > 1));
+        assert_eq!(run(&input).lines().count(), owed);
+        assert_eq!(run(input.trim_end()).lines().count(), owed, "without the last newline");
+        assert_eq!(run(&(input + "{\"jsonrpc\":\"2.0\",\"id\":9")).lines().count(), owed, "with a line cut off");
+    }
+}
+
+/// The example's binary, next to this test's; built anew, since it may be an old one.
+fn calc() -> Option<PathBuf> {
+    let test = std::env::current_exe().ok()?;
+    let profile = test.parent()?.parent()?;
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "-q", "-p", "mcp-sansio", "--example", "calc"]);
+    build.args(profile.ends_with("release").then_some("--release"));
+    build.arg("--target-dir").arg(profile.parent()?);
+    let built = build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).status();
+    let binary = profile.join("examples").join(format!("calc{}", std::env::consts::EXE_SUFFIX));
+    built.is_ok_and(|status| status.success()).then_some(binary).filter(|binary| binary.exists())
+}

@@ -1,0 +1,283 @@
+//! Requests in flight, late answers, changes that are published, progress and log messages, results going down.
+mod common;
+
+use common::*;
+use mcp_sansio::protocol::Level;
+use mcp_sansio::server::{Change, Failure, Limits, Progress, SendError, Server, Told};
+use mcp_sansio::store::Store;
+use mcp_sansio_test_support::Oracle;
+
+const C: &str = "2025-06-18";
+
+#[test]
+fn overload_is_answered() {
+    for revision in REVISIONS {
+        let mut rig: Rig<2> = Rig::with(usize::MAX).opened(revision);
+        for id in [1, 2] {
+            assert!(rig.say(&call(revision, id, "later", json!({"tag": id.to_string()}))).is_empty());
+        }
+        assert_eq!(code(&rig.one(&call(revision, 3, "add", json!({"a": 1, "b": 1})))), -32603);
+        assert_eq!(code(&rig.one(&call(revision, 1, "add", json!({"a": 1, "b": 1})))), -32600, "in flight");
+        if revision != MODERN {
+            rig.one(&request(revision, 4, "ping", json!({})));
+        }
+        assert!(rig.say(&cancel(1)).is_empty());
+        assert_eq!(text(&rig.one(&call(revision, 3, "add", json!({"a": 1, "b": 1})))), "2");
+    }
+}
+
+/// Ids are compared by value: `"é"` is `"\u00e9"`, `1` is not `"1"`.
+#[test]
+fn ids_are_compared_by_value() {
+    for (first, same, other) in
+        [("\"\u{e9}\"", r#""\u00e9""#, "\"e\""), ("1", "1", "\"1\""), (r#""a\/b""#, "\"a/b\"", "\"a\"")]
+    {
+        let mut rig = Rig::new().opened(C);
+        let with = |id: &str, tool: &str| call(C, "ID", tool, json!({"a": 1, "b": 1})).replace("\"ID\"", id);
+        assert!(rig.say(&with(first, "later")).is_empty());
+        let refused = rig.one(&with(same, "add"));
+        assert!(refused.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{same},"error":{{"code":-32600"#)), "{refused}");
+        assert_eq!(text(&rig.one(&with(other, "add"))), "2");
+        assert!(rig.say(&cancel("ID").replace("\"ID\"", other)).is_empty());
+        assert_eq!(rig.world.cancelled.len(), 0);
+        assert!(rig.say(&cancel("ID").replace("\"ID\"", same)).is_empty());
+        assert_eq!(rig.world.cancelled.len(), 1);
+    }
+}
+
+#[test]
+fn stale_tokens_are_refused() {
+    let mut rig = Rig::new().opened(C);
+    for id in ["a", "b"] {
+        rig.say(&call(C, id, "later", json!({"tag": id})));
+    }
+    let (a, b) = (rig.world.later[0].1, rig.world.later[1].1);
+    rig.say(&cancel("a"));
+    // Another request takes the slot.
+    rig.say(&call(C, "c", "later", json!({"tag": "c"})));
+    let c = rig.world.later[2].1;
+    assert_ne!(a, c);
+    let Rig { session, service, world, .. } = &mut rig;
+    assert_eq!(session.answer(service, world, a, |_, call| call.text("stale")), Err(SendError::Stale));
+    assert_eq!(session.progress(a, Progress::new(1)), Told::Stale);
+    assert!(!session.server().is_open(a) && session.server().is_open(c));
+    let (server, out) = session.parts();
+    assert_eq!(server.fail(a, &Failure::internal("stale"), out), Err(SendError::Stale));
+    assert_eq!(session.answer(service, world, c, |_, call| call.text("c")), Ok(()));
+    assert_eq!(session.answer(service, world, c, |_, call| call.text("c again")), Err(SendError::Stale));
+    assert_eq!(session.answer(service, world, b, |_, call| call.error("b")), Ok(()));
+    rig.work();
+    let said = rig.take();
+    assert_eq!(said.iter().map(|line| text(line)).collect::<Vec<_>>(), ["c", "b"]);
+}
+
+/// A late answer that does not fit leaves the request open.
+#[test]
+fn late_answers_that_do_not_fit() {
+    let mut rig: Rig = Rig::with(512).opened(C);
+    rig.say(&call(C, 1, "later", json!({"tag": "a"})));
+    let token = rig.world.later[0].1;
+    let Rig { session, service, world, .. } = &mut rig;
+    let long = "x".repeat(1000);
+    assert_eq!(session.answer(service, world, token, |_, call| call.text(&long)), Err(SendError::FullNever));
+    assert_eq!(session.answer(service, world, token, |_, call| call.text("short")), Ok(()));
+    rig.work();
+    assert_eq!(text(&rig.take()[0]), "short");
+}
+
+/// At the end everything that is open is answered with an error.
+#[test]
+fn abandoned() {
+    let mut rig = Rig::new().opened(C);
+    rig.say(&call(C, 1, "later", json!({})));
+    rig.say(&call(C, 2, "confirm", json!({})));
+    assert_eq!(rig.end().len(), 1, "the question is closed, the late answer still owed");
+    assert!(!rig.session.is_done());
+    let _ = rig.session.abandon();
+    rig.work();
+    assert_eq!(code(&rig.take()[0]), -32603);
+    assert!(rig.session.is_done());
+}
+
+#[test]
+fn changes_fold() {
+    let mut rig = Rig::new().opened(C);
+    rig.one(&request(C, 1, "resources/subscribe", json!({"uri": "test://text"})));
+    rig.one(&request(C, 2, "resources/subscribe", json!({"uri": "test://text"})));
+    for _ in 0..100 {
+        rig.session.publish(Change::Tools);
+        rig.session.publish(Change::Resource("test://text"));
+        rig.session.publish(Change::Resource("test://blob"));
+    }
+    rig.work();
+    assert_eq!(rig.take().len(), 2);
+    let mut rig = Rig::new();
+    for id in [1, 2] {
+        let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://text", "test://text"]});
+        rig.one(&request(MODERN, id, "subscriptions/listen", json!({"notifications": filter})));
+    }
+    for _ in 0..100 {
+        rig.session.publish(Change::Tools);
+        rig.session.publish(Change::Resource("test://text"));
+    }
+    rig.work();
+    assert_eq!(rig.take().len(), 4);
+}
+
+/// A subscription to an escaped URI is the same as to the plain one; templates too.
+#[test]
+fn uris_are_compared_by_value() {
+    for uri in ["test://text", "test://items/7"] {
+        let mut rig = Rig::new().opened(C);
+        let escaped = uri.replace('/', "\\/");
+        rig.one(&request(C, 1, "resources/subscribe", json!({"uri": uri})).replace(uri, &escaped));
+        rig.session.publish(Change::Resource(uri));
+        rig.work();
+        assert_eq!(rig.take().len(), 1, "{uri}");
+        rig.one(&request(C, 2, "resources/unsubscribe", json!({"uri": uri})));
+        rig.session.publish(Change::Resource(uri));
+        rig.work();
+        assert!(rig.take().is_empty());
+        let read = request(C, 3, "resources/read", json!({"uri": uri})).replace(uri, &escaped);
+        assert_eq!(parse(&rig.one(&read))["result"]["contents"][0]["uri"], uri);
+    }
+    // A server without scratch reads fixed resources, and says that it cannot decode others.
+    let mut rig = Rig::of(usize::MAX, Server::<4>::new()).opened(C);
+    let read = request(C, 3, "resources/read", json!({"uri": "test://text"})).replace("//", "\\/\\/");
+    assert_eq!(parse(&rig.one(&read))["result"]["contents"][0]["uri"], "test://text");
+    let read = request(C, 3, "resources/read", json!({"uri": "test://items/7"})).replace("//", "\\/\\/");
+    assert_eq!(code(&rig.one(&read)), -32603);
+}
+
+/// At the end of input a listen ends with its result, then the cancellation; small windows and long ids included.
+#[test]
+fn listens_end_in_order() {
+    for window in [256, 300, usize::MAX] {
+        for id in [json!(1), json!("x".repeat(62))] {
+            let mut rig: Rig = Rig::with(window);
+            // With a long id there is no room for the signature.
+            if window < usize::MAX {
+                rig = rig.judged_by(Oracle::new().without_server_info());
+            }
+            rig.one(&request(
+                MODERN,
+                id.clone(),
+                "subscriptions/listen",
+                json!({"notifications": {"toolsListChanged": true}}),
+            ));
+            rig.one(&request(MODERN, "second", "subscriptions/listen", json!({"notifications": {}})));
+            let said = rig.end();
+            assert_eq!(said.len(), 4, "{said:?}");
+            for (pair, id) in said.chunks(2).zip([id, json!("second")]) {
+                let (result, cancelled) = (parse(&pair[0]), parse(&pair[1]));
+                assert_eq!(result["id"], id);
+                assert_eq!(result["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], id);
+                assert_eq!(cancelled["params"]["requestId"], id);
+            }
+            assert!(rig.session.is_done());
+        }
+    }
+}
+
+/// An update whose URI is larger than the sink goes unsaid; the others do not wait for it.
+#[test]
+fn an_update_that_never_fits() {
+    let mut rig: Rig = Rig::with(300).opened(C);
+    let long = format!("file:///{}", "x".repeat(400));
+    for uri in [long.as_str(), "test://text"] {
+        rig.one(&request(C, 1, "resources/subscribe", json!({"uri": uri})));
+    }
+    rig.session.publish(Change::Resource(&long));
+    rig.session.publish(Change::Resource("test://text"));
+    rig.work();
+    assert_eq!(rig.take().len(), 1);
+    // A listen with such a URI is acknowledged without its URIs.
+    let mut rig: Rig = Rig::with(300);
+    let filter = json!({"toolsListChanged": true, "resourceSubscriptions": [long]});
+    let reply = parse(&rig.one(&request(MODERN, 1, "subscriptions/listen", json!({"notifications": filter}))));
+    assert_eq!(reply["params"]["notifications"], json!({"toolsListChanged": true}));
+}
+
+/// Full tables of subscriptions are answered; listens do not count as requests in flight.
+#[test]
+fn many_subscriptions() {
+    let server = Server::<2>::new().subscriptions(Store::growing(256));
+    let mut rig = Rig::of(usize::MAX, server).opened(C);
+    let codes: Vec<_> = (0..30)
+        .map(|n| rig.one(&request(C, n + 1, "resources/subscribe", json!({"uri": format!("test://items/{n}")}))))
+        .map(|line| parse(&line)["error"]["code"].as_i64())
+        .collect();
+    assert_eq!((codes.first(), codes.last()), (Some(&None), Some(&Some(-32603))));
+    let mut rig: Rig<2> = Rig::with(usize::MAX);
+    for id in 0..20 {
+        rig.one(&request(MODERN, id, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})));
+    }
+    assert_eq!(text(&rig.one(&call(MODERN, 50, "add", json!({"a": 1, "b": 1})))), "2");
+    assert_eq!(rig.session.server().in_flight(), 0);
+}
+
+/// Progress of requests that were put off: only with a token, only upwards.
+#[test]
+fn late_progress() {
+    for revision in REVISIONS {
+        let mut rig = Rig::new().opened(revision);
+        rig.say(&request(revision, 1, "tools/call", json!({"name": "later", "_meta": {"progressToken": "t"}})));
+        rig.say(&request(revision, 2, "tools/call", json!({"name": "later"})));
+        let (with, without) = (rig.world.later[0].1, rig.world.later[1].1);
+        let told: Vec<_> =
+            [0, 5, 5, 4, 6].map(|done| rig.session.progress(with, Progress::new(done).message("m"))).into();
+        assert_eq!(told, [Told::Sent, Told::Sent, Told::NotAsked, Told::NotAsked, Told::Sent]);
+        assert_eq!(rig.session.progress(without, Progress::new(1)), Told::NotAsked);
+        rig.work();
+        let said = rig.take();
+        assert_eq!(said.len(), 3);
+        assert_eq!(said.iter().all(|line| line.contains("\"message\"")), revision != "2024-11-05");
+    }
+}
+
+/// Log messages of nobody in particular: to legacy clients only, at info and above before `setLevel`.
+#[test]
+fn log_messages() {
+    for revision in REVISIONS {
+        let mut rig = Rig::new().opened(revision);
+        let (about, mut said) = (*rig.service.about(), Vec::new());
+        for level in Level::ALL {
+            let (server, out) = rig.session.parts();
+            said.push(server.log(&about, None, level, Some("core"), format_args!("{}", level.name()), out));
+        }
+        rig.work();
+        let count = said.iter().filter(|told| **told == Told::Sent).count();
+        assert_eq!(count, if revision == MODERN { 0 } else { 7 }, "{revision}");
+        assert_eq!(rig.take().len(), count);
+    }
+}
+
+/// A server that was told not to sign its results does not.
+#[test]
+fn unsigned() {
+    let oracle = Oracle::new().without_server_info();
+    let mut rig = Rig::new().judged_by(oracle).serving(everything::service().unsigned());
+    for tool in ["add", "confirm", "raw", "book"] {
+        let reply = rig.one(&call(MODERN, 1, tool, json!({"a": 1, "b": 1})));
+        assert!(!reply.contains("serverInfo"), "{reply}");
+    }
+}
+
+/// Tools made at run time stand behind the others, in the list and in calls.
+#[test]
+fn tools_made_at_run_time() {
+    use mcp_sansio::service::{OwnedTool, OwnedTools};
+    let mut tools = OwnedTools::new();
+    let greeting = String::from("good morning");
+    tools.push(OwnedTool::new("greet", "Greets", move |_: &mut World, call| call.text(&greeting)).unwrap());
+    let tools: &'static OwnedTools<World> = Box::leak(Box::new(tools));
+    for window in [300, usize::MAX] {
+        for revision in REVISIONS {
+            let mut rig: Rig = Rig::with(window).serving(everything::service().toolbox(tools)).opened(revision);
+            assert_eq!(text(&rig.one(&call(revision, 1, "greet", json!({})))), "good morning");
+            let listed = parse(&rig.one(&request(revision, 2, "tools/list", json!({}))));
+            assert_eq!(listed["result"]["tools"].as_array().unwrap().last().unwrap()["name"], "greet");
+        }
+    }
+    let _ = Limits::default();
+}
