@@ -107,22 +107,20 @@ fn run(case: &str, kind: Kind, mut go_on: impl FnMut(u64) -> bool) {
 fn table() {
     println!("| engine alone | ns | MB/s | allocations |\n|---|---|---|---|");
     for (case, kind) in CASES {
-        let (mut began, mut before, mut done) = (Instant::now(), 0, 0);
+        let (mut began, mut before, mut done, mut allocations) = (Instant::now(), 0, 0, 0);
         run(case, kind, |turns| {
             if turns == 64 {
                 (began, before) = (Instant::now(), ALLOCATIONS.load(Relaxed));
             }
-            done = turns;
+            (done, allocations) = (turns, ALLOCATIONS.load(Relaxed) - before);
             turns % 64 != 0 || turns == 64 || began.elapsed() < Duration::from_millis(200)
         });
         let (elapsed, turns) = (began.elapsed().as_secs_f64(), (done - 64) as f64);
         let bytes = kind.line(7).len() as f64 * turns;
-        let allocations = ALLOCATIONS.load(Relaxed) - before;
         println!(
             "| {case} | {:.0} | {:.0} | {:.4} |",
             elapsed / turns * 1e9,
             bytes / elapsed / 1e6,
-            // What `run` itself takes at its end, if anything, is not the engine's.
             allocations as f64 / turns
         );
     }

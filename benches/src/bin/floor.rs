@@ -38,15 +38,13 @@ struct Add {
     b: i64,
 }
 
-const INITIALIZE: &[u8] =
-    br#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"floor","version":"0"}}"#;
+const INITIALIZE: &[u8] = br#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"floor","version":"0"}}"#;
 const TOOLS: &[u8] = br#"{"tools":[{"name":"add","description":"Adds two integers","inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}},{"name":"echo","description":"Gives a text back","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}"#;
 const SIGNATURE: &[u8] = br#","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"floor","version":"0"}}"#;
 
 fn answer(line: &[u8], out: &mut Vec<u8>) {
     let Ok(message) = serde_json::from_slice::<Message<'_>>(line) else {
-        return out
-            .extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"}}\n");
+        return out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"}}\n");
     };
     let Some(id) = message.id else { return };
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
@@ -54,9 +52,9 @@ fn answer(line: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(b",\"result\":");
     let done = match message.method {
-        Some("ping") => fixed(b"{}", out),
-        Some("initialize") => fixed(INITIALIZE, out),
-        Some("tools/list") => fixed(TOOLS, out),
+        Some("ping") => put(out, b"{}"),
+        Some("initialize") => put(out, INITIALIZE),
+        Some("tools/list") => put(out, TOOLS),
         Some("tools/call") => call(message.params, out),
         _ => None,
     };
@@ -67,7 +65,7 @@ fn answer(line: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-fn fixed(result: &[u8], out: &mut Vec<u8>) -> Option<()> {
+fn put(out: &mut Vec<u8>, result: &[u8]) -> Option<()> {
     out.extend_from_slice(result);
     Some(())
 }
