@@ -313,6 +313,27 @@ impl<'a> Read<'a> {
         self.contents(&[self.with_mime(contents)])
     }
 
+    /// Answers with a value as JSON, at the URI that was asked for, of the MIME type of the definition.
+    #[cfg(feature = "serde")]
+    pub fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Outcome {
+        use crate::json::ser::{SerError, to_escaped, to_sink};
+        to_sink(&mut Nowhere, value).map_err(|_| Failure::internal("The handler's value is not JSON"))?;
+        let (uri, mime, caching) = (self.uri, self.mime, self.caching);
+        self.write_result(&mut |result, revision| {
+            let out = result.key("contents")?;
+            out.put(b"[")?;
+            let mut contents = Object::open(out)?;
+            contents.text("uri", uri)?;
+            contents.text_if("mimeType", mime)?;
+            let out = contents.key("text")?;
+            out.put(b"\"")?;
+            to_escaped(out, value).map_err(|error: SerError| error.full().unwrap_or(Full::Never))?;
+            out.put(b"\"")?;
+            contents.finish()?.put(b"]")?;
+            if revision.is_modern() { caching.write(result) } else { Ok(()) }
+        })
+    }
+
     /// Answers with any number of contents, as for a folder.
     pub fn contents(&mut self, contents: &[Contents<'_>]) -> Outcome {
         let caching = self.caching;
