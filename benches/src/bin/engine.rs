@@ -59,7 +59,8 @@ macro_rules! tools {
     )*] };
 }
 
-static TOOLS: [Tool<()>; 20] = tools!("a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k" "l" "m" "n" "o" "p" "q" "r" "s" "echo");
+static TOOLS: [Tool<()>; 20] =
+    tools!("a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k" "l" "m" "n" "o" "p" "q" "r" "s" "echo");
 
 /// What is measured.
 const CASES: [(&str, Kind); 8] = [
