@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
-cargo build --quiet --profile fast -p mcp-sansio-bench
+cargo build --quiet --profile fast -p mcp-sansio-bench --features http
 fast=$target/fast
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT

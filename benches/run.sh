@@ -13,8 +13,9 @@ while [ $# -gt 0 ]; do
     *) sed -n '2,6p' "$0" >&2; exit 2 ;;
   esac
 done
-cargo build --quiet --profile fast -p mcp-sansio-bench
-cargo build --quiet --profile small -p mcp-sansio-bench --bin calc --bin floor
+cargo build --quiet --profile fast -p mcp-sansio-bench --features http
+cargo build --quiet --profile small -p mcp-sansio-bench --features http --bin calc
+cargo build --quiet --profile small -p mcp-sansio-bench --bin calc-stdio --bin floor
 fast=$target/fast
 servers=("floor=$fast/floor" "calc=$fast/calc" "${more[@]}")
 
@@ -28,10 +29,10 @@ timeout 300 taskset -c 0 "$fast/driver" load "${servers[@]}"
 echo
 timeout 60 "$fast/driver" memory "${servers[@]}"
 echo
-echo "| footprint | floor | calc |"
-echo "|---|---|---|"
+echo "| footprint | floor | calc over stdio | calc over stdio and HTTP |"
+echo "|---|---|---|---|"
 size() { stat -c %s "$1" | awk '{ printf "%.0f KiB", $1 / 1024 }'; }
 # All that a program like calc is built from: the adapter, the core, serde with its derive.
-crates() { cargo tree --quiet -p mcp-sansio-bench -e normal --prefix none | sed 's/ .*//' | sort -u | grep -cvxE 'mcp-sansio-bench|serde_json|itoa|zmij|ryu'; }
-echo "| stripped, for size | $(size "$target/small/floor") | $(size "$target/small/calc") |"
-echo "| crates in the normal tree | | $(crates) |"
+crates() { cargo tree --quiet -p mcp-sansio-bench -e normal --prefix none "$@" | sed 's/ .*//' | sort -u | grep -cvxE 'mcp-sansio-bench|serde_json|itoa|zmij|ryu'; }
+echo "| stripped, for size | $(size "$target/small/floor") | $(size "$target/small/calc-stdio") | $(size "$target/small/calc") |"
+echo "| crates in the normal tree | | $(crates) | $(crates --features http) |"
