@@ -28,19 +28,6 @@ pub const fn is_object(text: &str) -> bool {
     check(text).is_ok() && byte(bytes, space(bytes, 0)) == b'{'
 }
 
-/// Whether there are no newlines in `bytes`. Valid JSON has none inside its strings.
-#[must_use]
-pub const fn is_one_line(bytes: &[u8]) -> bool {
-    let mut at = 0;
-    while at < bytes.len() {
-        if matches!(byte(bytes, at), b'\n' | b'\r') {
-            return false;
-        }
-        at += 1;
-    }
-    true
-}
-
 /// Whether `text` is a JSON object with the member `"type":"object"` (written without escapes), as the schema of a
 /// tool's input must be.
 ///
@@ -257,6 +244,5 @@ mod tests {
             assert!(!is_object_schema(text), "{text}");
         }
         assert!(is_object(" {} ") && !is_object("[]") && !is_object("{") && !is_object(""));
-        assert!(is_one_line(b"{ }") && !is_one_line(b"{\r}") && !is_one_line(b"\n"));
     }
 }

@@ -69,6 +69,8 @@ pub struct Slot {
     pub(crate) scope: Scope,
     /// The transport's number for it.
     pub(crate) route: u32,
+    /// Which tool, resource or template it names: the one whose source a late answer pulls.
+    pub(crate) handler: u16,
     /// The client may hang up and come back.
     pub(crate) released: bool,
     pub(crate) state: State,
@@ -92,6 +94,7 @@ impl Slot {
         generation: 0,
         scope: Scope(0),
         route: 0,
+        handler: 0,
         released: false,
         state: State::Free,
         method: Method::Other,

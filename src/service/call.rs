@@ -29,8 +29,6 @@ use crate::sink::{Mark, Sink};
 #[derive(Debug)]
 pub struct Call<'a> {
     pub(crate) handling: Handling<'a>,
-    /// Which tool, for its source.
-    pub(crate) index: u16,
 }
 
 /// A read of a resource. It dereferences to [`Handling`].
@@ -42,8 +40,6 @@ pub struct Read<'a> {
     pub(crate) template: Option<&'static str>,
     pub(crate) mime: Option<&'static str>,
     pub(crate) caching: Caching,
-    /// Which resource or, behind them, which template, for its source.
-    pub(crate) index: u16,
 }
 
 /// A prompt to fill in. It dereferences to [`Handling`].
@@ -175,7 +171,7 @@ impl Call<'_> {
 
     /// Answers with text of any length, pulled from the tool's [`source`](super::Tool::source) while the sink drains.
     pub fn stream_text(&mut self, key: u32) -> Outcome {
-        let index = self.index;
+        let index = self.slot.handler;
         self.begin_stream(What::Content { index, key, base64: false }, &mut |result, _| {
             result.key("content")?.put(b"[{\"type\":\"text\",\"text\":\"")
         })
@@ -183,7 +179,7 @@ impl Call<'_> {
 
     /// Answers with an image of any size, pulled from the tool's [`source`](super::Tool::source).
     pub fn stream_image(&mut self, key: u32, mime: &str) -> Outcome {
-        let index = self.index;
+        let index = self.slot.handler;
         self.begin_stream(What::Content { index, key, base64: true }, &mut |result, _| {
             let out = result.key("content")?;
             out.put(b"[")?;
@@ -317,6 +313,27 @@ impl<'a> Read<'a> {
         self.contents(&[self.with_mime(contents)])
     }
 
+    /// Answers with a value as JSON, at the URI that was asked for, of the MIME type of the definition.
+    #[cfg(feature = "serde")]
+    pub fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Outcome {
+        use crate::json::ser::{SerError, to_escaped, to_sink};
+        to_sink(&mut Nowhere, value).map_err(|_| Failure::internal("The handler's value is not JSON"))?;
+        let (uri, mime, caching) = (self.uri, self.mime, self.caching);
+        self.write_result(&mut |result, revision| {
+            let out = result.key("contents")?;
+            out.put(b"[")?;
+            let mut contents = Object::open(out)?;
+            contents.text("uri", uri)?;
+            contents.text_if("mimeType", mime)?;
+            let out = contents.key("text")?;
+            out.put(b"\"")?;
+            to_escaped(out, value).map_err(|error: SerError| error.full().unwrap_or(Full::Never))?;
+            out.put(b"\"")?;
+            contents.finish()?.put(b"]")?;
+            if revision.is_modern() { caching.write(result) } else { Ok(()) }
+        })
+    }
+
     /// Answers with any number of contents, as for a folder.
     pub fn contents(&mut self, contents: &[Contents<'_>]) -> Outcome {
         let caching = self.caching;
@@ -366,7 +383,7 @@ impl<'a> Read<'a> {
     }
 
     fn stream(&mut self, key: u32, base64: bool) -> Outcome {
-        let (index, uri, mime) = (self.index, self.uri, self.mime);
+        let (index, uri, mime) = (self.slot.handler, self.uri, self.mime);
         self.begin_stream(What::Content { index, key, base64 }, &mut |result, _| {
             let out = result.key("contents")?;
             out.put(b"[")?;
@@ -394,7 +411,9 @@ impl<'a> Get<'a> {
     pub fn messages(&mut self, messages: &[Message<'_>]) -> Outcome {
         let description = self.description;
         self.write_result(&mut |result, revision| {
-            result.text("description", description)?;
+            if !description.is_empty() {
+                result.text("description", description)?;
+            }
             write_messages(result.key("messages")?, messages, revision, false)
         })
     }

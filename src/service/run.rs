@@ -231,7 +231,8 @@ impl<S> Service<'_, S> {
         };
         match found {
             Found::Tool(index) => {
-                let mut call = Call { handling, index: index as u16 };
+                handling.slot.handler = index as u16;
+                let mut call = Call { handling };
                 let outcome = match (self.tools.get(index), self.toolbox) {
                     (Some(tool), _) => (tool.run)(state, &mut call),
                     (None, Some(toolbox)) => toolbox.run(index - self.tools.len(), state, &mut call),
@@ -284,7 +285,8 @@ impl<S> Service<'_, S> {
         let info = self.resource_info(index);
         let caching = info.and_then(|info| info.caching).unwrap_or(self.about.caching);
         let mime = info.and_then(|info| info.mime);
-        let mut call = Read { handling, uri, template, mime, caching, index: index as u16 };
+        handling.slot.handler = index as u16;
+        let mut call = Read { handling, uri, template, mime, caching };
         let outcome = read(state, &mut call);
         call.handling.ran(outcome)
     }
@@ -422,7 +424,7 @@ impl<S> Service<'_, S> {
         answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
     ) -> Result<Step, SendError> {
         self.answer_with(state, token, server, out, "", |state, handling, _| {
-            let mut call = Call { handling, index: 0 };
+            let mut call = Call { handling };
             let outcome = answer(state, &mut call);
             call.handling.ran(outcome)
         })
@@ -439,8 +441,10 @@ impl<S> Service<'_, S> {
         answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome,
     ) -> Result<Step, SendError> {
         self.answer_with(state, token, server, out, uri, |state, handling, uri| {
-            let caching = handling.about.caching;
-            let mut call = Read { handling, uri, template: None, mime: None, caching, index: u16::MAX };
+            let info = self.resource_info(usize::from(handling.slot.handler));
+            let caching = info.and_then(|info| info.caching).unwrap_or(self.about.caching);
+            let mime = info.and_then(|info| info.mime);
+            let mut call = Read { handling, uri, template: None, mime, caching };
             let outcome = answer(state, &mut call);
             call.handling.ran(outcome)
         })

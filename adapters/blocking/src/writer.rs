@@ -50,7 +50,7 @@ impl<W: Write> WriterOut<W> {
     /// The first error of the writer.
     pub fn result(&mut self) -> io::Result<()> {
         match self.error.take() {
-            Some(error) if error.kind() != ErrorKind::BrokenPipe => Err(error),
+            Some(error) if !is_gone(&error) => Err(error),
             _ => Ok(()),
         }
     }
@@ -144,4 +144,9 @@ impl<W: Write> Out for WriterOut<W> {
     fn capacity(&self) -> usize {
         usize::MAX
     }
+}
+
+/// Whether the other end has gone away: over a pipe the one, over a socket the other.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Instructions per message, by callgrind: figures that a busy machine does not change.
+# Each is (a run of 3N messages - a run of N) / 2N, so that starting up cancels out.
+#
+# usage: benches/counts.sh            prints what benches/counts.txt records
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-target}
+cargo build --quiet --profile fast -p mcp-sansio-bench --features http
+fast=$target/fast
+lines=$(mktemp -d)
+trap 'rm -rf "$lines"' EXIT
+
+count() { # INPUT COMMAND...: instructions of one run
+  local input=$1
+  shift
+  timeout 120 valgrind --tool=callgrind --callgrind-out-file=/dev/null "$@" <"$input" 2>&1 >/dev/null |
+    sed -n 's/.*Collected : //p'
+}
+
+each() { # NAME N ONCE THRICE
+  local name=$1 n=$2 once=$3 thrice=$4
+  echo "$name $(((thrice - once) / (2 * n)))"
+}
+
+process() { # PROGRAM KIND N
+  local kind=$2 n=$3
+  [ -f "$lines/$kind" ] || {
+    "$fast/driver" lines "$kind" "$n" >"$lines/$kind"
+    "$fast/driver" lines "$kind" $((3 * n)) >"$lines/$kind.3"
+  }
+  each "$1/$kind" "$n" "$(count "$lines/$kind" "$fast/$1")" "$(count "$lines/$kind.3" "$fast/$1")"
+}
+
+engine() { # CASE N
+  each "engine/$1" "$2" "$(count /dev/null "$fast/engine" "$1" "$2")" "$(count /dev/null "$fast/engine" "$1" $((3 * $2)))"
+}
+
+echo "# Instructions per message, by benches/counts.sh. Checked by .ci/bench-counts.sh."
+echo "toolchain $(rustc --version)"
+for server in calc floor; do
+  process $server ping 1000
+  process $server echo32 1000
+  process $server modern32 1000
+  process $server plain64k 40
+  process $server escaped64k 40
+done
+engine scan 1000
+engine envelope 1000
+engine echo32 1000
+engine modern32 1000
+engine list20 500
+engine plain64k 40
+engine escaped64k 40

@@ -1,0 +1,230 @@
+//! Loads stdio servers, one after the other in turns, and checks every answer.
+//!
+//! `driver lines KIND N` prints a session, for those who feed a server from a file;
+//! `driver load NAME=PROGRAM...` prints rates and processor time, `driver memory NAME=PROGRAM...` memory and start.
+//! The first server is the one that the others are compared with.
+
+use mcp_sansio_bench::{Kind, OPENING, id, text};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 5;
+const WARM: Duration = Duration::from_millis(50);
+const MEASURE: Duration = Duration::from_millis(200);
+
+struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Server {
+    /// Starts it, on processor `cpu`, and opens the connection.
+    fn start(program: &str, cpu: usize) -> Self {
+        let spawn = |command: &mut Command| command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = spawn(Command::new("taskset").args(["-c", &cpu.to_string(), program]))
+            .or_else(|_| spawn(&mut Command::new(program)))
+            .expect("the server starts");
+        let (input, output) = (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
+        let mut server = Server { child, input, output: BufReader::with_capacity(256 << 10, output) };
+        server.input.write_all(OPENING.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        server.output.read_line(&mut answer).expect("it answers");
+        assert!(answer.contains("\"protocolVersion\":\"2025-06-18\""), "{answer}");
+        server
+    }
+
+    fn status(&self, key: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with(key)).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+
+    /// Nanoseconds on a processor.
+    fn processor_time(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).unwrap_or_default();
+        stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+
+    fn stop(mut self) {
+        drop(self.input);
+        let mut rest = Vec::new();
+        let _ = self.output.read_to_end(&mut rest);
+        assert!(rest.is_empty() && self.child.wait().expect("it ends").success(), "a bad end");
+    }
+}
+
+/// What answers of a kind look like: the first one was read as JSON, the others differ only in their holes.
+struct Answers {
+    kind: Kind,
+    template: Vec<u8>,
+    id_at: usize,
+    text_at: Option<usize>,
+}
+
+impl Answers {
+    fn learn(kind: Kind, answer: &[u8]) -> Self {
+        let json: serde_json::Value = serde_json::from_slice(answer).expect("an answer is JSON");
+        assert_eq!(json["id"], id(0));
+        let said = text(kind, 0);
+        let text_at = (!said.is_empty()).then(|| {
+            let decoded: String = serde_json::from_str(&format!("\"{said}\"")).expect("text is JSON");
+            assert_eq!(json["result"]["content"][0]["text"], decoded);
+            memchr::memmem::find(answer, said.as_bytes()).expect("the text as it stands")
+        });
+        assert!(json["result"].is_object());
+        let id_at = memchr::memmem::find(answer, id(0).to_string().as_bytes()).expect("the id");
+        Answers { kind, template: answer.to_vec(), id_at, text_at }
+    }
+
+    fn check(&mut self, n: u64, answer: &[u8]) {
+        self.template[self.id_at..][..10].copy_from_slice(id(n).to_string().as_bytes());
+        if let Some(at) = self.text_at {
+            self.template[at..][..10].copy_from_slice(format!("{n:010}").as_bytes());
+        }
+        assert!(self.template == answer, "{:?} {n}: {}", self.kind, String::from_utf8_lossy(answer));
+    }
+}
+
+/// Requests a second, and microseconds of processor time for each.
+fn load(program: &str, kind: Kind, width: u64, cpu: usize) -> (f64, f64) {
+    let mut server = Server::start(program, cpu);
+    let (mut line, mut request) = (Vec::new(), kind.line(0).into_bytes());
+    let id_in = memchr::memmem::find(&request, id(0).to_string().as_bytes()).expect("the id");
+    let text_in = memchr::memmem::find(&request, b"0000000000");
+    server.input.write_all(&request).expect("it reads");
+    server.output.read_until(b'\n', &mut line).expect("it answers");
+    let mut answers = Answers::learn(kind, &line);
+    let (mut sent, mut received, mut batch) = (1, 1, Vec::new());
+    let (mut began, mut from, mut time) = (Instant::now(), None, 0);
+    loop {
+        batch.clear();
+        while sent < received + width {
+            request[id_in..][..10].copy_from_slice(id(sent).to_string().as_bytes());
+            if let Some(at) = text_in {
+                request[at..][..10].copy_from_slice(format!("{sent:010}").as_bytes());
+            }
+            batch.extend_from_slice(&request);
+            sent += 1;
+        }
+        server.input.write_all(&batch).expect("it reads");
+        // At least one answer, and all that came with it.
+        loop {
+            line.clear();
+            server.output.read_until(b'\n', &mut line).expect("it answers");
+            answers.check(received, &line);
+            received += 1;
+            if server.output.buffer().is_empty() {
+                break;
+            }
+        }
+        match from {
+            None if began.elapsed() > WARM => {
+                (from, time, began) = (Some(received), server.processor_time(), Instant::now());
+            }
+            Some(from) if began.elapsed() > MEASURE => {
+                let (count, elapsed) = ((received - from) as f64, began.elapsed().as_secs_f64());
+                let spent = (server.processor_time() - time) as f64;
+                while received < sent {
+                    line.clear();
+                    server.output.read_until(b'\n', &mut line).expect("it answers");
+                    answers.check(received, &line);
+                    received += 1;
+                }
+                server.stop();
+                return (count / elapsed, spent / count / 1e3);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn loads(servers: &[(&str, &str)]) {
+    println!("| load | in flight | server | requests/s | of {0} | cpu us each | of {0} |", servers[0].0);
+    println!("|---|---|---|---|---|---|---|");
+    let cases = [
+        (Kind::Ping, 1),
+        (Kind::Echo32, 1),
+        (Kind::Echo32, 64),
+        (Kind::Modern32, 1),
+        (Kind::Modern32, 64),
+        (Kind::List, 64),
+        (Kind::Plain64k, 1),
+        (Kind::Escaped64k, 1),
+    ];
+    let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
+    for (kind, width) in cases {
+        // One at a time they never run at once, and waking across processors costs more than most answers.
+        let cpu = if width == 1 { 0 } else { 1 % cpus };
+        let mut measured = vec![Vec::new(); servers.len()];
+        for _ in 0..ROUNDS {
+            for (place, (_, program)) in measured.iter_mut().zip(servers) {
+                place.push(load(program, kind, width, cpu));
+            }
+        }
+        for (results, (name, _)) in measured.iter().zip(servers) {
+            // Within a round, since rounds differ by more than servers.
+            let ratio = |of: fn(&(f64, f64)) -> f64| {
+                median(results.iter().zip(&measured[0]).map(|(a, b)| of(a) / of(b)).collect())
+            };
+            println!(
+                "| {} | {width} | {name} | {:.0} | {:.2} | {:.2} | {:.2} |",
+                kind.name(),
+                median(results.iter().map(|r| r.0).collect()),
+                ratio(|r| r.0),
+                median(results.iter().map(|r| r.1).collect()),
+                ratio(|r| r.1)
+            );
+        }
+    }
+}
+
+fn memory(servers: &[(&str, &str)]) {
+    println!("| server | start to first answer, ms | idle, KiB | peak with one message of 1 MiB, KiB |");
+    println!("|---|---|---|---|");
+    for (name, program) in servers {
+        let mut starts = Vec::new();
+        let (mut idle, mut peak) = (0, 0);
+        for turn in 0..15 {
+            let began = Instant::now();
+            let mut server = Server::start(program, 0);
+            starts.push(began.elapsed().as_secs_f64() * 1e3);
+            if turn == 0 {
+                idle = server.status("VmRSS");
+                let line = Kind::Plain1m.line(0);
+                // All of it is read before anything is answered, in larger pieces than a pipe holds.
+                server.input.write_all(line.as_bytes()).expect("it reads");
+                let mut answer = Vec::new();
+                server.output.read_until(b'\n', &mut answer).expect("it answers");
+                drop(Answers::learn(Kind::Plain1m, &answer));
+                peak = server.status("VmHWM");
+            }
+            server.stop();
+        }
+        println!("| {name} | {:.2} | {idle} | {peak} |", median(starts));
+    }
+}
+
+fn main() -> io::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let servers = || args[1..].iter().map(|s| s.split_once('=').expect("NAME=PROGRAM")).collect::<Vec<_>>();
+    match args.first().map(String::as_str) {
+        Some("lines") if args.len() == 3 => {
+            let (kind, n): (_, u64) = (Kind::named(&args[1]), args[2].parse().expect("a number"));
+            let mut out = io::BufWriter::new(io::stdout().lock());
+            out.write_all(OPENING.as_bytes())?;
+            (0..n).try_for_each(|i| out.write_all(kind.line(i).as_bytes()))?;
+            out.flush()?;
+        }
+        Some("load") if args.len() > 1 => loads(&servers()),
+        Some("memory") if args.len() > 1 => memory(&servers()),
+        _ => eprintln!("usage: driver lines KIND N | load NAME=PROGRAM... | memory NAME=PROGRAM..."),
+    }
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! The engine alone, without processes and pipes.
+//!
+//! `engine` measures each case for a moment and prints a table; `engine CASE N` runs a case N times, for callgrind;
+//! `engine allocations` counts allocations of a whole server (adapter, session, engine, tool) per message.
+
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::json::{Raw, Text};
+use mcp_sansio::rpc::Envelope;
+use mcp_sansio::server::{Limits, Server, Slot};
+use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio::session::Session;
+use mcp_sansio::sink::Lines;
+use mcp_sansio_bench::{Kind, OPENING};
+use serde::Deserialize;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// The system's allocator, counting.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+#[derive(Deserialize)]
+struct Echo<'a> {
+    #[serde(borrow)]
+    text: Text<'a>,
+}
+
+fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
+    let Echo { text } = call.args()?;
+    call.text(text)
+}
+
+macro_rules! tools {
+    ($($name:literal)*) => { [$(
+        Tool::new($name, "Gives a text back, as it came, and does nothing else with it", echo)
+            .title("Echo")
+            .input(r#"{"type":"object","properties":{"text":{"type":"string","description":"What is given back"},"times":{"type":"integer","minimum":1}},"required":["text"]}"#),
+    )*] };
+}
+
+static TOOLS: [Tool<()>; 20] =
+    tools!("a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k" "l" "m" "n" "o" "p" "q" "r" "s" "echo");
+
+/// What is measured.
+const CASES: [(&str, Kind); 8] = [
+    ("scan", Kind::Echo32),
+    ("envelope", Kind::Echo32),
+    ("echo32", Kind::Echo32),
+    ("modern32", Kind::Modern32),
+    ("list20", Kind::List),
+    ("plain64k", Kind::Plain64k),
+    ("escaped64k", Kind::Escaped64k),
+    ("ping", Kind::Ping),
+];
+
+/// Runs a case until `go_on` says stop, which is asked after each turn with the number of turns.
+fn run(case: &str, kind: Kind, mut go_on: impl FnMut(u64) -> bool) {
+    let line = kind.line(7);
+    let message = line.trim_end().as_bytes();
+    let service = Service::new("engine", "1").tools(&TOOLS);
+    let mut server = Server::<32>::growing(Limits::default());
+    let mut out = Lines::new(Vec::with_capacity(256 << 10));
+    for opening in OPENING.lines() {
+        let _ = service.dispatch(&mut (), opening.as_bytes(), &mut server, &mut out);
+    }
+    let mut turns = 0;
+    loop {
+        match case {
+            "scan" => drop(black_box(Raw::parse(black_box(message)))),
+            "envelope" => drop(black_box(Envelope::parse(black_box(message)))),
+            _ => {
+                let pending = out.pending().len();
+                out.sent(pending);
+                let step = service.dispatch(&mut (), black_box(message), &mut server, &mut out);
+                assert!(step.is_ok() && out.pending().len() > 10);
+            }
+        }
+        turns += 1;
+        if !go_on(turns) {
+            break;
+        }
+    }
+    assert!(case == "scan" || case == "envelope" || memchr::memmem::find(out.pending(), b"\"error\"").is_none());
+}
+
+fn table() {
+    println!("| engine alone | ns | MB/s | allocations |\n|---|---|---|---|");
+    for (case, kind) in CASES {
+        let (mut began, mut before, mut done, mut allocations) = (Instant::now(), 0, 0, 0);
+        run(case, kind, |turns| {
+            if turns == 64 {
+                (began, before) = (Instant::now(), ALLOCATIONS.load(Relaxed));
+            }
+            (done, allocations) = (turns, ALLOCATIONS.load(Relaxed) - before);
+            turns % 64 != 0 || turns == 64 || began.elapsed() < Duration::from_millis(200)
+        });
+        let (elapsed, turns) = (began.elapsed().as_secs_f64(), (done - 64) as f64);
+        let bytes = kind.line(7).len() as f64 * turns;
+        println!(
+            "| {case} | {:.0} | {:.0} | {:.4} |",
+            elapsed / turns * 1e9,
+            bytes / elapsed / 1e6,
+            allocations as f64 / turns
+        );
+    }
+    println!("\n| public type | bytes |\n|---|---|");
+    println!("| Envelope | {} |", size_of::<Envelope<'_>>());
+    println!("| Slot | {} |", size_of::<Slot>());
+    println!("| Server<4> | {} |", size_of::<Server<'_, 4>>());
+    println!("| LineBuffer | {} |", size_of::<LineBuffer<'_>>());
+    println!("| Session<Lines<Vec>, 4> | {} |", size_of::<Session<'_, Lines<Vec<u8>>, 4>>());
+    println!("| Call | {} |", size_of::<Call<'_>>());
+}
+
+/// Allocations of N messages through `serve`, by kind.
+fn allocations() {
+    let count = |kind: Kind, n: u64| {
+        let mut input = OPENING.to_owned();
+        (0..n).for_each(|i| input.push_str(&kind.line(i)));
+        let service = Service::new("engine", "1").tools(&TOOLS);
+        let before = ALLOCATIONS.load(Relaxed);
+        mcp_sansio_blocking::serve(input.as_bytes(), std::io::sink(), &service, &mut (), Limits::default())
+            .expect("nothing that fails");
+        ALLOCATIONS.load(Relaxed) - before
+    };
+    println!("| allocations per message | adapter and engine |\n|---|---|");
+    for kind in [Kind::Ping, Kind::List, Kind::Echo32, Kind::Modern32, Kind::Plain64k, Kind::Escaped64k] {
+        let n = 200;
+        let (once, thrice) = (count(kind, n), count(kind, 3 * n));
+        println!("| {} | {:.2} |", kind.name(), (thrice - once) as f64 / (2 * n) as f64);
+        assert_eq!(once, thrice, "allocations in the steady state");
+    }
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => table(),
+        ["allocations"] => allocations(),
+        [case, n] => {
+            let n: u64 = n.parse().expect("a number");
+            let kind = CASES.iter().find(|found| found.0 == case).expect("a case").1;
+            run(case, kind, |turns| turns < n);
+        }
+        _ => eprintln!("usage: engine [allocations | CASE N]"),
+    }
+}

@@ -1,0 +1,97 @@
+//! The messages that are measured. Those of a kind differ only in two holes of ten digits: the id, and a number in the
+//! text that comes back.
+
+/// A kind of message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `ping`
+    Ping,
+    /// `tools/list`
+    List,
+    /// `tools/call` of `echo` with 32 bytes.
+    Echo32,
+    /// The same under 2026-07-28.
+    Modern32,
+    /// 64 KiB of plain text.
+    Plain64k,
+    /// 64 KiB with an escape every 64 bytes.
+    Escaped64k,
+    /// 1 MiB of plain text.
+    Plain1m,
+}
+
+const META: &str = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
+
+/// What opens a connection before 2026-07-28; one answer.
+pub const OPENING: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n"
+);
+
+/// The text that number `n` of a kind says, as it stands in JSON; empty if it says none.
+pub fn text(kind: Kind, n: u64) -> String {
+    let size = match kind {
+        Kind::Ping | Kind::List => return String::new(),
+        Kind::Echo32 | Kind::Modern32 => 32,
+        Kind::Plain64k | Kind::Escaped64k => 64 << 10,
+        Kind::Plain1m => 1 << 20,
+    };
+    let mut text = format!("{n:010}");
+    match kind {
+        Kind::Escaped64k => {
+            text.push_str(&"x".repeat(54));
+            while text.len() < size {
+                text.push_str("\\n");
+                text.push_str(&"y".repeat(62));
+            }
+        }
+        _ => text.push_str(&"x".repeat(size - text.len())),
+    }
+    text
+}
+
+/// The id of number `n`: ten digits.
+pub fn id(n: u64) -> u64 {
+    1_000_000_000 + n
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 7] =
+        [Kind::Ping, Kind::List, Kind::Echo32, Kind::Modern32, Kind::Plain64k, Kind::Escaped64k, Kind::Plain1m];
+
+    /// Its name on the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Ping => "ping",
+            Kind::List => "list",
+            Kind::Echo32 => "echo32",
+            Kind::Modern32 => "modern32",
+            Kind::Plain64k => "plain64k",
+            Kind::Escaped64k => "escaped64k",
+            Kind::Plain1m => "plain1m",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn named(name: &str) -> Self {
+        Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or_else(|| panic!("no kind {name}"))
+    }
+
+    /// Number `n` of this kind, with its newline.
+    pub fn line(self, n: u64) -> String {
+        let id = id(n);
+        match self {
+            Kind::Ping => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n"),
+            Kind::List => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n"),
+            _ => {
+                let (text, meta) = (text(self, n), if self == Kind::Modern32 { META } else { "" });
+                format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",\"arguments\":{{\"text\":\"{text}\"}}{meta}}}}}\n"
+                )
+            }
+        }
+    }
+}
