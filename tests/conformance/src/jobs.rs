@@ -1,7 +1,7 @@
 //! Calls that take their time: their handlers put the answer off, and the server's loop goes on with them step by step.
 
 use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Millis, Progress, Token};
+use mcp_sansio::server::{Millis, Progress, SendError, Token};
 use mcp_sansio::service::{Call, Outcome};
 use mcp_sansio_blocking::http::{App, HttpEndpoint};
 
@@ -87,7 +87,6 @@ fn answer(job: &Job, app: &mut App<'_, Fixture>, endpoint: &mut HttpEndpoint) ->
         Work::Progress => "Tool with progress executed successfully",
         Work::Reconnect => "Reconnected and answered",
     };
-    use mcp_sansio::server::SendError;
     !matches!(endpoint.answer(app, job.token, |_, call| call.text(text)), Err(SendError::FullNow))
 }
 

@@ -16,31 +16,63 @@ const COLOR: Raw<'static> =
 const CONTEXT: Raw<'static> =
     Raw::constant(r#"{"type":"object","properties":{"context":{"type":"string"}},"required":["context"]}"#);
 const OK: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"]}"#);
-const USER: Raw<'static> = Raw::constant(concat!(
-    r#"{"type":"object","properties":{"#,
-    r#""username":{"type":"string","description":"User's response"},"#,
-    r#""email":{"type":"string","description":"User's email address"}},"#,
-    r#""required":["username","email"]}"#,
-));
-const DEFAULTS: Raw<'static> = Raw::constant(concat!(
-    r#"{"type":"object","properties":{"#,
-    r#""name":{"type":"string","default":"John Doe"},"#,
-    r#""age":{"type":"integer","default":30},"#,
-    r#""score":{"type":"number","default":95.5},"#,
-    r#""status":{"type":"string","enum":["active","inactive","pending"],"default":"active"},"#,
-    r#""verified":{"type":"boolean","default":true}}}"#,
-));
-const ENUMS: Raw<'static> = Raw::constant(concat!(
-    r#"{"type":"object","properties":{"#,
-    r#""untitledSingle":{"type":"string","enum":["option1","option2","option3"]},"#,
-    r#""titledSingle":{"type":"string","oneOf":[{"const":"value1","title":"First Option"},"#,
-    r#"{"const":"value2","title":"Second Option"},{"const":"value3","title":"Third Option"}]},"#,
-    r#""legacyEnum":{"type":"string","enum":["opt1","opt2","opt3"],"#,
-    r#""enumNames":["Option One","Option Two","Option Three"]},"#,
-    r#""untitledMulti":{"type":"array","items":{"type":"string","enum":["option1","option2","option3"]}},"#,
-    r#""titledMulti":{"type":"array","items":{"anyOf":[{"const":"value1","title":"First Choice"},"#,
-    r#"{"const":"value2","title":"Second Choice"},{"const":"value3","title":"Third Choice"}]}}}}"#,
-));
+const USER: Raw<'static> = Raw::constant(
+    r#"{
+        "type": "object",
+        "properties": {
+            "username": {"type": "string", "description": "User's response"},
+            "email": {"type": "string", "description": "User's email address"}
+        },
+        "required": ["username", "email"]
+    }"#,
+);
+const DEFAULTS: Raw<'static> = Raw::constant(
+    r#"{
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "default": "John Doe"},
+            "age": {"type": "integer", "default": 30},
+            "score": {"type": "number", "default": 95.5},
+            "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
+            "verified": {"type": "boolean", "default": true}
+        }
+    }"#,
+);
+const ENUMS: Raw<'static> = Raw::constant(
+    r#"{
+        "type": "object",
+        "properties": {
+            "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
+            "titledSingle": {
+                "type": "string",
+                "oneOf": [
+                    {"const": "value1", "title": "First Option"},
+                    {"const": "value2", "title": "Second Option"},
+                    {"const": "value3", "title": "Third Option"}
+                ]
+            },
+            "legacyEnum": {
+                "type": "string",
+                "enum": ["opt1", "opt2", "opt3"],
+                "enumNames": ["Option One", "Option Two", "Option Three"]
+            },
+            "untitledMulti": {
+                "type": "array",
+                "items": {"type": "string", "enum": ["option1", "option2", "option3"]}
+            },
+            "titledMulti": {
+                "type": "array",
+                "items": {
+                    "anyOf": [
+                        {"const": "value1", "title": "First Choice"},
+                        {"const": "value2", "title": "Second Choice"},
+                        {"const": "value3", "title": "Third Choice"}
+                    ]
+                }
+            }
+        }
+    }"#,
+);
 
 #[derive(Deserialize)]
 struct Prompted<'a> {

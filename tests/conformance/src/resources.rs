@@ -1,6 +1,7 @@
 //! Resources and families of resources.
 
 use mcp_sansio::service::{Outcome, Read, Resource, Template};
+use serde::Serialize;
 
 use crate::Fixture;
 
@@ -25,11 +26,17 @@ pub(crate) static TEMPLATES: [Template<Fixture>; 1] = [Template::new("test://tem
     .description("Data for any id")
     .mime("application/json")];
 
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data<'a> {
+    id: &'a str,
+    template_test: bool,
+    data: String,
+}
+
 fn data(_: &mut Fixture, read: &mut Read<'_>) -> Outcome {
     match read.var("id") {
-        Some(id) if id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
-            read.text(format_args!(r#"{{"id":"{id}","templateTest":true,"data":"Data for ID: {id}"}}"#))
-        }
-        _ => read.not_found(),
+        Some(id) => read.json(&Data { id, template_test: true, data: format!("Data for ID: {id}") }),
+        None => read.not_found(),
     }
 }
