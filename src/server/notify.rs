@@ -40,6 +40,7 @@ pub enum Told {
 
 /// What [`ServerOf::pull`](super::ServerOf::pull) did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
 pub enum Pull {

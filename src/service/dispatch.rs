@@ -10,6 +10,7 @@ use crate::sink::{Full, Kind, Out, whole};
 
 /// What is left to do after a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a reply in windows needs to be pumped"]
 #[non_exhaustive]
 pub enum Step {
