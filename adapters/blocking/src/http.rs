@@ -182,6 +182,7 @@ impl HttpServer {
             started: Instant::now(),
             connections: Vec::new(),
             open: 0,
+            accept_at: None,
             stopping: false,
             server: &self,
         };
@@ -195,6 +196,8 @@ struct Connection {
     wired: Wired<'static>,
     wait: Wait,
     shut: bool,
+    /// There is no room for input.
+    full: bool,
 }
 
 struct Serving<'s, 'a, S: 'static> {
@@ -207,8 +210,13 @@ struct Serving<'s, 'a, S: 'static> {
     started: Instant,
     connections: Vec<Option<Connection>>,
     open: usize,
+    /// When connections are accepted again, after that failed.
+    accept_at: Option<Millis>,
     stopping: bool,
 }
+
+/// How long no connections are accepted after that failed.
+const ACCEPT_PAUSE: Millis = 100;
 
 /// How long what is pending may take when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -231,9 +239,12 @@ impl<S> Serving<'_, '_, S> {
                 self.turn(slot, true);
             }
             let now = self.now();
-            wake = tick(&mut self.app, &mut self.endpoint, now);
             self.expire();
-            self.write_streams();
+            wake = tick(&mut self.app, &mut self.endpoint, now);
+            if self.write_streams() {
+                // That may have run handlers, which `tick` wants to know of.
+                wake = Some(now);
+            }
             if stop_at.is_some_and(|at| self.is_drained() || Instant::now() >= at) {
                 return Ok(());
             }
@@ -246,8 +257,11 @@ impl<S> Serving<'_, '_, S> {
 
     /// Waits until a socket is ready or a time has come.
     fn wait(&self, wake: Option<Millis>) -> io::Result<Ready> {
-        let accepts = self.open < self.server.connections && !self.stopping;
-        let mut fds = vec![PollFd::new(&self.server.stop.0, PollFlags::IN)];
+        let rests = self.accept_at.is_some_and(|at| self.now() < at);
+        let accepts = self.open < self.server.connections && !self.stopping && !rests;
+        // What stops it is said once: from then on it must not wake the loop again and again.
+        let stop = if self.stopping { PollFlags::empty() } else { PollFlags::IN };
+        let mut fds = vec![PollFd::new(&self.server.stop.0, stop)];
         let mut slots = Vec::with_capacity(self.open);
         if accepts {
             fds.push(PollFd::new(&self.server.listener, PollFlags::IN));
@@ -276,14 +290,24 @@ impl<S> Serving<'_, '_, S> {
             return Some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
         }
         let connections = self.connections.iter().flatten().filter_map(|connection| connection.deadline());
-        let next = connections.chain(self.endpoint.next_deadline()).chain(wake).min()?;
-        let left = next.saturating_sub(self.now()).clamp(1, 60_000);
+        let accept = self.accept_at.filter(|at| *at > self.now());
+        let next = connections.chain(self.endpoint.next_deadline()).chain(wake).chain(accept).min()?;
+        let left = next.saturating_sub(self.now()).min(60_000);
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
     }
 
     fn accept(&mut self) {
         while self.open < self.server.connections {
-            let Ok((socket, _)) = self.server.listener.accept() else { return };
+            let socket = match self.server.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
+                // No more files: the listener stays readable, so that it is left alone for a while.
+                Err(_) => {
+                    self.accept_at = Some(self.now() + ACCEPT_PAUSE);
+                    return;
+                }
+            };
             let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true));
             if prepared.is_err() {
                 continue;
@@ -292,8 +316,13 @@ impl<S> Serving<'_, '_, S> {
             let store = |size| mcp_sansio::store::Store::growing(size);
             let input = store(self.server.limits.message + 64 * 1024);
             let output = store(self.server.limits.message.saturating_mul(2) + 64 * 1024);
-            let connection =
-                Connection { socket, wired: Wired::new(input, output, limits), wait: Wait::Read, shut: false };
+            let connection = Connection {
+                socket,
+                wired: Wired::new(input, output, limits),
+                wait: Wait::Read,
+                shut: false,
+                full: false,
+            };
             let slot = match self.connections.iter().position(Option::is_none) {
                 Some(slot) => slot,
                 None => {
@@ -326,18 +355,23 @@ impl<S> Serving<'_, '_, S> {
         }
     }
 
-    /// Streams with something to say write it.
-    fn write_streams(&mut self) {
+    /// Streams with something to say write it; whether there were any.
+    fn write_streams(&mut self) -> bool {
         let ready: Vec<_> = self.endpoint.ready().collect();
+        let mut any = false;
         if ready.is_empty() {
-            return;
+            return any;
         }
         for slot in 0..self.connections.len() {
             let stream = self.connections[slot].as_ref().and_then(|connection| connection.wired.stream());
-            if stream.is_some_and(|stream| ready.contains(&stream)) {
+            // One that waits for its socket is written when that has room.
+            let blocked = self.connections[slot].as_ref().is_some_and(|connection| connection.wired.has_pending());
+            if !blocked && stream.is_some_and(|stream| ready.contains(&stream)) {
                 self.turn(slot, false);
+                any = true;
             }
         }
+        any
     }
 
     fn expire(&mut self) {
@@ -380,6 +414,8 @@ impl Connection {
     fn interest(&self) -> PollFlags {
         match self.wait {
             Wait::Write | Wait::Close => PollFlags::OUT,
+            // What is sent ahead while a stream is open waits in the socket when there is no more room for it.
+            _ if self.full => PollFlags::empty(),
             _ if self.wired.has_pending() => PollFlags::IN | PollFlags::OUT,
             _ => PollFlags::IN,
         }
@@ -401,6 +437,7 @@ impl Connection {
         }
         loop {
             self.wait = self.wired.serve(host, random);
+            self.full &= self.wired.stream().is_some();
             let Ok(emptied) = self.write() else { return false };
             match self.wait {
                 Wait::Write if emptied => {}
@@ -417,7 +454,8 @@ impl Connection {
     /// Reads once; `false` if the connection is broken.
     fn read(&mut self) -> bool {
         let space = self.wired.space();
-        if space.is_empty() {
+        self.full = space.is_empty();
+        if self.full {
             return true;
         }
         match self.socket.read(space) {

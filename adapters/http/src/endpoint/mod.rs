@@ -383,7 +383,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         };
         if waits {
             // Nobody can hear the answer.
-            self.forget_route(route);
+            self.give_up_route(app, route);
         }
         if let Some(slot) = slot {
             self.free_stream(slot);
@@ -591,6 +591,16 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         answered.unwrap_or(Err(SendError::Stale))
     }
 
+    /// Gives up the requests of an exchange that nobody can hear any more; handlers that put their answer off are told.
+    fn give_up_route<S>(&mut self, app: &mut App<'_, S>, route: u32) {
+        for slot in 0..N {
+            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
+            if let Some(token) = token {
+                app.service.forget(app.state, token, &mut self.server);
+            }
+        }
+    }
+
     /// Tells how far a request is that was put off.
     pub fn progress(&mut self, token: Token, progress: Progress<'_>) -> Told {
         let told = self.on_stream_of(token, |server, _, out| server.progress(token, progress, out));
@@ -621,9 +631,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let server: &mut Engine<'m> = &mut self.server;
         server.publish(change);
         for session in self.sessions.slots_mut().iter_mut().filter(|session| session.live) {
-            server.swap_peer(&mut session.peer, session.scope);
-            server.publish(change);
-            server.swap_peer(&mut session.peer, Scope(0));
+            session.peer.note(change);
         }
         for stream in self.streams.slots_mut() {
             stream.ready |= matches!(stream.purpose, Purpose::Session | Purpose::Old | Purpose::Listen);
@@ -678,15 +686,24 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             let session = self.sessions.slots().get(slot).copied().unwrap_or(Session::FREE);
             let heard = session.stream.is_some_and(|id| self.is_attached(id));
             let idle = now.saturating_sub(session.used) >= self.config.session_idle;
-            if session.live && idle && !heard && !session.old {
-                self.end_session(app, slot as u16);
+            if !session.live || session.old || !idle {
+                continue;
+            }
+            match self.sessions.slots_mut().get_mut(slot) {
+                // Somebody listens: that is use, too.
+                Some(session) if heard => session.used = now,
+                _ => self.end_session(app, slot as u16),
             }
         }
         for slot in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(slot) else { break };
             match stream.link {
                 Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
+                    let (purpose, route) = (stream.purpose, stream.route);
                     self.free_stream(slot as u16);
+                    if purpose == Purpose::Post {
+                        self.give_up_route(app, route);
+                    }
                 }
                 Link::Attached => {
                     let due =
@@ -705,7 +722,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let streams = self.streams.slots().iter().filter_map(|stream| match stream.link {
             Link::Free => None,
             Link::Detached { since } => Some(since + self.config.resume_within),
-            Link::Attached => (self.config.keep_alive > 0).then(|| stream.written + self.config.keep_alive),
+            // One that is ready waits for its socket, not for a time.
+            Link::Attached if stream.ready || self.config.keep_alive == 0 => None,
+            Link::Attached => Some(stream.written + self.config.keep_alive),
         });
         let sessions = self.sessions.slots().iter().filter(|session| session.live && !session.old);
         let sessions = sessions.map(|session| session.used + self.config.session_idle);
@@ -800,15 +819,6 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let used = stream.next_event > 1;
         if used {
             self.log.forget(slot);
-        }
-    }
-
-    fn forget_route(&mut self, route: u32) {
-        for slot in 0..N {
-            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
-            if let Some(token) = token {
-                self.server.forget(token);
-            }
         }
     }
 }
