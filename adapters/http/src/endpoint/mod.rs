@@ -638,6 +638,22 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         }
     }
 
+    /// Sends a log message on behalf of nobody in particular, to each session that wants messages of that level and
+    /// hears what concerns no request.
+    pub fn announce<S>(&mut self, app: &App<'_, S>, level: Level, message: &str) {
+        for (slot, stream) in self.streams.slots_mut().iter_mut().enumerate() {
+            let session = stream.session.filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
+            let Some(session) = session.filter(|_| !stream.is_free()) else { continue };
+            let Some(session) = self.sessions.slots_mut().get_mut(usize::from(session)) else { continue };
+            let server: &mut Engine<'m> = &mut self.server;
+            server.swap_peer(&mut session.peer, session.scope);
+            let mut out = StreamOut::new(&mut self.log, stream, slot as u16);
+            // A client that does not read misses it.
+            let _ = server.log(app.service.about(), None, level, None, format_args!("{message}"), &mut out);
+            server.swap_peer(&mut session.peer, Scope(0));
+        }
+    }
+
     /// The streams that have something to say, or may have.
     pub fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
         let streams = self.streams.slots().iter().enumerate();
