@@ -38,6 +38,14 @@ impl Engine<'_> {
         respond_failure(out, self.no_id(), &Failure::invalid_request(refusal)).map(|()| None)
     }
 
+    /// Gives up a batch that does not fit its sink, for those who cannot give the same message again.
+    pub fn drop_batch(&mut self) {
+        if let Some(token) = self.peer.batch.streaming {
+            self.close(token);
+        }
+        self.peer.batch = Batch::NONE;
+    }
+
     /// Refuses what must not be inside a batch; `false` if the element can be handled like any message.
     pub(crate) fn refuse_element(&self, element: Raw<'_>, out: &mut dyn Out) -> Result<bool, Full> {
         let mut id = self.no_id();
