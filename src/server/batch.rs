@@ -35,7 +35,7 @@ impl Engine<'_> {
         } else {
             return Ok(Some(Taken::Batch { elements }));
         };
-        respond_failure(out, self.no_id(), &Failure::invalid_request(refusal)).map(|()| None)
+        respond_failure(out, self.no_id(), &Failure::invalid_request(refusal).refusing()).map(|()| None)
     }
 
     /// Gives up a batch that does not fit its sink, for those who cannot give the same message again.

@@ -59,7 +59,7 @@ fn json_or_events_by_what_the_handler_does() {
     let stream = web.call(&session, 2, "gossip", json!({})).opened();
     let pulled = web.pull(stream);
     let all = pulled.json();
-    assert!(pulled.ended && all.len() == 7 && all[6]["id"] == 2, "{all:?}");
+    assert!(pulled.ended && all.len() == 8 && all[7]["id"] == 2, "{all:?}");
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 

@@ -357,11 +357,13 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             exchange.clear();
         }
         server.swap_peer(peer, Scope(0));
-        let (mode, wanted) = (exchange.mode, exchange.wanted_stream || !takes_stream);
+        let (mode, wanted) = (exchange.mode, exchange.wanted_stream);
         drop(exchange);
         if step == Err(Full::Now) {
             self.forget_route(route);
         }
+        // Without a stream there is nowhere to answer later.
+        let wanted = wanted || (!takes_stream && self.server.has_route(route));
         self.conclude(app, asker, route, slot, step, mode, wanted, body)
     }
 

@@ -123,6 +123,11 @@ impl Pulled {
 
 type Authorize = dyn Fn(&Head<'_>) -> Access<'static>;
 
+/// Gives a closure the lifetime that `App` wants.
+fn allowing<'a, F: Fn(&Head<'_>) -> Access<'a>>(allow: F) -> F {
+    allow
+}
+
 /// An endpoint under test.
 pub struct Web<const N: usize = 8> {
     pub endpoint: Endpoint<'static, N>,
@@ -207,7 +212,8 @@ impl<const N: usize> Web<N> {
         self.hear(&revision, body);
         let mut out = Lines::new(Window::of(self.body));
         let Web { endpoint, service, world, dice, authorize, now, .. } = self;
-        let mut app = App::new(service, world).authorize(authorize);
+        let allow = allowing(|head| authorize(head));
+        let mut app = App::new(service, world).authorize(&allow);
         let head = Head::new(method, path, query, &headers);
         let mut random = |bytes: &mut [u8]| bytes.fill_with(|| dice.roll(256) as u8);
         let response = endpoint.request(&mut app, &head, body.as_bytes(), *now, &mut random, &mut out);
@@ -267,7 +273,10 @@ impl<const N: usize> Web<N> {
 
     fn judge(&self, revision: &str, message: &Value) {
         let asked = &self.asked;
-        let method_of = |id: &Value| asked.get(&(revision.to_owned(), id.to_string())).cloned();
+        let method_of = |id: &Value| {
+            let known = |revision: &str| asked.get(&(revision.to_owned(), id.to_string())).cloned();
+            known(revision).or_else(|| known("2025-11-25"))
+        };
         let line = message.to_string();
         self.oracle.server_answers(revision, &method_of, line.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
@@ -289,7 +298,8 @@ impl<const N: usize> Web<N> {
     pub fn sip(&mut self, id: StreamId, room: usize) -> (Pull, usize) {
         let mut tap = Tap { bytes: Vec::new(), room };
         let Web { endpoint, service, world, authorize, now, .. } = self;
-        let pull = endpoint.pull(id, &mut App::new(service, world).authorize(authorize), *now, &mut tap);
+        let allow = allowing(|head| authorize(head));
+        let pull = endpoint.pull(id, &mut App::new(service, world).authorize(&allow), *now, &mut tap);
         let n = tap.bytes.len();
         self.partial.entry(id).or_default().extend(tap.bytes);
         (pull, n)
@@ -307,6 +317,8 @@ impl<const N: usize> Web<N> {
         let revision = self.streams.get(&id).cloned().unwrap_or("2025-11-25".into());
         let revision = self.endpoint_session(&events, id).unwrap_or(revision);
         for event in events.iter().filter(|event| event.kind == "message") {
+            let negotiated = event.json()["result"]["protocolVersion"].as_str().map(str::to_owned);
+            let revision = negotiated.unwrap_or(revision.clone());
             self.judge(&revision, &event.json());
         }
         Pulled { events, ended }
