@@ -7,20 +7,18 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::{Body, Bytes, Frame, Incoming};
-use hyper::{HeaderMap, Request, Response, server::conn::http1, service::service_fn};
+use hyper::{Request, Response, server::conn::http1, service::service_fn};
 use mcp_sansio::server::{Limits, Millis, Progress, Server, Token};
 use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio_http::endpoint::{
-    App, Config, Content, Endpoint, EndpointLimits, Head, Headers, Pull, STREAM_HEADERS, StreamId,
-};
+use mcp_sansio_http::endpoint::{App, Config, Content, Endpoint, EndpointLimits, Head, Pull, STREAM_HEADERS, StreamId};
 use mcp_sansio_http::host;
-use smol::{Async, Timer};
+use smol::{Async, Timer, stream::StreamExt};
 use smol_hyper::rt::FuturesIo;
 
 struct Shared(Mutex<Mcp>);
@@ -57,13 +55,9 @@ async fn counting(mcp: Weak<Shared>, token: Token) {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Mcp> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Does something with the endpoint, and wakes the streams that have something to say after that.
     fn with<T>(&self, act: impl FnOnce(&mut Endpoint<'static, 64>, &mut App<'_, State>, Millis) -> T) -> T {
-        let mut mcp = self.lock();
+        let mut mcp = self.0.lock().expect("nothing has panicked");
         let Mcp { endpoint, service, state, waiting, started } = &mut *mcp;
         let done = act(endpoint, &mut App::new(service, state), started.elapsed().as_millis() as Millis);
         endpoint.ready().filter_map(|stream| waiting.remove(&stream)).for_each(Waker::wake);
@@ -80,7 +74,7 @@ impl Body for Events {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         // Before it is pulled: what comes meanwhile wakes it.
-        self.0.lock().waiting.insert(self.1, cx.waker().clone());
+        self.0.0.lock().expect("nothing has panicked").waiting.insert(self.1, cx.waker().clone());
         let mut events = host::Body::new(Vec::new());
         let pulled = self.0.with(|endpoint, app, now| endpoint.pull(self.1, app, now, &mut events));
         match (events.into_inner(), pulled) {
@@ -93,16 +87,8 @@ impl Body for Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        self.0.lock().waiting.remove(&self.1);
+        self.0.0.lock().expect("nothing has panicked").waiting.remove(&self.1);
         self.0.with(|endpoint, app, now| endpoint.detach(self.1, app, now));
-    }
-}
-
-struct Fields<'h>(&'h HeaderMap);
-
-impl Headers for Fields<'_> {
-    fn get(&self, name: &str) -> Option<&[u8]> {
-        self.0.get(name).map(hyper::header::HeaderValue::as_bytes)
     }
 }
 
@@ -116,7 +102,8 @@ async fn handle(mcp: Arc<Shared>, request: Request<Incoming>) -> Result<Reply, h
     let Ok(body) = Limited::new(body, Limits::default().message).collect().await else {
         return Response::builder().status(413).body(Either::Left(Full::default()));
     };
-    let fields = Fields(&head.headers);
+    let headers: Vec<_> = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let fields = headers.as_slice();
     let asked = Head::new(head.method.as_str(), head.uri.path(), head.uri.query(), &fields);
     let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
     let mut json = host::Body::new(Vec::new());
@@ -148,13 +135,8 @@ fn main() -> std::io::Result<()> {
         let listener = Async::<TcpListener>::bind(address)?;
         eprintln!("serving at http://{}/mcp", listener.get_ref().local_addr()?);
         let clock = Arc::clone(&mcp);
-        smol::spawn(async move {
-            loop {
-                Timer::after(Duration::from_secs(1)).await;
-                clock.with(|endpoint, app, now| endpoint.expire(app, now));
-            }
-        })
-        .detach();
+        let tick = move |_| clock.with(|endpoint, app, now| endpoint.expire(app, now));
+        smol::spawn(Timer::interval(Duration::from_secs(1)).for_each(tick)).detach();
         loop {
             let (socket, _) = listener.accept().await?;
             let mcp = Arc::clone(&mcp);
