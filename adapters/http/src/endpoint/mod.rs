@@ -363,7 +363,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let (mode, wanted) = (exchange.mode, exchange.wanted_stream);
         drop(exchange);
         if step == Err(Full::Now) {
-            self.forget_route(route);
+            self.give_up_route(app, route);
         }
         // Without a stream there is nowhere to answer later.
         let wanted = wanted || (!takes_stream && self.server.has_route(route));
@@ -722,7 +722,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 let (route, ended) = (stream.route, stream.session.is_none());
                 self.free_stream(id.slot);
                 if !ended {
-                    self.forget_route(route);
+                    self.give_up_route(app, route);
                 }
             }
             (_, false) => {
