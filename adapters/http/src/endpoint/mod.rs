@@ -573,10 +573,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 let origin = origin_of(&gate, session);
                 app.service.resume_from(&origin, state, token, server, out)
             });
-            match resumed {
-                None => self.server.forget(token),
-                // Full: its own stream must be read first; the others do not wait for it.
-                Some(_) => {}
+            // Full: its own stream must be read first; the others do not wait for it.
+            if resumed.is_none() {
+                self.server.forget(token);
             }
         }
     }
@@ -808,9 +807,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             if streams && attached {
                 continue;
             }
-            let told = self.on_stream_of(token, |server, _, out| {
-                server.give_up(token, "The server is going away", out)
-            });
+            let told =
+                self.on_stream_of(token, |server, _, out| server.give_up(token, "The server is going away", out));
             if told != Some(Ok(())) {
                 self.server.forget(token);
             }
