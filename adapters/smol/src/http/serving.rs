@@ -352,12 +352,9 @@ impl<S> Hall<S> {
             self.deferred.push((token, answer));
             return;
         }
-        match self.endpoint.answer(app, token, answer) {
-            Err(SendError::FullNow | SendError::FullNever) => {
-                let failure = Failure::internal("The answer is too large");
-                let _ = self.endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
-            }
-            _ => {}
+        if let Err(SendError::FullNow | SendError::FullNever) = self.endpoint.answer(app, token, answer) {
+            let failure = Failure::internal("The answer is too large");
+            let _ = self.endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
         }
     }
 }
