@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_channel::Receiver;
 use async_io::{Async, Timer};
@@ -42,6 +42,8 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
 struct Hall<S> {
     endpoint: HttpEndpoint,
     body: Body<Vec<u8>>,
+    /// The time on the system's clock when it started, see `now`.
+    epoch: Millis,
     started: Instant,
     listener: Option<Async<TcpListener>>,
     most: usize,
@@ -76,9 +78,14 @@ const NEVER: Millis = Millis::MAX;
 impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     pub(crate) fn new(server: HttpServer<'a, S>, service: &'s Service<'t, S>, state: &'s mut S) -> Self {
         let engine = Server::growing(server.limits);
+        let engine = match server.seal {
+            Some(seal) => engine.seal(seal),
+            None => engine,
+        };
         let hall = Hall {
             endpoint: Endpoint::growing(server.config, engine, server.endpoint_limits),
             body: Body::new(Vec::new()),
+            epoch: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis),
             started: Instant::now(),
             listener: Some(server.listener),
             most: server.connections,
@@ -146,7 +153,9 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         let hall = &self.hall;
         let watch = self.watch.as_ref().filter(|_| !hall.streams.is_empty());
         self.look_at = watch.map(|watch| self.look_at.unwrap_or_else(|| Instant::now() + watch.period));
-        let deadline = hall.next_deadline().map(|at| hall.started + Duration::from_millis(at.min(u64::from(u32::MAX))));
+        let deadline = hall
+            .next_deadline()
+            .map(|at| hall.started + Duration::from_millis(at.saturating_sub(hall.epoch).min(u64::from(u32::MAX))));
         let next = [deadline, self.look_at, hall.accept_at, hall.stop_at].into_iter().flatten().min();
         // A timer that fires early costs less than one that is set for every request.
         if let Some(next) = next.filter(|next| self.due.is_none_or(|due| *next < due)) {
@@ -162,8 +171,9 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
 }
 
 impl<S> Hall<S> {
+    /// Only goes forward, and processes that stand in for each other agree on it.
     fn now(&self) -> Millis {
-        self.started.elapsed().as_millis() as Millis
+        self.epoch + self.started.elapsed().as_millis() as Millis
     }
 
     fn shut_down(&mut self) {
