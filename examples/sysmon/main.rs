@@ -9,12 +9,14 @@ mod watch;
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::Token;
+use mcp_sansio::server::{Engine, Token};
 use mcp_sansio::service::Service;
+use mcp_sansio_smol::http::HttpServer;
 use mcp_sansio_smol::{Answers, Ended, Serve, channel};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -27,12 +29,17 @@ kill_hint asks the user, and then only says what could be done.";
 const USAGE: &str = "\
 sysmon: an MCP server that tells how this system does
 
-Usage: sysmon [OPTIONS]     serves MCP over stdin and stdout
+Usage: sysmon [OPTIONS]     serves MCP over stdin and stdout, or over HTTP
 
+  --http ADDRESS  serve over HTTP at ADDRESS:PORT, like 127.0.0.1:8931 (port 0: any
+                  that is free); the URL is printed on stderr
   --page-size N   list so many tools, resources and prompts at once (default: all)
   --version       print the version
   --help          print this
 ";
+
+/// How often subscribers hear of what changes.
+const EVERY_SECOND: Duration = Duration::from_secs(1);
 
 /// The state of the handlers.
 struct Monitor {
@@ -49,8 +56,16 @@ impl Monitor {
     }
 }
 
+/// How to serve.
+#[derive(Default)]
+struct Options {
+    page_size: Option<usize>,
+    /// Where to serve over HTTP; nowhere means over stdio.
+    http: Option<SocketAddr>,
+}
+
 enum Command {
-    Serve { page_size: Option<usize> },
+    Serve(Options),
     Print(String),
 }
 
@@ -60,7 +75,7 @@ fn main() -> ExitCode {
             print!("{text}");
             ExitCode::SUCCESS
         }
-        Ok(Command::Serve { page_size }) => match smol::block_on(serve(page_size)) {
+        Ok(Command::Serve(options)) => match smol::block_on(serve(&options)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("sysmon: {error}");
@@ -75,7 +90,7 @@ fn main() -> ExitCode {
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
-    let mut page_size = None;
+    let mut options = Options::default();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--help" | "-h" => return Ok(Command::Print(USAGE.into())),
@@ -83,18 +98,23 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
             "--page-size" => {
                 let size = args.next().ok_or("--page-size needs a number")?;
                 let parsed = size.parse().ok().filter(|size| *size > 0);
-                page_size = Some(parsed.ok_or_else(|| format!("--page-size needs a number from 1 on, not {size:?}"))?);
+                options.page_size =
+                    Some(parsed.ok_or_else(|| format!("--page-size needs a number from 1 on, not {size:?}"))?);
+            }
+            "--http" => {
+                let address = args.next().ok_or("--http needs an address and a port, like 127.0.0.1:8931")?;
+                let parsed = address.parse().ok();
+                options.http = Some(
+                    parsed.ok_or_else(|| format!("--http needs an address like 127.0.0.1:8931, not {address:?}"))?,
+                );
             }
             _ => return Err(format!("there is no option {arg:?}")),
         }
     }
-    Ok(Command::Serve { page_size })
+    Ok(Command::Serve(options))
 }
 
-async fn serve(page_size: Option<usize>) -> io::Result<()> {
-    if io::stdin().is_terminal() {
-        greet();
-    }
+async fn serve(options: &Options) -> io::Result<()> {
     let mut service = Service::new("sysmon", VERSION)
         .title("System monitor")
         .description("Tells how the system does that it runs on")
@@ -106,12 +126,25 @@ async fn serve(page_size: Option<usize>) -> io::Result<()> {
         .feature(Feature::Subscribe)
         .feature(Feature::Logging)
         .on_cancel(Monitor::forget);
-    if let Some(entries) = page_size {
+    if let Some(entries) = options.page_size {
         service = service.page_size(entries);
     }
     let (answers, late) = channel();
     let mut monitor = Monitor { answers, watches: HashMap::new() };
-    Serve::new(&service).late(late).watch(Duration::from_secs(1), resources::publish).stdio(&mut monitor).await
+    if let Some(address) = options.http {
+        let server = HttpServer::bind(address)?.late(late).watch(EVERY_SECOND, |_, endpoint| {
+            resources::CHANGING.into_iter().for_each(|change| endpoint.publish(change));
+        });
+        eprintln!("sysmon: serving at http://{}/mcp", server.local_addr()?);
+        return server.serve(&service, &mut monitor).await;
+    }
+    if io::stdin().is_terminal() {
+        greet();
+    }
+    let watch = |_: &mut Monitor, server: &mut Engine<'_>| {
+        resources::CHANGING.into_iter().for_each(|change| server.publish(change));
+    };
+    Serve::new(&service).late(late).watch(EVERY_SECOND, watch).stdio(&mut monitor).await
 }
 
 /// A person has started it by hand: says what it is, and how to go on.

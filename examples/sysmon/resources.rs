@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::io;
 
-use mcp_sansio::server::{Change, Engine, Failure};
+use mcp_sansio::server::{Change, Failure};
 use mcp_sansio::service::{Argument, Complete, Get, Outcome, Prompt, Read, Resource, Template};
 use serde::Serialize;
 
@@ -37,11 +37,8 @@ pub(crate) static PROMPTS: [Prompt<Monitor>; 1] =
             .title("Symptom")
             .description("What is wrong, in your words: the disk is slow, the fan is loud")])];
 
-/// Called every second while somebody is subscribed: both change all the time.
-pub(crate) fn publish(_: &mut Monitor, server: &mut Engine<'_>) {
-    server.publish(Change::Resource(LOAD));
-    server.publish(Change::Resource(MEMORY));
-}
+/// What is different every second: it is published while somebody is subscribed.
+pub(crate) const CHANGING: [Change<'static>; 2] = [Change::Resource(LOAD), Change::Resource(MEMORY)];
 
 fn reply<T: Serialize>(read: &mut Read<'_>, value: io::Result<T>) -> Outcome {
     let text = value.map(|value| serde_json::to_string(&value));

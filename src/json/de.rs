@@ -22,6 +22,7 @@ pub(super) const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Why a value was not read into a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Refused {
     /// The member of this name is missing.
@@ -44,6 +45,7 @@ pub enum Refused {
 
 /// What is wrong with a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Wrong {
     /// It is of another type.
@@ -59,13 +61,19 @@ impl Refused {
     #[cold]
     fn named(self, fields: &'static [&'static str], key: Option<Text<'_>>) -> Self {
         let name = key.and_then(|key| fields.iter().find(|field| key.is(field)));
+        name.map_or(self, |name| self.of(name))
+    }
+
+    /// The same, of the member of that name.
+    #[cold]
+    pub(crate) fn of(self, name: &'static str) -> Self {
         let wrong = match self {
             Refused::Type => Wrong::Type,
             Refused::Value | Refused::Unknown => Wrong::Value,
             Refused::Range | Refused::Room => Wrong::Range,
             _ => return self,
         };
-        name.map_or(self, |name| Refused::Member(name, wrong))
+        Refused::Member(name, wrong)
     }
 }
 

@@ -77,6 +77,26 @@ pub struct Bound<'b> {
     pub now: Millis,
 }
 
+impl<'b> Bound<'b> {
+    /// A request from nobody known, at the beginning of time: for tests of seals.
+    #[must_use]
+    pub const fn new(method: &'b str, target: &'b [u8], arguments: &'b [u8]) -> Self {
+        Bound { method, target, arguments, principal: None, now: 0 }
+    }
+
+    /// From somebody known, or not.
+    #[must_use]
+    pub const fn principal(self, principal: Option<&'b str>) -> Self {
+        Bound { principal, ..self }
+    }
+
+    /// At another time.
+    #[must_use]
+    pub const fn now(self, now: Millis) -> Self {
+        Bound { now, ..self }
+    }
+}
+
 /// Why a state was not sealed or not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -84,9 +84,16 @@
 //! - **Stdin and stdout are left as they are.** Blocking reads and writes run on threads of [`blocking`], so pipes, files and
 //!   terminals all work, and no terminal is found in non-blocking mode by the next program.
 
+//!
+//! # HTTP
+//!
+//! With the feature `http`, `http::HttpServer` serves many clients on one port, with the same [`Answers`].
+
 mod answers;
 mod backlog;
 mod connection;
+#[cfg(feature = "http")]
+pub mod http;
 mod serve;
 
 pub use answers::{Answers, Ended, Late, channel};

@@ -25,11 +25,14 @@ pub(crate) struct Exchange<'x, 's, 'm> {
     body: &'x mut dyn Out,
     /// A stream that is opened if need be; none where there is none left, or the client takes none.
     stream: Option<StreamOut<'s, 'm>>,
+    /// A result becomes an event even if it comes first.
+    prefers_stream: bool,
 }
 
 impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
-    pub(crate) fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>) -> Self {
-        Exchange { mode: Mode::Undecided, wanted_stream: false, body, stream }
+    pub(crate) fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>, prefers_stream: bool) -> Self {
+        let prefers_stream = prefers_stream && stream.is_some();
+        Exchange { mode: Mode::Undecided, wanted_stream: false, body, stream, prefers_stream }
     }
 
     fn current(&self) -> Option<&dyn Out> {
@@ -74,13 +77,15 @@ impl Sink for Exchange<'_, '_, '_> {
 impl Out for Exchange<'_, '_, '_> {
     fn begin(&mut self, kind: Kind) -> Result<(), Full> {
         match (&self.mode, kind) {
-            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_)) => {
-                self.body.begin(kind)?;
-                self.mode = Mode::Body(kind);
+            // Of a batch, the answers that come later follow as events.
+            (Mode::Undecided, Kind::Result | Kind::Batch)
+                if self.prefers_stream || (kind == Kind::Batch && self.stream.is_some()) =>
+            {
+                self.stream.as_mut().ok_or(Full::Never)?.begin(kind)?;
+                self.mode = Mode::Stream;
                 Ok(())
             }
-            // Answers that come later follow as events.
-            (Mode::Undecided, Kind::Batch) if self.stream.is_none() => {
+            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_) | Kind::Batch) => {
                 self.body.begin(kind)?;
                 self.mode = Mode::Body(kind);
                 Ok(())

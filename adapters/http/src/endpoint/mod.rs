@@ -17,14 +17,14 @@ mod pool;
 mod session;
 mod stream;
 
-pub use config::Config;
+pub use config::{Config, Streams};
 pub use head::{Content, Head, Headers, Response, STREAM_HEADERS, SessionId};
 pub use pool::Pool;
 pub use session::{PRINCIPAL_MAX, Session};
 pub use stream::{Stream, StreamId};
 
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::code;
+use mcp_sansio::protocol::{Level, code};
 use mcp_sansio::records::Records;
 use mcp_sansio::server::{
     Change, Engine, Failure, Gate, Millis, Peer, Progress, Request, Scope, SendError, Server, Token, Told,
@@ -341,7 +341,10 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let slot = if takes_stream { self.open_stream(asker, route) } else { None };
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
         let stream = slot.and_then(|slot| Some(StreamOut::new(log, streams.get_mut(usize::from(slot))?, slot)));
-        let mut exchange = Exchange::new(body, stream);
+        // What opens a session is a body: it decides what the session's streams are like.
+        let open = asker.modern || peer.revision().is_some();
+        let prefers = open && self.config.streams == Streams::Preferred && head.prefers_stream();
+        let mut exchange = Exchange::new(body, stream, prefers);
         let gate = HeaderGate { head: *head, modern: asker.modern };
         let origin = origin_of(&gate, principal);
         let server: &mut Engine<'m> = &mut self.server;
@@ -360,7 +363,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let (mode, wanted) = (exchange.mode, exchange.wanted_stream);
         drop(exchange);
         if step == Err(Full::Now) {
-            self.forget_route(route);
+            self.give_up_route(app, route);
         }
         // Without a stream there is nowhere to answer later.
         let wanted = wanted || (!takes_stream && self.server.has_route(route));
@@ -404,7 +407,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         };
         if waits {
             // Nobody can hear the answer.
-            self.forget_route(route);
+            self.give_up_route(app, route);
         }
         if let Some(slot) = slot {
             self.free_stream(slot);
@@ -472,6 +475,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         stream.ready = false;
         let (purpose, route, scope) = (stream.purpose, stream.route, stream.scope);
         let (hangs_up, due) = (stream.hangs_up, now.saturating_sub(stream.written));
+        let hung_up = stream.hung_up;
         let over = match purpose {
             Purpose::Post => !self.server.has_route(route),
             Purpose::Listen => !self.server.has_subscriptions(scope),
@@ -481,7 +485,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             self.free_stream(id.slot);
             return Pull::End;
         }
-        let released = purpose == Purpose::Post && self.server.is_released(route);
+        let released = purpose == Purpose::Post && !hung_up && self.server.is_released(route);
         if (hangs_up || released) && self.hang_up(id, now) {
             return Pull::End;
         }
@@ -500,6 +504,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         match self.stream_mut(id).filter(|stream| stream.primed) {
             Some(stream) => {
                 stream.link = Link::Detached { since: now };
+                stream.hung_up = true;
                 true
             }
             None => false,
@@ -619,9 +624,28 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         answered.unwrap_or(Err(SendError::Stale))
     }
 
+    /// Gives up the requests of an exchange that nobody can hear any more; handlers that put their answer off are told.
+    fn give_up_route<S>(&mut self, app: &mut App<'_, S>, route: u32) {
+        for slot in 0..N {
+            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
+            if let Some(token) = token {
+                app.service.forget(app.state, token, &mut self.server);
+            }
+        }
+    }
+
     /// Tells how far a request is that was put off.
     pub fn progress(&mut self, token: Token, progress: Progress<'_>) -> Told {
         let told = self.on_stream_of(token, |server, _, out| server.progress(token, progress, out));
+        told.unwrap_or(Told::Stale)
+    }
+
+    /// Sends a log message on behalf of a request that was put off, if its client wants messages of that level.
+    pub fn log<S>(&mut self, app: &App<'_, S>, token: Token, level: Level, message: impl core::fmt::Display) -> Told {
+        let about = app.service.about();
+        let told = self.on_stream_of(token, |server, _, out| {
+            server.log(about, Some(token), level, None, format_args!("{message}"), out)
+        });
         told.unwrap_or(Told::Stale)
     }
 
@@ -640,12 +664,26 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let server: &mut Engine<'m> = &mut self.server;
         server.publish(change);
         for session in self.sessions.slots_mut().iter_mut().filter(|session| session.live) {
-            server.swap_peer(&mut session.peer, session.scope);
-            server.publish(change);
-            server.swap_peer(&mut session.peer, Scope(0));
+            session.peer.note(change);
         }
         for stream in self.streams.slots_mut() {
             stream.ready |= matches!(stream.purpose, Purpose::Session | Purpose::Old | Purpose::Listen);
+        }
+    }
+
+    /// Sends a log message on behalf of nobody in particular, to each session that wants messages of that level and
+    /// hears what concerns no request.
+    pub fn announce<S>(&mut self, app: &App<'_, S>, level: Level, message: &str) {
+        for (slot, stream) in self.streams.slots_mut().iter_mut().enumerate() {
+            let session = stream.session.filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
+            let Some(session) = session.filter(|_| !stream.is_free()) else { continue };
+            let Some(session) = self.sessions.slots_mut().get_mut(usize::from(session)) else { continue };
+            let server: &mut Engine<'m> = &mut self.server;
+            server.swap_peer(&mut session.peer, session.scope);
+            let mut out = StreamOut::new(&mut self.log, stream, slot as u16);
+            // A client that does not read misses it.
+            let _ = server.log(app.service.about(), None, level, None, format_args!("{message}"), &mut out);
+            server.swap_peer(&mut session.peer, Scope(0));
         }
     }
 
@@ -684,7 +722,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 let (route, ended) = (stream.route, stream.session.is_none());
                 self.free_stream(id.slot);
                 if !ended {
-                    self.forget_route(route);
+                    self.give_up_route(app, route);
                 }
             }
             (_, false) => {
@@ -705,18 +743,24 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             let session = self.sessions.slots().get(slot).copied().unwrap_or(Session::FREE);
             let heard = session.live && self.is_heard(slot as u16);
             let idle = now.saturating_sub(session.used) >= self.config.session_idle;
-            if session.live && idle && !heard && !session.old {
-                self.end_session(app, slot as u16);
+            if !session.live || session.old || !idle {
+                continue;
+            }
+            match self.sessions.slots_mut().get_mut(slot) {
+                // Somebody listens: that is use, too.
+                Some(session) if heard => session.used = now,
+                _ => self.end_session(app, slot as u16),
             }
         }
         for slot in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(slot) else { break };
-            let waits = stream.purpose == Purpose::Post && self.server.has_route(stream.route);
             match stream.link {
-                // The time for coming back begins with the answer.
-                Link::Detached { .. } if waits => stream.link = Link::Detached { since: now },
                 Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
+                    let (purpose, route) = (stream.purpose, stream.route);
                     self.free_stream(slot as u16);
+                    if purpose == Purpose::Post {
+                        self.give_up_route(app, route);
+                    }
                 }
                 Link::Attached => {
                     let due =
@@ -845,15 +889,6 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let used = stream.next_event > 1;
         if used {
             self.log.forget(slot);
-        }
-    }
-
-    fn forget_route(&mut self, route: u32) {
-        for slot in 0..N {
-            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
-            if let Some(token) = token {
-                self.server.forget(token);
-            }
         }
     }
 }

@@ -75,6 +75,8 @@ pub struct Stream {
     pub(crate) ended: bool,
     /// The server closes the connection; the client comes back for the rest.
     pub(crate) hangs_up: bool,
+    /// It has done so once: a client that comes back too soon is not sent away again.
+    pub(crate) hung_up: bool,
     pub(crate) ready: bool,
     /// When something was written last, for keep-alives.
     pub(crate) written: Millis,
@@ -101,6 +103,7 @@ impl Stream {
         held: false,
         ended: false,
         hangs_up: false,
+        hung_up: false,
         ready: false,
         written: 0,
     };
