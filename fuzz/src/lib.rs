@@ -1,6 +1,7 @@
 //! The bodies of the fuzz targets: each a function that must not panic, whatever it is given. `cargo test` runs them
 //! over the committed corpus; `cargo fuzz run --features libfuzzer TARGET` goes on from there.
 
+mod endpoint;
 mod service;
 
 use arbitrary::Unstructured;
@@ -117,6 +118,16 @@ pub fn server_ops(data: &[u8]) {
     let _ = service::run(&mut Unstructured::new(data));
 }
 
+/// However bytes of HTTP are cut, the same comes out; and whatever happens to an endpoint, in whatever order: what comes
+/// out is JSON in whole events, nothing spins, and in the end no request, session or stream is left.
+pub fn http(data: &[u8]) {
+    match data.split_first() {
+        Some((choice, rest)) if choice & 1 == 0 => mcp_sansio_http::wire::exercise::fuzz(rest),
+        Some((_, rest)) => drop(endpoint::run(&mut Unstructured::new(rest))),
+        None => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     fn over_corpus(name: &str, body: fn(&[u8])) {
@@ -168,5 +179,22 @@ mod tests {
     fn server_ops() {
         over_corpus("server_ops", crate::server_ops);
         over_noise(crate::server_ops);
+    }
+
+    #[test]
+    fn http() {
+        over_noise(crate::http);
+        for seed in 1..400u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let bytes: Vec<u8> = (0..3000)
+                .map(|at| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    if at == 0 { 1 } else { state as u8 }
+                })
+                .collect();
+            crate::http(&bytes);
+        }
     }
 }
