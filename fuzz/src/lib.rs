@@ -17,7 +17,8 @@ pub fn line(data: &[u8]) {
     let whole = lines(stream, size, stream.len().max(1));
     let cut = lines(stream, size, usize::from(step) + 1);
     assert_eq!(whole, cut, "cut into steps of {}", usize::from(step) + 1);
-    let expected: Vec<_> = stream.split_inclusive(|&byte| byte == b'\n').filter_map(|line| expect(line, size)).collect();
+    let expected: Vec<_> =
+        stream.split_inclusive(|&byte| byte == b'\n').filter_map(|line| expect(line, size)).collect();
     assert_eq!(whole, expected);
 }
 
@@ -63,7 +64,8 @@ fn lines(mut stream: &[u8], size: usize, step: usize) -> Vec<Seen> {
 pub fn scan(data: &[u8]) {
     let ours = Raw::parse(data);
     let theirs = serde_json::from_slice::<&serde_json::value::RawValue>(data);
-    if matches!(ours, Err(Fault::Depth)) || theirs.as_ref().is_err_and(|error| error.to_string().contains("recursion")) {
+    if matches!(ours, Err(Fault::Depth)) || theirs.as_ref().is_err_and(|error| error.to_string().contains("recursion"))
+    {
         // The limits differ by a level or two.
         return;
     }

@@ -87,9 +87,11 @@ pub(crate) static TOOLS: [Tool<State>; 5] = [
     Tool::new("ask", "Asks first", ask),
 ];
 pub(crate) static RESOURCES: [Resource<State>; 1] = [Resource::new("r://one", "one", read)];
-pub(crate) static TEMPLATES: [Template<State>; 1] = [Template::new("t://{id}", "many", read).complete(complete).source(source)];
+pub(crate) static TEMPLATES: [Template<State>; 1] =
+    [Template::new("t://{id}", "many", read).complete(complete).source(source)];
 static ARGUMENTS: [Argument; 1] = [Argument::optional("what")];
-pub(crate) static PROMPTS: [Prompt<State>; 1] = [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
+pub(crate) static PROMPTS: [Prompt<State>; 1] =
+    [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{},"roots":{}},"progressToken":1,"io.modelcontextprotocol/logLevel":"debug"}"#;
 const LEGACY: &str = r#""_meta":{"progressToken":"t"}"#;

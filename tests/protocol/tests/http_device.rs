@@ -127,7 +127,8 @@ fn event_id(text: &str, id: &mut [u8; 16]) -> usize {
 }
 
 fn listen(device: &mut Device<'_>) {
-    let headers: [(&str, &[u8]); 2] = [("MCP-Protocol-Version", b"2026-07-28"), ("Mcp-Method", b"subscriptions/listen")];
+    let headers: [(&str, &[u8]); 2] =
+        [("MCP-Protocol-Version", b"2026-07-28"), ("Mcp-Method", b"subscriptions/listen")];
     let stream = device.request("POST", &headers, LISTEN).1.unwrap();
     assert_eq!(device.pull(stream), Pull::Idle);
     device.endpoint.publish(Change::Tools);

@@ -482,7 +482,12 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             Purpose::Session | Purpose::Old => self.stream_mut(id).is_none_or(|stream| stream.ended),
         };
         if over {
+            let session = self.stream_mut(id).and_then(|stream| stream.session).filter(|_| purpose == Purpose::Old);
             self.free_stream(id.slot);
+            if let Some(session) = session {
+                // A session of the old transport is its stream.
+                self.end_session(app, session);
+            }
             return Pull::End;
         }
         let released = purpose == Purpose::Post && !hung_up && self.server.is_released(route);
@@ -495,7 +500,6 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             }
             self.wrote(id, now);
         }
-        let _ = app;
         Pull::Idle
     }
 
@@ -805,9 +809,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             if streams && attached {
                 continue;
             }
-            let told = self.on_stream_of(token, |server, _, out| {
-                server.give_up(token, "The server is going away", out)
-            });
+            let told =
+                self.on_stream_of(token, |server, _, out| server.give_up(token, "The server is going away", out));
             if told != Some(Ok(())) {
                 self.server.forget(token);
             }
