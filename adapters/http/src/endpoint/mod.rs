@@ -482,7 +482,12 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             Purpose::Session | Purpose::Old => self.stream_mut(id).is_none_or(|stream| stream.ended),
         };
         if over {
+            let session = self.stream_mut(id).and_then(|stream| stream.session).filter(|_| purpose == Purpose::Old);
             self.free_stream(id.slot);
+            if let Some(session) = session {
+                // A session of the old transport is its stream.
+                self.end_session(app, session);
+            }
             return Pull::End;
         }
         let released = purpose == Purpose::Post && !hung_up && self.server.is_released(route);
@@ -495,7 +500,6 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             }
             self.wrote(id, now);
         }
-        let _ = app;
         Pull::Idle
     }
 
@@ -753,10 +757,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         }
         for slot in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(slot) else { break };
-            let waits = stream.purpose == Purpose::Post && self.server.has_route(stream.route);
             match stream.link {
-                // The time for coming back begins with the answer.
-                Link::Detached { .. } if waits => stream.link = Link::Detached { since: now },
                 Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
                     let (purpose, route) = (stream.purpose, stream.route);
                     self.free_stream(slot as u16);
