@@ -1,28 +1,15 @@
 //! The smallest useful server: two tools. Run it as `calc`, `calc stdio` or `calc http PORT`.
 use mcp_sansio::json::Text;
 use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio_blocking::http::HttpServer;
-use serde::Deserialize;
-
-#[derive(Deserialize)]
-struct Add {
-    a: i64,
-    b: i64,
-}
+use mcp_sansio_blocking::{http::HttpServer, serve_stdio};
 
 fn add(_: &mut (), call: &mut Call<'_>) -> Outcome {
-    let Add { a, b } = call.args()?;
+    let (a, b): (i64, i64) = (call.arg("a")?, call.arg("b")?);
     call.text(format_args!("{}", i128::from(a) + i128::from(b)))
 }
 
-#[derive(Deserialize)]
-struct Echo<'a> {
-    #[serde(borrow)]
-    text: Text<'a>,
-}
-
 fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
-    let Echo { text } = call.args()?;
+    let text: Text<'_> = call.arg("text")?;
     call.text(text)
 }
 
@@ -36,10 +23,8 @@ static TOOLS: [Tool<()>; 2] = [
 
 fn main() -> std::io::Result<()> {
     let service = Service::new("calc", env!("CARGO_PKG_VERSION")).tools(&TOOLS);
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] | ["stdio"] => mcp_sansio_blocking::serve_stdio(&service, &mut ()),
-        ["http", port] => HttpServer::bind(format!("127.0.0.1:{port}"))?.serve(&service, &mut ()),
-        _ => Err(std::io::Error::other("usage: calc [stdio | http PORT]")),
+    match std::env::args().nth(2) {
+        Some(port) => HttpServer::bind(format!("127.0.0.1:{port}"))?.serve(&service, &mut ()),
+        None => serve_stdio(&service, &mut ()),
     }
 }

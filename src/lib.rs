@@ -19,6 +19,7 @@
 //! - [`server`]: the state machine of both eras;
 //! - [`revision`] and [`protocol`]: what differs between the revisions, and the protocol's names;
 //! - [`rpc`] and [`json`]: envelopes, scanning, writing, serde;
+//! - [`testing`] (with `alloc`): a service tried out in memory;
 //! - [`frame`]: lines; [`records`] and [`store`]: lent memory; [`sink`]: where bytes go.
 //!
 //! Six rules hold everywhere:
@@ -53,6 +54,8 @@ pub mod service;
 pub mod session;
 pub mod sink;
 pub mod store;
+#[cfg(feature = "alloc")]
+pub mod testing;
 
 pub use sink::Full;
 

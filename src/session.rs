@@ -10,6 +10,7 @@ use crate::sink::{Full, Lines, Out, Storage};
 
 /// What a [`Session`] waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
 pub enum Next {

@@ -7,6 +7,7 @@ use core::fmt;
 
 /// A message did not fit. Nothing of it was written and nothing else has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "waiting helps or it does not")]
 pub enum Full {
     /// Send what is pending, then call again.

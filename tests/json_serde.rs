@@ -2,7 +2,7 @@
 #![cfg(feature = "serde")]
 
 use mcp_sansio::Full;
-use mcp_sansio::json::{Decimal, Raw, Refused, SerError, Text, to_escaped, to_sink};
+use mcp_sansio::json::{Decimal, Raw, Refused, SerError, Text, Wrong, to_escaped, to_sink};
 use mcp_sansio::sink::Sink;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -217,9 +217,9 @@ fn text_is_borrowed() {
     // Both live in the scratch space, which is filled to the last byte.
     let json = r#"{"\u0061":"a\nb","x":"\n\n\n\n\n\n","b":"\ud83d\ude00"}"#;
     assert_eq!(borrowed(json, &mut [0; 7]), Ok(Borrowed { a: "a\nb", b: Some("😀") }));
-    assert_eq!(borrowed(json, &mut [0; 6]), Err(Refused::Room));
-    assert_eq!(borrowed(json, &mut [0; 2]), Err(Refused::Room));
-    assert_eq!(borrowed(r#"{"a":"\ud800"}"#, &mut [0; 8]), Err(Refused::Value));
+    assert_eq!(borrowed(json, &mut [0; 6]), Err(Refused::Member("b", Wrong::Range)));
+    assert_eq!(borrowed(json, &mut [0; 2]), Err(Refused::Member("a", Wrong::Range)));
+    assert_eq!(borrowed(r#"{"a":"\ud800"}"#, &mut [0; 8]), Err(Refused::Member("a", Wrong::Value)));
 }
 
 /// Text that is owned only passes through the scratch space; with an allocator it may even be longer.
@@ -257,19 +257,19 @@ enum Kind {
 fn refusals_tell_what_is_wrong() {
     let cases = [
         ("{}", Refused::Missing("pid")),
-        (r#"{"pid":"1"}"#, Refused::Type),
-        (r#"{"pid":null}"#, Refused::Type),
-        (r#"{"pid":-1}"#, Refused::Range),
-        (r#"{"pid":1.5}"#, Refused::Type),
+        (r#"{"pid":"1"}"#, Refused::Member("pid", Wrong::Type)),
+        (r#"{"pid":null}"#, Refused::Member("pid", Wrong::Type)),
+        (r#"{"pid":-1}"#, Refused::Member("pid", Wrong::Range)),
+        (r#"{"pid":1.5}"#, Refused::Member("pid", Wrong::Type)),
         (r#"{"pid":1,"pid":2}"#, Refused::Value),
-        (r#"{"pid":1,"kind":"medium"}"#, Refused::Unknown),
-        (r#"{"pid":1,"kind":{"medium":1}}"#, Refused::Unknown),
-        (r#"{"pid":1,"kind":{}}"#, Refused::Value),
-        (r#"{"pid":1,"kind":{"soft":null,"hard":null}}"#, Refused::Value),
+        (r#"{"pid":1,"kind":"medium"}"#, Refused::Member("kind", Wrong::Value)),
+        (r#"{"pid":1,"kind":{"medium":1}}"#, Refused::Member("kind", Wrong::Value)),
+        (r#"{"pid":1,"kind":{}}"#, Refused::Member("kind", Wrong::Value)),
+        (r#"{"pid":1,"kind":{"soft":null,"hard":null}}"#, Refused::Member("kind", Wrong::Value)),
         (r#"{"pid":1,"kind":{"hard":{}}}"#, Refused::Missing("after")),
-        (r#"{"pid":1,"kind":{"hard":{"after":1,"x":2}}}"#, Refused::Unknown),
-        (r#"{"pid":1,"kind":7}"#, Refused::Type),
-        (r#"{"pid":1,"kind":"hard"}"#, Refused::Type),
+        (r#"{"pid":1,"kind":{"hard":{"after":1,"x":2}}}"#, Refused::Member("kind", Wrong::Value)),
+        (r#"{"pid":1,"kind":7}"#, Refused::Member("kind", Wrong::Type)),
+        (r#"{"pid":1,"kind":"hard"}"#, Refused::Member("kind", Wrong::Type)),
         ("[1]", Refused::Type),
         ("\"pid\"", Refused::Type),
         ("null", Refused::Type),
@@ -283,6 +283,7 @@ fn refusals_tell_what_is_wrong() {
     assert_eq!(read(r#"{"kind":{"h\u0061rd":{"after":3}},"s\u0069gnal":-9,"pid":1}"#), Ok(strict));
     assert_eq!(read::<Kind>(r#""s\u006fft""#), Ok(Kind::Soft));
     assert_eq!(Refused::Missing("pid").to_string(), "missing member `pid`");
+    assert_eq!(read::<Strict>(r#"{"pid":"1"}"#).unwrap_err().to_string(), "member `pid` has the wrong type");
 }
 
 #[test]

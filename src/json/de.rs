@@ -22,10 +22,13 @@ pub(super) const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
 /// Why a value was not read into a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Refused {
     /// The member of this name is missing.
     Missing(&'static str),
+    /// The member of this name is not what it should be.
+    Member(&'static str, Wrong),
     /// A member or variant has a name that the type does not have.
     Unknown,
     /// A value is of another type, for example text in place of a number.
@@ -40,11 +43,50 @@ pub enum Refused {
     Syntax,
 }
 
+/// What is wrong with a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Wrong {
+    /// It is of another type.
+    Type,
+    /// It is of the right type, but not one of the values allowed.
+    Value,
+    /// It is too large or too small a number, or too long a text.
+    Range,
+}
+
+impl Refused {
+    /// The same, with the name of the member that it is about.
+    #[cold]
+    fn named(self, fields: &'static [&'static str], key: Option<Text<'_>>) -> Self {
+        let name = key.and_then(|key| fields.iter().find(|field| key.is(field)));
+        name.map_or(self, |name| self.of(name))
+    }
+
+    /// The same, of the member of that name.
+    #[cold]
+    pub(crate) fn of(self, name: &'static str) -> Self {
+        let wrong = match self {
+            Refused::Type => Wrong::Type,
+            Refused::Value | Refused::Unknown => Wrong::Value,
+            Refused::Range | Refused::Room => Wrong::Range,
+            _ => return self,
+        };
+        Refused::Member(name, wrong)
+    }
+}
+
 /// Says it so that a model can correct itself.
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Refused::Missing(name) => return write!(f, "missing member `{name}`"),
+            Refused::Member(name, Wrong::Type) => return write!(f, "member `{name}` has the wrong type"),
+            Refused::Member(name, Wrong::Value) => {
+                return write!(f, "member `{name}` is not one of the values allowed");
+            }
+            Refused::Member(name, Wrong::Range) => return write!(f, "member `{name}` is out of range"),
             Refused::Unknown => "unknown member or variant",
             Refused::Type => "a value has the wrong type",
             Refused::Value => "a value is not one of those allowed",
@@ -332,7 +374,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.expect(b'[')?;
         self.scan.open_array()?;
-        let mut elements = Inside { reader: self, first: true, open: true };
+        let mut elements = Inside::new(self, &[]);
         let value = visitor.visit_seq(&mut elements)?;
         // An array or tuple stops at its last element and leaves the bracket behind.
         if elements.element()? { Err(Refused::Value) } else { Ok(value) }
@@ -347,20 +389,20 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.expect(b'{')?;
-        self.scan.open()?;
-        let mut members = Inside { reader: self, first: true, open: true };
-        let value = visitor.visit_map(&mut members)?;
-        if members.open && members.key()?.is_some() { Err(Refused::Value) } else { Ok(value) }
+        self.deserialize_struct("", &[], visitor)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        self.deserialize_map(visitor)
+        self.expect(b'{')?;
+        self.scan.open()?;
+        let mut members = Inside::new(self, fields);
+        let value = visitor.visit_map(&mut members)?;
+        if members.open && members.key()?.is_some() { Err(Refused::Value) } else { Ok(value) }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -396,9 +438,16 @@ struct Inside<'x, 'de> {
     reader: &'x mut Reader<'de>,
     first: bool,
     open: bool,
+    /// The members that the type knows, and the one at hand: for saying which one is wrong.
+    fields: &'static [&'static str],
+    at: Option<Text<'de>>,
 }
 
-impl<'de> Inside<'_, 'de> {
+impl<'x, 'de> Inside<'x, 'de> {
+    fn new(reader: &'x mut Reader<'de>, fields: &'static [&'static str]) -> Self {
+        Inside { reader, first: true, open: true, fields, at: None }
+    }
+
     fn element(&mut self) -> Result<bool> {
         self.open = self.open && self.reader.scan.element(&mut self.first)?;
         Ok(self.open)
@@ -408,6 +457,7 @@ impl<'de> Inside<'_, 'de> {
     fn key(&mut self) -> Result<Option<Text<'de>>> {
         let key = if self.open { self.reader.scan.key(&mut self.first)? } else { None };
         self.open = key.is_some();
+        self.at = key;
         Ok(key)
     }
 }
@@ -431,7 +481,7 @@ impl<'de> de::MapAccess<'de> for &mut Inside<'_, 'de> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value> {
-        seed.deserialize(&mut *self.reader)
+        seed.deserialize(&mut *self.reader).map_err(|refused| refused.named(self.fields, self.at))
     }
 }
 

@@ -20,7 +20,7 @@ mod text;
 pub mod write;
 
 #[cfg(feature = "serde")]
-pub use de::Refused;
+pub use de::{Refused, Wrong};
 pub use raw::{Items, JsonKind, Members, Raw};
 pub use scan::{DEPTH, Fault, Scanner};
 #[cfg(feature = "serde")]

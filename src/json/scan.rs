@@ -11,6 +11,7 @@ pub const DEPTH: u8 = 128;
 
 /// What is wrong with some JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Fault {
     /// Against the grammar.

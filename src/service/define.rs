@@ -17,6 +17,7 @@ pub const DEFAULT_RESERVE: usize = 512;
 
 /// A content source broke off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
 pub struct Broken;
 

@@ -10,6 +10,7 @@ use crate::sink::{Full, Kind, Out, whole};
 
 /// What is left to do after a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use = "a reply in windows needs to be pumped"]
 #[non_exhaustive]
 pub enum Step {
@@ -138,6 +139,15 @@ impl<S> Service<'_, S> {
             }
             Taken::Batch { elements } => self.batch(origin, state, elements, server, out),
             _ => Ok(Step::Handled),
+        }
+    }
+
+    /// Gives up a request that nobody can hear the answer of; its handler is told if it has put that off.
+    pub fn forget(&self, state: &mut S, token: Token, server: &mut Engine<'_>) {
+        let Some(_) = server.slot(token) else { return };
+        server.forget(token);
+        if let Some(cancelled) = self.cancelled {
+            cancelled(state, token);
         }
     }
 

@@ -10,6 +10,7 @@ use crate::sink::{Full, Out};
 
 /// What [`Service::pump`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[allow(clippy::exhaustive_enums, reason = "it is through or it is not")]
 pub enum Pump {

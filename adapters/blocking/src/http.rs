@@ -14,12 +14,14 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mcp_sansio::server::{Limits, Millis, Server};
+use mcp_sansio::server::{Limits, Millis, Seal, Server};
 use mcp_sansio::service::Service;
-pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head};
+pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head, Streams};
 use mcp_sansio_http::host::{Body, Host, Wait, Wired};
+#[cfg(feature = "seal")]
+pub use mcp_sansio_http::seal::HmacSeal;
 use mcp_sansio_http::wire;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -35,7 +37,6 @@ type Tick<'t, S> = &'t mut dyn FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis)
 
 /// An HTTP server that is bound and not serving yet. Only requests for this machine's own names are answered unless
 /// [`config`](HttpServer::config) says otherwise.
-#[derive(Debug)]
 pub struct HttpServer {
     listener: TcpListener,
     config: Config<'static>,
@@ -43,7 +44,17 @@ pub struct HttpServer {
     endpoint_limits: EndpointLimits,
     wire_limits: wire::Limits,
     connections: usize,
+    seal: Option<&'static (dyn Seal + Sync)>,
     stop: (UnixStream, UnixStream),
+}
+
+impl std::fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpServer")
+            .field("listener", &self.listener)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Stops an [`HttpServer`] from anywhere: streams are ended, what is pending is sent.
@@ -76,6 +87,7 @@ impl HttpServer {
             endpoint_limits: EndpointLimits::default(),
             wire_limits: wire::Limits::default().body(limits.message),
             connections: 10_000,
+            seal: None,
             stop,
         })
     }
@@ -124,6 +136,14 @@ impl HttpServer {
         self
     }
 
+    /// What protects the state of questions that travels through clients of 2026-07-28: `HmacSeal`, with the feature
+    /// `seal`, or one of your own. The time that it is told is that of the system, in milliseconds since 1970.
+    #[must_use]
+    pub fn seal(mut self, seal: &'static (dyn Seal + Sync)) -> Self {
+        self.seal = Some(seal);
+        self
+    }
+
     /// What stops it.
     ///
     /// # Errors
@@ -147,14 +167,22 @@ impl HttpServer {
     /// As [`serve`](HttpServer::serve).
     pub fn serve_with<S>(self, app: App<'_, S>, tick: Tick<'_, S>) -> io::Result<()> {
         let server = Server::growing(self.limits);
+        let server = match self.seal {
+            Some(seal) => server.seal(seal),
+            None => server,
+        };
+        // From here on the clock only goes forward, and processes that stand in for each other agree on it.
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let mut serving = Serving {
             endpoint: Endpoint::growing(self.config, server, self.endpoint_limits),
             app,
             body: Body::new(Vec::new()),
             random: File::open("/dev/urandom")?,
+            epoch,
             started: Instant::now(),
             connections: Vec::new(),
             open: 0,
+            accept_at: None,
             stopping: false,
             server: &self,
         };
@@ -168,6 +196,8 @@ struct Connection {
     wired: Wired<'static>,
     wait: Wait,
     shut: bool,
+    /// There is no room for input.
+    full: bool,
 }
 
 struct Serving<'s, 'a, S: 'static> {
@@ -176,11 +206,17 @@ struct Serving<'s, 'a, S: 'static> {
     app: App<'a, S>,
     body: Body<Vec<u8>>,
     random: File,
+    epoch: Millis,
     started: Instant,
     connections: Vec<Option<Connection>>,
     open: usize,
+    /// When connections are accepted again, after that failed.
+    accept_at: Option<Millis>,
     stopping: bool,
 }
+
+/// How long no connections are accepted after that failed.
+const ACCEPT_PAUSE: Millis = 100;
 
 /// How long what is pending may take when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -203,9 +239,12 @@ impl<S> Serving<'_, '_, S> {
                 self.turn(slot, true);
             }
             let now = self.now();
-            wake = tick(&mut self.app, &mut self.endpoint, now);
             self.expire();
-            self.write_streams();
+            wake = tick(&mut self.app, &mut self.endpoint, now);
+            if self.write_streams() {
+                // That may have run handlers, which `tick` wants to know of.
+                wake = Some(now);
+            }
             if stop_at.is_some_and(|at| self.is_drained() || Instant::now() >= at) {
                 return Ok(());
             }
@@ -213,13 +252,16 @@ impl<S> Serving<'_, '_, S> {
     }
 
     fn now(&self) -> Millis {
-        self.started.elapsed().as_millis() as Millis
+        self.epoch + self.started.elapsed().as_millis() as Millis
     }
 
     /// Waits until a socket is ready or a time has come.
     fn wait(&self, wake: Option<Millis>) -> io::Result<Ready> {
-        let accepts = self.open < self.server.connections && !self.stopping;
-        let mut fds = vec![PollFd::new(&self.server.stop.0, PollFlags::IN)];
+        let rests = self.accept_at.is_some_and(|at| self.now() < at);
+        let accepts = self.open < self.server.connections && !self.stopping && !rests;
+        // What stops it is said once: from then on it must not wake the loop again and again.
+        let stop = if self.stopping { PollFlags::empty() } else { PollFlags::IN };
+        let mut fds = vec![PollFd::new(&self.server.stop.0, stop)];
         let mut slots = Vec::with_capacity(self.open);
         if accepts {
             fds.push(PollFd::new(&self.server.listener, PollFlags::IN));
@@ -248,14 +290,24 @@ impl<S> Serving<'_, '_, S> {
             return Some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
         }
         let connections = self.connections.iter().flatten().filter_map(|connection| connection.deadline());
-        let next = connections.chain(self.endpoint.next_deadline()).chain(wake).min()?;
-        let left = next.saturating_sub(self.now()).clamp(1, 60_000);
+        let accept = self.accept_at.filter(|at| *at > self.now());
+        let next = connections.chain(self.endpoint.next_deadline()).chain(wake).chain(accept).min()?;
+        let left = next.saturating_sub(self.now()).min(60_000);
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
     }
 
     fn accept(&mut self) {
         while self.open < self.server.connections {
-            let Ok((socket, _)) = self.server.listener.accept() else { return };
+            let socket = match self.server.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
+                // No more files: the listener stays readable, so that it is left alone for a while.
+                Err(_) => {
+                    self.accept_at = Some(self.now() + ACCEPT_PAUSE);
+                    return;
+                }
+            };
             let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true));
             if prepared.is_err() {
                 continue;
@@ -264,8 +316,13 @@ impl<S> Serving<'_, '_, S> {
             let store = |size| mcp_sansio::store::Store::growing(size);
             let input = store(self.server.limits.message + 64 * 1024);
             let output = store(self.server.limits.message.saturating_mul(2) + 64 * 1024);
-            let connection =
-                Connection { socket, wired: Wired::new(input, output, limits), wait: Wait::Read, shut: false };
+            let connection = Connection {
+                socket,
+                wired: Wired::new(input, output, limits),
+                wait: Wait::Read,
+                shut: false,
+                full: false,
+            };
             let slot = match self.connections.iter().position(Option::is_none) {
                 Some(slot) => slot,
                 None => {
@@ -298,18 +355,23 @@ impl<S> Serving<'_, '_, S> {
         }
     }
 
-    /// Streams with something to say write it.
-    fn write_streams(&mut self) {
+    /// Streams with something to say write it; whether there were any.
+    fn write_streams(&mut self) -> bool {
         let ready: Vec<_> = self.endpoint.ready().collect();
+        let mut any = false;
         if ready.is_empty() {
-            return;
+            return any;
         }
         for slot in 0..self.connections.len() {
             let stream = self.connections[slot].as_ref().and_then(|connection| connection.wired.stream());
-            if stream.is_some_and(|stream| ready.contains(&stream)) {
+            // One that waits for its socket is written when that has room.
+            let blocked = self.connections[slot].as_ref().is_some_and(|connection| connection.wired.has_pending());
+            if !blocked && stream.is_some_and(|stream| ready.contains(&stream)) {
                 self.turn(slot, false);
+                any = true;
             }
         }
+        any
     }
 
     fn expire(&mut self) {
@@ -352,6 +414,8 @@ impl Connection {
     fn interest(&self) -> PollFlags {
         match self.wait {
             Wait::Write | Wait::Close => PollFlags::OUT,
+            // What is sent ahead while a stream is open waits in the socket when there is no more room for it.
+            _ if self.full => PollFlags::empty(),
             _ if self.wired.has_pending() => PollFlags::IN | PollFlags::OUT,
             _ => PollFlags::IN,
         }
@@ -373,6 +437,7 @@ impl Connection {
         }
         loop {
             self.wait = self.wired.serve(host, random);
+            self.full &= self.wired.stream().is_some();
             let Ok(emptied) = self.write() else { return false };
             match self.wait {
                 Wait::Write if emptied => {}
@@ -389,7 +454,8 @@ impl Connection {
     /// Reads once; `false` if the connection is broken.
     fn read(&mut self) -> bool {
         let space = self.wired.space();
-        if space.is_empty() {
+        self.full = space.is_empty();
+        if self.full {
             return true;
         }
         match self.socket.read(space) {

@@ -5,6 +5,8 @@
 //! - [`endpoint`]: the protocol over HTTP without HTTP's bytes. Mount it in any HTTP server.
 //! - [`wire`]: HTTP/1.1 as bytes, in and out, over lent storage.
 //! - [`host`]: a connection of the second served by the first; drivers are loops around it.
+//!
+//! And with the feature `seal`, what protects the state of questions that travels through clients: `seal::HmacSeal`.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -18,4 +20,6 @@ pub use mcp_sansio;
 
 pub mod endpoint;
 pub mod host;
+#[cfg(feature = "seal")]
+pub mod seal;
 pub mod wire;

@@ -3,6 +3,17 @@
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
 
+/// When a result is the event of a stream rather than a body, beside those that have to be: an answer behind progress, log
+/// messages or questions, or one that was put off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Streams {
+    /// Never.
+    Needed,
+    /// Where the client's `Accept` prefers `text/event-stream`, by weight or else by naming it first.
+    Preferred,
+}
+
 /// How an [`Endpoint`](super::Endpoint) behaves. The defaults are those of a server for one machine.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -22,6 +33,8 @@ pub struct Config<'c> {
     pub cors: bool,
     /// Whether there are sessions of the legacy revisions at all.
     pub legacy: bool,
+    /// When results are sent as event streams.
+    pub streams: Streams,
     /// How long a session lasts without a request.
     pub session_idle: Millis,
     /// How long the answer to a request is kept for a client that is away.
@@ -44,6 +57,7 @@ impl Config<'static> {
         any_host: false,
         cors: false,
         legacy: true,
+        streams: Streams::Needed,
         session_idle: 3_600_000,
         resume_within: 60_000,
         keep_alive: 15_000,

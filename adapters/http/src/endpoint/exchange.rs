@@ -25,11 +25,14 @@ pub(crate) struct Exchange<'x, 's, 'm> {
     body: &'x mut dyn Out,
     /// A stream that is opened if need be; none where there is none left, or the client takes none.
     stream: Option<StreamOut<'s, 'm>>,
+    /// A result becomes an event even if it comes first.
+    prefers_stream: bool,
 }
 
 impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
-    pub(crate) fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>) -> Self {
-        Exchange { mode: Mode::Undecided, wanted_stream: false, body, stream }
+    pub(crate) fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>, prefers_stream: bool) -> Self {
+        let prefers_stream = prefers_stream && stream.is_some();
+        Exchange { mode: Mode::Undecided, wanted_stream: false, body, stream, prefers_stream }
     }
 
     fn current(&self) -> Option<&dyn Out> {
@@ -49,6 +52,18 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
     }
 }
 
+impl Exchange<'_, '_, '_> {
+    /// Takes back whatever has been said.
+    pub(crate) fn clear(&mut self) {
+        self.body.hold(false);
+        self.body.roll_back(Mark::new(0));
+        if let Some(stream) = &mut self.stream {
+            stream.clear();
+        }
+        self.mode = Mode::Undecided;
+    }
+}
+
 impl Sink for Exchange<'_, '_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
         self.current_mut().map_or(Err(Full::Never), |out| out.put(bytes))
@@ -62,7 +77,18 @@ impl Sink for Exchange<'_, '_, '_> {
 impl Out for Exchange<'_, '_, '_> {
     fn begin(&mut self, kind: Kind) -> Result<(), Full> {
         match (&self.mode, kind) {
-            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_) | Kind::Batch) => {
+            (Mode::Undecided, Kind::Result | Kind::Batch) if self.prefers_stream => {
+                self.stream.as_mut().ok_or(Full::Never)?.begin(kind)?;
+                self.mode = Mode::Stream;
+                Ok(())
+            }
+            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_)) => {
+                self.body.begin(kind)?;
+                self.mode = Mode::Body(kind);
+                Ok(())
+            }
+            // Answers that come later follow as events.
+            (Mode::Undecided, Kind::Batch) if self.stream.is_none() => {
                 self.body.begin(kind)?;
                 self.mode = Mode::Body(kind);
                 Ok(())

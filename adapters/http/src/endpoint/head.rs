@@ -56,11 +56,26 @@ impl<'h> Head<'h> {
         let Some(accept) = self.headers.get("accept") else { return true };
         let Ok(accept) = core::str::from_utf8(accept) else { return false };
         let kind = mime.split_once('/').map_or("", |(kind, _)| kind);
-        accept.split(',').filter_map(|range| range.split(';').next()).map(str::trim).any(|range| {
+        accept.split(',').filter(|range| weight(range) > 0).map(essence).any(|range| {
             range.eq_ignore_ascii_case(mime)
                 || range == "*/*"
                 || range.strip_suffix("/*").is_some_and(|any| any.eq_ignore_ascii_case(kind))
         })
+    }
+
+    /// Whether the client would rather have an event stream than JSON: by weight, else by naming it first.
+    pub(crate) fn prefers_stream(&self) -> bool {
+        let place = |mime: &str| {
+            let ranges = self.text("accept").unwrap_or("").split(',').enumerate();
+            ranges
+                .filter(|(_, range)| essence(range).eq_ignore_ascii_case(mime))
+                .map(|(at, it)| (weight(it), at))
+                .next()
+        };
+        match (place("text/event-stream"), place("application/json")) {
+            (Some((stream, first)), Some((json, second))) => stream > json || stream == json && first < second,
+            (stream, _) => stream.is_some(),
+        }
     }
 
     /// Whether the body is JSON.
@@ -68,6 +83,23 @@ impl<'h> Head<'h> {
         let kind = self.text("content-type").and_then(|kind| kind.split(';').next());
         kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
     }
+}
+
+/// A media range without its parameters.
+fn essence(range: &str) -> &str {
+    range.split(';').next().unwrap_or("").trim()
+}
+
+/// The weight of a media range, in thousandths.
+fn weight(range: &str) -> u16 {
+    let parameters = range.split(';').skip(1).map(str::trim);
+    let Some(quality) = parameters.filter_map(|it| it.strip_prefix("q=").or(it.strip_prefix("Q="))).next() else {
+        return 1000;
+    };
+    let (whole, part) = quality.split_once('.').unwrap_or((quality, ""));
+    let digits = part.bytes().chain([b'0'; 3]).take(3).map(|digit| digit.wrapping_sub(b'0').min(9));
+    let part = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit));
+    if whole == "0" { part } else { 1000 }
 }
 
 impl core::fmt::Debug for Head<'_> {
@@ -127,6 +159,8 @@ pub struct Response<'r> {
     pub origin: Option<&'r str>,
     /// It answers a CORS preflight.
     pub preflight: bool,
+    /// The headers that the preflight asks for, which are granted.
+    pub requested: Option<&'r str>,
 }
 
 impl<'r> Response<'r> {
@@ -139,6 +173,7 @@ impl<'r> Response<'r> {
             challenge: None,
             origin: None,
             preflight: false,
+            requested: None,
         }
     }
 
@@ -172,7 +207,7 @@ impl<'r> Response<'r> {
         }
         if self.preflight {
             tell("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
-            tell("Access-Control-Allow-Headers", ALLOWED_HEADERS);
+            tell("Access-Control-Allow-Headers", self.requested.unwrap_or(ALLOWED_HEADERS));
             tell("Access-Control-Max-Age", "86400");
         }
     }
@@ -182,6 +217,38 @@ impl<'r> Response<'r> {
 pub const STREAM_HEADERS: [(&str, &str); 3] =
     [("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no")];
 
-/// A list cannot say `Mcp-*`, so the names that the protocol has are told.
+/// What a preflight that names no headers is told. A list cannot say `Mcp-Param-*`, so those that are asked for are
+/// granted as they stand.
 const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accept() {
+        // Accepted: JSON, a stream; and whether the stream is preferred.
+        for (accept, json, stream, prefers) in [
+            ("application/json, text/event-stream", true, true, false),
+            ("text/event-stream, application/json", true, true, true),
+            ("text/event-stream;q=0.5, application/json", true, true, false),
+            ("application/json; q=0.25, Text/Event-Stream; q=0.3", true, true, true),
+            ("application/json, text/event-stream;q=0", true, false, false),
+            ("application/json", true, false, false),
+            ("text/event-stream", false, true, true),
+            ("*/*", true, true, false),
+            ("application/*, text/*;q=0.001", true, true, false),
+            ("text/html", false, false, false),
+        ] {
+            let headers: &[(&str, &[u8])] = &[("Accept", accept.as_bytes())];
+            let head = Head::new("POST", "/mcp", None, &headers);
+            assert_eq!(head.accepts("application/json"), json, "{accept}");
+            assert_eq!(head.accepts("text/event-stream"), stream, "{accept}");
+            assert_eq!(head.prefers_stream(), prefers, "{accept}");
+        }
+        let nothing: &[(&str, &[u8])] = &[];
+        let head = Head::new("POST", "/mcp", None, &nothing);
+        assert!(head.accepts("application/json") && head.accepts("text/event-stream") && !head.prefers_stream());
+    }
+}

@@ -17,7 +17,7 @@ mod pool;
 mod session;
 mod stream;
 
-pub use config::Config;
+pub use config::{Config, Streams};
 pub use head::{Content, Head, Headers, Response, STREAM_HEADERS, SessionId};
 pub use pool::Pool;
 pub use session::{PRINCIPAL_MAX, Session};
@@ -214,14 +214,19 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     ) -> Response<'r> {
         let host = head.text("host").or_else(|| head.text(":authority"));
         let origin = head.text("origin");
+        // What is there and cannot be read is not allowed either.
+        let unreadable = |name, text: Option<&str>| text.is_none() && head.headers.get(name).is_some();
+        let garbled = unreadable("host", host) || unreadable("origin", origin);
         let foreign = host.is_some_and(|host| !self.config.allows(host))
-            || origin.is_some_and(|origin| !self.config.allows_origin(origin));
+            || origin.is_some_and(|origin| !self.config.allows_origin(origin))
+            || (garbled && !self.config.any_host);
         if foreign {
             return refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed");
         }
         if head.method == "OPTIONS" && self.config.cors {
             let mut response = Response::status(204);
             response.preflight = true;
+            response.requested = head.text("access-control-request-headers").filter(|names| is_header_list(names));
             return response;
         }
         let path = head.path;
@@ -260,9 +265,17 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 _ => not_allowed(body, "POST"),
             };
         }
-        let modern = gate::legacy_version(head).is_none() && head.text("mcp-protocol-version").is_some();
+        if path != self.config.path {
+            return match head.method {
+                "GET" if self.config.legacy => self.old_get(head, principal, random, body),
+                _ => not_allowed(body, "GET"),
+            };
+        }
+        let modern = gate::modern_version(head);
+        if !modern && gate::legacy_version(head).is_none() && head.headers.get("mcp-protocol-version").is_some() {
+            return refuse(body, 400, code::INVALID_REQUEST, "MCP-Protocol-Version is not supported");
+        }
         match head.method {
-            "GET" if path != self.config.path && self.config.legacy => self.old_get(head, principal, random, body),
             "POST" if path == self.config.path => self.post(app, head, content, principal, modern, random, body),
             "GET" | "DELETE" if modern || !self.config.legacy => not_allowed(body, "POST"),
             "GET" => self.get(head, principal, random, body),
@@ -324,10 +337,14 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     ) -> Response<'r> {
         self.exchanges = self.exchanges.wrapping_add(1).max(1);
         let route = self.exchanges;
-        let slot = if head.accepts("text/event-stream") { self.open_stream(asker, route) } else { None };
+        let takes_stream = head.accepts("text/event-stream");
+        let slot = if takes_stream { self.open_stream(asker, route) } else { None };
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
         let stream = slot.and_then(|slot| Some(StreamOut::new(log, streams.get_mut(usize::from(slot))?, slot)));
-        let mut exchange = Exchange::new(body, stream);
+        // What opens a session is a body: it decides what the session's streams are like.
+        let open = asker.modern || peer.revision().is_some();
+        let prefers = open && self.config.streams == Streams::Preferred && head.prefers_stream();
+        let mut exchange = Exchange::new(body, stream, prefers);
         let gate = HeaderGate { head: *head, modern: asker.modern };
         let origin = origin_of(&gate, principal);
         let server: &mut Engine<'m> = &mut self.server;
@@ -337,9 +354,19 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             Message::Read(request) => app.service.dispatch_read(&origin, app.state, request, server, &mut exchange),
             Message::Bytes(bytes) => app.service.dispatch_from(&origin, app.state, bytes, server, &mut exchange),
         };
+        if step == Err(Full::Now) {
+            // The message will not come again.
+            server.drop_batch();
+            exchange.clear();
+        }
         server.swap_peer(peer, Scope(0));
         let (mode, wanted) = (exchange.mode, exchange.wanted_stream);
         drop(exchange);
+        if step == Err(Full::Now) {
+            self.forget_route(route);
+        }
+        // Without a stream there is nowhere to answer later.
+        let wanted = wanted || (!takes_stream && self.server.has_route(route));
         self.conclude(app, asker, route, slot, step, mode, wanted, body)
     }
 
@@ -380,7 +407,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         };
         if waits {
             // Nobody can hear the answer.
-            self.forget_route(route);
+            self.give_up_route(app, route);
         }
         if let Some(slot) = slot {
             self.free_stream(slot);
@@ -407,6 +434,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         }
         let room = out.room();
         loop {
+            let before = out.room();
             let more = self.fill(id, app);
             let (streams, log) = (self.streams.slots_mut(), &mut self.log);
             let Some(stream) = streams.get_mut(usize::from(id.slot)) else { return Pull::Stale };
@@ -417,11 +445,22 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             if !more {
                 break;
             }
+            if out.room() == before {
+                // Others have taken the log: later. (What never fits does not come here.)
+                self.mark_ready(id);
+                return Pull::Idle;
+            }
         }
         if out.room() != room {
             self.wrote(id, now);
         }
         self.finish_pull(id, app, now, out)
+    }
+
+    fn mark_ready(&mut self, id: StreamId) {
+        if let Some(stream) = self.stream_mut(id) {
+            stream.ready = true;
+        }
     }
 
     fn wrote(&mut self, id: StreamId, now: Millis) {
@@ -436,6 +475,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         stream.ready = false;
         let (purpose, route, scope) = (stream.purpose, stream.route, stream.scope);
         let (hangs_up, due) = (stream.hangs_up, now.saturating_sub(stream.written));
+        let hung_up = stream.hung_up;
         let over = match purpose {
             Purpose::Post => !self.server.has_route(route),
             Purpose::Listen => !self.server.has_subscriptions(scope),
@@ -445,7 +485,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             self.free_stream(id.slot);
             return Pull::End;
         }
-        let released = purpose == Purpose::Post && self.server.is_released(route);
+        let released = purpose == Purpose::Post && !hung_up && self.server.is_released(route);
         if (hangs_up || released) && self.hang_up(id, now) {
             return Pull::End;
         }
@@ -464,6 +504,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         match self.stream_mut(id).filter(|stream| stream.primed) {
             Some(stream) => {
                 stream.link = Link::Detached { since: now };
+                stream.hung_up = true;
                 true
             }
             None => false,
@@ -478,21 +519,13 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let Some(stream) = self.stream_mut(id).filter(|stream| !stream.greeted) else { return Ok(()) };
         match (stream.purpose, session) {
             (Purpose::Old, Some(session)) => {
-                let parts: [&[u8]; 4] =
-                    [b"event: endpoint\ndata: ", post_path.as_bytes(), b"?session=", session.as_str().as_bytes()];
-                let needed = parts.iter().map(|part| part.len()).sum::<usize>() + 2;
-                if out.room() < needed {
-                    return Err(Full::Now);
-                }
-                for part in parts {
-                    out.put(part)?;
-                }
-                out.put(b"\n\n")?;
+                let (begin, id) = (b"event: endpoint\ndata: ", session.as_str().as_bytes());
+                stream.put_head(&[begin, post_path.as_bytes(), b"?session=", id, b"\n\n"], out)?;
             }
             _ if stream.primed => write_priming(stream, id.slot, retry, out)?,
             _ => {}
         }
-        stream.greeted = true;
+        (stream.greeted, stream.head) = (true, 0);
         Ok(())
     }
 
@@ -501,6 +534,10 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     fn fill<S>(&mut self, id: StreamId, app: &mut App<'_, S>) -> bool {
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
         let Some(stream) = streams.get_mut(usize::from(id.slot)) else { return false };
+        if stream.ended && stream.purpose == Purpose::Session {
+            // A newer one says what there is to say.
+            return false;
+        }
         let (route, purpose, scope, session) = (stream.route, stream.purpose, stream.scope, stream.session);
         let server: &mut Engine<'m> = &mut self.server;
         if let Some(token) = server.streaming(route).filter(|_| matches!(purpose, Purpose::Post | Purpose::Old)) {
@@ -527,8 +564,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
 
     /// Runs handlers whose questions were answered, each on its own stream.
     fn go_on<S>(&mut self, app: &mut App<'_, S>) {
-        for _ in 0..N {
-            let Some(token) = self.server.ready() else { return };
+        let mut first = 0;
+        while let Some((number, token)) = self.server.ready_from(first) {
+            first = number + 1;
             let resumed = self.on_stream_of(token, |service_server, session, out| {
                 let (server, state) = (service_server, &mut *app.state);
                 let gate = ();
@@ -537,7 +575,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             });
             match resumed {
                 None => self.server.forget(token),
-                Some(Err(Full::Now)) => return,
+                // Full: its own stream must be read first; the others do not wait for it.
                 Some(_) => {}
             }
         }
@@ -586,9 +624,28 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         answered.unwrap_or(Err(SendError::Stale))
     }
 
+    /// Gives up the requests of an exchange that nobody can hear any more; handlers that put their answer off are told.
+    fn give_up_route<S>(&mut self, app: &mut App<'_, S>, route: u32) {
+        for slot in 0..N {
+            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
+            if let Some(token) = token {
+                app.service.forget(app.state, token, &mut self.server);
+            }
+        }
+    }
+
     /// Tells how far a request is that was put off.
     pub fn progress(&mut self, token: Token, progress: Progress<'_>) -> Told {
         let told = self.on_stream_of(token, |server, _, out| server.progress(token, progress, out));
+        told.unwrap_or(Told::Stale)
+    }
+
+    /// Sends a log message on behalf of a request that was put off, if its client wants messages of that level.
+    pub fn log<S>(&mut self, app: &App<'_, S>, token: Token, level: Level, message: impl core::fmt::Display) -> Told {
+        let about = app.service.about();
+        let told = self.on_stream_of(token, |server, _, out| {
+            server.log(about, Some(token), level, None, format_args!("{message}"), out)
+        });
         told.unwrap_or(Told::Stale)
     }
 
@@ -607,9 +664,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let server: &mut Engine<'m> = &mut self.server;
         server.publish(change);
         for session in self.sessions.slots_mut().iter_mut().filter(|session| session.live) {
-            server.swap_peer(&mut session.peer, session.scope);
-            server.publish(change);
-            server.swap_peer(&mut session.peer, Scope(0));
+            session.peer.note(change);
         }
         for stream in self.streams.slots_mut() {
             stream.ready |= matches!(stream.purpose, Purpose::Session | Purpose::Old | Purpose::Listen);
@@ -636,7 +691,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     pub fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
         let streams = self.streams.slots().iter().enumerate();
         let ready = streams.filter(|(_, stream)| stream.ready && stream.link == Link::Attached);
-        ready.map(|(slot, stream)| StreamId { slot: slot as u16, generation: stream.generation })
+        ready.map(|(slot, stream)| StreamId { slot: slot as u16, generation: stream.generation, visit: stream.visit })
     }
 
     /// The stream on which a request is answered.
@@ -661,7 +716,15 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                     self.end_session(app, session);
                 }
             }
-            (_, true) => stream.link = Link::Detached { since: now },
+            (_, true) if stream.session.is_some() && !stream.held => stream.link = Link::Detached { since: now },
+            (_, true) => {
+                // Its session is over; or a reply in windows has begun, which cannot be sent again.
+                let (route, ended) = (stream.route, stream.session.is_none());
+                self.free_stream(id.slot);
+                if !ended {
+                    self.forget_route(route);
+                }
+            }
             (_, false) => {
                 let scope = stream.scope;
                 let own = stream.session.is_none();
@@ -678,17 +741,29 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         self.tick(now);
         for slot in 0..self.sessions.slots().len() {
             let session = self.sessions.slots().get(slot).copied().unwrap_or(Session::FREE);
-            let heard = session.stream.is_some_and(|id| self.is_attached(id));
+            let heard = session.live && self.is_heard(slot as u16);
             let idle = now.saturating_sub(session.used) >= self.config.session_idle;
-            if session.live && idle && !heard && !session.old {
-                self.end_session(app, slot as u16);
+            if !session.live || session.old || !idle {
+                continue;
+            }
+            match self.sessions.slots_mut().get_mut(slot) {
+                // Somebody listens: that is use, too.
+                Some(session) if heard => session.used = now,
+                _ => self.end_session(app, slot as u16),
             }
         }
         for slot in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(slot) else { break };
+            let waits = stream.purpose == Purpose::Post && self.server.has_route(stream.route);
             match stream.link {
+                // The time for coming back begins with the answer.
+                Link::Detached { .. } if waits => stream.link = Link::Detached { since: now },
                 Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
+                    let (purpose, route) = (stream.purpose, stream.route);
                     self.free_stream(slot as u16);
+                    if purpose == Purpose::Post {
+                        self.give_up_route(app, route);
+                    }
                 }
                 Link::Attached => {
                     let due =
@@ -706,11 +781,13 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     pub fn next_deadline(&self) -> Option<Millis> {
         let streams = self.streams.slots().iter().filter_map(|stream| match stream.link {
             Link::Free => None,
-            Link::Detached { since } => Some(since + self.config.resume_within),
-            Link::Attached => (self.config.keep_alive > 0).then(|| stream.written + self.config.keep_alive),
+            Link::Detached { since } => Some(since.saturating_add(self.config.resume_within)),
+            // What is due already is told by `ready`.
+            Link::Attached if stream.ready || self.config.keep_alive == 0 => None,
+            Link::Attached => Some(stream.written.saturating_add(self.config.keep_alive)),
         });
         let sessions = self.sessions.slots().iter().filter(|session| session.live && !session.old);
-        let sessions = sessions.map(|session| session.used + self.config.session_idle);
+        let sessions = sessions.map(|session| session.used.saturating_add(self.config.session_idle));
         streams.chain(sessions).chain(self.server.next_deadline()).min()
     }
 
@@ -725,8 +802,14 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         }
         let open: [Option<Token>; N] = core::array::from_fn(|slot| self.server.token_at(slot));
         for token in open.into_iter().flatten() {
+            // A reply in windows is under way already, and ends by itself.
+            let streams = self.server.route(token).and_then(|route| self.server.streaming(route)) == Some(token);
+            let attached = self.stream_of(token).is_some_and(|id| self.is_attached(id));
+            if streams && attached {
+                continue;
+            }
             let told = self.on_stream_of(token, |server, _, out| {
-                server.fail(token, &Failure::internal("The server is going away"), out)
+                server.give_up(token, "The server is going away", out)
             });
             if told != Some(Ok(())) {
                 self.server.forget(token);
@@ -753,18 +836,25 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     }
 
     fn stream_id(&self, slot: u16) -> StreamId {
-        let generation = self.streams.slots().get(usize::from(slot)).map_or(0, |stream| stream.generation);
-        StreamId { slot, generation }
+        let stream = self.streams.slots().get(usize::from(slot));
+        let (generation, visit) = stream.map_or((0, 0), |stream| (stream.generation, stream.visit));
+        StreamId { slot, generation, visit }
     }
 
     fn stream_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
         let stream = self.streams.slots_mut().get_mut(usize::from(id.slot))?;
-        (!stream.is_free() && stream.generation == id.generation).then_some(stream)
+        stream.is(id).then_some(stream)
     }
 
     fn is_attached(&self, id: StreamId) -> bool {
         let stream = self.streams.slots().get(usize::from(id.slot));
-        stream.is_some_and(|stream| stream.generation == id.generation && stream.link == Link::Attached)
+        stream.is_some_and(|stream| stream.is(id) && stream.link == Link::Attached)
+    }
+
+    /// Whether a client reads a stream of this session.
+    fn is_heard(&self, session: u16) -> bool {
+        let mut streams = self.streams.slots().iter();
+        streams.any(|stream| stream.link == Link::Attached && stream.session == Some(session))
     }
 
     /// A slot for a stream: one that is free, or that of an answer which was sent and only kept in case.
@@ -804,15 +894,6 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             self.log.forget(slot);
         }
     }
-
-    fn forget_route(&mut self, route: u32) {
-        for slot in 0..N {
-            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
-            if let Some(token) = token {
-                self.server.forget(token);
-            }
-        }
-    }
 }
 
 /// One message of a request.
@@ -850,6 +931,11 @@ fn not_allowed<'r>(body: &mut dyn Out, allow: &'static str) -> Response<'r> {
     let mut response = refuse(body, 405, code::INVALID_REQUEST, "Method not allowed");
     response.allow = Some(allow);
     response
+}
+
+/// Whether a text can stand as a list of header names in a header.
+fn is_header_list(names: &str) -> bool {
+    names.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte))
 }
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";

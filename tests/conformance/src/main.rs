@@ -1,0 +1,84 @@
+//! The server that the official conformance suites talk to: all revisions in one process, at
+//! `http://127.0.0.1:PORT/mcp`. What its tools answer is what the suites ask for; how they do it is how any server would.
+
+mod jobs;
+mod prompts;
+mod questions;
+mod resources;
+mod tools;
+
+use std::io;
+use std::sync::LazyLock;
+use std::thread;
+
+use mcp_sansio::protocol::Feature;
+use mcp_sansio::server::Change;
+use mcp_sansio::service::Service;
+use mcp_sansio_blocking::http::{App, Config, HmacSeal, HttpServer, Streams};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use jobs::Job;
+
+/// The state of the handlers.
+#[derive(Default)]
+struct Fixture {
+    /// Calls that are answered later.
+    jobs: Vec<Job>,
+    /// What handlers have changed, to be published.
+    changes: Vec<Change<'static>>,
+}
+
+/// States do not outlive the process: its key is made when it is needed first.
+static SEAL: LazyLock<HmacSeal> = LazyLock::new(|| {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key).expect("the system has random bytes");
+    HmacSeal::new(&key)
+});
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let port = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--port", port] => port.parse().map_err(io::Error::other)?,
+        _ => return Err(io::Error::other("usage: conformance-server --port N")),
+    };
+    serve(port)
+}
+
+fn serve(port: u16) -> io::Result<()> {
+    let service = Service::new("conformance-server", env!("CARGO_PKG_VERSION"))
+        .title("Conformance server")
+        .tools(&tools::TOOLS)
+        .resources(&resources::RESOURCES)
+        .templates(&resources::TEMPLATES)
+        .prompts(&prompts::PROMPTS)
+        .feature(Feature::Logging)
+        .feature(Feature::ToolsChanged)
+        .feature(Feature::PromptsChanged)
+        .feature(Feature::ResourcesChanged)
+        .feature(Feature::Subscribe)
+        .on_cancel(jobs::cancelled);
+    let mut fixture = Fixture::default();
+    // A scenario wants to see streams, and asks for them first.
+    let mut config = Config::DEFAULT;
+    config.streams = Streams::Preferred;
+    let server = HttpServer::bind(("127.0.0.1", port))?.config(config).seal(&*SEAL);
+    stop_on_signals(&server)?;
+    server.serve_with(App::new(&service, &mut fixture), &mut |app, endpoint, now| {
+        for change in app.state.changes.drain(..) {
+            endpoint.publish(change);
+        }
+        jobs::go_on(app, endpoint, now)
+    })
+}
+
+fn stop_on_signals(server: &HttpServer) -> io::Result<()> {
+    let stopper = server.stopper()?;
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    thread::spawn(move || {
+        if signals.forever().next().is_some() {
+            stopper.stop();
+        }
+    });
+    Ok(())
+}
