@@ -80,7 +80,8 @@ fn order_of_checks() {
     let other = good.replace(MODERN, "2027-01-01");
     let no_meta = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"annotated"}}"#;
     let unknown = good.replace("\"annotated\"", "\"nobody\"");
-    let (version, method, name) = (("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "annotated"));
+    let (version, method, name) =
+        (("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "annotated"));
     let region = ("mcp-param-region", "eu");
     let steps: &[(&[(&str, &str)], &str, u16, i64)] = &[
         (&[version], "{", 400, -32700),
@@ -154,13 +155,17 @@ const FILTER: &str = "io.modelcontextprotocol/subscriptionId";
 #[test]
 fn listens() {
     let mut web = Web::new();
-    let all = json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://text", "no://where"]}});
+    let all =
+        json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://text", "no://where"]}});
     let one = web.modern(7, "subscriptions/listen", all).opened();
     let two = web.modern(7, "subscriptions/listen", json!({"notifications": {"promptsListChanged": true}})).opened();
     let acknowledged = web.pull(one).json().remove(0);
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     assert_eq!(acknowledged["params"]["_meta"][FILTER], 7);
-    assert_eq!(acknowledged["params"]["notifications"], json!({"toolsListChanged": true, "resourceSubscriptions": ["test://text"]}));
+    assert_eq!(
+        acknowledged["params"]["notifications"],
+        json!({"toolsListChanged": true, "resourceSubscriptions": ["test://text"]})
+    );
     assert_eq!(web.pull(two).json().len(), 1);
     assert_eq!(web.endpoint.load(), (0, 0, 2));
     for change in [Change::Tools, Change::Tools, Change::Resource("test://text"), Change::Resource("test://blob")] {
@@ -193,7 +198,12 @@ fn listens_that_cannot_be() {
     }
     assert!(web.modern(1, "subscriptions/listen", filter).stream.is_some());
     let body = request(MODERN, 1, "subscriptions/listen", json!({"notifications": {}}));
-    let headers = [JSON, ("accept", "application/json"), ("mcp-protocol-version", MODERN), ("mcp-method", "subscriptions/listen")];
+    let headers = [
+        JSON,
+        ("accept", "application/json"),
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "subscriptions/listen"),
+    ];
     web.request("POST", "/mcp", &headers, &body).refused(406);
     assert_eq!(web.modern(1, "subscriptions/listen", json!({})).code(), -32602);
 }

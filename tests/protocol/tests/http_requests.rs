@@ -1,8 +1,8 @@
 //! What a request must be to be heard: methods, paths, types, where it comes from.
 mod common;
 
-use common::{MODERN, call, initialize, json, notify};
 use common::http::*;
+use common::{MODERN, call, initialize, json, notify};
 
 fn hello() -> String {
     initialize("2025-11-25", json!({}))
@@ -11,7 +11,8 @@ fn hello() -> String {
 #[test]
 fn accept() {
     let mut web = Web::new();
-    for accept in [BOTH, "*/*", "application/*, text/*", "application/json", "APPLICATION/JSON;q=0.9,text/event-stream"] {
+    for accept in [BOTH, "*/*", "application/*, text/*", "application/json", "APPLICATION/JSON;q=0.9,text/event-stream"]
+    {
         assert_eq!(web.request("POST", "/mcp", &[JSON, ("Accept", accept)], &hello()).status, 200, "{accept}");
     }
     assert_eq!(web.request("POST", "/mcp", &[JSON], &hello()).status, 200);
@@ -83,7 +84,9 @@ fn not_json_and_no_request() {
     let mut web = Web::new();
     let session = web.open("2025-06-18");
     for (body, code) in [("{", -32700), ("", -32700), ("7", -32600), ("[]", -32600), ("{}", -32600)] {
-        for reply in [web.say(&session, body), web.request("POST", "/mcp", &[JSON, ("mcp-protocol-version", MODERN)], body)] {
+        for reply in
+            [web.say(&session, body), web.request("POST", "/mcp", &[JSON, ("mcp-protocol-version", MODERN)], body)]
+        {
             reply.refused(400);
             assert_eq!(reply.code(), code, "{body}");
         }
@@ -168,7 +171,8 @@ fn cors() {
     config.cors = true;
     let mut web = Web::with(config);
     let origin = ("origin", "http://localhost:3000");
-    let reply = web.request("OPTIONS", "/mcp", &[origin, ("access-control-request-headers", "mcp-param-region, accept")], "");
+    let reply =
+        web.request("OPTIONS", "/mcp", &[origin, ("access-control-request-headers", "mcp-param-region, accept")], "");
     assert_eq!((reply.status, reply.body.is_null()), (204, true));
     assert_eq!(reply.header("access-control-allow-origin"), Some(origin.1));
     assert_eq!(reply.header("access-control-allow-methods"), Some("GET, POST, DELETE, OPTIONS"));
@@ -182,5 +186,8 @@ fn cors() {
     let reply = web.request("OPTIONS", "/mcp", &[("origin", "http://evil.example.com")], "");
     reply.refused(403);
     assert_eq!(reply.header("access-control-allow-origin"), None);
-    assert_eq!(Web::new().request("POST", "/mcp", &[JSON, origin], &hello()).header("access-control-allow-origin"), None);
+    assert_eq!(
+        Web::new().request("POST", "/mcp", &[JSON, origin], &hello()).header("access-control-allow-origin"),
+        None
+    );
 }

@@ -1,8 +1,8 @@
 //! Sessions of the legacy revisions.
 mod common;
 
-use common::{LEGACY, MODERN, call, initialize, json, notify};
 use common::http::*;
+use common::{LEGACY, MODERN, call, initialize, json, notify};
 use mcp_sansio::server::Change;
 use mcp_sansio_http::endpoint::{Access, EndpointLimits};
 
@@ -37,7 +37,9 @@ fn missing_and_unknown() {
     let mut web = Web::new();
     let session = web.open("2025-11-25");
     let other = session.replace(|c: char| c.is_ascii_digit(), "a");
-    for wrong in [other.as_str(), "", "x", &session[1..], &format!("{session}0"), "\u{e9}\u{e9}00000000000000000000000000"] {
+    for wrong in
+        [other.as_str(), "", "x", &session[1..], &format!("{session}0"), "\u{e9}\u{e9}00000000000000000000000000"]
+    {
         web.call(wrong, 1, "count", json!({})).refused(404);
         web.listen(wrong, None).refused(404);
         web.request("DELETE", "/mcp", &[("mcp-session-id", wrong)], "").refused(404);
@@ -153,7 +155,9 @@ fn denied() {
     web.authorize = Box::new(move |head| match head.text("authorization") {
         None => Access::Denied { status: 401, challenge: Some(challenge) },
         Some("weak") => Access::Denied { status: 403, challenge: Some("Bearer error=\"insufficient_scope\"") },
-        Some("long") => Access::Granted { principal: Some("12345678901234567890123456789012345678901234567890123456789012345") },
+        Some("long") => {
+            Access::Granted { principal: Some("12345678901234567890123456789012345678901234567890123456789012345") }
+        }
         _ => Access::Granted { principal: None },
     });
     let reply = web.post(&initialize("2025-11-25", json!({})));
@@ -199,7 +203,11 @@ fn modern_requests_have_none() {
     let session = web.open("2025-11-25");
     let reply = web.modern_with(&[("mcp-session-id", "nonsense")], 1, "tools/call", json!({"name": "count"}));
     assert_eq!((reply.status, reply.header("mcp-session-id")), (200, None));
-    let reply = web.modern(1, "initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}));
+    let reply = web.modern(
+        1,
+        "initialize",
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}),
+    );
     assert_eq!((reply.status, reply.code(), reply.header("mcp-session-id")), (404, -32601, None));
     assert_eq!(web.call(&session, 1, "count", json!({})).status, 200);
     let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", MODERN)];

@@ -82,7 +82,8 @@ fn resumed_by_its_own_session_only() {
     let id = web.pull(stream).events[0].id.clone().unwrap();
     web.detach(stream);
     web.listen(&other, Some(&id)).refused(400);
-    for wrong in ["", "0", "0-1", "0-1-0-0", "9-1-0", "0-99-0", "0-1-7", "x-y-z", "-1-1-1", "00000000000000000000-1-1"] {
+    for wrong in ["", "0", "0-1", "0-1-0-0", "9-1-0", "0-99-0", "0-1-7", "x-y-z", "-1-1-1", "00000000000000000000-1-1"]
+    {
         web.listen(&session, Some(wrong)).refused(400);
     }
     assert!(web.listen(&session, Some(&id)).stream.is_some());

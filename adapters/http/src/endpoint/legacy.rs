@@ -103,7 +103,14 @@ impl<const N: usize> Endpoint<'_, N> {
     }
 
     /// A cancellation: what it makes the server say goes where its request would be answered, and that stream ends.
-    fn cancel<S>(&mut self, app: &mut App<'_, S>, slot: u16, id: StreamId, principal: Option<&str>, message: Message<'_, '_>) {
+    fn cancel<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        slot: u16,
+        id: StreamId,
+        principal: Option<&str>,
+        message: Message<'_, '_>,
+    ) {
         let Message::Read(request) = message else { return };
         let Some(session) = self.sessions.slots_mut().get_mut(usize::from(slot)) else { return };
         let Some(stream) = self.streams.slots_mut().get_mut(usize::from(id.slot)) else { return };

@@ -363,7 +363,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let (mode, wanted) = (exchange.mode, exchange.wanted_stream);
         drop(exchange);
         if step == Err(Full::Now) {
-            self.forget_route(route);
+            self.give_up_route(app, route);
         }
         // Without a stream there is nowhere to answer later.
         let wanted = wanted || (!takes_stream && self.server.has_route(route));
@@ -573,10 +573,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 let origin = origin_of(&gate, session);
                 app.service.resume_from(&origin, state, token, server, out)
             });
-            match resumed {
-                None => self.server.forget(token),
-                // Full: its own stream must be read first; the others do not wait for it.
-                Some(_) => {}
+            // Full: its own stream must be read first; the others do not wait for it.
+            if resumed.is_none() {
+                self.server.forget(token);
             }
         }
     }
@@ -722,7 +721,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 let (route, ended) = (stream.route, stream.session.is_none());
                 self.free_stream(id.slot);
                 if !ended {
-                    self.forget_route(route);
+                    self.give_up_route(app, route);
                 }
             }
             (_, false) => {
@@ -808,9 +807,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             if streams && attached {
                 continue;
             }
-            let told = self.on_stream_of(token, |server, _, out| {
-                server.give_up(token, "The server is going away", out)
-            });
+            let told =
+                self.on_stream_of(token, |server, _, out| server.give_up(token, "The server is going away", out));
             if told != Some(Ok(())) {
                 self.server.forget(token);
             }

@@ -253,7 +253,8 @@ impl<const N: usize> Web<N> {
             found.and_then(|(_, value)| std::str::from_utf8(value).ok())
         };
         let session = header("mcp-session-id").or(query.and_then(|query| query.strip_prefix("session=")));
-        let modern = header("mcp-protocol-version") == Some(MODERN) || body.contains("modelcontextprotocol/protocolVers");
+        let modern =
+            header("mcp-protocol-version") == Some(MODERN) || body.contains("modelcontextprotocol/protocolVers");
         match session.and_then(|id| self.sessions.get(id)) {
             _ if modern => MODERN.into(),
             Some(revision) => revision.clone(),
@@ -326,7 +327,8 @@ impl<const N: usize> Web<N> {
 
     /// The old transport tells its session in the first event, and its revision in the first answer.
     fn endpoint_session(&mut self, events: &[Event], id: StreamId) -> Option<String> {
-        if let Some(session) = events.iter().find(|e| e.kind == "endpoint").and_then(|e| e.data.split_once("session=")) {
+        if let Some(session) = events.iter().find(|e| e.kind == "endpoint").and_then(|e| e.data.split_once("session="))
+        {
             self.sessions.insert(session.1.into(), "2024-11-05".into());
             self.streams.insert(id, "2024-11-05".into());
         }
