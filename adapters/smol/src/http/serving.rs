@@ -363,8 +363,7 @@ impl<S> Hall<S> {
             self.deferred.push((token, answer));
             return;
         }
-        let answered = self.endpoint.answer(app, token, answer);
-        if matches!(answered, Err(SendError::FullNow | SendError::FullNever)) {
+        if let Err(SendError::FullNow | SendError::FullNever) = self.endpoint.answer(app, token, answer) {
             let failure = Failure::internal("The answer is too large");
             let _ = self.endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
         }
