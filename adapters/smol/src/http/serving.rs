@@ -42,7 +42,6 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
 struct Hall<S> {
     endpoint: HttpEndpoint,
     body: Body<Vec<u8>>,
-    /// The time on the system's clock when it started, see `now`.
     epoch: Millis,
     started: Instant,
     listener: Option<Async<TcpListener>>,
@@ -69,6 +68,7 @@ struct Hall<S> {
 const GRACE: Duration = Duration::from_secs(5);
 /// How long nothing is accepted when that has failed: there are no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
+const DAY: Duration = Duration::from_secs(86_400);
 /// How soon what is overdue is looked at again.
 const OVERDUE: Millis = 500;
 /// News and connections that are taken before it is somebody else's turn.
@@ -82,10 +82,12 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             Some(seal) => engine.seal(seal),
             None => engine,
         };
+        // From here on the clock only goes forward, and processes that stand in for each other agree on it.
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let hall = Hall {
             endpoint: Endpoint::growing(server.config, engine, server.endpoint_limits),
             body: Body::new(Vec::new()),
-            epoch: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis),
+            epoch,
             started: Instant::now(),
             listener: Some(server.listener),
             most: server.connections,
@@ -153,9 +155,9 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         let hall = &self.hall;
         let watch = self.watch.as_ref().filter(|_| !hall.streams.is_empty());
         self.look_at = watch.map(|watch| self.look_at.unwrap_or_else(|| Instant::now() + watch.period));
-        let deadline = hall
-            .next_deadline()
-            .map(|at| hall.started + Duration::from_millis(at.saturating_sub(hall.epoch).min(u64::from(u32::MAX))));
+        // What is far away is looked at again on the way.
+        let after = |at: Millis| Duration::from_millis(at.saturating_sub(hall.epoch)).min(hall.started.elapsed() + DAY);
+        let deadline = hall.next_deadline().map(|at| hall.started + after(at));
         let next = [deadline, self.look_at, hall.accept_at, hall.stop_at].into_iter().flatten().min();
         // A timer that fires early costs less than one that is set for every request.
         if let Some(next) = next.filter(|next| self.due.is_none_or(|due| *next < due)) {
