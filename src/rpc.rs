@@ -50,6 +50,8 @@ pub struct Members<'a> {
     pub notifications: Option<Raw<'a>>,
     /// `_meta`
     pub meta: Option<Raw<'a>>,
+    /// It is known that nothing in the message is escaped.
+    pub(crate) plain: bool,
 }
 
 /// The members of `params._meta` that the protocol knows.
@@ -92,6 +94,7 @@ impl<'a> Envelope<'a> {
         while scanner.has_key(&mut first)? {
             self.member(&mut scanner)?;
         }
+        self.members.plain = scanner.is_plain();
         scanner.end()
     }
 
@@ -125,7 +128,7 @@ impl<'a> Envelope<'a> {
                 None => Shape::Invalid { id },
             };
         };
-        match (method.text(), self.id) {
+        match (method.text_of(self.members.plain), self.id) {
             // A broken notification is a notification: it is never answered, so that two peers cannot storm.
             (Some(method), None) => Shape::Notification { method },
             (Some(method), Some(_)) if self.jsonrpc && !self.duplicate => match id {
@@ -203,6 +206,21 @@ impl<'a> Members<'a> {
 impl<'a> Meta<'a> {
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        let place = if scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") {
+            &mut self.version
+        } else if scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") {
+            &mut self.capabilities
+        } else if scanner.took(b"\"io.modelcontextprotocol/clientInfo\":") {
+            &mut self.client_info
+        } else {
+            return self.any_member(scanner);
+        };
+        *place = Some(scanner.value()?);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         const KNOWN: [&str; 5] =
             ["progressToken", meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
         let name = known(&scanner.any_key()?, &KNOWN);
@@ -247,6 +265,7 @@ impl Members<'_> {
         request_state: None,
         notifications: None,
         meta: None,
+        plain: false,
     };
 }
 

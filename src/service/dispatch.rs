@@ -166,10 +166,7 @@ impl<S> Service<'_, S> {
             Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList => {
                 self.list(state, token, request, server, out)
             }
-            _ => match self.check(request, server.slot(token).is_some_and(|slot| slot.revision.is_modern())) {
-                Ok(()) => self.run(origin, state, token, request, server, out),
-                Err(failure) => fail(server, token, &failure, out),
-            },
+            _ => self.run(origin, state, token, request, server, out),
         };
         if done.is_err() {
             server.forget(token);
@@ -178,7 +175,7 @@ impl<S> Service<'_, S> {
     }
 
     /// What the members of a request must be, before its handler is looked for.
-    fn check(&self, request: &Request<'_>, modern: bool) -> Result<(), Failure<'static>> {
+    pub(super) fn check(&self, request: &Request<'_>, modern: bool) -> Result<(), Failure<'static>> {
         let members = request.members();
         match request.method() {
             Method::ToolsCall | Method::PromptsGet if !request.members().name.is_some_and(is_string) => {
