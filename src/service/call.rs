@@ -191,12 +191,7 @@ impl Call<'_> {
     }
 
     fn words(&mut self, words: Words<'_>, is_error: bool) -> Outcome {
-        self.write_result(&mut |result, _| {
-            // The most frequent reply of all, so in few pieces.
-            let out = result.literal("\"content\":[{\"type\":\"text\",\"text\":\"")?;
-            words.write_body(out)?;
-            out.put(if is_error { b"\"}],\"isError\":true" } else { b"\"}],\"isError\":false" })
-        })
+        self.write_words(&words, is_error)
     }
 
     fn contents(&mut self, content: &[Content<'_>], is_error: bool) -> Outcome {

@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::content::Words;
 use super::question::{Answer, NoAnswer, Question};
 use crate::json::{JsonKind, Raw, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, Feature, Level, Method, code, meta};
@@ -285,6 +286,31 @@ impl<'a> Handling<'a> {
         self.settle(Settled::Answered)
     }
 
+    /// As [`write_result`](Handling::write_result), of a result that is one text: the most frequent of all.
+    pub(crate) fn write_words(&mut self, words: &Words<'_>, is_error: bool) -> Outcome {
+        self.unsettled()?;
+        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
+        let modern = slot.revision.is_modern();
+        whole(self.out, Kind::Result, |out| {
+            let head = match modern {
+                true => r#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
+                false => r#","result":{"content":[{"type":"text","text":""#,
+            };
+            begin_with(out, slot.id.as_bytes(), head)?;
+            words.write_body(out)?;
+            let (tail, ends) = match is_error {
+                true => (r#""}],"isError":true"#, r#""}],"isError":true}}"#),
+                false => (r#""}],"isError":false"#, r#""}],"isError":false}}"#),
+            };
+            if !modern && extra.is_none() {
+                return out.put(ends.as_bytes());
+            }
+            out.put(tail.as_bytes())?;
+            end_result(Object::resume(out, false), about, slot.revision, extra)
+        })?;
+        self.settle(Settled::Answered)
+    }
+
     /// Writes a result of the handler's own making: what it says of `resultType` and `_meta` is taken over, nothing is
     /// said twice.
     pub(crate) fn write_own(&mut self, own: Raw<'_>) -> Outcome {
@@ -541,18 +567,21 @@ pub(crate) fn begin_result<'o, 'w>(
     id: &[u8],
     revision: Revision,
 ) -> Result<Object<'o, 'w>, Full> {
-    let mut result = begin_message(out, id)?;
-    if revision.is_modern() {
-        result.literal("\"resultType\":\"complete\"")?;
-    }
-    Ok(result)
+    let modern = revision.is_modern();
+    begin_with(out, id, if modern { ",\"result\":{\"resultType\":\"complete\"" } else { ",\"result\":{" })?;
+    Ok(Object::resume(out, !modern))
 }
 
 fn begin_message<'o, 'w>(out: &'o mut (dyn Out + 'w), id: &[u8]) -> Result<Object<'o, 'w>, Full> {
+    begin_with(out, id, ",\"result\":{")?;
+    Ok(Object::resume(out, true))
+}
+
+/// The head of a message with what is behind the id, in as few pieces as there can be: each has its price.
+fn begin_with(out: &mut dyn Out, id: &[u8], behind: &str) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
-    out.put(b",\"result\":{")?;
-    Ok(Object::resume(out, true))
+    out.put(behind.as_bytes())
 }
 
 /// The tail of a result: `_meta` and the closing braces.
@@ -564,14 +593,15 @@ pub(crate) fn end_result(
 ) -> Result<(), Full> {
     let signed = extra.is_some_and(|extra| extra.get(meta::SERVER_INFO).is_some());
     let signs = revision.is_modern() && about.signs_results && !signed;
-    if signs || extra.is_some() {
+    if signs && extra.is_none() {
+        return about.sign(result);
+    }
+    if let Some(extra) = extra {
         let mut object = Object::open(result.key("_meta")?)?;
         if signs {
             about.write_signature(object.key(meta::SERVER_INFO)?)?;
         }
-        if let Some(extra) = extra {
-            object.spread(extra)?;
-        }
+        object.spread(extra)?;
         object.close()?;
     }
     result.close_with(b"}}")
