@@ -103,7 +103,7 @@ impl<'a> Parts<'a> {
         let (state, scratch) = scratch.bytes_mut().split_at_mut_checked(layout.state)?;
         let texts = layout.texts.min(scratch.len());
         let (scratch, sealing) = scratch.split_at_mut_checked(texts)?;
-        let (uri, scratch) = decode_uri(asked, scratch);
+        let (uri, scratch) = if asked.members.uri.is_some() { decode_uri(asked, scratch) } else { ("", scratch) };
         let (level, now, ask_timeout) = (peer.level, *now, *ask_timeout);
         let parts = Parts { slot, scratch, sealing, state, uri, seal: *seal, level, now, ask_timeout };
         Some((parts, asks))
@@ -111,7 +111,6 @@ impl<'a> Parts<'a> {
 }
 
 /// The URI of a request, borrowed from the message or decoded into the scratch; and the rest of the scratch.
-#[inline]
 pub(crate) fn decode_uri<'a>(asked: &Asked<'a>, scratch: &'a mut [u8]) -> (&'a str, &'a mut [u8]) {
     let Some(uri) = asked.members.uri.and_then(|uri| uri.text_of(asked.members.plain)) else { return ("", scratch) };
     if let Some(uri) = uri.plain() {
