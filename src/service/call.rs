@@ -86,7 +86,10 @@ impl<'a> Handling<'a> {
     /// The arguments as they came; an empty object if there were none.
     #[must_use]
     pub const fn arguments(&self) -> Raw<'a> {
-        self.arguments
+        match self.members.arguments {
+            Some(arguments) => arguments,
+            None => Raw::trusted(b"{}"),
+        }
     }
 
     /// The arguments as a type, once. Text is borrowed: from the message, or from the server's scratch if it has
@@ -94,7 +97,7 @@ impl<'a> Handling<'a> {
     #[cfg(feature = "serde")]
     pub fn args<T: serde::Deserialize<'a>>(&mut self) -> Result<T, Refusal> {
         let scratch = core::mem::take(&mut self.scratch);
-        self.arguments.to(scratch).map_err(Refusal::from)
+        self.arguments().to(scratch).map_err(Refusal::from)
     }
 
     /// Answers with a result of the application's own making, an object as it stands. What the revision demands is
@@ -360,7 +363,7 @@ impl<'a> Read<'a> {
     pub fn not_found(&mut self) -> Outcome {
         self.unsettled()?;
         let revision = self.revision();
-        let uri = Raw::trusted(self.target).text();
+        let uri = Raw::trusted(self.target()).text();
         let failure = match uri {
             Some(uri) => Failure::unknown_resource(uri, revision),
             None => Failure::invalid_params("Resource not found"),
@@ -394,7 +397,7 @@ impl<'a> Get<'a> {
     /// An argument of the prompt, by name.
     #[must_use]
     pub fn arg(&self, name: &str) -> Option<Text<'a>> {
-        self.arguments.get(name)?.text()
+        self.arguments().get(name)?.text()
     }
 
     /// Answers with one message of the user.

@@ -84,6 +84,7 @@ impl<S> Service<'_, S> {
         let context = self.context(origin, &has_resource);
         let mut request = Request::empty();
         match server.take(&context, message, &mut request, out)? {
+            Some(Taken::Request { token }) => self.request(origin, state, token, &request, server, out),
             Some(taken) => self.taken(origin, state, taken, &request, server, out),
             None => Ok(Step::Handled),
         }
@@ -101,6 +102,7 @@ impl<S> Service<'_, S> {
         let has_resource = |uri: &Text<'_>| self.has_resource(uri);
         let context = self.context(origin, &has_resource);
         match server.take_read(&context, request, out)? {
+            Some(Taken::Request { token }) => self.request(origin, state, token, request, server, out),
             Some(taken) => self.taken(origin, state, taken, request, server, out),
             None => Ok(Step::Handled),
         }
@@ -153,6 +155,7 @@ impl<S> Service<'_, S> {
     }
 
     /// A request that the engine has admitted. On [`Full`] it is given up, as if it had not come.
+    #[inline(never)]
     fn request(
         &self,
         origin: &Origin<'_>,

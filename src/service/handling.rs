@@ -8,6 +8,7 @@ use crate::json::{JsonKind, Raw, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, Feature, Level, Method, code, meta};
 use crate::records::{self, Keep, NoRoom};
 use crate::revision::Revision;
+use crate::rpc::Members;
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
 use crate::server::notify::{least_level, tell_log, tell_progress};
 use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Token, Told, What};
@@ -101,9 +102,7 @@ pub struct Handling<'a> {
     pub(crate) slot: &'a mut Slot,
     pub(crate) token: Token,
     pub(crate) params: Option<Raw<'a>>,
-    pub(crate) arguments: Raw<'a>,
-    pub(crate) meta: Option<Raw<'a>>,
-    pub(crate) target: &'a [u8],
+    pub(crate) members: &'a Members<'a>,
     pub(crate) state: &'a [u8],
     pub(crate) scratch: &'a mut [u8],
     /// For a state to be sealed; apart from the scratch, which reading the arguments uses up.
@@ -143,7 +142,7 @@ impl<'a> Handling<'a> {
     /// The request's `_meta` as it came.
     #[must_use]
     pub const fn meta(&self) -> Option<Raw<'a>> {
-        self.meta
+        self.members.meta
     }
 
     /// Whom the request came from, where the transport knows that.
@@ -386,8 +385,13 @@ impl<'a> Handling<'a> {
         sealed.map(Some).map_err(|_| Refusal(Why::Fail(Failure::internal("The state is too large to be sealed"))))
     }
 
+    /// What the request names, as it stands.
+    pub(crate) fn target(&self) -> &'a [u8] {
+        self.members.name.or(self.members.uri).map_or(&[], |target| target.as_bytes())
+    }
+
     pub(crate) fn bound(&self) -> Bound<'a> {
-        bound(self.slot.method, self.target, self.arguments, self.principal, self.now)
+        bound(self.slot.method, self.target(), self.arguments(), self.principal, self.now)
     }
 
     /// Before 2026-07-28: the questions are requests, and the request waits here for the answers.
@@ -447,7 +451,7 @@ impl fmt::Debug for Handling<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handling")
             .field("token", &self.token)
-            .field("arguments", &self.arguments)
+            .field("arguments", &self.arguments())
             .finish_non_exhaustive()
     }
 }

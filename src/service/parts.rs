@@ -36,7 +36,7 @@ impl Layout {
     pub(crate) const EMPTY: Layout = Layout { state: 0, texts: 0 };
 
     /// Makes the scratch large enough, and opens the state that came with the request into it.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn prepare(
         server: &mut Engine<'_>,
         token: Token,

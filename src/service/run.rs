@@ -200,6 +200,7 @@ impl<S> Service<'_, S> {
 
     /// Calls the handler. Everything it needs is lent to it; what comes back borrows nothing.
     #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn call<'a>(
         &'a self,
         origin: &Origin<'a>,
@@ -220,9 +221,7 @@ impl<S> Service<'_, S> {
                 slot: parts.slot,
                 token,
                 params: asked.params,
-                arguments: asked.members.arguments.unwrap_or(Raw::trusted(b"{}")),
-                meta: asked.members.meta,
-                target: asked.members.name.or(asked.members.uri).map_or(&b""[..], |target| target.as_bytes()),
+                members: asked.members,
                 state: parts.state,
                 scratch: parts.scratch,
                 sealing: parts.sealing,
@@ -319,6 +318,7 @@ impl<S> Service<'_, S> {
     }
 
     /// Does what a handler's outcome demands.
+    #[inline]
     fn settle(
         &self,
         state: &mut S,
@@ -327,11 +327,24 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        match ran.outcome {
-            Ok(Settled::Answered) => {
-                server.close(token);
-                Ok(Step::Handled)
-            }
+        if let Ok(Settled::Answered) = ran.outcome {
+            server.close(token);
+            return Ok(Step::Handled);
+        }
+        self.settle_other(state, token, ran.outcome, server, out)
+    }
+
+    #[inline(never)]
+    fn settle_other(
+        &self,
+        state: &mut S,
+        token: Token,
+        outcome: Result<Settled, Why>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        match outcome {
+            Ok(Settled::Answered) => Ok(Step::Handled),
             Ok(Settled::Later) => {
                 server.forget_questions(token);
                 Ok(Step::Later(token))
@@ -518,9 +531,7 @@ impl<S> Service<'_, S> {
             slot: parts.slot,
             token,
             params: None,
-            arguments: Raw::trusted(b"{}"),
-            meta: None,
-            target: b"",
+            members: &Members::NONE,
             state: b"",
             scratch: &mut [],
             sealing: &mut [],
