@@ -100,21 +100,48 @@ impl<'a> Envelope<'a> {
 
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        match Key::read(scanner)? {
-            Key::Jsonrpc => self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.value()?.as_bytes() == b"\"2.0\"",
-            Key::Id => set(&mut self.id, scanner.value()?, &mut self.duplicate),
-            Key::Method => set(&mut self.method, scanner.value()?, &mut self.duplicate),
-            Key::Params => {
-                let (members, meta) = (&mut self.members, &mut self.meta);
-                let params = object(scanner, |scanner| members.member(meta, scanner))?;
-                set(&mut self.params, params, &mut self.duplicate);
-            }
-            Key::Result => set(&mut self.result, scanner.value()?, &mut self.duplicate),
-            Key::Error => set(&mut self.error, scanner.value()?, &mut self.duplicate),
-            Key::Other => {
-                scanner.value()?;
-            }
+        // As nearly everybody writes them they are found by one comparison each.
+        if scanner.took(b"\"jsonrpc\":") {
+            self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.value()?.as_bytes() == b"\"2.0\"";
+        } else if scanner.took(b"\"id\":") {
+            set(&mut self.id, scanner.value()?, &mut self.duplicate);
+        } else if scanner.took(b"\"method\":") {
+            set(&mut self.method, scanner.value()?, &mut self.duplicate);
+        } else if scanner.took(b"\"params\":") {
+            self.params(scanner)?;
+        } else {
+            self.any_member(scanner)?;
         }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        let key = known(&scanner.any_key()?, &["jsonrpc", "id", "method", "params", "result", "error"]);
+        if key == b"params" {
+            return self.params(scanner);
+        }
+        let value = scanner.value()?;
+        let place = match key {
+            b"jsonrpc" => {
+                self.jsonrpc = value.as_bytes() == b"\"2.0\"";
+                return Ok(());
+            }
+            b"id" => &mut self.id,
+            b"method" => &mut self.method,
+            b"result" => &mut self.result,
+            b"error" => &mut self.error,
+            _ => return Ok(()),
+        };
+        set(place, value, &mut self.duplicate);
+        Ok(())
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn params(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        let (members, meta) = (&mut self.members, &mut self.meta);
+        let params = object(scanner, |scanner| members.member(meta, scanner))?;
+        set(&mut self.params, params, &mut self.duplicate);
         Ok(())
     }
 
@@ -334,49 +361,6 @@ fn same_text(a: &[u8], b: &[u8]) -> bool {
     match (Raw::trusted(a).text(), Raw::trusted(b).text()) {
         (Some(a), Some(b)) => a.same(&b),
         _ => false,
-    }
-}
-
-/// A member of a message.
-#[derive(Clone, Copy)]
-enum Key {
-    Jsonrpc,
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
-impl Key {
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn read(scanner: &mut Scanner<'_>) -> Result<Self, Fault> {
-        // As nearly everybody writes them they are found by one comparison each.
-        if scanner.took(b"\"jsonrpc\":") {
-            Ok(Key::Jsonrpc)
-        } else if scanner.took(b"\"id\":") {
-            Ok(Key::Id)
-        } else if scanner.took(b"\"method\":") {
-            Ok(Key::Method)
-        } else if scanner.took(b"\"params\":") {
-            Ok(Key::Params)
-        } else {
-            scanner.any_key().map(Key::of)
-        }
-    }
-
-    #[inline(never)]
-    fn of(key: Text<'_>) -> Self {
-        match known(&key, &["jsonrpc", "id", "method", "params", "result", "error"]) {
-            b"jsonrpc" => Key::Jsonrpc,
-            b"id" => Key::Id,
-            b"method" => Key::Method,
-            b"params" => Key::Params,
-            b"result" => Key::Result,
-            b"error" => Key::Error,
-            _ => Key::Other,
-        }
     }
 }
 

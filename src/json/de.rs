@@ -478,7 +478,10 @@ impl<'de> de::MapAccess<'de> for &mut Inside<'_, 'de> {
 
     fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         match self.member()? {
-            true => seed.deserialize(Key { reader: &mut *self.reader, text: self.at }).map(Some),
+            true => {
+                let key = Key { reader: &mut *self.reader, text: self.at, fields: self.fields };
+                seed.deserialize(key).map(Some)
+            }
             false => Ok(None),
         }
     }
@@ -492,6 +495,8 @@ impl<'de> de::MapAccess<'de> for &mut Inside<'_, 'de> {
 struct Key<'x, 'de> {
     reader: &'x mut Reader<'de>,
     text: Text<'de>,
+    /// What the type knows.
+    fields: &'static [&'static str],
 }
 
 impl<'de> Key<'_, 'de> {
@@ -534,7 +539,11 @@ impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.deserialize_string(visitor)
+        // The first ones of a type are found faster than text is checked to be UTF-8, or decoded.
+        match self.fields.iter().take(4).find(|field| self.text.is(field)) {
+            Some(field) => visitor.visit_borrowed_str(field),
+            None => self.deserialize_string(visitor),
+        }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -574,7 +583,7 @@ impl<'x, 'de> de::EnumAccess<'de> for Variant<'x, 'de> {
     type Variant = &'x mut Reader<'de>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self::Variant)> {
-        let name = seed.deserialize(Key { reader: &mut *self.reader, text: self.name })?;
+        let name = seed.deserialize(Key { reader: &mut *self.reader, text: self.name, fields: &[] })?;
         Ok((name, self.reader))
     }
 }
