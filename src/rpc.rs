@@ -107,34 +107,33 @@ impl<'a> Envelope<'a> {
             set(&mut self.id, scanner.value()?, &mut self.duplicate);
         } else if scanner.took(b"\"method\":") {
             set(&mut self.method, scanner.value()?, &mut self.duplicate);
-        } else if scanner.took(b"\"params\":") {
+        } else if scanner.took(b"\"params\":") || self.any_member(scanner)? {
             self.params(scanner)?;
-        } else {
-            self.any_member(scanner)?;
         }
         Ok(())
     }
 
+    /// A member of any name; whether it is `params`, whose value is then next.
     #[inline(never)]
-    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<bool, Fault> {
         let key = known(&scanner.any_key()?, &["jsonrpc", "id", "method", "params", "result", "error"]);
         if key == b"params" {
-            return self.params(scanner);
+            return Ok(true);
         }
         let value = scanner.value()?;
         let place = match key {
             b"jsonrpc" => {
                 self.jsonrpc = value.as_bytes() == b"\"2.0\"";
-                return Ok(());
+                return Ok(false);
             }
             b"id" => &mut self.id,
             b"method" => &mut self.method,
             b"result" => &mut self.result,
             b"error" => &mut self.error,
-            _ => return Ok(()),
+            _ => return Ok(false),
         };
         set(place, value, &mut self.duplicate);
-        Ok(())
+        Ok(false)
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
@@ -168,7 +167,7 @@ impl<'a> Envelope<'a> {
 }
 
 impl<'a> Members<'a> {
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         if scanner.took(b"\"name\":") {
             self.name = Some(scanner.value()?);

@@ -192,6 +192,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// As [`string_on`](Self::string_on), of a string in which nothing can be wrong.
+    #[inline(never)]
     fn checked_string(&mut self, mut at: usize) -> Result<bool, Fault> {
         let mut escaped = false;
         loop {

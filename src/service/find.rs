@@ -39,13 +39,20 @@ impl Asked<'_> {
 
 impl<S> Service<'_, S> {
     /// What a request names.
+    #[inline]
     pub(crate) fn find<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
+        if slot.method != Method::ToolsCall {
+            return self.find_other(slot, asked);
+        }
+        let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
+        let found = name.and_then(|name| self.find_tool(&name));
+        found.ok_or(Failure::invalid_params("Unknown tool"))
+    }
+
+    /// What a request names that calls no tool.
+    #[inline(never)]
+    fn find_other<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
         match slot.method {
-            Method::ToolsCall => {
-                let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
-                let found = name.and_then(|name| self.find_tool(&name));
-                found.ok_or(Failure::invalid_params("Unknown tool"))
-            }
             Method::ResourcesRead => {
                 let uri = asked.members.uri.and_then(|uri| uri.text());
                 let uri = uri.ok_or(Failure::invalid_params("Invalid params: uri is missing"))?;
