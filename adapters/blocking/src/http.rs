@@ -18,12 +18,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcp_sansio::server::{Limits, Millis, Seal, Server};
 use mcp_sansio::service::Service;
-pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head, Streams};
+pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head, StreamId, Streams};
 use mcp_sansio_http::host::{Body, Host, Wait, Wired};
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::seal::HmacSeal;
 use mcp_sansio_http::wire;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
+
+use crate::sockets::{Sockets, Wants};
 
 /// Requests in flight at the most: those whose answer is put off, or that ask the client.
 pub const IN_FLIGHT: usize = 256;
@@ -181,10 +183,18 @@ impl HttpServer {
             epoch,
             started: Instant::now(),
             connections: Vec::new(),
-            open: 0,
+            free: Vec::new(),
+            carriers: Vec::new(),
+            soonest: Millis::MAX,
             stopping: false,
+            accepting: true,
+            sockets: Sockets::new()?,
+            ready: Vec::new(),
+            streams: Vec::new(),
             server: &self,
         };
+        serving.sockets.add(&self.stop.0, Wants::Read, STOP)?;
+        serving.sockets.add(&self.listener, Wants::Read, LISTENER)?;
         serving.run(tick)
     }
 }
@@ -195,6 +205,10 @@ struct Connection {
     wired: Wired<'static>,
     wait: Wait,
     shut: bool,
+    /// What the socket is watched for.
+    wants: Wants,
+    /// The stream that it carries.
+    stream: Option<StreamId>,
 }
 
 struct Serving<'s, 'a, S: 'static> {
@@ -206,9 +220,23 @@ struct Serving<'s, 'a, S: 'static> {
     epoch: Millis,
     started: Instant,
     connections: Vec<Option<Connection>>,
-    open: usize,
+    /// Places in `connections` that are free.
+    free: Vec<usize>,
+    /// The connection of each stream, by [`StreamId::slot`].
+    carriers: Vec<usize>,
+    /// No connection's deadline is before this.
+    soonest: Millis,
     stopping: bool,
+    accepting: bool,
+    sockets: Sockets,
+    /// Numbers of the sockets that are ready; kept for its memory, like the next one.
+    ready: Vec<usize>,
+    streams: Vec<StreamId>,
 }
+
+/// The numbers of the sockets that are no connection's.
+const STOP: usize = usize::MAX;
+const LISTENER: usize = usize::MAX - 1;
 
 /// How long what is pending may take when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -218,17 +246,18 @@ impl<S> Serving<'_, '_, S> {
         let mut wake = None;
         let mut stop_at = None;
         loop {
-            let ready = self.wait(wake)?;
-            if ready.stop && !self.stopping {
-                self.stopping = true;
-                self.endpoint.shut_down();
-                stop_at = Some(Instant::now() + GRACE);
-            }
-            if ready.listener && !self.stopping {
-                self.accept();
-            }
-            for slot in ready.connections {
-                self.turn(slot, true);
+            self.wait(wake)?;
+            for at in 0..self.ready.len() {
+                match self.ready.get(at) {
+                    Some(&STOP) if !self.stopping => {
+                        self.stopping = true;
+                        self.endpoint.shut_down();
+                        stop_at = Some(Instant::now() + GRACE);
+                    }
+                    Some(&STOP) | None => {}
+                    Some(&LISTENER) => self.accept(),
+                    Some(&slot) => self.turn(slot, true),
+                }
             }
             let now = self.now();
             wake = tick(&mut self.app, &mut self.endpoint, now);
@@ -244,65 +273,63 @@ impl<S> Serving<'_, '_, S> {
         self.epoch + self.started.elapsed().as_millis() as Millis
     }
 
+    fn open(&self) -> usize {
+        self.connections.len() - self.free.len()
+    }
+
     /// Waits until a socket is ready or a time has come.
-    fn wait(&self, wake: Option<Millis>) -> io::Result<Ready> {
-        let accepts = self.open < self.server.connections && !self.stopping;
-        let mut fds = vec![PollFd::new(&self.server.stop.0, PollFlags::IN)];
-        let mut slots = Vec::with_capacity(self.open);
-        if accepts {
-            fds.push(PollFd::new(&self.server.listener, PollFlags::IN));
-        }
-        let fixed = fds.len();
-        for (slot, connection) in self.connections.iter().enumerate() {
-            let Some(connection) = connection else { continue };
-            fds.push(PollFd::from_borrowed_fd(connection.socket.as_fd(), connection.interest()));
-            slots.push(slot);
+    fn wait(&mut self, wake: Option<Millis>) -> io::Result<()> {
+        let accepting = self.open() < self.server.connections && !self.stopping;
+        if accepting != self.accepting {
+            self.accepting = accepting;
+            let wants = if accepting { Wants::Read } else { Wants::Nothing };
+            self.sockets.change(&self.server.listener, wants, LISTENER)?;
         }
         let timeout = self.timeout(wake);
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let mut ready = fds.iter().map(is_ready);
-        let stop = ready.next().unwrap_or(false);
-        let listener = accepts && ready.next().unwrap_or(false);
-        let connections = fds.iter().skip(fixed).zip(slots).filter(|(fd, _)| is_ready(fd)).map(|(_, slot)| slot);
-        Ok(Ready { stop, listener, connections: connections.collect() })
+        let wants = |on| if on { Wants::Read } else { Wants::Nothing };
+        let own = [
+            (self.server.stop.0.as_fd(), wants(!self.stopping), STOP),
+            (self.server.listener.as_fd(), wants(accepting), LISTENER),
+        ];
+        let connections = self.connections.iter().enumerate().filter_map(|(slot, connection)| {
+            let connection = connection.as_ref()?;
+            Some((connection.socket.as_fd(), connection.wants, slot))
+        });
+        self.sockets.wait(own.into_iter().chain(connections), timeout.as_ref(), &mut self.ready)
     }
 
     fn timeout(&self, wake: Option<Millis>) -> Option<Timespec> {
         if self.stopping {
             return Some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
         }
-        let connections = self.connections.iter().flatten().filter_map(|connection| connection.deadline());
-        let next = connections.chain(self.endpoint.next_deadline()).chain(wake).min()?;
+        let connections = Some(self.soonest).filter(|soonest| *soonest != Millis::MAX);
+        let next = connections.into_iter().chain(self.endpoint.next_deadline()).chain(wake).min()?;
         let left = next.saturating_sub(self.now()).clamp(1, 60_000);
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
     }
 
     fn accept(&mut self) {
-        while self.open < self.server.connections {
+        while self.open() < self.server.connections && !self.stopping {
             let Ok((socket, _)) = self.server.listener.accept() else { return };
-            let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true));
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.connections.push(None);
+                self.connections.len() - 1
+            });
+            let prepared = socket
+                .set_nonblocking(true)
+                .and_then(|()| socket.set_nodelay(true))
+                .and_then(|()| self.sockets.add(&socket, Wants::Read, slot));
             if prepared.is_err() {
+                self.free.push(slot);
                 continue;
             }
             let limits = self.server.wire_limits;
             let store = |size| mcp_sansio::store::Store::growing(size);
             let input = store(self.server.limits.message + 64 * 1024);
             let output = store(self.server.limits.message.saturating_mul(2) + 64 * 1024);
-            let connection =
-                Connection { socket, wired: Wired::new(input, output, limits), wait: Wait::Read, shut: false };
-            let slot = match self.connections.iter().position(Option::is_none) {
-                Some(slot) => slot,
-                None => {
-                    self.connections.push(None);
-                    self.connections.len() - 1
-                }
-            };
-            self.connections[slot] = Some(connection);
-            self.open += 1;
+            let wired = Wired::new(input, output, limits);
+            let (wait, wants) = (Wait::Read, Wants::Read);
+            self.connections[slot] = Some(Connection { socket, wired, wait, shut: false, wants, stream: None });
             // There may be a request already.
             self.turn(slot, true);
         }
@@ -318,45 +345,75 @@ impl<S> Serving<'_, '_, S> {
             // An id that can be guessed would be worse than none.
             random.read_exact(bytes).expect("the system has random bytes");
         };
-        let alive = connection.turn(&mut host, &mut fill, read);
-        if !alive {
-            connection.wired.leave(&mut host);
-            self.connections[slot] = None;
-            self.open -= 1;
+        let mut alive = connection.turn(&mut host, &mut fill, read);
+        let wants = connection.interest();
+        if alive && wants != connection.wants {
+            connection.wants = wants;
+            alive = self.sockets.change(&connection.socket, wants, slot).is_ok();
         }
+        if !alive {
+            return self.close(slot, now);
+        }
+        if let Some(deadline) = connection.deadline() {
+            self.soonest = self.soonest.min(deadline);
+        }
+        let stream = connection.wired.stream();
+        if stream == connection.stream {
+            return;
+        }
+        connection.stream = stream;
+        if let Some(stream) = stream {
+            // It may last for long, and nothing is read meanwhile.
+            connection.wired.connection().release();
+            if self.carriers.len() <= stream.slot() {
+                self.carriers.resize(stream.slot() + 1, usize::MAX);
+            }
+            self.carriers[stream.slot()] = slot;
+        }
+    }
+
+    fn close(&mut self, slot: usize, now: Millis) {
+        let Some(mut connection) = self.connections[slot].take() else { return };
+        self.free.push(slot);
+        let mut host = Host { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
+        connection.wired.leave(&mut host);
     }
 
     /// Streams with something to say write it.
     fn write_streams(&mut self) {
-        let ready: Vec<_> = self.endpoint.ready().collect();
-        if ready.is_empty() {
-            return;
-        }
-        for slot in 0..self.connections.len() {
-            let stream = self.connections[slot].as_ref().and_then(|connection| connection.wired.stream());
-            if stream.is_some_and(|stream| ready.contains(&stream)) {
+        let mut streams = std::mem::take(&mut self.streams);
+        streams.extend(self.endpoint.ready());
+        for stream in streams.drain(..) {
+            let Some(&slot) = self.carriers.get(stream.slot()) else { continue };
+            let connection = self.connections.get(slot).and_then(Option::as_ref);
+            // One that has no room is served when it has.
+            if connection.is_some_and(|found| found.stream == Some(stream) && found.wait != Wait::Write) {
                 self.turn(slot, false);
             }
         }
+        self.streams = streams;
     }
 
     fn expire(&mut self) {
         let now = self.now();
-        self.endpoint.expire(&mut self.app, now);
+        if self.endpoint.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.endpoint.expire(&mut self.app, now);
+        }
+        if self.soonest > now {
+            return;
+        }
+        self.soonest = Millis::MAX;
         for slot in 0..self.connections.len() {
             let Some(connection) = self.connections[slot].as_mut() else { continue };
-            if connection.deadline().is_none_or(|deadline| deadline > now) {
+            let Some(deadline) = connection.deadline() else { continue };
+            if deadline > now {
+                self.soonest = self.soonest.min(deadline);
                 continue;
             }
             match connection.wired.connection().expire(now) {
                 wire::Expired::Nothing => {}
                 wire::Expired::Refused => self.turn(slot, false),
-                _ => {
-                    let mut host = Host { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
-                    connection.wired.leave(&mut host);
-                    self.connections[slot] = None;
-                    self.open -= 1;
-                }
+                _ => self.close(slot, now),
             }
         }
     }
@@ -370,18 +427,12 @@ impl<S> Serving<'_, '_, S> {
     }
 }
 
-struct Ready {
-    stop: bool,
-    listener: bool,
-    connections: Vec<usize>,
-}
-
 impl Connection {
-    fn interest(&self) -> PollFlags {
+    fn interest(&self) -> Wants {
         match self.wait {
-            Wait::Write | Wait::Close => PollFlags::OUT,
-            _ if self.wired.has_pending() => PollFlags::IN | PollFlags::OUT,
-            _ => PollFlags::IN,
+            Wait::Write | Wait::Close => Wants::Write,
+            _ if self.wired.has_pending() => Wants::Both,
+            _ => Wants::Read,
         }
     }
 

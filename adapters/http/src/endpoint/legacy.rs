@@ -140,6 +140,8 @@ impl<const N: usize> Endpoint<'_, N> {
             return None;
         }
         self.stream_mut(id)?.attach(event + 1);
+        self.stirred.set(true);
+        self.soonest = self.now;
         Some(id)
     }
 
@@ -150,6 +152,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let stream = self.open_stream(&asker, 0)?;
         let id = self.stream_id(stream);
         self.stream_mut(id)?.purpose = Purpose::Session;
+        self.stirred.set(true);
         // Each message goes to one stream only: to the newest.
         if let Some(older) = session.stream.and_then(|id| self.stream_mut(id)) {
             older.ended = true;
@@ -200,6 +203,7 @@ impl<const N: usize> Endpoint<'_, N> {
             return refuse(body, 503, code::INTERNAL, overloaded);
         };
         let id = self.stream_id(stream);
+        self.stirred.set(true);
         if let Some(stream) = self.stream_mut(id) {
             stream.purpose = Purpose::Old;
         }
@@ -251,6 +255,7 @@ impl<const N: usize> Endpoint<'_, N> {
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
         stream.ready = true;
+        self.stirred.set(true);
         self.go_on(app);
         match step {
             Ok(_) => Response::status(202),
@@ -264,6 +269,7 @@ impl<const N: usize> Endpoint<'_, N> {
         session.live = false;
         let scope = session.scope;
         app.service.end_scope(app.state, scope, &mut self.server);
+        self.stirred.set(true);
         for number in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(number) else { break };
             if stream.is_free() || stream.session != Some(slot) {
@@ -286,6 +292,7 @@ impl<const N: usize> Endpoint<'_, N> {
         random(&mut bytes);
         let (id, scope, now) = (make_id(bytes, slot), self.new_scope(), self.now);
         *self.sessions.slots_mut().get_mut(usize::from(slot))? = Session::new(id, scope, principal, now);
+        self.due(self.config.session_idle, now);
         Some((slot, id))
     }
 

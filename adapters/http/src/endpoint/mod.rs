@@ -23,6 +23,8 @@ pub use pool::Pool;
 pub use session::{PRINCIPAL_MAX, Session};
 pub use stream::{Stream, StreamId};
 
+use core::cell::Cell;
+
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{Level, code};
 use mcp_sansio::records::Records;
@@ -114,6 +116,10 @@ pub struct Endpoint<'m, const N: usize> {
     /// The last scope that was given away; 0 is nobody's.
     scopes: u32,
     now: Millis,
+    /// No session and no stream has a deadline before this.
+    soonest: Millis,
+    /// Some stream may be ready.
+    stirred: Cell<bool>,
 }
 
 /// How far an [`Endpoint`] may grow where there is an allocator.
@@ -182,7 +188,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         log: Log<'m>,
     ) -> Self {
         server.set_over_http();
-        Endpoint { config, server, sessions, streams, log, exchanges: 0, scopes: 0, now: 0 }
+        Endpoint { config, server, sessions, streams, log, exchanges: 0, scopes: 0, now: 0, soonest: Millis::MAX, stirred: Cell::new(true) }
     }
 
     /// Handles one request. A JSON body is written to `body`, which must be empty; streams are pulled. `random` fills
@@ -365,6 +371,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 if let Some(stream) = self.stream_mut(id) {
                     stream.ready = true;
                 }
+                self.stirred.set(true);
                 return self.after(app, Response::status(200).with(Content::Stream(id)));
             }
             (Mode::Body(kind), _) => {
@@ -373,6 +380,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             }
             (_, Some(slot)) if waits => {
                 let id = self.stream_id(slot);
+                self.stirred.set(true);
                 return self.after(app, Response::status(200).with(Content::Stream(id)));
             }
             _ if step.is_err() => refuse(body, 503, code::INTERNAL, "Overloaded: try again"),
@@ -400,6 +408,15 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     /// Writes what a stream has to say into the sink of its connection. Call it when the stream is [`ready`](Endpoint::ready)
     /// and whenever its socket has room; it may be called at any time.
     pub fn pull<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> Pull {
+        let pulled = self.pull_some(id, app, now, out);
+        if pulled == Pull::More {
+            self.stirred.set(true);
+            self.due(self.config.keep_alive, now);
+        }
+        pulled
+    }
+
+    fn pull_some<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> Pull {
         self.tick(now);
         self.go_on(app);
         if self.stream_mut(id).is_none_or(|stream| stream.link != Link::Attached) {
@@ -460,6 +477,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             self.wrote(id, now);
         }
         let _ = app;
+        let written = self.stream_mut(id).map_or(now, |stream| stream.written);
+        self.due(self.config.keep_alive, written);
         Pull::Idle
     }
 
@@ -469,6 +488,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             Some(stream) => {
                 stream.link = Link::Detached { since: now };
                 stream.hung_up = true;
+                self.soonest = now;
                 true
             }
             None => false,
@@ -572,6 +592,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         drop(out);
         session.peer = peer;
         stream.ready = true;
+        self.stirred.set(true);
         Some(done)
     }
 
@@ -625,6 +646,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             server.publish(change);
             server.swap_peer(&mut session.peer, Scope(0));
         }
+        self.stirred.set(true);
         for stream in self.streams.slots_mut() {
             stream.ready |= matches!(stream.purpose, Purpose::Session | Purpose::Old | Purpose::Listen);
         }
@@ -633,6 +655,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     /// Sends a log message on behalf of nobody in particular, to each session that wants messages of that level and
     /// hears what concerns no request.
     pub fn announce<S>(&mut self, app: &App<'_, S>, level: Level, message: &str) {
+        self.stirred.set(true);
         for (slot, stream) in self.streams.slots_mut().iter_mut().enumerate() {
             let session = stream.session.filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
             let Some(session) = session.filter(|_| !stream.is_free()) else { continue };
@@ -648,8 +671,11 @@ impl<'m, const N: usize> Endpoint<'m, N> {
 
     /// The streams that have something to say, or may have.
     pub fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
-        let streams = self.streams.slots().iter().enumerate();
-        let ready = streams.filter(|(_, stream)| stream.ready && stream.link == Link::Attached);
+        let is_ready = |stream: &Stream| stream.ready && stream.link == Link::Attached;
+        // Most turns make no stream ready: then none is looked at.
+        self.stirred.set(self.stirred.get() && self.streams.slots().iter().any(is_ready));
+        let streams = if self.stirred.get() { self.streams.slots() } else { &[] };
+        let ready = streams.iter().enumerate().filter(move |(_, stream)| is_ready(stream));
         ready.map(|(slot, stream)| StreamId { slot: slot as u16, generation: stream.generation })
     }
 
@@ -675,7 +701,11 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                     self.end_session(app, session);
                 }
             }
-            (_, true) => stream.link = Link::Detached { since: now },
+            (_, true) => {
+                stream.link = Link::Detached { since: now };
+                // Its session may have been idle for long.
+                self.soonest = now;
+            }
             (_, false) => {
                 let scope = stream.scope;
                 let own = stream.session.is_none();
@@ -690,12 +720,25 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     /// Tells the time: ends sessions that are idle, forgets answers that nobody comes back for.
     pub fn expire<S>(&mut self, app: &mut App<'_, S>, now: Millis) {
         self.tick(now);
+        if self.soonest <= now {
+            self.expire_all(app, now);
+        }
+        self.go_on(app);
+    }
+
+    /// Looks at every session and every stream.
+    fn expire_all<S>(&mut self, app: &mut App<'_, S>, now: Millis) {
+        self.soonest = Millis::MAX;
         for slot in 0..self.sessions.slots().len() {
             let session = self.sessions.slots().get(slot).copied().unwrap_or(Session::FREE);
             let heard = session.stream.is_some_and(|id| self.is_attached(id));
             let idle = now.saturating_sub(session.used) >= self.config.session_idle;
-            if session.live && idle && !heard && !session.old {
-                self.end_session(app, slot as u16);
+            if !session.live || heard || session.old {
+                continue;
+            }
+            match idle {
+                true => self.end_session(app, slot as u16),
+                false => self.due(self.config.session_idle, session.used),
             }
         }
         for slot in 0..self.streams.slots().len() {
@@ -704,33 +747,39 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
                     self.free_stream(slot as u16);
                 }
-                Link::Attached => {
-                    let due =
-                        self.config.keep_alive > 0 && now.saturating_sub(stream.written) >= self.config.keep_alive;
-                    stream.ready |= due;
+                Link::Detached { since } => self.due(self.config.resume_within, since),
+                // One that is ready is about to be pulled, or waits for its socket.
+                Link::Attached if self.config.keep_alive > 0 && !stream.ready => {
+                    let written = stream.written;
+                    stream.ready = now.saturating_sub(written) >= self.config.keep_alive;
+                    match stream.ready {
+                        true => self.stirred.set(true),
+                        false => self.due(self.config.keep_alive, written),
+                    }
                 }
                 _ => {}
             }
         }
-        self.go_on(app);
     }
 
-    /// The soonest time at which [`expire`](Endpoint::expire) has something to do.
+    /// Something is due so long after a time; 0 for never.
+    fn due(&mut self, after: Millis, since: Millis) {
+        if after > 0 {
+            self.soonest = self.soonest.min(since.saturating_add(after));
+        }
+    }
+
+    /// The time at which [`expire`](Endpoint::expire) is to be called; it may then have nothing to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        let streams = self.streams.slots().iter().filter_map(|stream| match stream.link {
-            Link::Free => None,
-            Link::Detached { since } => Some(since + self.config.resume_within),
-            Link::Attached => (self.config.keep_alive > 0).then(|| stream.written + self.config.keep_alive),
-        });
-        let sessions = self.sessions.slots().iter().filter(|session| session.live && !session.old);
-        let sessions = sessions.map(|session| session.used + self.config.session_idle);
-        streams.chain(sessions).chain(self.server.next_deadline()).min()
+        let own = (self.soonest != Millis::MAX).then_some(self.soonest);
+        own.into_iter().chain(self.server.next_deadline()).min()
     }
 
     /// The server is going away: listens end, what is open is answered with an error. Pull the streams to their ends.
     pub fn shut_down(&mut self) {
         self.server.end_listens();
+        self.stirred.set(true);
         for slot in 0..self.streams.slots().len() {
             let id = self.stream_id(slot as u16);
             let Some(stream) = self.stream_mut(id).filter(|stream| !stream.is_free()) else { continue };
@@ -785,6 +834,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     fn open_stream(&mut self, asker: &Asker, route: u32) -> Option<u16> {
         let slot = self.streams.free(Stream::is_free, || Stream::FREE).or_else(|| self.steal_stream())?;
         let now = self.now;
+        self.due(self.config.keep_alive, now);
         let stream = self.streams.slots_mut().get_mut(slot)?;
         *stream = Stream {
             link: Link::Attached,
