@@ -186,6 +186,7 @@ impl HttpServer {
             free: Vec::new(),
             carriers: Vec::new(),
             soonest: Millis::MAX,
+            sweep: Millis::MAX,
             stopping: false,
             accepting: true,
             sockets: Sockets::new()?,
@@ -209,6 +210,8 @@ struct Connection {
     wants: Wants,
     /// The stream that it carries.
     stream: Option<StreamId>,
+    /// It has had a turn since its memory was looked at.
+    used: bool,
 }
 
 struct Serving<'s, 'a, S: 'static> {
@@ -226,6 +229,8 @@ struct Serving<'s, 'a, S: 'static> {
     carriers: Vec<usize>,
     /// No connection's deadline is before this.
     soonest: Millis,
+    /// When buffers of idle connections are given back.
+    sweep: Millis,
     stopping: bool,
     accepting: bool,
     sockets: Sockets,
@@ -237,6 +242,9 @@ struct Serving<'s, 'a, S: 'static> {
 /// The numbers of the sockets that are no connection's.
 const STOP: usize = usize::MAX;
 const LISTENER: usize = usize::MAX - 1;
+
+/// How often buffers of connections that were idle meanwhile are given back.
+const SWEEP: Millis = 5_000;
 
 /// How long what is pending may take when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -302,7 +310,7 @@ impl<S> Serving<'_, '_, S> {
         if self.stopping {
             return Some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
         }
-        let connections = Some(self.soonest).filter(|soonest| *soonest != Millis::MAX);
+        let connections = Some(self.soonest.min(self.sweep)).filter(|soonest| *soonest != Millis::MAX);
         let next = connections.into_iter().chain(self.endpoint.next_deadline()).chain(wake).min()?;
         let left = next.saturating_sub(self.now()).clamp(1, 60_000);
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
@@ -329,7 +337,7 @@ impl<S> Serving<'_, '_, S> {
             let output = store(self.server.limits.message.saturating_mul(2) + 64 * 1024);
             let wired = Wired::new(input, output, limits);
             let (wait, wants) = (Wait::Read, Wants::Read);
-            self.connections[slot] = Some(Connection { socket, wired, wait, shut: false, wants, stream: None });
+            self.connections[slot] = Some(Connection { socket, wired, wait, shut: false, wants, stream: None, used: true });
             // There may be a request already.
             self.turn(slot, true);
         }
@@ -357,6 +365,10 @@ impl<S> Serving<'_, '_, S> {
         if let Some(deadline) = connection.deadline() {
             self.soonest = self.soonest.min(deadline);
         }
+        connection.used = true;
+        if self.sweep == Millis::MAX {
+            self.sweep = now + SWEEP;
+        }
         let stream = connection.wired.stream();
         if stream == connection.stream {
             return;
@@ -365,6 +377,7 @@ impl<S> Serving<'_, '_, S> {
         if let Some(stream) = stream {
             // It may last for long, and nothing is read meanwhile.
             connection.wired.connection().release();
+            connection.used = false;
             if self.carriers.len() <= stream.slot() {
                 self.carriers.resize(stream.slot() + 1, usize::MAX);
             }
@@ -399,6 +412,9 @@ impl<S> Serving<'_, '_, S> {
         if self.endpoint.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.endpoint.expire(&mut self.app, now);
         }
+        if self.sweep <= now {
+            self.give_back(now);
+        }
         if self.soonest > now {
             return;
         }
@@ -415,6 +431,18 @@ impl<S> Serving<'_, '_, S> {
                 wire::Expired::Refused => self.turn(slot, false),
                 _ => self.close(slot, now),
             }
+        }
+    }
+
+    /// Gives back the buffers of connections that were idle since the last time.
+    fn give_back(&mut self, now: Millis) {
+        self.sweep = Millis::MAX;
+        for connection in self.connections.iter_mut().flatten() {
+            match connection.used {
+                true => self.sweep = now + SWEEP,
+                false => connection.wired.connection().release(),
+            }
+            connection.used = false;
         }
     }
 
