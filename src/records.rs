@@ -122,17 +122,32 @@ impl<'m> Records<'m> {
 
     /// Removes the records for which `which` says so; the others keep their order.
     pub fn remove(&mut self, mut which: impl FnMut(&Record<'_>) -> bool) {
-        let mut at = 0;
-        while let Some(record) = (Iter { live: self.live(), at }).next() {
+        let (mut from, mut to) = (0, 0);
+        while let Some(record) = (Iter { live: self.live(), at: from }).next() {
             let size = OVERHEAD + record.data.len();
-            if which(&record) {
-                let end = self.used;
-                move_down(self.store.bytes_mut(), at + size, at..end);
-                self.used -= size;
-            } else {
-                at += size;
+            if !which(&record) {
+                if from > to {
+                    move_down(self.store.bytes_mut(), from, to..to + size + (from - to));
+                }
+                to += size;
             }
+            from += size;
         }
+        self.used = to;
+    }
+
+    /// Changes the tags of the records for which `tag` gives another one; whether there were any.
+    pub fn retag(&mut self, tag: impl Fn(&Record<'_>) -> Option<u8>) -> bool {
+        let (mut at, mut any) = (0, false);
+        while let Some(record) = (Iter { live: self.live(), at }).next() {
+            let (size, tag) = (OVERHEAD + record.data.len(), tag(&record));
+            if let Some(tag) = tag {
+                self.set_tag(at, tag);
+                any = true;
+            }
+            at += size;
+        }
+        any
     }
 
     /// Changes the tag of the record at `at`.

@@ -157,6 +157,15 @@ impl Engine<'_> {
         asking.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
     }
 
+    /// As [`ready`](Engine::ready), from a slot of the table on, and its number; for those whose requests are answered on
+    /// different sinks, where one that is full must not keep the others waiting.
+    #[must_use]
+    pub fn ready_from(&self, first: usize) -> Option<(usize, Token)> {
+        let mut slots = self.slots.iter().enumerate().skip(first);
+        let (number, slot) = slots.find(|(_, slot)| slot.state == State::Asking && slot.asking.ready)?;
+        Some((number, Token { slot: number as u16, generation: slot.generation }))
+    }
+
     /// The soonest time at which [`expire`](Engine::expire) has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
@@ -212,7 +221,15 @@ impl Engine<'_> {
         };
         let owner = u32::from(token.slot);
         if self.asks.push(owner, ANSWER, question | refused, &[payload.as_bytes()]).is_err() {
-            return self.give_up(token, "The client's answer is too large", out);
+            if !self.over_http {
+                return self.give_up(token, "The client's answer is too large", out);
+            }
+            // The answer came by another exchange than the one that its request is answered in.
+            if let Some(slot) = self.slot_mut(token) {
+                slot.asking.ended = slot.asking.ended.or(Some(Ended::Closed));
+                slot.asking.ready = true;
+            }
+            return Ok(());
         }
         if let Some(slot) = self.slot_mut(token) {
             slot.asking.answered |= 1 << question;
@@ -237,8 +254,8 @@ impl Engine<'_> {
         open.then_some((Token { slot: number, generation: slot.generation }, question))
     }
 
-    /// Ends a request with an internal error.
-    pub(crate) fn give_up(&mut self, token: Token, message: &str, out: &mut dyn Out) -> Result<(), Full> {
+    /// Ends a request with an internal error, whatever it is waiting for.
+    pub fn give_up(&mut self, token: Token, message: &str, out: &mut dyn Out) -> Result<(), Full> {
         if let Some(slot) = self.slot(token) {
             respond_failure(out, Id::Known(slot.id.as_bytes()), &Failure::internal(message))?;
         }

@@ -35,7 +35,15 @@ impl Engine<'_> {
         } else {
             return Ok(Some(Taken::Batch { elements }));
         };
-        respond_failure(out, self.no_id(), &Failure::invalid_request(refusal)).map(|()| None)
+        respond_failure(out, self.no_id(), &Failure::invalid_request(refusal).refusing()).map(|()| None)
+    }
+
+    /// Gives up a batch that does not fit its sink, for those who cannot give the same message again.
+    pub fn drop_batch(&mut self) {
+        if let Some(token) = self.peer.batch.streaming {
+            self.close(token);
+        }
+        self.peer.batch = Batch::NONE;
     }
 
     /// Refuses what must not be inside a batch; `false` if the element can be handled like any message.

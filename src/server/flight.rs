@@ -44,6 +44,12 @@ impl Engine<'_> {
         Ok(())
     }
 
+    /// The request that a cancellation names, in the present scope.
+    #[must_use]
+    pub fn named_by(&self, cancellation: &Request<'_>) -> Option<Token> {
+        self.find(cancellation.members().request_id?.as_bytes())
+    }
+
     /// Gives up a request without answering it: as if it had never come.
     pub fn forget(&mut self, token: Token) {
         self.close(token);

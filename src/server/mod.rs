@@ -81,6 +81,14 @@ impl Peer {
     pub const fn revision(&self) -> Option<Revision> {
         self.revision
     }
+
+    /// Notes a change of a list, for those who keep peers apart from the server: [`publish`](ServerOf::publish) tells the
+    /// present one, and all subscribers.
+    pub const fn note(&mut self, change: Change<'_>) {
+        if self.revision.is_some() {
+            self.changed |= change.list_bit();
+        }
+    }
 }
 
 /// The state machine, over any number of requests in flight; see [`Server`].

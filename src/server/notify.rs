@@ -22,6 +22,18 @@ pub enum Change<'u> {
     Resource(&'u str),
 }
 
+impl Change<'_> {
+    /// The bit of a list that changes; 0 for a single resource.
+    pub(crate) const fn list_bit(&self) -> u8 {
+        match self {
+            Change::Tools => 1,
+            Change::Prompts => 2,
+            Change::Resources => 4,
+            Change::Resource(_) => 0,
+        }
+    }
+}
+
 /// What became of a progress notification or a log message. None of these is an error: a client that did not ask
 /// is not told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

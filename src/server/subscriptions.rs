@@ -134,15 +134,11 @@ impl Engine<'_> {
 
     /// Marks what a change concerns.
     pub(crate) fn mark(&mut self, change: Change<'_>) {
-        let bit = match change {
-            Change::Tools => 1,
-            Change::Prompts => 2,
-            Change::Resources => 4,
-            Change::Resource(uri) => return self.mark_uri(uri),
-        };
-        if self.peer.revision.is_some() {
-            self.peer.changed |= bit;
+        if let Change::Resource(uri) = change {
+            return self.mark_uri(uri);
         }
+        self.peer.note(change);
+        let bit = change.list_bit();
         self.set_tags(|record| {
             let concerned = record.kind == LISTEN && record.tag & bit != 0;
             concerned.then_some(record.tag | bit << CHANGED_SHIFT)
@@ -216,15 +212,7 @@ impl Engine<'_> {
     }
 
     fn set_tags(&mut self, tag: impl Fn(&Record<'_>) -> Option<u8>) {
-        let mut skip = 0;
-        while let Some((place, record)) = self.subscriptions.iter().enumerate().skip(skip).find_map(|(i, record)| {
-            let tag = tag(&record)?;
-            Some((i, (record.at(), tag)))
-        }) {
-            self.subscriptions.set_tag(record.0, record.1);
-            self.news = true;
-            skip = place + 1;
-        }
+        self.news |= self.subscriptions.retag(tag);
     }
 
     /// Keeps the URIs of a listen as long as there is memory; the others are left out of the acknowledgement.

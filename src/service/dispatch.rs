@@ -142,6 +142,15 @@ impl<S> Service<'_, S> {
         }
     }
 
+    /// Gives up a request that nobody can hear the answer of; its handler is told if it has put that off.
+    pub fn forget(&self, state: &mut S, token: Token, server: &mut Engine<'_>) {
+        let Some(_) = server.slot(token) else { return };
+        server.forget(token);
+        if let Some(cancelled) = self.cancelled {
+            cancelled(state, token);
+        }
+    }
+
     /// Ends everything of a scope: a connection or session that is over. Handlers that put their answer off are told.
     pub fn end_scope(&self, state: &mut S, scope: crate::server::Scope, server: &mut Engine<'_>) {
         while let Some(token) = server.any_of(scope) {

@@ -187,6 +187,7 @@ impl HttpServer {
             carriers: Vec::new(),
             soonest: Millis::MAX,
             sweep: Millis::MAX,
+            accept_at: None,
             stopping: false,
             accepting: true,
             sockets: Sockets::new()?,
@@ -210,6 +211,8 @@ struct Connection {
     wants: Wants,
     /// The stream that it carries.
     stream: Option<StreamId>,
+    /// There is no room for input.
+    full: bool,
     /// It has had a turn since its memory was looked at.
     used: bool,
 }
@@ -231,6 +234,8 @@ struct Serving<'s, 'a, S: 'static> {
     soonest: Millis,
     /// When buffers of idle connections are given back.
     sweep: Millis,
+    /// When connections are accepted again, after that failed.
+    accept_at: Option<Millis>,
     stopping: bool,
     accepting: bool,
     sockets: Sockets,
@@ -246,6 +251,9 @@ const LISTENER: usize = usize::MAX - 1;
 /// How often buffers of connections that were idle meanwhile are given back.
 const SWEEP: Millis = 5_000;
 
+/// How long no connections are accepted after that failed.
+const ACCEPT_PAUSE: Millis = 100;
+
 /// How long what is pending may take when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -258,6 +266,8 @@ impl<S> Serving<'_, '_, S> {
             for at in 0..self.ready.len() {
                 match self.ready.get(at) {
                     Some(&STOP) if !self.stopping => {
+                        // It is said once: from then on it must not wake the loop again and again.
+                        self.sockets.change(&self.server.stop.0, Wants::Nothing, STOP)?;
                         self.stopping = true;
                         self.endpoint.shut_down();
                         stop_at = Some(Instant::now() + GRACE);
@@ -268,9 +278,12 @@ impl<S> Serving<'_, '_, S> {
                 }
             }
             let now = self.now();
-            wake = tick(&mut self.app, &mut self.endpoint, now);
             self.expire();
-            self.write_streams();
+            wake = tick(&mut self.app, &mut self.endpoint, now);
+            if self.write_streams() {
+                // That may have run handlers, which `tick` wants to know of.
+                wake = Some(now);
+            }
             if stop_at.is_some_and(|at| self.is_drained() || Instant::now() >= at) {
                 return Ok(());
             }
@@ -287,7 +300,8 @@ impl<S> Serving<'_, '_, S> {
 
     /// Waits until a socket is ready or a time has come.
     fn wait(&mut self, wake: Option<Millis>) -> io::Result<()> {
-        let accepting = self.open() < self.server.connections && !self.stopping;
+        let rests = self.accept_at.is_some_and(|at| self.now() < at);
+        let accepting = self.open() < self.server.connections && !self.stopping && !rests;
         if accepting != self.accepting {
             self.accepting = accepting;
             let wants = if accepting { Wants::Read } else { Wants::Nothing };
@@ -311,14 +325,24 @@ impl<S> Serving<'_, '_, S> {
             return Some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
         }
         let connections = Some(self.soonest.min(self.sweep)).filter(|soonest| *soonest != Millis::MAX);
-        let next = connections.into_iter().chain(self.endpoint.next_deadline()).chain(wake).min()?;
-        let left = next.saturating_sub(self.now()).clamp(1, 60_000);
+        let accept = self.accept_at.filter(|at| *at > self.now());
+        let next = connections.into_iter().chain(self.endpoint.next_deadline()).chain(wake).chain(accept).min()?;
+        let left = next.saturating_sub(self.now()).min(60_000);
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
     }
 
     fn accept(&mut self) {
         while self.open() < self.server.connections && !self.stopping {
-            let Ok((socket, _)) = self.server.listener.accept() else { return };
+            let socket = match self.server.listener.accept() {
+                Ok((socket, _)) => socket,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
+                // No more files: the listener stays readable, so that it is left alone for a while.
+                Err(_) => {
+                    self.accept_at = Some(self.now() + ACCEPT_PAUSE);
+                    return;
+                }
+            };
             let slot = self.free.pop().unwrap_or_else(|| {
                 self.connections.push(None);
                 self.connections.len() - 1
@@ -336,8 +360,16 @@ impl<S> Serving<'_, '_, S> {
             let input = store(self.server.limits.message + 64 * 1024);
             let output = store(self.server.limits.message.saturating_mul(2) + 64 * 1024);
             let wired = Wired::new(input, output, limits);
-            let (wait, wants) = (Wait::Read, Wants::Read);
-            self.connections[slot] = Some(Connection { socket, wired, wait, shut: false, wants, stream: None, used: true });
+            self.connections[slot] = Some(Connection {
+                socket,
+                wired,
+                wait: Wait::Read,
+                shut: false,
+                full: false,
+                wants: Wants::Read,
+                stream: None,
+                used: true,
+            });
             // There may be a request already.
             self.turn(slot, true);
         }
@@ -392,19 +424,22 @@ impl<S> Serving<'_, '_, S> {
         connection.wired.leave(&mut host);
     }
 
-    /// Streams with something to say write it.
-    fn write_streams(&mut self) {
+    /// Streams with something to say write it; whether there were any.
+    fn write_streams(&mut self) -> bool {
+        let mut any = false;
         let mut streams = std::mem::take(&mut self.streams);
         streams.extend(self.endpoint.ready());
         for stream in streams.drain(..) {
             let Some(&slot) = self.carriers.get(stream.slot()) else { continue };
             let connection = self.connections.get(slot).and_then(Option::as_ref);
-            // One that has no room is served when it has.
-            if connection.is_some_and(|found| found.stream == Some(stream) && found.wait != Wait::Write) {
+            // One that waits for its socket is written when that has room.
+            if connection.is_some_and(|found| found.stream == Some(stream) && !found.wired.has_pending()) {
                 self.turn(slot, false);
+                any = true;
             }
         }
         self.streams = streams;
+        any
     }
 
     fn expire(&mut self) {
@@ -459,6 +494,9 @@ impl Connection {
     fn interest(&self) -> Wants {
         match self.wait {
             Wait::Write | Wait::Close => Wants::Write,
+            // What is sent ahead while a stream is open waits in the socket when there is no more room for it.
+            _ if self.full && self.wired.has_pending() => Wants::Write,
+            _ if self.full => Wants::Nothing,
             _ if self.wired.has_pending() => Wants::Both,
             _ => Wants::Read,
         }
@@ -480,6 +518,7 @@ impl Connection {
         }
         loop {
             self.wait = self.wired.serve(host, random);
+            self.full &= self.wired.stream().is_some();
             let Ok(emptied) = self.write() else { return false };
             match self.wait {
                 Wait::Write if emptied => {}
@@ -496,7 +535,8 @@ impl Connection {
     /// Reads once; `false` if the connection is broken.
     fn read(&mut self) -> bool {
         let space = self.wired.space();
-        if space.is_empty() {
+        self.full = space.is_empty();
+        if self.full {
             return true;
         }
         match self.socket.read(space) {

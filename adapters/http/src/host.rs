@@ -43,6 +43,11 @@ impl<S: Storage> Body<S> {
     pub const fn new(storage: S) -> Self {
         Body { storage }
     }
+
+    /// The storage with what has been written.
+    pub fn into_inner(self) -> S {
+        self.storage
+    }
 }
 
 impl<S: Storage> Sink for Body<S> {

@@ -253,7 +253,8 @@ fn loads(servers: &[(&str, &str)]) {
             }
         }
         for (results, (name, _)) in measured.iter().zip(servers) {
-            let ratio = |of: fn(&(f64, f64)) -> f64| median(results.iter().zip(&measured[0]).map(|(a, b)| of(a) / of(b)));
+            let ratio =
+                |of: fn(&(f64, f64)) -> f64| median(results.iter().zip(&measured[0]).map(|(a, b)| of(a) / of(b)));
             println!(
                 "| {} | {width} | {name} | {:.0} | {:.2} | {:.2} | {:.2} |",
                 kind.name(),
@@ -350,7 +351,9 @@ fn scale(program: &str) {
         let (many, spent) = rate(&server, clients, Duration::from_secs(3));
         rate(&server, &mut clients[..1], WARM);
         let (one, spent_one) = rate(&server, &mut clients[..1], Duration::from_secs(1));
-        println!("{what}: {many:.0} requests/s over 16 connections ({spent:.1} us of processor time each), {one:.0} over one ({spent_one:.1} us)");
+        println!(
+            "{what}: {many:.0} requests/s over 16 connections ({spent:.1} us of processor time each), {one:.0} over one ({spent_one:.1} us)"
+        );
         many
     };
     let alone = measure("no streams", &mut clients);

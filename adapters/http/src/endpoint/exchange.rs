@@ -52,6 +52,18 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
     }
 }
 
+impl Exchange<'_, '_, '_> {
+    /// Takes back whatever has been said.
+    pub(crate) fn clear(&mut self) {
+        self.body.hold(false);
+        self.body.roll_back(Mark::new(0));
+        if let Some(stream) = &mut self.stream {
+            stream.clear();
+        }
+        self.mode = Mode::Undecided;
+    }
+}
+
 impl Sink for Exchange<'_, '_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
         self.current_mut().map_or(Err(Full::Never), |out| out.put(bytes))
@@ -70,7 +82,13 @@ impl Out for Exchange<'_, '_, '_> {
                 self.mode = Mode::Stream;
                 Ok(())
             }
-            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_) | Kind::Batch) => {
+            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_)) => {
+                self.body.begin(kind)?;
+                self.mode = Mode::Body(kind);
+                Ok(())
+            }
+            // Answers that come later follow as events.
+            (Mode::Undecided, Kind::Batch) if self.stream.is_none() => {
                 self.body.begin(kind)?;
                 self.mode = Mode::Body(kind);
                 Ok(())

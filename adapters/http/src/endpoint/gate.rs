@@ -25,6 +25,14 @@ pub(crate) fn legacy_version(head: &Head<'_>) -> Option<Revision> {
     Revision::from_date(version).filter(|revision| revision.era() == Era::Legacy)
 }
 
+/// Whether the version header is of the stateless era: the dates from the first such revision on.
+pub(crate) fn modern_version(head: &Head<'_>) -> bool {
+    let first = Revision::ALL.into_iter().find(|revision| revision.era() == Era::Modern);
+    let is_date = |text: &str| text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    let version = head.text("mcp-protocol-version").filter(|version| is_date(version));
+    version.zip(first).is_some_and(|(version, first)| version >= first.date())
+}
+
 impl Gate for HeaderGate<'_> {
     fn is_modern(&self) -> bool {
         self.modern
@@ -68,8 +76,9 @@ impl HeaderGate<'_> {
             let value = arguments.members().filter(|(key, _)| key.same(&name)).last().map(|(_, value)| value);
             if let Some(suffix) = property.get("x-mcp-header").and_then(|suffix| suffix.text()) {
                 self.check_param(suffix, value)?;
-            } else if let Some(value) = value {
-                self.check_properties(property, value, depth + 1)?;
+            } else {
+                // What is not there has no members; their headers must not be there either.
+                self.check_properties(property, value.unwrap_or(const { Raw::constant("null") }), depth + 1)?;
             }
         }
         Ok(())

@@ -159,6 +159,8 @@ pub struct Response<'r> {
     pub origin: Option<&'r str>,
     /// It answers a CORS preflight.
     pub preflight: bool,
+    /// The headers that the preflight asks for, which are granted.
+    pub requested: Option<&'r str>,
 }
 
 impl<'r> Response<'r> {
@@ -171,6 +173,7 @@ impl<'r> Response<'r> {
             challenge: None,
             origin: None,
             preflight: false,
+            requested: None,
         }
     }
 
@@ -204,7 +207,7 @@ impl<'r> Response<'r> {
         }
         if self.preflight {
             tell("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
-            tell("Access-Control-Allow-Headers", ALLOWED_HEADERS);
+            tell("Access-Control-Allow-Headers", self.requested.unwrap_or(ALLOWED_HEADERS));
             tell("Access-Control-Max-Age", "86400");
         }
     }
@@ -214,7 +217,8 @@ impl<'r> Response<'r> {
 pub const STREAM_HEADERS: [(&str, &str); 3] =
     [("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no")];
 
-/// A list cannot say `Mcp-*`, so the names that the protocol has are told.
+/// What a preflight that names no headers is told. A list cannot say `Mcp-Param-*`, so those that are asked for are
+/// granted as they stand.
 const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name";
 

@@ -1,5 +1,6 @@
 //! Sessions: Streamable HTTP of 2025-03-26 to 2025-11-25, and the HTTP+SSE transport of 2024-11-05.
 
+use mcp_sansio::Full;
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{Method, code};
 use mcp_sansio::revision::Revision;
@@ -71,10 +72,58 @@ impl<const N: usize> Endpoint<'_, N> {
         let opened = self.session(slot).is_some_and(|session| session.peer.revision().is_some());
         if opened {
             response.session = Some(id);
+            self.prime_opening(slot, response.content);
         } else {
             self.end_session(app, slot);
         }
         response
+    }
+
+    /// The answer to `initialize` may be an event stream too; whether that is primed is known only now.
+    fn prime_opening(&mut self, slot: u16, content: Content) {
+        let primed = self.session(slot).is_some_and(|session| session.peer.revision() == Some(Revision::V2025_11_25));
+        if let Content::Stream(id) = content {
+            if let Some(stream) = self.stream_mut(id) {
+                stream.primed = primed;
+            }
+        }
+    }
+
+    /// Where what a message makes the server say belongs: a cancellation concerns the stream of its request.
+    fn cancels(&mut self, slot: u16, message: &Message<'_, '_>) -> Option<StreamId> {
+        let Message::Read(request) = message else { return None };
+        let cancels = matches!(request.envelope().shape(), Shape::Notification { method } if method.is("notifications/cancelled"));
+        let scope = self.session(slot)?.scope;
+        let server: &mut mcp_sansio::server::Engine<'_> = &mut self.server;
+        let mut nobody = mcp_sansio::server::Peer::NEW;
+        server.swap_peer(&mut nobody, scope);
+        let token = if cancels { server.named_by(request) } else { None };
+        server.swap_peer(&mut nobody, Default::default());
+        self.stream_of(token?)
+    }
+
+    /// A cancellation: what it makes the server say goes where its request would be answered, and that stream ends.
+    fn cancel<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        slot: u16,
+        id: StreamId,
+        principal: Option<&str>,
+        message: Message<'_, '_>,
+    ) {
+        let Message::Read(request) = message else { return };
+        let Some(session) = self.sessions.slots_mut().get_mut(usize::from(slot)) else { return };
+        let Some(stream) = self.streams.slots_mut().get_mut(usize::from(id.slot)) else { return };
+        let server: &mut mcp_sansio::server::Engine<'_> = &mut self.server;
+        server.swap_peer(&mut session.peer, session.scope);
+        let mut out = StreamOut::new(&mut self.log, stream, id.slot);
+        let gate = ();
+        // A stream that is full hears nothing of it; the request is over all the same.
+        let _ = app.service.dispatch_read(&origin_of(&gate, principal), app.state, request, server, &mut out);
+        drop(out);
+        server.swap_peer(&mut session.peer, Default::default());
+        stream.ready = true;
+        self.stirred.set(true);
     }
 
     /// One message of a session.
@@ -91,6 +140,10 @@ impl<const N: usize> Endpoint<'_, N> {
         let Some(session) = self.session_mut(slot) else { return no_session(NoSession::Unknown, body) };
         session.used = now;
         let (scope, mut peer) = (session.scope, session.peer);
+        if let Some(id) = self.cancels(slot, &message) {
+            self.cancel(app, slot, id, principal, message);
+            return Response::status(202);
+        }
         let primed = peer.revision() == Some(Revision::V2025_11_25);
         let asker = Asker { scope, session: Some(slot), resumable: true, primed, modern: false };
         let response = self.exchange(app, head, &asker, &mut peer, principal, message, body);
@@ -120,6 +173,9 @@ impl<const N: usize> Endpoint<'_, N> {
             Ok(slot) => slot,
             Err(none) => return no_session(none, body),
         };
+        if let Some(session) = self.sessions.slots_mut().get_mut(usize::from(slot)) {
+            session.used = self.now;
+        }
         let stream = match head.text("last-event-id") {
             Some(last) => self.come_back(slot, last),
             None => self.open_session_stream(slot),
@@ -133,15 +189,24 @@ impl<const N: usize> Endpoint<'_, N> {
 
     /// A client comes back for the rest of a stream of its own session.
     fn come_back(&mut self, slot: u16, last: &str) -> Option<StreamId> {
-        let (id, event) = read_event_id(last)?;
-        let stream = *self.stream_mut(id)?;
-        let known = stream.session == Some(slot) && stream.resumable && event < stream.next_event;
-        if !known || !self.log.has_from(id.slot, event + 1, stream.next_event) {
+        let (place, generation, event) = read_event_id(last)?;
+        let stream = self.streams.slots_mut().get_mut(usize::from(place)).filter(|stream| !stream.is_free())?;
+        let known = stream.generation == generation
+            && stream.session == Some(slot)
+            && stream.resumable
+            && event < stream.next_event;
+        if !known || !self.log.has_from(place, event + 1, stream.next_event) {
             return None;
         }
-        self.stream_mut(id)?.attach(event + 1);
+        stream.unsent += self.log.unsend(place, event + 1);
+        stream.greeted = true;
+        stream.attach(event + 1);
+        let (purpose, id) = (stream.purpose, self.stream_id(place));
         self.stirred.set(true);
         self.soonest = self.now;
+        if purpose == Purpose::Session {
+            self.replace_session_stream(slot, id)?;
+        }
         Some(id)
     }
 
@@ -153,13 +218,18 @@ impl<const N: usize> Endpoint<'_, N> {
         let id = self.stream_id(stream);
         self.stream_mut(id)?.purpose = Purpose::Session;
         self.stirred.set(true);
-        // Each message goes to one stream only: to the newest.
-        if let Some(older) = session.stream.and_then(|id| self.stream_mut(id)) {
+        self.replace_session_stream(slot, id)?;
+        Some(id)
+    }
+
+    /// Each message goes to one stream only: to the newest.
+    fn replace_session_stream(&mut self, slot: u16, newer: StreamId) -> Option<()> {
+        let older = self.session_mut(slot)?.stream.replace(newer);
+        if let Some(older) = older.and_then(|id| self.stream_mut(id)) {
             older.ended = true;
             older.ready = true;
         }
-        self.session_mut(slot)?.stream = Some(id);
-        Some(id)
+        Some(())
     }
 
     pub(crate) fn delete<'r, 'a: 'r, S>(
@@ -250,8 +320,13 @@ impl<const N: usize> Endpoint<'_, N> {
         server.swap_peer(&mut session.peer, scope);
         server.set_route(route);
         let mut out = StreamOut::new(&mut self.log, stream, id.slot);
-        let gate = ();
+        let (gate, before) = ((), out.unsent());
         let step = app.service.dispatch_from(&origin_of(&gate, principal), app.state, content, server, &mut out);
+        if let (Err(Full::Now), Some(before)) = (step, before) {
+            // The message will not come again.
+            server.drop_batch();
+            out.back_to(before);
+        }
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
         stream.ready = true;

@@ -188,7 +188,18 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         log: Log<'m>,
     ) -> Self {
         server.set_over_http();
-        Endpoint { config, server, sessions, streams, log, exchanges: 0, scopes: 0, now: 0, soonest: Millis::MAX, stirred: Cell::new(true) }
+        Endpoint {
+            config,
+            server,
+            sessions,
+            streams,
+            log,
+            exchanges: 0,
+            scopes: 0,
+            now: 0,
+            soonest: Millis::MAX,
+            stirred: Cell::new(true),
+        }
     }
 
     /// Handles one request. A JSON body is written to `body`, which must be empty; streams are pulled. `random` fills
@@ -220,14 +231,19 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     ) -> Response<'r> {
         let host = head.text("host").or_else(|| head.text(":authority"));
         let origin = head.text("origin");
+        // What is there and cannot be read is not allowed either.
+        let unreadable = |name, text: Option<&str>| text.is_none() && head.headers.get(name).is_some();
+        let garbled = unreadable("host", host) || unreadable("origin", origin);
         let foreign = host.is_some_and(|host| !self.config.allows(host))
-            || origin.is_some_and(|origin| !self.config.allows_origin(origin));
+            || origin.is_some_and(|origin| !self.config.allows_origin(origin))
+            || (garbled && !self.config.any_host);
         if foreign {
             return refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed");
         }
         if head.method == "OPTIONS" && self.config.cors {
             let mut response = Response::status(204);
             response.preflight = true;
+            response.requested = head.text("access-control-request-headers").filter(|names| is_header_list(names));
             return response;
         }
         let path = head.path;
@@ -266,9 +282,17 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 _ => not_allowed(body, "POST"),
             };
         }
-        let modern = gate::legacy_version(head).is_none() && head.text("mcp-protocol-version").is_some();
+        if path != self.config.path {
+            return match head.method {
+                "GET" if self.config.legacy => self.old_get(head, principal, random, body),
+                _ => not_allowed(body, "GET"),
+            };
+        }
+        let modern = gate::modern_version(head);
+        if !modern && gate::legacy_version(head).is_none() && head.headers.get("mcp-protocol-version").is_some() {
+            return refuse(body, 400, code::INVALID_REQUEST, "MCP-Protocol-Version is not supported");
+        }
         match head.method {
-            "GET" if path != self.config.path && self.config.legacy => self.old_get(head, principal, random, body),
             "POST" if path == self.config.path => self.post(app, head, content, principal, modern, random, body),
             "GET" | "DELETE" if modern || !self.config.legacy => not_allowed(body, "POST"),
             "GET" => self.get(head, principal, random, body),
@@ -330,7 +354,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     ) -> Response<'r> {
         self.exchanges = self.exchanges.wrapping_add(1).max(1);
         let route = self.exchanges;
-        let slot = if head.accepts("text/event-stream") { self.open_stream(asker, route) } else { None };
+        let takes_stream = head.accepts("text/event-stream");
+        let slot = if takes_stream { self.open_stream(asker, route) } else { None };
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
         let stream = slot.and_then(|slot| Some(StreamOut::new(log, streams.get_mut(usize::from(slot))?, slot)));
         // What opens a session is a body: it decides what the session's streams are like.
@@ -346,9 +371,19 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             Message::Read(request) => app.service.dispatch_read(&origin, app.state, request, server, &mut exchange),
             Message::Bytes(bytes) => app.service.dispatch_from(&origin, app.state, bytes, server, &mut exchange),
         };
+        if step == Err(Full::Now) {
+            // The message will not come again.
+            server.drop_batch();
+            exchange.clear();
+        }
         server.swap_peer(peer, Scope(0));
         let (mode, wanted) = (exchange.mode, exchange.wanted_stream);
         drop(exchange);
+        if step == Err(Full::Now) {
+            self.give_up_route(app, route);
+        }
+        // Without a stream there is nowhere to answer later.
+        let wanted = wanted || (!takes_stream && self.server.has_route(route));
         self.conclude(app, asker, route, slot, step, mode, wanted, body)
     }
 
@@ -391,7 +426,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         };
         if waits {
             // Nobody can hear the answer.
-            self.forget_route(route);
+            self.give_up_route(app, route);
         }
         if let Some(slot) = slot {
             self.free_stream(slot);
@@ -427,6 +462,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         }
         let room = out.room();
         loop {
+            let before = out.room();
             let more = self.fill(id, app);
             let (streams, log) = (self.streams.slots_mut(), &mut self.log);
             let Some(stream) = streams.get_mut(usize::from(id.slot)) else { return Pull::Stale };
@@ -437,11 +473,23 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             if !more {
                 break;
             }
+            if out.room() == before {
+                // Others have taken the log: later. (What never fits does not come here.)
+                self.mark_ready(id);
+                return Pull::Idle;
+            }
         }
         if out.room() != room {
             self.wrote(id, now);
         }
         self.finish_pull(id, app, now, out)
+    }
+
+    fn mark_ready(&mut self, id: StreamId) {
+        self.stirred.set(true);
+        if let Some(stream) = self.stream_mut(id) {
+            stream.ready = true;
+        }
     }
 
     fn wrote(&mut self, id: StreamId, now: Millis) {
@@ -503,21 +551,13 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let Some(stream) = self.stream_mut(id).filter(|stream| !stream.greeted) else { return Ok(()) };
         match (stream.purpose, session) {
             (Purpose::Old, Some(session)) => {
-                let parts: [&[u8]; 4] =
-                    [b"event: endpoint\ndata: ", post_path.as_bytes(), b"?session=", session.as_str().as_bytes()];
-                let needed = parts.iter().map(|part| part.len()).sum::<usize>() + 2;
-                if out.room() < needed {
-                    return Err(Full::Now);
-                }
-                for part in parts {
-                    out.put(part)?;
-                }
-                out.put(b"\n\n")?;
+                let (begin, id) = (b"event: endpoint\ndata: ", session.as_str().as_bytes());
+                stream.put_head(&[begin, post_path.as_bytes(), b"?session=", id, b"\n\n"], out)?;
             }
             _ if stream.primed => write_priming(stream, id.slot, retry, out)?,
             _ => {}
         }
-        stream.greeted = true;
+        (stream.greeted, stream.head) = (true, 0);
         Ok(())
     }
 
@@ -526,6 +566,10 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     fn fill<S>(&mut self, id: StreamId, app: &mut App<'_, S>) -> bool {
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
         let Some(stream) = streams.get_mut(usize::from(id.slot)) else { return false };
+        if stream.ended && stream.purpose == Purpose::Session {
+            // A newer one says what there is to say.
+            return false;
+        }
         let (route, purpose, scope, session) = (stream.route, stream.purpose, stream.scope, stream.session);
         let server: &mut Engine<'m> = &mut self.server;
         if let Some(token) = server.streaming(route).filter(|_| matches!(purpose, Purpose::Post | Purpose::Old)) {
@@ -552,18 +596,18 @@ impl<'m, const N: usize> Endpoint<'m, N> {
 
     /// Runs handlers whose questions were answered, each on its own stream.
     fn go_on<S>(&mut self, app: &mut App<'_, S>) {
-        for _ in 0..N {
-            let Some(token) = self.server.ready() else { return };
+        let mut first = 0;
+        while let Some((number, token)) = self.server.ready_from(first) {
+            first = number + 1;
             let resumed = self.on_stream_of(token, |service_server, session, out| {
                 let (server, state) = (service_server, &mut *app.state);
                 let gate = ();
                 let origin = origin_of(&gate, session);
                 app.service.resume_from(&origin, state, token, server, out)
             });
-            match resumed {
-                None => self.server.forget(token),
-                Some(Err(Full::Now)) => return,
-                Some(_) => {}
+            // Full: its own stream must be read first; the others do not wait for it.
+            if resumed.is_none() {
+                self.server.forget(token);
             }
         }
     }
@@ -612,6 +656,16 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         answered.unwrap_or(Err(SendError::Stale))
     }
 
+    /// Gives up the requests of an exchange that nobody can hear any more; handlers that put their answer off are told.
+    fn give_up_route<S>(&mut self, app: &mut App<'_, S>, route: u32) {
+        for slot in 0..N {
+            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
+            if let Some(token) = token {
+                app.service.forget(app.state, token, &mut self.server);
+            }
+        }
+    }
+
     /// Tells how far a request is that was put off.
     pub fn progress(&mut self, token: Token, progress: Progress<'_>) -> Told {
         let told = self.on_stream_of(token, |server, _, out| server.progress(token, progress, out));
@@ -642,9 +696,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let server: &mut Engine<'m> = &mut self.server;
         server.publish(change);
         for session in self.sessions.slots_mut().iter_mut().filter(|session| session.live) {
-            server.swap_peer(&mut session.peer, session.scope);
-            server.publish(change);
-            server.swap_peer(&mut session.peer, Scope(0));
+            session.peer.note(change);
         }
         self.stirred.set(true);
         for stream in self.streams.slots_mut() {
@@ -676,7 +728,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         self.stirred.set(self.stirred.get() && self.streams.slots().iter().any(is_ready));
         let streams = if self.stirred.get() { self.streams.slots() } else { &[] };
         let ready = streams.iter().enumerate().filter(move |(_, stream)| is_ready(stream));
-        ready.map(|(slot, stream)| StreamId { slot: slot as u16, generation: stream.generation })
+        ready.map(|(slot, stream)| StreamId { slot: slot as u16, generation: stream.generation, visit: stream.visit })
     }
 
     /// The stream on which a request is answered.
@@ -701,10 +753,17 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                     self.end_session(app, session);
                 }
             }
-            (_, true) => {
+            (_, true) if stream.session.is_some() && !stream.held => {
                 stream.link = Link::Detached { since: now };
-                // Its session may have been idle for long.
-                self.soonest = now;
+                self.due(self.config.resume_within, now);
+            }
+            (_, true) => {
+                // Its session is over; or a reply in windows has begun, which cannot be sent again.
+                let (route, ended) = (stream.route, stream.session.is_none());
+                self.free_stream(id.slot);
+                if !ended {
+                    self.give_up_route(app, route);
+                }
             }
             (_, false) => {
                 let scope = stream.scope;
@@ -731,21 +790,36 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         self.soonest = Millis::MAX;
         for slot in 0..self.sessions.slots().len() {
             let session = self.sessions.slots().get(slot).copied().unwrap_or(Session::FREE);
-            let heard = session.stream.is_some_and(|id| self.is_attached(id));
+            let heard = session.live && self.is_heard(slot as u16);
             let idle = now.saturating_sub(session.used) >= self.config.session_idle;
-            if !session.live || heard || session.old {
+            if !session.live || session.old {
                 continue;
             }
-            match idle {
-                true => self.end_session(app, slot as u16),
-                false => self.due(self.config.session_idle, session.used),
+            match self.sessions.slots_mut().get_mut(slot) {
+                Some(_) if !idle => self.due(self.config.session_idle, session.used),
+                // Somebody listens: that is use, too.
+                Some(session) if heard => {
+                    session.used = now;
+                    self.due(self.config.session_idle, now);
+                }
+                _ => self.end_session(app, slot as u16),
             }
         }
         for slot in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(slot) else { break };
+            let waits = stream.purpose == Purpose::Post && self.server.has_route(stream.route);
             match stream.link {
+                // The time for coming back begins with the answer.
+                Link::Detached { .. } if waits => {
+                    stream.link = Link::Detached { since: now };
+                    self.due(self.config.resume_within, now);
+                }
                 Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
+                    let (purpose, route) = (stream.purpose, stream.route);
                     self.free_stream(slot as u16);
+                    if purpose == Purpose::Post {
+                        self.give_up_route(app, route);
+                    }
                 }
                 Link::Detached { since } => self.due(self.config.resume_within, since),
                 // One that is ready is about to be pulled, or waits for its socket.
@@ -788,9 +862,14 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         }
         let open: [Option<Token>; N] = core::array::from_fn(|slot| self.server.token_at(slot));
         for token in open.into_iter().flatten() {
-            let told = self.on_stream_of(token, |server, _, out| {
-                server.fail(token, &Failure::internal("The server is going away"), out)
-            });
+            // A reply in windows is under way already, and ends by itself.
+            let streams = self.server.route(token).and_then(|route| self.server.streaming(route)) == Some(token);
+            let attached = self.stream_of(token).is_some_and(|id| self.is_attached(id));
+            if streams && attached {
+                continue;
+            }
+            let told =
+                self.on_stream_of(token, |server, _, out| server.give_up(token, "The server is going away", out));
             if told != Some(Ok(())) {
                 self.server.forget(token);
             }
@@ -816,18 +895,25 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     }
 
     fn stream_id(&self, slot: u16) -> StreamId {
-        let generation = self.streams.slots().get(usize::from(slot)).map_or(0, |stream| stream.generation);
-        StreamId { slot, generation }
+        let stream = self.streams.slots().get(usize::from(slot));
+        let (generation, visit) = stream.map_or((0, 0), |stream| (stream.generation, stream.visit));
+        StreamId { slot, generation, visit }
     }
 
     fn stream_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
         let stream = self.streams.slots_mut().get_mut(usize::from(id.slot))?;
-        (!stream.is_free() && stream.generation == id.generation).then_some(stream)
+        stream.is(id).then_some(stream)
     }
 
     fn is_attached(&self, id: StreamId) -> bool {
         let stream = self.streams.slots().get(usize::from(id.slot));
-        stream.is_some_and(|stream| stream.generation == id.generation && stream.link == Link::Attached)
+        stream.is_some_and(|stream| stream.is(id) && stream.link == Link::Attached)
+    }
+
+    /// Whether a client reads a stream of this session.
+    fn is_heard(&self, session: u16) -> bool {
+        let mut streams = self.streams.slots().iter();
+        streams.any(|stream| stream.link == Link::Attached && stream.session == Some(session))
     }
 
     /// A slot for a stream: one that is free, or that of an answer which was sent and only kept in case.
@@ -868,15 +954,6 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             self.log.forget(slot);
         }
     }
-
-    fn forget_route(&mut self, route: u32) {
-        for slot in 0..N {
-            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
-            if let Some(token) = token {
-                self.server.forget(token);
-            }
-        }
-    }
 }
 
 /// One message of a request.
@@ -914,6 +991,11 @@ fn not_allowed<'r>(body: &mut dyn Out, allow: &'static str) -> Response<'r> {
     let mut response = refuse(body, 405, code::INVALID_REQUEST, "Method not allowed");
     response.allow = Some(allow);
     response
+}
+
+/// Whether a text can stand as a list of header names in a header.
+fn is_header_list(names: &str) -> bool {
+    names.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte))
 }
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";

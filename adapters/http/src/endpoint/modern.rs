@@ -27,6 +27,9 @@ impl<const N: usize> Endpoint<'_, N> {
             Shape::Request { method, .. } => Method::from_name(&method) == Method::Listen,
             _ => false,
         };
+        if listens && !head.accepts("text/event-stream") {
+            return refuse(body, 406, code::INVALID_REQUEST, "A listen is answered with an event stream");
+        }
         let scope = self.new_scope();
         let asker = Asker { scope, session: None, resumable: false, primed: false, modern: true };
         let response =

@@ -12,6 +12,8 @@ use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 pub struct StreamId {
     pub(crate) slot: u16,
     pub(crate) generation: u16,
+    /// Which connection of it: clients come back, and the one before must not read on.
+    pub(crate) visit: u16,
 }
 
 impl StreamId {
@@ -51,6 +53,7 @@ pub(crate) enum Purpose {
 pub struct Stream {
     pub(crate) link: Link,
     pub(crate) generation: u16,
+    pub(crate) visit: u16,
     pub(crate) purpose: Purpose,
     /// The session it belongs to.
     pub(crate) session: Option<u16>,
@@ -70,8 +73,8 @@ pub struct Stream {
     pub(crate) cursor: u32,
     /// How much of the record that is being sent has gone out.
     pub(crate) offset: usize,
-    /// The head of the event that is being sent has gone out.
-    pub(crate) headed: bool,
+    /// How much of the head of the event, or of the stream, that is being sent has gone out.
+    pub(crate) head: usize,
     /// Bytes in the log that have not been sent.
     pub(crate) unsent: usize,
     /// A reply in windows is under way on it.
@@ -92,6 +95,7 @@ impl Stream {
     pub const FREE: Stream = Stream {
         link: Link::Free,
         generation: 0,
+        visit: 0,
         purpose: Purpose::Post,
         session: None,
         route: 0,
@@ -102,7 +106,7 @@ impl Stream {
         next_event: 1,
         cursor: 1,
         offset: 0,
-        headed: false,
+        head: 0,
         unsent: 0,
         held: false,
         ended: false,
@@ -112,6 +116,29 @@ impl Stream {
         written: 0,
     };
 
+    /// Writes the rest of a head, as much of it as there is room for.
+    pub(crate) fn put_head(&mut self, parts: &[&[u8]], out: &mut dyn Sink) -> Result<(), Full> {
+        let mut skip = self.head;
+        for part in parts {
+            let rest = part.get(skip.min(part.len())..).unwrap_or(&[]);
+            skip = skip.saturating_sub(part.len());
+            let now = rest.get(..out.room().min(rest.len())).unwrap_or(&[]);
+            if !now.is_empty() {
+                out.put(now)?;
+            }
+            self.head += now.len();
+            if now.len() < rest.len() {
+                return Err(Full::Now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it is the one of that name, and on the same connection.
+    pub(crate) fn is(&self, id: StreamId) -> bool {
+        !self.is_free() && (self.generation, self.visit) == (id.generation, id.visit)
+    }
+
     pub(crate) fn is_free(&self) -> bool {
         self.link == Link::Free
     }
@@ -119,7 +146,8 @@ impl Stream {
     /// Goes on with another connection, behind the event that the client saw last.
     pub(crate) fn attach(&mut self, cursor: u32) {
         self.link = Link::Attached;
-        (self.cursor, self.offset, self.headed) = (cursor, 0, false);
+        self.visit = self.visit.wrapping_add(1);
+        (self.cursor, self.offset, self.head) = (cursor, 0, 0);
         self.hangs_up = false;
         self.ready = true;
     }
@@ -195,13 +223,31 @@ impl<'m> Log<'m> {
         cursor == next || self.next(slot, cursor).is_some_and(|record| event_of(&record) == cursor)
     }
 
+    /// Events from `cursor` on are sent once more: they must not be forgotten before. How many bytes that is.
+    pub(crate) fn unsend(&mut self, slot: u16, cursor: u32) -> usize {
+        let mut bytes = 0;
+        let again = |record: &Record<'_>| {
+            record.owner == u32::from(slot) && record.tag & SENT != 0 && event_of(record) >= cursor
+        };
+        while let Some((at, tag, len)) =
+            self.records.iter().find(again).map(|record| (record.at(), record.tag, record.data.len()))
+        {
+            self.records.set_tag(at, tag & !SENT);
+            self.sent = self.sent.saturating_sub(len);
+            bytes += len + OVERHEAD;
+        }
+        bytes
+    }
+
     fn set_sent(&mut self, at: usize, tag: u8, len: usize, resumable: bool) {
         if resumable {
             self.records.set_tag(at, tag | SENT);
             self.sent += len;
             return;
         }
-        self.records.remove(|record| record.at() == at);
+        // The next record moves to the same place: that one stays.
+        let mut gone = false;
+        self.records.remove(|record| record.at() == at && !core::mem::replace(&mut gone, true));
     }
 }
 
@@ -255,7 +301,7 @@ impl<'s, 'm> StreamOut<'s, 'm> {
             return;
         }
         self.log.records.set_tag(at, if more { tag | MORE } else { tag });
-        self.stream.unsent += len;
+        self.stream.unsent += len + OVERHEAD;
         self.stream.next_event += 1;
         self.stream.ready = true;
     }
@@ -338,13 +384,32 @@ impl Out for StreamOut<'_, '_> {
 }
 
 impl StreamOut<'_, '_> {
+    /// Takes back everything that has not been sent, of a stream that nobody has read from.
+    pub(crate) fn clear(&mut self) {
+        self.back_to(0);
+    }
+
+    /// How much waits to be sent; `None` while a reply in windows is under way.
+    pub(crate) fn unsent(&self) -> Option<usize> {
+        (!self.stream.held).then_some(self.stream.unsent)
+    }
+
+    /// Takes back what the present call has said, to the last byte.
+    pub(crate) fn back_to(&mut self, unsent: usize) {
+        self.stream.held = false;
+        if let Some(at) = self.at.take() {
+            self.log.records.drop_last(at);
+        }
+        self.take_back(unsent);
+    }
+
     /// Takes back whole messages until only `unsent` bytes are unsent.
     fn take_back(&mut self, unsent: usize) {
         while self.stream.unsent > unsent {
             let last = self.log.records.iter().last().map(|record| (record.at(), record.data.len()));
             let Some((at, len)) = last else { break };
             self.log.records.drop_last(at);
-            self.stream.unsent = self.stream.unsent.saturating_sub(len);
+            self.stream.unsent = self.stream.unsent.saturating_sub(len + OVERHEAD);
             self.stream.next_event -= 1;
         }
     }
@@ -364,17 +429,13 @@ pub(crate) fn write_events(stream: &mut Stream, slot: u16, log: &mut Log<'_>, ou
     loop {
         let Some(record) = log.next(slot, stream.cursor) else { return Written::All };
         let (at, tag, len, event) = (record.at(), record.tag, record.data.len(), event_of(&record));
-        if !stream.headed {
-            if write_head(stream, slot, tag, event, out).is_err() {
-                return Written::Full;
-            }
-            stream.headed = true;
-            stream.offset = EVENT;
+        if write_head(stream, slot, tag, event, out).is_err() {
+            return Written::Full;
         }
-        let rest = record.data.get(stream.offset..).unwrap_or(&[]);
+        let rest = record.data.get(EVENT + stream.offset..).unwrap_or(&[]);
         let now = rest.get(..out.room().min(rest.len())).unwrap_or(&[]);
         let whole = now.len() == rest.len();
-        if out.put(now).is_err() {
+        if !now.is_empty() && out.put(now).is_err() {
             return Written::Full;
         }
         stream.offset += now.len();
@@ -382,17 +443,17 @@ pub(crate) fn write_events(stream: &mut Stream, slot: u16, log: &mut Log<'_>, ou
             return Written::Full;
         }
         if tag & SENT == 0 {
-            stream.unsent = stream.unsent.saturating_sub(len);
+            stream.unsent = stream.unsent.saturating_sub(len + OVERHEAD);
             // A message in windows cannot be sent again: it has no id.
             log.set_sent(at, tag, len, stream.resumable && tag & (MORE | GOES_ON) == 0);
         }
         stream.cursor = event + 1;
-        stream.headed = false;
+        (stream.offset, stream.head) = (0, 0);
     }
 }
 
-/// The head of an event: all of it or nothing.
-fn write_head(stream: &Stream, slot: u16, tag: u8, event: u32, out: &mut dyn Sink) -> Result<(), Full> {
+/// The head of an event, as much of it as there is room for.
+fn write_head(stream: &mut Stream, slot: u16, tag: u8, event: u32, out: &mut dyn Sink) -> Result<(), Full> {
     if tag & GOES_ON != 0 {
         return Ok(());
     }
@@ -401,26 +462,26 @@ fn write_head(stream: &Stream, slot: u16, tag: u8, event: u32, out: &mut dyn Sin
         head.id(stream, slot, event);
     }
     head.text("event: message\ndata: ");
-    out.put(head.bytes())
+    stream.put_head(&[head.bytes()], out)
 }
 
 /// The first event of a stream that has one: an id without data, and when to come back.
-pub(crate) fn write_priming(stream: &Stream, slot: u16, retry: u32, out: &mut dyn Sink) -> Result<(), Full> {
+pub(crate) fn write_priming(stream: &mut Stream, slot: u16, retry: u32, out: &mut dyn Sink) -> Result<(), Full> {
     let mut head = Small::new();
     head.id(stream, slot, 0);
     head.text("retry: ");
     head.number(retry);
     head.text("\ndata: \n\n");
-    out.put(head.bytes())
+    stream.put_head(&[head.bytes()], out)
 }
 
 /// The numbers in an event id: slot, generation, event.
-pub(crate) fn read_event_id(id: &str) -> Option<(StreamId, u32)> {
+pub(crate) fn read_event_id(id: &str) -> Option<(u16, u16, u32)> {
     let mut parts = id.split('-');
     let slot = parts.next()?.parse().ok()?;
     let generation = parts.next()?.parse().ok()?;
     let event = parts.next()?.parse().ok()?;
-    parts.next().is_none().then_some((StreamId { slot, generation }, event))
+    parts.next().is_none().then_some((slot, generation, event))
 }
 
 /// A few short texts in a row.

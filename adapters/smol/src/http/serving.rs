@@ -119,7 +119,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         if hall.stop_at.is_none() && stop.as_mut().poll_next(cx) == Poll::Ready(Some(())) {
             hall.shut_down();
         }
-        let mut again = hall.accept(&mut app, cx)?;
+        let mut again = false;
         if let Some(late) = late {
             again |= hall.hear(&mut app, late, cx);
         }
@@ -129,6 +129,8 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         }
         hall.expire(&mut app);
         again |= hall.write_streams(&mut app);
+        // When others have left there may be room.
+        again |= hall.accept(&mut app, cx)?;
         if hall.stop_at.is_some_and(|at| hall.is_drained() || Instant::now() >= at) {
             return Poll::Ready(Ok(()));
         }
@@ -170,21 +172,23 @@ impl<S> Hall<S> {
         self.endpoint.shut_down();
     }
 
-    /// Takes new connections; whether there are more.
+    /// Takes new connections; whether there were any.
     fn accept(&mut self, app: &mut App<'_, S>, cx: &mut Context<'_>) -> io::Result<bool> {
         if self.accept_at.is_some_and(|at| Instant::now() < at) {
             return Ok(false);
         }
         self.accept_at = None;
+        let mut any = false;
         for _ in 0..AT_ONCE {
             let open = self.connections.len() - self.free.len();
-            let Some(listener) = self.listener.as_ref().filter(|_| open < self.most) else { return Ok(false) };
+            let Some(listener) = self.listener.as_ref().filter(|_| open < self.most) else { break };
             let accepted = listener.get_ref().accept().and_then(|(socket, _)| {
                 socket.set_nodelay(true)?;
                 Async::new(socket)
             });
             match accepted {
                 Ok(socket) => {
+                    any = true;
                     let slot = self.free.pop().unwrap_or_else(|| {
                         self.connections.push(None);
                         self.deadlines.push(NEVER);
@@ -199,17 +203,17 @@ impl<S> Hall<S> {
                     self.turn(app, slot);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => match listener.poll_readable(cx) {
-                    Poll::Pending => return Ok(false),
+                    Poll::Pending => break,
                     Poll::Ready(ready) => ready?,
                 },
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(_) => {
                     self.accept_at = Some(Instant::now() + PAUSE);
-                    return Ok(false);
+                    break;
                 }
             }
         }
-        Ok(true)
+        Ok(any)
     }
 
     /// Serves the connections whose sockets have woken.
@@ -348,12 +352,9 @@ impl<S> Hall<S> {
             self.deferred.push((token, answer));
             return;
         }
-        match self.endpoint.answer(app, token, answer) {
-            Err(SendError::FullNow | SendError::FullNever) => {
-                let failure = Failure::internal("The answer is too large");
-                let _ = self.endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
-            }
-            _ => {}
+        if let Err(SendError::FullNow | SendError::FullNever) = self.endpoint.answer(app, token, answer) {
+            let failure = Failure::internal("The answer is too large");
+            let _ = self.endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
         }
     }
 }

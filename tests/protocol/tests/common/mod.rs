@@ -4,6 +4,7 @@
 
 pub mod everything;
 pub mod handlers;
+pub mod http;
 pub mod rig;
 pub mod toy_seal;
 

@@ -18,6 +18,12 @@ pub struct Window {
     limit: usize,
 }
 
+impl Window {
+    pub fn of(limit: usize) -> Window {
+        Window { bytes: Vec::new(), limit }
+    }
+}
+
 impl Storage for Window {
     fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -1,0 +1,221 @@
+//! 2026-07-28 over HTTP: headers, status codes, listens.
+mod common;
+
+use common::http::*;
+use common::{MODERN, Value, json, request};
+use mcp_sansio::server::{Change, Limits, SendError, Server};
+use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio_http::endpoint::{Endpoint, EndpointLimits, Pull};
+
+fn ran(_: &mut common::World, call: &mut Call<'_>) -> Outcome {
+    call.text("ran")
+}
+
+const SCHEMA: &str = r#"{"type":"object","properties":{
+    "region":{"type":"string","x-mcp-header":"Region"},
+    "count":{"type":"integer","x-mcp-header":"Count"},
+    "dry":{"type":"boolean","x-mcp-header":"Dry"},
+    "deep":{"type":"object","properties":{"key":{"type":"string","x-mcp-header":"Deep-Key"}}},
+    "list":{"type":"array","items":{"type":"object","properties":{"no":{"type":"string"}}}}}}"#;
+
+static TOOLS: [Tool<common::World>; 1] = [Tool::new("annotated", "Has headers", ran).input(SCHEMA)];
+
+fn annotated() -> Web {
+    let mut web = Web::new();
+    web.service = Service::new("annotated", "1").tools(&TOOLS);
+    web
+}
+
+fn call(web: &mut Web, headers: &[(&str, &str)], arguments: Value) -> Reply {
+    web.modern_with(headers, 1, "tools/call", json!({"name": "annotated", "arguments": arguments}))
+}
+
+#[test]
+fn params_in_headers() {
+    let mut web = annotated();
+    type Case<'c> = (&'c [(&'c str, &'c str)], Value, bool);
+    let cases: &[Case<'_>] = &[
+        (&[], json!({}), true),
+        (&[], json!({"region": null}), true),
+        (&[("Mcp-Param-Region", "eu")], json!({"region": "eu"}), true),
+        (&[("mcp-param-region", " eu ")], json!({"region": "eu"}), true),
+        (&[("mcp-param-region", "EU")], json!({"region": "eu"}), false),
+        (&[], json!({"region": "eu"}), false),
+        (&[("mcp-param-region", "eu")], json!({}), false),
+        (&[("mcp-param-region", "eu")], json!({"region": null}), false),
+        (&[("mcp-param-region", "=?base64?ZXU=?=")], json!({"region": "eu"}), true),
+        (&[("mcp-param-region", "=?base64?w6k=?=")], json!({"region": "\u{e9}"}), true),
+        (&[("mcp-param-region", "=?base64?ZXU?=")], json!({"region": "eu"}), false),
+        (&[("mcp-param-region", "=?base64?ZXV=?=")], json!({"region": "eu"}), false),
+        (&[("mcp-param-region", "=?base64?ZX U=?=")], json!({"region": "eu"}), false),
+        (&[("mcp-param-region", "=?BASE64?ZXU=?=")], json!({"region": "eu"}), false),
+        (&[("mcp-param-region", "=?base64??=")], json!({"region": ""}), true),
+        (&[("mcp-param-count", "5")], json!({"count": 5}), true),
+        (&[("mcp-param-count", "5.0")], json!({"count": 5}), true),
+        (&[("mcp-param-count", "-7")], json!({"count": -7}), true),
+        (&[("mcp-param-count", "6")], json!({"count": 5}), false),
+        (&[("mcp-param-count", "five")], json!({"count": 5}), false),
+        (&[("mcp-param-dry", "true")], json!({"dry": true}), true),
+        (&[("mcp-param-dry", "True")], json!({"dry": true}), false),
+        (&[("mcp-param-deep-key", "k")], json!({"deep": {"key": "k"}}), true),
+        (&[], json!({"deep": {"key": "k"}}), false),
+        (&[("mcp-param-deep-key", "k")], json!({"deep": {}}), false),
+        (&[("mcp-param-deep-key", "k")], json!({}), false),
+        (&[("mcp-param-other", "x")], json!({"list": [{"no": "x"}]}), true),
+    ];
+    for (headers, arguments, fits) in cases {
+        let reply = call(&mut web, headers, arguments.clone());
+        match fits {
+            true => assert_eq!(reply.text(), "ran", "{headers:?} {arguments}"),
+            false => assert_eq!((reply.status, reply.code()), (400, -32020), "{headers:?} {arguments}"),
+        }
+    }
+}
+
+/// One wrong thing after the other is put right: each time the next one is what is refused.
+#[test]
+fn order_of_checks() {
+    let mut web = annotated();
+    let good = request(MODERN, 1, "tools/call", json!({"name": "annotated", "arguments": {"region": "eu"}}));
+    let other = good.replace(MODERN, "2027-01-01");
+    let no_meta = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"annotated"}}"#;
+    let unknown = good.replace("\"annotated\"", "\"nobody\"");
+    let (version, method, name) =
+        (("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "annotated"));
+    let region = ("mcp-param-region", "eu");
+    #[allow(clippy::type_complexity, reason = "a table")]
+    let steps: &[(&[(&str, &str)], &str, u16, i64)] = &[
+        (&[version], "{", 400, -32700),
+        (&[version], r#"{"jsonrpc":"2.0"}"#, 400, -32600),
+        (&[version], no_meta, 400, -32602),
+        (&[], &good, 400, -32020),
+        (&[("mcp-protocol-version", "2025-11-25")], &good, 400, -32020),
+        (&[version], &other, 400, -32020),
+        (&[("mcp-protocol-version", "2027-01-01")], &other, 400, -32022),
+        (&[version], &good, 400, -32020),
+        (&[version, ("mcp-method", "Tools/Call")], &good, 400, -32020),
+        (&[version, method], &good, 400, -32020),
+        (&[version, method, ("mcp-name", "Annotated")], &good, 400, -32020),
+        (&[version, method, name], &good, 400, -32020),
+        (&[version, method, name, region], &good, 200, 0),
+        (&[version, method, ("mcp-name", "=?base64?YW5ub3RhdGVk?="), region], &good, 200, 0),
+        (&[version, method, ("mcp-name", "nobody")], &unknown, 200, -32602),
+        (&[version, ("mcp-method", "nothing/here")], &good.replace("tools/call", "nothing/here"), 404, -32601),
+        (&[version, ("mcp-method", "prompts/list")], &good.replace("tools/call", "prompts/list"), 404, -32601),
+        (&[version, ("mcp-method", "ping")], &good.replace("tools/call", "ping"), 404, -32601),
+        (&[version, ("mcp-method", "ping")], &good.replace("tools/call", "nothing/here"), 400, -32020),
+    ];
+    for (headers, body, status, code) in steps {
+        let headers: Vec<_> = [JSON, ACCEPT].iter().chain(*headers).copied().collect();
+        let reply = web.request("POST", "/mcp", &headers, body);
+        let found = reply.body["error"]["code"].as_i64().unwrap_or(0);
+        assert_eq!((reply.status, found), (*status, *code), "{headers:?} {body} {reply:?}");
+    }
+}
+
+#[test]
+fn resources_are_named_by_their_uri() {
+    let mut web = Web::new();
+    let reply = web.modern(1, "resources/read", json!({"uri": "test://text"}));
+    assert!(reply.body["result"]["contents"].is_array());
+    let missing = web.modern(1, "resources/read", json!({"uri": "test://nothing"}));
+    assert_eq!((missing.status, missing.code()), (200, -32602));
+    assert_eq!(web.modern("d", "server/discover", json!({})).status, 200);
+}
+
+#[test]
+fn ids_are_of_one_post() {
+    let mut web = Web::new();
+    let one = web.modern(1, "tools/call", json!({"name": "later", "arguments": {"tag": "a"}})).opened();
+    let two = web.modern(1, "tools/call", json!({"name": "later", "arguments": {"tag": "b"}})).opened();
+    web.answer(web.later("b"), "B").unwrap();
+    web.answer(web.later("a"), "A").unwrap();
+    assert_eq!(web.pull(one).only()["result"]["content"][0]["text"], "A");
+    let pulled = web.pull(two);
+    assert!(pulled.events.iter().all(|event| event.id.is_none() && event.retry.is_none()));
+    assert_eq!(pulled.only()["result"]["content"][0]["text"], "B");
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
+}
+
+#[test]
+fn leaving_cancels() {
+    let mut web = Web::new();
+    let stream = web.modern(1, "tools/call", json!({"name": "later", "arguments": {"tag": "a"}})).opened();
+    web.detach(stream);
+    assert_eq!(web.world.cancelled, [web.later("a")]);
+    assert_eq!(web.answer(web.later("a"), "A"), Err(SendError::Stale));
+    let book = web.modern(1, "tools/call", json!({"name": "picture"}));
+    if let Some(book) = book.stream {
+        web.detach(book);
+    }
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
+}
+
+const FILTER: &str = "io.modelcontextprotocol/subscriptionId";
+
+#[test]
+fn listens() {
+    let mut web = Web::new();
+    let all =
+        json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://text", "no://where"]}});
+    let one = web.modern(7, "subscriptions/listen", all).opened();
+    let two = web.modern(7, "subscriptions/listen", json!({"notifications": {"promptsListChanged": true}})).opened();
+    let acknowledged = web.pull(one).json().remove(0);
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["params"]["_meta"][FILTER], 7);
+    assert_eq!(
+        acknowledged["params"]["notifications"],
+        json!({"toolsListChanged": true, "resourceSubscriptions": ["test://text"]})
+    );
+    assert_eq!(web.pull(two).json().len(), 1);
+    assert_eq!(web.endpoint.load(), (0, 0, 2));
+    for change in [Change::Tools, Change::Tools, Change::Resource("test://text"), Change::Resource("test://blob")] {
+        web.publish(change);
+    }
+    let heard = web.pull(one).json();
+    assert_eq!(heard.len(), 2);
+    assert!(heard.iter().all(|message| message["params"]["_meta"][FILTER] == 7));
+    assert!(web.pull(two).events.is_empty());
+    web.wait(15_000);
+    assert!(web.pull(one).events[0].comment);
+    web.detach(two);
+    web.publish(Change::Prompts);
+    web.endpoint.shut_down();
+    let last = web.pull(one).only();
+    assert_eq!((&last["id"], &last["result"]["_meta"][FILTER]), (&json!(7), &json!(7)));
+    assert_eq!((web.sip(two, 99), web.endpoint.load()), ((Pull::Stale, 0), (0, 0, 0)));
+}
+
+#[test]
+fn listens_that_cannot_be() {
+    let limits = Limits { subscriptions: 60, ..Limits::default() };
+    let mut web = Web::of(Endpoint::<8>::growing(config(), Server::growing(limits), EndpointLimits::default()));
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let open: Vec<_> = (0..9).map(|id| web.modern(id, "subscriptions/listen", filter.clone())).collect();
+    let refused: Vec<_> = open.iter().filter(|reply| reply.stream.is_none()).collect();
+    assert!(!refused.is_empty() && refused.iter().all(|reply| reply.status == 503));
+    for stream in open.iter().filter_map(|reply| reply.stream) {
+        web.detach(stream);
+    }
+    assert!(web.modern(1, "subscriptions/listen", filter).stream.is_some());
+    let body = request(MODERN, 1, "subscriptions/listen", json!({"notifications": {}}));
+    let headers = [
+        JSON,
+        ("accept", "application/json"),
+        ("mcp-protocol-version", MODERN),
+        ("mcp-method", "subscriptions/listen"),
+    ];
+    web.request("POST", "/mcp", &headers, &body).refused(406);
+    assert_eq!(web.modern(1, "subscriptions/listen", json!({})).code(), -32602);
+}
+
+#[test]
+fn sse_by_what_the_handler_does() {
+    let mut web = Web::new();
+    let mut params = json!({"name": "chatty"});
+    params["_meta"] = json!({"progressToken": 1, "io.modelcontextprotocol/logLevel": "info"});
+    let stream = web.modern(1, "tools/call", params).opened();
+    let all = web.pull(stream);
+    assert!(all.ended && all.json().len() == 6);
+    assert_eq!(web.modern(1, "tools/call", json!({"name": "chatty"})).text(), "2");
+}

@@ -1,0 +1,116 @@
+//! The HTTP+SSE transport of 2024-11-05.
+mod common;
+
+use common::http::*;
+use common::{answer, call, initialize, json, notify};
+use mcp_sansio::server::Change;
+use mcp_sansio_http::endpoint::StreamId;
+
+fn open(web: &mut Web, path: &str) -> (StreamId, String) {
+    let stream = web.request("GET", path, &[SSE], "").opened();
+    let first = web.pull(stream).events.remove(0);
+    assert_eq!(first.kind, "endpoint");
+    assert!(first.data.starts_with("/messages?session="), "{first:?}");
+    (stream, first.data)
+}
+
+fn post(web: &mut Web, path: &str, body: &str) {
+    let reply = web.request("POST", path, &[JSON], body);
+    assert_eq!((reply.status, reply.body.is_null()), (202, true), "{reply:?}");
+}
+
+fn opened(web: &mut Web, path: &str) -> (StreamId, String) {
+    let (stream, to) = open(web, path);
+    post(web, &to, &initialize("2024-11-05", common::all_capabilities("2024-11-05")));
+    assert_eq!(web.pull(stream).json()[0]["result"]["protocolVersion"], "2024-11-05");
+    post(web, &to, &notify("notifications/initialized", json!({})));
+    (stream, to)
+}
+
+#[test]
+fn everything_is_answered_on_the_stream() {
+    for path in ["/sse", "/mcp"] {
+        let mut web = Web::new();
+        let (stream, to) = opened(&mut web, path);
+        post(&mut web, &to, &call("2024-11-05", 1, "count", json!({})));
+        assert!(web.is_ready(stream));
+        assert_eq!(web.pull(stream).json()[0]["result"]["content"][0]["text"], "1");
+        post(&mut web, &to, &call("2024-11-05", 2, "later", json!({"tag": "l"})));
+        web.answer(web.later("l"), "done").unwrap();
+        assert_eq!(web.pull(stream).json()[0]["id"], 2);
+        post(&mut web, &to, "{");
+        assert_eq!(web.pull(stream).json()[0]["error"]["code"], -32700);
+        web.publish(Change::Tools);
+        assert_eq!(web.pull(stream).json()[0]["method"], "notifications/tools/list_changed");
+        post(&mut web, &to, &call("2024-11-05", 3, "book", json!({})));
+        assert_eq!(web.pull(stream).json()[0]["result"]["content"][0]["text"], common::handlers::book_text());
+        assert_eq!(web.endpoint.load(), (0, 1, 1));
+    }
+}
+
+#[test]
+fn questions() {
+    let mut web = Web::new();
+    let (stream, to) = opened(&mut web, "/sse");
+    post(&mut web, &to, &call("2024-11-05", 1, "roots", json!({})));
+    let question = web.pull(stream).json().remove(0);
+    assert_eq!(question["method"], "roots/list");
+    post(&mut web, &to, &answer(&question["id"], json!({"roots": [{"uri": "file:///x"}]})));
+    assert_eq!(web.pull(stream).json()[0]["result"]["content"][0]["text"], "file:///x");
+}
+
+#[test]
+fn ends_with_its_stream() {
+    let mut web = Web::new();
+    let (stream, to) = opened(&mut web, "/sse");
+    post(&mut web, &to, &call("2024-11-05", 1, "later", json!({})));
+    web.wait(4_000_000);
+    assert_eq!(web.endpoint.load(), (1, 1, 1));
+    web.detach(stream);
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
+    web.request("POST", &to, &[JSON], "{}").refused(404);
+}
+
+#[test]
+fn where_to_post() {
+    let mut web = Web::new();
+    let (_, to) = opened(&mut web, "/sse");
+    web.request("POST", "/messages", &[JSON], "{}").refused(400);
+    web.request("POST", "/messages?session=1", &[JSON], "{}").refused(404);
+    web.request("POST", &to, &[("content-type", "text/plain")], "{}").refused(415);
+    web.request("GET", "/sse", &[("accept", "application/json")], "").refused(406);
+    let session = to.split_once('=').unwrap().1;
+    // It is no session of the newer transport, and the other way round.
+    web.call(session, 1, "count", json!({})).refused(404);
+    web.request("DELETE", "/mcp", &[("mcp-session-id", session)], "").refused(404);
+    let newer = web.open("2025-11-25");
+    web.request("POST", &format!("/messages?session={newer}"), &[JSON], "{}").refused(404);
+}
+
+#[test]
+fn a_reader_that_does_not_read() {
+    let mut web = Web::lent(2, 2, 2000);
+    let (stream, to) = opened(&mut web, "/sse");
+    let mut taken = 0;
+    let body = |id| call("2024-11-05", id, "count", json!({}));
+    while web.request("POST", &to, &[JSON], &body(taken)).status == 202 {
+        taken += 1;
+        assert!(taken < 100);
+    }
+    assert_eq!(web.pull(stream).json().len() as i64, taken);
+    post(&mut web, &to, &body(taken));
+    assert_eq!(web.pull(stream).json().len(), 1);
+}
+
+#[test]
+fn batches() {
+    let mut web = Web::lent(2, 2, 2000);
+    let (stream, to) = opened(&mut web, "/sse");
+    let ping = |id| json!({"jsonrpc":"2.0","id":id,"method":"ping"});
+    post(&mut web, &to, &json!([ping(1), ping(2)]).to_string());
+    assert_eq!(web.pull(stream).json()[0].as_array().unwrap().len(), 2);
+    let many: Vec<_> = (0..40).map(ping).collect();
+    web.request("POST", &to, &[JSON], &json!(many).to_string()).refused(503);
+    post(&mut web, &to, &ping(9).to_string());
+    assert_eq!(web.pull(stream).json(), [json!({"jsonrpc":"2.0","id":9,"result":{}})]);
+}

@@ -1,0 +1,216 @@
+//! Sessions of the legacy revisions.
+mod common;
+
+use common::http::*;
+use common::{LEGACY, MODERN, call, initialize, json, notify};
+use mcp_sansio::server::Change;
+use mcp_sansio_http::endpoint::{Access, EndpointLimits};
+
+#[test]
+fn begin_with_initialize_alone() {
+    let mut web = Web::new();
+    for revision in &LEGACY[1..] {
+        let reply = web.post(&initialize(revision, json!({})));
+        let id = reply.header("mcp-session-id").unwrap();
+        assert!(id.len() == 32 && id.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)), "{id}");
+    }
+    assert_eq!(web.endpoint.load().1, 3);
+    web.post(&call("2025-11-25", 1, "count", json!({}))).refused(400);
+    web.post(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).refused(400);
+    let failed = web.post(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#);
+    assert_eq!((failed.code(), failed.header("mcp-session-id")), (-32602, None));
+    assert_eq!(web.endpoint.load(), (0, 3, 0));
+}
+
+#[test]
+fn ids_differ_and_come_from_the_caller() {
+    let mut web = Web::new();
+    let ids: std::collections::HashSet<_> = (0..50).map(|_| web.open("2025-11-25")).collect();
+    assert_eq!(ids.len(), 50);
+    web.dice.0 = 7;
+    let mut again = Web::new();
+    assert!(ids.contains(&again.open("2025-11-25")));
+}
+
+#[test]
+fn missing_and_unknown() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let other = session.replace(|c: char| c.is_ascii_digit(), "a");
+    for wrong in
+        [other.as_str(), "", "x", &session[1..], &format!("{session}0"), "\u{e9}\u{e9}00000000000000000000000000"]
+    {
+        web.call(wrong, 1, "count", json!({})).refused(404);
+        web.listen(wrong, None).refused(404);
+        web.request("DELETE", "/mcp", &[("mcp-session-id", wrong)], "").refused(404);
+        web.say(wrong, &initialize("2025-11-25", json!({}))).refused(404);
+    }
+    web.request("DELETE", "/mcp", &[], "").refused(400);
+    web.request("GET", "/mcp", &[SSE, ("mcp-protocol-version", "2025-11-25")], "").refused(400);
+    let twice = web.say(&session, &initialize("2025-06-18", json!({})));
+    assert_eq!((twice.status, twice.code()), (400, -32600));
+    assert_eq!(web.call(&session, 1, "count", json!({})).text(), "1");
+}
+
+#[test]
+fn version_header() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let mut say = |version: &str| {
+        let headers = [JSON, ACCEPT, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", version)];
+        let get = [SSE, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", version)];
+        (web.request("POST", "/mcp", &headers, ping).status, web.request("GET", "/mcp", &get, "").status)
+    };
+    for version in LEGACY {
+        assert_eq!(say(version), (200, 200), "{version}");
+    }
+    for version in ["1999-01-01", "", "x", "2025-06-19", "2026-07-27", "latest"] {
+        assert_eq!(say(version), (400, 400), "{version}");
+    }
+    assert_eq!(say("2027-01-01"), (400, 405));
+}
+
+#[test]
+fn deleted() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let events = web.listen(&session, None).opened();
+    let stream = web.call(&session, 1, "later", json!({"tag": "a"})).opened();
+    let asks = web.call(&session, 2, "confirm", json!({})).opened();
+    web.say(&session, &common::request("2025-11-25", 3, "resources/subscribe", json!({"uri": "test://text"})));
+    let _ = (web.pull(stream), web.pull(events));
+    assert_eq!(web.endpoint.load(), (2, 1, 3));
+    assert_eq!(web.request("DELETE", "/mcp", &[("mcp-session-id", &session)], "").status, 204);
+    for stream in [events, stream, asks] {
+        assert!(web.is_ready(stream) && web.pull(stream).ended);
+    }
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
+    assert_eq!(web.answer(web.later("a"), "x"), Err(mcp_sansio::server::SendError::Stale));
+    assert_eq!(web.world.cancelled.len(), 2);
+    web.call(&session, 1, "count", json!({})).refused(404);
+    web.publish(Change::Resource("test://text"));
+    // The next one in its place hears nothing of it.
+    let next = web.open("2025-11-25");
+    let events = web.listen(&next, None).opened();
+    assert_eq!(web.pull(events).json().len(), 0);
+    web.call(&session, 1, "count", json!({})).refused(404);
+}
+
+#[test]
+fn expiry() {
+    let mut config = config();
+    config.session_idle = 10_000;
+    config.resume_within = 1_000;
+    let mut web = Web::with(config);
+    let idle = web.open("2025-11-25");
+    let busy = web.open("2025-11-25");
+    let heard = web.open("2025-11-25");
+    let works = web.open("2025-11-25");
+    let events = web.listen(&heard, None).opened();
+    let work = web.call(&works, 1, "later", json!({"tag": "w"})).opened();
+    for _ in 0..4 {
+        web.wait(3_000);
+        assert_eq!(web.call(&busy, 1, "count", json!({})).status, 200);
+        let _ = (web.pull(events), web.pull(work));
+    }
+    assert_eq!(web.endpoint.load().1, 3);
+    web.call(&idle, 1, "count", json!({})).refused(404);
+    let token = web.later("w");
+    assert_eq!(web.answer(token, "done"), Ok(()));
+    assert!(web.pull(work).ended);
+    web.detach(events);
+    web.wait(20_000);
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
+    assert_eq!(web.endpoint.next_deadline(), None);
+}
+
+#[test]
+fn belong_to_their_principal() {
+    let mut web = Web::new();
+    web.authorize = Box::new(|head| Access::Granted {
+        principal: match head.text("authorization") {
+            Some("a") => Some("alice"),
+            Some("b") => Some("bob"),
+            _ => None,
+        },
+    });
+    let reply = web.request("POST", "/mcp", &[JSON, ("authorization", "a")], &initialize("2025-11-25", json!({})));
+    let session = reply.header("mcp-session-id").unwrap().to_owned();
+    let id = ("mcp-session-id", session.as_str());
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert_eq!(web.request("POST", "/mcp", &[JSON, id, ("authorization", "a")], ping).status, 200);
+    for other in ["b", "c"] {
+        web.request("POST", "/mcp", &[JSON, id, ("authorization", other)], ping).refused(404);
+        web.request("GET", "/mcp", &[SSE, id, ("authorization", other)], "").refused(404);
+        web.request("DELETE", "/mcp", &[id, ("authorization", other)], "").refused(404);
+    }
+    assert_eq!(web.endpoint.load().1, 1);
+}
+
+#[test]
+fn denied() {
+    let mut web = Web::new();
+    let challenge = "Bearer resource_metadata=\"http://localhost/.well-known/oauth-protected-resource/mcp\"";
+    web.authorize = Box::new(move |head| match head.text("authorization") {
+        None => Access::Denied { status: 401, challenge: Some(challenge) },
+        Some("weak") => Access::Denied { status: 403, challenge: Some("Bearer error=\"insufficient_scope\"") },
+        Some("long") => {
+            Access::Granted { principal: Some("12345678901234567890123456789012345678901234567890123456789012345") }
+        }
+        _ => Access::Granted { principal: None },
+    });
+    let reply = web.post(&initialize("2025-11-25", json!({})));
+    reply.refused(401);
+    assert_eq!(reply.header("www-authenticate"), Some(challenge));
+    web.request("GET", "/sse", &[SSE], "").refused(401);
+    web.request("POST", "/mcp", &[JSON, ("authorization", "weak")], "{}").refused(403);
+    web.request("POST", "/mcp", &[JSON, ("authorization", "long")], "{}").refused(500);
+    assert_eq!(web.endpoint.load().1, 0);
+}
+
+#[test]
+fn resource_metadata() {
+    let mut config = config();
+    config.resource_metadata = Some(mcp_sansio::json::Raw::constant(r#"{"resource":"http://localhost/mcp"}"#));
+    let mut web = Web::with(config);
+    web.authorize = Box::new(|_| Access::Denied { status: 401, challenge: None });
+    for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
+        let reply = web.request("GET", path, &[], "");
+        assert_eq!((reply.status, &reply.body["resource"]), (200, &json!("http://localhost/mcp")));
+        assert_eq!(reply.header("content-type"), Some("application/json"));
+        web.request("POST", path, &[JSON], "{}").refused(405);
+    }
+    web.request("GET", "/.well-known/oauth-protected-resource/other", &[], "").refused(404);
+}
+
+#[test]
+fn too_many() {
+    let mut web = Web::limited(config(), EndpointLimits { sessions: 2, ..EndpointLimits::default() });
+    let first = web.open("2025-11-25");
+    web.open("2025-03-26");
+    for reply in [web.post(&initialize("2025-11-25", json!({}))), web.request("GET", "/sse", &[SSE], "")] {
+        reply.refused(503);
+        assert_eq!((reply.code(), reply.header("retry-after")), (-32603, Some("1")));
+    }
+    web.request("DELETE", "/mcp", &[("mcp-session-id", &first)], "");
+    web.open("2025-11-25");
+}
+
+#[test]
+fn modern_requests_have_none() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let reply = web.modern_with(&[("mcp-session-id", "nonsense")], 1, "tools/call", json!({"name": "count"}));
+    assert_eq!((reply.status, reply.header("mcp-session-id")), (200, None));
+    let reply = web.modern(
+        1,
+        "initialize",
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}),
+    );
+    assert_eq!((reply.status, reply.code(), reply.header("mcp-session-id")), (404, -32601, None));
+    assert_eq!(web.call(&session, 1, "count", json!({})).status, 200);
+    let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", MODERN)];
+    web.request("DELETE", "/mcp", &headers, "").refused(405);
+    assert_eq!(web.say(&session, &notify("notifications/initialized", json!({}))).status, 202);
+}

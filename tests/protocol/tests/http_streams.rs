@@ -1,0 +1,390 @@
+//! Event streams: priming, ids, coming back, hanging up, slow readers.
+mod common;
+
+use common::http::*;
+use common::{Value, cancel, json, notify};
+use mcp_sansio::server::{Change, Progress, Told};
+use mcp_sansio_http::endpoint::{EndpointLimits, Pull, StreamId};
+
+fn with_token(session: &str, web: &mut Web, id: i64, tool: &str) -> Reply {
+    let params = json!({"name": tool, "arguments": {"tag": "t"}, "_meta": {"progressToken": "p"}});
+    web.say(session, &common::request("2025-11-25", id, "tools/call", params))
+}
+
+#[test]
+fn priming_only_in_2025_11_25() {
+    for (revision, primed) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
+        let mut web = Web::new();
+        let session = web.open(revision);
+        for stream in [web.call(&session, 1, "later", json!({})).opened(), web.listen(&session, None).opened()] {
+            let pulled = web.pull(stream);
+            assert_eq!(pulled.events.len(), usize::from(primed));
+            for event in pulled.events {
+                assert!(event.id.is_some() && event.data.is_empty() && event.retry == Some(1000), "{event:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn progress_then_result_on_one_stream() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let stream = with_token(&session, &mut web, 1, "later").opened();
+    let token = web.later("t");
+    assert_eq!(web.endpoint.progress(token, Progress::new(1)), Told::Sent);
+    assert_eq!(web.pull(stream).json()[0]["params"]["progress"], 1);
+    assert_eq!(web.endpoint.progress(token, Progress::new(2)), Told::Sent);
+    assert!(web.is_ready(stream));
+    web.answer(token, "done").unwrap();
+    let pulled = web.pull(stream);
+    assert!(pulled.ended && pulled.json().len() == 2);
+    let ids: Vec<_> = pulled.events.iter().map(|event| event.id.clone().unwrap()).collect();
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!(web.sip(stream, 100), (Pull::Stale, 0));
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+}
+
+#[test]
+fn resumed_where_it_broke_off() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let stream = with_token(&session, &mut web, 1, "later").opened();
+    let token = web.later("t");
+    web.endpoint.progress(token, Progress::new(1));
+    web.endpoint.progress(token, Progress::new(2));
+    let events = web.pull(stream).events;
+    web.detach(stream);
+    web.endpoint.progress(token, Progress::new(3));
+    web.answer(token, "at last").unwrap();
+    assert_eq!(web.endpoint.load(), (0, 1, 1));
+    for (from, left) in [(1, 3), (0, 4), (2, 2)] {
+        let last = events[from].id.as_deref();
+        let again = web.listen(&session, last).opened();
+        if from != 2 {
+            // Broken off once more, in the middle of an event.
+            let _ = web.sip(again, 150);
+            web.detach(again);
+            continue;
+        }
+        let pulled = web.pull(again);
+        assert_eq!(pulled.json().len(), left);
+        assert!(pulled.ended && pulled.json()[1]["result"]["content"][0]["text"] == "at last");
+    }
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+}
+
+#[test]
+fn resumed_by_its_own_session_only() {
+    let mut web = Web::new();
+    let (session, other) = (web.open("2025-11-25"), web.open("2025-11-25"));
+    let stream = web.call(&session, 1, "later", json!({"tag": "t"})).opened();
+    let id = web.pull(stream).events[0].id.clone().unwrap();
+    web.detach(stream);
+    web.listen(&other, Some(&id)).refused(400);
+    for wrong in ["", "0", "0-1", "0-1-0-0", "9-1-0", "0-99-0", "0-1-7", "x-y-z", "-1-1-1", "00000000000000000000-1-1"]
+    {
+        web.listen(&session, Some(wrong)).refused(400);
+    }
+    assert!(web.listen(&session, Some(&id)).stream.is_some());
+}
+
+#[test]
+fn the_connection_before_reads_no_more() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let old = web.call(&session, 1, "later", json!({"tag": "t"})).opened();
+    let id = web.pull(old).events[0].id.clone().unwrap();
+    // The client comes back before the server has noticed that it was gone.
+    let new = web.listen(&session, Some(&id)).opened();
+    assert_ne!(old, new);
+    web.answer(web.later("t"), "done").unwrap();
+    assert_eq!(web.sip(old, 1000), (Pull::Stale, 0));
+    web.detach(old);
+    assert_eq!(web.pull(new).only()["id"], 1);
+}
+
+#[test]
+fn evicted() {
+    let mut web = Web::lent(2, 4, 4096);
+    let session = web.open("2025-11-25");
+    let stream = with_token(&session, &mut web, 1, "later").opened();
+    let token = web.later("t");
+    let mut ids = Vec::new();
+    for done in 1..60 {
+        assert_eq!(web.endpoint.progress(token, Progress::new(done)), Told::Sent);
+        ids.extend(web.pull(stream).events.into_iter().map(|event| event.id.unwrap()));
+    }
+    web.detach(stream);
+    web.listen(&session, Some(&ids[0])).refused(400);
+    let again = web.listen(&session, ids.iter().rev().nth(2).map(String::as_str)).opened();
+    assert_eq!(web.pull(again).json().len(), 2);
+}
+
+#[test]
+fn what_is_sent_again_is_not_forgotten_meanwhile() {
+    let mut web = Web::lent(2, 4, 4096);
+    let session = web.open("2025-11-25");
+    let stream = with_token(&session, &mut web, 1, "later").opened();
+    let token = web.later("t");
+    for done in 1..4 {
+        web.endpoint.progress(token, Progress::new(done));
+    }
+    let first = web.pull(stream).events[1].id.clone().unwrap();
+    web.detach(stream);
+    let again = web.listen(&session, Some(&first)).opened();
+    let _ = web.sip(again, 60);
+    // Others want all the room there is.
+    for id in 10..30 {
+        let other = web.call(&session, id, "gossip", json!({})).opened();
+        let _ = web.pull(other);
+    }
+    assert_eq!(web.pull(again).json().iter().map(|m| m["params"]["progress"].clone()).collect::<Vec<Value>>(), [2, 3]);
+}
+
+#[test]
+fn forgotten_after_a_while() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let stream = web.call(&session, 1, "later", json!({"tag": "t"})).opened();
+    let id = web.pull(stream).events[0].id.clone().unwrap();
+    web.detach(stream);
+    // As long as the handler works, nothing is forgotten.
+    web.wait(59_000);
+    web.wait(200_000);
+    assert_eq!(web.answer(web.later("t"), "done"), Ok(()));
+    web.wait(59_000);
+    assert_eq!(web.endpoint.load(), (0, 1, 1));
+    web.wait(61_000);
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+    web.listen(&session, Some(&id)).refused(400);
+}
+
+#[test]
+fn a_newer_session_stream_takes_over() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let older = web.listen(&session, None).opened();
+    web.publish(Change::Tools);
+    let newer = web.listen(&session, None).opened();
+    assert!(web.is_ready(older));
+    let pulled = web.pull(older);
+    assert!(pulled.ended && pulled.events.is_empty());
+    assert_eq!(web.pull(newer).json().len(), 1);
+    web.publish(Change::Prompts);
+    web.publish(Change::Prompts);
+    assert_eq!(web.pull(newer).json()[0]["method"], "notifications/prompts/list_changed");
+    assert_eq!(web.endpoint.load(), (0, 1, 1));
+}
+
+#[test]
+fn changes_reach_each_session_once() {
+    let mut web = Web::new();
+    let sessions: Vec<_> = ["2025-03-26", "2025-06-18", "2025-11-25"].map(|revision| web.open(revision)).into();
+    let uri = json!({"uri": "test://text"});
+    for (id, session) in sessions.iter().enumerate().skip(1) {
+        web.say(session, &common::request("2025-11-25", id as i64, "resources/subscribe", uri.clone()));
+    }
+    // Nobody listens yet: it waits.
+    web.publish(Change::Tools);
+    web.publish(Change::Resource("test://text"));
+    let streams: Vec<StreamId> = sessions.iter().map(|session| web.listen(session, None).opened()).collect();
+    let post = web.call(&sessions[2], 9, "later", json!({})).opened();
+    for (stream, count) in streams.iter().zip([1, 2, 2]) {
+        assert_eq!(web.pull(*stream).json().len(), count);
+        assert_eq!(web.pull(*stream).json().len(), 0);
+    }
+    assert_eq!(web.pull(post).json().len(), 0);
+    web.publish(Change::Resource("test://text"));
+    assert_eq!(streams.iter().map(|stream| web.pull(*stream).json().len()).collect::<Vec<_>>(), [0, 1, 1]);
+}
+
+#[test]
+fn cancelled_requests_end_their_exchange() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let stream = web.call(&session, 1, "later", json!({"tag": "t"})).opened();
+    let asks = web.call(&session, 2, "confirm", json!({})).opened();
+    let _ = (web.pull(stream), web.pull(asks));
+    for (id, stream, messages) in [(1, stream, 0), (2, asks, 1)] {
+        let reply = web.say(&session, &cancel(id));
+        assert_eq!((reply.status, reply.stream), (202, None), "a notification opens no stream");
+        assert!(web.is_ready(stream));
+        let pulled = web.pull(stream);
+        assert!(pulled.ended && pulled.json().len() == messages, "{pulled:?}");
+    }
+    assert_eq!(web.answer(web.later("t"), "x"), Err(mcp_sansio::server::SendError::Stale));
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+    assert_eq!(web.say(&session, &cancel(77)).status, 202);
+}
+
+#[test]
+fn keep_alive() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let stream = web.listen(&session, None).opened();
+    assert!(web.pull(stream).events.is_empty());
+    assert_eq!(web.endpoint.next_deadline(), Some(web.now + 15_000));
+    web.wait(14_999);
+    assert!(!web.is_ready(stream));
+    web.wait(1);
+    assert!(web.is_ready(stream));
+    assert!(web.endpoint.next_deadline().unwrap() > web.now, "what is due is told by ready()");
+    let events = web.pull(stream).events;
+    assert!(events.len() == 1 && events[0].comment);
+    assert!(web.pull(stream).events.is_empty() && !web.is_ready(stream));
+}
+
+#[test]
+fn tiny_sips() {
+    for gulp in [3, 5, 16, 64, 100] {
+        let mut web = Web::new();
+        let session = web.open("2025-11-25");
+        web.gulp = gulp;
+        let stream = with_token(&session, &mut web, 1, "chatty").opened();
+        let pulled = web.pull(stream);
+        assert!(pulled.ended && pulled.json().len() == 6 && pulled.events[0].retry.is_some(), "{pulled:?}");
+        let old = web.request("GET", "/sse", &[SSE], "").opened();
+        assert_eq!(web.pull(old).events[0].kind, "endpoint");
+    }
+}
+
+#[test]
+fn large_replies_in_windows_through_a_small_log() {
+    for (gulp, log) in [(50, 2048), (1000, 4096), (usize::MAX, 2048)] {
+        let mut web = Web::lent(2, 4, log);
+        web.body = 256;
+        web.gulp = gulp;
+        let session = open_small(&mut web);
+        let tools = web.say(&session, &common::request("2025-06-18", 7, "tools/list", json!({}))).opened();
+        let book = web.call(&session, 8, "book", json!({})).opened();
+        let both = [web.pull(tools).only(), web.pull(book).only()];
+        assert_eq!(both[0]["result"]["tools"].as_array().unwrap().len(), 33);
+        assert_eq!(both[1]["result"]["content"][0]["text"], common::handlers::book_text());
+        assert_eq!(web.endpoint.load(), (0, 1, 0));
+    }
+}
+
+/// The answer to `initialize` does not fit a small body either.
+fn open_small(web: &mut Web) -> String {
+    let reply = web.post(&common::initialize("2025-06-18", json!({})));
+    let session = reply.header("mcp-session-id").unwrap().to_owned();
+    let stream = reply.opened();
+    assert_eq!(web.pull(stream).only()["result"]["protocolVersion"], "2025-06-18");
+    assert_eq!(web.say(&session, &notify("notifications/initialized", json!({}))).status, 202);
+    session
+}
+
+#[test]
+fn a_large_reply_whose_reader_is_gone() {
+    let mut web = Web::lent(2, 4, 2048);
+    let session = web.open("2025-11-25");
+    let book = web.call(&session, 8, "book", json!({})).opened();
+    for _ in 0..3 {
+        let _ = web.sip(book, 200);
+    }
+    web.detach(book);
+    web.wait(200_000);
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+    let book = web.call(&session, 8, "book", json!({})).opened();
+    assert!(web.pull(book).only()["result"]["content"].is_array());
+}
+
+#[test]
+fn a_slow_reader_holds_nobody_up() {
+    let mut web = Web::lent(2, 4, 4096);
+    let session = web.open("2025-11-25");
+    let slow = with_token(&session, &mut web, 1, "later").opened();
+    let token = web.later("t");
+    let mut told = 0;
+    while web.endpoint.progress(token, Progress::new(told)) == Told::Sent {
+        told += 1;
+        assert!(told < 100);
+    }
+    let also_slow = web.call(&session, 2, "book", json!({})).opened();
+    let _ = web.sip(also_slow, 1);
+    for id in 10..40 {
+        let fast = web.call(&session, id, "book", json!({})).opened();
+        assert!(web.pull(fast).only()["result"].is_object());
+    }
+    assert_eq!(web.pull(slow).json().len() as u64, told);
+    web.answer(token, "done").unwrap();
+    assert!(web.pull(slow).ended && web.pull(also_slow).ended);
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+}
+
+#[test]
+fn too_many_streams() {
+    let mut web = Web::limited(config(), EndpointLimits { streams: 2, ..EndpointLimits::default() });
+    let session = web.open("2025-11-25");
+    let streams = [1, 2].map(|id| web.call(&session, id, "later", json!({})).opened());
+    assert_eq!(web.call(&session, 3, "count", json!({})).text(), "1", "an answer needs no stream");
+    let full = web.call(&session, 4, "later", json!({}));
+    full.refused(503);
+    assert_eq!(full.header("retry-after"), Some("1"));
+    web.listen(&session, None).refused(503);
+    web.detach(streams[0]);
+    web.call(&session, 4, "later", json!({})).refused(503); // somebody may come back for it
+    web.say(&session, &cancel(1));
+    let _ = web.call(&session, 4, "later", json!({})).opened();
+}
+
+#[test]
+fn batches() {
+    let mut web = Web::new();
+    let session = web.open("2025-03-26");
+    let body = json!([
+        {"jsonrpc":"2.0","id":1,"method":"ping"},
+        {"jsonrpc":"2.0","method":"notifications/x"},
+        {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"later","arguments":{"tag":"b"}}},
+        {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"count"}},
+    ]);
+    let stream = web.say(&session, &body.to_string()).opened();
+    let pulled = web.pull(stream);
+    assert!(!pulled.ended);
+    assert_eq!(pulled.json()[0].as_array().unwrap().len(), 2);
+    web.answer(web.later("b"), "late").unwrap();
+    assert_eq!(web.pull(stream).only()["id"], 2);
+    let quiet = json!([{"jsonrpc":"2.0","method":"notifications/x"}, {"jsonrpc":"2.0","id":9,"result":{}}]);
+    assert_eq!(web.say(&session, &quiet.to_string()).status, 202);
+    let json_only = [JSON, ("accept", "application/json"), ("mcp-session-id", session.as_str())];
+    let reply = web.request("POST", "/mcp", &json_only, r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#);
+    assert_eq!(reply.body[0]["id"], 1);
+    web.post(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#).refused(400);
+}
+
+#[test]
+fn a_batch_that_does_not_fit() {
+    let mut web = Web::lent(2, 2, 1200);
+    let session = web.open("2025-03-26");
+    let call = |id| json!({"jsonrpc":"2.0","id":id,"method":"tools/call","params":{"name":"book"}});
+    web.say(&session, &json!([call(1), call(2)]).to_string()).refused(503);
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+    let one = json!([{"jsonrpc":"2.0","id":1,"method":"ping"}]).to_string();
+    let stream = web.say(&session, &one).opened();
+    assert_eq!(web.pull(stream).only(), json!([{"jsonrpc":"2.0","id":1,"result":{}}]));
+}
+
+#[test]
+fn shut_down() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let events = web.listen(&session, None).opened();
+    let later = web.call(&session, 1, "later", json!({})).opened();
+    let asks = web.call(&session, 2, "confirm", json!({})).opened();
+    let book = web.modern(3, "tools/call", json!({"name": "book"}));
+    let listen = web.modern("l", "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).opened();
+    for stream in [events, later, asks, listen] {
+        let _ = web.pull(stream);
+    }
+    web.endpoint.shut_down();
+    for stream in [later, asks] {
+        assert_eq!(web.pull(stream).only()["error"]["code"], -32603);
+    }
+    assert_eq!(web.pull(listen).only()["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "l");
+    assert!(web.pull(events).ended);
+    if let Some(book) = book.stream {
+        assert!(web.pull(book).only()["result"].is_object());
+    }
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+}
