@@ -169,6 +169,9 @@ impl Engine<'_> {
     /// The soonest time at which [`expire`](Engine::expire) has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
+        if self.live == 0 {
+            return None;
+        }
         let waiting = self.slots.iter().filter(|slot| slot.state == State::Asking && !slot.asking.ready);
         let left = |deadline: &Millis| deadline.wrapping_sub(self.now) as i64;
         waiting.filter_map(|slot| slot.asking.deadline).min_by_key(left)
@@ -178,6 +181,9 @@ impl Engine<'_> {
     /// names their requests.
     pub fn expire(&mut self, now: Millis) {
         self.now = now;
+        if self.live == 0 {
+            return;
+        }
         let passed = |deadline: Millis| now.wrapping_sub(deadline) as i64 >= 0;
         for slot in self.slots.iter_mut().filter(|slot| slot.state == State::Asking && !slot.asking.ready) {
             if slot.asking.deadline.is_some_and(passed) {
@@ -319,7 +325,8 @@ impl Engine<'_> {
     /// Ends everything of a scope: a connection or session that is over. Its requests go unanswered, its tokens
     /// are stale, its subscriptions are dropped.
     pub fn end_scope(&mut self, scope: super::Scope) {
-        for number in 0..self.capacity() {
+        let slots = if self.live == 0 { 0 } else { self.capacity() };
+        for number in 0..slots {
             let Some(slot) = self.slots.get(number).filter(|slot| slot.is_live() && slot.scope == scope) else {
                 continue;
             };

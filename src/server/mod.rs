@@ -453,12 +453,15 @@ impl Engine<'_> {
     /// Whether a request with that number is in flight.
     #[must_use]
     pub fn has_route(&self, route: u32) -> bool {
-        self.slots.iter().any(|slot| slot.is_live() && slot.route == route)
+        self.live > 0 && self.slots.iter().any(|slot| slot.is_live() && slot.route == route)
     }
 
     /// A request with that number whose reply goes out in windows.
     #[must_use]
     pub fn streaming(&self, route: u32) -> Option<Token> {
+        if self.live == 0 {
+            return None;
+        }
         let found =
             self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Streaming && slot.route == route);
         found.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
@@ -467,7 +470,7 @@ impl Engine<'_> {
     /// Whether a handler said that the client may hang up and come back for the answer.
     #[must_use]
     pub fn is_released(&self, route: u32) -> bool {
-        self.slots.iter().any(|slot| slot.is_live() && slot.route == route && slot.released)
+        self.live > 0 && self.slots.iter().any(|slot| slot.is_live() && slot.route == route && slot.released)
     }
 
     /// Messages travel in HTTP exchanges: an error whose request could not be read has no id at all, and a listen ends

@@ -18,12 +18,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcp_sansio::server::{Limits, Millis, Seal, Server};
 use mcp_sansio::service::Service;
-pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head, Streams};
+pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head, StreamId, Streams};
 use mcp_sansio_http::host::{Body, Host, Wait, Wired};
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::seal::HmacSeal;
 use mcp_sansio_http::wire;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::Timespec;
+
+use crate::sockets::{Sockets, Wants};
 
 /// Requests in flight at the most: those whose answer is put off, or that ask the client.
 pub const IN_FLIGHT: usize = 256;
@@ -181,11 +183,20 @@ impl HttpServer {
             epoch,
             started: Instant::now(),
             connections: Vec::new(),
-            open: 0,
+            free: Vec::new(),
+            carriers: Vec::new(),
+            soonest: Millis::MAX,
+            sweep: Millis::MAX,
             accept_at: None,
             stopping: false,
+            accepting: true,
+            sockets: Sockets::new()?,
+            ready: Vec::new(),
+            streams: Vec::new(),
             server: &self,
         };
+        serving.sockets.add(&self.stop.0, Wants::Read, STOP)?;
+        serving.sockets.add(&self.listener, Wants::Read, LISTENER)?;
         serving.run(tick)
     }
 }
@@ -196,8 +207,14 @@ struct Connection {
     wired: Wired<'static>,
     wait: Wait,
     shut: bool,
+    /// What the socket is watched for.
+    wants: Wants,
+    /// The stream that it carries.
+    stream: Option<StreamId>,
     /// There is no room for input.
     full: bool,
+    /// It has had a turn since its memory was looked at.
+    used: bool,
 }
 
 struct Serving<'s, 'a, S: 'static> {
@@ -209,11 +226,30 @@ struct Serving<'s, 'a, S: 'static> {
     epoch: Millis,
     started: Instant,
     connections: Vec<Option<Connection>>,
-    open: usize,
+    /// Places in `connections` that are free.
+    free: Vec<usize>,
+    /// The connection of each stream, by [`StreamId::slot`].
+    carriers: Vec<usize>,
+    /// No connection's deadline is before this.
+    soonest: Millis,
+    /// When buffers of idle connections are given back.
+    sweep: Millis,
     /// When connections are accepted again, after that failed.
     accept_at: Option<Millis>,
     stopping: bool,
+    accepting: bool,
+    sockets: Sockets,
+    /// Numbers of the sockets that are ready; kept for its memory, like the next one.
+    ready: Vec<usize>,
+    streams: Vec<StreamId>,
 }
+
+/// The numbers of the sockets that are no connection's.
+const STOP: usize = usize::MAX;
+const LISTENER: usize = usize::MAX - 1;
+
+/// How often buffers of connections that were idle meanwhile are given back.
+const SWEEP: Millis = 5_000;
 
 /// How long no connections are accepted after that failed.
 const ACCEPT_PAUSE: Millis = 100;
@@ -226,17 +262,20 @@ impl<S> Serving<'_, '_, S> {
         let mut wake = None;
         let mut stop_at = None;
         loop {
-            let ready = self.wait(wake)?;
-            if ready.stop && !self.stopping {
-                self.stopping = true;
-                self.endpoint.shut_down();
-                stop_at = Some(Instant::now() + GRACE);
-            }
-            if ready.listener && !self.stopping {
-                self.accept();
-            }
-            for slot in ready.connections {
-                self.turn(slot, true);
+            self.wait(wake)?;
+            for at in 0..self.ready.len() {
+                match self.ready.get(at) {
+                    Some(&STOP) if !self.stopping => {
+                        // It is said once: from then on it must not wake the loop again and again.
+                        self.sockets.change(&self.server.stop.0, Wants::Nothing, STOP)?;
+                        self.stopping = true;
+                        self.endpoint.shut_down();
+                        stop_at = Some(Instant::now() + GRACE);
+                    }
+                    Some(&STOP) | None => {}
+                    Some(&LISTENER) => self.accept(),
+                    Some(&slot) => self.turn(slot, true),
+                }
             }
             let now = self.now();
             self.expire();
@@ -255,49 +294,45 @@ impl<S> Serving<'_, '_, S> {
         self.epoch + self.started.elapsed().as_millis() as Millis
     }
 
+    fn open(&self) -> usize {
+        self.connections.len() - self.free.len()
+    }
+
     /// Waits until a socket is ready or a time has come.
-    fn wait(&self, wake: Option<Millis>) -> io::Result<Ready> {
+    fn wait(&mut self, wake: Option<Millis>) -> io::Result<()> {
         let rests = self.accept_at.is_some_and(|at| self.now() < at);
-        let accepts = self.open < self.server.connections && !self.stopping && !rests;
-        // What stops it is said once: from then on it must not wake the loop again and again.
-        let stop = if self.stopping { PollFlags::empty() } else { PollFlags::IN };
-        let mut fds = vec![PollFd::new(&self.server.stop.0, stop)];
-        let mut slots = Vec::with_capacity(self.open);
-        if accepts {
-            fds.push(PollFd::new(&self.server.listener, PollFlags::IN));
-        }
-        let fixed = fds.len();
-        for (slot, connection) in self.connections.iter().enumerate() {
-            let Some(connection) = connection else { continue };
-            fds.push(PollFd::from_borrowed_fd(connection.socket.as_fd(), connection.interest()));
-            slots.push(slot);
+        let accepting = self.open() < self.server.connections && !self.stopping && !rests;
+        if accepting != self.accepting {
+            self.accepting = accepting;
+            let wants = if accepting { Wants::Read } else { Wants::Nothing };
+            self.sockets.change(&self.server.listener, wants, LISTENER)?;
         }
         let timeout = self.timeout(wake);
-        match poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();
-        let mut ready = fds.iter().map(is_ready);
-        let stop = ready.next().unwrap_or(false);
-        let listener = accepts && ready.next().unwrap_or(false);
-        let connections = fds.iter().skip(fixed).zip(slots).filter(|(fd, _)| is_ready(fd)).map(|(_, slot)| slot);
-        Ok(Ready { stop, listener, connections: connections.collect() })
+        let wants = |on| if on { Wants::Read } else { Wants::Nothing };
+        let own = [
+            (self.server.stop.0.as_fd(), wants(!self.stopping), STOP),
+            (self.server.listener.as_fd(), wants(accepting), LISTENER),
+        ];
+        let connections = self.connections.iter().enumerate().filter_map(|(slot, connection)| {
+            let connection = connection.as_ref()?;
+            Some((connection.socket.as_fd(), connection.wants, slot))
+        });
+        self.sockets.wait(own.into_iter().chain(connections), timeout.as_ref(), &mut self.ready)
     }
 
     fn timeout(&self, wake: Option<Millis>) -> Option<Timespec> {
         if self.stopping {
             return Some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
         }
-        let connections = self.connections.iter().flatten().filter_map(|connection| connection.deadline());
+        let connections = Some(self.soonest.min(self.sweep)).filter(|soonest| *soonest != Millis::MAX);
         let accept = self.accept_at.filter(|at| *at > self.now());
-        let next = connections.chain(self.endpoint.next_deadline()).chain(wake).chain(accept).min()?;
+        let next = connections.into_iter().chain(self.endpoint.next_deadline()).chain(wake).chain(accept).min()?;
         let left = next.saturating_sub(self.now()).min(60_000);
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
     }
 
     fn accept(&mut self) {
-        while self.open < self.server.connections {
+        while self.open() < self.server.connections && !self.stopping {
             let socket = match self.server.listener.accept() {
                 Ok((socket, _)) => socket,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -308,30 +343,33 @@ impl<S> Serving<'_, '_, S> {
                     return;
                 }
             };
-            let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true));
+            let slot = self.free.pop().unwrap_or_else(|| {
+                self.connections.push(None);
+                self.connections.len() - 1
+            });
+            let prepared = socket
+                .set_nonblocking(true)
+                .and_then(|()| socket.set_nodelay(true))
+                .and_then(|()| self.sockets.add(&socket, Wants::Read, slot));
             if prepared.is_err() {
+                self.free.push(slot);
                 continue;
             }
             let limits = self.server.wire_limits;
             let store = |size| mcp_sansio::store::Store::growing(size);
             let input = store(self.server.limits.message + 64 * 1024);
             let output = store(self.server.limits.message.saturating_mul(2) + 64 * 1024);
-            let connection = Connection {
+            let wired = Wired::new(input, output, limits);
+            self.connections[slot] = Some(Connection {
                 socket,
-                wired: Wired::new(input, output, limits),
+                wired,
                 wait: Wait::Read,
                 shut: false,
                 full: false,
-            };
-            let slot = match self.connections.iter().position(Option::is_none) {
-                Some(slot) => slot,
-                None => {
-                    self.connections.push(None);
-                    self.connections.len() - 1
-                }
-            };
-            self.connections[slot] = Some(connection);
-            self.open += 1;
+                wants: Wants::Read,
+                stream: None,
+                used: true,
+            });
             // There may be a request already.
             self.turn(slot, true);
         }
@@ -347,51 +385,99 @@ impl<S> Serving<'_, '_, S> {
             // An id that can be guessed would be worse than none.
             random.read_exact(bytes).expect("the system has random bytes");
         };
-        let alive = connection.turn(&mut host, &mut fill, read);
-        if !alive {
-            connection.wired.leave(&mut host);
-            self.connections[slot] = None;
-            self.open -= 1;
+        let mut alive = connection.turn(&mut host, &mut fill, read);
+        let wants = connection.interest();
+        if alive && wants != connection.wants {
+            connection.wants = wants;
+            alive = self.sockets.change(&connection.socket, wants, slot).is_ok();
         }
+        if !alive {
+            return self.close(slot, now);
+        }
+        if let Some(deadline) = connection.deadline() {
+            self.soonest = self.soonest.min(deadline);
+        }
+        connection.used = true;
+        if self.sweep == Millis::MAX {
+            self.sweep = now + SWEEP;
+        }
+        let stream = connection.wired.stream();
+        if stream == connection.stream {
+            return;
+        }
+        connection.stream = stream;
+        if let Some(stream) = stream {
+            // It may last for long, and nothing is read meanwhile.
+            connection.wired.connection().release();
+            connection.used = false;
+            if self.carriers.len() <= stream.slot() {
+                self.carriers.resize(stream.slot() + 1, usize::MAX);
+            }
+            self.carriers[stream.slot()] = slot;
+        }
+    }
+
+    fn close(&mut self, slot: usize, now: Millis) {
+        let Some(mut connection) = self.connections[slot].take() else { return };
+        self.free.push(slot);
+        let mut host = Host { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
+        connection.wired.leave(&mut host);
     }
 
     /// Streams with something to say write it; whether there were any.
     fn write_streams(&mut self) -> bool {
-        let ready: Vec<_> = self.endpoint.ready().collect();
         let mut any = false;
-        if ready.is_empty() {
-            return any;
-        }
-        for slot in 0..self.connections.len() {
-            let stream = self.connections[slot].as_ref().and_then(|connection| connection.wired.stream());
+        let mut streams = std::mem::take(&mut self.streams);
+        streams.extend(self.endpoint.ready());
+        for stream in streams.drain(..) {
+            let Some(&slot) = self.carriers.get(stream.slot()) else { continue };
+            let connection = self.connections.get(slot).and_then(Option::as_ref);
             // One that waits for its socket is written when that has room.
-            let blocked = self.connections[slot].as_ref().is_some_and(|connection| connection.wired.has_pending());
-            if !blocked && stream.is_some_and(|stream| ready.contains(&stream)) {
+            if connection.is_some_and(|found| found.stream == Some(stream) && !found.wired.has_pending()) {
                 self.turn(slot, false);
                 any = true;
             }
         }
+        self.streams = streams;
         any
     }
 
     fn expire(&mut self) {
         let now = self.now();
-        self.endpoint.expire(&mut self.app, now);
+        if self.endpoint.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.endpoint.expire(&mut self.app, now);
+        }
+        if self.sweep <= now {
+            self.give_back(now);
+        }
+        if self.soonest > now {
+            return;
+        }
+        self.soonest = Millis::MAX;
         for slot in 0..self.connections.len() {
             let Some(connection) = self.connections[slot].as_mut() else { continue };
-            if connection.deadline().is_none_or(|deadline| deadline > now) {
+            let Some(deadline) = connection.deadline() else { continue };
+            if deadline > now {
+                self.soonest = self.soonest.min(deadline);
                 continue;
             }
             match connection.wired.connection().expire(now) {
                 wire::Expired::Nothing => {}
                 wire::Expired::Refused => self.turn(slot, false),
-                _ => {
-                    let mut host = Host { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
-                    connection.wired.leave(&mut host);
-                    self.connections[slot] = None;
-                    self.open -= 1;
-                }
+                _ => self.close(slot, now),
             }
+        }
+    }
+
+    /// Gives back the buffers of connections that were idle since the last time.
+    fn give_back(&mut self, now: Millis) {
+        self.sweep = Millis::MAX;
+        for connection in self.connections.iter_mut().flatten() {
+            match connection.used {
+                true => self.sweep = now + SWEEP,
+                false => connection.wired.connection().release(),
+            }
+            connection.used = false;
         }
     }
 
@@ -404,20 +490,15 @@ impl<S> Serving<'_, '_, S> {
     }
 }
 
-struct Ready {
-    stop: bool,
-    listener: bool,
-    connections: Vec<usize>,
-}
-
 impl Connection {
-    fn interest(&self) -> PollFlags {
+    fn interest(&self) -> Wants {
         match self.wait {
-            Wait::Write | Wait::Close => PollFlags::OUT,
+            Wait::Write | Wait::Close => Wants::Write,
             // What is sent ahead while a stream is open waits in the socket when there is no more room for it.
-            _ if self.full => PollFlags::empty(),
-            _ if self.wired.has_pending() => PollFlags::IN | PollFlags::OUT,
-            _ => PollFlags::IN,
+            _ if self.full && self.wired.has_pending() => Wants::Write,
+            _ if self.full => Wants::Nothing,
+            _ if self.wired.has_pending() => Wants::Both,
+            _ => Wants::Read,
         }
     }
 

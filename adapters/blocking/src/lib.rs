@@ -15,6 +15,8 @@
 
 #[cfg(all(feature = "http", unix))]
 pub mod http;
+#[cfg(all(feature = "http", unix))]
+mod sockets;
 mod writer;
 
 pub use mcp_sansio;

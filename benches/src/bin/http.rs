@@ -278,7 +278,71 @@ fn settle(server: &Server, sockets: usize) -> usize {
     server.sockets()
 }
 
+fn get(session: &str) -> Vec<u8> {
+    let fields = session_fields(session);
+    format!("GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n{fields}\r\n").into_bytes()
+}
+
+fn listen() -> Vec<u8> {
+    post(LISTEN, &format!("{MODERN}Mcp-Method: subscriptions/listen\r\n"))
+}
+
+/// Many connections, each with a session.
+fn with_sessions(server: &Server) -> (Vec<Client>, Vec<String>) {
+    let mut clients: Vec<_> = (0..MANY).map(|_| Client::connect(server.port)).collect();
+    let sessions = clients.iter_mut().map(Client::open_session).collect();
+    (clients, sessions)
+}
+
+/// What `MANY` of each cost, each in a process of its own.
+fn memory(program: &str) {
+    let cost = |what: &str, open: &dyn Fn(&Server) -> Vec<Client>| {
+        let server = Server::start(program, 1);
+        let mut one = Load::new(server.port, Kind::Modern32);
+        rate(&server, std::slice::from_mut(&mut one), WARM);
+        let before = server.memory();
+        let held = open(&server);
+        // All that came before this has been handled.
+        one.send();
+        one.check();
+        println!("| {what} | {:.1} |", (server.memory() - before) as f64 / MANY as f64);
+        drop(held);
+    };
+    println!("| {MANY} of each, in a process of its own | KiB each |\n|---|---|");
+    cost("sessions, opened over one connection", &|server| {
+        let mut client = Client::connect(server.port);
+        (0..MANY).for_each(|_| drop(client.open_session()));
+        vec![client]
+    });
+    cost("event streams (listens of 2026-07-28), each with its connection", &|server| {
+        let mut clients: Vec<_> = Vec::with_capacity(MANY);
+        for _ in 0..MANY {
+            let mut client = Client::connect(server.port);
+            client.open_stream(&listen());
+            clients.push(client);
+        }
+        clients
+    });
+    cost("sessions with their event streams and connections", &|server| {
+        let mut clients: Vec<_> = Vec::with_capacity(MANY);
+        for _ in 0..MANY {
+            let mut client = Client::connect(server.port);
+            let session = client.open_session();
+            client.open_stream(&get(&session));
+            clients.push(client);
+        }
+        clients
+    });
+    cost("kept connections with a session, just now used", &|server| with_sessions(server).0);
+    cost("kept connections with a session, idle for 11 seconds", &|server| {
+        let clients = with_sessions(server).0;
+        std::thread::sleep(Duration::from_secs(11));
+        clients
+    });
+}
+
 fn scale(program: &str) {
+    memory(program);
     let server = Server::start(program, 1);
     let sockets = settle(&server, 3);
     let mut clients: Vec<_> = (0..16).map(|_| Load::new(server.port, Kind::Modern32)).collect();
@@ -294,45 +358,14 @@ fn scale(program: &str) {
     };
     let alone = measure("no streams", &mut clients);
     let base = server.memory();
-    let mut used = base;
-    let mut step = |what: &str, count: usize| {
-        let now = server.memory();
-        println!("{what}: {:.1} KiB each", (now - used) as f64 / count as f64);
-        used = now;
-    };
-
-    let mut idle: Vec<Client> = (0..MANY).map(|_| Client::connect(server.port)).collect();
-    clients[0].send();
-    clients[0].check();
-    step("connections without a request", MANY);
-    let sessions: Vec<String> = idle.iter_mut().map(Client::open_session).collect();
-    step("their first requests, each opening a session", MANY);
-    if sessions.iter().any(String::is_empty) {
-        return println!("no sessions: that is all");
-    }
+    let (mut idle, sessions) = with_sessions(&server);
     // Half of the streams belong to those sessions, the others are listens.
     for (n, (client, session)) in idle.iter_mut().zip(&sessions).enumerate() {
-        match n % 2 {
-            0 => client.open_stream(
-                format!(
-                    "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n{}\r\n",
-                    session_fields(session)
-                )
-                .as_bytes(),
-            ),
-            _ => client.open_stream(&post(LISTEN, &format!("{MODERN}Mcp-Method: subscriptions/listen\r\n"))),
-        }
+        let request = if n % 2 == 0 { get(session) } else { listen() };
+        client.open_stream(&request);
     }
-    step("event streams on those connections", MANY);
-    let mut one = Client::connect(server.port);
-    for _ in 0..MANY {
-        assert!(!one.open_session().is_empty());
-    }
-    step("more sessions, over one connection", MANY);
-    drop(one);
-    let held = measure("1,000 event streams and 2,000 sessions", &mut clients);
+    let held = measure("1,000 event streams and 1,000 sessions", &mut clients);
     println!("rate with them, of that without: {:.2}", held / alone);
-    step("after that load, per stream", MANY);
 
     let mut cycle = |idle: Vec<Client>| {
         drop(idle);
@@ -347,7 +380,7 @@ fn scale(program: &str) {
     for turn in 1..=3 {
         let mut again: Vec<Client> = (0..MANY).map(|_| Client::connect(server.port)).collect();
         for client in &mut again {
-            client.open_stream(&post(LISTEN, &format!("{MODERN}Mcp-Method: subscriptions/listen\r\n")));
+            client.open_stream(&listen());
         }
         cycle(again);
         println!("after 1,000 more listens have come and gone, time {turn}: {} KiB", server.memory());

@@ -8,7 +8,7 @@ mod resources;
 mod tools;
 
 use std::io;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
 use mcp_sansio::protocol::Feature;
@@ -29,20 +29,40 @@ struct Fixture {
     changes: Vec<Change<'static>>,
 }
 
-/// States do not outlive the process: its key is made when it is needed first.
+/// The key that was given: processes that stand in for each other share one. Otherwise one is made when it is needed
+/// first, and states do not outlive the process.
+static KEY: OnceLock<[u8; 32]> = OnceLock::new();
+
 static SEAL: LazyLock<HmacSeal> = LazyLock::new(|| {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).expect("the system has random bytes");
-    HmacSeal::new(&key)
+    HmacSeal::new(KEY.get_or_init(|| {
+        let mut key = [0; 32];
+        getrandom::fill(&mut key).expect("the system has random bytes");
+        key
+    }))
 });
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let port = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["--port", port] => port.parse().map_err(io::Error::other)?,
-        _ => return Err(io::Error::other("usage: conformance-server --port N")),
+        ["--port", port, "--key", key] => {
+            let _ = KEY.set(read_key(key).ok_or_else(|| io::Error::other("a key has 64 hexadecimal digits"))?);
+            port.parse().map_err(io::Error::other)?
+        }
+        _ => return Err(io::Error::other("usage: conformance-server --port N [--key HEX]")),
     };
     serve(port)
+}
+
+fn read_key(hex: &str) -> Option<[u8; 32]> {
+    let mut key = [0; 32];
+    if hex.len() != 64 {
+        return None;
+    }
+    for (at, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(hex.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(key)
 }
 
 fn serve(port: u16) -> io::Result<()> {

@@ -123,6 +123,7 @@ impl<const N: usize> Endpoint<'_, N> {
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
         stream.ready = true;
+        self.stirred.set(true);
     }
 
     /// One message of a session.
@@ -201,6 +202,8 @@ impl<const N: usize> Endpoint<'_, N> {
         stream.greeted = true;
         stream.attach(event + 1);
         let (purpose, id) = (stream.purpose, self.stream_id(place));
+        self.stirred.set(true);
+        self.soonest = self.now;
         if purpose == Purpose::Session {
             self.replace_session_stream(slot, id)?;
         }
@@ -214,6 +217,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let stream = self.open_stream(&asker, 0)?;
         let id = self.stream_id(stream);
         self.stream_mut(id)?.purpose = Purpose::Session;
+        self.stirred.set(true);
         self.replace_session_stream(slot, id)?;
         Some(id)
     }
@@ -269,6 +273,7 @@ impl<const N: usize> Endpoint<'_, N> {
             return refuse(body, 503, code::INTERNAL, overloaded);
         };
         let id = self.stream_id(stream);
+        self.stirred.set(true);
         if let Some(stream) = self.stream_mut(id) {
             stream.purpose = Purpose::Old;
         }
@@ -325,6 +330,7 @@ impl<const N: usize> Endpoint<'_, N> {
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
         stream.ready = true;
+        self.stirred.set(true);
         self.go_on(app);
         match step {
             Ok(_) => Response::status(202),
@@ -338,6 +344,7 @@ impl<const N: usize> Endpoint<'_, N> {
         session.live = false;
         let scope = session.scope;
         app.service.end_scope(app.state, scope, &mut self.server);
+        self.stirred.set(true);
         for number in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(number) else { break };
             if stream.is_free() || stream.session != Some(slot) {
@@ -360,6 +367,7 @@ impl<const N: usize> Endpoint<'_, N> {
         random(&mut bytes);
         let (id, scope, now) = (make_id(bytes, slot), self.new_scope(), self.now);
         *self.sessions.slots_mut().get_mut(usize::from(slot))? = Session::new(id, scope, principal, now);
+        self.due(self.config.session_idle, now);
         Some((slot, id))
     }
 

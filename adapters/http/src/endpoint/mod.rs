@@ -23,6 +23,8 @@ pub use pool::Pool;
 pub use session::{PRINCIPAL_MAX, Session};
 pub use stream::{Stream, StreamId};
 
+use core::cell::Cell;
+
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{Level, code};
 use mcp_sansio::records::Records;
@@ -114,6 +116,10 @@ pub struct Endpoint<'m, const N: usize> {
     /// The last scope that was given away; 0 is nobody's.
     scopes: u32,
     now: Millis,
+    /// No session and no stream has a deadline before this.
+    soonest: Millis,
+    /// Some stream may be ready.
+    stirred: Cell<bool>,
 }
 
 /// How far an [`Endpoint`] may grow where there is an allocator.
@@ -182,7 +188,18 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         log: Log<'m>,
     ) -> Self {
         server.set_over_http();
-        Endpoint { config, server, sessions, streams, log, exchanges: 0, scopes: 0, now: 0 }
+        Endpoint {
+            config,
+            server,
+            sessions,
+            streams,
+            log,
+            exchanges: 0,
+            scopes: 0,
+            now: 0,
+            soonest: Millis::MAX,
+            stirred: Cell::new(true),
+        }
     }
 
     /// Handles one request. A JSON body is written to `body`, which must be empty; streams are pulled. `random` fills
@@ -389,6 +406,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 if let Some(stream) = self.stream_mut(id) {
                     stream.ready = true;
                 }
+                self.stirred.set(true);
                 return self.after(app, Response::status(200).with(Content::Stream(id)));
             }
             (Mode::Body(kind), _) => {
@@ -397,6 +415,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             }
             (_, Some(slot)) if waits => {
                 let id = self.stream_id(slot);
+                self.stirred.set(true);
                 return self.after(app, Response::status(200).with(Content::Stream(id)));
             }
             _ if step.is_err() => refuse(body, 503, code::INTERNAL, "Overloaded: try again"),
@@ -424,6 +443,15 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     /// Writes what a stream has to say into the sink of its connection. Call it when the stream is [`ready`](Endpoint::ready)
     /// and whenever its socket has room; it may be called at any time.
     pub fn pull<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> Pull {
+        let pulled = self.pull_some(id, app, now, out);
+        if pulled == Pull::More {
+            self.stirred.set(true);
+            self.due(self.config.keep_alive, now);
+        }
+        pulled
+    }
+
+    fn pull_some<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> Pull {
         self.tick(now);
         self.go_on(app);
         if self.stream_mut(id).is_none_or(|stream| stream.link != Link::Attached) {
@@ -458,6 +486,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     }
 
     fn mark_ready(&mut self, id: StreamId) {
+        self.stirred.set(true);
         if let Some(stream) = self.stream_mut(id) {
             stream.ready = true;
         }
@@ -500,6 +529,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             }
             self.wrote(id, now);
         }
+        let written = self.stream_mut(id).map_or(now, |stream| stream.written);
+        self.due(self.config.keep_alive, written);
         Pull::Idle
     }
 
@@ -509,6 +540,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             Some(stream) => {
                 stream.link = Link::Detached { since: now };
                 stream.hung_up = true;
+                self.soonest = now;
                 true
             }
             None => false,
@@ -608,6 +640,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         drop(out);
         session.peer = peer;
         stream.ready = true;
+        self.stirred.set(true);
         Some(done)
     }
 
@@ -669,6 +702,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         for session in self.sessions.slots_mut().iter_mut().filter(|session| session.live) {
             session.peer.note(change);
         }
+        self.stirred.set(true);
         for stream in self.streams.slots_mut() {
             stream.ready |= matches!(stream.purpose, Purpose::Session | Purpose::Old | Purpose::Listen);
         }
@@ -677,6 +711,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     /// Sends a log message on behalf of nobody in particular, to each session that wants messages of that level and
     /// hears what concerns no request.
     pub fn announce<S>(&mut self, app: &App<'_, S>, level: Level, message: &str) {
+        self.stirred.set(true);
         for (slot, stream) in self.streams.slots_mut().iter_mut().enumerate() {
             let session = stream.session.filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
             let Some(session) = session.filter(|_| !stream.is_free()) else { continue };
@@ -692,8 +727,11 @@ impl<'m, const N: usize> Endpoint<'m, N> {
 
     /// The streams that have something to say, or may have.
     pub fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
-        let streams = self.streams.slots().iter().enumerate();
-        let ready = streams.filter(|(_, stream)| stream.ready && stream.link == Link::Attached);
+        let is_ready = |stream: &Stream| stream.ready && stream.link == Link::Attached;
+        // Most turns make no stream ready: then none is looked at.
+        self.stirred.set(self.stirred.get() && self.streams.slots().iter().any(is_ready));
+        let streams = if self.stirred.get() { self.streams.slots() } else { &[] };
+        let ready = streams.iter().enumerate().filter(move |(_, stream)| is_ready(stream));
         ready.map(|(slot, stream)| StreamId { slot: slot as u16, generation: stream.generation, visit: stream.visit })
     }
 
@@ -719,7 +757,10 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                     self.end_session(app, session);
                 }
             }
-            (_, true) if stream.session.is_some() && !stream.held => stream.link = Link::Detached { since: now },
+            (_, true) if stream.session.is_some() && !stream.held => {
+                stream.link = Link::Detached { since: now };
+                self.due(self.config.resume_within, now);
+            }
             (_, true) => {
                 // Its session is over; or a reply in windows has begun, which cannot be sent again.
                 let (route, ended) = (stream.route, stream.session.is_none());
@@ -742,58 +783,76 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     /// Tells the time: ends sessions that are idle, forgets answers that nobody comes back for.
     pub fn expire<S>(&mut self, app: &mut App<'_, S>, now: Millis) {
         self.tick(now);
+        if self.soonest <= now {
+            self.expire_all(app, now);
+        }
+        self.go_on(app);
+    }
+
+    /// Looks at every session and every stream.
+    fn expire_all<S>(&mut self, app: &mut App<'_, S>, now: Millis) {
+        self.soonest = Millis::MAX;
         for slot in 0..self.sessions.slots().len() {
             let session = self.sessions.slots().get(slot).copied().unwrap_or(Session::FREE);
             let heard = session.live && self.is_heard(slot as u16);
             let idle = now.saturating_sub(session.used) >= self.config.session_idle;
-            if !session.live || session.old || !idle {
+            if !session.live || session.old {
                 continue;
             }
             match self.sessions.slots_mut().get_mut(slot) {
+                Some(_) if !idle => self.due(self.config.session_idle, session.used),
                 // Somebody listens: that is use, too.
-                Some(session) if heard => session.used = now,
+                Some(session) if heard => {
+                    session.used = now;
+                    self.due(self.config.session_idle, now);
+                }
                 _ => self.end_session(app, slot as u16),
             }
         }
         for slot in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(slot) else { break };
             match stream.link {
-                Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
-                    let (purpose, route) = (stream.purpose, stream.route);
-                    self.free_stream(slot as u16);
-                    if purpose == Purpose::Post {
-                        self.give_up_route(app, route);
-                    }
+                // Losing its stream cancels nothing: the time for coming back begins with the answer.
+                Link::Detached { .. } if stream.purpose == Purpose::Post && self.server.has_route(stream.route) => {
+                    stream.link = Link::Detached { since: now };
+                    self.due(self.config.resume_within, now);
                 }
-                Link::Attached => {
-                    let due =
-                        self.config.keep_alive > 0 && now.saturating_sub(stream.written) >= self.config.keep_alive;
-                    stream.ready |= due;
+                Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
+                    self.free_stream(slot as u16);
+                }
+                Link::Detached { since } => self.due(self.config.resume_within, since),
+                // One that is ready is about to be pulled, or waits for its socket.
+                Link::Attached if self.config.keep_alive > 0 && !stream.ready => {
+                    let written = stream.written;
+                    stream.ready = now.saturating_sub(written) >= self.config.keep_alive;
+                    match stream.ready {
+                        true => self.stirred.set(true),
+                        false => self.due(self.config.keep_alive, written),
+                    }
                 }
                 _ => {}
             }
         }
-        self.go_on(app);
     }
 
-    /// The soonest time at which [`expire`](Endpoint::expire) has something to do.
+    /// Something is due so long after a time; 0 for never.
+    fn due(&mut self, after: Millis, since: Millis) {
+        if after > 0 {
+            self.soonest = self.soonest.min(since.saturating_add(after));
+        }
+    }
+
+    /// The time at which [`expire`](Endpoint::expire) is to be called; it may then have nothing to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        let streams = self.streams.slots().iter().filter_map(|stream| match stream.link {
-            Link::Free => None,
-            Link::Detached { since } => Some(since.saturating_add(self.config.resume_within)),
-            // What is due already is told by `ready`.
-            Link::Attached if stream.ready || self.config.keep_alive == 0 => None,
-            Link::Attached => Some(stream.written.saturating_add(self.config.keep_alive)),
-        });
-        let sessions = self.sessions.slots().iter().filter(|session| session.live && !session.old);
-        let sessions = sessions.map(|session| session.used.saturating_add(self.config.session_idle));
-        streams.chain(sessions).chain(self.server.next_deadline()).min()
+        let own = (self.soonest != Millis::MAX).then_some(self.soonest);
+        own.into_iter().chain(self.server.next_deadline()).min()
     }
 
     /// The server is going away: listens end, what is open is answered with an error. Pull the streams to their ends.
     pub fn shut_down(&mut self) {
         self.server.end_listens();
+        self.stirred.set(true);
         for slot in 0..self.streams.slots().len() {
             let id = self.stream_id(slot as u16);
             let Some(stream) = self.stream_mut(id).filter(|stream| !stream.is_free()) else { continue };
@@ -860,6 +919,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     fn open_stream(&mut self, asker: &Asker, route: u32) -> Option<u16> {
         let slot = self.streams.free(Stream::is_free, || Stream::FREE).or_else(|| self.steal_stream())?;
         let now = self.now;
+        self.due(self.config.keep_alive, now);
         let stream = self.streams.slots_mut().get_mut(slot)?;
         *stream = Stream {
             link: Link::Attached,

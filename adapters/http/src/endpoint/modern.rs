@@ -41,8 +41,9 @@ impl<const N: usize> Endpoint<'_, N> {
                 }
             }
             Content::Stream(_) => {}
-            // Nothing of it stays.
-            _ => self.server.end_scope(scope),
+            // Nothing of it stays; only a listen has subscribed to anything.
+            _ if listens => self.server.end_scope(scope),
+            _ => {}
         }
         response
     }

@@ -2,7 +2,11 @@
 
 /// Slots that the caller lends, or that grow up to a limit where there is an allocator.
 #[derive(Debug)]
-pub struct Pool<'m, T>(Kind<'m, T>);
+pub struct Pool<'m, T> {
+    kind: Kind<'m, T>,
+    /// The slot that was given away last: those before it are probably in use.
+    last: usize,
+}
 
 #[derive(Debug)]
 enum Kind<'m, T> {
@@ -17,18 +21,18 @@ enum Kind<'m, T> {
 impl<'m, T> Pool<'m, T> {
     /// Slots that are lent.
     pub const fn lent(slots: &'m mut [T]) -> Self {
-        Pool(Kind::Lent(slots))
+        Pool { kind: Kind::Lent(slots), last: 0 }
     }
 
     /// Slots from the allocator, `limit` of them at the most.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub const fn growing(limit: usize) -> Self {
-        Pool(Kind::Grown { slots: alloc::vec::Vec::new(), limit })
+        Pool { kind: Kind::Grown { slots: alloc::vec::Vec::new(), limit }, last: 0 }
     }
 
     pub(crate) fn slots(&self) -> &[T] {
-        match &self.0 {
+        match &self.kind {
             Kind::Lent(slots) => slots,
             #[cfg(feature = "alloc")]
             Kind::Grown { slots, .. } => slots,
@@ -36,7 +40,7 @@ impl<'m, T> Pool<'m, T> {
     }
 
     pub(crate) fn slots_mut(&mut self) -> &mut [T] {
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::Lent(slots) => slots,
             #[cfg(feature = "alloc")]
             Kind::Grown { slots, .. } => slots,
@@ -45,10 +49,13 @@ impl<'m, T> Pool<'m, T> {
 
     /// A slot that is free; one more is made where the table may grow.
     pub(crate) fn free(&mut self, is_free: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> Option<usize> {
-        if let Some(found) = self.slots().iter().position(is_free) {
+        let (before, from) = self.slots().split_at_checked(self.last).unwrap_or((&[], self.slots()));
+        let found = from.iter().position(&is_free).map(|at| at + before.len());
+        if let Some(found) = found.or_else(|| before.iter().position(&is_free)) {
+            self.last = found;
             return Some(found);
         }
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::Lent(_) => {
                 let _ = new;
                 None
@@ -56,7 +63,8 @@ impl<'m, T> Pool<'m, T> {
             #[cfg(feature = "alloc")]
             Kind::Grown { slots, limit } => (slots.len() < *limit).then(|| {
                 slots.push(new());
-                slots.len() - 1
+                self.last = slots.len() - 1;
+                self.last
             }),
         }
     }

@@ -16,6 +16,14 @@ pub struct StreamId {
     pub(crate) visit: u16,
 }
 
+impl StreamId {
+    /// The number of its place: small, and that of no other stream while this one lasts.
+    #[must_use]
+    pub const fn slot(self) -> usize {
+        self.slot as usize
+    }
+}
+
 /// Whether somebody reads a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
