@@ -119,6 +119,12 @@ impl<'a, S> HttpServer<'a, S> {
         HttpServer { limits, wire_limits: self.wire_limits.body(limits.message), ..self }
     }
 
+    /// What protects the state of questions that travels through clients of 2026-07-28: `HmacSeal`, with the feature
+    /// `seal`, or one of your own. The time that it is told is that of the system, in milliseconds since 1970.
+    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
+        HttpServer { seal: Some(seal), ..self }
+    }
+
     /// Limits of sessions and streams.
     pub fn endpoint_limits(self, limits: EndpointLimits) -> Self {
         HttpServer { endpoint_limits: limits, ..self }
@@ -148,12 +154,6 @@ impl<'a, S> HttpServer<'a, S> {
     /// Asks `authorize` about each request. It may block nobody: look a token up in memory, or check a signature.
     pub fn authorize(self, authorize: &'a (dyn Fn(&Head<'_>) -> Access<'a> + Sync)) -> Self {
         HttpServer { authorize: Some(authorize), ..self }
-    }
-
-    /// What protects the state of questions that travels through clients of 2026-07-28: `HmacSeal`, with the feature
-    /// `seal`, or one of your own. The time that it is told is that of the system, in milliseconds since 1970.
-    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
-        HttpServer { seal: Some(seal), ..self }
     }
 
     /// What stops it.

@@ -173,6 +173,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
 }
 
 impl<S> Hall<S> {
+    /// Only goes forward, and processes that stand in for each other agree on it.
     fn now(&self) -> Millis {
         self.epoch + self.started.elapsed().as_millis() as Millis
     }
