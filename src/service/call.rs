@@ -103,7 +103,7 @@ impl<'a> Handling<'a> {
     /// One argument, for handlers that are too small for a type of their own. One that may be left out is an `Option`.
     #[cfg(feature = "serde")]
     pub fn arg<T: serde::Deserialize<'a>>(&mut self, name: &'static str) -> Result<T, Refusal> {
-        let given = self.arguments.get(name);
+        let given = self.arguments().get(name);
         let value = given.unwrap_or(Raw::trusted(b"null"));
         // Decoded text is never longer than it was.
         let decoded = if value.as_bytes().contains(&b'\\') { value.as_bytes().len() } else { 0 };
