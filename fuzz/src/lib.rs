@@ -1,6 +1,7 @@
 //! The bodies of the fuzz targets: each a function that must not panic, whatever it is given. `cargo test` runs them
 //! over the committed corpus; `cargo fuzz run --features libfuzzer TARGET` goes on from there.
 
+mod endpoint;
 mod service;
 
 use arbitrary::Unstructured;
@@ -16,7 +17,8 @@ pub fn line(data: &[u8]) {
     let whole = lines(stream, size, stream.len().max(1));
     let cut = lines(stream, size, usize::from(step) + 1);
     assert_eq!(whole, cut, "cut into steps of {}", usize::from(step) + 1);
-    let expected: Vec<_> = stream.split_inclusive(|&byte| byte == b'\n').filter_map(|line| expect(line, size)).collect();
+    let expected: Vec<_> =
+        stream.split_inclusive(|&byte| byte == b'\n').filter_map(|line| expect(line, size)).collect();
     assert_eq!(whole, expected);
 }
 
@@ -62,7 +64,8 @@ fn lines(mut stream: &[u8], size: usize, step: usize) -> Vec<Seen> {
 pub fn scan(data: &[u8]) {
     let ours = Raw::parse(data);
     let theirs = serde_json::from_slice::<&serde_json::value::RawValue>(data);
-    if matches!(ours, Err(Fault::Depth)) || theirs.as_ref().is_err_and(|error| error.to_string().contains("recursion")) {
+    if matches!(ours, Err(Fault::Depth)) || theirs.as_ref().is_err_and(|error| error.to_string().contains("recursion"))
+    {
         // The limits differ by a level or two.
         return;
     }
@@ -117,6 +120,16 @@ pub fn server_ops(data: &[u8]) {
     let _ = service::run(&mut Unstructured::new(data));
 }
 
+/// However bytes of HTTP are cut, the same comes out; and whatever happens to an endpoint, in whatever order: what comes
+/// out is JSON in whole events, nothing spins, and in the end no request, session or stream is left.
+pub fn http(data: &[u8]) {
+    match data.split_first() {
+        Some((choice, rest)) if choice & 1 == 0 => mcp_sansio_http::wire::exercise::fuzz(rest),
+        Some((_, rest)) => drop(endpoint::run(&mut Unstructured::new(rest))),
+        None => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     fn over_corpus(name: &str, body: fn(&[u8])) {
@@ -168,5 +181,22 @@ mod tests {
     fn server_ops() {
         over_corpus("server_ops", crate::server_ops);
         over_noise(crate::server_ops);
+    }
+
+    #[test]
+    fn http() {
+        over_noise(crate::http);
+        for seed in 1..400u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let bytes: Vec<u8> = (0..3000)
+                .map(|at| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    if at == 0 { 1 } else { state as u8 }
+                })
+                .collect();
+            crate::http(&bytes);
+        }
     }
 }

@@ -16,8 +16,8 @@ use mcp_sansio::sink::{Lines, Slice};
 
 /// What handlers leave behind for the driver.
 #[derive(Default)]
-struct State {
-    open: Vec<Token>,
+pub(crate) struct State {
+    pub(crate) open: Vec<Token>,
 }
 
 fn now(_: &mut State, call: &mut Call<'_>) -> Outcome {
@@ -79,23 +79,25 @@ fn complete(_: &mut State, complete: &mut Complete<'_>) -> Outcome {
     complete.matching(["alpha", "beta"])
 }
 
-static TOOLS: [Tool<State>; 5] = [
+pub(crate) static TOOLS: [Tool<State>; 5] = [
     Tool::new("now", "Answers at once", now),
     Tool::new("much", "Answers with much", much),
     Tool::new("later", "Answers later", later),
     Tool::new("stream", "Answers with a stream", stream).source(source),
     Tool::new("ask", "Asks first", ask),
 ];
-static RESOURCES: [Resource<State>; 1] = [Resource::new("r://one", "one", read)];
-static TEMPLATES: [Template<State>; 1] = [Template::new("t://{id}", "many", read).complete(complete).source(source)];
+pub(crate) static RESOURCES: [Resource<State>; 1] = [Resource::new("r://one", "one", read)];
+pub(crate) static TEMPLATES: [Template<State>; 1] =
+    [Template::new("t://{id}", "many", read).complete(complete).source(source)];
 static ARGUMENTS: [Argument; 1] = [Argument::optional("what")];
-static PROMPTS: [Prompt<State>; 1] = [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
+pub(crate) static PROMPTS: [Prompt<State>; 1] =
+    [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{},"roots":{}},"progressToken":1,"io.modelcontextprotocol/logLevel":"debug"}"#;
 const LEGACY: &str = r#""_meta":{"progressToken":"t"}"#;
 
 /// A message that makes sense more often than random bytes do.
-fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
+pub(crate) fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
     let meta = if u.arbitrary()? { META } else { LEGACY };
     let version = u.choose(&["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])?;
     let tool = u.choose(&["now", "much", "later", "stream", "ask", "none"])?;

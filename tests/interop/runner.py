@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -186,6 +187,8 @@ async def main():
             report.line("failed", where, "start", 0, trouble)
             servers.remove("firmware")
 
+    # Servers are ended also when the runner is.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
     gate = asyncio.Semaphore(max(1, options.jobs))
 
     async def guarded(*combination):

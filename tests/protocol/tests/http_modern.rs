@@ -216,6 +216,6 @@ fn sse_by_what_the_handler_does() {
     params["_meta"] = json!({"progressToken": 1, "io.modelcontextprotocol/logLevel": "info"});
     let stream = web.modern(1, "tools/call", params).opened();
     let all = web.pull(stream);
-    assert!(all.ended && all.json().len() == 6);
+    assert!(all.ended && all.json().len() == 6, "{all:#?}");
     assert_eq!(web.modern(1, "tools/call", json!({"name": "chatty"})).text(), "2");
 }

@@ -77,18 +77,15 @@ impl Sink for Exchange<'_, '_, '_> {
 impl Out for Exchange<'_, '_, '_> {
     fn begin(&mut self, kind: Kind) -> Result<(), Full> {
         match (&self.mode, kind) {
-            (Mode::Undecided, Kind::Result | Kind::Batch) if self.prefers_stream => {
+            // Of a batch, the answers that come later follow as events.
+            (Mode::Undecided, Kind::Result | Kind::Batch)
+                if self.prefers_stream || (kind == Kind::Batch && self.stream.is_some()) =>
+            {
                 self.stream.as_mut().ok_or(Full::Never)?.begin(kind)?;
                 self.mode = Mode::Stream;
                 Ok(())
             }
-            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_)) => {
-                self.body.begin(kind)?;
-                self.mode = Mode::Body(kind);
-                Ok(())
-            }
-            // Answers that come later follow as events.
-            (Mode::Undecided, Kind::Batch) if self.stream.is_none() => {
+            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_) | Kind::Batch) => {
                 self.body.begin(kind)?;
                 self.mode = Mode::Body(kind);
                 Ok(())

@@ -289,10 +289,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             };
         }
         let modern = gate::modern_version(head);
-        if !modern && gate::legacy_version(head).is_none() && head.headers.get("mcp-protocol-version").is_some() {
-            return refuse(body, 400, code::INVALID_REQUEST, "MCP-Protocol-Version is not supported");
-        }
         match head.method {
+            // What a POST is can stand in its body, too.
+            "GET" | "DELETE" if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
             "POST" if path == self.config.path => self.post(app, head, content, principal, modern, random, body),
             "GET" | "DELETE" if modern || !self.config.legacy => not_allowed(body, "POST"),
             "GET" => self.get(head, principal, random, body),
@@ -324,6 +323,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         match read {
             Ok(()) if modern => self.modern_post(app, head, &mut request, principal, body),
             Err(_) if modern => self.unreadable(content, body),
+            _ if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
             _ if !self.config.legacy => {
                 refuse(body, 400, code::INVALID_REQUEST, "This server is stateless: see 2026-07-28")
             }
@@ -511,7 +511,12 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             Purpose::Session | Purpose::Old => self.stream_mut(id).is_none_or(|stream| stream.ended),
         };
         if over {
+            let session = self.stream_mut(id).and_then(|stream| stream.session).filter(|_| purpose == Purpose::Old);
             self.free_stream(id.slot);
+            if let Some(session) = session {
+                // A session of the old transport is its stream.
+                self.end_session(app, session);
+            }
             return Pull::End;
         }
         let released = purpose == Purpose::Post && !hung_up && self.server.is_released(route);
@@ -524,7 +529,6 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             }
             self.wrote(id, now);
         }
-        let _ = app;
         let written = self.stream_mut(id).map_or(now, |stream| stream.written);
         self.due(self.config.keep_alive, written);
         Pull::Idle
@@ -807,13 +811,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         }
         for slot in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(slot) else { break };
-            let waits = stream.purpose == Purpose::Post && self.server.has_route(stream.route);
             match stream.link {
-                // The time for coming back begins with the answer.
-                Link::Detached { .. } if waits => {
-                    stream.link = Link::Detached { since: now };
-                    self.due(self.config.resume_within, now);
-                }
                 Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
                     let (purpose, route) = (stream.purpose, stream.route);
                     self.free_stream(slot as u16);
@@ -997,6 +995,8 @@ fn not_allowed<'r>(body: &mut dyn Out, allow: &'static str) -> Response<'r> {
 fn is_header_list(names: &str) -> bool {
     names.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte))
 }
+
+const NO_VERSION: &str = "MCP-Protocol-Version is not supported";
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 

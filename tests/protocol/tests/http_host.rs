@@ -1,0 +1,212 @@
+//! Whole exchanges as bytes: a wire connection served by an endpoint.
+mod common;
+
+use common::{World, call, everything, initialize, json};
+use mcp_sansio::server::{Limits as ServerLimits, Server};
+use mcp_sansio::service::Service;
+use mcp_sansio_http::endpoint::{App, Config, Endpoint, EndpointLimits};
+use mcp_sansio_http::host::{Body, Host, Wait, Wired};
+use mcp_sansio_http::wire::Limits;
+
+struct Site {
+    endpoint: Endpoint<'static, 8>,
+    service: Service<'static, World>,
+    world: World,
+    body: Body<Vec<u8>>,
+    now: u64,
+}
+
+struct Client {
+    wired: Wired<'static>,
+    seen: Vec<u8>,
+    wait: Wait,
+}
+
+impl Client {
+    fn new(input: usize, output: usize) -> Client {
+        let (input, output) = (vec![0; input].leak(), vec![0; output].leak());
+        Client { wired: Wired::new(&mut *input, &mut *output, Limits::default()), seen: Vec::new(), wait: Wait::Read }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.seen.clone()).unwrap()
+    }
+
+    /// The body, of which the chunks are put together again.
+    fn body(&self) -> String {
+        let text = self.text();
+        let (_, mut rest) = text.split_once("\r\n\r\n").unwrap();
+        let mut body = String::new();
+        loop {
+            let (size, chunk) = rest.split_once("\r\n").expect("a chunk");
+            let size = usize::from_str_radix(size, 16).unwrap();
+            if size == 0 {
+                return body;
+            }
+            body.push_str(&chunk[..size]);
+            rest = chunk[size..].strip_prefix("\r\n").unwrap();
+        }
+    }
+}
+
+impl Site {
+    fn new() -> Site {
+        let server = Server::growing(ServerLimits::default());
+        Site {
+            endpoint: Endpoint::growing(Config::DEFAULT, server, EndpointLimits::default()),
+            service: everything::service(),
+            world: World::default(),
+            body: Body::new(Vec::new()),
+            now: 0,
+        }
+    }
+
+    /// Serves until it waits for input, taking up to `gulp` bytes of what is pending each time.
+    fn serve(&mut self, client: &mut Client, gulp: usize) {
+        for _ in 0..100_000 {
+            let mut app = App::new(&self.service, &mut self.world);
+            let mut host = Host { endpoint: &mut self.endpoint, app: &mut app, body: &mut self.body, now: self.now };
+            client.wait = client.wired.serve(&mut host, &mut |bytes| bytes.fill(9));
+            let n = client.wired.pending().len().min(gulp);
+            client.seen.extend_from_slice(&client.wired.pending()[..n]);
+            client.wired.sent(n);
+            if n == 0 || (client.wait == Wait::Read && !client.wired.has_pending()) {
+                return;
+            }
+        }
+        panic!("it spins");
+    }
+
+    fn feed(&mut self, client: &mut Client, mut bytes: &[u8], cut: usize) {
+        while !bytes.is_empty() {
+            let space = client.wired.space();
+            let n = space.len().min(cut).min(bytes.len());
+            if n == 0 {
+                return; // it takes no more for now
+            }
+            space[..n].copy_from_slice(&bytes[..n]);
+            client.wired.filled(n);
+            bytes = &bytes[n..];
+            self.serve(client, usize::MAX);
+        }
+    }
+
+    fn leave(&mut self, client: &mut Client) {
+        let mut app = App::new(&self.service, &mut self.world);
+        let mut host = Host { endpoint: &mut self.endpoint, app: &mut app, body: &mut self.body, now: self.now };
+        client.wired.leave(&mut host);
+    }
+}
+
+fn post(session: Option<&str>, body: &str) -> String {
+    let session = session.map_or(String::new(), |session| format!("Mcp-Session-Id: {session}\r\n"));
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{session}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn opened(site: &mut Site) -> String {
+    let mut client = Client::new(4096, 8192);
+    site.feed(&mut client, post(None, &initialize("2025-11-25", json!({}))).as_bytes(), usize::MAX);
+    let text = client.text();
+    let (_, rest) = text.split_once("Mcp-Session-Id: ").expect("a session");
+    rest[..32].to_owned()
+}
+
+fn whole_exchange(cut: usize) -> String {
+    let mut site = Site::new();
+    let mut client = Client::new(4096, 8192);
+    let session = opened(&mut site);
+    let requests = [
+        post(Some(&session), &call("2025-11-25", 1, "count", json!({}))),
+        post(Some(&session), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
+        post(Some(&session), &call("2025-11-25", 2, "gossip", json!({}))),
+        post(Some("nonsense"), &call("2025-11-25", 3, "count", json!({}))),
+        format!("DELETE /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {session}\r\n\r\n"),
+        "PUT /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n".to_owned(),
+    ]
+    .concat();
+    site.feed(&mut client, requests.as_bytes(), cut);
+    assert_eq!(site.endpoint.load(), (0, 0, 0));
+    client.text()
+}
+
+#[test]
+fn however_it_is_cut() {
+    let whole = whole_exchange(usize::MAX);
+    let statuses: Vec<&str> = whole.match_indices("HTTP/1.1 ").map(|(at, _)| &whole[at + 9..at + 12]).collect();
+    assert_eq!(statuses, ["200", "202", "200", "404", "204", "405"], "{whole}");
+    assert!(whole.contains("text/event-stream") && whole.contains("X-Accel-Buffering: no"));
+    for cut in [1, 2, 3, 7, 64, 100, 333] {
+        assert_eq!(whole_exchange(cut), whole, "cut {cut}");
+    }
+}
+
+#[test]
+fn an_abort_frees_everything() {
+    let mut site = Site::new();
+    let session = opened(&mut site);
+    let modern = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: later\r\nContent-Length: {}\r\n\r\n{}",
+        call("2026-07-28", 1, "later", json!({})).len(),
+        call("2026-07-28", 1, "later", json!({}))
+    );
+    for request in [modern, post(Some(&session), &call("2025-11-25", 1, "later", json!({})))] {
+        let mut client = Client::new(4096, 8192);
+        site.feed(&mut client, request.as_bytes(), 50);
+        assert_eq!((site.endpoint.load().0, client.wait), (1, Wait::Read));
+        client.wired.end_of_input();
+        site.serve(&mut client, usize::MAX);
+        assert_eq!(client.wait, Wait::Close);
+        site.leave(&mut client);
+        site.now += 60_000;
+        site.endpoint.expire(&mut App::new(&site.service, &mut site.world), site.now);
+        assert_eq!(site.endpoint.load(), (0, 1, 0));
+    }
+}
+
+#[test]
+fn a_client_that_never_reads() {
+    let mut site = Site::new();
+    let session = opened(&mut site);
+    let mut idle = Client::new(1024, 2048);
+    let get = format!(
+        "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+    );
+    idle.wired.space()[..get.len()].copy_from_slice(get.as_bytes());
+    idle.wired.filled(get.len());
+    for _ in 0..10_000 {
+        site.endpoint.publish(mcp_sansio::server::Change::Tools);
+        site.now += 20_000;
+        site.serve(&mut idle, 0);
+        assert!(idle.wired.pending().len() <= 2048);
+    }
+    let mut other = Client::new(4096, 8192);
+    site.feed(&mut other, post(Some(&session), &call("2025-11-25", 1, "count", json!({}))).as_bytes(), 999);
+    assert!(other.text().contains("200 OK"));
+    site.serve(&mut idle, usize::MAX);
+    assert!(idle.text().contains("tools/list_changed"));
+    site.leave(&mut idle);
+    site.now += 60_000;
+    site.endpoint.expire(&mut App::new(&site.service, &mut site.world), site.now);
+    assert_eq!(site.endpoint.load().2, 0);
+}
+
+#[test]
+fn events_through_a_small_buffer() {
+    let mut site = Site::new();
+    let session = opened(&mut site);
+    for (output, gulp) in [(600, 1), (600, 7), (1000, usize::MAX)] {
+        let mut client = Client::new(2048, output);
+        let request = post(Some(&session), &call("2025-11-25", 1, "gossip", json!({})));
+        client.wired.space()[..request.len()].copy_from_slice(request.as_bytes());
+        client.wired.filled(request.len());
+        site.serve(&mut client, gulp);
+        let text = client.body();
+        assert!(text.matches("notifications/message").count() == 7 && text.contains("\"done\""), "{text}");
+        assert_eq!(site.endpoint.load(), (0, 1, 0));
+    }
+}
