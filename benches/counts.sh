@@ -36,6 +36,14 @@ engine() { # CASE N
   each "engine/$1" "$2" "$(count /dev/null "$fast/engine" "$1" "$2")" "$(count /dev/null "$fast/engine" "$1" $((3 * $2)))"
 }
 
+http() { # PROGRAM NAME KIND N: the server's part of requests over one connection
+  count_http() {
+    "$fast/http" requests "$1" "$2" "valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file=$lines/log $3"
+    sed -n 's/.*Collected : //p' "$lines/log"
+  }
+  each "http/$2/$3" "$4" "$(count_http "$3" "$4" "$fast/$1")" "$(count_http "$3" $((3 * $4)) "$fast/$1")"
+}
+
 echo "# Instructions per message, by benches/counts.sh. Checked by .ci/bench-counts.sh."
 echo "toolchain $(rustc --version)"
 for server in calc floor; do
@@ -45,6 +53,10 @@ for server in calc floor; do
   process $server plain64k 40
   process $server escaped64k 40
 done
+http calc calc modern32 1000
+http calc calc echo32 1000
+http floor-http floor modern32 1000
+http floor-http floor echo32 1000
 engine scan 1000
 engine envelope 1000
 engine echo32 1000

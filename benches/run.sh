@@ -27,6 +27,10 @@ timeout 60 "$fast/engine" allocations
 echo
 timeout 300 taskset -c 0 "$fast/driver" load "${servers[@]}"
 echo
+timeout 60 "$fast/http" allocations
+echo
+timeout 120 "$fast/http" load "floor=$fast/floor-http" "calc=$fast/calc"
+echo
 timeout 60 "$fast/driver" memory "${servers[@]}"
 echo
 echo "| footprint | floor | calc over stdio | calc over stdio and HTTP |"

@@ -161,6 +161,9 @@ impl Engine<'_> {
     /// different sinks, where one that is full must not keep the others waiting.
     #[must_use]
     pub fn ready_from(&self, first: usize) -> Option<(usize, Token)> {
+        if self.live == 0 {
+            return None;
+        }
         let mut slots = self.slots.iter().enumerate().skip(first);
         let (number, slot) = slots.find(|(_, slot)| slot.state == State::Asking && slot.asking.ready)?;
         Some((number, Token { slot: number as u16, generation: slot.generation }))

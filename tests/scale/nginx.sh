@@ -4,7 +4,9 @@
 #
 # usage: tests/scale/nginx.sh
 #
-# Excused, because it needs one process to see what another did: see EXCUSED. Everything else has to pass, as without nginx.
+# Excused are two checks of server-stateless, both a SHOULD: a tool that changes the list of tools (or prompts) runs in one
+# process, the listen that waits to hear of it is open at another, and this fixture shares nothing between them.
+# Everything else has to pass, as without nginx.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 command -v nginx >/dev/null || { echo "scale: no nginx here" >&2; exit 2; }
@@ -31,16 +33,22 @@ for one in "$a" "$b" "$c"; do
   processes+=($!)
 done
 sed -e "s|@DIR@|$dir|; s|@PORT@|$port|; s|@A@|$a|; s|@B@|$b|; s|@C@|$c|" docs/nginx.conf >"$dir/nginx.conf"
-nginx -q -t -p "$dir" -c "$dir/nginx.conf" -e "$dir/error.log" -g "" 2>&1 | grep -v "could not open error log" || true
 nginx -p "$dir" -c "$dir/nginx.conf" -e "$dir/error.log" &
 processes+=($!)
 for _ in $(seq 50); do
   (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
   sleep 0.1
 done
-# What nginx itself has to say would be worse than no answer.
-status=0
-timeout 300 tests/conformance/run.sh server --url "http://127.0.0.1:$port/mcp" --run alpha-2026-07-28 "$@" || status=$?
+timeout 300 tests/conformance/run.sh server --url "http://127.0.0.1:$port/mcp" --run alpha-2026-07-28 >"$dir/out" 2>&1 || true
+cat "$dir/out"
+changes='sep-2575-server-sends-(prompts|tools)-list-changed-on-subscription'
+excused="^FAIL alpha-2026-07-28 server-stateless$|^ +WARNING $changes: |^ +$changes succeeded 0 times|: only 15[12] checks succeeded, at least 153 "
+wrong=$(grep -E '^FAIL|^       ' "$dir/out" | grep -vE "$excused" || true)
+if [ -z "$wrong" ] && grep -q '^alpha-2026-07-28: ' "$dir/out"; then
+  echo "scale: passed, but for changes that another process made" && status=0
+else
+  echo "scale: FAILED" && status=1
+fi
 if [ -s "$dir/error.log" ]; then
   echo "nginx says:" && tail -5 "$dir/error.log"
 fi

@@ -8,6 +8,6 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 target=${CARGO_TARGET_DIR:-target}
 cargo build --quiet --release --example calc
-cargo build --quiet --release -p mcp-sansio-bench --bin http
+cargo build --quiet --release -p mcp-sansio-bench --features http --bin http
 ulimit -n 4096
 timeout 180 "$target/release/http" scale "${1:-$target/release/examples/calc}"

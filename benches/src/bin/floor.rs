@@ -43,7 +43,7 @@ const INITIALIZE: &[u8] =
 const TOOLS: &[u8] = br#"{"tools":[{"name":"add","description":"Adds two integers","inputSchema":{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}},{"name":"echo","description":"Gives a text back","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]}"#;
 const SIGNATURE: &[u8] = br#","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"floor","version":"0"}}"#;
 
-fn answer(line: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn answer(line: &[u8], out: &mut Vec<u8>) {
     let Ok(message) = serde_json::from_slice::<Message<'_>>(line) else {
         return out
             .extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32700,\"message\":\"Parse error\"}}\n");

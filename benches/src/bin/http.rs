@@ -2,13 +2,20 @@
 //!
 //! `http load NAME=PROGRAM...` prints rates over 1 and 16 kept connections, in rounds, next to the first server.
 //! `http scale PROGRAM` prints what 1,000 connections, sessions and event streams cost, and that they go again.
+//! `http allocations` counts what the blocking server and the endpoint allocate for each request.
 //! `http requests KIND N PROGRAM` sends N requests over one connection, for those who count instructions.
 
 use mcp_sansio_bench::{Kind, id, text};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+
+use mcp_sansio::json::Text;
+use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio_blocking::http::HttpServer;
 
 const ROUNDS: usize = 5;
 const WARM: Duration = Duration::from_millis(100);
@@ -66,7 +73,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        // Callgrind counts until SIGTERM.
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
         let _ = self.child.wait();
     }
 }
@@ -390,12 +398,70 @@ fn scale(program: &str) {
     assert!(held >= 10_000.0, "10,000 requests a second");
 }
 
+/// The system's allocator, counting.
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
+    let text: Text<'_> = call.arg("text")?;
+    call.text(text)
+}
+
+static TOOLS: [Tool<()>; 1] = [Tool::new("echo", "Gives a text back", echo)
+    .input(r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#)];
+
+/// Client and server are one process here: what either allocates counts.
+fn allocations() {
+    let server = HttpServer::bind("127.0.0.1:0").expect("a free port");
+    let port = server.local_addr().expect("bound").port();
+    let stopper = server.stopper().expect("a socket");
+    let serving = std::thread::spawn(move || server.serve(&Service::new("count", "1").tools(&TOOLS), &mut ()));
+    println!("| allocations per HTTP request | driver, endpoint, engine |\n|---|---|");
+    for (kind, width) in [(Kind::Modern32, 1), (Kind::Modern32, 16), (Kind::Echo32, 1), (Kind::Echo32, 16)] {
+        let mut loads: Vec<_> = (0..width).map(|_| Load::new(port, kind)).collect();
+        let mut run = |n: usize| {
+            let before = ALLOCATIONS.load(Relaxed);
+            for _ in 0..n {
+                loads.iter_mut().for_each(Load::send);
+                loads.iter_mut().for_each(Load::check);
+            }
+            ALLOCATIONS.load(Relaxed) - before
+        };
+        run(100);
+        let count = run(1000);
+        println!("| {}, {width} connections | {:.3} |", kind.name(), count as f64 / (1000 * width) as f64);
+        assert_eq!(count, 0, "allocations in the steady state");
+    }
+    stopper.stop();
+    serving.join().expect("no panic").expect("no error");
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["load", ref servers @ ..] if !servers.is_empty() => {
             loads(&servers.iter().map(|s| s.split_once('=').expect("NAME=PROGRAM")).collect::<Vec<_>>());
         }
+        ["allocations"] => allocations(),
         ["scale", program] => scale(program),
         ["requests", kind, n, program] => {
             let server = Server::start(program, 0);
@@ -405,6 +471,6 @@ fn main() {
                 load.check();
             }
         }
-        _ => eprintln!("usage: http load NAME=PROGRAM... | scale PROGRAM | requests KIND N PROGRAM"),
+        _ => eprintln!("usage: http load NAME=PROGRAM... | allocations | scale PROGRAM | requests KIND N PROGRAM"),
     }
 }
