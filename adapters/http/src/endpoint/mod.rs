@@ -577,10 +577,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 let origin = origin_of(&gate, session);
                 app.service.resume_from(&origin, state, token, server, out)
             });
-            match resumed {
-                None => self.server.forget(token),
-                // Full: its own stream must be read first; the others do not wait for it.
-                Some(_) => {}
+            // One that is full: its own stream must be read first; the others do not wait for it.
+            if resumed.is_none() {
+                self.server.forget(token);
             }
         }
     }
