@@ -28,6 +28,10 @@ for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf;
             --package mcp-sansio --lib --no-default-features ${features:+--features "$features"}
         echo "ok: the core for $target, features: ${features:-none}"
     done
+    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
+        "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
+        --package mcp-sansio-http --lib --no-default-features
+    echo "ok: HTTP for $target"
 done
 
 # The firmware, by the same command that runs it.

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import sys
 import time
 from pathlib import Path
@@ -44,11 +45,14 @@ SERVERS = {
     "calc": {
         "variable": "INTEROP_CALC",
         "default": [str(TARGET / "release/examples/calc"), "stdio"],
+        # In place of the words that make it serve stdio.
+        "http": lambda command, port: [word for word in command if word != "stdio"] + ["http", str(port)],
         "build": "cargo build --release --example calc",
     },
     "sysmon": {
         "variable": "INTEROP_SYSMON",
         "default": [str(TARGET / "release/examples/sysmon")],
+        "http": lambda command, port: [*command, "--http", f"127.0.0.1:{port}"],
         "build": "cargo build --release --example sysmon",
     },
     "firmware": {
@@ -57,6 +61,10 @@ SERVERS = {
         "build": "see examples/firmware; it builds itself when it is run",
     },
 }
+
+# The path of each transport over HTTP, and the revisions that it is used with.
+TRANSPORTS = {"stdio": None, "http": "/mcp", "sse": "/sse"}
+TRANSPORT_REVISIONS = {"stdio": [*LEGACY, MODERN], "http": [*LEGACY, MODERN], "sse": LEGACY}
 
 SCENARIO_SECONDS = 20
 FIRMWARE_START_SECONDS = 20  # an emulator starts with every connection
@@ -183,6 +191,51 @@ def key(identity):
     return (type(identity).__name__, identity)
 
 
+class Servers:
+    """Servers over HTTP, one for each set of arguments; every scenario is a new client of them."""
+
+    def __init__(self, name, command, log):
+        self.name, self.command, self.log = name, command, log
+        self.running = {}  # arguments -> (process, origin)
+
+    async def origin(self, *arguments):
+        if arguments in self.running:
+            return self.running[arguments][1]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        process = await asyncio.create_subprocess_exec(
+            *SERVERS[self.name]["http"]([*self.command, *arguments], port),
+            cwd=ROOT,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            start_new_session=True,
+        )
+        self.running[arguments] = (process, f"http://127.0.0.1:{port}")
+        for _ in range(500):
+            if process.returncode is not None:
+                break
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.close()
+                return self.running[arguments][1]
+            except OSError:
+                await asyncio.sleep(0.01)
+        raise Failure(f"the server does not listen (exit code {process.returncode})")
+
+    def check(self):
+        for arguments, (process, _) in self.running.items():
+            if process.returncode is not None:
+                raise Failure(f"the server {' '.join(arguments)} has ended with {process.returncode}")
+
+    async def stop(self):
+        for process, _ in self.running.values():
+            end_group(process.pid)
+            await process.wait()
+        self.running.clear()
+
+
 class Driver:
     """One client process, which serves many scenarios after each other."""
 
@@ -270,10 +323,11 @@ def end_group(pid):
 class Context:
     """One scenario being run: what a scenario function is given."""
 
-    def __init__(self, client, driver, server, command, revision, log, url=None):
+    def __init__(self, client, driver, server, command, revision, log, transport="stdio", servers=None, url=None):
         self.client, self.driver, self.server, self.revision = client, driver, server, revision
         self.modern = revision == MODERN
         self.command, self.log, self.url = command, log, url
+        self.transport, self.servers = transport, servers
         self.wire = None  # only stdio has one
         self.taps = []
         self.connected = False
@@ -288,7 +342,10 @@ class Context:
         if self.url:
             if arguments:
                 raise Skip(f"needs a server that was started with {' '.join(arguments)}")
-            transport = {"kind": "http" if self.revision != LEGACY[0] else "sse", "url": self.url}
+            transport = {"kind": self.transport, "url": self.url}
+        elif self.servers:
+            url = await self.servers.origin(*arguments) + TRANSPORTS[self.transport]
+            transport = {"kind": self.transport, "url": url}
         else:
             tap = self.log.with_name(f"{self.log.name}-{len(self.taps)}.jsonl")
             tap.unlink(missing_ok=True)
@@ -393,6 +450,8 @@ class Context:
         await self.close()
         if self.wire:
             self.wire.check(self.revision)
+        if self.servers:
+            self.servers.check()
         if complaints := self.complaints():
             raise Failure(f"the client complains: {complaints[0]['source']}: {complaints[0]['text']}")
 

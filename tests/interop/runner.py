@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -21,9 +22,12 @@ from harness import (
     ROOT,
     SCENARIO_SECONDS,
     SERVERS,
+    TRANSPORT_REVISIONS,
+    TRANSPORTS,
     Context,
     Driver,
     Failure,
+    Servers,
     Skip,
     end_group,
     server_command,
@@ -37,23 +41,25 @@ class Report:
     def line(self, verdict, context, name, seconds, reason=None):
         setattr(self, verdict, getattr(self, verdict) + 1)
         word = {"passed": "pass", "failed": "FAIL", "skipped": "skip"}[verdict]
-        where = f"{context['client']:<15} {context['server']:<9} {context['revision']}"
+        where = f"{context['client']:<15} {context['server']:<9} {context['transport']:<5} {context['revision']}"
         print(f"{word}  {where}  {name:<24} {seconds:6.2f} s" + (f"  {reason}" if reason else ""), flush=True)
 
 
-async def run_combination(client, server, command, revision, options, report):
-    folder = Path(options.logs) / client / server / revision
+async def run_combination(client, server, transport, command, revision, options, report):
+    folder = Path(options.logs) / client / server / transport / revision
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    where = {"client": client, "server": server, "revision": revision}
+    where = {"client": client, "server": server, "transport": transport, "revision": revision}
     seconds = SCENARIO_SECONDS + (FIRMWARE_START_SECONDS if server == "firmware" else 0)
-    with open(folder / "client.stderr", "ab") as log:
+    with open(folder / "client.stderr", "ab") as log, open(folder / "server.stderr", "ab") as server_log:
+        own = transport != "stdio" and not options.url
+        servers = Servers(server, command, server_log) if own else None
         driver = Driver(CLIENTS[client]["command"], log)
         try:
             for name, function in scenarios.applicable(server, revision):
                 if options.scenario and not any(part in name for part in options.scenario):
                     continue
-                if reason := scenarios.skip_reason(client, server, revision, name):
+                if reason := scenarios.skip_reason(client, server, transport, revision, name):
                     report.line("skipped", where, name, 0, reason)
                     continue
                 began = time.monotonic()
@@ -61,7 +67,9 @@ async def run_combination(client, server, command, revision, options, report):
                 try:
                     if driver.process is None:
                         await driver.start()
-                    context = Context(client, driver, server, command, revision, folder / name, options.url)
+                    context = Context(
+                        client, driver, server, command, revision, folder / name, transport, servers, options.url
+                    )
 
                     async def whole():
                         await function(context)
@@ -89,11 +97,13 @@ async def run_combination(client, server, command, revision, options, report):
                 if skipped and not failure:
                     report.line("skipped", where, name, took, skipped)
                 elif failure:
-                    report.line("failed", where, name, took, f"{failure}\n      log: {folder / name}-*.jsonl")
+                    report.line("failed", where, name, took, f"{failure}\n      log: {folder / name if transport == 'stdio' else folder}*")
                 else:
                     report.line("passed", where, name, took)
         finally:
             await driver.stop()
+            if servers:
+                await servers.stop()
 
 
 async def warm_up(command):
@@ -151,26 +161,34 @@ async def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", choices=[*SERVERS, "all"], default="all")
     parser.add_argument("--client", choices=[*CLIENTS, "all"], default="all")
+    parser.add_argument("--transport", choices=[*TRANSPORTS, "all"], default="all")
     parser.add_argument("--revision", choices=[*LEGACY, MODERN, "all"], default="all")
     parser.add_argument("--scenario", action="append", metavar="TEXT", help="only those whose name holds TEXT")
-    parser.add_argument("--url", help="a server that is already there, over HTTP, in place of a command")
+    parser.add_argument("--url", help="a server that is already there, over --transport http or sse, in place of a command")
     parser.add_argument("--jobs", type=int, default=2, help="clients at work side by side (default 2)")
     parser.add_argument("--logs", default=str(HERE / ".logs"), help="where the wire logs go")
     options = parser.parse_args()
     options.logs = str(Path(options.logs).resolve())
     if options.url and options.server == "all":
         parser.error("--url needs one --server")
+    if options.url and options.transport not in ("http", "sse"):
+        parser.error("--url needs --transport http or sse")
 
     servers = list(SERVERS) if options.server == "all" else [options.server]
+    transports = list(TRANSPORTS) if options.transport == "all" else [options.transport]
+    if "stdio" not in transports and "firmware" in servers and not options.url:
+        servers.remove("firmware")  # it has a serial line
     clients = list(CLIENTS) if options.client == "all" else [options.client]
     commands = {name: None if options.url else server_command(name) for name in servers}
     report = Report()
     if "firmware" in servers and not options.url:
         if trouble := await warm_up(commands["firmware"]):
-            where = {"client": "-", "server": "firmware", "revision": LEGACY[-1]}
+            where = {"client": "-", "server": "firmware", "transport": "stdio", "revision": LEGACY[-1]}
             report.line("failed", where, "start", 0, trouble)
             servers.remove("firmware")
 
+    # Servers are ended also when the runner is.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
     gate = asyncio.Semaphore(max(1, options.jobs))
 
     async def guarded(*combination):
@@ -179,11 +197,13 @@ async def main():
 
     await asyncio.gather(
         *(
-            guarded(client, server, commands[server], revision)
+            guarded(client, server, transport, commands[server], revision)
             for server in servers
+            for transport in transports
+            if transport == "stdio" or options.url or "http" in SERVERS[server]
             for client in clients
             for revision in CLIENTS[client]["revisions"]
-            if options.revision in (revision, "all")
+            if revision in TRANSPORT_REVISIONS[transport] and options.revision in (revision, "all")
         )
     )
     if report.skipped:

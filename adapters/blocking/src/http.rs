@@ -243,7 +243,7 @@ impl<S> Serving<'_, '_, S> {
             wake = tick(&mut self.app, &mut self.endpoint, now);
             if self.write_streams() {
                 // That may have run handlers, which `tick` wants to know of.
-                wake = Some(now);
+                wake = Some(now + 1);
             }
             if stop_at.is_some_and(|at| self.is_drained() || Instant::now() >= at) {
                 return Ok(());

@@ -43,6 +43,11 @@ impl<S: Storage> Body<S> {
     pub const fn new(storage: S) -> Self {
         Body { storage }
     }
+
+    /// The storage with what has been written.
+    pub fn into_inner(self) -> S {
+        self.storage
+    }
 }
 
 impl<S: Storage> Sink for Body<S> {
@@ -152,14 +157,20 @@ impl<'m, const H: usize> Wired<'m, H> {
         host: &mut Host<'_, '_, '_, S, B, N>,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Wait {
+        let mut requests = 0;
         loop {
             match self.connection.step(host.now) {
+                // Whoever sends many requests ahead reads the answers first, and lets others have a turn.
+                Step::Request if requests == AT_ONCE || self.connection.pending().len() >= AHEAD => return Wait::Write,
                 Step::Read => return Wait::Read,
                 Step::Write => return Wait::Write,
                 Step::Shut => return Wait::Shut,
                 Step::Close => return Wait::Close,
                 Step::Expect => {}
-                Step::Request => self.request(host, random),
+                Step::Request => {
+                    requests += 1;
+                    self.request(host, random);
+                }
                 _ => match self.pull(host) {
                     Some(wait) => return wait,
                     None => continue,
@@ -218,6 +229,11 @@ impl<'m, const H: usize> Wired<'m, H> {
         }
     }
 }
+
+/// Requests that are served before something is written.
+const AT_ONCE: usize = 16;
+/// Bytes of answers that wait to be written before another request is served.
+const AHEAD: usize = 16 * 1024;
 
 /// The most headers that a response has.
 const FIELDS: usize = 12;

@@ -25,9 +25,11 @@ use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use async_io::Async;
-use mcp_sansio::server::Limits;
+use mcp_sansio::server::{Limits, Seal};
 use mcp_sansio::service::Service;
-pub use mcp_sansio_http::endpoint::{Access, Config, Endpoint, EndpointLimits, Head};
+pub use mcp_sansio_http::endpoint::{Access, Config, Endpoint, EndpointLimits, Head, Streams};
+#[cfg(feature = "seal")]
+pub use mcp_sansio_http::seal::HmacSeal;
 pub use mcp_sansio_http::wire::Limits as WireLimits;
 
 use crate::answers::Late;
@@ -55,6 +57,7 @@ pub struct HttpServer<'a, S: 'static> {
     late: Option<Late<S>>,
     watch: Option<Watch<S>>,
     authorize: Option<Authorize<'a>>,
+    seal: Option<&'static (dyn Seal + Sync)>,
     stop: (Sender<()>, Receiver<()>),
 }
 
@@ -93,6 +96,7 @@ impl<'a, S> HttpServer<'a, S> {
             late: None,
             watch: None,
             authorize: None,
+            seal: None,
             stop: async_channel::bounded(1),
         })
     }
@@ -113,6 +117,12 @@ impl<'a, S> HttpServer<'a, S> {
     /// Limits of messages, questions and subscriptions.
     pub fn limits(self, limits: Limits) -> Self {
         HttpServer { limits, wire_limits: self.wire_limits.body(limits.message), ..self }
+    }
+
+    /// What protects the state of questions that travels through clients of 2026-07-28: `HmacSeal`, with the feature
+    /// `seal`, or one of your own. The time that it is told is that of the system, in milliseconds since 1970.
+    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
+        HttpServer { seal: Some(seal), ..self }
     }
 
     /// Limits of sessions and streams.
@@ -144,6 +154,12 @@ impl<'a, S> HttpServer<'a, S> {
     /// Asks `authorize` about each request. It may block nobody: look a token up in memory, or check a signature.
     pub fn authorize(self, authorize: &'a (dyn Fn(&Head<'_>) -> Access<'a> + Sync)) -> Self {
         HttpServer { authorize: Some(authorize), ..self }
+    }
+
+    /// What protects the state of questions that travels through clients of 2026-07-28: `HmacSeal`, with the feature
+    /// `seal`, or one of your own. The time that it is told is that of the system, in milliseconds since 1970.
+    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
+        HttpServer { seal: Some(seal), ..self }
     }
 
     /// What stops it.

@@ -83,6 +83,7 @@ fn order_of_checks() {
     let (version, method, name) =
         (("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "annotated"));
     let region = ("mcp-param-region", "eu");
+    #[allow(clippy::type_complexity, reason = "a table")]
     let steps: &[(&[(&str, &str)], &str, u16, i64)] = &[
         (&[version], "{", 400, -32700),
         (&[version], r#"{"jsonrpc":"2.0"}"#, 400, -32600),

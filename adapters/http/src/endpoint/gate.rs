@@ -33,6 +33,11 @@ pub(crate) fn modern_version(head: &Head<'_>) -> bool {
     version.zip(first).is_some_and(|(version, first)| version >= first.date())
 }
 
+/// Whether there is a version header that is of neither era.
+pub(crate) fn is_unknown_version(head: &Head<'_>) -> bool {
+    head.headers.get("mcp-protocol-version").is_some() && !modern_version(head) && legacy_version(head).is_none()
+}
+
 impl Gate for HeaderGate<'_> {
     fn is_modern(&self) -> bool {
         self.modern

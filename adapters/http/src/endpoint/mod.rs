@@ -272,10 +272,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             };
         }
         let modern = gate::modern_version(head);
-        if !modern && gate::legacy_version(head).is_none() && head.headers.get("mcp-protocol-version").is_some() {
-            return refuse(body, 400, code::INVALID_REQUEST, "MCP-Protocol-Version is not supported");
-        }
         match head.method {
+            // What a POST is can stand in its body, too.
+            "GET" | "DELETE" if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
             "POST" if path == self.config.path => self.post(app, head, content, principal, modern, random, body),
             "GET" | "DELETE" if modern || !self.config.legacy => not_allowed(body, "POST"),
             "GET" => self.get(head, principal, random, body),
@@ -307,6 +306,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         match read {
             Ok(()) if modern => self.modern_post(app, head, &mut request, principal, body),
             Err(_) if modern => self.unreadable(content, body),
+            _ if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
             _ if !self.config.legacy => {
                 refuse(body, 400, code::INVALID_REQUEST, "This server is stateless: see 2026-07-28")
             }
@@ -577,7 +577,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 let origin = origin_of(&gate, session);
                 app.service.resume_from(&origin, state, token, server, out)
             });
-            // One that is full: its own stream must be read first; the others do not wait for it.
+            // Full: its own stream must be read first; the others do not wait for it.
             if resumed.is_none() {
                 self.server.forget(token);
             }
@@ -936,6 +936,8 @@ fn not_allowed<'r>(body: &mut dyn Out, allow: &'static str) -> Response<'r> {
 fn is_header_list(names: &str) -> bool {
     names.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte))
 }
+
+const NO_VERSION: &str = "MCP-Protocol-Version is not supported";
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 

@@ -237,7 +237,9 @@ impl<'m> Log<'m> {
             self.sent += len;
             return;
         }
-        self.records.remove(|record| record.at() == at);
+        // The next record moves to the same place: that one stays.
+        let mut gone = false;
+        self.records.remove(|record| record.at() == at && !core::mem::replace(&mut gone, true));
     }
 }
 

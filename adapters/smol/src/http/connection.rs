@@ -39,8 +39,8 @@ pub(crate) enum Turn {
     Over,
 }
 
-/// Reads in one turn.
-const READS: usize = 16;
+/// Reads, or requests that were sent ahead, in one turn: times what is served at once.
+const ROUNDS: usize = 4;
 
 pub(crate) type Serve<'h, 'a, S> = Host<'h, 'static, 'a, S, Vec<u8>, IN_FLIGHT>;
 
@@ -71,7 +71,7 @@ impl Connection {
         }
         let waker = self.waker.clone();
         let cx = &mut Context::from_waker(&waker);
-        for _ in 0..READS {
+        for _ in 0..ROUNDS {
             let wait = self.wired.serve(host, random);
             let Ok(()) = self.write(cx) else { return Turn::Over };
             match wait {

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_channel::Receiver;
 use async_io::{Async, Timer};
@@ -42,6 +42,7 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
 struct Hall<S> {
     endpoint: HttpEndpoint,
     body: Body<Vec<u8>>,
+    epoch: Millis,
     started: Instant,
     listener: Option<Async<TcpListener>>,
     most: usize,
@@ -67,6 +68,7 @@ struct Hall<S> {
 const GRACE: Duration = Duration::from_secs(5);
 /// How long nothing is accepted when that has failed: there are no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
+const DAY: Duration = Duration::from_secs(86_400);
 /// How soon what is overdue is looked at again.
 const OVERDUE: Millis = 500;
 /// News and connections that are taken before it is somebody else's turn.
@@ -76,9 +78,16 @@ const NEVER: Millis = Millis::MAX;
 impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     pub(crate) fn new(server: HttpServer<'a, S>, service: &'s Service<'t, S>, state: &'s mut S) -> Self {
         let engine = Server::growing(server.limits);
+        let engine = match server.seal {
+            Some(seal) => engine.seal(seal),
+            None => engine,
+        };
+        // From here on the clock only goes forward, and processes that stand in for each other agree on it.
+        let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let hall = Hall {
             endpoint: Endpoint::growing(server.config, engine, server.endpoint_limits),
             body: Body::new(Vec::new()),
+            epoch,
             started: Instant::now(),
             listener: Some(server.listener),
             most: server.connections,
@@ -119,7 +128,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         if hall.stop_at.is_none() && stop.as_mut().poll_next(cx) == Poll::Ready(Some(())) {
             hall.shut_down();
         }
-        let mut again = hall.accept(&mut app, cx)?;
+        let mut again = false;
         if let Some(late) = late {
             again |= hall.hear(&mut app, late, cx);
         }
@@ -129,6 +138,8 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         }
         hall.expire(&mut app);
         again |= hall.write_streams(&mut app);
+        // When others have left there may be room.
+        again |= hall.accept(&mut app, cx)?;
         if hall.stop_at.is_some_and(|at| hall.is_drained() || Instant::now() >= at) {
             return Poll::Ready(Ok(()));
         }
@@ -144,7 +155,9 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         let hall = &self.hall;
         let watch = self.watch.as_ref().filter(|_| !hall.streams.is_empty());
         self.look_at = watch.map(|watch| self.look_at.unwrap_or_else(|| Instant::now() + watch.period));
-        let deadline = hall.next_deadline().map(|at| hall.started + Duration::from_millis(at.min(u64::from(u32::MAX))));
+        // What is far away is looked at again on the way.
+        let after = |at: Millis| Duration::from_millis(at.saturating_sub(hall.epoch)).min(hall.started.elapsed() + DAY);
+        let deadline = hall.next_deadline().map(|at| hall.started + after(at));
         let next = [deadline, self.look_at, hall.accept_at, hall.stop_at].into_iter().flatten().min();
         // A timer that fires early costs less than one that is set for every request.
         if let Some(next) = next.filter(|next| self.due.is_none_or(|due| *next < due)) {
@@ -160,8 +173,9 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
 }
 
 impl<S> Hall<S> {
+    /// Only goes forward, and processes that stand in for each other agree on it.
     fn now(&self) -> Millis {
-        self.started.elapsed().as_millis() as Millis
+        self.epoch + self.started.elapsed().as_millis() as Millis
     }
 
     fn shut_down(&mut self) {
@@ -170,21 +184,23 @@ impl<S> Hall<S> {
         self.endpoint.shut_down();
     }
 
-    /// Takes new connections; whether there are more.
+    /// Takes new connections; whether there were any.
     fn accept(&mut self, app: &mut App<'_, S>, cx: &mut Context<'_>) -> io::Result<bool> {
         if self.accept_at.is_some_and(|at| Instant::now() < at) {
             return Ok(false);
         }
         self.accept_at = None;
+        let mut any = false;
         for _ in 0..AT_ONCE {
             let open = self.connections.len() - self.free.len();
-            let Some(listener) = self.listener.as_ref().filter(|_| open < self.most) else { return Ok(false) };
+            let Some(listener) = self.listener.as_ref().filter(|_| open < self.most) else { break };
             let accepted = listener.get_ref().accept().and_then(|(socket, _)| {
                 socket.set_nodelay(true)?;
                 Async::new(socket)
             });
             match accepted {
                 Ok(socket) => {
+                    any = true;
                     let slot = self.free.pop().unwrap_or_else(|| {
                         self.connections.push(None);
                         self.deadlines.push(NEVER);
@@ -199,17 +215,17 @@ impl<S> Hall<S> {
                     self.turn(app, slot);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => match listener.poll_readable(cx) {
-                    Poll::Pending => return Ok(false),
+                    Poll::Pending => break,
                     Poll::Ready(ready) => ready?,
                 },
                 Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                 Err(_) => {
                     self.accept_at = Some(Instant::now() + PAUSE);
-                    return Ok(false);
+                    break;
                 }
             }
         }
-        Ok(true)
+        Ok(any)
     }
 
     /// Serves the connections whose sockets have woken.
@@ -348,12 +364,9 @@ impl<S> Hall<S> {
             self.deferred.push((token, answer));
             return;
         }
-        match self.endpoint.answer(app, token, answer) {
-            Err(SendError::FullNow | SendError::FullNever) => {
-                let failure = Failure::internal("The answer is too large");
-                let _ = self.endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
-            }
-            _ => {}
+        if let Err(SendError::FullNow | SendError::FullNever) = self.endpoint.answer(app, token, answer) {
+            let failure = Failure::internal("The answer is too large");
+            let _ = self.endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
         }
     }
 }

@@ -1,5 +1,5 @@
 //! A server to test, a client to talk to it with, readers and writers that are slow.
-#![allow(unreachable_pub, reason = "shared by the tests beside it")]
+#![allow(unreachable_pub, dead_code, reason = "shared by the tests beside it")]
 
 use std::collections::HashMap;
 use std::io;
@@ -23,6 +23,12 @@ pub struct State {
     pub tasks: HashMap<Token, Task<Result<(), Ended>>>,
     pub cancelled: usize,
     pub looks: usize,
+}
+
+impl State {
+    pub fn new(answers: Answers<State>) -> Self {
+        State { answers, tasks: HashMap::new(), cancelled: 0, looks: 0 }
+    }
 }
 
 fn echo(_: &mut State, call: &mut Call<'_>) -> Outcome {
@@ -82,7 +88,7 @@ static TOOLS: [Tool<State>; 3] = [
 
 static RESOURCES: [Resource<State>; 1] = [Resource::new("test://clock", "clock", |_, read| read.text("tick"))];
 
-fn service() -> Service<'static, State> {
+pub fn service() -> Service<'static, State> {
     Service::new("test", "1.0")
         .tools(&TOOLS)
         .resources(&RESOURCES)
@@ -107,7 +113,7 @@ pub fn plain<'s>(serve: Serve<'s, 'static, State>) -> Serve<'s, 'static, State> 
 /// Serves `reader` and `writer`; the state as it is in the end.
 pub async fn serve(reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin, configure: Configure) -> State {
     let (answers, late) = channel();
-    let mut state = State { answers, tasks: HashMap::new(), cancelled: 0, looks: 0 };
+    let mut state = State::new(answers);
     let service = service();
     configure(Serve::new(&service).late(late)).over(reader, writer, &mut state).await.unwrap();
     state

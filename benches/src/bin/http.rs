@@ -1,0 +1,377 @@
+//! Loads HTTP servers (`PROGRAM http PORT`, at `/mcp`) and checks every answer.
+//!
+//! `http load NAME=PROGRAM...` prints rates over 1 and 16 kept connections, in rounds, next to the first server.
+//! `http scale PROGRAM` prints what 1,000 connections, sessions and event streams cost, and that they go again.
+//! `http requests KIND N PROGRAM` sends N requests over one connection, for those who count instructions.
+
+use mcp_sansio_bench::{Kind, id, text};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 5;
+const WARM: Duration = Duration::from_millis(100);
+const MEASURE: Duration = Duration::from_millis(400);
+const OPENING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+const LISTEN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}}}"#;
+
+/// A server process; killed when it is dropped.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start(program: &str, cpu: usize) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
+        let port = free.port();
+        let child = Command::new("taskset")
+            .args(["-c", &cpu.to_string()])
+            .args(program.split(' '))
+            .args(["http", &port.to_string()])
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let server = Server { child, port };
+        for _ in 0..500 {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return server;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{program} does not listen");
+    }
+
+    /// KiB of memory that is its own.
+    fn memory(&self) -> i64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("RssAnon")).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+
+    /// Open sockets.
+    fn sockets(&self) -> usize {
+        let fds = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it runs");
+        let links = fds.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
+        links.filter(|link| link.to_string_lossy().starts_with("socket")).count()
+    }
+
+    /// Nanoseconds on a processor.
+    fn processor_time(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).unwrap_or_default();
+        stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A kept connection.
+struct Client {
+    socket: TcpStream,
+    received: Vec<u8>,
+}
+
+/// Where an answer's parts are in what was received.
+struct Answer {
+    head: usize,
+    end: usize,
+}
+
+impl Client {
+    fn connect(port: u16) -> Self {
+        let socket = TcpStream::connect(("127.0.0.1", port)).expect("it accepts");
+        socket.set_nodelay(true).expect("a TCP socket");
+        socket.set_read_timeout(Some(Duration::from_secs(10))).expect("a TCP socket");
+        Client { socket, received: Vec::with_capacity(4096) }
+    }
+
+    fn send(&mut self, request: &[u8]) {
+        self.socket.write_all(request).expect("it reads");
+    }
+
+    fn read(&mut self) {
+        let from = self.received.len();
+        self.received.resize(from + (64 << 10), 0);
+        let n = self.socket.read(&mut self.received[from..]).expect("it answers in time");
+        assert!(n > 0, "it closed: {}", String::from_utf8_lossy(&self.received[..from]));
+        self.received.truncate(from + n);
+    }
+
+    /// The head of the answer, as far as it goes.
+    fn head(&mut self) -> usize {
+        loop {
+            match memchr::memmem::find(&self.received, b"\r\n\r\n") {
+                Some(at) => return at + 4,
+                None => self.read(),
+            }
+        }
+    }
+
+    fn answer(&mut self) -> Answer {
+        let head = self.head();
+        let fields = &self.received[..head];
+        let at = memchr::memmem::find(fields, b"\r\nContent-Length: ").map_or(usize::MAX, |at| at + 18);
+        let digits = fields.get(at..).unwrap_or_else(|| panic!("no length: {}", String::from_utf8_lossy(fields)));
+        let length = digits.iter().take_while(|byte| byte.is_ascii_digit());
+        let end = head + length.fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
+        while self.received.len() < end {
+            self.read();
+        }
+        Answer { head, end }
+    }
+
+    /// Opens a session; its id.
+    fn open_session(&mut self) -> String {
+        self.send(&post(OPENING, ""));
+        let answer = self.answer();
+        let head = String::from_utf8_lossy(&self.received[..answer.head]).into_owned();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        self.received.clear();
+        let session = head.lines().find_map(|line| line.strip_prefix("Mcp-Session-Id: "));
+        session.unwrap_or_default().to_owned()
+    }
+
+    /// Opens an event stream and waits for its head.
+    fn open_stream(&mut self, request: &[u8]) {
+        self.send(request);
+        let head = self.head();
+        let text = String::from_utf8_lossy(&self.received[..head]).into_owned();
+        assert!(text.starts_with("HTTP/1.1 200") && text.contains("text/event-stream"), "{text}");
+    }
+}
+
+fn post(body: &str, fields: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{fields}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+}
+
+fn session_fields(session: &str) -> String {
+    format!("MCP-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: {session}\r\n")
+}
+
+const MODERN: &str = "MCP-Protocol-Version: 2026-07-28\r\n";
+
+/// Requests of a kind over one connection, and what their answers have to be.
+struct Load {
+    client: Client,
+    kind: Kind,
+    request: Vec<u8>,
+    id_in: usize,
+    text_in: usize,
+    template: Vec<u8>,
+    id_at: usize,
+    text_at: usize,
+    n: u64,
+}
+
+impl Load {
+    fn new(port: u16, kind: Kind) -> Self {
+        let mut client = Client::connect(port);
+        let fields = match kind {
+            Kind::Modern32 => format!("{MODERN}Mcp-Method: tools/call\r\nMcp-Name: echo\r\n"),
+            _ => session_fields(&client.open_session()),
+        };
+        let line = kind.line(0);
+        let request = post(line.trim_end(), &fields);
+        let find = |bytes: &[u8], what: &str| memchr::memmem::find(bytes, what.as_bytes()).expect("a hole");
+        let (id_in, text_in) = (find(&request, &id(0).to_string()), find(&request, "0000000000x"));
+        client.send(&request);
+        let answer = client.answer();
+        let template = client.received[..answer.end].to_vec();
+        let json: serde_json::Value = serde_json::from_slice(&template[answer.head..]).expect("an answer is JSON");
+        assert_eq!((json["id"].as_u64(), &json["result"]["content"][0]["text"]), (Some(id(0)), &text(kind, 0).into()));
+        client.received.clear();
+        let (id_at, text_at) = (find(&template, &id(0).to_string()), find(&template, "0000000000x"));
+        Load { client, kind, request, id_in, text_in, template, id_at, text_at, n: 0 }
+    }
+
+    fn send(&mut self) {
+        self.n += 1;
+        let n = self.n;
+        number(&mut self.request[self.id_in..], id(n));
+        number(&mut self.request[self.text_in..], n);
+        self.client.send(&self.request);
+    }
+
+    fn check(&mut self) {
+        number(&mut self.template[self.id_at..], id(self.n));
+        number(&mut self.template[self.text_at..], self.n);
+        while self.client.received.len() < self.template.len() {
+            self.client.read();
+        }
+        let received = &self.client.received;
+        assert!(*received == self.template, "{:?} {}: {}", self.kind, self.n, String::from_utf8_lossy(received));
+        self.client.received.clear();
+    }
+}
+
+/// Ten digits.
+fn number(place: &mut [u8], mut n: u64) {
+    for digit in place[..10].iter_mut().rev() {
+        *digit = b'0' + (n % 10) as u8;
+        n /= 10;
+    }
+}
+
+/// Requests a second, and microseconds of the server's processor time for each.
+fn rate(server: &Server, loads: &mut [Load], time: Duration) -> (f64, f64) {
+    let (began, spent) = (Instant::now(), server.processor_time());
+    let mut count = 0;
+    while began.elapsed() < time {
+        loads.iter_mut().for_each(Load::send);
+        loads.iter_mut().for_each(Load::check);
+        count += loads.len();
+    }
+    let spent = (server.processor_time() - spent) as f64;
+    (count as f64 / began.elapsed().as_secs_f64(), spent / count as f64 / 1e3)
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn loads(servers: &[(&str, &str)]) {
+    println!("| HTTP load | connections | server | requests/s | of {0} | cpu us each | of {0} |", servers[0].0);
+    println!("|---|---|---|---|---|---|---|");
+    for (kind, width) in [(Kind::Modern32, 1), (Kind::Modern32, 16), (Kind::Echo32, 1), (Kind::Echo32, 16)] {
+        let cpu = if width == 1 { 0 } else { 1 };
+        let mut measured = vec![Vec::new(); servers.len()];
+        for _ in 0..ROUNDS {
+            for (place, (_, program)) in measured.iter_mut().zip(servers) {
+                let server = Server::start(program, cpu);
+                let mut clients: Vec<_> = (0..width).map(|_| Load::new(server.port, kind)).collect();
+                rate(&server, &mut clients, WARM);
+                place.push(rate(&server, &mut clients, MEASURE));
+            }
+        }
+        for (results, (name, _)) in measured.iter().zip(servers) {
+            let ratio =
+                |of: fn(&(f64, f64)) -> f64| median(results.iter().zip(&measured[0]).map(|(a, b)| of(a) / of(b)));
+            println!(
+                "| {} | {width} | {name} | {:.0} | {:.2} | {:.2} | {:.2} |",
+                kind.name(),
+                median(results.iter().map(|r| r.0)),
+                ratio(|r| r.0),
+                median(results.iter().map(|r| r.1)),
+                ratio(|r| r.1)
+            );
+        }
+    }
+}
+
+const MANY: usize = 1000;
+
+/// Waits until the server has so many sockets at the most; how many it has.
+fn settle(server: &Server, sockets: usize) -> usize {
+    let began = Instant::now();
+    while server.sockets() > sockets && began.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.sockets()
+}
+
+fn scale(program: &str) {
+    let server = Server::start(program, 1);
+    let sockets = settle(&server, 3);
+    let mut clients: Vec<_> = (0..16).map(|_| Load::new(server.port, Kind::Modern32)).collect();
+    let measure = |what: &str, clients: &mut [Load]| {
+        rate(&server, clients, WARM);
+        let (many, spent) = rate(&server, clients, Duration::from_secs(3));
+        rate(&server, &mut clients[..1], WARM);
+        let (one, spent_one) = rate(&server, &mut clients[..1], Duration::from_secs(1));
+        println!(
+            "{what}: {many:.0} requests/s over 16 connections ({spent:.1} us of processor time each), {one:.0} over one ({spent_one:.1} us)"
+        );
+        many
+    };
+    let alone = measure("no streams", &mut clients);
+    let base = server.memory();
+    let mut used = base;
+    let mut step = |what: &str, count: usize| {
+        let now = server.memory();
+        println!("{what}: {:.1} KiB each", (now - used) as f64 / count as f64);
+        used = now;
+    };
+
+    let mut idle: Vec<Client> = (0..MANY).map(|_| Client::connect(server.port)).collect();
+    clients[0].send();
+    clients[0].check();
+    step("connections without a request", MANY);
+    let sessions: Vec<String> = idle.iter_mut().map(Client::open_session).collect();
+    step("their first requests, each opening a session", MANY);
+    if sessions.iter().any(String::is_empty) {
+        return println!("no sessions: that is all");
+    }
+    // Half of the streams belong to those sessions, the others are listens.
+    for (n, (client, session)) in idle.iter_mut().zip(&sessions).enumerate() {
+        match n % 2 {
+            0 => client.open_stream(
+                format!(
+                    "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n{}\r\n",
+                    session_fields(session)
+                )
+                .as_bytes(),
+            ),
+            _ => client.open_stream(&post(LISTEN, &format!("{MODERN}Mcp-Method: subscriptions/listen\r\n"))),
+        }
+    }
+    step("event streams on those connections", MANY);
+    let mut one = Client::connect(server.port);
+    for _ in 0..MANY {
+        assert!(!one.open_session().is_empty());
+    }
+    step("more sessions, over one connection", MANY);
+    drop(one);
+    let held = measure("1,000 event streams and 2,000 sessions", &mut clients);
+    println!("rate with them, of that without: {:.2}", held / alone);
+    step("after that load, per stream", MANY);
+
+    let mut cycle = |idle: Vec<Client>| {
+        drop(idle);
+        clients[0].send();
+        clients[0].check();
+        let left = settle(&server, sockets + clients.len());
+        assert_eq!(left, sockets + clients.len(), "sockets after the clients have gone");
+    };
+    cycle(idle);
+    let after = server.memory();
+    println!("sockets when they have gone: {sockets} and those of the load; memory {base} KiB before, {after} KiB now");
+    for turn in 1..=3 {
+        let mut again: Vec<Client> = (0..MANY).map(|_| Client::connect(server.port)).collect();
+        for client in &mut again {
+            client.open_stream(&post(LISTEN, &format!("{MODERN}Mcp-Method: subscriptions/listen\r\n")));
+        }
+        cycle(again);
+        println!("after 1,000 more listens have come and gone, time {turn}: {} KiB", server.memory());
+    }
+    let grown = server.memory() - after;
+    assert!(grown < 512, "{grown} KiB have grown");
+    assert!(held >= 10_000.0, "10,000 requests a second");
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["load", ref servers @ ..] if !servers.is_empty() => {
+            loads(&servers.iter().map(|s| s.split_once('=').expect("NAME=PROGRAM")).collect::<Vec<_>>());
+        }
+        ["scale", program] => scale(program),
+        ["requests", kind, n, program] => {
+            let server = Server::start(program, 0);
+            let mut load = Load::new(server.port, Kind::named(kind));
+            for _ in 0..n.parse().expect("a number") {
+                load.send();
+                load.check();
+            }
+        }
+        _ => eprintln!("usage: http load NAME=PROGRAM... | scale PROGRAM | requests KIND N PROGRAM"),
+    }
+}

@@ -1,0 +1,149 @@
+//! An MCP server inside somebody else's HTTP server: hyper, with a page of its own beside `/mcp`.
+//!
+//! `cargo run -p mcp-sansio-hyper-example -- 127.0.0.1:8931`. The same mapping fits any other server: a request goes to
+//! `Endpoint::request`, a streaming body is pulled, one that is dropped is detached, and somebody tells the time.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use http_body_util::{BodyExt, Either, Full, Limited};
+use hyper::body::{Body, Bytes, Frame, Incoming};
+use hyper::{Request, Response, server::conn::http1, service::service_fn};
+use mcp_sansio::server::{Limits, Millis, Progress, Server, Token};
+use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio_http::endpoint::{App, Config, Content, Endpoint, EndpointLimits, Head, Pull, STREAM_HEADERS, StreamId};
+use mcp_sansio_http::host;
+use smol::{Async, Timer, stream::StreamExt};
+use smol_hyper::rt::FuturesIo;
+
+struct Shared(Mutex<Mcp>);
+
+/// All of MCP, behind one lock.
+struct Mcp {
+    endpoint: Endpoint<'static, 64>,
+    service: Service<'static, State>,
+    state: State,
+    /// The bodies of event streams that wait for something to say.
+    waiting: HashMap<StreamId, Waker>,
+    started: Instant,
+}
+
+/// The state of the handlers: threads answer through it.
+struct State(Weak<Shared>);
+
+static TOOLS: [Tool<State>; 1] = [Tool::new("count", "Counts to three, which takes a moment", count)];
+
+fn count(state: &mut State, call: &mut Call<'_>) -> Outcome {
+    let (token, outcome) = call.later();
+    smol::spawn(counting(state.0.clone(), token)).detach();
+    outcome
+}
+
+async fn counting(mcp: Weak<Shared>, token: Token) {
+    let Some(mcp) = mcp.upgrade() else { return };
+    for n in 1..=3 {
+        Timer::after(Duration::from_millis(100)).await;
+        mcp.with(|endpoint, _, _| endpoint.progress(token, Progress::new(n).of(3)));
+    }
+    // It fails if the client is gone.
+    let _ = mcp.with(|endpoint, app, _| endpoint.answer(app, token, |_, call| call.text("three")));
+}
+
+impl Shared {
+    /// Does something with the endpoint, and wakes the streams that have something to say after that.
+    fn with<T>(&self, act: impl FnOnce(&mut Endpoint<'static, 64>, &mut App<'_, State>, Millis) -> T) -> T {
+        let mut mcp = self.0.lock().expect("nothing has panicked");
+        let Mcp { endpoint, service, state, waiting, started } = &mut *mcp;
+        let done = act(endpoint, &mut App::new(service, state), started.elapsed().as_millis() as Millis);
+        endpoint.ready().filter_map(|stream| waiting.remove(&stream)).for_each(Waker::wake);
+        done
+    }
+}
+
+/// An event stream as the body of a response.
+struct Events(Arc<Shared>, StreamId);
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        // Before it is pulled: what comes meanwhile wakes it.
+        self.0.0.lock().expect("nothing has panicked").waiting.insert(self.1, cx.waker().clone());
+        let mut events = host::Body::new(Vec::new());
+        let pulled = self.0.with(|endpoint, app, now| endpoint.pull(self.1, app, now, &mut events));
+        match (events.into_inner(), pulled) {
+            (events, _) if !events.is_empty() => Poll::Ready(Some(Ok(Frame::data(events.into())))),
+            (_, Pull::End | Pull::Stale) => Poll::Ready(None),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.0.0.lock().expect("nothing has panicked").waiting.remove(&self.1);
+        self.0.with(|endpoint, app, now| endpoint.detach(self.1, app, now));
+    }
+}
+
+type Reply = Response<Either<Full<Bytes>, Events>>;
+
+async fn handle(mcp: Arc<Shared>, request: Request<Incoming>) -> Result<Reply, hyper::http::Error> {
+    if request.uri().path() == "/" {
+        return Response::builder().body(Either::Left("This is not all there is: see /mcp\n".into()));
+    }
+    let (head, body) = request.into_parts();
+    let Ok(body) = Limited::new(body, Limits::default().message).collect().await else {
+        return Response::builder().status(413).body(Either::Left(Full::default()));
+    };
+    let headers: Vec<_> = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let fields = headers.as_slice();
+    let asked = Head::new(head.method.as_str(), head.uri.path(), head.uri.query(), &fields);
+    let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
+    let mut json = host::Body::new(Vec::new());
+    let (mut builder, content) = mcp.with(|endpoint, app, now| {
+        let response = endpoint.request(app, &asked, &body.to_bytes(), now, &mut random, &mut json);
+        let mut builder = Some(Response::builder().status(response.status));
+        response.headers(&mut |name, value| builder = builder.take().map(|builder| builder.header(name, value)));
+        (builder.unwrap_or_default(), response.content)
+    });
+    let Content::Stream(stream) = content else { return builder.body(Either::Left(json.into_inner().into())) };
+    for (name, value) in STREAM_HEADERS {
+        builder = builder.header(name, value);
+    }
+    builder.body(Either::Right(Events(mcp, stream)))
+}
+
+fn main() -> std::io::Result<()> {
+    let address: SocketAddr = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).expect("usage: ADDRESS:PORT");
+    let mcp = Arc::new_cyclic(|mcp| {
+        Shared(Mutex::new(Mcp {
+            endpoint: Endpoint::growing(Config::DEFAULT, Server::growing(Limits::default()), EndpointLimits::default()),
+            service: Service::new("counter", "1.0").tools(&TOOLS),
+            state: State(mcp.clone()),
+            waiting: HashMap::new(),
+            started: Instant::now(),
+        }))
+    });
+    smol::block_on(async {
+        let listener = Async::<TcpListener>::bind(address)?;
+        eprintln!("serving at http://{}/mcp", listener.get_ref().local_addr()?);
+        let clock = Arc::clone(&mcp);
+        let tick = move |_| clock.with(|endpoint, app, now| endpoint.expire(app, now));
+        smol::spawn(Timer::interval(Duration::from_secs(1)).for_each(tick)).detach();
+        loop {
+            let (socket, _) = listener.accept().await?;
+            let mcp = Arc::clone(&mcp);
+            let service = service_fn(move |request| handle(Arc::clone(&mcp), request));
+            let connection = http1::Builder::new().serve_connection(FuturesIo::new(socket), service);
+            // Its own failure is a connection's own matter.
+            smol::spawn(async { drop(connection.await) }).detach();
+        }
+    })
+}

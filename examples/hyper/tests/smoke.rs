@@ -1,0 +1,58 @@
+//! Runs the example and asks it something over a socket.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).unwrap();
+    }
+}
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+    "capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+const COUNT: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count",
+    "_meta":{"progressToken":1}}}"#;
+
+/// The whole answer to one request on a connection of its own.
+fn ask(address: &str, line: &str, headers: &str, body: &str) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let length = body.len();
+    let request = format!(
+        "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    );
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn hyper_serves_pages_answers_and_streams() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-sansio-hyper-example"))
+        .arg("127.0.0.1:0")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let _running = Running(child);
+    let address = said.trim().strip_prefix("serving at http://").and_then(|url| url.strip_suffix("/mcp")).unwrap();
+
+    assert!(ask(address, "GET /", "", "").contains("see /mcp"));
+    let opened = ask(address, "POST /mcp", "", INITIALIZE);
+    assert!(opened.starts_with("HTTP/1.1 200") && opened.contains("\"name\":\"counter\""), "{opened}");
+    let session = opened.lines().find(|line| line.to_lowercase().starts_with("mcp-session-id: ")).unwrap();
+    let counted = ask(address, "POST /mcp", &format!("{session}\r\n"), COUNT);
+    assert!(counted.to_lowercase().contains("content-type: text/event-stream"), "{counted}");
+    assert_eq!(counted.matches("notifications/progress").count(), 3, "{counted}");
+    assert!(counted.contains("\"text\":\"three\"") && counted.ends_with("0\r\n\r\n"), "{counted}");
+    assert!(ask(address, "POST /mcp", "Mcp-Session-Id: 1234\r\n", COUNT).starts_with("HTTP/1.1 404"));
+    assert!(ask(address, "POST /mcp", "Origin: https://example.org\r\n", INITIALIZE).starts_with("HTTP/1.1 403"));
+}
