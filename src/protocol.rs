@@ -218,6 +218,9 @@ impl ClientFeatures {
     #[must_use]
     pub fn read(capabilities: Raw<'_>) -> Self {
         let mut set = ClientFeatures(0);
+        if capabilities.as_bytes() == b"{}" {
+            return set;
+        }
         for (key, value) in capabilities.members() {
             if key.is("roots") {
                 set.add(ClientFeature::Roots);

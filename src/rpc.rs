@@ -50,6 +50,8 @@ pub struct Members<'a> {
     pub notifications: Option<Raw<'a>>,
     /// `_meta`
     pub meta: Option<Raw<'a>>,
+    /// It is known that nothing in the message is escaped.
+    pub(crate) plain: bool,
 }
 
 /// The members of `params._meta` that the protocol knows.
@@ -92,26 +94,53 @@ impl<'a> Envelope<'a> {
         while scanner.has_key(&mut first)? {
             self.member(&mut scanner)?;
         }
+        self.members.plain = scanner.is_plain();
         scanner.end()
     }
 
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        match Key::read(scanner)? {
-            Key::Jsonrpc => self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.value()?.as_bytes() == b"\"2.0\"",
-            Key::Id => set(&mut self.id, scanner.value()?, &mut self.duplicate),
-            Key::Method => set(&mut self.method, scanner.value()?, &mut self.duplicate),
-            Key::Params => {
-                let (members, meta) = (&mut self.members, &mut self.meta);
-                let params = object(scanner, |scanner| members.member(meta, scanner))?;
-                set(&mut self.params, params, &mut self.duplicate);
-            }
-            Key::Result => set(&mut self.result, scanner.value()?, &mut self.duplicate),
-            Key::Error => set(&mut self.error, scanner.value()?, &mut self.duplicate),
-            Key::Other => {
-                scanner.value()?;
-            }
+        // As nearly everybody writes them they are found by one comparison each.
+        if scanner.took(b"\"jsonrpc\":") {
+            self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.value()?.as_bytes() == b"\"2.0\"";
+        } else if scanner.took(b"\"id\":") {
+            set(&mut self.id, scanner.value()?, &mut self.duplicate);
+        } else if scanner.took(b"\"method\":") {
+            set(&mut self.method, scanner.value()?, &mut self.duplicate);
+        } else if scanner.took(b"\"params\":") || self.any_member(scanner)? {
+            self.params(scanner)?;
         }
+        Ok(())
+    }
+
+    /// A member of any name; whether it is `params`, whose value is then next.
+    #[inline(never)]
+    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<bool, Fault> {
+        let key = known(&scanner.any_key()?, &["jsonrpc", "id", "method", "params", "result", "error"]);
+        if key == b"params" {
+            return Ok(true);
+        }
+        let value = scanner.value()?;
+        let place = match key {
+            b"jsonrpc" => {
+                self.jsonrpc = value.as_bytes() == b"\"2.0\"";
+                return Ok(false);
+            }
+            b"id" => &mut self.id,
+            b"method" => &mut self.method,
+            b"result" => &mut self.result,
+            b"error" => &mut self.error,
+            _ => return Ok(false),
+        };
+        set(place, value, &mut self.duplicate);
+        Ok(false)
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn params(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        let (members, meta) = (&mut self.members, &mut self.meta);
+        let params = object(scanner, |scanner| members.member(meta, scanner))?;
+        set(&mut self.params, params, &mut self.duplicate);
         Ok(())
     }
 
@@ -125,7 +154,7 @@ impl<'a> Envelope<'a> {
                 None => Shape::Invalid { id },
             };
         };
-        match (method.text(), self.id) {
+        match (method.text_of(self.members.plain), self.id) {
             // A broken notification is a notification: it is never answered, so that two peers cannot storm.
             (Some(method), None) => Shape::Notification { method },
             (Some(method), Some(_)) if self.jsonrpc && !self.duplicate => match id {
@@ -138,7 +167,7 @@ impl<'a> Envelope<'a> {
 }
 
 impl<'a> Members<'a> {
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         if scanner.took(b"\"name\":") {
             self.name = Some(scanner.value()?);
@@ -203,6 +232,21 @@ impl<'a> Members<'a> {
 impl<'a> Meta<'a> {
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+        let place = if scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") {
+            &mut self.version
+        } else if scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") {
+            &mut self.capabilities
+        } else if scanner.took(b"\"io.modelcontextprotocol/clientInfo\":") {
+            &mut self.client_info
+        } else {
+            return self.any_member(scanner);
+        };
+        *place = Some(scanner.value()?);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         const KNOWN: [&str; 5] =
             ["progressToken", meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
         let name = known(&scanner.any_key()?, &KNOWN);
@@ -247,6 +291,7 @@ impl Members<'_> {
         request_state: None,
         notifications: None,
         meta: None,
+        plain: false,
     };
 }
 
@@ -315,49 +360,6 @@ fn same_text(a: &[u8], b: &[u8]) -> bool {
     match (Raw::trusted(a).text(), Raw::trusted(b).text()) {
         (Some(a), Some(b)) => a.same(&b),
         _ => false,
-    }
-}
-
-/// A member of a message.
-#[derive(Clone, Copy)]
-enum Key {
-    Jsonrpc,
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
-impl Key {
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn read(scanner: &mut Scanner<'_>) -> Result<Self, Fault> {
-        // As nearly everybody writes them they are found by one comparison each.
-        if scanner.took(b"\"jsonrpc\":") {
-            Ok(Key::Jsonrpc)
-        } else if scanner.took(b"\"id\":") {
-            Ok(Key::Id)
-        } else if scanner.took(b"\"method\":") {
-            Ok(Key::Method)
-        } else if scanner.took(b"\"params\":") {
-            Ok(Key::Params)
-        } else {
-            scanner.any_key().map(Key::of)
-        }
-    }
-
-    #[inline(never)]
-    fn of(key: Text<'_>) -> Self {
-        match known(&key, &["jsonrpc", "id", "method", "params", "result", "error"]) {
-            b"jsonrpc" => Key::Jsonrpc,
-            b"id" => Key::Id,
-            b"method" => Key::Method,
-            b"params" => Key::Params,
-            b"result" => Key::Result,
-            b"error" => Key::Error,
-            _ => Key::Other,
-        }
     }
 }
 

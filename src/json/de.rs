@@ -15,6 +15,8 @@ use core::fmt;
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 
+/// The newtype name by which [`Text`] asks for a string: with its quotes if it has escapes, else what is between them.
+const TEXT: &str = "$mcp_sansio::Text";
 /// The newtype name by which [`Raw`] asks for the bytes of a value.
 const RAW: &str = "$mcp_sansio::Raw";
 /// The name by which serde_json's `RawValue` asks for the text of a value, and by which it hands it over.
@@ -59,8 +61,8 @@ pub enum Wrong {
 impl Refused {
     /// The same, with the name of the member that it is about.
     #[cold]
-    fn named(self, fields: &'static [&'static str], key: Option<Text<'_>>) -> Self {
-        let name = key.and_then(|key| fields.iter().find(|field| key.is(field)));
+    fn named(self, fields: &'static [&'static str], key: Text<'_>) -> Self {
+        let name = fields.iter().find(|field| key.is(field));
         name.map_or(self, |name| self.of(name))
     }
 
@@ -365,6 +367,13 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value> {
         match name {
+            TEXT => {
+                self.expect(b'"')?;
+                let from = self.scan.position();
+                let text = self.scan.string()?;
+                let bytes = if text.is_escaped() { self.scan.since(from)?.as_bytes() } else { text.raw() };
+                visitor.visit_borrowed_bytes(bytes)
+            }
             RAW => visitor.visit_borrowed_bytes(self.scan.value()?.as_bytes()),
             RAW_VALUE => visitor.visit_map(RawValue { text: Some(self.scan.value()?.as_str()) }),
             _ => visitor.visit_newtype_struct(self),
@@ -402,7 +411,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         self.scan.open()?;
         let mut members = Inside::new(self, fields);
         let value = visitor.visit_map(&mut members)?;
-        if members.open && members.key()?.is_some() { Err(Refused::Value) } else { Ok(value) }
+        if members.open && members.member()? { Err(Refused::Value) } else { Ok(value) }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -440,12 +449,12 @@ struct Inside<'x, 'de> {
     open: bool,
     /// The members that the type knows, and the one at hand: for saying which one is wrong.
     fields: &'static [&'static str],
-    at: Option<Text<'de>>,
+    at: Text<'de>,
 }
 
 impl<'x, 'de> Inside<'x, 'de> {
     fn new(reader: &'x mut Reader<'de>, fields: &'static [&'static str]) -> Self {
-        Inside { reader, first: true, open: true, fields, at: None }
+        Inside { reader, first: true, open: true, fields, at: Text::new(b"", false) }
     }
 
     fn element(&mut self) -> Result<bool> {
@@ -453,12 +462,14 @@ impl<'x, 'de> Inside<'x, 'de> {
         Ok(self.open)
     }
 
+    /// Whether there is another member, which is then at hand.
     #[inline]
-    fn key(&mut self) -> Result<Option<Text<'de>>> {
-        let key = if self.open { self.reader.scan.key(&mut self.first)? } else { None };
-        self.open = key.is_some();
-        self.at = key;
-        Ok(key)
+    fn member(&mut self) -> Result<bool> {
+        self.open = self.open && self.reader.scan.has_key(&mut self.first)?;
+        if self.open {
+            self.at = self.reader.scan.any_key()?;
+        }
+        Ok(self.open)
     }
 }
 
@@ -474,9 +485,12 @@ impl<'de> de::MapAccess<'de> for &mut Inside<'_, 'de> {
     type Error = Refused;
 
     fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        match self.key()? {
-            Some(text) => seed.deserialize(Key { reader: &mut *self.reader, text }).map(Some),
-            None => Ok(None),
+        match self.member()? {
+            true => {
+                let key = Key { reader: &mut *self.reader, text: self.at, fields: self.fields };
+                seed.deserialize(key).map(Some)
+            }
+            false => Ok(None),
         }
     }
 
@@ -489,6 +503,8 @@ impl<'de> de::MapAccess<'de> for &mut Inside<'_, 'de> {
 struct Key<'x, 'de> {
     reader: &'x mut Reader<'de>,
     text: Text<'de>,
+    /// What the type knows.
+    fields: &'static [&'static str],
 }
 
 impl<'de> Key<'_, 'de> {
@@ -531,7 +547,11 @@ impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.deserialize_string(visitor)
+        // The first ones of a type are found faster than text is checked to be UTF-8, or decoded.
+        match self.fields.iter().take(4).find(|field| self.text.is(field)) {
+            Some(field) => visitor.visit_borrowed_str(field),
+            None => self.deserialize_string(visitor),
+        }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -571,7 +591,7 @@ impl<'x, 'de> de::EnumAccess<'de> for Variant<'x, 'de> {
     type Variant = &'x mut Reader<'de>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self::Variant)> {
-        let name = seed.deserialize(Key { reader: &mut *self.reader, text: self.name })?;
+        let name = seed.deserialize(Key { reader: &mut *self.reader, text: self.name, fields: &[] })?;
         Ok((name, self.reader))
     }
 }
@@ -638,7 +658,22 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
 /// Only by [`Raw::to`]: the string as it stands, nothing decoded.
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
-        let raw = Raw::deserialize(deserializer)?;
-        raw.text().ok_or_else(|| de::Error::invalid_type(Unexpected::Other("no string"), &"a string"))
+        struct Bytes;
+        impl<'de> Visitor<'de> for Bytes {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string by mcp_sansio")
+            }
+
+            fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> core::result::Result<Text<'de>, E> {
+                Ok(match bytes {
+                    // A quote that is not escaped is not of the text.
+                    [b'"', escaped @ .., b'"'] => Text::new(escaped, true),
+                    plain => Text::new(plain, false),
+                })
+            }
+        }
+        deserializer.deserialize_newtype_struct(TEXT, Bytes)
     }
 }

@@ -46,12 +46,11 @@ impl<'o, 'w> Object<'o, 'w> {
         Ok(self.out)
     }
 
-    /// Members that are written out already, without the comma in front of them.
+    /// Members that are written out already, with a comma in front of them.
     pub(crate) fn literal(&mut self, members: &str) -> Result<&mut (dyn Out + 'w), Full> {
-        if !core::mem::replace(&mut self.first, false) {
-            self.out.put(b",")?;
-        }
-        self.out.put(members.as_bytes())?;
+        let first = core::mem::replace(&mut self.first, false);
+        let members = members.as_bytes();
+        self.out.put(if first { members.strip_prefix(b",").unwrap_or(members) } else { members })?;
         Ok(self.out)
     }
 

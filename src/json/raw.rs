@@ -122,6 +122,15 @@ impl<'a> Raw<'a> {
         self.0.strip_prefix(b"\"")?.strip_suffix(b"\"").map(Text::from_raw)
     }
 
+    /// As [`text`](Self::text), where it may be known that nothing in it is escaped.
+    #[inline]
+    pub(crate) fn text_of(&self, plain: bool) -> Option<Text<'a>> {
+        match self.0 {
+            [b'"', text @ .., b'"'] if plain => Some(Text::new(text, false)),
+            _ => self.text(),
+        }
+    }
+
     /// The value of an integer from 0 to 2^64 - 1. Also of one written as `2.0` or `1e3`, which is what some clients
     /// send for a whole number.
     #[must_use]

@@ -71,25 +71,27 @@ pub struct Scanner<'a> {
     max: u8,
     /// It has been scanned before.
     checked: bool,
+    /// No string so far had an escape.
+    plain: bool,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: false }
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: false, plain: true }
     }
 
     /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
         let max = if max < DEPTH { max } else { DEPTH };
-        Scanner { bytes, at: 0, depth: 0, max, checked: false }
+        Scanner { bytes, at: 0, depth: 0, max, checked: false, plain: true }
     }
 
     /// As [`new`](Self::new), for bytes that have been scanned before: strings are skipped, not checked again.
     pub(crate) const fn checked(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: true }
+        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: true, plain: true }
     }
 
     /// How many bytes lie behind the scanner.
@@ -97,6 +99,12 @@ impl<'a> Scanner<'a> {
     #[must_use]
     pub const fn position(&self) -> usize {
         self.at
+    }
+
+    /// Whether no string so far had an escape.
+    #[inline]
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.plain
     }
 
     /// Skips white space.
@@ -169,7 +177,10 @@ impl<'a> Scanner<'a> {
         let mut escaped = false;
         loop {
             match self.peek().ok_or(Fault::End)? {
-                b'"' => return Ok(escaped),
+                b'"' => {
+                    self.plain &= !escaped;
+                    return Ok(escaped);
+                }
                 b'\\' => {
                     escaped = true;
                     self.escape()?;
@@ -182,6 +193,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// As [`string_on`](Self::string_on), of a string in which nothing can be wrong.
+    #[inline(never)]
     fn checked_string(&mut self, mut at: usize) -> Result<bool, Fault> {
         let mut escaped = false;
         loop {
@@ -189,6 +201,7 @@ impl<'a> Scanner<'a> {
             match self.byte(at).ok_or(Fault::End)? {
                 b'"' => {
                     self.at = at;
+                    self.plain &= !escaped;
                     return Ok(escaped);
                 }
                 _ => escaped = true,

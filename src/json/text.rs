@@ -42,7 +42,12 @@ impl<'a> Text<'a> {
     #[inline]
     #[must_use]
     pub fn is(&self, other: &str) -> bool {
-        if self.escaped { self.chars().eq(other.chars().map(Ok)) } else { self.raw == other.as_bytes() }
+        if self.escaped { self.is_decoded(other) } else { self.raw == other.as_bytes() }
+    }
+
+    #[cold]
+    fn is_decoded(&self, other: &str) -> bool {
+        self.chars().eq(other.chars().map(Ok))
     }
 
     /// Whether both decode to the same; lone surrogates are equal only to themselves.

@@ -12,6 +12,18 @@ pub fn escape<W: Sink + ?Sized>(out: &mut W, text: &str) -> Result<(), Full> {
     escape_bytes(out, text.as_bytes())
 }
 
+/// Whether nothing in `text` needs an escape.
+pub(crate) const fn is_plain(text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    while let [byte, behind @ ..] = rest {
+        if *byte < 0x20 || *byte == b'"' || *byte == b'\\' {
+            return false;
+        }
+        rest = behind;
+    }
+    true
+}
+
 /// As [`escape`]. The bytes may be any part of some UTF-8.
 fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
     let mut rest = bytes;

@@ -1,5 +1,6 @@
 //! What a server says of itself: name, capabilities, instructions, and which revisions it serves.
 
+use crate::json::write::{escape, is_plain};
 use crate::json::{Raw, object::Object};
 use crate::protocol::{Feature, Features};
 use crate::revision::{Revision, Revisions, Since};
@@ -127,6 +128,8 @@ pub struct About<'t> {
     pub(crate) caching: Caching,
     pub(crate) revisions: Revisions,
     pub(crate) signs_results: bool,
+    /// Name and version need no escapes.
+    plain: bool,
 }
 
 impl<'t> About<'t> {
@@ -147,6 +150,7 @@ impl<'t> About<'t> {
             caching: Caching::NONE,
             revisions: Revisions::ALL,
             signs_results: true,
+            plain: is_plain(name) && is_plain(version),
         }
     }
 
@@ -239,10 +243,28 @@ impl<'t> About<'t> {
 
     /// The short form that signs each result of 2026-07-28.
     pub(crate) fn write_signature(&self, out: &mut dyn Out) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
-        object.text("name", self.name)?;
-        object.text("version", self.version)?;
-        object.close()
+        out.put(b"{\"name\":\"")?;
+        self.write_names(out)?;
+        out.put(b"\"}")
+    }
+
+    /// What stands between the first and the last quote of the signature's values.
+    fn write_names(&self, out: &mut dyn Out) -> Result<(), Full> {
+        let write = |out: &mut dyn Out, text: &str| match self.plain {
+            true => out.put(text.as_bytes()),
+            false => escape(out, text),
+        };
+        write(out, self.name)?;
+        out.put(b"\",\"version\":\"")?;
+        write(out, self.version)
+    }
+
+    /// The end of a result with its `_meta`, which is nothing but the signature: in few pieces, since every result of
+    /// 2026-07-28 has it.
+    pub(crate) fn sign(&self, mut result: Object<'_, '_>) -> Result<(), Full> {
+        let out = result.literal(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"")?;
+        self.write_names(out)?;
+        out.put(b"\"}}}}")
     }
 
     pub(crate) fn write_capabilities(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {

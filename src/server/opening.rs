@@ -257,7 +257,7 @@ impl Engine<'_> {
 /// The checks of 2026-07-28, in their order.
 fn modern_terms<'a>(context: &Context<'_>, request: &Request<'a>) -> Result<Terms, Failure<'a>> {
     let given = &request.envelope.meta;
-    let Some(version) = given.version.and_then(|version| version.text()) else {
+    let Some(version) = given.version.and_then(|version| version.text_of(request.envelope.members.plain)) else {
         return Err(Failure::invalid_params(
             "Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing",
         ));

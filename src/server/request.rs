@@ -94,13 +94,13 @@ impl<'a> Request<'a> {
     /// `params.name`, if it is a string.
     #[must_use]
     pub fn target_name(&self) -> Option<Text<'a>> {
-        self.envelope.members.name?.text()
+        self.envelope.members.name?.text_of(self.envelope.members.plain)
     }
 
     /// `params.uri`, if it is a string.
     #[must_use]
     pub fn target_uri(&self) -> Option<Text<'a>> {
-        self.envelope.members.uri?.text()
+        self.envelope.members.uri?.text_of(self.envelope.members.plain)
     }
 
     /// `params.arguments`: an object, empty if there was none; `None` if it is not an object.

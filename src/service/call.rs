@@ -86,7 +86,10 @@ impl<'a> Handling<'a> {
     /// The arguments as they came; an empty object if there were none.
     #[must_use]
     pub const fn arguments(&self) -> Raw<'a> {
-        self.arguments
+        match self.members.arguments {
+            Some(arguments) => arguments,
+            None => Raw::trusted(b"{}"),
+        }
     }
 
     /// The arguments as a type, once. Text is borrowed: from the message, or from the server's scratch if it has
@@ -94,13 +97,13 @@ impl<'a> Handling<'a> {
     #[cfg(feature = "serde")]
     pub fn args<T: serde::Deserialize<'a>>(&mut self) -> Result<T, Refusal> {
         let scratch = core::mem::take(&mut self.scratch);
-        self.arguments.to(scratch).map_err(Refusal::from)
+        self.arguments().to(scratch).map_err(Refusal::from)
     }
 
     /// One argument, for handlers that are too small for a type of their own. One that may be left out is an `Option`.
     #[cfg(feature = "serde")]
     pub fn arg<T: serde::Deserialize<'a>>(&mut self, name: &'static str) -> Result<T, Refusal> {
-        let given = self.arguments.get(name);
+        let given = self.arguments().get(name);
         let value = given.unwrap_or(Raw::trusted(b"null"));
         // Decoded text is never longer than it was.
         let decoded = if value.as_bytes().contains(&b'\\') { value.as_bytes().len() } else { 0 };
@@ -207,12 +210,7 @@ impl Call<'_> {
     }
 
     fn words(&mut self, words: Words<'_>, is_error: bool) -> Outcome {
-        self.write_result(&mut |result, _| {
-            // The most frequent reply of all, so in few pieces.
-            let out = result.literal("\"content\":[{\"type\":\"text\",\"text\":\"")?;
-            words.write_body(out)?;
-            out.put(if is_error { b"\"}],\"isError\":true" } else { b"\"}],\"isError\":false" })
-        })
+        self.write_words(&words, is_error)
     }
 
     fn contents(&mut self, content: &[Content<'_>], is_error: bool) -> Outcome {
@@ -381,7 +379,7 @@ impl<'a> Read<'a> {
     pub fn not_found(&mut self) -> Outcome {
         self.unsettled()?;
         let revision = self.revision();
-        let uri = Raw::trusted(self.target).text();
+        let uri = Raw::trusted(self.target()).text();
         let failure = match uri {
             Some(uri) => Failure::unknown_resource(uri, revision),
             None => Failure::invalid_params("Resource not found"),
@@ -415,7 +413,7 @@ impl<'a> Get<'a> {
     /// An argument of the prompt, by name.
     #[must_use]
     pub fn arg(&self, name: &str) -> Option<Text<'a>> {
-        self.arguments.get(name)?.text()
+        self.arguments().get(name)?.text()
     }
 
     /// Answers with one message of the user.

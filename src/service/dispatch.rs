@@ -85,6 +85,7 @@ impl<S> Service<'_, S> {
         let context = self.context(origin, &has_resource);
         let mut request = Request::empty();
         match server.take(&context, message, &mut request, out)? {
+            Some(Taken::Request { token }) => self.request(origin, state, token, &request, server, out),
             Some(taken) => self.taken(origin, state, taken, &request, server, out),
             None => Ok(Step::Handled),
         }
@@ -102,6 +103,7 @@ impl<S> Service<'_, S> {
         let has_resource = |uri: &Text<'_>| self.has_resource(uri);
         let context = self.context(origin, &has_resource);
         match server.take_read(&context, request, out)? {
+            Some(Taken::Request { token }) => self.request(origin, state, token, request, server, out),
             Some(taken) => self.taken(origin, state, taken, request, server, out),
             None => Ok(Step::Handled),
         }
@@ -163,6 +165,7 @@ impl<S> Service<'_, S> {
     }
 
     /// A request that the engine has admitted. On [`Full`] it is given up, as if it had not come.
+    #[inline(never)]
     fn request(
         &self,
         origin: &Origin<'_>,
@@ -176,10 +179,7 @@ impl<S> Service<'_, S> {
             Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList => {
                 self.list(state, token, request, server, out)
             }
-            _ => match self.check(request, server.slot(token).is_some_and(|slot| slot.revision.is_modern())) {
-                Ok(()) => self.run(origin, state, token, request, server, out),
-                Err(failure) => fail(server, token, &failure, out),
-            },
+            _ => self.run(origin, state, token, request, server, out),
         };
         if done.is_err() {
             server.forget(token);
@@ -188,7 +188,7 @@ impl<S> Service<'_, S> {
     }
 
     /// What the members of a request must be, before its handler is looked for.
-    fn check(&self, request: &Request<'_>, modern: bool) -> Result<(), Failure<'static>> {
+    pub(super) fn check(&self, request: &Request<'_>, modern: bool) -> Result<(), Failure<'static>> {
         let members = request.members();
         match request.method() {
             Method::ToolsCall | Method::PromptsGet if !request.members().name.is_some_and(is_string) => {

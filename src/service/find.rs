@@ -1,7 +1,7 @@
 //! Which handler a request names.
 
 use super::call::{Complete, Other, Outcome};
-use super::{Prompt, Service, template};
+use super::{Prompt, Service, Tool, template};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::rpc::Members;
@@ -21,7 +21,9 @@ pub(crate) struct Asked<'a> {
 
 /// The handler that a request names.
 pub(crate) enum Found<'s, S: 'static> {
-    Tool(usize),
+    Tool(&'s Tool<S>, usize),
+    /// One of the toolbox, counted on behind the others.
+    Boxed(usize),
     /// Number (templates are counted on behind the resources), and whether it is a template.
     Resource(usize),
     Prompt(&'s Prompt<S>),
@@ -37,13 +39,20 @@ impl Asked<'_> {
 
 impl<S> Service<'_, S> {
     /// What a request names.
+    #[inline]
     pub(crate) fn find<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
+        if slot.method != Method::ToolsCall {
+            return self.find_other(slot, asked);
+        }
+        let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
+        let found = name.and_then(|name| self.find_tool(&name));
+        found.ok_or(Failure::invalid_params("Unknown tool"))
+    }
+
+    /// What a request names that calls no tool.
+    #[inline(never)]
+    fn find_other<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
         match slot.method {
-            Method::ToolsCall => {
-                let name = asked.members.name.and_then(|name| name.text());
-                let found = name.and_then(|name| self.find_tool(&name));
-                found.map(Found::Tool).ok_or(Failure::invalid_params("Unknown tool"))
-            }
             Method::ResourcesRead => {
                 let uri = asked.members.uri.and_then(|uri| uri.text());
                 let uri = uri.ok_or(Failure::invalid_params("Invalid params: uri is missing"))?;
@@ -56,13 +65,13 @@ impl<S> Service<'_, S> {
         }
     }
 
-    fn find_tool(&self, name: &Text<'_>) -> Option<usize> {
-        let fixed = self.tools.iter().position(|tool| name.is(tool.info.name));
-        fixed.or_else(|| {
-            let toolbox = self.toolbox?;
-            let found = (0..toolbox.len()).find(|i| toolbox.info(*i).is_some_and(|info| name.is(info.name)))?;
-            Some(self.tools.len() + found)
-        })
+    fn find_tool(&self, name: &Text<'_>) -> Option<Found<'_, S>> {
+        if let Some((index, tool)) = self.tools.iter().enumerate().find(|(_, tool)| name.is(tool.info.name)) {
+            return Some(Found::Tool(tool, index));
+        }
+        let toolbox = self.toolbox?;
+        let found = (0..toolbox.len()).find(|i| toolbox.info(*i).is_some_and(|info| name.is(info.name)))?;
+        Some(Found::Boxed(self.tools.len() + found))
     }
 
     fn find_resource(&self, uri: &Text<'_>) -> Option<usize> {

@@ -2,11 +2,13 @@
 
 use core::fmt;
 
+use super::content::Words;
 use super::question::{Answer, NoAnswer, Question};
 use crate::json::{JsonKind, Raw, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, Feature, Level, Method, code, meta};
 use crate::records::{self, Keep, NoRoom};
 use crate::revision::Revision;
+use crate::rpc::Members;
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
 use crate::server::notify::{least_level, tell_log, tell_progress};
 use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Token, Told, What};
@@ -100,9 +102,7 @@ pub struct Handling<'a> {
     pub(crate) slot: &'a mut Slot,
     pub(crate) token: Token,
     pub(crate) params: Option<Raw<'a>>,
-    pub(crate) arguments: Raw<'a>,
-    pub(crate) meta: Option<Raw<'a>>,
-    pub(crate) target: &'a [u8],
+    pub(crate) members: &'a Members<'a>,
     pub(crate) state: &'a [u8],
     pub(crate) scratch: &'a mut [u8],
     /// For a state to be sealed; apart from the scratch, which reading the arguments uses up.
@@ -142,7 +142,7 @@ impl<'a> Handling<'a> {
     /// The request's `_meta` as it came.
     #[must_use]
     pub const fn meta(&self) -> Option<Raw<'a>> {
-        self.meta
+        self.members.meta
     }
 
     /// Whom the request came from, where the transport knows that.
@@ -285,6 +285,31 @@ impl<'a> Handling<'a> {
         self.settle(Settled::Answered)
     }
 
+    /// As [`write_result`](Handling::write_result), of a result that is one text: the most frequent of all.
+    pub(crate) fn write_words(&mut self, words: &Words<'_>, is_error: bool) -> Outcome {
+        self.unsettled()?;
+        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
+        let modern = slot.revision.is_modern();
+        whole(self.out, Kind::Result, |out| {
+            let head = match modern {
+                true => r#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
+                false => r#","result":{"content":[{"type":"text","text":""#,
+            };
+            begin_with(out, slot.id.as_bytes(), head)?;
+            words.write_body(out)?;
+            let (tail, ends) = match is_error {
+                true => (r#""}],"isError":true"#, r#""}],"isError":true}}"#),
+                false => (r#""}],"isError":false"#, r#""}],"isError":false}}"#),
+            };
+            if !modern && extra.is_none() {
+                return out.put(ends.as_bytes());
+            }
+            out.put(tail.as_bytes())?;
+            end_result(Object::resume(out, false), about, slot.revision, extra)
+        })?;
+        self.settle(Settled::Answered)
+    }
+
     /// Writes a result of the handler's own making: what it says of `resultType` and `_meta` is taken over, nothing is
     /// said twice.
     pub(crate) fn write_own(&mut self, own: Raw<'_>) -> Outcome {
@@ -360,8 +385,13 @@ impl<'a> Handling<'a> {
         sealed.map(Some).map_err(|_| Refusal(Why::Fail(Failure::internal("The state is too large to be sealed"))))
     }
 
+    /// What the request names, as it stands.
+    pub(crate) fn target(&self) -> &'a [u8] {
+        self.members.name.or(self.members.uri).map_or(&[], |target| target.as_bytes())
+    }
+
     pub(crate) fn bound(&self) -> Bound<'a> {
-        bound(self.slot.method, self.target, self.arguments, self.principal, self.now)
+        bound(self.slot.method, self.target(), self.arguments(), self.principal, self.now)
     }
 
     /// Before 2026-07-28: the questions are requests, and the request waits here for the answers.
@@ -421,7 +451,7 @@ impl fmt::Debug for Handling<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Handling")
             .field("token", &self.token)
-            .field("arguments", &self.arguments)
+            .field("arguments", &self.arguments())
             .finish_non_exhaustive()
     }
 }
@@ -541,18 +571,21 @@ pub(crate) fn begin_result<'o, 'w>(
     id: &[u8],
     revision: Revision,
 ) -> Result<Object<'o, 'w>, Full> {
-    let mut result = begin_message(out, id)?;
-    if revision.is_modern() {
-        result.literal("\"resultType\":\"complete\"")?;
-    }
-    Ok(result)
+    let modern = revision.is_modern();
+    begin_with(out, id, if modern { ",\"result\":{\"resultType\":\"complete\"" } else { ",\"result\":{" })?;
+    Ok(Object::resume(out, !modern))
 }
 
 fn begin_message<'o, 'w>(out: &'o mut (dyn Out + 'w), id: &[u8]) -> Result<Object<'o, 'w>, Full> {
+    begin_with(out, id, ",\"result\":{")?;
+    Ok(Object::resume(out, true))
+}
+
+/// The head of a message with what is behind the id, in as few pieces as there can be: each has its price.
+fn begin_with(out: &mut dyn Out, id: &[u8], behind: &str) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
-    out.put(b",\"result\":{")?;
-    Ok(Object::resume(out, true))
+    out.put(behind.as_bytes())
 }
 
 /// The tail of a result: `_meta` and the closing braces.
@@ -564,14 +597,15 @@ pub(crate) fn end_result(
 ) -> Result<(), Full> {
     let signed = extra.is_some_and(|extra| extra.get(meta::SERVER_INFO).is_some());
     let signs = revision.is_modern() && about.signs_results && !signed;
-    if signs || extra.is_some() {
+    if signs && extra.is_none() {
+        return about.sign(result);
+    }
+    if let Some(extra) = extra {
         let mut object = Object::open(result.key("_meta")?)?;
         if signs {
             about.write_signature(object.key(meta::SERVER_INFO)?)?;
         }
-        if let Some(extra) = extra {
-            object.spread(extra)?;
-        }
+        object.spread(extra)?;
         object.close()?;
     }
     result.close_with(b"}}")

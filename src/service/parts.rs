@@ -36,14 +36,30 @@ impl Layout {
     pub(crate) const EMPTY: Layout = Layout { state: 0, texts: 0 };
 
     /// Makes the scratch large enough, and opens the state that came with the request into it.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn prepare(
         server: &mut Engine<'_>,
         token: Token,
         asked: &Asked<'_>,
         principal: Option<&str>,
+        modern: bool,
+    ) -> Result<Self, Failure<'static>> {
+        let travels = modern && (server.seal.is_some() || asked.members.request_state.is_some());
+        if asked.members.plain && !travels {
+            return Ok(Layout::EMPTY);
+        }
+        Layout::make(server, token, asked, principal, modern)
+    }
+
+    #[inline(never)]
+    fn make(
+        server: &mut Engine<'_>,
+        token: Token,
+        asked: &Asked<'_>,
+        principal: Option<&str>,
+        modern: bool,
     ) -> Result<Self, Failure<'static>> {
         let members = &asked.members;
-        let modern = server.slot(token).is_some_and(|slot| slot.revision.is_modern());
         let sealed = members.request_state.filter(|_| modern).and_then(|state| state.text());
         let sealed_len = sealed.map_or(0, |sealed| sealed.raw().len());
         let escaped = |value: Option<Raw<'_>>| {
@@ -75,6 +91,7 @@ impl Layout {
 
 impl<'a> Parts<'a> {
     /// Borrows the parts; the records for questions come beside them.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn of<'m>(
         server: &'a mut Engine<'m>,
         token: Token,
@@ -86,7 +103,7 @@ impl<'a> Parts<'a> {
         let (state, scratch) = scratch.bytes_mut().split_at_mut_checked(layout.state)?;
         let texts = layout.texts.min(scratch.len());
         let (scratch, sealing) = scratch.split_at_mut_checked(texts)?;
-        let (uri, scratch) = decode_uri(asked, scratch);
+        let (uri, scratch) = if asked.members.uri.is_some() { decode_uri(asked, scratch) } else { ("", scratch) };
         let (level, now, ask_timeout) = (peer.level, *now, *ask_timeout);
         let parts = Parts { slot, scratch, sealing, state, uri, seal: *seal, level, now, ask_timeout };
         Some((parts, asks))
@@ -95,7 +112,7 @@ impl<'a> Parts<'a> {
 
 /// The URI of a request, borrowed from the message or decoded into the scratch; and the rest of the scratch.
 pub(crate) fn decode_uri<'a>(asked: &Asked<'a>, scratch: &'a mut [u8]) -> (&'a str, &'a mut [u8]) {
-    let Some(uri) = asked.members.uri.and_then(|uri| uri.text()) else { return ("", scratch) };
+    let Some(uri) = asked.members.uri.and_then(|uri| uri.text_of(asked.members.plain)) else { return ("", scratch) };
     if let Some(uri) = uri.plain() {
         return (uri, scratch);
     }

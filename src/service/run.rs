@@ -1,11 +1,11 @@
 //! Runs handlers, and settles what they did: the reply that is owed, the questions that are open.
 
-use super::Service;
 use super::call::{Call, Complete, Get, Other, Read};
 use super::dispatch::{Origin, Step, fail};
 use super::find::{Asked, Found, completed};
 use super::handling::{Desk, Handling, Outcome, Settled, Why, end_result};
 use super::parts::{Layout, Parts, decode_uri};
+use super::{Service, ToolInfo};
 use crate::json::{Raw, Text, object::Object};
 use crate::protocol::Method;
 use crate::rpc::Members;
@@ -33,30 +33,31 @@ impl<S> Service<'_, S> {
     ) -> Result<Step, Full> {
         let asked = Asked { params: request.params(), members: request.members(), name: Some(request.method_name()) };
         let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
-        let found = match self.find(slot, &asked) {
+        let modern = slot.revision.is_modern();
+        let found = self.check(request, modern).and_then(|()| self.find(slot, &asked)).and_then(|found| {
+            self.check_gate(origin, &found, &asked)?;
+            Ok(found)
+        });
+        let found = match found {
             Ok(found) => found,
             Err(failure) => return fail(server, token, &failure, out),
         };
-        if let Found::Tool(index) = found {
-            if let Err(failure) = self.check_gate(origin, index, &asked) {
-                return fail(server, token, &failure, out);
-            }
-        }
-        if out.held() || out.room() < self.reserve(&found).min(out.capacity()) {
+        let reserve = self.reserve(&found);
+        if out.held() || out.room() < reserve.min(out.capacity()) {
             server.retract(token);
             return Err(Full::Now);
         }
         let has_slot = server.can_ask();
-        let layout = match Layout::prepare(server, token, &asked, origin.principal) {
+        let layout = match Layout::prepare(server, token, &asked, origin.principal, modern) {
             Ok(layout) => layout,
             Err(failure) => return fail(server, token, &failure, out),
         };
         let Some((parts, asks)) = Parts::of(server, token, &asked, layout) else { return Ok(Step::Handled) };
-        let desk = match parts.slot.revision.is_modern() {
+        let desk = match modern {
             true => Desk::Travels { responses: asked.members.input_responses },
             false => Desk::Stays { live: None, keep: asks, has_slot },
         };
-        let ran = self.call(origin, state, found, &asked, parts, desk, token, out);
+        let ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         self.settle(state, token, ran, server, out)
     }
 
@@ -129,7 +130,8 @@ impl<S> Service<'_, S> {
                 return Ok(Step::Handled);
             }
         };
-        if out.room() < self.reserve(&found).min(out.capacity()) {
+        let reserve = self.reserve(&found);
+        if out.room() < reserve.min(out.capacity()) {
             return Err(Full::Now);
         }
         slot.state = State::Open;
@@ -146,7 +148,7 @@ impl<S> Service<'_, S> {
             ask_timeout: server.ask_timeout,
         };
         let desk = Desk::Stays { live: Some(live), keep: &mut draft, has_slot: true };
-        let mut ran = self.call(origin, state, found, &asked, parts, desk, token, out);
+        let mut ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         ran.drafted = draft.used();
         if matches!(ran.outcome, Err(Why::AskLater)) {
             if let Some(slot) = server.slot_mut(token) {
@@ -166,17 +168,21 @@ impl<S> Service<'_, S> {
     }
 
     /// What a transport says of a tool's arguments.
-    fn check_gate(&self, origin: &Origin<'_>, index: usize, asked: &Asked<'_>) -> Result<(), Failure<'static>> {
+    fn check_gate(&self, origin: &Origin<'_>, found: &Found<'_, S>, asked: &Asked<'_>) -> Result<(), Failure<'static>> {
         let arguments = asked.members.arguments.unwrap_or(Raw::trusted(b"{}"));
-        let checked =
-            self.with_tool(index, |info| origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments));
-        checked.unwrap_or(Ok(()))
+        let check = |info: &ToolInfo<'_>| origin.gate.arguments(Raw::trusted(info.input.as_bytes()), arguments);
+        match found {
+            Found::Tool(tool, _) => check(&tool.info),
+            Found::Boxed(index) => self.with_tool(*index, check).unwrap_or(Ok(())),
+            _ => Ok(()),
+        }
     }
 
     /// Room that must be there before a handler runs.
     fn reserve(&self, found: &Found<'_, S>) -> usize {
         let wished = match found {
-            Found::Tool(index) => self.with_tool(*index, |info| info.reserve).unwrap_or(0),
+            Found::Tool(tool, _) => tool.info.reserve,
+            Found::Boxed(index) => self.with_tool(*index, |info| info.reserve).unwrap_or(0),
             Found::Resource(index) => self.resource_info(*index).map_or(0, |info| info.reserve),
             Found::Prompt(prompt) => prompt.reserve,
             _ => super::DEFAULT_RESERVE,
@@ -194,11 +200,12 @@ impl<S> Service<'_, S> {
 
     /// Calls the handler. Everything it needs is lent to it; what comes back borrows nothing.
     #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn call<'a>(
         &'a self,
         origin: &Origin<'a>,
         state: &mut S,
-        found: Found<'_, S>,
+        (found, reserve): (Found<'_, S>, usize),
         asked: &Asked<'a>,
         parts: Parts<'a>,
         desk: Desk<'a>,
@@ -206,40 +213,59 @@ impl<S> Service<'_, S> {
         out: &'a mut dyn Out,
     ) -> Ran {
         let uri = parts.uri;
-        let reserve = self.reserve(&found);
-        let handling = Handling {
-            about: &self.about,
-            out,
-            slot: parts.slot,
-            token,
-            params: asked.params,
-            arguments: asked.members.arguments.unwrap_or(Raw::trusted(b"{}")),
-            meta: asked.members.meta,
-            target: asked.members.name.or(asked.members.uri).map_or(&b""[..], |target| target.as_bytes()),
-            state: parts.state,
-            scratch: parts.scratch,
-            sealing: parts.sealing,
-            desk,
-            seal: parts.seal,
-            principal: origin.principal,
-            session_level: parts.level,
-            now: parts.now,
-            ask_timeout: parts.ask_timeout,
-            reserve,
-            result_meta: None,
-            settled: None,
+        // A tool is called most, and this is large: what is called with it is made of it in place.
+        let mut call = Call {
+            handling: Handling {
+                about: &self.about,
+                out,
+                slot: parts.slot,
+                token,
+                params: asked.params,
+                members: asked.members,
+                state: parts.state,
+                scratch: parts.scratch,
+                sealing: parts.sealing,
+                desk,
+                seal: parts.seal,
+                principal: origin.principal,
+                session_level: parts.level,
+                now: parts.now,
+                ask_timeout: parts.ask_timeout,
+                reserve,
+                result_meta: None,
+                settled: None,
+            },
         };
-        match found {
-            Found::Tool(index) => {
-                handling.slot.handler = index as u16;
-                let mut call = Call { handling };
-                let outcome = match (self.tools.get(index), self.toolbox) {
-                    (Some(tool), _) => (tool.run)(state, &mut call),
-                    (None, Some(toolbox)) => toolbox.run(index - self.tools.len(), state, &mut call),
-                    (None, None) => Err(Failure::method_not_found().into()),
-                };
-                call.handling.ran(outcome)
+        let outcome = match found {
+            Found::Tool(tool, index) => {
+                call.slot.handler = index as u16;
+                (tool.run)(state, &mut call)
             }
+            Found::Boxed(index) => {
+                call.slot.handler = index as u16;
+                match self.toolbox {
+                    Some(toolbox) => toolbox.run(index - self.tools.len(), state, &mut call),
+                    None => Err(Failure::method_not_found().into()),
+                }
+            }
+            found => return self.call_other(state, found, asked, call.handling, uri),
+        };
+        call.ran(outcome)
+    }
+
+    /// Calls what is no tool.
+    #[inline(never)]
+    fn call_other<'a>(
+        &'a self,
+        state: &mut S,
+        found: Found<'_, S>,
+        asked: &Asked<'a>,
+        handling: Handling<'a>,
+        uri: &'a str,
+    ) -> Ran {
+        match found {
+            // Has been called already.
+            Found::Tool(..) | Found::Boxed(_) => handling.ran_nothing(),
             Found::Resource(index) => self.call_read(state, handling, index, uri),
             Found::Prompt(prompt) => {
                 let mut get = Get { handling, description: prompt.description };
@@ -292,6 +318,7 @@ impl<S> Service<'_, S> {
     }
 
     /// Does what a handler's outcome demands.
+    #[inline]
     fn settle(
         &self,
         state: &mut S,
@@ -300,11 +327,24 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        match ran.outcome {
-            Ok(Settled::Answered) => {
-                server.close(token);
-                Ok(Step::Handled)
-            }
+        if let Ok(Settled::Answered) = ran.outcome {
+            server.close(token);
+            return Ok(Step::Handled);
+        }
+        self.settle_other(state, token, ran.outcome, server, out)
+    }
+
+    #[inline(never)]
+    fn settle_other(
+        &self,
+        state: &mut S,
+        token: Token,
+        outcome: Result<Settled, Why>,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Step, Full> {
+        match outcome {
+            Ok(Settled::Answered) => Ok(Step::Handled),
             Ok(Settled::Later) => {
                 server.forget_questions(token);
                 Ok(Step::Later(token))
@@ -341,7 +381,8 @@ impl<S> Service<'_, S> {
 
 impl Handling<'_> {
     /// What a handler did: what it returned, unless it contradicts what it has written.
-    fn ran(self, outcome: Outcome) -> Ran {
+    #[inline]
+    fn ran(&self, outcome: Outcome) -> Ran {
         let outcome = match (self.settled, outcome) {
             // It has answered, and then thought better of it: the answer is out.
             (Some(settled), _) => Ok(settled),
@@ -352,7 +393,7 @@ impl Handling<'_> {
     }
 
     /// The service has changed since its handler was looked for.
-    fn ran_nothing(self) -> Ran {
+    fn ran_nothing(&self) -> Ran {
         self.ran(Err(Failure::method_not_found().into()))
     }
 }
@@ -490,9 +531,7 @@ impl<S> Service<'_, S> {
             slot: parts.slot,
             token,
             params: None,
-            arguments: Raw::trusted(b"{}"),
-            meta: None,
-            target: b"",
+            members: &Members::NONE,
             state: b"",
             scratch: &mut [],
             sealing: &mut [],

@@ -156,12 +156,6 @@ impl<'a, S> HttpServer<'a, S> {
         HttpServer { authorize: Some(authorize), ..self }
     }
 
-    /// What protects the state of questions that travels through clients of 2026-07-28: `HmacSeal`, with the feature
-    /// `seal`, or one of your own. The time that it is told is that of the system, in milliseconds since 1970.
-    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
-        HttpServer { seal: Some(seal), ..self }
-    }
-
     /// What stops it.
     #[must_use]
     pub fn stopper(&self) -> Stopper {

@@ -78,6 +78,7 @@ fn order_of_checks() {
     let mut web = annotated();
     let good = request(MODERN, 1, "tools/call", json!({"name": "annotated", "arguments": {"region": "eu"}}));
     let other = good.replace(MODERN, "2027-01-01");
+    let invented = good.replace(MODERN, "v999.0.0");
     let no_meta = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"annotated"}}"#;
     let unknown = good.replace("\"annotated\"", "\"nobody\"");
     let (version, method, name) =
@@ -92,6 +93,9 @@ fn order_of_checks() {
         (&[("mcp-protocol-version", "2025-11-25")], &good, 400, -32020),
         (&[version], &other, 400, -32020),
         (&[("mcp-protocol-version", "2027-01-01")], &other, 400, -32022),
+        (&[("mcp-protocol-version", "v999.0.0")], &invented, 400, -32022),
+        (&[("mcp-protocol-version", "v999.0.0")], &good, 400, -32020),
+        (&[("mcp-protocol-version", "v999.0.0")], no_meta, 400, -32600),
         (&[version], &good, 400, -32020),
         (&[version, ("mcp-method", "Tools/Call")], &good, 400, -32020),
         (&[version, method], &good, 400, -32020),

@@ -812,12 +812,13 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         for slot in 0..self.streams.slots().len() {
             let Some(stream) = self.streams.slots_mut().get_mut(slot) else { break };
             match stream.link {
+                // Losing its stream cancels nothing: the time for coming back begins with the answer.
+                Link::Detached { .. } if stream.purpose == Purpose::Post && self.server.has_route(stream.route) => {
+                    stream.link = Link::Detached { since: now };
+                    self.due(self.config.resume_within, now);
+                }
                 Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
-                    let (purpose, route) = (stream.purpose, stream.route);
                     self.free_stream(slot as u16);
-                    if purpose == Purpose::Post {
-                        self.give_up_route(app, route);
-                    }
                 }
                 Link::Detached { since } => self.due(self.config.resume_within, since),
                 // One that is ready is about to be pulled, or waits for its socket.
