@@ -41,7 +41,7 @@ http() { # PROGRAM NAME KIND N: the server's part of requests over one connectio
     "$fast/http" requests "$1" "$2" "valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file=$lines/log $3"
     sed -n 's/.*Collected : //p' "$lines/log"
   }
-  each "http/$2/$3" "$4" "$(count_http "$3" "$4" "$fast/$1")" "$(count_http "$3" $((3 * $4)) "$fast/$1")"
+  each "$2/http-$3" "$4" "$(count_http "$3" "$4" "$fast/$1")" "$(count_http "$3" $((3 * $4)) "$fast/$1")"
 }
 
 echo "# Instructions per message, by benches/counts.sh. Checked by .ci/bench-counts.sh."
