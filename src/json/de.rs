@@ -159,6 +159,34 @@ impl<'a> Raw<'a> {
     pub fn to<T: Deserialize<'a>>(self, scratch: &'a mut [u8]) -> core::result::Result<T, Refused> {
         T::deserialize(&mut Reader { scan: Scanner::checked(self.as_bytes()), scratch })
     }
+
+    /// Reads one member of the object into a type; one that is missing reads as `null`. What is left of the scratch
+    /// comes back, for the next one.
+    pub(crate) fn member_to<T: Deserialize<'a>>(
+        self,
+        name: &'static str,
+        scratch: &'a mut [u8],
+    ) -> core::result::Result<(T, &'a mut [u8]), Refused> {
+        let mut reader = Reader { scan: Scanner::checked(self.as_bytes()), scratch };
+        let (mut first, mut found) = (true, None);
+        reader.expect(b'{')?;
+        reader.scan.open()?;
+        while let Some(key) = reader.scan.key(&mut first)? {
+            if key.is(name) {
+                found = Some(T::deserialize(&mut reader).map_err(|refused| refused.of(name))?);
+            } else {
+                reader.scan.value()?;
+            }
+        }
+        let missing = |_| Refused::Missing(name);
+        let value = match found {
+            Some(value) => value,
+            None => {
+                T::deserialize(&mut Reader { scan: Scanner::checked(b"null"), scratch: &mut [] }).map_err(missing)?
+            }
+        };
+        Ok((value, reader.scratch))
+    }
 }
 
 struct Reader<'de> {

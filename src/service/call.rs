@@ -103,17 +103,10 @@ impl<'a> Handling<'a> {
     /// One argument, for handlers that are too small for a type of their own. One that may be left out is an `Option`.
     #[cfg(feature = "serde")]
     pub fn arg<T: serde::Deserialize<'a>>(&mut self, name: &'static str) -> Result<T, Refusal> {
-        let given = self.arguments().get(name);
-        let value = given.unwrap_or(Raw::trusted(b"null"));
-        // Decoded text is never longer than it was.
-        let decoded = if value.as_bytes().contains(&b'\\') { value.as_bytes().len() } else { 0 };
         let scratch = core::mem::take(&mut self.scratch);
-        let (own, rest) = scratch.split_at_mut_checked(decoded).ok_or(crate::json::Refused::Room)?;
+        let (value, rest) = self.arguments().member_to(name, scratch)?;
         self.scratch = rest;
-        value.to(own).map_err(|refused| match given {
-            None => crate::json::Refused::Missing(name).into(),
-            Some(_) => refused.of(name).into(),
-        })
+        Ok(value)
     }
 
     /// Answers with a result of the application's own making, an object as it stands. What the revision demands is
