@@ -3,33 +3,42 @@
 //! A global allocator cannot be written without unsafe code, which the workspace forbids: hence a crate of its own.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::cell::Cell;
 
 /// The allocator of the system, counted.
 #[derive(Debug)]
 pub struct Counting;
 
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-/// How often memory was asked for.
-pub fn count() -> usize {
-    COUNT.load(Relaxed)
+// Counted by thread: the test harness has threads of its own, which allocate when they like. Initialised by constants
+// and without destructors, so that using them allocates nothing.
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+    static LIVE: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Runs `work`; how many bytes more than before there were at once.
+/// How often this thread has asked for memory.
+pub fn count() -> usize {
+    COUNT.get()
+}
+
+/// Runs `work`; how many bytes more than before this thread had at once.
 pub fn peak(work: impl FnOnce()) -> usize {
-    let live = LIVE.load(Relaxed);
-    PEAK.store(live, Relaxed);
+    let live = LIVE.get();
+    PEAK.set(live);
     work();
-    PEAK.load(Relaxed) - live
+    usize::try_from(PEAK.get() - live).unwrap_or(0)
 }
 
 fn grown(by: usize) {
-    COUNT.fetch_add(1, Relaxed);
-    let live = LIVE.fetch_add(by, Relaxed) + by;
-    PEAK.fetch_max(live, Relaxed);
+    COUNT.set(COUNT.get() + 1);
+    let live = LIVE.get() + by as isize;
+    LIVE.set(live);
+    PEAK.set(PEAK.get().max(live));
+}
+
+fn shrunk(by: usize) {
+    LIVE.set(LIVE.get() - by as isize);
 }
 
 // SAFETY: every call is passed on to the allocator of the system as it came.
@@ -45,7 +54,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
+        shrunk(layout.size());
         unsafe { System.dealloc(place, layout) }
     }
 
@@ -53,7 +62,7 @@ unsafe impl GlobalAlloc for Counting {
         // Old and new are counted both: they may be there at once while it is moved.
         grown(size);
         let moved = unsafe { System.realloc(place, layout, size) };
-        LIVE.fetch_sub(layout.size(), Relaxed);
+        shrunk(layout.size());
         moved
     }
 }
