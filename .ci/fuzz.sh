@@ -16,5 +16,5 @@ for target in $(sed -n 's/^name = "\(.*\)"$/\1/p' Cargo.toml | tail -n +2); do
   mkdir -p "$found/$target"
   echo "fuzzing $target for $seconds s"
   cargo +nightly fuzz run --features libfuzzer "$target" "$found/$target" "corpus/$target" -- \
-    -max_total_time="$seconds" -timeout=10 -max_len=4096 -print_final_stats=0 -verbosity=0
+    -max_total_time="$seconds" -timeout=10 -max_len=4096 -print_final_stats=0 -print_funcs=0 -verbosity=0
 done
