@@ -7,7 +7,7 @@ seconds=${1:-20}
 version=0.13.2
 
 # The bodies over the corpus and some noise, on stable, with overflow checks.
-cargo test --quiet
+cargo test --quiet --lib
 
 cargo fuzz --version 2>/dev/null | grep -q "$version" || cargo install --quiet --locked cargo-fuzz@$version
 found=$(mktemp -d)
