@@ -200,7 +200,8 @@ pub fn text<W: Sink + ?Sized>(out: &mut W, text: Text<'_>) -> Result<(), Full> {
 
 /// Reads base64 strictly: standard alphabet, padded, nothing else in it. How many bytes that were; `None` if it is not
 /// base64 or does not fit.
-pub(crate) fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
+#[must_use]
+pub fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
     if !text.len().is_multiple_of(4) {
         return None;
     }

@@ -1,5 +1,6 @@
 //! The headers of 2026-07-28 that repeat parts of the body: they must say the same.
 
+use mcp_sansio::json::write::decode_base64;
 use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio::protocol::code;
 use mcp_sansio::revision::{Era, Revision};
@@ -172,19 +173,11 @@ impl Base64<'_> {
     fn refill(&mut self) -> Option<()> {
         let (group, rest) = self.groups.split_first_chunk::<4>()?;
         self.groups = rest;
-        let padding = group.iter().rev().take_while(|&&digit| digit == b'=').count();
-        self.broken |= padding > 2 || (padding > 0 && !rest.is_empty());
-        let mut bits = 0u32;
-        for &digit in group.iter().take(4 - padding.min(4)) {
-            let value = digit_value(digit);
-            self.broken |= value.is_none();
-            bits = bits << 6 | value.unwrap_or(0);
-        }
-        let [_, first, second, third] = (bits << (6 * padding.min(4) as u32)).to_be_bytes();
-        self.group = [first, second, third];
-        self.left = 3u8.saturating_sub(padding as u8);
+        let decoded = decode_base64(group, &mut self.group);
+        // Only the last group is padded.
+        self.broken |= decoded.is_none_or(|len| len < 3 && !rest.is_empty());
+        self.left = decoded.unwrap_or(0) as u8;
         self.at = 0;
-        self.broken |= self.group.iter().skip(self.left.into()).any(|&byte| byte != 0);
         (!self.broken).then_some(())
     }
 }
@@ -201,18 +194,6 @@ impl Iterator for Base64<'_> {
         self.left -= 1;
         byte
     }
-}
-
-fn digit_value(digit: u8) -> Option<u32> {
-    let value = match digit {
-        b'A'..=b'Z' => digit - b'A',
-        b'a'..=b'z' => digit - b'a' + 26,
-        b'0'..=b'9' => digit - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        _ => return None,
-    };
-    Some(value.into())
 }
 
 #[cfg(test)]
