@@ -214,6 +214,12 @@ impl ClientFeatures {
     /// Nothing.
     pub const NONE: ClientFeatures = ClientFeatures(0);
 
+    /// This set and one more.
+    #[must_use]
+    pub const fn with(self, feature: ClientFeature) -> Self {
+        ClientFeatures(self.0 | feature as u8)
+    }
+
     /// Reads a `capabilities` object. Unknown members are ignored.
     #[must_use]
     pub fn read(capabilities: Raw<'_>) -> Self {
