@@ -33,14 +33,18 @@
 
 mod answer;
 mod asked;
+pub mod cache;
 mod connect;
 mod flight;
+pub mod form;
 mod held;
 mod listen;
 mod notice;
 mod profile;
+pub mod reply;
 mod request;
 mod time;
+pub mod views;
 
 pub use answer::{Failure, RpcError};
 pub use asked::{Asked, Question, QuestionId, QuestionKind, Questions};

@@ -12,6 +12,7 @@ pub struct Raw<'a>(&'a [u8]);
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "JSON has no others")]
 pub enum JsonKind {
     /// `{}`
