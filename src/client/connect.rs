@@ -355,6 +355,11 @@ impl Engine<'_> {
         }
     }
 
+    /// The opening cannot go on.
+    pub(crate) fn opening_fails(&mut self, why: Lost) {
+        self.opening.want(Phase::Failed(why));
+    }
+
     /// The connection ended.
     pub(crate) fn opening_closed(&mut self) {
         match self.opening.phase {

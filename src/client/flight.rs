@@ -24,6 +24,8 @@ pub(crate) enum State {
     Opening,
     /// A listen that is open, and has said so.
     Open,
+    /// A listen that was cut off, and is opened again when its time has come.
+    Resting,
     /// A listen of the older revisions that is taken back.
     Closing,
 }

@@ -20,6 +20,8 @@ pub(crate) const ANSWER: u8 = 5;
 pub(crate) const QUESTION: u8 = 6;
 /// A resource that is listened to; the tag says how far that is.
 pub(crate) const URI: u8 = 7;
+/// Where the next page of tools begins, while they are listed for a call.
+pub(crate) const CURSOR: u8 = 8;
 
 /// A sink at the end of the last record.
 pub(crate) struct Held<'h, 'm> {

@@ -521,10 +521,11 @@ impl<'m> Engine<'m> {
     /// All requests end without an answer; listens too, or they are opened again with the next connection.
     pub(crate) fn lose_all(&mut self, why: Lost, keep_listens: bool) {
         self.forget_questions();
+        self.forget_subscriptions();
         for flight in self.flights.iter_mut().filter(|flight| flight.is_live()) {
             match flight.state {
                 State::Ended(_) => {}
-                State::Opening | State::Open if keep_listens => {
+                State::Opening | State::Open | State::Resting if keep_listens => {
                     (flight.state, flight.wire, flight.deadline) = (State::Opening, 0, None);
                 }
                 _ => (flight.state, flight.wire) = (State::Ended(why), 0),
