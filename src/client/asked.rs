@@ -254,12 +254,7 @@ impl Engine<'_> {
     ///
     /// # Errors
     /// As [`reply`](super::ClientOf::reply).
-    pub fn refuse(
-        &mut self,
-        question: QuestionId,
-        refusal: &Refusal<'_>,
-        out: &mut dyn Out,
-    ) -> Result<(), SendError> {
+    pub fn refuse(&mut self, question: QuestionId, refusal: &Refusal<'_>, out: &mut dyn Out) -> Result<(), SendError> {
         if self.is_asked(question) {
             return match question.kind {
                 QuestionKind::Form | QuestionKind::Visit => self.keep_answer(question, &Reply::decline()),
@@ -297,8 +292,8 @@ impl Engine<'_> {
             return Ok(());
         }
         if !visits {
-            let mut answer = Held::begin(&mut self.held, question.owner, ANSWER, question.index)
-                .map_err(|_| SendError::NoRoom)?;
+            let mut answer =
+                Held::begin(&mut self.held, question.owner, ANSWER, question.index).map_err(|_| SendError::NoRoom)?;
             if reply.write(&mut answer, revision).is_err() {
                 answer.drop();
                 return Err(SendError::NoRoom);

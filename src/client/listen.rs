@@ -117,7 +117,11 @@ impl Engine<'_> {
     }
 
     /// Goes on with a listen that is being opened or closed.
-    pub(crate) fn advance_listen(&mut self, flight: &Flight, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
+    pub(crate) fn advance_listen(
+        &mut self,
+        flight: &Flight,
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'static>>, Full> {
         let Some(revision) = self.revision().filter(|_| flight.wire == 0) else { return Ok(None) };
         if revision.is_modern() {
             return self.open_listen(flight, revision, out).map(|()| None);

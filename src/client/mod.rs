@@ -43,6 +43,7 @@ mod notice;
 mod profile;
 pub mod reply;
 mod request;
+mod session;
 mod time;
 pub mod views;
 
@@ -54,6 +55,7 @@ pub use listen::{Filter, Listening};
 pub use notice::{Changed, Log, ProgressReport};
 pub use profile::Profile;
 pub use request::{Arguments, Reference, Request};
+pub use session::{Handler, Link, Session};
 
 use crate::json::{Raw, Text};
 use crate::protocol::{Features, Level, Method};

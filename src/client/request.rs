@@ -93,7 +93,11 @@ enum Body<'r> {
     List(Option<Words<'r>>),
     Named(Words<'r>),
     Uri(Words<'r>),
-    Complete { reference: Reference<'r>, name: &'r str, value: &'r str },
+    Complete {
+        reference: Reference<'r>,
+        name: &'r str,
+        value: &'r str,
+    },
     Level(Level),
     Raw(Option<Raw<'r>>),
 }
