@@ -235,6 +235,7 @@ macro_rules! view {
 pub(crate) use view;
 
 #[cfg(test)]
+#[allow(unreachable_pub, reason = "what the macro makes is public")]
 mod tests {
     use super::*;
 
