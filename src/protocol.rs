@@ -183,8 +183,11 @@ impl Features {
     }
 }
 
+/// A name on the wire and what it declares.
+type Named = (&'static str, Feature);
+
 /// The server capabilities by name, each with its parts.
-const CAPABILITIES: [(&str, Feature, &[(&str, Feature)]); 5] = [
+const CAPABILITIES: [(&str, Feature, &[Named]); 5] = [
     ("tools", Feature::Tools, &[("listChanged", Feature::ToolsChanged)]),
     ("resources", Feature::Resources, &[("listChanged", Feature::ResourcesChanged), ("subscribe", Feature::Subscribe)]),
     ("prompts", Feature::Prompts, &[("listChanged", Feature::PromptsChanged)]),

@@ -98,8 +98,12 @@ impl<'r> Reply<'r> {
         Reply(Kind::Raw(result))
     }
 
+    /// Whether the user agreed.
+    pub(crate) const fn accepts(&self) -> bool {
+        matches!(self.0, Kind::Accept { .. })
+    }
+
     /// Writes the result object.
-    #[allow(dead_code, reason = "for the engine of the client")]
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
         match self.0 {
             Kind::Accept { content: None, .. } => out.put(br#"{"action":"accept"}"#),
@@ -350,7 +354,6 @@ const TOOL_USES: usize = 64;
 /// Whether the tool results in the messages of a `sampling/createMessage` are those that were asked for (2025-11-25,
 /// page "Sampling", section "Message Content Constraints"): every message of the model's with `tool_use` is followed by one
 /// of the user's that has exactly one `tool_result` for each of them, in any order, and nothing else; there are no others.
-#[allow(dead_code, reason = "for the engine of the client")]
 pub(crate) fn balanced(messages: Raw<'_>) -> bool {
     let mut open = Wishes { ids: [None; TOOL_USES] };
     messages.kind() == JsonKind::Array && messages.items().all(|message| open.take(message)) && open.is_empty()
