@@ -321,10 +321,10 @@ impl Drop for StreamOut<'_, '_> {
 
 impl Sink for StreamOut<'_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let Some(at) = self.at else { return Err(Full::Now) };
         if bytes.len() > self.room() {
             return Err(Full::Now);
         }
+        let Some(at) = self.at else { return if bytes.is_empty() { Ok(()) } else { Err(Full::Now) } };
         let len = self.in_record();
         self.log.forget_sent(bytes.len());
         // Forgetting has moved the record, which is the last one.
@@ -335,6 +335,10 @@ impl Sink for StreamOut<'_, '_> {
     }
 
     fn room(&self) -> usize {
+        if self.stream.held && self.at.is_none() {
+            // There was no room for the record of this window.
+            return 0;
+        }
         // What was sent can be forgotten, so only what was not counts.
         let log = self.log.records.limit().saturating_sub(self.log.records.used() - self.log.sent);
         let share = self.log.share.saturating_sub(self.stream.unsent + self.in_record());
