@@ -94,7 +94,7 @@ fn without_port(authority: &str) -> &str {
     }
 }
 
-/// How far an [`Endpoint`] may grow where there is an allocator.
+/// How far an [`Endpoint`](super::Endpoint) may grow where there is an allocator.
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
