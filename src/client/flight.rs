@@ -83,7 +83,7 @@ impl Flight {
     pub(crate) fn due(&self, now: Millis) -> Option<Millis> {
         let left = |deadline: &Millis| deadline.wrapping_sub(now) as i64;
         match self.state {
-            State::Free | State::Ended(_) | State::Open | State::Closing => None,
+            State::Free | State::Ended(_) | State::Open => None,
             // The user has all the time there is.
             State::Asked => self.end,
             _ => self.deadline.into_iter().chain(self.end).min_by_key(left),
@@ -120,7 +120,7 @@ impl Engine<'_> {
     /// Whether a request has not had its outcome yet.
     #[must_use]
     pub fn is_open(&self, token: Token) -> bool {
-        self.flight(token.0).is_some()
+        self.flight(token.0).is_some_and(|flight| flight.state != State::Closing)
     }
 
     /// The id that a request has on the wire at present.

@@ -237,14 +237,12 @@ impl Engine<'_> {
     }
 
     /// Begins to take a listen of the older revisions back. Its token is stale from here on.
-    pub(crate) fn close_listen(&mut self, token: Token) -> Result<(), SendError> {
+    pub(crate) fn close_listen(&mut self, token: Token) {
+        let now = self.now;
         if let Some(flight) = self.flight_mut(token.0) {
-            if flight.state == State::Closing {
-                return Err(SendError::Stale);
-            }
             flight.state = State::Closing;
+            flight.deadline = flight.options.timeout.map(|time| now.wrapping_add(time));
         }
-        Ok(())
     }
 
     /// A listen was cut off: it is opened again, after a while.

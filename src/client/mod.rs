@@ -439,9 +439,10 @@ impl<'m> Engine<'m> {
     /// # Errors
     /// [`SendError::Stale`] if it has had its outcome; [`SendError::FullNow`] if there is no room to tell the server.
     pub fn cancel(&mut self, token: Token, reason: Option<&str>, out: &mut dyn Out) -> Result<(), SendError> {
-        let flight = self.flight(token.0).ok_or(SendError::Stale)?;
+        let flight = self.flight(token.0).filter(|flight| flight.state != State::Closing).ok_or(SendError::Stale)?;
         if self.closes_slowly(flight) {
-            return self.close_listen(token);
+            self.close_listen(token);
+            return Ok(());
         }
         if flight.wire != 0 {
             time::write_cancelled(flight.wire, reason, out)?;
@@ -527,6 +528,8 @@ impl<'m> Engine<'m> {
         for flight in self.flights.iter_mut().filter(|flight| flight.is_live()) {
             match flight.state {
                 State::Ended(_) => {}
+                // It was given up by the application.
+                State::Closing => *flight = Flight::FREE,
                 State::Opening | State::Open | State::Resting if keep_listens => {
                     (flight.state, flight.wire, flight.deadline) = (State::Opening, 0, None);
                 }

@@ -66,6 +66,11 @@ impl Engine<'_> {
             }
             return Ok(None);
         }
+        if flight.state == State::Closing {
+            // Nobody waits for it.
+            self.close(flight.token);
+            return Ok(None);
+        }
         if flight.wire != 0 {
             match write_cancelled(flight.wire, Some("timed out"), out) {
                 Err(Full::Now) => return Err(Full::Now),
