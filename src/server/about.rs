@@ -78,7 +78,7 @@ impl<'t> Icon<'t> {
     }
 
     fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("src", self.src)?;
         object.text_if("mimeType", self.mime)?;
         if !self.sizes.is_empty() {
@@ -227,7 +227,7 @@ impl<'t> About<'t> {
     }
 
     pub(crate) fn write_implementation(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;
@@ -268,7 +268,7 @@ impl<'t> About<'t> {
     }
 
     pub(crate) fn write_capabilities(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         if revision.has(Since::CompletionsCapability) && self.has(Feature::Completions) {
             object.fixed("completions", "{}")?;
         }

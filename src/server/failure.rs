@@ -123,18 +123,18 @@ impl Data<'_> {
             Data::None => Ok(()),
             Data::Raw(raw) => write::raw(out, *raw),
             Data::Uri(uri) => {
-                let mut object = Object::open(out)?;
+                let mut object = Object::open(out);
                 write_decodable(&mut object, "uri", uri)?;
                 object.close()
             }
             Data::Versions(requested, served) => {
-                let mut object = Object::open(out)?;
+                let mut object = Object::open(out);
                 write_revisions(object.key("supported")?, *served)?;
                 write_decodable(&mut object, "requested", requested)?;
                 object.close()
             }
             Data::Capability(feature) => {
-                let mut object = Object::open(out)?;
+                let mut object = Object::open(out);
                 object.fixed("requiredCapabilities", feature.declaration())?;
                 object.close()
             }

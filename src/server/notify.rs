@@ -166,7 +166,7 @@ impl Engine<'_> {
         }
         whole(out, Kind::Notification, |out| {
             out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/elicitation/complete\",\"params\":")?;
-            let mut params = Object::open(out)?;
+            let mut params = Object::open(out);
             params.text("elicitationId", elicitation_id)?;
             params.close()?;
             out.put(b"}")
@@ -221,7 +221,7 @@ pub(crate) fn tell_log(
     }
     tell(keep, out, |out| {
         out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":")?;
-        let mut params = Object::open(out)?;
+        let mut params = Object::open(out);
         params.text("level", level.name())?;
         params.text_if("logger", logger)?;
         params.shown("data", message)?;

@@ -303,7 +303,7 @@ pub(crate) fn write_initialized(
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
     out.put(b",\"result\":")?;
-    let mut result = Object::open(out)?;
+    let mut result = Object::open(out);
     result.text("protocolVersion", revision.date())?;
     about.write_capabilities(result.key("capabilities")?, revision)?;
     about.write_implementation(result.key("serverInfo")?, revision)?;
@@ -321,13 +321,13 @@ pub(crate) fn write_discovered(
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
     out.put(b",\"result\":")?;
-    let mut result = Object::open(out)?;
+    let mut result = Object::open(out);
     result.fixed("resultType", "\"complete\"")?;
     super::failure::write_revisions(result.key("supportedVersions")?, about.revisions)?;
     about.write_capabilities(result.key("capabilities")?, revision)?;
     result.text_if("instructions", about.instructions)?;
     about.caching.write(&mut result)?;
-    let mut meta_object = Object::open(result.key("_meta")?)?;
+    let mut meta_object = Object::open(result.key("_meta")?);
     about.write_implementation(meta_object.key(meta::SERVER_INFO)?, revision)?;
     meta_object.close()?;
     result.close()?;

@@ -253,9 +253,9 @@ impl Engine<'_> {
 
     fn write_acknowledgement(&self, out: &mut dyn Out, id: &[u8], wanted: u8) -> Result<(), Full> {
         out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":")?;
-        let mut params = Object::open(out)?;
+        let mut params = Object::open(out);
         write_subscription_id(params.key("_meta")?, id)?;
-        let mut granted = Object::open(params.key("notifications")?)?;
+        let mut granted = Object::open(params.key("notifications")?);
         for (bit, member, ..) in LISTS {
             if wanted & bit != 0 {
                 granted.boolean(member, true)?;
@@ -332,7 +332,7 @@ fn changed_list(tag: u8) -> (u8, &'static str, Feature, &'static str) {
 }
 
 fn write_subscription_id(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
-    let mut object = Object::open(out)?;
+    let mut object = Object::open(out);
     object.key(meta::SUBSCRIPTION_ID)?.put(id)?;
     object.close()
 }
@@ -343,7 +343,7 @@ fn write_list_changed(out: &mut dyn Out, method: &str, listen: Option<&[u8]>) ->
     out.put(b"\"")?;
     if let Some(id) = listen {
         out.put(b",\"params\":")?;
-        let mut params = Object::open(out)?;
+        let mut params = Object::open(out);
         write_subscription_id(params.key("_meta")?, id)?;
         params.close()?;
     }
@@ -354,7 +354,7 @@ fn write_updated(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
     out.put(UPDATED.as_bytes())?;
     out.put(b"\",\"params\":")?;
-    let mut params = Object::open(out)?;
+    let mut params = Object::open(out);
     if record.kind == LISTEN_URI {
         write_subscription_id(params.key("_meta")?, split(record).0)?;
     }
@@ -374,7 +374,7 @@ fn write_listen_result(out: &mut dyn Out, about: &About<'_>, id: &[u8]) -> Resul
         out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
         out.put(id)?;
         out.put(b",\"result\":{\"resultType\":\"complete\",\"_meta\":")?;
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         if signs {
             about.write_signature(object.key(meta::SERVER_INFO)?)?;
         }

@@ -195,7 +195,7 @@ impl Call<'_> {
         self.begin_stream(What::Content { index, key, base64: true }, &mut |result, _| {
             let out = result.key("content")?;
             out.put(b"[")?;
-            let mut image = Object::open(out)?;
+            let mut image = Object::open(out);
             image.fixed("type", "\"image\"")?;
             image.text("mimeType", mime)?;
             image.key("data")?.put(b"\"")
@@ -329,7 +329,7 @@ impl<'a> Read<'a> {
         self.write_result(&mut |result, revision| {
             let out = result.key("contents")?;
             out.put(b"[")?;
-            let mut contents = Object::open(out)?;
+            let mut contents = Object::open(out);
             contents.text("uri", uri)?;
             contents.text_if("mimeType", mime)?;
             let out = contents.key("text")?;
@@ -394,7 +394,7 @@ impl<'a> Read<'a> {
         self.begin_stream(What::Content { index, key, base64 }, &mut |result, _| {
             let out = result.key("contents")?;
             out.put(b"[")?;
-            let mut contents = Object::open(out)?;
+            let mut contents = Object::open(out);
             contents.text("uri", uri)?;
             contents.text_if("mimeType", mime)?;
             contents.key(if base64 { "blob" } else { "text" })?.put(b"\"")
@@ -453,7 +453,7 @@ impl<'a> Complete<'a> {
         let mut values = values.into_iter();
         let values: &mut dyn Iterator<Item = T> = &mut values;
         self.write_result(&mut |result, _| {
-            let mut completion = Object::open(result.key("completion")?)?;
+            let mut completion = Object::open(result.key("completion")?);
             let out = completion.key("values")?;
             out.put(b"[")?;
             for i in 0..COMPLETIONS_MAX {

@@ -127,7 +127,7 @@ impl<'c> Annotations<'c> {
         if !self.for_user && !self.for_assistant && self.priority.is_none() && last_modified.is_none() {
             return Ok(());
         }
-        let mut inner = Object::open(object.key("annotations")?)?;
+        let mut inner = Object::open(object.key("annotations")?);
         match (self.for_user, self.for_assistant) {
             (true, true) => inner.fixed("audience", r#"["user","assistant"]"#)?,
             (true, false) => inner.fixed("audience", r#"["user"]"#)?,
@@ -191,7 +191,7 @@ impl<'c> Contents<'c> {
     }
 
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         self.uri.write(object.key("uri")?)?;
         object.text_if("mimeType", self.mime)?;
         match self.body {
@@ -360,7 +360,7 @@ impl<'c> Content<'c> {
 
     /// Writes it; in messages for `sampling` there are no resources and no links, so that these become text.
     fn write_in(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         match self.kind {
             Kind::Text(text) => {
                 object.fixed("type", "\"text\"")?;

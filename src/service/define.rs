@@ -74,7 +74,7 @@ impl Hints {
         if title.is_none() && *self == Hints::new() {
             return Ok(());
         }
-        let mut inner = Object::open(object.key("annotations")?)?;
+        let mut inner = Object::open(object.key("annotations")?);
         inner.text_if("title", title)?;
         let hints = [
             ("readOnlyHint", self.read_only),
@@ -140,7 +140,7 @@ impl<'t> ToolInfo<'t> {
 
     /// Writes it as an element of `tools/list`.
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;
@@ -294,7 +294,7 @@ impl ResourceInfo {
 
     /// Writes it as an element of `resources/list` or `resources/templates/list`.
     pub(crate) fn write(&self, out: &mut dyn Out, uri_key: &str, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text(uri_key, self.uri)?;
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
@@ -476,7 +476,7 @@ impl Argument {
     }
 
     fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;
@@ -563,7 +563,7 @@ impl<S> Prompt<S> {
 
     /// Writes it as an element of `prompts/list`.
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;

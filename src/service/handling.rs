@@ -601,7 +601,7 @@ pub(crate) fn end_result(
         return about.sign(result);
     }
     if let Some(extra) = extra {
-        let mut object = Object::open(result.key("_meta")?)?;
+        let mut object = Object::open(result.key("_meta")?);
         if signs {
             about.write_signature(object.key(meta::SERVER_INFO)?)?;
         }

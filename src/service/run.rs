@@ -438,7 +438,7 @@ fn write_tool_error(
         let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
         let out = result.key("content")?;
         out.put(b"[")?;
-        let mut content = Object::open(out)?;
+        let mut content = Object::open(out);
         content.fixed("type", "\"text\"")?;
         content.shown("text", words)?;
         content.finish()?.put(b"]")?;
