@@ -3,7 +3,8 @@
 use crate::json::write::{escape, is_plain};
 use crate::json::{Raw, object::Object};
 use crate::protocol::{Feature, Features};
-use crate::revision::{Revision, Revisions, Since};
+use crate::revision::{Era, Revision, Revisions, Since};
+use super::opening::{Legacy, Modern};
 use crate::sink::{Full, Out};
 
 /// How long a client may keep a list, a resource or the description of the server (2026-07-28).
@@ -127,6 +128,9 @@ pub struct About<'t> {
     pub(crate) extensions: Option<Raw<'t>>,
     pub(crate) caching: Caching,
     pub(crate) revisions: Revisions,
+    /// What the eras need, each if a revision of it is served.
+    pub(crate) legacy: Option<&'static Legacy>,
+    pub(crate) modern: Option<&'static Modern>,
     pub(crate) signs_results: bool,
     /// Name and version need no escapes.
     plain: bool,
@@ -149,6 +153,8 @@ impl<'t> About<'t> {
             extensions: None,
             caching: Caching::NONE,
             revisions: Revisions::ALL,
+            legacy: Some(&Legacy::CODE),
+            modern: Some(&Modern::CODE),
             signs_results: true,
             plain: is_plain(name) && is_plain(version),
         }
@@ -211,7 +217,12 @@ impl<'t> About<'t> {
     /// The revisions it serves.
     #[must_use]
     pub const fn revisions(self, revisions: Revisions) -> Self {
-        About { revisions, ..self }
+        About {
+            revisions,
+            legacy: if revisions.has_era(Era::Legacy) { Some(&Legacy::CODE) } else { None },
+            modern: if revisions.has_era(Era::Modern) { Some(&Modern::CODE) } else { None },
+            ..self
+        }
     }
 
     /// Leaves name and version out of the results of 2026-07-28, where they SHOULD be.

@@ -28,7 +28,7 @@ pub use batch::BatchOut;
 pub use failure::Failure;
 pub use failure::write_error;
 pub(crate) use failure::{Id, respond as respond_failure};
-pub(crate) use large::{Large, What};
+pub(crate) use large::{Give, Large, Puller, What, Writer};
 pub use notify::{Change, Progress, Pull, Told};
 pub use opening::{Context, Gate};
 pub use request::Request;

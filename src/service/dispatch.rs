@@ -138,7 +138,10 @@ impl<S> Service<'_, S> {
                 }
                 Ok(Step::Handled)
             }
-            Taken::Batch { elements } => self.batch(origin, state, elements, server, out),
+            // Said for the compiler: a service without those revisions need not have the code.
+            Taken::Batch { elements } if self.about.revisions.have_batches() => {
+                self.batch(origin, state, elements, server, out)
+            }
             _ => Ok(Step::Handled),
         }
     }
@@ -251,6 +254,7 @@ impl<S> Service<'_, S> {
     }
 
     /// Handles the elements of a batch from where it was left.
+    #[inline(never)]
     fn batch(
         &self,
         origin: &Origin<'_>,

@@ -22,7 +22,7 @@ pub type Outcome = Result<Done, Refusal>;
 pub struct Done(pub(crate) Settled);
 
 /// How a handler has dealt with its request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Settled {
     Answered,
     Later,

@@ -5,7 +5,7 @@ use super::list::Page;
 use super::{Service, Source};
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::Method;
-use crate::server::{Caching, Engine, Large, Slot, State, Token, What};
+use crate::server::{Caching, Engine, Give, Large, Slot, State, Token, What};
 use crate::sink::{Full, Out};
 
 /// What [`Service::pump`] did.
@@ -47,12 +47,11 @@ impl<S> Service<'_, S> {
     }
 
     fn pump_content(&self, state: &mut S, large: &mut Large, slot: &Slot, out: &mut dyn Out) -> bool {
-        let What::Content { index, key, base64 } = large.what else { return true };
+        let What::Content { index, key, pull } = large.what else { return true };
         if large.piece == 0 {
             let through = match self.source(slot.method, usize::from(index)) {
                 _ if large.broken => true,
-                Some(source) if base64 => pull_base64(source, state, key, large, out),
-                Some(source) => pull_text(source, state, key, large, out),
+                Some(source) => pull(&mut |at, bytes| source(state, key, at, bytes).map_err(|_| ()), large, out),
                 None => {
                     large.broken = true;
                     true
@@ -108,25 +107,25 @@ enum End {
 }
 
 /// Fills as much of `chunk` as the source gives from `at` on; how much that is, and why it is not more.
-fn fill<S>(source: Source<S>, state: &mut S, key: u32, at: u32, chunk: &mut [u8]) -> (usize, End) {
+fn fill(source: &mut Give<'_>, at: u32, chunk: &mut [u8]) -> (usize, End) {
     let mut len = 0;
     while let Some(rest) = chunk.get_mut(len..).filter(|rest| !rest.is_empty()) {
-        match source(state, key, at + len as u32, rest) {
+        match source(at + len as u32, rest) {
             Ok(0) => return (len, End::Through),
             Ok(n) => len += n.min(rest.len()),
-            Err(super::Broken) => return (len, End::Broken),
+            Err(()) => return (len, End::Broken),
         }
     }
     (len, End::NotYet)
 }
 
 /// Sends bytes as base64, in groups of three; whether the source is through.
-fn pull_base64<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large, out: &mut dyn Out) -> bool {
+pub(crate) fn pull_base64(source: &mut Give<'_>, large: &mut Large, out: &mut dyn Out) -> bool {
     let mut chunk = [0; CHUNK];
     loop {
         let wanted = (out.room() / 4 * 3).min(CHUNK);
         let Some(place) = chunk.get_mut(..wanted).filter(|place| !place.is_empty()) else { return false };
-        let (len, end) = fill(source, state, key, large.offset, place);
+        let (len, end) = fill(source, large.offset, place);
         // Where it broke off, only whole groups are sent.
         let len = if end == End::Broken { len - len % 3 } else { len };
         if write::base64(out, place.get(..len).unwrap_or(&[])).is_err() {
@@ -141,13 +140,13 @@ fn pull_base64<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large,
 }
 
 /// Sends text, cut between characters; whether the source is through.
-fn pull_text<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large, out: &mut dyn Out) -> bool {
+pub(crate) fn pull_text(source: &mut Give<'_>, large: &mut Large, out: &mut dyn Out) -> bool {
     let mut chunk = [0; CHUNK];
     loop {
         // An escaped character takes six bytes at the most.
         let wanted = (out.room() / 6).min(CHUNK);
         let Some(place) = chunk.get_mut(..wanted).filter(|place| place.len() >= 4) else { return false };
-        let (len, end) = fill(source, state, key, large.offset, place);
+        let (len, end) = fill(source, large.offset, place);
         let filled = place.get(..len).unwrap_or(&[]);
         let (text, no_text) = match core::str::from_utf8(filled) {
             Ok(text) => (text, false),
