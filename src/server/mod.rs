@@ -22,6 +22,7 @@ mod subscriptions;
 
 pub use about::{About, Caching, Icon};
 pub(crate) use about::{write_icons, write_texts};
+pub(crate) use ask::ASKS;
 pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;
 pub use batch::BatchOut;
@@ -262,6 +263,7 @@ impl<'m, const N: usize> Server<'m, N> {
 
     /// Memory for questions to clients of the legacy revisions: for each open one its request's params, the handler's
     /// state and the answers. 512 bytes carry two elicitations of ordinary size.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub fn asks(mut self, store: impl Into<Store<'m>>) -> Self {
         self.asks = Records::new(store.into());
@@ -283,6 +285,7 @@ impl<'m, const N: usize> Server<'m, N> {
     }
 
     /// What protects the state of questions that travels through clients of 2026-07-28.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub const fn seal(mut self, seal: &'m (dyn Seal + Sync)) -> Self {
         self.seal = Some(seal);
@@ -290,6 +293,7 @@ impl<'m, const N: usize> Server<'m, N> {
     }
 
     /// How long a question may wait for its answer; without, for ever.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub const fn ask_timeout(mut self, millis: Millis) -> Self {
         self.ask_timeout = Some(millis);
@@ -325,11 +329,12 @@ impl<const N: usize> Server<'static, N> {
     /// A server whose stores grow up to limits.
     #[must_use]
     pub fn growing(limits: Limits) -> Self {
-        Server::new()
-            .asks(Store::growing(limits.asks))
+        let server = Server::new()
             .subscriptions(Store::growing(limits.subscriptions))
-            .scratch(Store::growing(limits.message.saturating_mul(2)))
-            .ask_timeout(limits.ask_timeout)
+            .scratch(Store::growing(limits.message.saturating_mul(2)));
+        #[cfg(feature = "ask")]
+        let server = server.asks(Store::growing(limits.asks)).ask_timeout(limits.ask_timeout);
+        server
     }
 }
 
@@ -507,16 +512,16 @@ impl Engine<'_> {
         self.drop_listen(id.as_bytes());
         let Some(token) = self.find(id.as_bytes()) else { return Ok(None) };
         let Some(slot) = self.slot(token) else { return Ok(None) };
-        match (slot.state, slot.method) {
-            (_, Method::Initialize) => return Ok(None),
-            (State::Streaming, _) => {
+        match slot.state {
+            _ if slot.method == Method::Initialize => return Ok(None),
+            State::Streaming => {
                 // The line is begun: it is cut short by closing its JSON, not abandoned.
                 if let Some(slot) = self.slot_mut(token) {
                     slot.large.broken = true;
                 }
                 return Ok(Some(Taken::Cancelled { token }));
             }
-            (State::Asking, _) => match self.cancel_questions(token, slot, out) {
+            State::Asking if ASKS => match self.cancel_questions(token, slot, out) {
                 Err(Full::Now) => return Err(Full::Now),
                 // Without room for it ever, the questions stay unanswered; their answers are ignored.
                 Err(Full::Never) | Ok(()) => {}

@@ -211,6 +211,7 @@ impl<'a> Handling<'a> {
 
     /// The answer to a question that an earlier run of this handler asked under `key`, if that has been asked. Only
     /// the last round's answers are there: keep what matters in the state.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub fn answer(&self, key: &str) -> Option<Answer<'a>> {
         match &self.desk {
@@ -221,6 +222,7 @@ impl<'a> Handling<'a> {
     }
 
     /// The state that an earlier run of this handler kept; empty on the first.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub const fn state(&self) -> &'a [u8] {
         self.state
@@ -231,6 +233,7 @@ impl<'a> Handling<'a> {
     ///
     /// Without questions, the handler is run again at once in the legacy revisions, and at the client's pleasure from
     /// 2026-07-28 on; there state without a [`Seal`] is refused.
+    #[cfg(feature = "ask")]
     pub fn ask(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
         let possible = self.check_questions(questions, state);
         possible?;
@@ -243,6 +246,7 @@ impl<'a> Handling<'a> {
 
     /// Tells the client that the user must visit pages first: error -32042 in 2025-11-25, where the client calls again
     /// by itself, and an ask from 2026-07-28 on.
+    #[cfg(feature = "ask")]
     pub fn require_visits(&mut self, questions: &[Question<'_>]) -> Outcome {
         if !self.slot.revision.has_url_elicitation_error() {
             return self.ask(questions, b"");

@@ -10,7 +10,7 @@ use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
-use crate::server::{About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
+use crate::server::{ASKS, About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What a finished run leaves behind, freed from everything it borrowed.
@@ -82,7 +82,7 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        let Some(slot) = server.slot(token).filter(|slot| slot.state == State::Asking && slot.asking.ready) else {
+        let Some(slot) = server.slot(token).filter(|slot| slot.is_ready()) else {
             return Ok(Step::Handled);
         };
         if out.held() {
@@ -284,6 +284,7 @@ impl<S> Service<'_, S> {
                 Ok(Step::Later(token))
             }
             Ok(Settled::Asked) => {
+                // Without the feature it does not come to this.
                 if let Some(slot) = server.slot_mut(token) {
                     slot.state = State::Asking;
                 }
@@ -298,7 +299,7 @@ impl<S> Service<'_, S> {
                 }
                 Ok(self.streaming(state, token, server, out))
             }
-            Err(Why::AskLater) => Err(Full::Now),
+            Err(Why::AskLater) if ASKS => Err(Full::Now),
             Err(why) => {
                 let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
                 let refused = match refuse(&self.about, slot, why, out) {
@@ -346,7 +347,7 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
             write_tool_error(about, slot, &format_args!("The client does not support {}", feature.name()), out)
         }
         Why::Missing(_) => respond_failure(out, Id::Known(id), &Failure::internal("The client cannot be asked")),
-        Why::CannotAsk(words) if tool => write_tool_error(about, slot, &words, out),
+        Why::CannotAsk(words) if tool && ASKS => write_tool_error(about, slot, &words, out),
         Why::CannotAsk(words) => respond_failure(out, Id::Known(id), &Failure::internal(words)),
         #[cfg(feature = "serde")]
         Why::Arguments(refused) if tool => {
