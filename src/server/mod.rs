@@ -36,6 +36,7 @@ pub use request::Request;
 pub(crate) use slot::State;
 pub use slot::{ID_MAX, Scope, Slot, Token};
 
+use self::subscriptions::{Subscribing, TELL_ALL, TELL_LISTS, Teller};
 use crate::json::{Fault, Raw, Text};
 use crate::protocol::{ClientFeatures, Level, Method};
 use crate::records::Records;
@@ -112,6 +113,8 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) subscriptions: Records<'m>,
     pub(crate) scratch: Store<'m>,
     pub(crate) seal: Option<&'m (dyn Seal + Sync)>,
+    pub(crate) subscribing: Option<&'static Subscribing>,
+    pub(crate) teller: Option<Teller>,
     /// Some listen or subscription has something to say.
     pub(crate) news: bool,
     live: u16,
@@ -255,6 +258,8 @@ impl<'m, const N: usize> Server<'m, N> {
             subscriptions: Records::new(Store::none()),
             scratch: Store::none(),
             seal: None,
+            subscribing: None,
+            teller: None,
             news: false,
             live: 0,
             slots: [Slot::FREE; N],
@@ -274,6 +279,8 @@ impl<'m, const N: usize> Server<'m, N> {
     #[must_use]
     pub fn subscriptions(mut self, store: impl Into<Store<'m>>) -> Self {
         self.subscriptions = Records::new(store.into());
+        self.subscribing = Some(&Subscribing::CODE);
+        self.teller = Some(TELL_ALL);
         self
     }
 
@@ -434,6 +441,7 @@ impl Engine<'_> {
     /// `peer`. `scope` is where its ids live.
     pub fn swap_peer(&mut self, peer: &mut Peer, scope: Scope) {
         core::mem::swap(&mut self.peer, peer);
+        self.teller = self.teller.or(Some(TELL_LISTS));
         self.scope = scope;
     }
 

@@ -151,7 +151,8 @@ impl Engine<'_> {
         if !self.has_news() {
             return Pull::Idle;
         }
-        match self.pull_changes(about, out) {
+        let Some(tell) = self.teller else { return Pull::Idle };
+        match tell(self, about, out) {
             Ok(pull) => pull,
             Err(Full::Now) => Pull::More,
             Err(Full::Never) => Pull::TooSmall,

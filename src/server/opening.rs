@@ -156,9 +156,9 @@ impl Engine<'_> {
                 Some(legacy) => (legacy.set_level)(self, request, out).map(|()| None),
                 None => Ok(None),
             },
-            Method::Subscribe => self.subscribe(context, request, out).map(|()| None),
-            Method::Unsubscribe => self.unsubscribe(request, out).map(|()| None),
-            Method::Listen => self.listen(context, request, out).map(|()| None),
+            Method::Subscribe | Method::Unsubscribe | Method::Listen => {
+                self.subscribing(context, request, out).map(|()| None)
+            }
             _ => match self.admit(request, &terms) {
                 Ok(token) => Ok(Some(Taken::Request { token })),
                 Err(failure) => self.refuse(request, &failure, out).map(|()| None),
