@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::json::{Raw, Text, object::Object, write};
+use crate::json::{Decimal, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::sink::{Full, Out};
 
@@ -19,6 +19,10 @@ pub enum Words<'w> {
     Shown(fmt::Arguments<'w>),
     /// Text of a message, passed on with its escapes.
     Verbatim(Text<'w>),
+    /// A number. Unlike something formatted it needs none of `core::fmt`.
+    Number(Decimal),
+    /// Several, one behind the other; needs no `core::fmt` either.
+    Joined(&'w [Words<'w>]),
 }
 
 impl Words<'_> {
@@ -37,6 +41,8 @@ impl Words<'_> {
                 None => write::display(out, shown),
             },
             Words::Verbatim(text) => out.put(text.raw()),
+            Words::Number(number) => write::decimal(out, *number),
+            Words::Joined(words) => words.iter().try_for_each(|words| words.write_body(out)),
         }
     }
 }
@@ -47,6 +53,8 @@ impl fmt::Debug for Words<'_> {
             Words::Plain(text) => fmt::Debug::fmt(text, f),
             Words::Shown(shown) => write!(f, "{shown}"),
             Words::Verbatim(text) => fmt::Debug::fmt(text, f),
+            Words::Number(number) => fmt::Debug::fmt(number, f),
+            Words::Joined(words) => fmt::Debug::fmt(words, f),
         }
     }
 }
@@ -66,6 +74,24 @@ impl<'w> From<fmt::Arguments<'w>> for Words<'w> {
 impl<'w> From<Text<'w>> for Words<'w> {
     fn from(text: Text<'w>) -> Self {
         Words::Verbatim(text)
+    }
+}
+
+impl From<Decimal> for Words<'_> {
+    fn from(number: Decimal) -> Self {
+        Words::Number(number)
+    }
+}
+
+impl From<i64> for Words<'_> {
+    fn from(number: i64) -> Self {
+        Words::Number(Decimal::new(number, 0))
+    }
+}
+
+impl<'w, const N: usize> From<&'w [Words<'w>; N]> for Words<'w> {
+    fn from(words: &'w [Words<'w>; N]) -> Self {
+        Words::Joined(words)
     }
 }
 

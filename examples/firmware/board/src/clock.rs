@@ -51,6 +51,17 @@ impl Clock {
 }
 
 impl Clock {
+    /// Ticks of the processor's clock since the start, 50 in a microsecond.
+    pub fn ticks(&self) -> u64 {
+        let reload = system::CLOCK / 1000 * TICK;
+        loop {
+            let (before, left) = (NOW.load(Ordering::Relaxed), SYST::get_current());
+            if before == NOW.load(Ordering::Relaxed) {
+                return u64::from(before) * u64::from(reload) + u64::from(reload - left);
+            }
+        }
+    }
+
     /// Whole seconds since the start, when [`now`](Self::now) was asked last.
     pub fn seconds(&self) -> u32 {
         self.seconds
