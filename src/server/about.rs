@@ -90,11 +90,31 @@ impl<'t> Icon<'t> {
     }
 }
 
-pub(crate) fn write_icons(object: &mut Object<'_, '_>, revision: Revision, icons: &[Icon<'_>]) -> Result<(), Full> {
-    if icons.is_empty() || !revision.has(Since::Icons) {
-        return Ok(());
+/// The icons of something. A program that has none is linked without what writes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Icons<'t>(Option<(&'t [Icon<'t>], WriteIcons)>);
+
+type WriteIcons = fn(&mut dyn Out, &[Icon<'_>]) -> Result<(), Full>;
+
+impl<'t> Icons<'t> {
+    /// No icons.
+    pub const NONE: Icons<'static> = Icons(None);
+
+    /// These icons.
+    #[must_use]
+    pub const fn new(icons: &'t [Icon<'t>]) -> Self {
+        if icons.is_empty() { Icons(None) } else { Icons(Some((icons, write_icons))) }
     }
-    let out = object.key("icons")?;
+
+    pub(crate) fn write(self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+        match self.0.filter(|_| revision.has(Since::Icons)) {
+            Some((icons, write)) => write(object.key("icons")?, icons),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_icons(out: &mut dyn Out, icons: &[Icon<'_>]) -> Result<(), Full> {
     for (i, icon) in icons.iter().enumerate() {
         out.put(if i == 0 { b"[" } else { b"," })?;
         icon.write(out)?;
@@ -121,7 +141,7 @@ pub struct About<'t> {
     pub(crate) title: Option<&'t str>,
     pub(crate) description: Option<&'t str>,
     pub(crate) website: Option<&'t str>,
-    pub(crate) icons: &'t [Icon<'t>],
+    pub(crate) icons: Icons<'t>,
     pub(crate) instructions: Option<&'t str>,
     pub(crate) features: Features,
     pub(crate) experimental: Option<Raw<'t>>,
@@ -146,7 +166,7 @@ impl<'t> About<'t> {
             title: None,
             description: None,
             website: None,
-            icons: &[],
+            icons: Icons::NONE,
             instructions: None,
             features: Features::NONE,
             experimental: None,
@@ -181,7 +201,7 @@ impl<'t> About<'t> {
     /// Its icons.
     #[must_use]
     pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        About { icons, ..self }
+        About { icons: Icons::new(icons), ..self }
     }
 
     /// How a model should use it.
@@ -248,7 +268,7 @@ impl<'t> About<'t> {
             object.text_if("description", self.description)?;
             object.text_if("websiteUrl", self.website)?;
         }
-        write_icons(&mut object, revision, self.icons)?;
+        self.icons.write(&mut object, revision)?;
         object.close()
     }
 

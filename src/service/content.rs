@@ -6,7 +6,7 @@ use crate::json::{Decimal, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::sink::{Full, Out};
 
-use crate::server::{Icon, write_icons};
+use crate::server::{Icon, Icons};
 
 /// Text to write: a string, something formatted, or the text of a message as it stands (which is the fastest, since
 /// nothing is decoded).
@@ -239,14 +239,14 @@ pub struct Link<'c> {
     description: Option<&'c str>,
     mime: Option<&'c str>,
     size: Option<u64>,
-    icons: &'c [Icon<'c>],
+    icons: Icons<'c>,
 }
 
 impl<'c> Link<'c> {
     /// A link to `uri`, called `name`.
     #[must_use]
     pub const fn new(uri: &'c str, name: &'c str) -> Self {
-        Link { uri, name, title: None, description: None, mime: None, size: None, icons: &[] }
+        Link { uri, name, title: None, description: None, mime: None, size: None, icons: Icons::NONE }
     }
 
     /// With a name for people.
@@ -276,7 +276,7 @@ impl<'c> Link<'c> {
     /// With icons.
     #[must_use]
     pub const fn icons(self, icons: &'c [Icon<'c>]) -> Self {
-        Link { icons, ..self }
+        Link { icons: Icons::new(icons), ..self }
     }
 
     fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
@@ -289,7 +289,7 @@ impl<'c> Link<'c> {
         if let Some(size) = self.size {
             object.number("size", size)?;
         }
-        write_icons(object, revision, self.icons)
+        self.icons.write(object, revision)
     }
 }
 

@@ -115,7 +115,7 @@ pub struct Handling<'a> {
     pub(crate) ask_timeout: Option<Millis>,
     /// Room kept for the reply.
     pub(crate) reserve: usize,
-    pub(crate) result_meta: Option<Raw<'a>>,
+    pub(crate) result_meta: Option<Extra<'a>>,
     /// What the handler has done already: it may do it once.
     pub(crate) settled: Option<Settled>,
 }
@@ -170,7 +170,7 @@ impl<'a> Handling<'a> {
 
     /// Puts `meta`, an object as it stands, into the reply's `_meta`. Call it before answering.
     pub fn set_meta(&mut self, meta: Raw<'a>) {
-        self.result_meta = Some(meta);
+        self.result_meta = Some(Extra::new(meta));
     }
 
     /// Tells how far the request is, if its client asked for that. Room for the reply is left alone.
@@ -331,7 +331,7 @@ impl<'a> Handling<'a> {
                 result.member(key, value)?;
             }
             let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
-            end_result(result, about, slot.revision, meta.or(extra))
+            end_result(result, about, slot.revision, meta.map(Extra::new).or(extra))
         })?;
         self.settle(Settled::Answered)
     }
@@ -592,25 +592,41 @@ fn begin_with(out: &mut dyn Out, id: &[u8], behind: &str) -> Result<(), Full> {
     out.put(behind.as_bytes())
 }
 
+/// What a handler adds to `_meta`, and what writes it: a program without is linked without.
+#[derive(Clone, Copy)]
+pub(crate) struct Extra<'a> {
+    meta: Raw<'a>,
+    write: fn(Raw<'_>, &mut Object<'_, '_>, &About<'_>, bool) -> Result<(), Full>,
+}
+
+impl<'a> Extra<'a> {
+    /// An object as it stands.
+    pub(crate) const fn new(meta: Raw<'a>) -> Self {
+        Extra { meta, write: write_extra }
+    }
+}
+
+fn write_extra(extra: Raw<'_>, result: &mut Object<'_, '_>, about: &About<'_>, signs: bool) -> Result<(), Full> {
+    let mut object = Object::open(result.key("_meta")?);
+    if signs && extra.get(meta::SERVER_INFO).is_none() {
+        about.write_signature(object.key(meta::SERVER_INFO)?)?;
+    }
+    object.spread(extra)?;
+    object.close()
+}
+
 /// The tail of a result: `_meta` and the closing braces.
 pub(crate) fn end_result(
     mut result: Object<'_, '_>,
     about: &About<'_>,
     revision: Revision,
-    extra: Option<Raw<'_>>,
+    extra: Option<Extra<'_>>,
 ) -> Result<(), Full> {
-    let signed = extra.is_some_and(|extra| extra.get(meta::SERVER_INFO).is_some());
-    let signs = revision.is_modern() && about.signs_results && !signed;
-    if signs && extra.is_none() {
-        return about.sign(result);
-    }
-    if let Some(extra) = extra {
-        let mut object = Object::open(result.key("_meta")?);
-        if signs {
-            about.write_signature(object.key(meta::SERVER_INFO)?)?;
-        }
-        object.spread(extra)?;
-        object.close()?;
+    let signs = revision.is_modern() && about.signs_results;
+    match extra {
+        None if signs => return about.sign(result),
+        None => {}
+        Some(extra) => (extra.write)(extra.meta, &mut result, about, signs)?,
     }
     result.close_with(b"}}")
 }

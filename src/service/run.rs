@@ -6,7 +6,7 @@ use super::find::{Asked, Found};
 use super::handling::{Desk, Handling, Outcome, Settled, Why, end_result};
 use super::parts::{Layout, Parts, decode_uri};
 use super::{Service, ToolInfo};
-use crate::json::{Raw, object::Object};
+use crate::json::{Raw, write};
 use crate::protocol::Method;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
@@ -55,7 +55,8 @@ impl<S> Service<'_, S> {
         let Some((parts, asks)) = Parts::of(server, token, &asked, layout) else { return Ok(Step::Handled) };
         let desk = match modern {
             true => Desk::Travels { responses: asked.members.input_responses },
-            false => Desk::Stays { live: None, keep: asks, has_slot },
+            false if ASKS => Desk::Stays { live: None, keep: asks, has_slot },
+            false => Desk::Closed,
         };
         let ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         self.settle(state, token, ran, server, out)
@@ -344,14 +345,14 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
             respond_failure(out, Id::Known(id), &Failure::missing_capability(feature))
         }
         Why::Missing(feature) if tool => {
-            write_tool_error(about, slot, &format_args!("The client does not support {}", feature.name()), out)
+            write_tool_error(about, slot, "The client does not support ", [feature.name(), "", ""], out)
         }
         Why::Missing(_) => respond_failure(out, Id::Known(id), &Failure::internal("The client cannot be asked")),
-        Why::CannotAsk(words) if tool && ASKS => write_tool_error(about, slot, &words, out),
+        Why::CannotAsk(words) if tool && ASKS => write_tool_error(about, slot, words, [""; 3], out),
         Why::CannotAsk(words) => respond_failure(out, Id::Known(id), &Failure::internal(words)),
         #[cfg(feature = "serde")]
         Why::Arguments(refused) if tool => {
-            write_tool_error(about, slot, &format_args!("Invalid arguments: {refused}"), out)
+            write_tool_error(about, slot, "Invalid arguments: ", refused.words(), out)
         }
         #[cfg(feature = "serde")]
         Why::Arguments(_) => {
@@ -366,17 +367,19 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
 fn write_tool_error(
     about: &About<'_>,
     slot: &Slot,
-    words: &dyn core::fmt::Display,
+    first: &str,
+    words: [&str; 3],
     out: &mut dyn Out,
 ) -> Result<(), Full> {
     let written = whole(out, Kind::Result, |out| {
         let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
         let out = result.key("content")?;
-        out.put(b"[")?;
-        let mut content = Object::open(out);
-        content.fixed("type", "\"text\"")?;
-        content.shown("text", words)?;
-        content.finish()?.put(b"]")?;
+        out.put(b"[{\"type\":\"text\",\"text\":\"")?;
+        write::escape(out, first)?;
+        for words in words {
+            write::escape(out, words)?;
+        }
+        out.put(b"\"}]")?;
         result.boolean("isError", true)?;
         end_result(result, about, slot.revision, None)
     });

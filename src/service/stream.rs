@@ -1,6 +1,6 @@
 //! Replies in windows: lists, and content that a source gives piece by piece.
 
-use super::handling::end_result;
+use super::handling::{Extra, end_result};
 use super::list::Page;
 use super::{Service, Source};
 use crate::json::{Raw, object::Object, write};
@@ -26,6 +26,29 @@ const INCOMPLETE: Raw<'static> = Raw::constant(r#"{"incomplete":true}"#);
 /// How much is asked of a source at once; a multiple of three for base64.
 const CHUNK: usize = 96;
 
+/// A source, and what sends from it: a program without sources is linked without.
+pub(crate) struct Sourced<S: 'static> {
+    give: Source<S>,
+    pump: fn(&Service<'_, S>, Source<S>, &mut S, &mut Large, &Slot, &mut dyn Out) -> bool,
+}
+
+impl<S> Sourced<S> {
+    pub(crate) const fn new(give: Source<S>) -> Self {
+        let pump = |service: &Service<'_, S>, give, state: &mut S, large: &mut Large, slot: &Slot, out: &mut dyn Out| {
+            service.pump_content(give, state, large, slot, out)
+        };
+        Sourced { give, pump }
+    }
+}
+
+impl<S> Clone for Sourced<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Sourced<S> {}
+
 impl<S> Service<'_, S> {
     /// Sends more of a reply in windows. Call it whenever the sink has room, until it is done.
     pub fn pump(&self, state: &mut S, token: Token, server: &mut Engine<'_>, out: &mut dyn Out) -> Pump {
@@ -35,7 +58,11 @@ impl<S> Service<'_, S> {
         let mut large = slot.large;
         let done = match large.what {
             What::List { start, end } => self.pump_list(&mut large, slot, Page { start, end }, out),
-            What::Content { .. } => self.pump_content(state, &mut large, slot, out),
+            What::Content { index, .. } => match self.source(slot.method, usize::from(index)) {
+                Some(source) => (source.pump)(self, source.give, state, &mut large, slot, out),
+                // The service has changed, or the definition forgot it. What is begun is closed.
+                None => large.send(out, |out| out.put(b"\"}]}}")),
+            },
             _ => return if server.pump(token, &self.about, out) { Pump::Done } else { Pump::More },
         };
         slot.large = large;
@@ -46,18 +73,18 @@ impl<S> Service<'_, S> {
         Pump::Done
     }
 
-    fn pump_content(&self, state: &mut S, large: &mut Large, slot: &Slot, out: &mut dyn Out) -> bool {
+    fn pump_content(
+        &self,
+        source: Source<S>,
+        state: &mut S,
+        large: &mut Large,
+        slot: &Slot,
+        out: &mut dyn Out,
+    ) -> bool {
         let What::Content { index, key, pull } = large.what else { return true };
         if large.piece == 0 {
-            let through = match self.source(slot.method, usize::from(index)) {
-                _ if large.broken => true,
-                Some(source) => pull(&mut |at, bytes| source(state, key, at, bytes).map_err(|_| ()), large, out),
-                None => {
-                    large.broken = true;
-                    true
-                }
-            };
-            if !through {
+            let mut give = |at, bytes: &mut [u8]| source(state, key, at, bytes).map_err(|_| ());
+            if !large.broken && !pull(&mut give, large, out) {
                 return false;
             }
             (large.piece, large.offset) = (1, 0);
@@ -77,14 +104,14 @@ impl<S> Service<'_, S> {
         if slot.revision.is_modern() {
             self.read_caching(index).write(&mut result)?;
         }
-        end_result(result, &self.about, slot.revision, broken.then_some(INCOMPLETE))
+        end_result(result, &self.about, slot.revision, broken.then_some(Extra::new(INCOMPLETE)))
     }
 
     fn read_caching(&self, index: usize) -> Caching {
         self.resource_info(index).and_then(|info| info.caching).unwrap_or(self.about.caching)
     }
 
-    fn source(&self, method: Method, index: usize) -> Option<Source<S>> {
+    fn source(&self, method: Method, index: usize) -> Option<Sourced<S>> {
         if method == Method::ToolsCall {
             return self.tools.get(index)?.source;
         }
