@@ -296,7 +296,7 @@ impl<'m, const N: usize> Remote<'m, N> {
     /// Ends a [challenged](Event::Challenge) exchange with [`Why::GivenUp`].
     pub fn give_up(&mut self, slot: usize) {
         if let Some(place) = self.slots.get_mut(slot) {
-            place.give_up(&mut self.site);
+            place.give_up(slot, &mut self.site);
         }
     }
 
