@@ -18,15 +18,6 @@
 //!     mut tell: impl FnMut(Event<'_>),
 //! ) {
 //!     remote.expire(now); // the time, whenever the loop wakes up
-//!     while let Some(action) = remote.next_action() {
-//!         match action {
-//!             Action::Close(slot) => sockets[slot] = None,
-//!             Action::Connect(slot) => {
-//!                 sockets[slot] = connect(remote.host(), remote.port());
-//!                 if sockets[slot].is_some() { remote.connected(slot) } else { remote.failed(slot) }
-//!             }
-//!         }
-//!     }
 //!     for slot in 0..4 {
 //!         let Some(socket) = &mut sockets[slot] else { continue };
 //!         if !remote.pending(slot).is_empty() {
@@ -42,10 +33,20 @@
 //!             }
 //!         }
 //!     }
-//!     while let Some(event) = remote.next_event() {
-//!         tell(event); // to the engine
+//!     loop {
+//!         while let Some(event) = remote.next_event() {
+//!             tell(event); // to the engine, which may have something to send
+//!         }
+//!         match remote.next_action() {
+//!             None => break,
+//!             Some(Action::Close(slot)) => sockets[slot] = None,
+//!             Some(Action::Connect(slot)) => {
+//!                 sockets[slot] = connect(remote.host(), remote.port());
+//!                 if sockets[slot].is_some() { remote.connected(slot) } else { remote.failed(slot) }
+//!             }
+//!         }
 //!     }
-//!     // Then wait for a socket or for `remote.next_deadline()`.
+//!     // Then wait: for sockets to read from, for those with something `pending`, for `remote.next_deadline()`.
 //! }
 //!
 //! let mut remote: Remote<'_, 4> = Remote::growing("http://localhost:8931/mcp", Config::DEFAULT)?;

@@ -3,6 +3,7 @@
 use super::*;
 use std::format;
 use std::string::{String, ToString};
+use std::vec;
 use std::vec::Vec;
 
 /// What was told, as text.
@@ -47,7 +48,7 @@ impl Bench {
     /// Carries out actions, takes what is sent, and listens, until nothing happens any more.
     fn turn(&mut self) {
         loop {
-            let mut any = false;
+            let mut any = self.listen();
             while let Some(action) = self.remote.next_action() {
                 any = true;
                 match action {
@@ -71,7 +72,6 @@ impl Bench {
                     self.remote.sent(slot, n);
                 }
             }
-            any |= self.listen();
             if !any {
                 break;
             }
@@ -231,4 +231,208 @@ fn modern_requests_over_one_connection() {
         assert!(bench.sent[0].is_none(), "an idle connection is closed");
         assert!(bench.remote.is_idle());
     });
+}
+
+/// `notifications/initialized` and what comes before it, with a session; the streams of the server's own opens at the end.
+fn open_session(bench: &mut Bench, headers: &str) -> usize {
+    bench.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#);
+    let request = bench.received(0);
+    assert!(!request.contains("Mcp-") && !request.contains("MCP-"), "{request}");
+    let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    bench.reply(0, &json("200 OK", headers, answer));
+    assert_eq!(bench.told(), [format!("0 {answer}")]);
+    bench.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let request = bench.received(0);
+    assert!(request.contains("\r\nMCP-Protocol-Version: 2025-06-18\r\n"), "{request}");
+    assert_eq!(request.contains("\r\nMcp-Session-Id: s-1\r\n"), headers.contains("s-1"), "{request}");
+    bench.reply(0, ACCEPTED);
+    assert!(bench.told().is_empty());
+    bench.find("GET /mcp HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n")
+}
+
+const SESSION: &str = "mcp-session-id: s-1\r\n";
+
+fn legacy(id: u64, method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
+}
+
+#[test]
+fn a_legacy_session_from_its_opening_to_its_end() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        let get = open_session(bench, SESSION);
+        assert_eq!(bench.remote.listening(), Listening::Opening);
+        assert!(bench.received(get).ends_with("\r\nMCP-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: s-1\r\n\r\n"));
+        let asks = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
+        bench.reply(get, &stream(&format!("id: 7\nretry: 20\ndata: \n\nid: 8\ndata: {asks}\n\n")));
+        assert_eq!(bench.remote.listening(), Listening::Open);
+        assert_eq!(bench.told(), [format!("- {asks}")]);
+        // Two requests, and there is still a slot for the answer.
+        bench.send(&legacy(1, "tools/call"));
+        bench.send(&legacy(2, "tools/call"));
+        let busy = mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(b"{}"));
+        assert_eq!(busy, Err(Full::Now));
+        bench.send(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#);
+        for slot in (0..4).filter(|slot| *slot != get) {
+            let request = bench.received(slot);
+            assert!(request.contains("\r\nMcp-Session-Id: s-1\r\n"));
+            if request.contains("\"result\"") {
+                bench.reply(slot, ACCEPTED);
+            } else if request.contains("\"id\":1,") {
+                bench.reply(slot, &json("200 OK", "", &result(1)));
+            } else {
+                bench.reply(slot, &stream(&format!("data: {}\n\n", result(2))));
+            }
+        }
+        let mut told = bench.told();
+        told.sort();
+        assert_eq!(told, [format!("1 {}", result(1)), format!("2 {}", result(2))]);
+        // The stream breaks off and is taken up again behind the last event.
+        bench.close(get);
+        assert_eq!(bench.remote.listening(), Listening::Opening);
+        bench.wait(19);
+        assert!(bench.sent[get].is_none());
+        bench.wait(1);
+        assert!(bench.received(get).contains("\r\nLast-Event-ID: 8\r\n"));
+        bench.reply(get, "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(bench.remote.listening(), Listening::No);
+        assert!(bench.remote.end_session());
+        bench.turn();
+        let slot = bench.find("DELETE /mcp HTTP/1.1\r\n");
+        assert!(bench.received(slot).contains("\r\nMcp-Session-Id: s-1\r\n"));
+        bench.reply(slot, "HTTP/1.1 204 No Content\r\n\r\n");
+        assert_eq!(bench.told(), ["ended"]);
+        assert_eq!(bench.remote.session(), None);
+        assert!(!bench.remote.end_session());
+    });
+}
+
+#[test]
+fn a_session_that_is_lost() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        let get = open_session(bench, SESSION);
+        bench.reply(get, &stream(""));
+        bench.received(get);
+        bench.send(&legacy(1, "tools/call"));
+        bench.send(&legacy(2, "ping"));
+        let first = bench.sent.iter().position(|sent| sent.as_ref().is_some_and(|sent| sent.ends_with(b"\"ping\"}")));
+        bench.reply(first.unwrap(), "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno");
+        let mut told = bench.told();
+        told.sort();
+        assert_eq!(told, ["1 SessionLost ", "2 SessionLost "]);
+        assert_eq!((bench.remote.session(), bench.remote.listening()), (None, Listening::No));
+        assert!(bench.sent.iter().all(Option::is_none), "all connections of the session are closed");
+        open_session(&mut *bench, SESSION);
+    });
+}
+
+#[test]
+fn a_broken_stream_is_resumed() {
+    in_pieces("http://h/mcp", Config::DEFAULT.listen(false), |bench| {
+        let first = format!("id: 1\nretry: 500\ndata:\n\n");
+        bench.send(&legacy(7, "tools/call"));
+        bench.received(0);
+        bench.reply(0, &stream(&first));
+        bench.reply(0, "0\r\n\r\n");
+        bench.wait(499);
+        assert_eq!(bench.remote.next_deadline(), Some(500));
+        bench.wait(1);
+        assert!(bench.received(0).starts_with("GET /mcp HTTP/1.1\r\n"));
+        // In vain, and each time after a longer wait.
+        bench.close(0);
+        bench.wait(999);
+        assert!(bench.sent[0].is_none());
+        bench.wait(1);
+        assert!(bench.received(0).contains("\r\nLast-Event-ID: 1\r\n"));
+        bench.reply(0, &stream(&format!("id: 2\ndata: {}\n\n", result(7))));
+        assert_eq!(bench.told(), [format!("7 {}", result(7))]);
+        bench.close(0);
+        // Without an id there is nothing to go on from.
+        bench.send(&legacy(8, "tools/call"));
+        bench.reply(0, &stream("retry: 1\ndata:\n\n"));
+        bench.close(0);
+        assert_eq!(bench.told(), ["8 Broken "]);
+        // It is not tried for ever.
+        bench.send(&legacy(9, "tools/call"));
+        bench.reply(0, &stream(&first));
+        bench.close(0);
+        for _ in 0..5 {
+            bench.wait(60_000);
+            bench.close(0);
+        }
+        assert_eq!(bench.told(), ["9 Reset "]);
+        // What the server has given up is given up.
+        bench.send(&legacy(10, "tools/call"));
+        bench.reply(0, &stream(&first));
+        bench.close(0);
+        bench.wait(500);
+        bench.reply(0, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(bench.told(), ["10 Broken "]);
+    });
+}
+
+#[test]
+fn modern_streams_are_never_resumed() {
+    in_pieces("http://h/", Config::DEFAULT, |bench| {
+        bench.send(&modern(1, "tools/call", ""));
+        bench.reply(0, &stream("id: 1\ndata:\n\n"));
+        bench.close(0);
+        bench.send(&modern(2, "tools/call", ""));
+        bench.reply(0, &stream("id: 1\ndata:\n\n"));
+        bench.reply(0, "0\r\n\r\n");
+        assert_eq!(bench.told(), ["1 Broken ", "2 Unanswered "]);
+        bench.send(&modern(3, "subscriptions/listen", ""));
+        bench.reply(bench.find("POST"), &stream(""));
+        assert!(bench.remote.abandon(3) && !bench.remote.abandon(3));
+        bench.turn();
+        assert!(bench.sent.iter().all(Option::is_none));
+        assert!(bench.told().is_empty());
+    });
+}
+
+#[test]
+fn failures() {
+    let bad = |status: &str, headers: &str, body: &str| {
+        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let cases: Vec<(String, bool, &str)> = vec![
+        (String::new(), true, "1 Reset "),
+        ("HTTP/1.1 2".into(), true, "1 Broken "),
+        (json("200 OK", "", &result(1))[..80].into(), true, "1 Broken "),
+        ("SSH-2.0-x\r\n".into(), false, "1 NotHttp "),
+        ("\x16\x03\x01".into(), false, "1 NotHttp "),
+        (bad("200 OK", "", ""), false, "1 Unanswered "),
+        (ACCEPTED.into(), false, "1 Unanswered "),
+        (bad("200 OK", "Content-Type: text/html\r\n", "<p>"), false, "1 ContentType "),
+        (json("200 OK", "Content-Encoding: gzip\r\n", "x"), false, "1 ContentType "),
+        (json("200 OK", "", "{"), false, "1 Garbage "),
+        (json("200 OK", "", &result(2)), false, "1 Garbage "),
+        (json("200 OK", "", &legacy(1, "ping")), false, "1 Garbage "),
+        (bad("500 Oops", "", "at line 1"), false, "1 Status { code: 500, retry_after: None } at line 1"),
+        (bad("503 Busy", "Retry-After: 7\r\n", ""), false, "1 Status { code: 503, retry_after: Some(7) } "),
+        (json("403 No", "", r#"{"a":1}"#), false, r#"1 Status { code: 403, retry_after: None } {"a":1}"#),
+        (bad("302 Found", "Location: /x\r\n", ""), false, "1 Redirect(302) /x"),
+        (bad("307 Moved", "Location: http://evil/x\r\n", ""), false, "1 Redirect(307) http://evil/x"),
+        (bad("308 Moved", "", ""), false, "1 Redirect(308) "),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n".into(), false, "1 NotHttp "),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".into(), false, "1 NotHttp "),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n".into(), false, "1 NotHttp "),
+        (json("200 OK", "", "").replace("Content-Length: 0", "Transfer-Encoding: chunked") + "zz\r\n", false, "1 NotHttp "),
+    ];
+    for (reply, close, expected) in cases {
+        in_pieces("http://h/", Config::DEFAULT, |bench| {
+            bench.send(&modern(1, "tools/call", ""));
+            bench.reply(0, &reply);
+            if close {
+                bench.close(0);
+            }
+            assert_eq!(bench.told(), [expected], "{reply}");
+            assert!(bench.remote.is_idle());
+            // And it goes on.
+            bench.send(&modern(2, "tools/call", ""));
+            let slot = bench.find("POST");
+            bench.reply(slot, &json("200 OK", "Connection: close\r\n", &result(2)));
+            assert_eq!(bench.told(), [format!("2 {}", result(2))]);
+            assert!(bench.sent[slot].is_none());
+        });
+    }
 }
