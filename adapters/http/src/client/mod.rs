@@ -20,17 +20,19 @@
 //!     remote.expire(now); // the time, whenever the loop wakes up
 //!     for slot in 0..4 {
 //!         let Some(socket) = &mut sockets[slot] else { continue };
-//!         if !remote.pending(slot).is_empty() {
-//!             match write(socket, remote.pending(slot)) {
-//!                 Some(n) => remote.sent(slot, n),
-//!                 None => remote.failed(slot),
-//!             }
+//!         let written = if remote.pending(slot).is_empty() { Some(0) } else { write(socket, remote.pending(slot)) };
+//!         if let Some(n) = written {
+//!             remote.sent(slot, n);
 //!         }
-//!         if !remote.space(slot).is_empty() {
-//!             match read(socket, remote.space(slot)) {
-//!                 Some(n) => remote.filled(slot, n),
-//!                 None => remote.closed(slot),
-//!             }
+//!         // Where writing failed there may be an answer all the same.
+//!         let come = if remote.space(slot).is_empty() { Some(0) } else { read(socket, remote.space(slot)) };
+//!         match come {
+//!             Some(n) => remote.filled(slot, n),
+//!             None => remote.closed(slot), // or `failed`, if it was reset
+//!         }
+//!         if come.is_none() || written.is_none() {
+//!             remote.failed(slot); // does nothing where the end is known
+//!             sockets[slot] = None;
 //!         }
 //!     }
 //!     loop {

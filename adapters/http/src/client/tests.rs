@@ -416,7 +416,11 @@ fn failures() {
         ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n".into(), false, "1 NotHttp "),
         ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".into(), false, "1 NotHttp "),
         ("HTTP/1.1 101 Switching Protocols\r\n\r\n".into(), false, "1 NotHttp "),
-        (json("200 OK", "", "").replace("Content-Length: 0", "Transfer-Encoding: chunked") + "zz\r\n", false, "1 NotHttp "),
+        (
+            json("200 OK", "", "").replace("Content-Length: 0", "Transfer-Encoding: chunked") + "zz\r\n",
+            false,
+            "1 NotHttp ",
+        ),
     ];
     for (reply, close, expected) in cases {
         in_pieces("http://h/", Config::DEFAULT, |bench| {
@@ -434,5 +438,323 @@ fn failures() {
             assert_eq!(bench.told(), [format!("2 {}", result(2))]);
             assert!(bench.sent[slot].is_none());
         });
+    }
+}
+
+#[test]
+fn the_old_transport_by_its_url() {
+    in_pieces("http://h/sse", Config::DEFAULT.transport(Transport::Sse), |bench| {
+        bench.send(&legacy(0, "initialize"));
+        let stream_slot = bench.find("GET /sse HTTP/1.1\r\n");
+        assert_eq!(bench.sent.iter().flatten().count(), 1, "nothing is posted before it is known where to");
+        bench.reply(stream_slot, &stream("event: endpoint\ndata: /messages?id=7\n\n"));
+        assert!(bench.remote.is_old());
+        let slot = bench.find("POST /messages?id=7 HTTP/1.1\r\n");
+        bench.received(slot);
+        let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2024-11-05"}}"#;
+        bench.reply(slot, ACCEPTED);
+        bench.reply(stream_slot, &chunk(&format!("event: message\ndata: {answer}\n\n")));
+        assert_eq!(bench.told(), [format!("0 {answer}")]);
+        // The answer may come before the message is said to be accepted.
+        bench.send(&legacy(1, "tools/call"));
+        let slot = bench.find("POST /messages?id=7 HTTP/1.1\r\n");
+        let ping = legacy(5, "ping");
+        bench.reply(stream_slot, &chunk(&format!("data: {ping}\n\ndata: {}\n\ndata: {}\n\n", result(1), result(9))));
+        assert_eq!(bench.told(), [format!("- {ping}"), format!("1 {}", result(1)), format!("- {}", result(9))]);
+        bench.reply(slot, ACCEPTED);
+        // When the stream is gone, so is the session.
+        bench.send(&legacy(2, "tools/call"));
+        bench.close(stream_slot);
+        assert_eq!(bench.told(), ["2 SessionLost "]);
+        bench.send(&legacy(3, "initialize"));
+        let stream_slot = bench.find("GET /sse HTTP/1.1\r\n");
+        bench.reply(stream_slot, &stream("event: endpoint\ndata: //evil/x\n\n"));
+        assert_eq!(bench.told(), ["3 Endpoint "]);
+        bench.send(&legacy(4, "initialize"));
+        bench.reply(bench.find("GET"), "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(bench.told(), ["4 Status { code: 500, retry_after: None } "]);
+        assert!(bench.remote.is_idle());
+    });
+}
+
+#[test]
+fn the_old_transport_is_found_out() {
+    for (status, body) in
+        [("400 Bad", ""), ("404 No", "<html>"), ("405 No", r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000}}"#)]
+    {
+        in_pieces("http://h/x/mcp", Config::DEFAULT, |bench| {
+            bench.send(&legacy(0, "initialize"));
+            bench.received(0);
+            bench.reply(0, &json(status, "", body));
+            assert!(bench.told().is_empty());
+            let get = bench.find("GET /x/mcp HTTP/1.1\r\n");
+            bench.reply(get, &stream("event: endpoint\ndata: http://h/x/post\n\n"));
+            let slot = bench.find("POST /x/post HTTP/1.1\r\n");
+            bench.received(slot);
+            bench.reply(slot, ACCEPTED);
+            bench.reply(get, &chunk(&format!("data: {}\n\n", result(0))));
+            assert_eq!(bench.told(), [format!("0 {}", result(0))]);
+        });
+        // It is not, after all: then what was answered first counts.
+        in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+            bench.send(&legacy(0, "initialize"));
+            bench.received(0);
+            bench.reply(0, &json(status, "", body));
+            bench.reply(bench.find("GET"), &json("405 No", "", ""));
+            let code = &status[..3];
+            let expected = if body.starts_with('{') {
+                format!("0 {body}")
+            } else {
+                format!("0 Status {{ code: {code}, retry_after: None }} {body}")
+            };
+            assert_eq!(bench.told(), [expected]);
+            assert!(!bench.remote.is_old() && bench.remote.is_idle());
+        });
+    }
+    let unknown = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"m"}}"#;
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        bench.send(&legacy(0, "initialize"));
+        bench.reply(0, &json("404 No", "", unknown));
+        assert_eq!(bench.told(), [format!("0 {unknown}")]);
+    });
+}
+
+#[test]
+fn challenges() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        let challenge = "WWW-Authenticate: Basic x\r\nWWW-Authenticate: Bearer scope=\"a\"\r\n";
+        bench.send(&modern(1, "tools/call", ""));
+        let first = bench.received(0);
+        bench.reply(0, &json("401 Unauthorized", challenge, "{}"));
+        assert_eq!(bench.told(), ["1 challenge 0 401 Bearer scope=\"a\""]);
+        assert!(!bench.remote.is_idle());
+        bench.wait(100_000);
+        bench.remote.set_header("Authorization", "Bearer t").unwrap();
+        bench.remote.retry(0);
+        bench.turn();
+        assert_eq!(bench.received(0), first.replace("tools/call\r\n", "tools/call\r\nAuthorization: Bearer t\r\n"));
+        bench.reply(0, &json("403 Forbidden", challenge, "{}"));
+        assert_eq!(bench.told(), ["1 challenge 0 403 Bearer scope=\"a\""]);
+        bench.remote.give_up(0);
+        bench.remote.give_up(0);
+        bench.turn();
+        assert_eq!(bench.told(), ["1 GivenUp "]);
+        bench.remote.retry(0);
+        bench.turn();
+        assert!(bench.remote.is_idle() && bench.told().is_empty());
+    });
+}
+
+#[test]
+fn headers_of_the_callers_own() {
+    let mut remote: Remote<'_, 1> = Remote::growing("http://h", Config::DEFAULT).unwrap();
+    for name in ["", "a b", "a:", "é"] {
+        assert_eq!(remote.set_header(name, "x"), Err(BadHeader::Name), "{name}");
+    }
+    for name in ["Host", "content-length", "Mcp-Session-Id", "mcp-param-x"] {
+        assert_eq!(remote.set_header(name, "x"), Err(BadHeader::Reserved), "{name}");
+    }
+    for value in [" a", "a\r\nb: c", "\0", "a\t"] {
+        assert_eq!(remote.set_header("X", value), Err(BadHeader::Value), "{value:?}");
+    }
+    let long = "x".repeat(1 << 16);
+    remote.set_header("X", "1").unwrap();
+    assert_eq!(remote.set_header("x", &long), Err(BadHeader::Room));
+    remote.set_header("x", "2").unwrap();
+    remote.set_header("Y", "3").unwrap();
+    remote.remove_header("y");
+    assert_eq!(remote.site.headers().collect::<Vec<_>>(), [b"x: 2"]);
+}
+
+#[test]
+fn redirects_on_the_same_origin() {
+    let mut bench = Bench::new("http://h/a/mcp", Config::DEFAULT);
+    let to = |location: &str| format!("HTTP/1.1 308 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+    bench.send(&modern(1, "tools/call", ""));
+    for (target, location) in [("/a/mcp", "/b/mcp"), ("/b/mcp", "x"), ("/b/x", "?y"), ("/b/x?y", "/z")] {
+        assert!(bench.received(0).starts_with(&format!("POST {target} HTTP/1.1\r\n")), "{target}");
+        bench.reply(0, &to(location));
+    }
+    assert_eq!(bench.told(), ["1 Redirect(308) /z"]);
+    bench.send(&modern(2, "tools/call", ""));
+    assert!(bench.received(bench.find("POST")).starts_with("POST /a/mcp HTTP/1.1\r\n"));
+}
+
+#[test]
+fn a_kept_connection_that_was_closed_meanwhile() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let first = |bench: &mut Bench| {
+        bench.send(&modern(1, "ping", ""));
+        bench.received(0);
+        bench.reply(0, &json("200 OK", "", &result(1)));
+        bench.told();
+    };
+    first(&mut bench);
+    bench.send(&modern(2, "tools/list", ""));
+    let request = bench.received(0);
+    bench.close(0);
+    assert_eq!(bench.received(0), request, "it is sent again");
+    bench.close(0);
+    assert_eq!(bench.told(), ["2 Reset "], "but only once");
+    first(&mut bench);
+    bench.send(&modern(3, "tools/call", ""));
+    bench.received(0);
+    bench.close(0);
+    assert_eq!(bench.told(), ["3 Reset "], "it may have been done");
+    first(&mut bench);
+    // Not all of it was sent: nobody can have done it.
+    let message = modern(4, "tools/call", "");
+    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    let n = bench.remote.pending(0).len() - 1;
+    bench.remote.sent(0, n);
+    bench.close(0);
+    assert!(bench.received(0).ends_with(&message));
+}
+
+#[test]
+fn times() {
+    let config = Config::DEFAULT;
+    let mut bench = Bench::new("http://h/mcp", config);
+    let message = modern(1, "ping", "");
+    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    assert_eq!(bench.remote.next_action(), Some(Action::Connect(0)));
+    bench.remote.expire(9_999);
+    assert!(bench.remote.next_event().is_none());
+    bench.remote.expire(10_000);
+    bench.listen();
+    assert_eq!(bench.told(), ["1 TimedOut "]);
+    assert_eq!(bench.remote.next_action(), Some(Action::Close(0)));
+    bench.now = 10_000;
+    // A server that does not read.
+    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    let _ = bench.remote.next_action();
+    bench.sent[0] = Some(Vec::new());
+    bench.remote.connected(0);
+    bench.remote.sent(0, 1);
+    bench.remote.expire(39_999);
+    assert!(bench.remote.next_event().is_none());
+    bench.wait(30_000);
+    assert_eq!(bench.told(), ["1 TimedOut "]);
+    // A request may take as long as the caller lets it; what is none is answered soon.
+    bench.send(&modern(2, "tools/call", ""));
+    bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    bench.wait(30_000);
+    assert_eq!(bench.told(), ["- TimedOut "]);
+    bench.wait(3_000_000);
+    bench.reply(0, &json("200 OK", "", &result(2)));
+    assert_eq!(bench.told(), [format!("2 {}", result(2))]);
+}
+
+#[test]
+fn a_notification_that_is_not_taken() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+        bench.reply(0, &json("400 Bad", "", r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"m"}}"#));
+        let told = bench.told();
+        assert!(told[0].starts_with("- Status { code: 400, retry_after: None } {\"jsonrpc\""), "{told:?}");
+        bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+        bench.reply(0, &json("200 OK", "", r#"{"jsonrpc":"2.0","result":{}}"#));
+        assert!(bench.told().is_empty() && bench.remote.is_idle());
+    });
+}
+
+#[test]
+fn limits_of_lent_storage() {
+    let (mut texts, mut tools) = ([0; 64], [0; 64]);
+    let (mut input, mut message, mut output) = ([0; 64], [0; 48], [0; 2048]);
+    let slot = Slot::new(&mut input, &mut message, &mut output);
+    let mut remote: Remote<'_, 1> =
+        Remote::new("http://h/mcp", Config::DEFAULT, &mut texts, &mut tools, [slot]).unwrap();
+    assert_eq!(remote.capacity(), 1024);
+    let ask = |remote: &mut Remote<'_, 1>, reply: &str| {
+        let message = modern(1, "ping", "");
+        mcp_sansio::sink::whole(remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+        while let Some(action) = remote.next_action() {
+            if let Action::Connect(slot) = action {
+                remote.connected(slot);
+            }
+        }
+        let n = remote.pending(0).len();
+        remote.sent(0, n);
+        let mut rest = reply.as_bytes();
+        let mut told = Vec::new();
+        loop {
+            let space = remote.space(0);
+            let n = space.len().min(rest.len());
+            space[..n].copy_from_slice(&rest[..n]);
+            rest = &rest[n..];
+            remote.filled(0, n);
+            match remote.next_event() {
+                Some(Event::Message { bytes, .. }) => told.push(format!("{} bytes", bytes.len())),
+                Some(Event::Failed { why, .. }) => told.push(format!("{why:?}")),
+                Some(other) => panic!("{other:?}"),
+                None if n == 0 => break,
+                None => {}
+            }
+        }
+        let _ = remote.next_action();
+        told
+    };
+    let head =
+        |length: usize| format!("HTTP/1.1 200 \r\nContent-Type:application/json\r\nContent-Length:{length}\r\n\r\n");
+    assert!(head(48).len() > 64);
+    assert_eq!(ask(&mut remote, &head(36)), ["TooLarge"], "the head does not fit");
+    let head = "HTTP/1.1 200\r\nContent-Type:application/json\r\n\r\n";
+    let body = |len: usize| format!("{head}{}{}", result(1), " ".repeat(len - result(1).len()));
+    assert_eq!(ask(&mut remote, &body(49)), ["TooLarge"]);
+    let events = "HTTP/1.1 200\r\nContent-Type:text/event-stream\r\n\r\n";
+    let event = |len: usize| format!("{events}data:{}{}\n\n", result(1), " ".repeat(len - result(1).len()));
+    assert_eq!(ask(&mut remote, &event(47)), ["47 bytes"]);
+    assert_eq!(ask(&mut remote, &event(48)), ["TooLarge"]);
+    assert_eq!(remote.set_header("a", &"x".repeat(40)), Err(BadHeader::Room));
+    let large = mcp_sansio::sink::whole(&mut remote, Kind::Request, |out| out.put(&[b' '; 1025]));
+    assert_eq!(large, Err(Full::Never));
+    assert!(remote.is_idle());
+}
+
+#[test]
+fn what_is_skipped_in_streams() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        bench.send(&modern(1, "tools/call", ""));
+        let body = format!("data: {{\n\nevent: other\ndata: 1\n\n: hi\n\ndata: [{}]\n\n", result(1));
+        bench.reply(0, &stream(&body));
+        assert_eq!(bench.told(), ["1 skipped Garbage {".to_string(), format!("1 [{}]", result(1))]);
+    });
+}
+
+/// Wherever a connection is lost, and however: each request comes to exactly one end, in bounded time.
+#[test]
+fn a_connection_lost_at_every_byte() {
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
+    let answers = [
+        json("200 OK", "", &result(1)),
+        json("500 No", "", &result(1)),
+        json("401 No", "", ""),
+        stream(&format!("id: 1\nretry: 5\ndata:\n\ndata: {progress}\n\ndata: {}\n\n", result(1))) + "0\r\n\r\n",
+        format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", result(1)),
+        "HTTP/1.1 307 Go\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n".to_string(),
+    ];
+    for answer in &answers {
+        for request in [modern(1, "ping", ""), legacy(1, "ping"), legacy(1, "initialize"), modern(1, "tools/call", "")]
+        {
+            for (at, clean) in (0..=answer.len()).flat_map(|at| [(at, true), (at, false)]) {
+                let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+                bench.send(&request);
+                bench.reply(0, &answer[..at]);
+                for _ in 0..40 {
+                    for slot in 0..4 {
+                        if bench.sent[slot].take().is_some() {
+                            if clean { bench.remote.closed(slot) } else { bench.remote.failed(slot) }
+                        }
+                        bench.remote.give_up(slot);
+                    }
+                    bench.turn();
+                    bench.wait(100_000);
+                }
+                assert!(bench.remote.is_idle(), "cut at {at} of {answer}");
+                let ends = |told: &String| !told.contains("progress") && !told.contains("challenge");
+                assert_eq!(bench.told().iter().filter(|told| ends(told)).count(), 1, "cut at {at} of {answer}");
+            }
+        }
     }
 }
