@@ -540,7 +540,7 @@ impl<'m, T: Transport<'m>, H: Handler> Iterator for Pages<'_, '_, 'm, T, H> {
         };
         self.left = left;
         let answer = match self.cursor.as_ref().and_then(|page| page.next_cursor()) {
-            Some(cursor) => self.client.request(&self.list.after(&cursor)),
+            Some(cursor) => self.client.request(&self.list.after(cursor)),
             None => self.client.request(&self.list),
         };
         let more = answer.as_ref().ok().and_then(Answer::next_cursor);
