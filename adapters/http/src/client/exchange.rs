@@ -77,7 +77,7 @@ impl Slot<'_> {
         if self.ready.is_none() {
             self.kept = 0;
             self.fail(why);
-        } else if self.after == After::Continue {
+        } else if matches!(self.after, After::Continue | After::Hold) {
             self.after = After::Fail(why);
         }
     }
@@ -90,6 +90,10 @@ impl Slot<'_> {
 
     fn deleted(&mut self, site: &mut Site<'_>) {
         site.end_session();
+        self.ended();
+    }
+
+    fn ended(&mut self) {
         (self.ready, self.after, self.phase) = (Some(Ready::Ended), After::Release, Phase::Over);
         self.deadline = None;
     }
@@ -311,6 +315,10 @@ impl Slot<'_> {
                 _ => self.resume_later(at, site, Why::Unanswered),
             },
             Phase::Body(Part::Skip) if self.task.what == What::Delete => self.deleted(site),
+            // The stream that was to bring the answer is gone.
+            Phase::Body(Part::Skip) if self.task.what == What::Request && site.old != Old::Known => {
+                self.fail_kept(Why::SessionLost);
+            }
             Phase::Body(Part::Skip) if self.task.what == What::Request => {
                 self.phase = Phase::Wait(Wait::Answer);
                 self.deadline = Some(site.now.saturating_add(site.config.idle_time));
@@ -577,8 +585,7 @@ impl<const N: usize> Remote<'_, N> {
             self.site.modern = task.modern;
         }
         if task.topic == Topic::Initialize {
-            self.forget_streams();
-            self.site.end_session();
+            self.begin_session(at);
         }
         let Some(slot) = self.slots.get_mut(at) else { return };
         if self.site.old == Old::No {
@@ -591,6 +598,20 @@ impl<const N: usize> Remote<'_, N> {
             slot.phase = Phase::Wait(Wait::Endpoint);
             self.settle();
         }
+    }
+
+    /// Another session begins with the message in a slot: whatever belongs to an earlier one is over.
+    fn begin_session(&mut self, at: usize) {
+        self.forget_streams();
+        for (_, slot) in self.slots.iter_mut().enumerate().filter(|(other, _)| *other != at) {
+            if slot.is(What::Delete) && slot.phase != Phase::Over {
+                slot.hang_up();
+                slot.ended();
+            } else if (slot.is(What::Request) || slot.is(What::Tell)) && (slot.task.old || !slot.task.modern) {
+                slot.fail_next(Why::SessionLost);
+            }
+        }
+        self.site.end_session();
     }
 
     /// Closes the streams of a session that is over.
@@ -644,7 +665,7 @@ impl<const N: usize> Remote<'_, N> {
     fn lose_session(&mut self) {
         self.forget_streams();
         for slot in &mut self.slots {
-            if (slot.is(What::Request) || slot.is(What::Tell)) && slot.task.in_session() && slot.phase != Phase::Over {
+            if (slot.is(What::Request) || slot.is(What::Tell)) && slot.task.in_session() {
                 slot.fail_next(Why::SessionLost);
             }
         }
@@ -667,7 +688,7 @@ impl<const N: usize> Remote<'_, N> {
         for slot in &mut self.slots {
             if slot.phase == Phase::Wait(Wait::Fallback) {
                 slot.tell_error();
-            } else if slot.task.old && slot.phase != Phase::Over && (slot.is(What::Request) || slot.is(What::Tell)) {
+            } else if slot.task.old && (slot.is(What::Request) || slot.is(What::Tell)) {
                 slot.fail_next(if known { Why::SessionLost } else { why });
             }
         }
@@ -677,6 +698,10 @@ impl<const N: usize> Remote<'_, N> {
     /// Opens the streams that are wanted, where there is a slot for them.
     fn open_streams(&mut self) -> bool {
         let waits = |slot: &Slot<'_>| matches!(slot.phase, Phase::Wait(Wait::Endpoint | Wait::Fallback));
+        if self.site.old == Old::No && self.slots.iter().any(waits) {
+            self.lose_old(Why::SessionLost);
+            return true;
+        }
         let what = if self.site.old == Old::Wanted && self.slots.iter().any(waits) {
             What::OldStream
         } else if self.site.listening == Listening::Opening && !self.slots.iter().any(|slot| slot.is(What::Listen)) {
