@@ -12,6 +12,14 @@ use super::slot::{After, Answer, Class, Gone, Link, Part, Phase, Ready, Slot, Ta
 use super::{Listening, Remote};
 
 impl Slot<'_> {
+    /// Sends the request, or fails where it does not fit.
+    fn launch(&mut self, at: usize, site: &mut Site<'_>) {
+        if self.start(at, site).is_err() {
+            self.kept = 0;
+            self.give_way(at, site, Why::NoRoom);
+        }
+    }
+
     /// Goes through what has come, up to the next event.
     pub(crate) fn step(&mut self, at: usize, site: &mut Site<'_>) {
         while self.ready.is_none() {
@@ -199,7 +207,10 @@ impl Slot<'_> {
                 return if reply.status >= 500 { self.resume_later(at, site, why) } else { self.fail(why) };
             }
             What::Request if good => self.request_body(reply, streams),
-            What::Request => Phase::Body(Part::Error),
+            What::Request => {
+                self.deadline = Some(site.now.saturating_add(site.config.reply_time));
+                Phase::Body(Part::Error)
+            }
             What::Tell | What::Delete => {
                 self.deadline = Some(site.now.saturating_add(site.config.reply_time));
                 Phase::Body(if good || self.task.what == What::Delete { Part::Skip } else { Part::Error })
@@ -236,7 +247,7 @@ impl Slot<'_> {
         } else if empty || matches!(reply.status, 202 | 204 | 205) {
             self.fail_kept(Why::Unanswered);
             Phase::Over
-        } else if reply.content == Content::Json {
+        } else if matches!(reply.content, Content::Json | Content::Unknown) {
             Phase::Body(Part::Json)
         } else {
             self.fail_kept(Why::ContentType);
@@ -528,8 +539,10 @@ impl Slot<'_> {
             Phase::Head if self.input.is_empty() => self.lose(at, site, Why::TimedOut),
             Phase::Head | Phase::Body(_) => {
                 self.step(at, site);
-                if self.ready.is_none() && matches!(self.phase, Phase::Head | Phase::Body(Part::Skip | Part::Error)) {
+                if self.ready.is_none() && self.phase == Phase::Head {
                     self.lose(at, site, Why::TimedOut);
+                } else if self.ready.is_none() && matches!(self.phase, Phase::Body(Part::Skip | Part::Error)) {
+                    self.cut(at, site, Why::TimedOut);
                 } else if self.ready.is_none() && self.is(What::OldStream) && site.old == Old::Opening {
                     self.old_stream_ends(at, site, Why::TimedOut);
                 }
@@ -589,11 +602,11 @@ impl<const N: usize> Remote<'_, N> {
         }
         let Some(slot) = self.slots.get_mut(at) else { return };
         if self.site.old == Old::No {
-            return slot.launch(at, &self.site);
+            return slot.launch(at, &mut self.site);
         }
         slot.task.old = true;
         if self.site.old == Old::Known {
-            slot.launch(at, &self.site);
+            slot.launch(at, &mut self.site);
         } else {
             slot.phase = Phase::Wait(Wait::Endpoint);
             self.settle();
@@ -676,7 +689,7 @@ impl<const N: usize> Remote<'_, N> {
         for (at, slot) in self.slots.iter_mut().enumerate() {
             if matches!(slot.phase, Phase::Wait(Wait::Endpoint | Wait::Fallback)) {
                 slot.task.old = true;
-                slot.launch(at, &self.site);
+                slot.launch(at, &mut self.site);
             }
         }
     }
@@ -722,7 +735,7 @@ impl<const N: usize> Remote<'_, N> {
         if what == What::OldStream {
             self.site.old = Old::Opening;
         }
-        slot.launch(at, &self.site);
+        slot.launch(at, &mut self.site);
         true
     }
 
@@ -739,7 +752,7 @@ impl<const N: usize> Remote<'_, N> {
         };
         slot.begin();
         slot.task.what = What::Delete;
-        slot.launch(at, &self.site);
+        slot.launch(at, &mut self.site);
         true
     }
 
@@ -754,13 +767,18 @@ impl<const N: usize> Remote<'_, N> {
         self.site.news = super::site::News::default();
     }
 
-    /// Looks for the next event; the last one has been told.
-    pub(crate) fn find_event(&mut self) -> Option<usize> {
+    /// The last event has been told.
+    pub(crate) fn told(&mut self) {
         if let Some(at) = self.given.take()
             && let Some(slot) = self.slots.get_mut(at)
         {
             slot.consume(at, &mut self.site);
         }
+    }
+
+    /// Looks for the next event; the last one has been told.
+    pub(crate) fn find_event(&mut self) -> Option<usize> {
+        self.told();
         loop {
             let mut any = self.settle();
             for round in 0..N {
