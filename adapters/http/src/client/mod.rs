@@ -1,6 +1,6 @@
 //! The client's side: JSON-RPC messages go out as HTTP requests, what comes back is taken apart. Sans-IO, all revisions.
 //!
-//! [`Remote`] is an [`Out`](mcp_sansio::sink::Out): an engine writes whole messages into it and knows nothing of HTTP. What
+//! [`Remote`] is an [`Out`]: an engine writes whole messages into it and knows nothing of HTTP. What
 //! headers, sessions and streams need to know is read from the messages that pass by. The driver moves bytes between
 //! sockets and slots, each of which is one connection with one exchange at a time:
 //!
@@ -70,6 +70,7 @@ mod head;
 mod input;
 pub mod params;
 mod reply;
+mod session;
 mod site;
 mod slot;
 #[cfg(test)]
