@@ -325,11 +325,13 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         Some(Fault { request, why, detail: self.detail.as_str() })
     }
 
-    /// Whether the stream of a legacy session for the server's own messages is being opened: what a server asks, it may
-    /// ask there, so wait with requests, but not for ever.
+    /// Whether the stream of a new legacy session for the server's own messages is still being opened. What a server asks
+    /// it may ask there, so wait with the first request, but not for ever.
     #[must_use]
     pub fn is_settling(&self) -> bool {
-        self.client.is_connected() && self.port.remote.listening() == Listening::Opening
+        let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
+        // It is opened when the server has taken `notifications/initialized`.
+        legacy && (self.port.remote.listening() == Listening::Opening || !self.port.remote.is_idle())
     }
 
     /// Ends the session. `true`: go on until [`is_over`](Web::is_over), but not for ever.
