@@ -152,12 +152,7 @@ impl Engine<'_> {
     }
 
     /// Sends the next request that a listen of the older revisions consists of. Whether there was one.
-    fn subscribe_next(
-        &mut self,
-        flight: &Flight,
-        revision: Revision,
-        out: &mut dyn Out,
-    ) -> Result<bool, Full> {
+    fn subscribe_next(&mut self, flight: &Flight, revision: Revision, out: &mut dyn Out) -> Result<bool, Full> {
         let (wire, profile) = (self.next_wire(), self.profile);
         let (from, to, method) = match flight.state {
             State::Closing => (SUBSCRIBED, UNSUBSCRIBING, Method::Unsubscribe),

@@ -128,9 +128,8 @@ impl<'t> Profile<'t> {
             ClientFeature::Sampling | ClientFeature::Roots => true,
         };
         // Sampling with tools is sampling.
-        let has = |feature| {
-            self.has(feature) || feature == ClientFeature::Sampling && self.has(ClientFeature::SamplingTools)
-        };
+        let has =
+            |feature| self.has(feature) || feature == ClientFeature::Sampling && self.has(ClientFeature::SamplingTools);
         let declared = ClientFeature::ALL.into_iter().filter(|&feature| has(feature) && known(feature));
         declared.fold(ClientFeatures::NONE, ClientFeatures::with)
     }
