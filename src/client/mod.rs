@@ -408,6 +408,7 @@ impl<'m> Engine<'m> {
     pub fn send(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<Token, SendError> {
         let revision = self.revision().ok_or(SendError::NotConnected)?;
         self.may_send(request, revision)?;
+        let last_wire = self.last_wire;
         let token = self.admit(request)?;
         let written = match self.hold(token, request, revision) {
             Ok(()) => request.write(out, token, self.profile, revision, self.level),
@@ -415,6 +416,7 @@ impl<'m> Engine<'m> {
         };
         if let Err(full) = written {
             self.close(token);
+            self.last_wire = last_wire;
             return Err(full.into());
         }
         Ok(Token(token))
@@ -508,7 +510,10 @@ impl<'m> Engine<'m> {
             return self.opening_lost(wire, why);
         }
         let Some(flight) = self.on_wire(wire) else { return };
-        let (token, listens) = (flight.token, flight.method == Method::Listen);
+        let (token, listens, closing) = (flight.token, flight.method == Method::Listen, flight.state == State::Closing);
+        if closing {
+            return self.close(token);
+        }
         if listens && matches!(why, Lost::Broken | Lost::Unreachable) {
             return self.reopen_later(token);
         }
