@@ -82,14 +82,11 @@ enum Written {
 }
 
 /// What only the legacy revisions need. It is reached by this alone, so that it is linked only where one is served.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 #[derive(Debug)]
 pub(crate) struct Legacy {
-    initialize: for<'a> fn(
-        &mut Engine<'_>,
-        &Context<'_>,
-        &Request<'a>,
-        &mut dyn Out,
-    ) -> Result<Option<Taken<'a>>, Full>,
+    initialize:
+        for<'a> fn(&mut Engine<'_>, &Context<'_>, &Request<'a>, &mut dyn Out) -> Result<Option<Taken<'a>>, Full>,
     set_level: fn(&mut Engine<'_>, &Request<'_>, &mut dyn Out) -> Result<(), Full>,
 }
 
@@ -101,6 +98,7 @@ impl Legacy {
 }
 
 /// What only the stateless revisions need, as [`Legacy`].
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 #[derive(Debug)]
 pub(crate) struct Modern {
     terms: for<'a> fn(&Context<'_>, &Request<'a>) -> Result<Terms, Failure<'a>>,
