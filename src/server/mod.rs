@@ -525,7 +525,7 @@ impl Engine<'_> {
             State::Streaming => {
                 // The line is begun: it is cut short by closing its JSON, not abandoned.
                 if let Some(slot) = self.slot_mut(token) {
-                    slot.large.broken = true;
+                    slot.large.cut_short();
                 }
                 return Ok(Some(Taken::Cancelled { token }));
             }

@@ -396,7 +396,7 @@ impl<'c> Content<'c> {
     }
 
     /// Writes it; in messages for `sampling` there are no resources and no links, so that these become text.
-    fn write_in(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
+    pub(crate) fn write_in(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
         let mut object = Object::open(out);
         match self.kind {
             Kind::Text(text) => {

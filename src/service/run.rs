@@ -8,6 +8,7 @@ use super::parts::{Layout, Parts, decode_uri};
 use super::{Service, ToolInfo};
 use crate::json::{Raw, write};
 use crate::protocol::Method;
+use crate::records::Iter;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
 use crate::server::{ASKS, About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
@@ -110,15 +111,11 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
         let owner = u32::from(token.slot);
-        let kept = |kind| move |record: &crate::records::Record<'_>| record.owner == owner && record.kind == kind;
         let old = server.asks.iter().count();
-        let size = server.asks.iter().find(kept(PARAMS)).map_or(0, |record| record.data.len());
-        // Decoded text is never longer than it was.
-        let _ = server.scratch.reach(size.saturating_mul(2).min(server.scratch.limit()));
-        // As much as the params again is plenty for a new state.
-        let (live, mut draft) = server.asks.split(size + 1024);
-        let params = live.clone().find(kept(PARAMS)).map(|record| Raw::trusted(record.data));
-        let kept_state = live.clone().find(kept(STATE)).map_or(&b""[..], |record| record.data);
+        let spare = room_to_run_again(server, owner);
+        let (live, mut draft) = server.asks.split(spare);
+        let params = kept(&live, owner, PARAMS).map(Raw::trusted);
+        let kept_state = kept(&live, owner, STATE).unwrap_or(b"");
         let members = params.map_or(Members::NONE, crate::rpc::read_params);
         let asked = Asked { params, members: &members, name: None };
         let Some(slot) = server.slots.get_mut(usize::from(token.slot)) else { return Ok(Step::Handled) };
@@ -137,34 +134,13 @@ impl<S> Service<'_, S> {
         }
         slot.state = State::Open;
         let (uri, scratch) = decode_uri(&asked, server.scratch.bytes_mut());
-        let parts = Parts {
-            slot,
-            scratch,
-            sealing: &mut [],
-            state: kept_state,
-            uri,
-            seal: server.seal,
-            level: server.peer.level,
-            now: server.now,
-            ask_timeout: server.ask_timeout,
-        };
+        let (seal, level, now, ask_timeout) = (server.seal, server.peer.level, server.now, server.ask_timeout);
+        let sealing = &mut [];
+        let parts = Parts { slot, scratch, sealing, state: kept_state, uri, seal, level, now, ask_timeout };
         let desk = Desk::Stays { live: Some(live), keep: &mut draft, has_slot: true };
         let mut ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         ran.drafted = draft.used();
-        if matches!(ran.outcome, Err(Why::AskLater)) {
-            if let Some(slot) = server.slot_mut(token) {
-                slot.state = State::Asking;
-            }
-            return Err(Full::Now);
-        }
-        if matches!(ran.outcome, Ok(Settled::Asked)) {
-            server.asks.commit(ran.drafted);
-            let mut seen = 0;
-            server.asks.remove(|record| {
-                seen += 1;
-                seen <= old && record.owner == owner && record.kind != PARAMS
-            });
-        }
+        keep_questions(server, token, old, &ran)?;
         self.settle(state, token, ran, server, out)
     }
 
@@ -486,5 +462,45 @@ impl<S> Service<'_, S> {
             Err(Why::TooLarge) => Err(if empty { SendError::FullNever } else { SendError::FullNow }),
             _ => self.settle(state, token, ran, server, out).map_err(SendError::from),
         }
+    }
+}
+
+/// Makes room for what a handler that runs again may need: decoded text, and new questions with their state. How much of
+/// it is for those.
+fn room_to_run_again(server: &mut Engine<'_>, owner: u32) -> usize {
+    let size = kept(&server.asks.iter(), owner, PARAMS).map_or(0, <[u8]>::len);
+    // Decoded text is never longer than it was.
+    let _ = server.scratch.reach(size.saturating_mul(2).min(server.scratch.limit()));
+    // As much as the params again is plenty for a new state.
+    size + 1024
+}
+
+/// What was kept of a request whose handler has asked.
+fn kept<'r>(records: &Iter<'r>, owner: u32, kind: u8) -> Option<&'r [u8]> {
+    let mut records = records.clone();
+    records.find(|record| record.owner == owner && record.kind == kind).map(|record| record.data)
+}
+
+/// Replaces the `old` records of a request by what its handler has asked now, if it has asked again. [`Full`] if that
+/// is to be tried later.
+fn keep_questions(server: &mut Engine<'_>, token: Token, old: usize, ran: &Ran) -> Result<(), Full> {
+    match ran.outcome {
+        Err(Why::AskLater) => {
+            if let Some(slot) = server.slot_mut(token) {
+                slot.state = State::Asking;
+            }
+            Err(Full::Now)
+        }
+        Ok(Settled::Asked) => {
+            let owner = u32::from(token.slot);
+            server.asks.commit(ran.drafted);
+            let mut seen = 0;
+            server.asks.remove(|record| {
+                seen += 1;
+                seen <= old && record.owner == owner && record.kind != PARAMS
+            });
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
