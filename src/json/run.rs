@@ -187,8 +187,11 @@ pub(crate) fn has_backslash(bytes: &[u8]) -> bool {
 /// The end of the decimal digits that start at `at`.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn digits(bytes: &[u8], at: usize) -> usize {
+    if SMALL {
+        return at + bytes.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).count();
+    }
     let mut rest = bytes.get(at..).unwrap_or_default();
-    while let Some((word, behind)) = rest.split_first_chunk().filter(|_| !SMALL) {
+    while let Some((word, behind)) = rest.split_first_chunk() {
         // Digits become 0 to 9, everything else more, and more than 9 carries into the high bit.
         let word = usize::from_le_bytes(*word) ^ (LOW * b'0' as usize);
         let others = (word.wrapping_add(LOW * (0x80 - 10)) | word) & HIGH;

@@ -25,6 +25,11 @@ pub enum Words<'w> {
     Joined(&'w [Words<'w>]),
 }
 
+#[inline(never)]
+fn write_joined(words: &[Words<'_>], out: &mut dyn Out) -> Result<(), Full> {
+    words.iter().try_for_each(|words| words.write_body(out))
+}
+
 /// Something formatted, and what writes it: a program that formats nothing is linked without `core::fmt`.
 #[derive(Clone, Copy)]
 pub struct Shown<'w> {
@@ -53,7 +58,7 @@ impl Words<'_> {
             Words::Shown(shown) => (shown.write)(out, shown.arguments),
             Words::Verbatim(text) => out.put(text.raw()),
             Words::Number(number) => write::decimal(out, *number),
-            Words::Joined(words) => words.iter().try_for_each(|words| words.write_body(out)),
+            Words::Joined(words) => write_joined(words, out),
         }
     }
 }
