@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_a_content_does_not_change() {
-        let mut large = Large::of(What::Content { index: 0, key: 0, base64: false });
+        let mut large = Large::of(What::Content { index: 0, key: 0, pull: |_, _, _| true });
         large.piece = 1;
         large.cut_short();
         assert!(!large.broken);
