@@ -52,6 +52,7 @@ impl Words<'_> {
     }
 
     /// Without the quotes.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn write_body(&self, out: &mut dyn Out) -> Result<(), Full> {
         match self {
             Words::Plain(text) => write::escape(out, text),
