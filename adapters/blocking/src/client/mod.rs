@@ -52,7 +52,7 @@ pub use options::Options;
 pub use process::{Ended, How};
 #[cfg(feature = "tls")]
 pub use rustls;
-pub use stderr::Stderr;
+pub use stderr::{OnLine, Stderr};
 
 use std::io;
 use std::marker::PhantomData;

@@ -64,7 +64,10 @@ pub enum Verdict {
 }
 
 /// The headers that go with every request.
-pub struct Headers<'h>(&'h mut dyn FnMut(&str, Option<&str>) -> Result<(), BadHeader>);
+pub struct Headers<'h>(&'h mut SetHeader<'h>);
+
+/// Sets a header, or removes it.
+type SetHeader<'h> = dyn FnMut(&str, Option<&str>) -> Result<(), BadHeader> + 'h;
 
 impl Headers<'_> {
     /// Sets one.
@@ -553,7 +556,7 @@ impl<const S: usize> Out for Port<'_, S> {
         if whole {
             self.mode = Mode::Idle;
         }
-        if whole && let Some(at) = self.shown.iter().last().map(|record| record.at()) {
+        if let Some(at) = self.shown.iter().last().map(|record| record.at()).filter(|_| whole) {
             self.shown.drop_last(at);
         }
     }
