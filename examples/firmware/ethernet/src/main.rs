@@ -1,0 +1,71 @@
+//! An MCP server over TCP/IP: a thermometer with LEDs and a memory.
+
+#![no_std]
+#![no_main]
+#![forbid(unsafe_code)]
+
+mod connection;
+mod device;
+mod memory;
+mod net;
+mod random;
+
+use mcp_sansio::sink::Slice;
+use mcp_sansio_http::{endpoint, host};
+
+use crate::connection::{Connection, Shared};
+use crate::device as offer;
+use crate::memory::Memory;
+use crate::offer::State;
+
+/// Requests in flight: those whose answer is put off, that ask the client, that go out in windows.
+const IN_FLIGHT: usize = 8;
+
+type Endpoint = endpoint::Endpoint<'static, IN_FLIGHT>;
+type App<'a> = endpoint::App<'a, State>;
+type Body = host::Body<Slice<'static>>;
+
+/// Longer than any turn of the loop takes.
+const WATCHDOG_MILLIS: u32 = 4_000;
+
+#[board::entry]
+fn main() -> ! {
+    let board = board::start();
+    let mut clock = board.clock;
+    let mut watchdog = board.watchdog;
+    let now = clock.now();
+    let Some(Memory { net, endpoint, connections, body }) = Memory::take(board.ethernet, now) else { board::exit() };
+    let mut state = State::new(board.led, board.adc, now);
+    let mut app = App::new(&offer::SERVICE, &mut state);
+
+    watchdog.start(WATCHDOG_MILLIS);
+    loop {
+        watchdog.kick();
+        let now = clock.now();
+        let mut busy = net.poll(now);
+        let mut shared = Shared { endpoint, app: &mut app, body, now };
+        for connection in connections.iter_mut() {
+            busy |= connection.turn(net, &mut shared);
+        }
+        make_room(connections);
+        offer::go_on(&mut app, endpoint, now);
+        if endpoint.next_deadline().is_some_and(|deadline| deadline <= now) {
+            endpoint.expire(&mut app, now);
+        }
+        busy |= net.poll(now);
+        if !busy {
+            net.port.wait();
+        }
+    }
+}
+
+/// Sees to it that somebody can connect: when all sockets are taken, the one that has been idle for longest is let go.
+fn make_room(connections: &mut [Connection]) {
+    if connections.iter().any(|connection| connection.is_waiting() || connection.is_closing()) {
+        return;
+    }
+    let oldest = connections.iter_mut().filter_map(|connection| Some((connection.idle_since()?, connection)));
+    if let Some((_, connection)) = oldest.min_by_key(|(since, _)| *since) {
+        connection.let_go();
+    }
+}
