@@ -20,6 +20,7 @@ impl<T> Static<T> {
     }
 
     /// The value, the first time; nothing after that.
+    #[expect(clippy::mut_from_ref, reason = "it is given away once")]
     pub fn take(&'static self) -> Option<&'static mut T> {
         let taken = self.taken.swap(true, Ordering::AcqRel);
         // SAFETY: `taken` was false for one caller only, ever, and nothing else

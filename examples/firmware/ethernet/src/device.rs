@@ -91,12 +91,13 @@ static PROMPTS: [Prompt<State>; 1] = [Prompt::new("check_temperature", "Asks whe
     .arguments(&[Argument::required("limit").description("Degrees Celsius that are too much")])
     .complete(complete_limit)];
 
-impl State {
-    pub(crate) fn new(led: Led, adc: Adc, now: Millis) -> Self {
-        let measurements = [const { None }; MEASUREMENTS];
-        State { led, adc, now, started: now, measurements, switched: false, told: (0, now) }
-    }
+/// The state at the start.
+pub(crate) fn state(led: Led, adc: Adc, now: Millis) -> State {
+    let measurements = [const { None }; MEASUREMENTS];
+    State { led, adc, now, started: now, measurements, switched: false, told: (0, now) }
+}
 
+impl State {
     fn seconds(&self) -> u64 {
         self.now.saturating_sub(self.started) / 1000
     }

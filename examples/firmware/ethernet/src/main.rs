@@ -5,7 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+#[cfg(not(feature = "fixture"))]
 mod device;
+#[cfg(feature = "fixture")]
+mod fixture;
 mod memory;
 mod net;
 mod random;
@@ -14,7 +17,10 @@ use mcp_sansio::sink::Slice;
 use mcp_sansio_http::{endpoint, host};
 
 use crate::connection::{Connection, Shared};
+#[cfg(not(feature = "fixture"))]
 use crate::device as offer;
+#[cfg(feature = "fixture")]
+use crate::fixture as offer;
 use crate::memory::Memory;
 use crate::offer::State;
 
@@ -35,7 +41,7 @@ fn main() -> ! {
     let mut watchdog = board.watchdog;
     let now = clock.now();
     let Some(Memory { net, endpoint, connections, body }) = Memory::take(board.ethernet, now) else { board::exit() };
-    let mut state = State::new(board.led, board.adc, now);
+    let mut state = offer::state(board.led, board.adc, now);
     let mut app = App::new(&offer::SERVICE, &mut state);
 
     watchdog.start(WATCHDOG_MILLIS);
