@@ -68,13 +68,13 @@ impl Connection {
         Connection { handle, wired: Wired::new(input, output, limits), life: Life::Waiting, moved: 0, leaving: false }
     }
 
-    /// Reads, serves, writes; whether there was anything to do.
-    pub(crate) fn turn(&mut self, net: &mut Net, shared: &mut Shared<'_, '_>) -> bool {
+    /// Reads, serves, writes; whether there was anything to do. Where sockets are `scarce`, the next answer is the last.
+    pub(crate) fn turn(&mut self, net: &mut Net, shared: &mut Shared<'_, '_>, scarce: bool) -> bool {
         let Net { sockets, port, .. } = net;
         let socket = sockets.get_mut::<tcp::Socket<'_>>(self.handle);
         match self.life {
             Life::Waiting => self.wait(socket, shared.now),
-            Life::Open => self.serve(socket, shared, &mut |bytes| port.random.fill(bytes)),
+            Life::Open => self.serve(scarce, socket, shared, &mut |bytes| port.random.fill(bytes)),
             Life::Closing { since } => self.close(socket, shared.now, since),
         }
     }
@@ -116,6 +116,7 @@ impl Connection {
 
     fn serve(
         &mut self,
+        scarce: bool,
         socket: &mut tcp::Socket<'_>,
         shared: &mut Shared<'_, '_>,
         random: &mut dyn FnMut(&mut [u8]),
@@ -128,6 +129,10 @@ impl Connection {
             return true;
         }
         let read = self.read(socket);
+        if read && scarce {
+            // Not while it is idle: what the client has just sent would be lost.
+            self.let_go();
+        }
         let expired = match self.wired.next_deadline() {
             Some(deadline) if deadline <= now => self.wired.connection().expire(now),
             _ => Expired::Nothing,

@@ -31,6 +31,9 @@ type Endpoint = endpoint::Endpoint<'static, IN_FLIGHT>;
 type App<'a> = endpoint::App<'a, State>;
 type Body = host::Body<Slice<'static>>;
 
+/// Where fewer sockets than this wait, connections are not kept for another request: clients come in bursts.
+const SPARE: usize = 3;
+
 /// Longer than any turn of the loop takes.
 const WATCHDOG_MILLIS: u32 = 4_000;
 
@@ -50,10 +53,14 @@ fn main() -> ! {
         let now = clock.now();
         let mut busy = net.poll(now);
         let mut shared = Shared { endpoint, app: &mut app, body, now };
-        for connection in connections.iter_mut() {
-            busy |= connection.turn(net, &mut shared);
+        for at in 0..connections.len() {
+            let scarce = waiting(connections) < SPARE;
+            if let Some(connection) = connections.get_mut(at) {
+                busy |= connection.turn(net, &mut shared, scarce);
+            }
         }
         make_room(connections);
+        net.port.accept(waiting(connections));
         offer::go_on(&mut app, endpoint, now);
         if endpoint.next_deadline().is_some_and(|deadline| deadline <= now) {
             endpoint.expire(&mut app, now);
@@ -63,6 +70,11 @@ fn main() -> ! {
             net.port.wait();
         }
     }
+}
+
+/// Sockets that wait for somebody to connect.
+fn waiting(connections: &[Connection]) -> usize {
+    connections.iter().filter(|connection| connection.is_waiting()).count()
 }
 
 /// Sees to it that somebody can connect: when all sockets are taken, the one that has been idle for longest is let go.

@@ -14,19 +14,19 @@ use crate::net::{FRAME, Net, Port};
 use crate::{Body, Endpoint};
 
 /// Connections at a time.
-const SOCKETS: usize = 5;
+const SOCKETS: usize = 6;
 /// What has come over a connection and was not looked at yet.
-const RECEIVED: usize = 768;
+const RECEIVED: usize = 512;
 /// What goes out over a connection and is not acknowledged yet.
-const SENT: usize = 1024;
+const SENT: usize = 512;
 /// The longest request, head and body together.
-const INPUT: usize = 2560;
+const INPUT: usize = 2048;
 /// Answers of a connection, head and body together; an event stream passes through in windows.
 const OUTPUT: usize = 1280;
 /// The longest answer that is not an event stream. Lists and contents that are longer go out as event streams, in windows.
 const BODY: usize = 1024;
 /// Clients of the revisions with sessions.
-const SESSIONS: usize = 8;
+const SESSIONS: usize = 16;
 /// Event streams, also those whose clients may come back; fewer than sockets, so that requests get through.
 const STREAMS: usize = 4;
 /// What was not sent yet on event streams, and a share of it for each: the window of what is longer.
@@ -100,6 +100,7 @@ fn take_endpoint(key: &[u8; 32]) -> Option<&'static mut Endpoint> {
     config.hosts = HOSTS;
     config.streams = Streams::Preferred;
     config.session_idle = 600_000;
+    config.session_rest = 500;
     let endpoint = Endpoint::new(config, server, SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?);
     Some(ENDPOINT.take()?.insert(endpoint))
 }
@@ -114,7 +115,7 @@ fn take_net(port: Port, now: Millis) -> Option<(&'static mut Net, &'static mut [
         let socket = tcp::Socket::new(tcp::SocketBuffer::new(&mut received[..]), tcp::SocketBuffer::new(&mut sent[..]));
         Some(Connection::new(sockets.add(socket), input, output, limits))
     };
-    let connections = [next()?, next()?, next()?, next()?, next()?];
+    let connections = [next()?, next()?, next()?, next()?, next()?, next()?];
     let net = NET.take()?.insert(Net::new(port, sockets, now));
     Some((net, CONNECTIONS.take()?.insert(connections)))
 }

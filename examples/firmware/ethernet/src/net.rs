@@ -29,6 +29,8 @@ pub(crate) struct Port {
     received: &'static mut [u8; FRAME],
     sent: &'static mut [u8; FRAME],
     pub(crate) random: Random,
+    /// How many may still connect before the sockets are looked at again.
+    free: usize,
 }
 
 impl Port {
@@ -37,7 +39,24 @@ impl Port {
         received: &'static mut [u8; FRAME],
         sent: &'static mut [u8; FRAME],
     ) -> Self {
-        Port { ethernet: port.start(MAC), received, sent, random: Random::new() }
+        Port { ethernet: port.start(MAC), received, sent, random: Random::new(), free: 0 }
+    }
+
+    /// So many sockets wait for somebody to connect.
+    pub(crate) fn accept(&mut self, free: usize) {
+        self.free = free;
+    }
+
+    /// Whether a frame that has come is for smoltcp to see. It refuses who wants to connect when no socket waits; a frame
+    /// that was never seen comes again instead, after a while, when there may be one.
+    fn lets_in(&mut self, length: usize) -> bool {
+        let Some(frame) = self.received.get(..length) else { return false };
+        if !is_opening(frame) {
+            return true;
+        }
+        let free = self.free.checked_sub(1);
+        self.free = free.unwrap_or(0);
+        free.is_some()
     }
 
     /// Sleeps until there is something to do, a millisecond at the most.
@@ -74,8 +93,13 @@ impl Device for Port {
     type TxToken<'p> = Sending<'p>;
 
     fn receive(&mut self, _: Instant) -> Option<(Received<'_>, Sending<'_>)> {
-        let length = self.ethernet.receive(&mut self.received[..])?;
-        self.random.catch(board::cycles());
+        let length = loop {
+            let length = self.ethernet.receive(&mut self.received[..])?;
+            self.random.catch(board::cycles());
+            if self.lets_in(length) {
+                break length;
+            }
+        };
         let frame = self.received.get(..length)?;
         Some((Received(frame), Sending { ethernet: &mut self.ethernet, frame: self.sent }))
     }
@@ -91,6 +115,15 @@ impl Device for Port {
         capabilities.max_burst_size = Some(1);
         capabilities
     }
+}
+
+/// Whether a frame opens a TCP connection: IPv4, TCP, SYN without ACK.
+fn is_opening(frame: &[u8]) -> bool {
+    const TYPE: usize = 12;
+    const IP: usize = 14;
+    let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
+    let tcp = IP + usize::from(byte(IP) & 0xF) * 4;
+    (byte(TYPE), byte(TYPE + 1), byte(IP + 9)) == (0x08, 0x00, 6) && byte(tcp + 13) & 0x12 == 0x02
 }
 
 /// The board on its network.
