@@ -171,6 +171,14 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         Endpoint::build(config, server, sessions.into(), streams, Log::new(Records::new(log), share, keep))
     }
 
+    /// Lets each stream use so many bytes of the log rather than an equal share, as far as others leave them: for many
+    /// streams that say little. Slow readers can then take the log from others, until their connections are given up.
+    #[must_use]
+    pub fn share(mut self, bytes: usize) -> Self {
+        self.log.share = bytes;
+        self
+    }
+
     /// An endpoint whose memory grows, up to limits.
     #[cfg(feature = "alloc")]
     #[must_use]
@@ -743,6 +751,14 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             !stream.is_free() && stream.route == route && matches!(stream.purpose, Purpose::Post | Purpose::Old)
         });
         found.map(|slot| self.stream_id(slot as u16))
+    }
+
+    /// Whether a stream answers no request, but is open for what may happen. Where connections are scarce, ending its
+    /// connection does the least harm: its client comes back.
+    #[must_use]
+    pub fn only_listens(&self, id: StreamId) -> bool {
+        let stream = self.streams.slots().get(id.slot()).filter(|stream| stream.is(id));
+        stream.is_some_and(|stream| matches!(stream.purpose, Purpose::Session | Purpose::Listen))
     }
 
     /// The connection of a stream is gone. A client of the legacy revisions may come back for its answer; from 2026-07-28

@@ -45,6 +45,8 @@ pub(crate) struct Connection {
     moved: Millis,
     /// It closes as soon as it can be done without harm.
     leaving: bool,
+    /// It closes now.
+    cut: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,7 +67,14 @@ impl Connection {
         output: &'static mut [u8],
         limits: Limits,
     ) -> Self {
-        Connection { handle, wired: Wired::new(input, output, limits), life: Life::Waiting, moved: 0, leaving: false }
+        Connection {
+            handle,
+            wired: Wired::new(input, output, limits),
+            life: Life::Waiting,
+            moved: 0,
+            leaving: false,
+            cut: false,
+        }
     }
 
     /// Reads, serves, writes; whether there was anything to do. Where sockets are `scarce`, the next answer is the last.
@@ -92,6 +101,17 @@ impl Connection {
     /// Since when it could be let go, unless it is somebody's event stream.
     pub(crate) fn idle_since(&self) -> Option<Millis> {
         (self.life == Life::Open && !self.leaving && self.wired.stream().is_none()).then_some(self.moved)
+    }
+
+    /// Since when it has carried nothing, if all it does is to listen for what may happen.
+    pub(crate) fn listens_since(&self, endpoint: &Endpoint) -> Option<Millis> {
+        let listens = self.wired.stream().is_some_and(|stream| endpoint.only_listens(stream));
+        (self.life == Life::Open && listens).then_some(self.moved)
+    }
+
+    /// Ends it although its client wants to go on listening: it will come back.
+    pub(crate) fn cut(&mut self) {
+        self.cut = true;
     }
 
     /// Lets it go as soon as what it is at is answered; at once if that is nothing.
@@ -137,9 +157,13 @@ impl Connection {
             Some(deadline) if deadline <= now => self.wired.connection().expire(now),
             _ => Expired::Nothing,
         };
-        if expired == Expired::Close {
+        if expired == Expired::Close || self.cut {
             self.wired.leave(&mut shared.host());
-            socket.abort();
+            if self.cut {
+                socket.close()
+            } else {
+                socket.abort()
+            }
             self.life = Life::Closing { since: now };
             return true;
         }
@@ -192,6 +216,6 @@ impl Connection {
 
     fn forget(&mut self) {
         self.wired.reset();
-        (self.life, self.leaving) = (Life::Waiting, false);
+        (self.life, self.leaving, self.cut) = (Life::Waiting, false, false);
     }
 }

@@ -59,7 +59,7 @@ fn main() -> ! {
                 busy |= connection.turn(net, &mut shared, scarce);
             }
         }
-        make_room(connections);
+        make_room(connections, endpoint);
         net.port.accept(waiting(connections));
         offer::go_on(&mut app, endpoint, now);
         if endpoint.next_deadline().is_some_and(|deadline| deadline <= now) {
@@ -77,13 +77,18 @@ fn waiting(connections: &[Connection]) -> usize {
     connections.iter().filter(|connection| connection.is_waiting()).count()
 }
 
-/// Sees to it that somebody can connect: when all sockets are taken, the one that has been idle for longest is let go.
-fn make_room(connections: &mut [Connection]) {
+/// Sees to it that somebody can connect: when all sockets are taken, the one that has been idle for longest is let go; if
+/// none is idle, the one that has had the least to tell to somebody who only listens.
+fn make_room(connections: &mut [Connection], endpoint: &Endpoint) {
     if connections.iter().any(|connection| connection.is_waiting() || connection.is_closing()) {
         return;
     }
     let oldest = connections.iter_mut().filter_map(|connection| Some((connection.idle_since()?, connection)));
     if let Some((_, connection)) = oldest.min_by_key(|(since, _)| *since) {
-        connection.let_go();
+        return connection.let_go();
+    }
+    let quiet = connections.iter_mut().filter_map(|connection| Some((connection.listens_since(endpoint)?, connection)));
+    if let Some((_, connection)) = quiet.min_by_key(|(since, _)| *since) {
+        connection.cut();
     }
 }

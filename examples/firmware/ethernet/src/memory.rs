@@ -27,10 +27,12 @@ const OUTPUT: usize = 1280;
 const BODY: usize = 1024;
 /// Clients of the revisions with sessions.
 const SESSIONS: usize = 16;
-/// Event streams, also those whose clients may come back; fewer than sockets, so that requests get through.
-const STREAMS: usize = 4;
-/// What was not sent yet on event streams, and a share of it for each: the window of what is longer.
-const LOG: usize = STREAMS * 1024;
+/// Event streams, also those whose clients may come back.
+const STREAMS: usize = 10;
+/// What was not sent yet on event streams, and what clients may come back for.
+const LOG: usize = 5 * 1024;
+/// What one event stream may have of that: the window of what is longer.
+const SHARE: usize = 1024 + 64;
 /// Questions to clients, with what they are asked for.
 const ASKS: usize = 1024;
 /// URIs that clients have subscribed to, and ids of their requests.
@@ -101,7 +103,8 @@ fn take_endpoint(key: &[u8; 32]) -> Option<&'static mut Endpoint> {
     config.streams = Streams::Preferred;
     config.session_idle = 600_000;
     config.session_rest = 500;
-    let endpoint = Endpoint::new(config, server, SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?);
+    let endpoint =
+        Endpoint::new(config, server, SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?).share(SHARE);
     Some(ENDPOINT.take()?.insert(endpoint))
 }
 
