@@ -63,7 +63,7 @@ bm_qemu
 if [ "$name" = ethernet ]; then
     # FIRMWARE_QEMU: more arguments, say `-icount shift=5` or a packet capture.
     exec qemu-system-arm -machine lm3s6965evb -nodefaults -display none -monitor none -serial none \
-        -nic "user,restrict=on,hostfwd=tcp:127.0.0.1:$port-:80" \
+        -nic "user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:$port-:80" \
         -semihosting-config enable=on,target=native \
         ${FIRMWARE_QEMU:-} -kernel "$elf" </dev/null >&2
 fi

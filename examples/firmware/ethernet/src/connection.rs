@@ -89,8 +89,8 @@ impl Connection {
     }
 
     /// Whether somebody may connect.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.life == Life::Waiting
+    pub(crate) fn is_waiting(&self, net: &Net) -> bool {
+        net.sockets.get::<tcp::Socket<'_>>(self.handle).is_listening()
     }
 
     /// Whether it will wait soon.
@@ -122,9 +122,7 @@ impl Connection {
 
     fn wait(&mut self, socket: &mut tcp::Socket<'_>, now: Millis) -> bool {
         if !socket.is_open() {
-            let _ = socket.listen(PORT);
-            socket.set_timeout(Some(TCP_TIMEOUT));
-            socket.set_nagle_enabled(false);
+            listen(socket);
             return false;
         }
         if socket.may_recv() || socket.may_send() {
@@ -145,7 +143,7 @@ impl Connection {
         if !socket.is_active() {
             // Reset by its peer, or given up by TCP.
             self.wired.leave(&mut shared.host());
-            self.forget();
+            self.forget(socket);
             return true;
         }
         let read = self.read(socket);
@@ -204,7 +202,7 @@ impl Connection {
     /// Waits for the peer to close its side as well.
     fn close(&mut self, socket: &mut tcp::Socket<'_>, now: Millis, since: Millis) -> bool {
         if !socket.is_open() {
-            self.forget();
+            self.forget(socket);
             return true;
         }
         let _ = socket.recv(|bytes| (bytes.len(), ()));
@@ -214,8 +212,15 @@ impl Connection {
         false
     }
 
-    fn forget(&mut self) {
+    fn forget(&mut self, socket: &mut tcp::Socket<'_>) {
+        listen(socket);
         self.wired.reset();
         (self.life, self.leaving, self.cut) = (Life::Waiting, false, false);
     }
+}
+
+fn listen(socket: &mut tcp::Socket<'_>) {
+    let _ = socket.listen(PORT);
+    socket.set_timeout(Some(TCP_TIMEOUT));
+    socket.set_nagle_enabled(false);
 }

@@ -10,7 +10,7 @@ use smoltcp::iface::{SocketSet, SocketStorage};
 use smoltcp::socket::tcp;
 
 use crate::connection::Connection;
-use crate::net::{FRAME, Net, Port};
+use crate::net::{FRAME, Net, Port, QUEUE, Queue};
 use crate::{Body, Endpoint};
 
 /// Connections at a time.
@@ -45,8 +45,9 @@ static SOCKET_BYTES: Static<[([u8; RECEIVED], [u8; SENT]); SOCKETS]> =
     Static::new([([0; RECEIVED], [0; SENT]); SOCKETS]);
 static CONNECTION_BYTES: Static<[([u8; INPUT], [u8; OUTPUT]); SOCKETS]> =
     Static::new([([0; INPUT], [0; OUTPUT]); SOCKETS]);
-static CONNECTIONS: Static<Option<[Connection; SOCKETS]>> = Static::new(None);
+static CONNECTIONS: Static<[Option<Connection>; SOCKETS]> = Static::new([const { None }; SOCKETS]);
 static FRAMES: Static<([u8; FRAME], [u8; FRAME])> = Static::new(([0; FRAME], [0; FRAME]));
+static OPENINGS: Static<Queue> = Static::new([None; QUEUE]);
 static NET: Static<Option<Net>> = Static::new(None);
 static ENDPOINT: Static<Option<Endpoint>> = Static::new(None);
 static BODY_BYTES: Static<[u8; BODY]> = Static::new([0; BODY]);
@@ -62,11 +63,17 @@ static SEAL: Static<Option<HmacSeal>> = Static::new(None);
 /// Hosts that requests may be for, beside 127.0.0.1 and localhost, which QEMU forwards.
 const HOSTS: &[&str] = &["10.0.2.15", "board.local"];
 
+const LIMITS: Limits =
+    Limits::DEFAULT.line(256).head(1536).body(INPUT).drain(16 * 1024).idle_time(30_000).write_time(20_000);
+
+/// All connections; there is one in each place.
+pub(crate) type Connections = &'static mut [Option<Connection>; SOCKETS];
+
 /// What the main loop works with.
 pub(crate) struct Memory {
     pub(crate) net: &'static mut Net,
     pub(crate) endpoint: &'static mut Endpoint,
-    pub(crate) connections: &'static mut [Connection; SOCKETS],
+    pub(crate) connections: Connections,
     pub(crate) body: &'static mut Body,
 }
 
@@ -86,7 +93,7 @@ impl Memory {
 
 fn take_port(port: board::EthernetPort) -> Option<Port> {
     let (received, sent) = FRAMES.take()?;
-    Some(Port::new(port, received, sent))
+    Some(Port::new(port, received, sent, OPENINGS.take()?))
 }
 
 #[inline(never)]
@@ -109,16 +116,23 @@ fn take_endpoint(key: &[u8; 32]) -> Option<&'static mut Endpoint> {
 }
 
 #[inline(never)]
-fn take_net(port: Port, now: Millis) -> Option<(&'static mut Net, &'static mut [Connection; SOCKETS])> {
+fn take_net(port: Port, now: Millis) -> Option<(&'static mut Net, Connections)> {
     let mut sockets = SocketSet::new(&mut SOCKET_STORAGE.take()?[..]);
-    let limits = Limits::DEFAULT.line(256).head(1536).body(INPUT).drain(16 * 1024).idle_time(30_000).write_time(20_000);
-    let mut bytes = SOCKET_BYTES.take()?.iter_mut().zip(CONNECTION_BYTES.take()?);
-    let mut next = || {
-        let ((received, sent), (input, output)) = bytes.next()?;
-        let socket = tcp::Socket::new(tcp::SocketBuffer::new(&mut received[..]), tcp::SocketBuffer::new(&mut sent[..]));
-        Some(Connection::new(sockets.add(socket), input, output, limits))
-    };
-    let connections = [next()?, next()?, next()?, next()?, next()?, next()?];
-    let net = NET.take()?.insert(Net::new(port, sockets, now));
-    Some((net, CONNECTIONS.take()?.insert(connections)))
+    let connections = CONNECTIONS.take()?;
+    let bytes = SOCKET_BYTES.take()?.iter_mut().zip(CONNECTION_BYTES.take()?);
+    for (place, (socket, connection)) in connections.iter_mut().zip(bytes) {
+        add_connection(place, &mut sockets, socket, connection);
+    }
+    Some((NET.take()?.insert(Net::new(port, sockets, now)), connections))
+}
+
+#[inline(never)]
+fn add_connection(
+    place: &mut Option<Connection>,
+    sockets: &mut SocketSet<'static>,
+    (received, sent): &'static mut ([u8; RECEIVED], [u8; SENT]),
+    (input, output): &'static mut ([u8; INPUT], [u8; OUTPUT]),
+) {
+    let socket = tcp::Socket::new(tcp::SocketBuffer::new(&mut received[..]), tcp::SocketBuffer::new(&mut sent[..]));
+    *place = Some(Connection::new(sockets.add(socket), input, output, LIMITS));
 }

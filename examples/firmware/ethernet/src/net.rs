@@ -31,15 +31,40 @@ pub(crate) struct Port {
     pub(crate) random: Random,
     /// How many may still connect before the sockets are looked at again.
     free: usize,
+    /// Who wants to connect and has to wait.
+    queue: &'static mut Queue,
+    /// Of these, the next one to come in.
+    first: usize,
 }
+
+/// How many may wait for a socket. Whoever comes then is not heard, and tries again by itself some seconds later.
+pub(crate) const QUEUE: usize = 6;
+
+/// The frame that opens a TCP connection, whatever options TCP has.
+const OPENING: usize = 14 + 20 + 60;
+
+/// A frame that opens a connection, kept until there is a socket for it.
+#[derive(Clone, Copy)]
+pub(crate) struct Opening {
+    frame: [u8; OPENING],
+    length: usize,
+}
+
+pub(crate) type Queue = [Option<Opening>; QUEUE];
 
 impl Port {
     pub(crate) fn new(
         port: board::EthernetPort,
         received: &'static mut [u8; FRAME],
         sent: &'static mut [u8; FRAME],
+        queue: &'static mut Queue,
     ) -> Self {
-        Port { ethernet: port.start(MAC), received, sent, random: Random::new(), free: 0 }
+        Port { ethernet: port.start(MAC), received, sent, random: Random::new(), free: 0, queue, first: 0 }
+    }
+
+    /// Whether somebody wants to connect for whom there is no socket.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.queue.iter().any(Option::is_some)
     }
 
     /// So many sockets wait for somebody to connect.
@@ -47,16 +72,58 @@ impl Port {
         self.free = free;
     }
 
-    /// Whether a frame that has come is for smoltcp to see. It refuses who wants to connect when no socket waits; a frame
-    /// that was never seen comes again instead, after a while, when there may be one.
-    fn lets_in(&mut self, length: usize) -> bool {
-        let Some(frame) = self.received.get(..length) else { return false };
-        if !is_opening(frame) {
-            return true;
+    /// The next frame for smoltcp to see; its length. Who wants to connect when no socket waits has to wait as well:
+    /// smoltcp would refuse.
+    fn next(&mut self) -> Option<usize> {
+        if self.free > 0
+            && let Some(length) = self.take_opening()
+        {
+            return Some(length);
         }
-        let free = self.free.checked_sub(1);
-        self.free = free.unwrap_or(0);
-        free.is_some()
+        loop {
+            let length = self.ethernet.receive(&mut self.received[..])?;
+            self.random.catch(board::cycles());
+            let frame = self.received.get(..length)?;
+            if !is_opening(frame) {
+                return Some(length);
+            }
+            if self.free > 0 {
+                self.free -= 1;
+                return Some(length);
+            }
+            self.keep_opening(length);
+        }
+    }
+
+    fn keep_opening(&mut self, length: usize) {
+        let Some(frame) = self.received.get(..length) else { return };
+        let mut opening = Opening { frame: [0; OPENING], length };
+        let Some(place) = opening.frame.get_mut(..length) else { return };
+        for (place, byte) in place.iter_mut().zip(frame) {
+            *place = *byte;
+        }
+        // One that comes again, for its sender thinks it was lost, is known by its addresses and its ports.
+        let waits = |kept: &Opening| kept.frame.get(26..38) == frame.get(26..38);
+        if self.queue.iter().flatten().any(waits) {
+            return;
+        }
+        for at in 0..QUEUE {
+            let place = self.queue.get_mut((self.first + at) % QUEUE);
+            if let Some(place) = place.filter(|place| place.is_none()) {
+                *place = Some(opening);
+                return;
+            }
+        }
+    }
+
+    fn take_opening(&mut self) -> Option<usize> {
+        let Opening { frame, length } = self.queue.get_mut(self.first)?.take()?;
+        self.first = (self.first + 1) % QUEUE;
+        self.free = self.free.saturating_sub(1);
+        for (place, byte) in self.received.iter_mut().zip(frame) {
+            *place = byte;
+        }
+        Some(length)
     }
 
     /// Sleeps until there is something to do, a millisecond at the most.
@@ -93,13 +160,7 @@ impl Device for Port {
     type TxToken<'p> = Sending<'p>;
 
     fn receive(&mut self, _: Instant) -> Option<(Received<'_>, Sending<'_>)> {
-        let length = loop {
-            let length = self.ethernet.receive(&mut self.received[..])?;
-            self.random.catch(board::cycles());
-            if self.lets_in(length) {
-                break length;
-            }
-        };
+        let length = self.next()?;
         let frame = self.received.get(..length)?;
         Some((Received(frame), Sending { ethernet: &mut self.ethernet, frame: self.sent }))
     }
