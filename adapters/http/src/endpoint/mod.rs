@@ -173,10 +173,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
 
     /// Lets each stream use so many bytes of the log rather than an equal share, as far as others leave them: for many
     /// streams that say little. Slow readers can then take the log from others, until their connections are given up.
-    #[must_use]
-    pub fn share(mut self, bytes: usize) -> Self {
+    pub const fn set_share(&mut self, bytes: usize) {
         self.log.share = bytes;
-        self
     }
 
     /// An endpoint whose memory grows, up to limits.

@@ -11,7 +11,7 @@ use smoltcp::socket::tcp;
 
 use crate::connection::Connection;
 use crate::net::{FRAME, Net, Port, QUEUE, Queue};
-use crate::{Body, Endpoint};
+use crate::{Body, Endpoint, IN_FLIGHT};
 
 /// Connections at a time.
 const SOCKETS: usize = 6;
@@ -96,23 +96,26 @@ fn take_port(port: board::EthernetPort) -> Option<Port> {
     Some(Port::new(port, received, sent, OPENINGS.take()?))
 }
 
-#[inline(never)]
 fn take_endpoint(key: &[u8; 32]) -> Option<&'static mut Endpoint> {
+    let (asks, subscriptions, scratch) = (ASK_BYTES.take()?, SUBSCRIPTION_BYTES.take()?, SCRATCH_BYTES.take()?);
     let seal: &'static HmacSeal = SEAL.take()?.insert(HmacSeal::new(key));
-    let server = Server::new()
-        .asks(ASK_BYTES.take()?)
-        .subscriptions(SUBSCRIPTION_BYTES.take()?)
-        .scratch(SCRATCH_BYTES.take()?)
-        .seal(seal)
-        .ask_timeout(60_000);
+    let endpoint = place_endpoint(Server::new().seal(seal).asks(asks).subscriptions(subscriptions).scratch(scratch))?;
+    endpoint.set_share(SHARE);
+    Some(endpoint)
+}
+
+/// Not inlined, so that no more copies of what is large are on the stack than must be.
+#[inline(never)]
+fn place_endpoint(server: Server<'static, IN_FLIGHT>) -> Option<&'static mut Endpoint> {
     let mut config = Config::DEFAULT;
     config.hosts = HOSTS;
     config.streams = Streams::Preferred;
     config.session_idle = 600_000;
     config.session_rest = 500;
-    let endpoint =
-        Endpoint::new(config, server, SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?).share(SHARE);
-    Some(ENDPOINT.take()?.insert(endpoint))
+    let (sessions, streams, log) = (SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?);
+    let place = ENDPOINT.take()?;
+    *place = Some(Endpoint::new(config, server.ask_timeout(60_000), sessions, streams, log));
+    place.as_mut()
 }
 
 #[inline(never)]
