@@ -14,7 +14,7 @@ use crate::net::{FRAME, Net, Port, QUEUE, Queue};
 use crate::{Body, Endpoint, IN_FLIGHT};
 
 /// Connections at a time.
-const SOCKETS: usize = 6;
+const SOCKETS: usize = 7;
 /// What has come over a connection and was not looked at yet.
 const RECEIVED: usize = 512;
 /// What goes out over a connection and is not acknowledged yet.
