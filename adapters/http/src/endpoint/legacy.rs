@@ -342,6 +342,18 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
+    /// Whether a request has to wait: it belongs to a session of the old transport, and a reply in windows is under way
+    /// on the only stream that this has. Keep it until the reply is through; given to [`request`](Endpoint::request)
+    /// now, it is refused as overload.
+    #[must_use]
+    pub fn must_wait(&self, head: &Head<'_>) -> bool {
+        let session = head.member("session").filter(|_| head.path == self.config.post_path).and_then(slot_of);
+        let session = session.and_then(|slot| self.sessions.slots().get(slot)).filter(|session| session.live);
+        let stream = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old));
+        let stream = stream.and_then(|id| self.streams.slots().get(id.slot()).filter(|stream| stream.is(id)));
+        stream.is_some_and(|stream| stream.held)
+    }
+
     /// Ends a session with everything in it.
     pub(crate) fn end_session<S>(&mut self, app: &mut App<'_, S>, slot: u16) {
         let Some(session) = self.session_mut(slot) else { return };

@@ -1,8 +1,9 @@
 //! One TCP socket and the HTTP connection over it.
 
 use mcp_sansio::server::Millis;
+use mcp_sansio_http::endpoint::Head;
 use mcp_sansio_http::host::{Host, Wait, Wired};
-use mcp_sansio_http::wire::{Expired, Limits};
+use mcp_sansio_http::wire::{Expired, Limits, Step};
 use smoltcp::iface::SocketHandle;
 use smoltcp::socket::tcp;
 use smoltcp::time::Duration;
@@ -165,7 +166,10 @@ impl Connection {
             self.life = Life::Closing { since: now };
             return true;
         }
-        let wait = self.wired.serve(&mut shared.host(), random);
+        let wait = match self.must_wait(shared) {
+            true => Wait::Read,
+            false => self.wired.serve(&mut shared.host(), random),
+        };
         let sent = socket.send_slice(self.wired.pending()).unwrap_or(0);
         self.wired.sent(sent);
         if read || sent > 0 {
@@ -184,6 +188,16 @@ impl Connection {
             _ => {}
         }
         read || sent > 0
+    }
+
+    /// Whether the request that has come is to be kept: it would be refused now, and not in a moment.
+    fn must_wait(&mut self, shared: &Shared<'_, '_>) -> bool {
+        let connection = self.wired.connection();
+        if connection.step(shared.now) != Step::Request {
+            return false;
+        }
+        let Some(head) = connection.head() else { return false };
+        shared.endpoint.must_wait(&Head::new(head.method(), head.path(), head.query(), &head))
     }
 
     /// Reads what has come and there is room for; whether that was anything.
