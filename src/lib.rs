@@ -37,12 +37,14 @@
 //! (their buffers as sinks).
 #![no_std]
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "ask"), allow(dead_code, reason = "what only asking needs stays where it is"))]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+pub mod client;
 pub mod frame;
 pub mod json;
 pub mod protocol;

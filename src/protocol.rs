@@ -1,6 +1,6 @@
 //! The names and numbers of the protocol: methods, error codes, log levels, capabilities.
 
-use crate::json::{Raw, Text};
+use crate::json::{JsonKind, Raw, Text};
 use crate::revision::{Era, Revision};
 
 /// A request method of the server side.
@@ -145,6 +145,9 @@ impl Features {
     /// No capability.
     pub const NONE: Features = Features(0);
 
+    /// Every capability.
+    pub const ALL: Features = Features(0x1ff);
+
     /// This set and one more.
     #[must_use]
     pub const fn with(self, feature: Feature) -> Self {
@@ -156,6 +159,44 @@ impl Features {
     pub const fn has(self, feature: Feature) -> bool {
         self.0 & feature as u16 != 0
     }
+
+    /// Reads a server's `capabilities` object. Unknown members are ignored, and so is a part like `listChanged` that is
+    /// not `true`.
+    #[must_use]
+    pub fn read(capabilities: Raw<'_>) -> Self {
+        let mut set = Features::NONE;
+        for (key, value) in capabilities.members() {
+            // `null` is how some writers say that there is none.
+            if value.kind() == JsonKind::Null {
+                continue;
+            }
+            for (name, feature, parts) in CAPABILITIES {
+                if key.is(name) {
+                    set = parts
+                        .iter()
+                        .filter(|part| is_true(value, part.0))
+                        .fold(set.with(feature), |set, p| set.with(p.1));
+                }
+            }
+        }
+        set
+    }
+}
+
+/// A name on the wire and what it declares.
+type Named = (&'static str, Feature);
+
+/// The server capabilities by name, each with its parts.
+const CAPABILITIES: [(&str, Feature, &[Named]); 5] = [
+    ("tools", Feature::Tools, &[("listChanged", Feature::ToolsChanged)]),
+    ("resources", Feature::Resources, &[("listChanged", Feature::ResourcesChanged), ("subscribe", Feature::Subscribe)]),
+    ("prompts", Feature::Prompts, &[("listChanged", Feature::PromptsChanged)]),
+    ("completions", Feature::Completions, &[]),
+    ("logging", Feature::Logging, &[]),
+];
+
+fn is_true(object: Raw<'_>, key: &str) -> bool {
+    object.get(key).and_then(|value| value.bool()).unwrap_or(false)
 }
 
 /// A client capability that a handler may need.
@@ -213,6 +254,12 @@ pub struct ClientFeatures(u8);
 impl ClientFeatures {
     /// Nothing.
     pub const NONE: ClientFeatures = ClientFeatures(0);
+
+    /// This set and one more.
+    #[must_use]
+    pub const fn with(self, feature: ClientFeature) -> Self {
+        ClientFeatures(self.0 | feature as u8)
+    }
 
     /// Reads a `capabilities` object. Unknown members are ignored.
     #[must_use]
@@ -349,4 +396,23 @@ pub mod meta {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
     /// On notifications of a subscription, and on its result: the id of its request.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_of_a_server() {
+        let read = |json: &'static str| Features::read(Raw::constant(json));
+        let all = read(
+            r#"{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},
+            "completions":{},"logging":{},"experimental":{"x":{}},"tasks":{}}"#,
+        );
+        assert_eq!(all, Features(0x1ff));
+        let some =
+            read(r#"{"tools":{"listChanged":false},"resources":{"subscribe":"yes"},"prompts":null,"logging":true}"#);
+        assert_eq!(some, Features::NONE.with(Feature::Tools).with(Feature::Resources).with(Feature::Logging));
+        assert_eq!(read("[]"), Features::NONE);
+    }
 }

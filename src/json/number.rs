@@ -1,5 +1,7 @@
 //! Reading numbers that the scanner has checked, without core's tables for floats.
 
+use core::cmp::Ordering;
+
 /// A number as it was written: (`-`) `digits` times ten to the power of `exponent`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
@@ -58,18 +60,75 @@ impl Number {
         if self.digits == 0 && self.exact {
             return Some(0);
         }
-        let scale = 10u64.checked_pow(self.exponent.unsigned_abs())?;
-        match self.exponent {
-            _ if !self.exact => None,
-            0.. => self.digits.checked_mul(scale),
-            _ => self.digits.checked_div(scale).filter(|whole| whole.wrapping_mul(scale) == self.digits),
+        if !self.exact {
+            return None;
         }
+        // A step for each place, and no more than a `u64` has: then it overflows, or leaves a remainder.
+        let mut whole = self.digits;
+        for _ in 0..self.exponent.unsigned_abs() {
+            whole = match self.exponent {
+                0.. => whole.checked_mul(10)?,
+                _ => Some(tenth(whole)).filter(|(_, digit)| *digit == 0)?.0,
+            };
+        }
+        Some(whole)
     }
 
     /// Its value if it is whole and fits.
     pub(super) fn signed(&self) -> Option<i64> {
         let whole = self.whole()?;
         if self.negative { 0i64.checked_sub_unsigned(whole) } else { i64::try_from(whole).ok() }
+    }
+
+    /// Whether it has no fraction. One beyond the digits that are kept has none.
+    pub(super) fn is_whole(&self) -> bool {
+        if self.exponent >= 0 || self.digits == 0 {
+            return true;
+        }
+        let scale = 10u64.checked_pow(self.exponent.unsigned_abs());
+        self.exact && scale.is_some_and(|scale| self.digits.checked_rem(scale) == Some(0))
+    }
+
+    /// Compares two numbers as they were written; those that differ only beyond the digits that are kept are equal.
+    pub(super) fn compare(&self, other: &Number) -> Ordering {
+        match (self.sign(), other.sign()) {
+            (1, 1) => self.compare_sizes(other),
+            (-1, -1) => other.compare_sizes(self),
+            (one, two) => one.cmp(&two),
+        }
+    }
+
+    fn sign(&self) -> i8 {
+        match (self.digits, self.negative) {
+            (0, _) => 0,
+            (_, true) => -1,
+            (_, false) => 1,
+        }
+    }
+
+    /// Compares without the signs; neither is zero.
+    fn compare_sizes(&self, other: &Number) -> Ordering {
+        let unit = self.exponent.max(other.exponent);
+        let ((whole, rest), (other_whole, other_rest)) = (self.in_units(unit), other.in_units(unit));
+        let rests = if self.exact && other.exact {
+            rest.cmp(&other_rest)
+        } else {
+            // Of what was cut off it is known only that it is not nothing.
+            (rest > 0 || !self.exact).cmp(&(other_rest > 0 || !other.exact))
+        };
+        self.places().cmp(&other.places()).then(whole.cmp(&other_whole)).then(rests)
+    }
+
+    /// How many times ten to the power of `unit` it is, and what is left over. With as many places in both numbers, the
+    /// exponents differ by fewer than the digits of a u64.
+    fn in_units(&self, unit: i32) -> (u64, u64) {
+        let scale = 10u64.saturating_pow(unit.abs_diff(self.exponent)).max(1);
+        (self.digits / scale, self.digits % scale)
+    }
+
+    /// How many places it has in front of the point; negative if zeros follow the point.
+    fn places(&self) -> i64 {
+        i64::from(self.digits.checked_ilog10().unwrap_or(0)) + i64::from(self.exponent)
     }
 }
 
@@ -113,6 +172,22 @@ fn power_of_ten(mut exponent: u32) -> f64 {
     power
 }
 
+/// A tenth of a number, and the digit that is left over.
+#[inline]
+pub(super) fn tenth(value: u64) -> (u64, u8) {
+    if cfg!(target_pointer_width = "64") {
+        return (value / 10, (value % 10) as u8);
+    }
+    // Small machines have no division of 64 bits; the compiler's own takes nearly a kilobyte.
+    let (mut tenth, mut left) = (0, 0);
+    for shift in [48, 32, 16, 0] {
+        let part = left << 16 | (value >> shift) as u32 & 0xffff;
+        tenth = tenth << 16 | u64::from(part / 10);
+        left = part % 10;
+    }
+    (tenth, left as u8)
+}
+
 /// The exponent written behind an `e`; larger than any that matters if it is out of range.
 fn exponent(text: &[u8]) -> i32 {
     let digits = text.iter().filter(|byte| byte.is_ascii_digit());
@@ -143,6 +218,51 @@ mod tests {
         assert_eq!(whole("1000E-3"), Some(1));
         assert_eq!(whole("1e99999999999"), None);
         assert_eq!(whole("1e-99999999999"), None);
+    }
+
+    #[test]
+    fn order() {
+        let compare = |one: &str, two: &str| Number::read(one.as_bytes()).compare(&Number::read(two.as_bytes()));
+        let rising = [
+            "-1e999999999999",
+            "-18446744073709551620",
+            "-100.5",
+            "-100",
+            "-99.9e0",
+            "-1e-5",
+            "0",
+            "1e-99999999999",
+            "0.1",
+            "95.4999",
+            "95.5",
+            "96",
+            "18446744073709551615",
+            "18446744073709551620",
+            "1e20",
+            "1.00000000000000000000000001e20",
+            "123e18",
+            "1e400",
+        ];
+        for (i, one) in rising.iter().enumerate() {
+            for (j, two) in rising.iter().enumerate() {
+                assert_eq!(compare(one, two), i.cmp(&j), "{one} {two}");
+            }
+        }
+        for (one, two) in [("1.0", "1"), ("-0", "0"), ("100", "1e2"), ("0.5", "5E-1"), ("0e9", "-0.00")] {
+            assert_eq!(compare(one, two), Ordering::Equal, "{one} {two}");
+        }
+    }
+
+    #[test]
+    fn without_fraction() {
+        let whole = |text: &str| Number::read(text.as_bytes()).is_whole();
+        for text in ["0", "-3", "2.0", "1e400", "100e-2", "0.0e-99", "1e99999999999", "123456789012345678901234567890"]
+        {
+            assert!(whole(text), "{text}");
+        }
+        for text in ["0.5", "1e-1", "95.5", "-2.25e1", "1e-400", "1.00000000000000000000000000000001"] {
+            assert!(!whole(text), "{text}");
+        }
     }
 
     #[cfg(feature = "serde")]

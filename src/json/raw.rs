@@ -12,6 +12,7 @@ pub struct Raw<'a>(&'a [u8]);
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "JSON has no others")]
 pub enum JsonKind {
     /// `{}`
@@ -159,6 +160,16 @@ impl<'a> Raw<'a> {
     #[must_use]
     pub fn is_integer(&self) -> bool {
         self.kind() == JsonKind::Number && run::digits(self.0, usize::from(self.0.starts_with(b"-"))) == self.0.len()
+    }
+
+    /// Whether this is a number without a fraction: `2`, `2.0`, `1e30`.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.number().is_some_and(|number| number.is_whole())
+    }
+
+    /// How this number compares to another one, as both were written. `None` if they are not both numbers.
+    pub(crate) fn compare(&self, other: Raw<'_>) -> Option<core::cmp::Ordering> {
+        Some(self.number()?.compare(&other.number()?))
     }
 
     fn number(&self) -> Option<Number> {

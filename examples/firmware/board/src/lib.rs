@@ -20,6 +20,7 @@
 #[cfg(feature = "adc")]
 mod adc;
 mod clock;
+mod copy;
 mod end;
 #[cfg(feature = "ethernet")]
 mod ethernet;

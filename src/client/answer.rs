@@ -1,0 +1,235 @@
+//! Responses: which request they answer, and what becomes of it.
+
+use super::flight::{Flight, State};
+use super::held::{ANSWER, KEY, STATE};
+use super::{Asked, Engine, Event, Lost, Oddity, QuestionKind, Token};
+use crate::json::{JsonKind, Raw, Text};
+use crate::protocol::{Method, code};
+use crate::revision::Revision;
+use crate::rpc::Envelope;
+use crate::sink::{Full, Out};
+
+/// Why a request has no result.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Failure<'a> {
+    /// The server answered with an error.
+    Error(RpcError<'a>),
+    /// There was no answer that counts.
+    Lost(Lost),
+}
+
+impl core::fmt::Display for Failure<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Failure::Error(error) => error.fmt(f),
+            Failure::Lost(lost) => lost.fmt(f),
+        }
+    }
+}
+
+/// An error of JSON-RPC, as the server sent it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RpcError<'a> {
+    /// Its code, see [`code`]; 0 if it has none.
+    pub code: i32,
+    /// What it says to people; empty if it says nothing.
+    pub message: Text<'a>,
+    /// What else it says.
+    pub data: Option<Raw<'a>>,
+}
+
+impl<'a> RpcError<'a> {
+    /// Reads an `error` object.
+    #[must_use]
+    pub fn read(error: Raw<'a>) -> Self {
+        let code = error.get("code").and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
+        let message = error.get("message").and_then(|message| message.text());
+        RpcError { code: code.unwrap_or(0), message: message.unwrap_or(Text::from_raw(b"")), data: error.get("data") }
+    }
+
+    /// Whether it says that there is no such resource, as any revision does.
+    #[must_use]
+    pub fn is_unknown_resource(&self) -> bool {
+        self.code == code::RESOURCE_NOT_FOUND
+            || self.code == code::INVALID_PARAMS && self.data.is_some_and(|data| data.get("uri").is_some())
+    }
+
+    /// What must be visited first (2025-11-25): an array of elicitations in URL mode.
+    pub(crate) fn visits(&self) -> Option<Raw<'a>> {
+        let visits = self.data.filter(|_| self.code == code::URL_ELICITATION_REQUIRED)?.get("elicitations")?;
+        (1..=QUESTIONS_MAX).contains(&visits.items().count()).then_some(visits)
+    }
+}
+
+impl core::fmt::Display for RpcError<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+/// How much can be asked at once.
+pub(crate) const QUESTIONS_MAX: usize = 16;
+
+impl Engine<'_> {
+    pub(crate) fn response<'a>(
+        &mut self,
+        exchange: Option<u64>,
+        envelope: &Envelope<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<Event<'a>>, Full> {
+        let named = envelope.id.and_then(|id| id.u64()).filter(|&wire| self.is_waited_for(wire));
+        let error = envelope.error.filter(|_| envelope.result.is_none());
+        // An error in the request's own exchange, or while nothing else is under way, needs no id.
+        let meant = named.or_else(|| error.and(exchange)).or_else(|| error.and(self.opening_waits_alone(envelope)));
+        let Some(wire) = meant else { return Ok(Some(unknown(error))) };
+        if self.opening.is_on_wire(wire) {
+            return self.opening_answered(wire, envelope, out);
+        }
+        let Some(flight) = self.on_wire(wire).copied() else { return Ok(Some(unknown(error))) };
+        if matches!(flight.state, State::Opening | State::Closing) && !self.is_modern() {
+            return Ok(self.listen_answered(flight.token, error.is_none()));
+        }
+        Ok(match (envelope.result, error) {
+            (Some(result), None) if envelope.error.is_none() => self.result(&flight, result),
+            (None, Some(error)) => self.error(&flight, RpcError::read(error)),
+            _ => self.end(&flight, Err(Failure::Lost(Lost::Invalid))),
+        })
+    }
+
+    fn is_modern(&self) -> bool {
+        self.revision.is_some_and(Revision::is_modern)
+    }
+
+    fn is_waited_for(&self, wire: u64) -> bool {
+        self.opening.is_on_wire(wire) || self.on_wire(wire).is_some()
+    }
+
+    /// An error without an id, while an answer to the opening is waited for: it is meant.
+    fn opening_waits_alone(&self, envelope: &Envelope<'_>) -> Option<u64> {
+        let nameless = envelope.id.is_none_or(|id| id.kind() == JsonKind::Null);
+        self.opening_waits().filter(|_| nameless)
+    }
+
+    fn result<'a>(&mut self, flight: &Flight, result: Raw<'a>) -> Option<Event<'a>> {
+        if result.kind() != JsonKind::Object {
+            return self.end(flight, Err(Failure::Lost(Lost::Invalid)));
+        }
+        let kind = result.get("resultType").filter(|_| self.is_modern());
+        let Some(kind) = kind else { return self.end(flight, Ok(result)) };
+        match kind.text() {
+            Some(kind) if kind.is("complete") => self.end(flight, Ok(result)),
+            Some(kind) if kind.is("input_required") => match self.input_required(flight, result) {
+                Ok(asked) => asked.map(Event::Asked),
+                Err(lost) => self.end(flight, Err(Failure::Lost(lost))),
+            },
+            _ => self.end(flight, Err(Failure::Lost(Lost::Invalid))),
+        }
+    }
+
+    /// The outcome of a request; of tools that are listed for another one, a reason to send that again.
+    fn end<'a>(&mut self, flight: &Flight, outcome: Result<Raw<'a>, Failure<'a>>) -> Option<Event<'a>> {
+        if flight.state == State::Relisting {
+            self.relisted(flight.token, outcome.ok());
+            return None;
+        }
+        self.close(flight.token);
+        Some(Event::Done { token: Token(flight.token), method: flight.method, outcome })
+    }
+
+    fn error<'a>(&mut self, flight: &Flight, error: RpcError<'a>) -> Option<Event<'a>> {
+        let mirrors = error.code == code::HEADER_MISMATCH && flight.method == Method::ToolsCall;
+        if mirrors && flight.held && !flight.relisted && self.is_modern() {
+            self.relist(flight.token);
+            return None;
+        }
+        let visits = error.visits().filter(|_| self.may_visit(flight));
+        if let Some(visits) = visits {
+            return Some(Event::Asked(self.visits_required(flight, visits)));
+        }
+        self.end(flight, Err(Failure::Error(error)))
+    }
+
+    fn may_visit(&self, flight: &Flight) -> bool {
+        self.revision.is_some_and(Revision::has_url_elicitation_error)
+            && self.profile.has(crate::protocol::ClientFeature::ElicitUrl)
+            && flight.held
+            && flight.rounds < self.rounds_max
+    }
+
+    fn visits_required<'a>(&mut self, flight: &Flight, visits: Raw<'a>) -> Asked<'a> {
+        let count = visits.items().count();
+        if let Some(flight) = self.flight_mut(flight.token) {
+            flight.visits = true;
+            flight.ask(count);
+        }
+        Asked::visits(flight.token, visits)
+    }
+
+    /// Takes note of what the server wants to know before it answers. `None`: nothing, it merely wants to be asked again.
+    fn input_required<'a>(&mut self, flight: &Flight, result: Raw<'a>) -> Result<Option<Asked<'a>>, Lost> {
+        let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
+        let count = requests.map_or(0, |requests| requests.members().count());
+        let broken = requests.is_some_and(|requests| requests.kind() != JsonKind::Object)
+            || state.is_some_and(|state| state.kind() != JsonKind::String)
+            || (count == 0 && state.is_none());
+        if broken || !flight.method.may_ask() {
+            return Err(Lost::Invalid);
+        }
+        if flight.rounds >= self.rounds_max {
+            return Err(Lost::TooManyRounds);
+        }
+        if !flight.held || count > QUESTIONS_MAX {
+            return Err(Lost::NoRoom);
+        }
+        for (_, request) in requests.iter().flat_map(Raw::members) {
+            self.may_be_asked(request)?;
+        }
+        self.keep_questions(flight.token, requests, state)?;
+        if let Some(flight) = self.flight_mut(flight.token) {
+            flight.ask(count);
+        }
+        Ok(requests.filter(|_| count > 0).map(|requests| Asked::inputs(flight.token, requests)))
+    }
+
+    fn may_be_asked(&self, request: Raw<'_>) -> Result<(), Lost> {
+        let method = request.get("method").and_then(|method| method.text()).ok_or(Lost::Invalid)?;
+        let params = request.get("params");
+        let kind = QuestionKind::of(&method, params).ok_or(Lost::Invalid)?;
+        if !kind.is_declared(self.profile.features, params) {
+            return Err(Lost::Undeclared);
+        }
+        if kind.is_well_formed(params) { Ok(()) } else { Err(Lost::Invalid) }
+    }
+
+    fn keep_questions(&mut self, token: u32, requests: Option<Raw<'_>>, state: Option<Raw<'_>>) -> Result<(), Lost> {
+        self.held.remove(|record| record.owner == token && matches!(record.kind, KEY | ANSWER | STATE));
+        if let Some(state) = state {
+            self.held.push(token, STATE, 0, &[state.as_bytes()]).map_err(|_| Lost::NoRoom)?;
+        }
+        for (index, (key, _)) in requests.iter().flat_map(Raw::members).enumerate() {
+            self.held.push(token, KEY, index as u8, &[b"\"", key.raw(), b"\""]).map_err(|_| Lost::NoRoom)?;
+        }
+        Ok(())
+    }
+}
+
+impl Flight {
+    /// So many questions are asked, or none: then it goes out again.
+    fn ask(&mut self, count: usize) {
+        self.wire = 0;
+        self.asked = (1u32 << count).wrapping_sub(1) as u16;
+        self.answered = 0;
+        self.rounds += 1;
+        self.state = if count == 0 { State::Retry } else { State::Asked };
+    }
+}
+
+/// A response to nothing.
+fn unknown<'a>(error: Option<Raw<'_>>) -> Event<'a> {
+    Event::Ignored(match error {
+        Some(error) => Oddity::Unread { code: RpcError::read(error).code },
+        None => Oddity::UnknownResponse,
+    })
+}
