@@ -240,7 +240,7 @@ impl<'r> Request<'r> {
             Body::Complete { reference, name, value } => {
                 write_completion(params, reference, name, value)?;
                 if let Some(arguments) = self.arguments.filter(|_| revision.has(Since::CompletionContext)) {
-                    let mut context = Object::open(params.key("context")?)?;
+                    let mut context = Object::open(params.key("context")?);
                     write_arguments(context.key("arguments")?, arguments)?;
                     context.close()?;
                 }
@@ -297,7 +297,7 @@ fn write_completion(
     name: &str,
     value: &str,
 ) -> Result<(), Full> {
-    let mut object = Object::open(params.key("ref")?)?;
+    let mut object = Object::open(params.key("ref")?);
     match reference {
         Reference::Prompt(name) => {
             object.text("type", "ref/prompt")?;
@@ -309,7 +309,7 @@ fn write_completion(
         }
     }
     object.close()?;
-    let mut argument = Object::open(params.key("argument")?)?;
+    let mut argument = Object::open(params.key("argument")?);
     argument.text("name", name)?;
     argument.text("value", value)?;
     argument.close()
@@ -345,7 +345,7 @@ pub(crate) fn write_request(
         out.put(b",\"method\":")?;
         write::string(out, method)?;
         out.put(b",\"params\":")?;
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         params(&mut object)?;
         object.finish()?.put(b"}")
     })

@@ -1,6 +1,8 @@
 //! A connection over lines in one value: line buffer, client, sink, and the loop between them.
 
-use super::{Client, Engine, Event, Lost, Oddity, Profile, Request, SendError, Token};
+#[cfg(feature = "alloc")]
+use super::Profile;
+use super::{Client, Engine, Event, Lost, Oddity, Request, SendError, Token};
 use super::{QuestionId, reply::Refusal, reply::Reply};
 use crate::frame::{Line, LineBuffer};
 use crate::json::{Raw, Scanner};
@@ -221,6 +223,11 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
             self.input.consume();
             self.done = 0;
         }
+    }
+
+    /// The client, to look at.
+    pub fn engine(&self) -> &Engine<'m> {
+        &self.client
     }
 
     /// The client.

@@ -5,6 +5,7 @@
 
 use super::{Raw, Text, run};
 use crate::sink::{Full, Sink};
+use crate::small::find_of_two;
 use core::fmt;
 
 /// Writes `text` as the body of a string: escaped, without quotes.
@@ -144,8 +145,9 @@ impl<W: Sink + ?Sized> Sink for Escape<'_, W> {
 fn digits(mut value: u64, space: &mut [u8; 20]) -> &[u8] {
     let mut start = space.len();
     for place in space.iter_mut().rev() {
-        *place = b'0' + (value % 10) as u8;
-        value /= 10;
+        let (tenth, digit) = super::number::tenth(value);
+        *place = b'0' + digit;
+        value = tenth;
         start -= 1;
         if value == 0 {
             break;
@@ -182,7 +184,7 @@ pub(super) fn verbatim<W: Sink + ?Sized>(out: &mut W, json: &str) -> Result<(), 
 /// As [`raw()`], for the inside of an object.
 pub(crate) fn one_line<W: Sink + ?Sized>(out: &mut W, json: &[u8]) -> Result<(), Full> {
     let mut rest = json;
-    while let Some(newline) = memchr::memchr2(b'\n', b'\r', rest) {
+    while let Some(newline) = find_of_two(b'\n', b'\r', rest) {
         let (line, behind) = rest.split_at_checked(newline).unwrap_or_default();
         out.put(line)?;
         out.put(b" ")?;

@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-use crate::json::{Raw, Text, object::Object, write};
+use crate::json::{Decimal, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::sink::{Full, Out};
 
-use crate::server::{Icon, write_icons};
+use crate::server::{Icon, Icons};
 
 /// Text to write: a string, something formatted, or the text of a message as it stands (which is the fastest, since
 /// nothing is decoded).
@@ -16,9 +16,32 @@ pub enum Words<'w> {
     /// A string.
     Plain(&'w str),
     /// `format_args!(..)`
-    Shown(fmt::Arguments<'w>),
+    Shown(Shown<'w>),
     /// Text of a message, passed on with its escapes.
     Verbatim(Text<'w>),
+    /// A number. Unlike something formatted it needs none of `core::fmt`.
+    Number(Decimal),
+    /// Several, one behind the other; needs no `core::fmt` either.
+    Joined(&'w [Words<'w>]),
+}
+
+#[inline(never)]
+fn write_joined(words: &[Words<'_>], out: &mut dyn Out) -> Result<(), Full> {
+    words.iter().try_for_each(|words| words.write_body(out))
+}
+
+/// Something formatted, and what writes it: a program that formats nothing is linked without `core::fmt`.
+#[derive(Clone, Copy)]
+pub struct Shown<'w> {
+    arguments: fmt::Arguments<'w>,
+    write: fn(&mut dyn Out, fmt::Arguments<'_>) -> Result<(), Full>,
+}
+
+fn write_shown(out: &mut dyn Out, shown: fmt::Arguments<'_>) -> Result<(), Full> {
+    match shown.as_str() {
+        Some(text) => write::escape(out, text),
+        None => write::display(out, shown),
+    }
 }
 
 impl Words<'_> {
@@ -29,14 +52,14 @@ impl Words<'_> {
     }
 
     /// Without the quotes.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn write_body(&self, out: &mut dyn Out) -> Result<(), Full> {
         match self {
             Words::Plain(text) => write::escape(out, text),
-            Words::Shown(shown) => match shown.as_str() {
-                Some(text) => write::escape(out, text),
-                None => write::display(out, shown),
-            },
+            Words::Shown(shown) => (shown.write)(out, shown.arguments),
             Words::Verbatim(text) => out.put(text.raw()),
+            Words::Number(number) => write::decimal(out, *number),
+            Words::Joined(words) => write_joined(words, out),
         }
     }
 }
@@ -45,8 +68,10 @@ impl fmt::Debug for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Words::Plain(text) => fmt::Debug::fmt(text, f),
-            Words::Shown(shown) => write!(f, "{shown}"),
+            Words::Shown(shown) => write!(f, "{}", shown.arguments),
             Words::Verbatim(text) => fmt::Debug::fmt(text, f),
+            Words::Number(number) => fmt::Debug::fmt(number, f),
+            Words::Joined(words) => fmt::Debug::fmt(words, f),
         }
     }
 }
@@ -59,13 +84,31 @@ impl<'w> From<&'w str> for Words<'w> {
 
 impl<'w> From<fmt::Arguments<'w>> for Words<'w> {
     fn from(shown: fmt::Arguments<'w>) -> Self {
-        Words::Shown(shown)
+        Words::Shown(Shown { arguments: shown, write: write_shown })
     }
 }
 
 impl<'w> From<Text<'w>> for Words<'w> {
     fn from(text: Text<'w>) -> Self {
         Words::Verbatim(text)
+    }
+}
+
+impl From<Decimal> for Words<'_> {
+    fn from(number: Decimal) -> Self {
+        Words::Number(number)
+    }
+}
+
+impl From<i64> for Words<'_> {
+    fn from(number: i64) -> Self {
+        Words::Number(Decimal::new(number, 0))
+    }
+}
+
+impl<'w, const N: usize> From<&'w [Words<'w>; N]> for Words<'w> {
+    fn from(words: &'w [Words<'w>; N]) -> Self {
+        Words::Joined(words)
     }
 }
 
@@ -127,7 +170,7 @@ impl<'c> Annotations<'c> {
         if !self.for_user && !self.for_assistant && self.priority.is_none() && last_modified.is_none() {
             return Ok(());
         }
-        let mut inner = Object::open(object.key("annotations")?)?;
+        let mut inner = Object::open(object.key("annotations")?);
         match (self.for_user, self.for_assistant) {
             (true, true) => inner.fixed("audience", r#"["user","assistant"]"#)?,
             (true, false) => inner.fixed("audience", r#"["user"]"#)?,
@@ -191,7 +234,7 @@ impl<'c> Contents<'c> {
     }
 
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         self.uri.write(object.key("uri")?)?;
         object.text_if("mimeType", self.mime)?;
         match self.body {
@@ -213,14 +256,14 @@ pub struct Link<'c> {
     description: Option<&'c str>,
     mime: Option<&'c str>,
     size: Option<u64>,
-    icons: &'c [Icon<'c>],
+    icons: Icons<'c>,
 }
 
 impl<'c> Link<'c> {
     /// A link to `uri`, called `name`.
     #[must_use]
     pub const fn new(uri: &'c str, name: &'c str) -> Self {
-        Link { uri, name, title: None, description: None, mime: None, size: None, icons: &[] }
+        Link { uri, name, title: None, description: None, mime: None, size: None, icons: Icons::NONE }
     }
 
     /// With a name for people.
@@ -250,7 +293,7 @@ impl<'c> Link<'c> {
     /// With icons.
     #[must_use]
     pub const fn icons(self, icons: &'c [Icon<'c>]) -> Self {
-        Link { icons, ..self }
+        Link { icons: Icons::new(icons), ..self }
     }
 
     fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
@@ -263,7 +306,7 @@ impl<'c> Link<'c> {
         if let Some(size) = self.size {
             object.number("size", size)?;
         }
-        write_icons(object, revision, self.icons)
+        self.icons.write(object, revision)
     }
 }
 
@@ -360,7 +403,7 @@ impl<'c> Content<'c> {
 
     /// Writes it; in messages for `sampling` there are no resources and no links, so that these become text.
     pub(crate) fn write_in(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         match self.kind {
             Kind::Text(text) => {
                 object.fixed("type", "\"text\"")?;
