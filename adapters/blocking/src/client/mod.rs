@@ -48,6 +48,8 @@ pub use child::{Child, ChildOptions};
 #[cfg(all(feature = "http", unix))]
 pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
 pub use mcp_sansio::client::{Event, Handler, Link};
+#[cfg(all(feature = "http", unix))]
+pub use mcp_sansio_http::client::params;
 pub use options::Options;
 pub use process::{Ended, How};
 pub use stderr::Stderr;
