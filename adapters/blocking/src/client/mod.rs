@@ -52,6 +52,8 @@ pub use mcp_sansio::client::{Event, Handler, Link};
 pub use mcp_sansio_http::client::params;
 pub use options::Options;
 pub use process::{Ended, How};
+#[cfg(feature = "tls")]
+pub use rustls;
 pub use stderr::Stderr;
 
 use std::io;
@@ -304,6 +306,8 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// If it cannot be sent.
     pub fn send(&mut self, request: &Request<'_>) -> Result<Token, Error> {
         let begun = Instant::now();
+        // A session that was lost is being opened again.
+        self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
         loop {
             let now = self.now();
             let mut link = self.transport.link();
@@ -318,9 +322,20 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
                 Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
                     self.turn(PATIENCE.saturating_sub(begun.elapsed()))?;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(self.not_sent(error)),
             }
         }
+    }
+
+    /// Why it was not sent: a connection that is no more is worth more words.
+    fn not_sent(&mut self, error: SendError) -> Error {
+        let was_open = self.waits.hello.is_some() && error == SendError::NotConnected;
+        if !was_open {
+            return error.into();
+        }
+        let mut error = Error::lost_by(Lost::Closed);
+        error.explain(|why| self.transport.explain(why));
+        error
     }
 
     /// Waits for the outcome of a request that was [sent](Client::send).
@@ -542,7 +557,7 @@ impl<'m, T: Transport<'m>, H: Handler> Iterator for Pages<'_, '_, 'm, T, H> {
         };
         self.left = left;
         let answer = match self.cursor.as_ref().and_then(|page| page.next_cursor()) {
-            Some(cursor) => self.client.request(&self.list.after(&cursor)),
+            Some(cursor) => self.client.request(&self.list.after(cursor)),
             None => self.client.request(&self.list),
         };
         let more = answer.as_ref().ok().and_then(Answer::next_cursor);
