@@ -320,7 +320,8 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
                 }
                 // All connections are taken. One will be free: what is in flight has deadlines.
                 Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
-                    self.turn(PATIENCE.saturating_sub(begun.elapsed()))?;
+                    self.rest(Some(PATIENCE.saturating_sub(begun.elapsed())))?;
+                    self.step()?;
                 }
                 Err(error) => return Err(self.not_sent(error)),
             }
