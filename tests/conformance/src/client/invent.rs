@@ -79,3 +79,41 @@ fn object<'a>(members: impl Iterator<Item = (Text<'a>, String)>) -> String {
 fn quoted(text: Text<'_>) -> String {
     format!("\"{}\"", String::from_utf8_lossy(text.raw()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_sansio::client::views::View;
+
+    fn raw(json: &str) -> Raw<'_> {
+        Raw::parse(json.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn arguments() {
+        let schema = r#"{"type":"object","required":["a","b","c","d","e","f","g\u0022"],"properties":{
+            "a":{"type":"string"},"b":{"type":"integer","minimum":3},"c":{"type":["boolean","null"]},
+            "d":{"enum":["x","y"]},"e":{"type":"object","required":["z"],"properties":{"z":{"type":"array"}}},
+            "f":{"default":null},"g\"":{"type":"null"},"more":{"type":"string"}}}"#;
+        let expected = r#"{"a":"text","b":3,"c":true,"d":"x","e":{"z":[]},"f":null,"g\"":null}"#;
+        assert_eq!(value(raw(schema)).raw().as_str(), expected);
+        for nothing in ["{}", "true", r#"{"type":"object","required":["a"]}"#] {
+            assert_eq!(value(raw(nothing)).raw().as_str(), "{}");
+        }
+        // It ends where the schema does not.
+        let deep = (0..20).fold(String::from("{}"), |inner, _| {
+            format!(r#"{{"type":"object","required":["a"],"properties":{{"a":{inner}}}}}"#)
+        });
+        assert_eq!(value(raw(&deep)).raw().as_str().matches(':').count(), DEPTH);
+    }
+
+    #[test]
+    fn forms() {
+        let schema = raw(
+            r#"{"type":"object","required":["a","b","c"],"properties":{"a":{"type":"string","default":"x"},
+            "b":{"type":"string","oneOf":[{"const":"r","title":"Red"}]},"c":{"type":"boolean"},"d":{"type":"string"}}}"#,
+        );
+        let form = Form::of(schema).unwrap();
+        assert_eq!(content(&form).raw().as_str(), r#"{"b":"r","c":true}"#);
+    }
+}

@@ -8,8 +8,8 @@ use std::process::{ExitCode, exit};
 use std::thread;
 use std::time::Duration;
 
-use mcp_sansio::client::{Profile, Request};
 use mcp_sansio::client::views::{Prompts, Resources, Tools};
+use mcp_sansio::client::{Profile, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{ClientFeature, Feature};
 use mcp_sansio::revision::{Revision, Revisions};
@@ -49,25 +49,23 @@ fn main() -> ExitCode {
 struct Task {
     scenario: String,
     context: String,
-    revision: Revision,
+    revision: Option<Revision>,
 }
 
 impl Task {
     fn new() -> Self {
         let told = |name: &str| std::env::var(name).unwrap_or_default();
-        let revision = Revision::from_date(&told("MCP_CONFORMANCE_PROTOCOL_VERSION"));
         Task {
             scenario: told("MCP_CONFORMANCE_SCENARIO"),
             context: told("MCP_CONFORMANCE_CONTEXT"),
-            // 0.1.16 names none: it is as old as that.
-            revision: revision.unwrap_or(Revision::V2025_11_25),
+            revision: Revision::from_date(&told("MCP_CONFORMANCE_PROTOCOL_VERSION")),
         }
     }
 
-    /// Revisions of the same era up to the one that is named: older servers are served as well.
+    /// The revision that is named, and the older ones of its era. 0.1.16 names none: then it is found out.
     fn revisions(&self) -> Revisions {
-        let era = self.revision.era();
-        let older = Revisions::ALL.of(era).filter(|revision| revision.date() <= self.revision.date());
+        let Some(named) = self.revision else { return Revisions::ALL };
+        let older = Revisions::ALL.of(named.era()).filter(|revision| revision.date() <= named.date());
         older.fold(Revisions::NONE, Revisions::with)
     }
 }
@@ -173,10 +171,11 @@ impl Host<'_> {
         self.client.pages(list).inspect(|page| println!("{list:?}: {page:?}")).collect()
     }
 
-    /// Sends a request and shows what came of it.
+    /// Sends a request and shows what came of it. A server may refuse: that is an answer too.
     fn request(&mut self, request: &Request<'_>) {
         match self.client.request(request) {
             Ok(answer) => println!("{request:?}: {answer:?}"),
+            Err(Error::Server(error)) => println!("{request:?}: {error}"),
             Err(error) => {
                 self.failures += 1;
                 eprintln!("{request:?}: {error}");
