@@ -1,4 +1,4 @@
-//! Server-sent events: what a `text/event-stream` is made of.
+//! Events as they are written.
 
 use crate::sink::{Full, Sink};
 
