@@ -3,18 +3,16 @@
 //! What is sent is made again for each window, from constant tables or from a source that can be read at any place, and
 //! the part that has gone out already is skipped: no buffer, a few bytes of state, any size of window.
 
-use super::opening::{write_discovered, write_initialized};
 use super::{About, Engine, State, Token};
+use crate::revision::Revision;
 use crate::sink::{Full, Kind, Mark, Out, Sink};
 
 /// What goes out in windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Nothing,
-    /// The answer to `initialize`.
-    Initialize,
-    /// The answer to `server/discover`.
-    Discover,
+    /// A reply that is always the same.
+    Reply(Writer),
     /// A list, or a page of it.
     List {
         start: u32,
@@ -26,12 +24,21 @@ pub(crate) enum What {
         index: u16,
         /// The handler's own number, given to the source.
         key: u32,
-        base64: bool,
+        pull: Puller,
     },
 }
 
+/// Writes a reply with this id under this revision.
+pub(crate) type Writer = fn(&About<'_>, &[u8], Revision, &mut dyn Out) -> Result<(), Full>;
+
+/// Gives bytes of content from a place on, see [`Source`](crate::service::Source).
+pub(crate) type Give<'g> = dyn FnMut(u32, &mut [u8]) -> Result<usize, ()> + 'g;
+
+/// Sends more of some content in one form or another; whether it is through.
+pub(crate) type Puller = fn(&mut Give<'_>, &mut Large, &mut dyn Out) -> bool;
+
 /// A reply in windows, and how far it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Large {
     pub(crate) what: What,
     /// Which piece is being sent.
@@ -95,8 +102,7 @@ impl Engine<'_> {
         let Some(slot) = self.slot_mut(token).filter(|slot| slot.state == State::Streaming) else { return true };
         let (id, revision, large) = (slot.id, slot.revision, &mut slot.large);
         let done = match large.what {
-            What::Initialize => large.send(out, |out| write_initialized(about, id.as_bytes(), revision, out)),
-            What::Discover => large.send(out, |out| write_discovered(about, id.as_bytes(), revision, out)),
+            What::Reply(write) => large.send(out, |out| write(about, id.as_bytes(), revision, out)),
             _ => true,
         };
         if done {
@@ -221,7 +227,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_a_content_does_not_change() {
-        let mut large = Large::of(What::Content { index: 0, key: 0, base64: false });
+        let mut large = Large::of(What::Content { index: 0, key: 0, pull: |_, _, _| true });
         large.piece = 1;
         large.cut_short();
         assert!(!large.broken);

@@ -1,17 +1,17 @@
 //! Runs handlers, and settles what they did: the reply that is owed, the questions that are open.
 
-use super::call::{Call, Complete, Get, Other, Read};
+use super::call::{Call, Get, Read};
 use super::dispatch::{Origin, Step, fail};
-use super::find::{Asked, Found, completed};
+use super::find::{Asked, Found};
 use super::handling::{Desk, Handling, Outcome, Settled, Why, end_result};
 use super::parts::{Layout, Parts, decode_uri};
 use super::{Service, ToolInfo};
-use crate::json::{Raw, Text, object::Object};
+use crate::json::{Raw, write};
 use crate::protocol::Method;
 use crate::records::Iter;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
-use crate::server::{About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
+use crate::server::{ASKS, About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What a finished run leaves behind, freed from everything it borrowed.
@@ -56,7 +56,8 @@ impl<S> Service<'_, S> {
         let Some((parts, asks)) = Parts::of(server, token, &asked, layout) else { return Ok(Step::Handled) };
         let desk = match modern {
             true => Desk::Travels { responses: asked.members.input_responses },
-            false => Desk::Stays { live: None, keep: asks, has_slot },
+            false if ASKS => Desk::Stays { live: None, keep: asks, has_slot },
+            false => Desk::Closed,
         };
         let ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         self.settle(state, token, ran, server, out)
@@ -83,7 +84,7 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        let Some(slot) = server.slot(token).filter(|slot| slot.state == State::Asking && slot.asking.ready) else {
+        let Some(slot) = server.slot(token).filter(|slot| slot.is_ready()) else {
             return Ok(Step::Handled);
         };
         if out.held() {
@@ -159,9 +160,7 @@ impl<S> Service<'_, S> {
         let wished = match found {
             Found::Tool(tool, _) => tool.info.reserve,
             Found::Boxed(index) => self.with_tool(*index, |info| info.reserve).unwrap_or(0),
-            Found::Resource(index) => self.resource_info(*index).map_or(0, |info| info.reserve),
-            Found::Prompt(prompt) => prompt.reserve,
-            _ => super::DEFAULT_RESERVE,
+            Found::Of(_, spot) => spot.reserve,
         };
         // Less than this, and the error that replaces a reply would not fit either.
         wished.max(crate::server::MIN_ROOM)
@@ -224,73 +223,9 @@ impl<S> Service<'_, S> {
                     None => Err(Failure::method_not_found().into()),
                 }
             }
-            found => return self.call_other(state, found, asked, call.handling, uri),
+            Found::Of(kind, spot) => return (kind.call)(self, state, &spot, asked, call.handling, uri),
         };
         call.ran(outcome)
-    }
-
-    /// Calls what is no tool.
-    #[inline(never)]
-    fn call_other<'a>(
-        &'a self,
-        state: &mut S,
-        found: Found<'_, S>,
-        asked: &Asked<'a>,
-        handling: Handling<'a>,
-        uri: &'a str,
-    ) -> Ran {
-        match found {
-            // Has been called already.
-            Found::Tool(..) | Found::Boxed(_) => handling.ran_nothing(),
-            Found::Resource(index) => self.call_read(state, handling, index, uri),
-            Found::Prompt(prompt) => {
-                let mut get = Get { handling, description: prompt.description };
-                let outcome = (prompt.get)(state, &mut get);
-                get.handling.ran(outcome)
-            }
-            Found::Complete(complete) => {
-                let mut handling = handling;
-                let Some((argument, value)) = completed(asked) else { return handling.ran_nothing() };
-                let value = match value.plain() {
-                    Some(value) => value,
-                    None => value.decode(core::mem::take(&mut handling.scratch)).unwrap_or(""),
-                };
-                let mut call = Complete { handling, argument, value, context: asked.members.context };
-                let outcome = complete(state, &mut call);
-                call.handling.ran(outcome)
-            }
-            Found::NoCompletion => {
-                let argument = Text::from_raw(b"");
-                let mut call = Complete { handling, argument, value: "", context: None };
-                let outcome = call.offer::<&str>([]);
-                call.handling.ran(outcome)
-            }
-            Found::Other(other) => {
-                let method = asked.name.unwrap_or(Text::from_raw(b""));
-                let mut call = Other { handling, method };
-                let outcome = other(state, &mut call);
-                call.handling.ran(outcome)
-            }
-        }
-    }
-
-    fn call_read<'a>(&'a self, state: &mut S, handling: Handling<'a>, index: usize, uri: &'a str) -> Ran {
-        let (template, read, uri) = match self.resources.get(index) {
-            Some(resource) => (None, resource.read, resource.info.uri),
-            None => match self.templates.get(index - self.resources.len()) {
-                Some(template) if !uri.is_empty() => (Some(template.info.uri), template.read, uri),
-                // It came with escapes, and there is no room to decode them.
-                Some(_) => return handling.ran(Err(Failure::internal("The URI is too long").into())),
-                None => return handling.ran_nothing(),
-            },
-        };
-        let info = self.resource_info(index);
-        let caching = info.and_then(|info| info.caching).unwrap_or(self.about.caching);
-        let mime = info.and_then(|info| info.mime);
-        handling.slot.handler = index as u16;
-        let mut call = Read { handling, uri, template, mime, caching };
-        let outcome = read(state, &mut call);
-        call.handling.ran(outcome)
     }
 
     /// Does what a handler's outcome demands.
@@ -326,6 +261,7 @@ impl<S> Service<'_, S> {
                 Ok(Step::Later(token))
             }
             Ok(Settled::Asked) => {
+                // Without the feature it does not come to this.
                 if let Some(slot) = server.slot_mut(token) {
                     slot.state = State::Asking;
                 }
@@ -340,7 +276,7 @@ impl<S> Service<'_, S> {
                 }
                 Ok(self.streaming(state, token, server, out))
             }
-            Err(Why::AskLater) => Err(Full::Now),
+            Err(Why::AskLater) if ASKS => Err(Full::Now),
             Err(why) => {
                 let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
                 let refused = match refuse(&self.about, slot, why, out) {
@@ -358,7 +294,7 @@ impl<S> Service<'_, S> {
 impl Handling<'_> {
     /// What a handler did: what it returned, unless it contradicts what it has written.
     #[inline]
-    fn ran(&self, outcome: Outcome) -> Ran {
+    pub(crate) fn ran(&self, outcome: Outcome) -> Ran {
         let outcome = match (self.settled, outcome) {
             // It has answered, and then thought better of it: the answer is out.
             (Some(settled), _) => Ok(settled),
@@ -369,7 +305,7 @@ impl Handling<'_> {
     }
 
     /// The service has changed since its handler was looked for.
-    fn ran_nothing(&self) -> Ran {
+    pub(crate) fn ran_nothing(&self) -> Ran {
         self.ran(Err(Failure::method_not_found().into()))
     }
 }
@@ -385,14 +321,14 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
             respond_failure(out, Id::Known(id), &Failure::missing_capability(feature))
         }
         Why::Missing(feature) if tool => {
-            write_tool_error(about, slot, &format_args!("The client does not support {}", feature.name()), out)
+            write_tool_error(about, slot, "The client does not support ", [feature.name(), "", ""], out)
         }
         Why::Missing(_) => respond_failure(out, Id::Known(id), &Failure::internal("The client cannot be asked")),
-        Why::CannotAsk(words) if tool => write_tool_error(about, slot, &words, out),
+        Why::CannotAsk(words) if tool && ASKS => write_tool_error(about, slot, words, [""; 3], out),
         Why::CannotAsk(words) => respond_failure(out, Id::Known(id), &Failure::internal(words)),
         #[cfg(feature = "serde")]
         Why::Arguments(refused) if tool => {
-            write_tool_error(about, slot, &format_args!("Invalid arguments: {refused}"), out)
+            write_tool_error(about, slot, "Invalid arguments: ", refused.words(), out)
         }
         #[cfg(feature = "serde")]
         Why::Arguments(_) => {
@@ -407,17 +343,19 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
 fn write_tool_error(
     about: &About<'_>,
     slot: &Slot,
-    words: &dyn core::fmt::Display,
+    first: &str,
+    words: [&str; 3],
     out: &mut dyn Out,
 ) -> Result<(), Full> {
     let written = whole(out, Kind::Result, |out| {
         let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
         let out = result.key("content")?;
-        out.put(b"[")?;
-        let mut content = Object::open(out)?;
-        content.fixed("type", "\"text\"")?;
-        content.shown("text", words)?;
-        content.finish()?.put(b"]")?;
+        out.put(b"[{\"type\":\"text\",\"text\":\"")?;
+        write::escape(out, first)?;
+        for words in words {
+            write::escape(out, words)?;
+        }
+        out.put(b"\"}]")?;
         result.boolean("isError", true)?;
         end_result(result, about, slot.revision, None)
     });
