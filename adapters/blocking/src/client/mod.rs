@@ -30,17 +30,14 @@
 //! What else happens goes to the [`Handler`]: questions, which it answers at once or later, progress, logs, changes. Every
 //! wait ends: requests have deadlines, a server's death is noticed, and a server that does not read blocks nobody.
 
-mod answer;
 mod child;
-mod options;
 mod pipes;
 mod process;
 mod stderr;
 
-pub use answer::{Answer, Error, Hello, ServerError};
 pub use child::{Child, ChildOptions};
 pub use mcp_sansio::client::{Event, Handler, Link};
-pub use options::Options;
+pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
 pub use process::{Ended, How};
 pub use stderr::Stderr;
 
