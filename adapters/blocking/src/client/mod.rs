@@ -31,11 +31,19 @@
 //! wait ends: requests have deadlines, a server's death is noticed, and a server that does not read blocks nobody.
 
 mod child;
+#[cfg(all(feature = "http", unix))]
+mod http;
 mod pipes;
 mod process;
 mod stderr;
+#[cfg(all(feature = "http", unix))]
+mod tcp;
+#[cfg(all(feature = "tls", unix))]
+mod tls;
 
 pub use child::{Child, ChildOptions};
+#[cfg(all(feature = "http", unix))]
+pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
 pub use mcp_sansio::client::{Event, Handler, Link};
 pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
 pub use process::{Ended, How};
@@ -529,7 +537,7 @@ impl<'m, T: Transport<'m>, H: Handler> Iterator for Pages<'_, '_, 'm, T, H> {
         };
         self.left = left;
         let answer = match self.cursor.as_ref().and_then(|page| page.next_cursor()) {
-            Some(cursor) => self.client.request(&self.list.after(&cursor)),
+            Some(cursor) => self.client.request(&self.list.after(cursor)),
             None => self.client.request(&self.list),
         };
         let more = answer.as_ref().ok().and_then(Answer::next_cursor);
