@@ -265,6 +265,9 @@ impl Transport for Child {
     }
 
     fn poll_close(&mut self, _: Millis, cx: &mut Context<'_>) -> Poll<Option<Ended>> {
+        if let Some(life) = &mut self.life {
+            life.begin_end(cx);
+        }
         self.talk.writer = None;
         match &mut self.life {
             Some(life) => life.poll_end(&mut self.talk.reader, cx).map(Some),
@@ -335,16 +338,22 @@ impl Life {
         true
     }
 
+    /// Notes that its end was not its own idea. Its stdin is to be closed next.
+    fn begin_end(&mut self, cx: &mut Context<'_>) {
+        if self.how == How::Itself && self.poll_status(cx).is_none() {
+            self.step(How::Closed, self.times.close);
+        }
+    }
+
     /// Goes on ending the process. What it writes meanwhile is read, so that it is not stuck in writing.
     fn poll_end(&mut self, output: &mut Option<ChildStdout>, cx: &mut Context<'_>) -> Poll<Ended> {
+        self.begin_end(cx);
         while self.ended.is_none() {
             let status = self.poll_status(cx);
             if status.is_some() {
                 self.poll_errors(cx);
                 self.log.end();
                 self.ended = Some(Ended { status, how: self.how });
-            } else if self.how == How::Itself {
-                self.step(How::Closed, self.times.close);
             } else if self.poll_errors(cx) | poll_waste(output, cx) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;

@@ -23,7 +23,7 @@
 //!     smol::spawn(driver).detach();
 //!     println!("{:?}", client.connect().await?);
 //!
-//!     let mut pages = client.pages(&Request::list_tools());
+//!     let mut pages = client.pages(Request::list_tools());
 //!     while let Some(page) = pages.next().await {
 //!         for tool in page?.view::<Tools>()?.iter().flatten() {
 //!             println!("{}", tool.name());
@@ -31,8 +31,8 @@
 //!     }
 //!
 //!     // Both are sent at once, and answered in any order.
-//!     let one = client.request(&Request::call("add").arguments(&Sum { a: 1, b: 2 }));
-//!     let two = client.request(&Request::call("add").arguments(&Sum { a: 3, b: 4 }).timeout(5_000));
+//!     let one = client.request(Request::call("add").arguments(&Sum { a: 1, b: 2 }));
+//!     let two = client.request(Request::call("add").arguments(&Sum { a: 3, b: 4 }).timeout(5_000));
 //!     println!("{} {}", one.await?.as_str(), two.await?.as_str());
 //!     client.close().await; // the process is ended in the order that the specification asks for
 //!     Ok(())
@@ -76,7 +76,7 @@
 //! })
 //! .detach();
 //! client.connect().await?;
-//! client.request(&Request::call("book")).await?;
+//! client.request(Request::call("book")).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -290,13 +290,13 @@ impl Client {
     ///
     /// The outcome is what [`Error`] tells if it is no answer. It ends in time: after the time of the request, or else that
     /// of the [`Options`](Options::timeout).
-    pub fn request(&self, request: &Request<'_>) -> Outcome {
-        Outcome::new(self.clone(), request)
+    pub fn request(&self, request: Request<'_>) -> Outcome {
+        Outcome::new(self.clone(), &request)
     }
 
     /// The pages of a list, a stream that sends one request after the other.
-    pub fn pages(&self, list: &Request<'_>) -> Pages {
-        Pages::new(self.clone(), list)
+    pub fn pages(&self, list: Request<'_>) -> Pages {
+        Pages::new(self.clone(), &list)
     }
 
     /// Listens to changes, in all revisions; dropping the stream ends it.
@@ -336,7 +336,7 @@ impl Client {
         })?;
         match modern {
             Some(noted) => noted.map(drop).map_err(Error::from),
-            None => self.request(&Request::set_level(level)).await.map(drop),
+            None => self.request(Request::set_level(level)).await.map(drop),
         }
     }
 

@@ -58,6 +58,8 @@ pub(super) struct State {
 struct Waiting {
     ticket: u64,
     due: Millis,
+    /// It was told that it has waited for too long.
+    overdue: bool,
     waker: Option<Waker>,
 }
 
@@ -154,7 +156,7 @@ impl State {
         let Ok(request) = request.keep() else { return Ticket::Failed(SendError::FullNever.into()) };
         self.last_ticket += 1;
         let due = self.now().saturating_add(request.time().unwrap_or(PATIENCE));
-        self.line.push_back(Waiting { ticket: self.last_ticket, due, waker: None });
+        self.line.push_back(Waiting { ticket: self.last_ticket, due, overdue: false, waker: None });
         self.wake_driver();
         Ticket::Waiting(self.last_ticket, request)
     }
@@ -257,18 +259,19 @@ impl State {
         }
     }
 
-    /// Has the first in the line try.
+    /// Has the first in the line try, and those look at the time that have waited for too long.
     pub(super) fn admit(&mut self) {
         let now = self.now();
-        let overdue = self.line.iter_mut().skip(1).filter(|waiting| waiting.due <= now);
-        self.wakes.extend(overdue.filter_map(|waiting| waiting.waker.take()));
+        for waiting in self.line.iter_mut().filter(|waiting| waiting.due <= now && !waiting.overdue) {
+            waiting.overdue = true;
+            self.wakes.extend(waiting.waker.take());
+        }
         self.wakes.extend(self.line.front_mut().and_then(|waiting| waiting.waker.take()));
     }
 
     /// When the next one in the line has waited for too long.
     pub(super) fn line_due(&self) -> Option<Millis> {
-        // Who was woken and has not come yet will look at the time.
-        self.line.iter().filter(|waiting| waiting.waker.is_some()).map(|waiting| waiting.due).min()
+        self.line.iter().filter(|waiting| !waiting.overdue).map(|waiting| waiting.due).min()
     }
 
     /// Nobody waits for a request any more.
