@@ -154,7 +154,7 @@ impl Engine<'_> {
         self.opening.is_ready()
     }
 
-    /// Whether the connection is being opened, or opened again.
+    /// Whether the connection is being opened.
     #[must_use]
     pub fn is_opening(&self) -> bool {
         !matches!(self.opening.phase, Phase::Idle | Phase::Ready | Phase::Over)

@@ -512,8 +512,9 @@ impl<'m> Engine<'m> {
             return self.opening_lost(wire, why);
         }
         let Some(flight) = self.on_wire(wire) else { return };
-        let (token, listens) = (flight.token, flight.method == Method::Listen);
-        if listens && matches!(why, Lost::Broken | Lost::Unreachable) {
+        let (token, listens, open) = (flight.token, flight.method == Method::Listen, flight.state == State::Open);
+        // The stream of one that was open may end in order, without an answer.
+        if listens && (matches!(why, Lost::Broken | Lost::Unreachable) || (open && why == Lost::Invalid)) {
             return self.reopen_later(token);
         }
         self.lose(token, why);

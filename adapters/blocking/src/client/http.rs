@@ -293,7 +293,7 @@ impl<'m> Http<'m> {
                     }
                 }
                 let done = self.move_bytes(slot, &mut *tls);
-                let done = done.and_then(|any| tls.flush().map(|()| any));
+                let done = done.and_then(|any| io::Write::flush(&mut *tls).map(|()| any));
                 self.keep(slot, Carrier::Secure(tls), done)
             }
         }
@@ -337,16 +337,8 @@ impl<'m> Http<'m> {
     fn move_bytes<C: io::Read + io::Write>(&mut self, slot: usize, socket: &mut C) -> io::Result<bool> {
         let remote = self.web.remote();
         let mut any = false;
-        while !remote.pending(slot).is_empty() {
-            match tcp::write(socket, remote.pending(slot)) {
-                Ok(0) => break,
-                Ok(n) => remote.sent(slot, n),
-                // A server that has answered early and closed: its answer may still be there to read.
-                Err(_) if self.sockets[slot].ready => break,
-                Err(error) => return Err(error),
-            }
-            any = true;
-        }
+        // Look before writing: a server may have closed a connection that was idle, and then nothing has been sent.
+        self.sockets[slot].ready |= !remote.pending(slot).is_empty();
         while self.sockets[slot].ready && !remote.space(slot).is_empty() {
             match tcp::read(socket, remote.space(slot))? {
                 Got::Nothing => self.sockets[slot].ready = false,
@@ -358,6 +350,13 @@ impl<'m> Http<'m> {
                 }
                 Got::End => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
+        }
+        while !remote.pending(slot).is_empty() {
+            match tcp::write(socket, remote.pending(slot))? {
+                0 => break,
+                n => remote.sent(slot, n),
+            }
+            any = true;
         }
         Ok(any)
     }
