@@ -89,18 +89,30 @@
 //! - **More requests than there is room for wait their turn**, first come, first served.
 //! - **Nothing grows without bound**: messages, what waits to be written, what a listen has heard, events that nobody takes.
 
+#[cfg(feature = "http")]
+mod authorize;
 mod child;
 mod driver;
 mod events;
+#[cfg(feature = "http")]
+mod http;
 mod lines;
 mod listen;
 mod outcome;
+#[cfg(feature = "http")]
+mod socket;
 mod state;
 mod stderr;
+#[cfg(feature = "tls")]
+mod tls;
 
+#[cfg(feature = "http")]
+pub use authorize::{Authorize, Credentials, Demand};
 pub use child::{Child, ChildOptions, Ended, How};
 pub use driver::Driver;
 pub use events::{Ask, Events, OwnedEvent, Teller, events};
+#[cfg(feature = "http")]
+pub use http::{CONNECTIONS, Config, Http, HttpOptions};
 pub use lines::Over;
 pub use listen::{Change, Changes};
 pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
