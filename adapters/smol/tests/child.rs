@@ -178,7 +178,8 @@ fn a_dropped_request_is_cancelled() {
         client.close().await;
     });
     let sent = sent.lock().unwrap();
-    let cancels = sent.iter().filter(|line| line.contains(r#""method":"notifications/cancelled","params":{"requestId":2"#));
+    let cancels =
+        sent.iter().filter(|line| line.contains(r#""method":"notifications/cancelled","params":{"requestId":2"#));
     assert_eq!(cancels.count(), 1, "{sent:?}");
 }
 
@@ -373,7 +374,8 @@ fn a_server_that_floods() {
 #[test]
 fn a_server_that_answers_twice_and_more_than_it_was_asked() {
     let (handler, mut events) = events(10);
-    let result = |id: u32| format!(r#"echo '{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","tools":[]}}}}'"#);
+    let result =
+        |id: u32| format!(r#"echo '{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","tools":[]}}}}'"#);
     let script = format!("read line; {}; {}; {}; cat", result(2), result(2), result(77));
     let (client, driver) = Client::new(start(modern(&script), ChildOptions::new()), handler);
     smol::block_on(bounded(async {

@@ -44,8 +44,8 @@ mod tls;
 pub use child::{Child, ChildOptions};
 #[cfg(all(feature = "http", unix))]
 pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
-pub use mcp_sansio::client::{Event, Handler, Link};
 pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
+pub use mcp_sansio::client::{Event, Handler, Link};
 pub use process::{Ended, How};
 #[cfg(feature = "tls")]
 pub use rustls;

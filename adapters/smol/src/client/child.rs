@@ -390,10 +390,9 @@ impl Life {
     fn terminate(&mut self) {
         // A process that has been waited for is not ours any more.
         #[cfg(unix)]
-        if let (Ok(None), Some(pid)) = (
-            self.child.try_status(),
-            i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw),
-        ) {
+        if let (Ok(None), Some(pid)) =
+            (self.child.try_status(), i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw))
+        {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
     }

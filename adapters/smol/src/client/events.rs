@@ -172,10 +172,9 @@ fn own(event: &Event<'_>) -> Option<OwnedEvent> {
         },
         Event::Changed { what, .. } => OwnedEvent::Changed(Change::of(what)?),
         Event::Visited { id } => OwnedEvent::Visited(owned(id)),
-        Event::Notification { method, params } => OwnedEvent::Notification {
-            method: owned(method),
-            params: params.map(|params| params.as_str().to_owned()),
-        },
+        Event::Notification { method, params } => {
+            OwnedEvent::Notification { method: owned(method), params: params.map(|params| params.as_str().to_owned()) }
+        }
         Event::Ignored(oddity) => OwnedEvent::Ignored(*oddity),
         _ => return None,
     })

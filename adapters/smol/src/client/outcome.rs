@@ -93,7 +93,7 @@ impl Pages {
         self.left = left;
         let list = list.request();
         Some(Ok(match self.page.as_ref().and_then(Answer::next_cursor) {
-            Some(cursor) => self.client.request(list.after(&cursor)),
+            Some(cursor) => self.client.request(list.after(cursor)),
             None => self.client.request(list),
         }))
     }
