@@ -416,15 +416,15 @@ fn answers_that_are_too_large() {
 /// Nothing is kept of an event that never ends; other requests are answered meanwhile.
 #[test]
 fn an_endless_event() {
-    let server = scripted(|number, request, socket| match number {
-        0 => {
+    let server = scripted(|_, request, socket| match request.contains("slow") {
+        true => {
             send(socket, &events("data: "));
             while socket.write_all(&[b'x'; 10_000]).is_ok() {}
         }
-        _ => send(socket, &json(&answer(request))),
+        false => send(socket, &json(&answer(request))),
     });
     let mut client = server.client(QUICK * 3);
-    let first = client.send(&call()).unwrap();
+    let first = client.send(&Request::call("slow")).unwrap();
     for _ in 0..5 {
         soon(|| client.request(&call()).unwrap());
     }
@@ -545,6 +545,55 @@ fn legacy(request: &str, socket: &mut TcpStream) -> bool {
         return false;
     }
     true
+}
+
+/// All connections but one are taken, and the server asks more at once than there is room for: the answers wait their
+/// turn, and each is sent.
+#[test]
+fn many_answers_at_once() {
+    let server = scripted(|_, request, socket| {
+        if request.contains("slow") {
+            let ping = |n: usize| format!("data: {{\"jsonrpc\":\"2.0\",\"id\":\"ping-{n}\",\"method\":\"ping\"}}\n\n");
+            send(socket, &events(&(0..10).map(ping).collect::<String>()));
+            until_gone(socket);
+        } else if request.contains("\"ping-") {
+            thread::sleep(Duration::from_millis(1));
+            send(socket, "HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        } else if !legacy(request, socket) {
+            send(socket, &json(&answer(request)));
+        }
+    });
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    client.connect().unwrap();
+    for _ in 0..6 {
+        client.send(&Request::call("slow")).unwrap();
+    }
+    soon(|| client.request(&call()).unwrap());
+    let answered = || server.requests.lock().unwrap().iter().filter(|request| request.contains("\"ping-")).count();
+    soon(|| {
+        while answered() < 60 {
+            client.turn(QUICK / 10).unwrap();
+        }
+    });
+    assert_eq!(answered(), 60);
+}
+
+/// What a server asks, it asks on the stream that the client opens: the first request waits for it.
+#[test]
+fn the_stream_comes_first() {
+    let server = scripted(|_, request, socket| {
+        if request.starts_with("GET") {
+            thread::sleep(QUICK);
+            send(socket, &events(": hello\n\n"));
+            until_gone(socket);
+        } else if !legacy(request, socket) {
+            send(socket, &json(&answer(request)));
+        }
+    });
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    client.connect().unwrap();
+    assert!(server.requests.lock().unwrap().iter().any(|request| request.starts_with("GET")));
+    soon(|| client.request(&call()).unwrap());
 }
 
 /// Up to 2025-11-25 a server is told what is not wanted any more.
@@ -746,7 +795,7 @@ mod tls {
         for socket in [&outer.sock, &inner] {
             socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         }
-        let mut chunk = [0; 4096];
+        let mut chunk = [0; 16_384];
         loop {
             match outer.read(&mut chunk) {
                 Ok(0) => return,
@@ -772,10 +821,10 @@ mod tls {
             let mut client = Client::new(Http::with(&url, &profile, options).unwrap(), Ignore);
             // The name in its `Host` is not one that the server inside knows with this port, and need not be.
             assert_eq!(client.connect().unwrap().revision(), revision);
-            let large = format!(r#"{{"a":1,"b":2,"rest":"{}"}}"#, "x".repeat(200_000));
+            let large = format!(r#"{{"a":1,"b":2,"rest":"{}"}}"#, "x".repeat(100_000));
             let arguments = Raw::parse(large.as_bytes()).unwrap();
             let call = Request::call("add").arguments(&arguments);
-            let tokens: Vec<_> = (0..10).map(|_| client.send(&call).unwrap()).collect();
+            let tokens: Vec<_> = (0..4).map(|_| client.send(&call).unwrap()).collect();
             for token in tokens {
                 assert!(client.wait(token).unwrap().as_str().contains("\"3\""));
             }
