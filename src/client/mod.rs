@@ -40,6 +40,8 @@ pub mod form;
 mod held;
 mod listen;
 mod notice;
+#[cfg(all(feature = "std", feature = "serde"))]
+pub mod owned;
 mod profile;
 pub mod reply;
 mod request;
@@ -54,6 +56,8 @@ pub use flight::Flight;
 pub use listen::{Filter, Listening};
 pub use notice::{Changed, Log, ProgressReport};
 pub use profile::Profile;
+#[cfg(feature = "alloc")]
+pub use request::OwnedRequest;
 pub use request::{Arguments, Reference, Request};
 pub use session::{Handler, Link, Session};
 
