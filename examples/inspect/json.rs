@@ -195,7 +195,9 @@ fn scalar(value: Raw<'_>) -> Spans {
         (JsonKind::Null, _) => Spans::of(Style::Dim, "null"),
         (JsonKind::Array, _) if value.items().next().is_some() => {
             let mut spans = Spans::default();
-            value.items().for_each(|item| spans.item(", ", Style::Plain, item.text().map_or(compact(item), clean_text)));
+            value
+                .items()
+                .for_each(|item| spans.item(", ", Style::Plain, item.text().map_or(compact(item), clean_text)));
             spans
         }
         _ => Spans::of(Style::Plain, compact(value)),
@@ -258,7 +260,10 @@ odd
     z  true
 ";
         assert_eq!(shown(json, 60), expected);
-        assert_eq!(shown(r#"[{"pid":1,"name":"a long, long name"}]"#, 20), "-\n  pid   1\n  name  a long, long\n        name\n");
+        assert_eq!(
+            shown(r#"[{"pid":1,"name":"a long, long name"}]"#, 20),
+            "-\n  pid   1\n  name  a long, long\n        name\n"
+        );
         assert_eq!(shown("3", 20), "3\n");
         assert_eq!(shown("\"\\u001b[2J\"", 20), "␛[2J\n");
     }
