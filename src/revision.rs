@@ -195,6 +195,20 @@ impl Revisions {
         self.0 & 1 << revision as u8 != 0
     }
 
+    /// Whether there is one of an era.
+    pub(crate) const fn has_era(self, era: Era) -> bool {
+        let modern = 1 << Revision::V2026_07_28 as u8;
+        match era {
+            Era::Legacy => self.0 & !modern != 0,
+            Era::Modern => self.0 & modern != 0,
+        }
+    }
+
+    /// Whether there is one with [batches](Revision::has_batches).
+    pub(crate) const fn have_batches(self) -> bool {
+        self.contains(Revision::V2024_11_05) || self.contains(Revision::V2025_03_26)
+    }
+
     /// Its members, oldest first.
     pub fn iter(self) -> impl Iterator<Item = Revision> {
         Revision::ALL.into_iter().filter(move |&revision| self.contains(revision))

@@ -101,13 +101,13 @@ impl<'a> Envelope<'a> {
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         // As nearly everybody writes them they are found by one comparison each.
-        if scanner.took(b"\"jsonrpc\":") {
+        if FAST && scanner.took(b"\"jsonrpc\":") {
             self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.value()?.as_bytes() == b"\"2.0\"";
-        } else if scanner.took(b"\"id\":") {
+        } else if FAST && scanner.took(b"\"id\":") {
             set(&mut self.id, scanner.value()?, &mut self.duplicate);
-        } else if scanner.took(b"\"method\":") {
+        } else if FAST && scanner.took(b"\"method\":") {
             set(&mut self.method, scanner.value()?, &mut self.duplicate);
-        } else if scanner.took(b"\"params\":") || self.any_member(scanner)? {
+        } else if FAST && scanner.took(b"\"params\":") || self.any_member(scanner)? {
             self.params(scanner)?;
         }
         Ok(())
@@ -116,21 +116,22 @@ impl<'a> Envelope<'a> {
     /// A member of any name; whether it is `params`, whose value is then next.
     #[inline(never)]
     fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<bool, Fault> {
-        let key = known(&scanner.any_key()?, &["jsonrpc", "id", "method", "params", "result", "error"]);
-        if key == b"params" {
+        const PARAMS: usize = 0;
+        let known = known(&scanner.any_key()?, &["params", "id", "method", "result", "error", "jsonrpc"]);
+        if known == Some(PARAMS) {
             return Ok(true);
         }
         let value = scanner.value()?;
-        let place = match key {
-            b"jsonrpc" => {
+        let place = match known {
+            Some(1) => &mut self.id,
+            Some(2) => &mut self.method,
+            Some(3) => &mut self.result,
+            Some(4) => &mut self.error,
+            Some(_) => {
                 self.jsonrpc = value.as_bytes() == b"\"2.0\"";
                 return Ok(false);
             }
-            b"id" => &mut self.id,
-            b"method" => &mut self.method,
-            b"result" => &mut self.result,
-            b"error" => &mut self.error,
-            _ => return Ok(false),
+            None => return Ok(false),
         };
         set(place, value, &mut self.duplicate);
         Ok(false)
@@ -169,11 +170,11 @@ impl<'a> Envelope<'a> {
 impl<'a> Members<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        if scanner.took(b"\"name\":") {
+        if FAST && scanner.took(b"\"name\":") {
             self.name = Some(scanner.value()?);
-        } else if scanner.took(b"\"arguments\":") {
+        } else if FAST && scanner.took(b"\"arguments\":") {
             self.arguments = Some(scanner.value()?);
-        } else if scanner.took(b"\"_meta\":") {
+        } else if FAST && scanner.took(b"\"_meta\":") {
             self.meta = Some(object(scanner, |scanner| meta.member(scanner))?);
         } else {
             self.any_member(meta, scanner)?;
@@ -183,60 +184,75 @@ impl<'a> Members<'a> {
 
     #[inline(never)]
     fn any_member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        const KNOWN: [&str; 16] = [
-            "name",
-            "arguments",
-            "_meta",
-            "uri",
-            "cursor",
-            "ref",
-            "argument",
-            "context",
-            "level",
-            "protocolVersion",
-            "capabilities",
-            "clientInfo",
-            "requestId",
-            "inputResponses",
-            "requestState",
-            "notifications",
-        ];
-        let name = known(&scanner.any_key()?, &KNOWN);
-        if name == b"_meta" {
+        const META: usize = 0;
+        let known = known(&scanner.any_key()?, &MEMBERS);
+        if known == Some(META) {
             self.meta = Some(object(scanner, |scanner| meta.member(scanner))?);
             return Ok(());
         }
-        let value = Some(scanner.value()?);
-        match name {
-            b"name" => self.name = value,
-            b"arguments" => self.arguments = value,
-            b"uri" => self.uri = value,
-            b"cursor" => self.cursor = value,
-            b"ref" => self.reference = value,
-            b"argument" => self.argument = value,
-            b"context" => self.context = value,
-            b"level" => self.level = value,
-            b"protocolVersion" => self.protocol_version = value,
-            b"capabilities" => self.capabilities = value,
-            b"clientInfo" => self.client_info = value,
-            b"requestId" => self.request_id = value,
-            b"inputResponses" => self.input_responses = value,
-            b"requestState" => self.request_state = value,
-            b"notifications" => self.notifications = value,
-            _ => {}
+        let value = scanner.value()?;
+        if let Some(place) = known.and_then(|known| self.place(known)) {
+            *place = Some(value);
         }
         Ok(())
     }
+
+    /// Where the member belongs that has this number in [`MEMBERS`].
+    #[inline(never)]
+    fn place(&mut self, number: usize) -> Option<&mut Option<Raw<'a>>> {
+        Some(match number {
+            0 => &mut self.meta,
+            1 => &mut self.name,
+            2 => &mut self.arguments,
+            3 => &mut self.uri,
+            4 => &mut self.cursor,
+            5 => &mut self.reference,
+            6 => &mut self.argument,
+            7 => &mut self.context,
+            8 => &mut self.level,
+            9 => &mut self.protocol_version,
+            10 => &mut self.capabilities,
+            11 => &mut self.client_info,
+            12 => &mut self.request_id,
+            13 => &mut self.input_responses,
+            14 => &mut self.request_state,
+            15 => &mut self.notifications,
+            _ => return None,
+        })
+    }
 }
+
+/// The members of `params` that the protocol knows, in the order of [`Members::place`].
+const MEMBERS: [&str; 16] = [
+    "_meta",
+    "name",
+    "arguments",
+    "uri",
+    "cursor",
+    "ref",
+    "argument",
+    "context",
+    "level",
+    "protocolVersion",
+    "capabilities",
+    "clientInfo",
+    "requestId",
+    "inputResponses",
+    "requestState",
+    "notifications",
+];
+
+/// Whether members that nearly every message has are tried first, each by one comparison; small machines save the code.
+const FAST: bool = cfg!(target_pointer_width = "64");
 
 impl<'a> Meta<'a> {
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        let place = if scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") {
+        let place = if FAST && scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") {
             &mut self.version
-        } else if scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") {
+        } else if FAST && scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") {
             &mut self.capabilities
-        } else if scanner.took(b"\"io.modelcontextprotocol/clientInfo\":") {
+        } else if FAST && scanner.took(b"\"io.modelcontextprotocol/clientInfo\":") {
             &mut self.client_info
         } else {
             return self.any_member(scanner);
@@ -248,19 +264,16 @@ impl<'a> Meta<'a> {
     #[inline(never)]
     fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
         const KNOWN: [&str; 5] =
-            ["progressToken", meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL];
-        let name = known(&scanner.any_key()?, &KNOWN);
+            [meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL, "progressToken"];
+        let known = known(&scanner.any_key()?, &KNOWN);
         let value = Some(scanner.value()?);
-        if name == b"progressToken" {
-            self.progress_token = value;
-        } else if name == meta::VERSION.as_bytes() {
-            self.version = value;
-        } else if name == meta::CLIENT_CAPABILITIES.as_bytes() {
-            self.capabilities = value;
-        } else if name == meta::CLIENT_INFO.as_bytes() {
-            self.client_info = value;
-        } else if name == meta::LOG_LEVEL.as_bytes() {
-            self.log_level = value;
+        match known {
+            Some(0) => self.version = value,
+            Some(1) => self.capabilities = value,
+            Some(2) => self.client_info = value,
+            Some(3) => self.log_level = value,
+            Some(_) => self.progress_token = value,
+            None => {}
         }
         Ok(())
     }
@@ -363,15 +376,10 @@ fn same_text(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// The bytes to match a key on; an escaped key is looked up among the known ones.
-#[inline]
-fn known<'k>(key: &Text<'k>, names: &[&'static str]) -> &'k [u8] {
-    if key.is_escaped() { known_escaped(key, names) } else { key.raw() }
-}
-
-#[cold]
-fn known_escaped<'k>(key: &Text<'k>, names: &[&'static str]) -> &'k [u8] {
-    names.iter().find(|name| key.is(name)).map_or(key.raw(), |name| name.as_bytes())
+/// Which of the known names a key is.
+#[inline(never)]
+fn known(key: &Text<'_>, names: &[&str]) -> Option<usize> {
+    names.iter().position(|name| key.is(name))
 }
 
 #[inline]

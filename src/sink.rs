@@ -334,9 +334,23 @@ impl<S: Storage> Out for Lines<S> {
 ///
 /// On a sink that has nothing else pending, too large for now means too large for ever: [`Full::Never`].
 pub fn whole(out: &mut dyn Out, kind: Kind, write: impl FnOnce(&mut dyn Out) -> Result<(), Full>) -> Result<(), Full> {
+    let mark = begin(out, kind)?;
+    let written = write(out);
+    end(out, mark, written)
+}
+
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn begin(out: &mut dyn Out, kind: Kind) -> Result<Mark, Full> {
     let mark = out.mark();
     out.begin(kind)?;
-    match write(out) {
+    Ok(mark)
+}
+
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn end(out: &mut dyn Out, mark: Mark, written: Result<(), Full>) -> Result<(), Full> {
+    match written {
         Ok(()) => {
             out.end();
             Ok(())

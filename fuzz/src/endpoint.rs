@@ -1,7 +1,5 @@
 //! An endpoint in lent memory, driven by operations made from the fuzzer's bytes.
 
-use std::collections::HashMap;
-
 use arbitrary::{Result, Unstructured};
 use mcp_sansio::protocol::Feature;
 use mcp_sansio::server::{Change, MIN_ROOM, Progress, SendError, Server};
@@ -36,13 +34,15 @@ struct World<'w> {
     state: State,
     now: u64,
     sessions: Vec<String>,
-    /// Open streams and what has come over them that is no whole event yet.
-    streams: HashMap<StreamId, Vec<u8>>,
+    /// Open streams and what has come over them that is no whole event yet, in an order that is the same each time.
+    streams: Vec<(StreamId, Vec<u8>)>,
     /// Ids of events, to come back with.
     ids: Vec<String>,
     /// Paths to post to.
     posts: Vec<String>,
     asked: Vec<u64>,
+    /// Some session was ended by its client.
+    deleted: bool,
 }
 
 impl World<'_> {
@@ -96,10 +96,12 @@ impl World<'_> {
         let mut random = |bytes: &mut [u8]| bytes.fill(seed as u8);
         let head = Head::new(method, path, Some(query), &headers);
         let response = site.request(&mut app, &head, body, self.now, &mut random, &mut out);
+        self.deleted |= method == "DELETE" && response.status == 204;
         self.sessions.extend(response.session.map(|id| id.as_str().to_owned()));
         match response.content {
             Content::Stream(id) => {
-                assert!(self.streams.insert(id, Vec::new()).is_none(), "a stream is given away twice");
+                assert!(self.streams.iter().all(|(open, _)| *open != id), "a stream is given away twice");
+                self.streams.push((id, Vec::new()));
             }
             Content::Json => {
                 let _: serde_json::Value = serde_json::from_slice(out.pending()).expect("a body is JSON");
@@ -112,46 +114,54 @@ impl World<'_> {
         let mut tap = Tap { bytes: Vec::new(), room };
         let pull = site.pull(id, &mut App::new(&self.service, &mut self.state), self.now, &mut tap);
         let n = tap.bytes.len();
-        let mut bytes = self.streams.remove(&id).unwrap_or_default();
+        let Some(at) = self.streams.iter().position(|(open, _)| *open == id) else { return (pull, n) };
+        let (_, mut bytes) = self.streams.remove(at);
         bytes.extend(tap.bytes);
         while let Some(end) = bytes.windows(2).position(|pair| pair == b"\n\n") {
             let event = String::from_utf8(bytes.drain(..end + 2).collect()).expect("UTF-8");
             self.event(&event);
         }
         match pull {
-            Pull::End | Pull::Stale => {}
-            _ => drop(self.streams.insert(id, bytes)),
+            Pull::End => {
+                // Whoever ends a session does not wait for the rest of its answers.
+                let half = String::from_utf8_lossy(&bytes);
+                assert!(half.is_empty() || self.deleted, "half an event: {half}");
+            }
+            Pull::Stale => {}
+            _ => self.streams.insert(at, (id, bytes)),
         }
         (pull, n)
     }
 
     fn event(&mut self, event: &str) {
-        let mut endpoint = false;
+        let (mut kind, mut data) = ("", Vec::new());
         for line in event.lines().filter(|line| !line.is_empty()) {
             let (field, value) = line.split_once(':').expect("a field");
             let value = value.strip_prefix(' ').unwrap_or(value);
             match field {
-                "id" => {
-                    self.ids.push(value.to_owned());
-                }
-                "event" => endpoint = value == "endpoint",
-                "data" if endpoint => self.posts.extend(value.split_once('?').map(|(_, query)| query.to_owned())),
-                "data" if value.is_empty() => {}
-                "data" => {
-                    let value: serde_json::Value =
-                        serde_json::from_str(value).unwrap_or_else(|error| panic!("{error} in {value}"));
-                    if value.get("method").is_some() {
-                        self.asked.extend(value["id"].as_u64());
-                    }
-                }
+                "id" => self.ids.push(value.to_owned()),
+                "event" => kind = value,
+                "data" => data.push(value),
                 "retry" | "" => {}
                 _ => panic!("what is {line}"),
+            }
+        }
+        let data = data.join("\n");
+        match kind {
+            "endpoint" => self.posts.extend(data.split_once('?').map(|(_, query)| query.to_owned())),
+            _ if data.is_empty() => {}
+            _ => {
+                let value: serde_json::Value =
+                    serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error} in {data}"));
+                if value.get("method").is_some() {
+                    self.asked.extend(value["id"].as_u64());
+                }
             }
         }
     }
 
     fn detach(&mut self, site: &mut Site<'_>, id: StreamId) {
-        self.streams.remove(&id);
+        self.streams.retain(|(open, _)| *open != id);
         site.detach(id, &mut App::new(&self.service, &mut self.state), self.now);
     }
 
@@ -162,7 +172,7 @@ impl World<'_> {
 
     fn choose(&self, u: &mut Unstructured<'_>) -> Result<Option<StreamId>> {
         let at = u.int_in_range(0..=self.streams.len().saturating_sub(1))?;
-        Ok(self.streams.keys().nth(at).copied())
+        Ok(self.streams.get(at).map(|(id, _)| *id))
     }
 
     fn answer(&mut self, site: &mut Site<'_>, u: &mut Unstructured<'_>) -> Result<()> {
@@ -213,10 +223,11 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         state: State::default(),
         now: 0,
         sessions: Vec::new(),
-        streams: HashMap::new(),
+        streams: Vec::new(),
         ids: Vec::new(),
         posts: Vec::new(),
         asked: Vec::new(),
+        deleted: false,
     };
     let mut sent = 0;
     while !u.is_empty() && sent < 100 {
@@ -249,7 +260,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
 /// The end: the server goes away, whoever reads is told, nothing is left.
 fn finish(site: &mut Site<'_>, world: &mut World<'_>) {
     site.shut_down();
-    let open: Vec<StreamId> = world.streams.keys().copied().collect();
+    let open: Vec<StreamId> = world.streams.iter().map(|(id, _)| *id).collect();
     for id in open {
         for round in 0.. {
             match world.pull(site, id, 200) {

@@ -185,6 +185,7 @@ mod tests {
 
     #[test]
     fn http() {
+        over_corpus("http", crate::http);
         over_noise(crate::http);
         for seed in 1..400u64 {
             let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,6 +1,6 @@
 //! A server of every kind of handler, driven by operations made from the fuzzer's bytes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
 use mcp_sansio::frame::LineBuffer;
@@ -139,7 +139,7 @@ pub(crate) fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
 #[derive(Default)]
 struct Seen {
     line: Vec<u8>,
-    answered: HashMap<String, u32>,
+    answered: BTreeMap<String, u32>,
     /// Ids of the questions that the server asks.
     asked: Vec<u64>,
 }

@@ -106,7 +106,7 @@ impl Engine<'_> {
 
     fn hold_parts(&mut self, token: u32, request: &Request<'_>) -> Result<(), Full> {
         let mut params = Held::begin(&mut self.held, token, PARAMS, 0)?;
-        let mut object = Object::open(&mut params)?;
+        let mut object = Object::open(&mut params);
         request.write_members(&mut object)?;
         object.close()?;
         match request.own_meta() {
@@ -133,7 +133,7 @@ impl Engine<'_> {
             return Ok(());
         }
         if flight.asked != 0 {
-            let mut responses = Object::open(params.key("inputResponses")?)?;
+            let mut responses = Object::open(params.key("inputResponses")?);
             for index in (0..16).filter(|index| flight.asked & 1 << index != 0) {
                 let part = |kind| {
                     let mut records = self.held.iter();

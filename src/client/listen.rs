@@ -196,7 +196,7 @@ impl Engine<'_> {
         let (wire, profile) = (self.next_wire(), self.profile);
         let held = &self.held;
         write_request(out, wire, Method::Listen.name(), &mut |params| {
-            let mut filter = Object::open(params.key("notifications")?)?;
+            let mut filter = Object::open(params.key("notifications")?);
             for (_, name, _) in LISTS.iter().filter(|list| flight.lists & list.0 != 0) {
                 filter.boolean(name, true)?;
             }

@@ -3,7 +3,7 @@
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, Level, meta};
 use crate::revision::{Revision, Revisions, Since};
-use crate::server::{Icon, write_icons};
+use crate::server::{Icon, Icons};
 use crate::sink::{Full, Out};
 
 /// What a client says of itself; `clientInfo` and `capabilities` of the protocol.
@@ -24,7 +24,7 @@ pub struct Profile<'t> {
     title: Option<&'t str>,
     description: Option<&'t str>,
     website: Option<&'t str>,
-    icons: &'t [Icon<'t>],
+    icons: Icons<'t>,
     pub(crate) features: ClientFeatures,
     roots_changed: bool,
     experimental: Option<Raw<'t>>,
@@ -42,7 +42,7 @@ impl<'t> Profile<'t> {
             title: None,
             description: None,
             website: None,
-            icons: &[],
+            icons: Icons::NONE,
             features: ClientFeatures::NONE,
             roots_changed: false,
             experimental: None,
@@ -72,7 +72,7 @@ impl<'t> Profile<'t> {
     /// Its icons (from 2025-11-25 on).
     #[must_use]
     pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        Profile { icons, ..self }
+        Profile { icons: Icons::new(icons), ..self }
     }
 
     /// What it can be asked for: the application must then answer [`Event::Asked`](super::Event::Asked). Everything else
@@ -115,7 +115,7 @@ impl<'t> Profile<'t> {
 
     /// Writes the `clientInfo` object.
     pub(crate) fn write_info(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;
@@ -125,13 +125,13 @@ impl<'t> Profile<'t> {
             object.text_if("description", self.description)?;
             object.text_if("websiteUrl", self.website)?;
         }
-        write_icons(&mut object, revision, self.icons)?;
+        self.icons.write(&mut object, revision)?;
         object.close()
     }
 
     /// Writes the `capabilities` object, with what the revision knows of it.
     pub(crate) fn write_capabilities(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.raw_if("experimental", self.experimental)?;
         if revision.has(Since::Extensions) {
             object.raw_if("extensions", self.extensions)?;
@@ -151,7 +151,7 @@ impl<'t> Profile<'t> {
     }
 
     fn write_sampling(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut sampling = Object::open(out)?;
+        let mut sampling = Object::open(out);
         if revision.has(Since::SamplingTools) && self.has(ClientFeature::SamplingTools) {
             sampling.fixed("tools", "{}")?;
         }
@@ -196,7 +196,7 @@ impl Profile<'_> {
         if !revision.is_modern() && parts.progress.is_none() && parts.own.is_none() {
             return Ok(());
         }
-        let mut object = Object::open(params.key("_meta")?)?;
+        let mut object = Object::open(params.key("_meta")?);
         if revision.is_modern() {
             object.text(meta::VERSION, revision.date())?;
             self.write_info(object.key(meta::CLIENT_INFO)?, revision)?;

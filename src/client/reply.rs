@@ -124,7 +124,7 @@ impl<'r> Reply<'r> {
 /// Content of a form, with the defaults that it lacks.
 fn write_filled(out: &mut dyn Out, content: Raw<'_>, schema: Option<Raw<'_>>) -> Result<(), Full> {
     let Some(form) = schema.and_then(|schema| Form::of(schema).ok()) else { return write::raw(out, content) };
-    let mut object = Object::open(out)?;
+    let mut object = Object::open(out);
     if content.kind() == JsonKind::Object {
         object.spread(content)?;
     }
@@ -189,7 +189,7 @@ impl<'r> Sampled<'r> {
 
     fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
         let tools = revision.has(Since::SamplingTools);
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.fixed("role", "\"assistant\"")?;
         let content = object.key("content")?;
         if tools {
@@ -292,7 +292,7 @@ fn write_roots(out: &mut dyn Out, roots: &[Root<'_>], revision: Revision) -> Res
         if i > 0 {
             out.put(b",")?;
         }
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("uri", root.uri)?;
         object.text_if("name", root.name)?;
         object.raw_if("_meta", root.meta.filter(|_| revision.has(Since::ObjectMeta)))?;

@@ -255,7 +255,7 @@ impl<'r> Request<'r> {
         name: &str,
         value: &str,
     ) -> Result<(), Full> {
-        let mut object = Object::open(params.key("ref")?)?;
+        let mut object = Object::open(params.key("ref")?);
         match reference {
             Reference::Prompt(name) => {
                 object.text("type", "ref/prompt")?;
@@ -267,12 +267,12 @@ impl<'r> Request<'r> {
             }
         }
         object.close()?;
-        let mut argument = Object::open(params.key("argument")?)?;
+        let mut argument = Object::open(params.key("argument")?);
         argument.text("name", name)?;
         argument.text("value", value)?;
         argument.close()?;
         if let Some(arguments) = self.arguments {
-            let mut context = Object::open(params.key("context")?)?;
+            let mut context = Object::open(params.key("context")?);
             write_arguments(context.key("arguments")?, arguments)?;
             context.close()?;
         }
@@ -344,7 +344,7 @@ pub(crate) fn write_request(
         out.put(b",\"method\":")?;
         write::string(out, method)?;
         out.put(b",\"params\":")?;
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         params(&mut object)?;
         object.finish()?.put(b"}")
     })

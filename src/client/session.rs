@@ -211,6 +211,11 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
         }
     }
 
+    /// The client, to look at.
+    pub fn engine(&self) -> &Engine<'m> {
+        &self.client
+    }
+
     /// The client.
     pub fn client(&mut self) -> &mut Engine<'m> {
         &mut self.client

@@ -79,23 +79,27 @@ impl Refused {
     }
 }
 
-/// Says it so that a model can correct itself.
+impl Refused {
+    /// Says it so that a model can correct itself: three pieces, so that a device need not format.
+    pub(crate) const fn words(self) -> [&'static str; 3] {
+        match self {
+            Refused::Missing(name) => ["missing member `", name, "`"],
+            Refused::Member(name, Wrong::Type) => ["member `", name, "` has the wrong type"],
+            Refused::Member(name, Wrong::Value) => ["member `", name, "` is not one of the values allowed"],
+            Refused::Member(name, Wrong::Range) => ["member `", name, "` is out of range"],
+            Refused::Unknown => ["unknown member or variant", "", ""],
+            Refused::Type => ["a value has the wrong type", "", ""],
+            Refused::Value => ["a value is not one of those allowed", "", ""],
+            Refused::Range => ["a number is out of range", "", ""],
+            Refused::Room => ["a text with escapes is too long", "", ""],
+            Refused::Syntax => ["not valid JSON", "", ""],
+        }
+    }
+}
+
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Refused::Missing(name) => return write!(f, "missing member `{name}`"),
-            Refused::Member(name, Wrong::Type) => return write!(f, "member `{name}` has the wrong type"),
-            Refused::Member(name, Wrong::Value) => {
-                return write!(f, "member `{name}` is not one of the values allowed");
-            }
-            Refused::Member(name, Wrong::Range) => return write!(f, "member `{name}` is out of range"),
-            Refused::Unknown => "unknown member or variant",
-            Refused::Type => "a value has the wrong type",
-            Refused::Value => "a value is not one of those allowed",
-            Refused::Range => "a number is out of range",
-            Refused::Room => "a text with escapes is too long",
-            Refused::Syntax => "not valid JSON",
-        })
+        self.words().iter().try_for_each(|words| f.write_str(words))
     }
 }
 

@@ -60,12 +60,18 @@ impl Number {
         if self.digits == 0 && self.exact {
             return Some(0);
         }
-        let scale = 10u64.checked_pow(self.exponent.unsigned_abs())?;
-        match self.exponent {
-            _ if !self.exact => None,
-            0.. => self.digits.checked_mul(scale),
-            _ => self.digits.checked_div(scale).filter(|whole| whole.wrapping_mul(scale) == self.digits),
+        if !self.exact {
+            return None;
         }
+        // A step for each place, and no more than a `u64` has: then it overflows, or leaves a remainder.
+        let mut whole = self.digits;
+        for _ in 0..self.exponent.unsigned_abs() {
+            whole = match self.exponent {
+                0.. => whole.checked_mul(10)?,
+                _ => Some(tenth(whole)).filter(|(_, digit)| *digit == 0)?.0,
+            };
+        }
+        Some(whole)
     }
 
     /// Its value if it is whole and fits.
@@ -164,6 +170,22 @@ fn power_of_ten(mut exponent: u32) -> f64 {
         exponent >>= 1;
     }
     power
+}
+
+/// A tenth of a number, and the digit that is left over.
+#[inline]
+pub(super) fn tenth(value: u64) -> (u64, u8) {
+    if cfg!(target_pointer_width = "64") {
+        return (value / 10, (value % 10) as u8);
+    }
+    // Small machines have no division of 64 bits; the compiler's own takes nearly a kilobyte.
+    let (mut tenth, mut left) = (0, 0);
+    for shift in [48, 32, 16, 0] {
+        let part = left << 16 | (value >> shift) as u32 & 0xffff;
+        tenth = tenth << 16 | u64::from(part / 10);
+        left = part % 10;
+    }
+    (tenth, left as u8)
 }
 
 /// The exponent written behind an `e`; larger than any that matters if it is out of range.

@@ -6,51 +6,91 @@ use crate::sink::{Full, Out};
 /// An object under way. Keys are the protocol's own and need no escaping.
 pub(crate) struct Object<'o, 'w> {
     pub(crate) out: &'o mut (dyn Out + 'w),
-    first: bool,
+    stage: Stage,
+}
+
+/// What has been written of an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing: its brace goes out with its first member.
+    Nothing,
+    /// The brace.
+    Brace,
+    /// Members.
+    Members,
+}
+
+impl Stage {
+    /// What stands before the name of the next member.
+    const fn before(self) -> &'static [u8] {
+        match self {
+            Stage::Nothing => b"{\"",
+            Stage::Brace => b"\"",
+            Stage::Members => b",\"",
+        }
+    }
 }
 
 impl<'o, 'w> Object<'o, 'w> {
-    /// Writes the opening brace.
-    pub(crate) fn open(out: &'o mut (dyn Out + 'w)) -> Result<Self, Full> {
-        out.put(b"{")?;
-        Ok(Object { out, first: true })
+    /// Begins an object.
+    pub(crate) fn open(out: &'o mut (dyn Out + 'w)) -> Self {
+        Object { out, stage: Stage::Nothing }
     }
 
-    /// Goes on behind members that were written by hand; `first` if there are none yet.
+    /// Goes on behind members that were written by hand; `first` if there are none yet, but the brace.
     pub(crate) fn resume(out: &'o mut (dyn Out + 'w), first: bool) -> Self {
-        Object { out, first }
+        Object { out, stage: if first { Stage::Brace } else { Stage::Members } }
     }
 
     /// Writes a key and its colon; the value is the caller's.
     pub(crate) fn key(&mut self, key: &str) -> Result<&mut (dyn Out + 'w), Full> {
-        let first = core::mem::replace(&mut self.first, false);
-        // One piece, if it is of ordinary length: each piece that goes to the sink has its price.
+        if cfg!(target_pointer_width = "64") { self.key_in_one(key) } else { self.key_in_pieces(key.as_bytes()) }
+    }
+
+    /// One piece, if it is of ordinary length: each piece that goes to the sink has its price.
+    #[inline]
+    fn key_in_one(&mut self, key: &str) -> Result<&mut (dyn Out + 'w), Full> {
+        let before = self.stage.before();
         let mut space = [b'"'; 40];
-        let start = usize::from(!first);
-        space[0] = if first { b'"' } else { b',' };
-        let name = start + 1..start + 1 + key.len();
+        if let Some(place) = space.first_chunk_mut::<2>() {
+            *place = *before.first_chunk().unwrap_or(b"\"\"");
+        }
+        let name = before.len()..before.len() + key.len();
         match (space.get_mut(name.clone()), name.end + 2) {
             (Some(place), end) if end <= 40 => {
+                self.stage = Stage::Members;
                 place.copy_from_slice(key.as_bytes());
                 if let Some(colon) = space.get_mut(end - 1) {
                     *colon = b':';
                 }
                 self.out.put(space.get(..end).unwrap_or_default())?;
+                Ok(self.out)
             }
-            _ => {
-                self.out.put(if first { b"\"" } else { b",\"" })?;
-                self.out.put(key.as_bytes())?;
-                self.out.put(b"\":")?;
-            }
+            _ => self.key_in_pieces(key.as_bytes()),
         }
+    }
+
+    #[inline(never)]
+    fn key_in_pieces(&mut self, key: &[u8]) -> Result<&mut (dyn Out + 'w), Full> {
+        let before = core::mem::replace(&mut self.stage, Stage::Members).before();
+        self.out.put(before)?;
+        self.out.put(key)?;
+        self.out.put(b"\":")?;
         Ok(self.out)
     }
 
     /// Members that are written out already, with a comma in front of them.
     pub(crate) fn literal(&mut self, members: &str) -> Result<&mut (dyn Out + 'w), Full> {
-        let first = core::mem::replace(&mut self.first, false);
         let members = members.as_bytes();
-        self.out.put(if first { members.strip_prefix(b",").unwrap_or(members) } else { members })?;
+        let behind = members.strip_prefix(b",").unwrap_or(members);
+        match core::mem::replace(&mut self.stage, Stage::Members) {
+            Stage::Nothing => {
+                self.out.put(b"{")?;
+                self.out.put(behind)?;
+            }
+            Stage::Brace => self.out.put(behind)?,
+            Stage::Members => self.out.put(members)?,
+        }
         Ok(self.out)
     }
 
@@ -99,11 +139,7 @@ impl<'o, 'w> Object<'o, 'w> {
 
     /// A member of another object.
     pub(crate) fn member(&mut self, key: Text<'_>, value: Raw<'_>) -> Result<(), Full> {
-        let first = core::mem::replace(&mut self.first, false);
-        self.out.put(if first { b"\"" } else { b",\"" })?;
-        self.out.put(key.raw())?;
-        self.out.put(b"\":")?;
-        write::raw(self.out, value)
+        write::raw(self.key_in_pieces(key.raw())?, value)
     }
 
     /// All members of another object.
@@ -113,8 +149,10 @@ impl<'o, 'w> Object<'o, 'w> {
         if inner.is_empty() {
             return Ok(());
         }
-        if !core::mem::replace(&mut self.first, false) {
-            self.out.put(b",")?;
+        match core::mem::replace(&mut self.stage, Stage::Members) {
+            Stage::Nothing => self.out.put(b"{")?,
+            Stage::Brace => {}
+            Stage::Members => self.out.put(b",")?,
         }
         write::one_line(self.out, inner)
     }
@@ -124,14 +162,14 @@ impl<'o, 'w> Object<'o, 'w> {
         self.finish().map(|_| ())
     }
 
-    /// Writes the closing brace and what is behind it.
+    /// Of one that was [resumed](Object::resume): writes the closing brace and what is behind it.
     pub(crate) fn close_with(self, tail: &[u8]) -> Result<(), Full> {
         self.out.put(tail)
     }
 
     /// Writes the closing brace and gives the sink back.
     pub(crate) fn finish(self) -> Result<&'o mut (dyn Out + 'w), Full> {
-        self.out.put(b"}")?;
+        self.out.put(if self.stage == Stage::Nothing { b"{}" } else { b"}" })?;
         Ok(self.out)
     }
 }

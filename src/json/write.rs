@@ -144,8 +144,9 @@ impl<W: Sink + ?Sized> Sink for Escape<'_, W> {
 fn digits(mut value: u64, space: &mut [u8; 20]) -> &[u8] {
     let mut start = space.len();
     for place in space.iter_mut().rev() {
-        *place = b'0' + (value % 10) as u8;
-        value /= 10;
+        let (tenth, digit) = super::number::tenth(value);
+        *place = b'0' + digit;
+        value = tenth;
         start -= 1;
         if value == 0 {
             break;

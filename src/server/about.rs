@@ -3,7 +3,8 @@
 use crate::json::write::{escape, is_plain};
 use crate::json::{Raw, object::Object};
 use crate::protocol::{Feature, Features};
-use crate::revision::{Revision, Revisions, Since};
+use crate::revision::{Era, Revision, Revisions, Since};
+use super::opening::{Legacy, Modern};
 use crate::sink::{Full, Out};
 
 /// How long a client may keep a list, a resource or the description of the server (2026-07-28).
@@ -78,7 +79,7 @@ impl<'t> Icon<'t> {
     }
 
     fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("src", self.src)?;
         object.text_if("mimeType", self.mime)?;
         if !self.sizes.is_empty() {
@@ -89,11 +90,31 @@ impl<'t> Icon<'t> {
     }
 }
 
-pub(crate) fn write_icons(object: &mut Object<'_, '_>, revision: Revision, icons: &[Icon<'_>]) -> Result<(), Full> {
-    if icons.is_empty() || !revision.has(Since::Icons) {
-        return Ok(());
+/// The icons of something. A program that has none is linked without what writes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Icons<'t>(Option<(&'t [Icon<'t>], WriteIcons)>);
+
+type WriteIcons = fn(&mut dyn Out, &[Icon<'_>]) -> Result<(), Full>;
+
+impl<'t> Icons<'t> {
+    /// No icons.
+    pub const NONE: Icons<'static> = Icons(None);
+
+    /// These icons.
+    #[must_use]
+    pub const fn new(icons: &'t [Icon<'t>]) -> Self {
+        if icons.is_empty() { Icons(None) } else { Icons(Some((icons, write_icons))) }
     }
-    let out = object.key("icons")?;
+
+    pub(crate) fn write(self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+        match self.0.filter(|_| revision.has(Since::Icons)) {
+            Some((icons, write)) => write(object.key("icons")?, icons),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_icons(out: &mut dyn Out, icons: &[Icon<'_>]) -> Result<(), Full> {
     for (i, icon) in icons.iter().enumerate() {
         out.put(if i == 0 { b"[" } else { b"," })?;
         icon.write(out)?;
@@ -120,13 +141,16 @@ pub struct About<'t> {
     pub(crate) title: Option<&'t str>,
     pub(crate) description: Option<&'t str>,
     pub(crate) website: Option<&'t str>,
-    pub(crate) icons: &'t [Icon<'t>],
+    pub(crate) icons: Icons<'t>,
     pub(crate) instructions: Option<&'t str>,
     pub(crate) features: Features,
     pub(crate) experimental: Option<Raw<'t>>,
     pub(crate) extensions: Option<Raw<'t>>,
     pub(crate) caching: Caching,
     pub(crate) revisions: Revisions,
+    /// What the eras need, each if a revision of it is served.
+    pub(crate) legacy: Option<&'static Legacy>,
+    pub(crate) modern: Option<&'static Modern>,
     pub(crate) signs_results: bool,
     /// Name and version need no escapes.
     plain: bool,
@@ -142,13 +166,15 @@ impl<'t> About<'t> {
             title: None,
             description: None,
             website: None,
-            icons: &[],
+            icons: Icons::NONE,
             instructions: None,
             features: Features::NONE,
             experimental: None,
             extensions: None,
             caching: Caching::NONE,
             revisions: Revisions::ALL,
+            legacy: Some(&Legacy::CODE),
+            modern: Some(&Modern::CODE),
             signs_results: true,
             plain: is_plain(name) && is_plain(version),
         }
@@ -175,7 +201,7 @@ impl<'t> About<'t> {
     /// Its icons.
     #[must_use]
     pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        About { icons, ..self }
+        About { icons: Icons::new(icons), ..self }
     }
 
     /// How a model should use it.
@@ -211,7 +237,12 @@ impl<'t> About<'t> {
     /// The revisions it serves.
     #[must_use]
     pub const fn revisions(self, revisions: Revisions) -> Self {
-        About { revisions, ..self }
+        About {
+            revisions,
+            legacy: if revisions.has_era(Era::Legacy) { Some(&Legacy::CODE) } else { None },
+            modern: if revisions.has_era(Era::Modern) { Some(&Modern::CODE) } else { None },
+            ..self
+        }
     }
 
     /// Leaves name and version out of the results of 2026-07-28, where they SHOULD be.
@@ -227,7 +258,7 @@ impl<'t> About<'t> {
     }
 
     pub(crate) fn write_implementation(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;
@@ -237,7 +268,7 @@ impl<'t> About<'t> {
             object.text_if("description", self.description)?;
             object.text_if("websiteUrl", self.website)?;
         }
-        write_icons(&mut object, revision, self.icons)?;
+        self.icons.write(&mut object, revision)?;
         object.close()
     }
 
@@ -268,7 +299,7 @@ impl<'t> About<'t> {
     }
 
     pub(crate) fn write_capabilities(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         if revision.has(Since::CompletionsCapability) && self.has(Feature::Completions) {
             object.fixed("completions", "{}")?;
         }

@@ -6,10 +6,13 @@
 
 use core::fmt;
 
-use super::{Engine, Failure, Id, Millis, SendError, Slot, State, Token, respond_failure};
+use super::{Engine, Failure, Id, Millis, SendError, Slot, Token, respond_failure};
 use crate::json::{Raw, write};
 use crate::rpc::Envelope;
 use crate::sink::{Full, Kind, Out, whole};
+
+/// Whether handlers can ask. What follows from it is not compiled into a program that cannot.
+pub(crate) const ASKS: bool = cfg!(feature = "ask");
 
 /// The most questions that one ask can hold.
 pub(crate) const QUESTIONS_MAX: usize = 8;
@@ -150,10 +153,10 @@ impl Engine<'_> {
     /// A request whose questions are answered, or will not be: call
     /// [`resume`](crate::service::Service::resume) with the sink that its reply belongs to.
     pub fn ready(&self) -> Option<Token> {
-        if self.in_flight() == 0 {
+        if !ASKS || self.in_flight() == 0 {
             return None;
         }
-        let asking = self.slots.iter().enumerate().find(|(_, slot)| slot.state == State::Asking && slot.asking.ready);
+        let asking = self.slots.iter().enumerate().find(|(_, slot)| slot.is_ready());
         asking.map(|(number, slot)| Token { slot: number as u16, generation: slot.generation })
     }
 
@@ -161,21 +164,21 @@ impl Engine<'_> {
     /// different sinks, where one that is full must not keep the others waiting.
     #[must_use]
     pub fn ready_from(&self, first: usize) -> Option<(usize, Token)> {
-        if self.live == 0 {
+        if !ASKS || self.live == 0 {
             return None;
         }
         let mut slots = self.slots.iter().enumerate().skip(first);
-        let (number, slot) = slots.find(|(_, slot)| slot.state == State::Asking && slot.asking.ready)?;
+        let (number, slot) = slots.find(|(_, slot)| slot.is_ready())?;
         Some((number, Token { slot: number as u16, generation: slot.generation }))
     }
 
     /// The soonest time at which [`expire`](Engine::expire) has something to do.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        if self.live == 0 {
+        if !ASKS || self.live == 0 {
             return None;
         }
-        let waiting = self.slots.iter().filter(|slot| slot.state == State::Asking && !slot.asking.ready);
+        let waiting = self.slots.iter().filter(|slot| slot.is_asking() && !slot.asking.ready);
         let left = |deadline: &Millis| deadline.wrapping_sub(self.now) as i64;
         waiting.filter_map(|slot| slot.asking.deadline).min_by_key(left)
     }
@@ -184,11 +187,11 @@ impl Engine<'_> {
     /// names their requests.
     pub fn expire(&mut self, now: Millis) {
         self.now = now;
-        if self.live == 0 {
+        if !ASKS || self.live == 0 {
             return;
         }
         let passed = |deadline: Millis| now.wrapping_sub(deadline) as i64 >= 0;
-        for slot in self.slots.iter_mut().filter(|slot| slot.state == State::Asking && !slot.asking.ready) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_asking() && !slot.asking.ready) {
             if slot.asking.deadline.is_some_and(passed) {
                 slot.asking.ended = Some(Ended::TimedOut);
                 slot.asking.ready = true;
@@ -200,7 +203,7 @@ impl Engine<'_> {
     /// owed can still be written, by [`ready`](Engine::ready) and [`pull`](Engine::pull).
     pub fn end_of_input(&mut self) {
         let scope = self.scope;
-        for slot in self.slots.iter_mut().filter(|slot| slot.state == State::Asking && slot.scope == scope) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_asking() && slot.scope == scope) {
             slot.asking.ended = slot.asking.ended.or(Some(Ended::Closed));
             slot.asking.ready = true;
         }
@@ -214,6 +217,9 @@ impl Engine<'_> {
         id: Option<Raw<'_>>,
         out: &mut dyn Out,
     ) -> Result<(), Full> {
+        if !ASKS {
+            return Ok(());
+        }
         let Some((token, question)) = id.and_then(|id| id.u64()).and_then(|id| self.question(id)) else {
             return Ok(());
         };
@@ -247,7 +253,7 @@ impl Engine<'_> {
         let slot = self.slots.get(usize::from(number))?;
         let asking = &slot.asking;
         let bit = 1u8.checked_shl(question.into())?;
-        let open = slot.state == State::Asking
+        let open = slot.is_asking()
             && slot.scope == self.scope
             && slot.generation as u16 == generation
             && asking.round == round
@@ -279,22 +285,27 @@ impl Engine<'_> {
 
     /// Whether the request that is being handled may wait for answers: one place is kept for those that do not.
     pub(crate) fn can_ask(&self) -> bool {
-        let asking = || self.slots.iter().filter(|slot| slot.state == State::Asking).count();
+        if !ASKS {
+            return false;
+        }
+        let asking = || self.slots.iter().filter(|slot| slot.is_asking()).count();
         // It is in flight itself, and counting is seldom needed.
         self.in_flight() < self.capacity() || asking() + 1 < self.capacity()
     }
 
     /// The questions of a request are through; it is answered another way.
     pub(crate) fn forget_questions(&mut self, token: Token) {
-        let open =
-            self.slot_mut(token).is_some_and(|slot| core::mem::replace(&mut slot.asking, Asking::NONE).is_open());
+        let open = ASKS
+            && self.slot_mut(token).is_some_and(|slot| core::mem::replace(&mut slot.asking, Asking::NONE).is_open());
         if open {
             self.forget_asks(token);
         }
     }
 
     pub(crate) fn forget_asks(&mut self, token: Token) {
-        self.asks.remove(|record| record.owner == u32::from(token.slot));
+        if ASKS {
+            self.asks.remove(|record| record.owner == u32::from(token.slot));
+        }
     }
 
     /// Answers everything that is still open with an error: the server is going away.

@@ -123,18 +123,18 @@ impl Data<'_> {
             Data::None => Ok(()),
             Data::Raw(raw) => write::raw(out, *raw),
             Data::Uri(uri) => {
-                let mut object = Object::open(out)?;
+                let mut object = Object::open(out);
                 write_decodable(&mut object, "uri", uri)?;
                 object.close()
             }
             Data::Versions(requested, served) => {
-                let mut object = Object::open(out)?;
+                let mut object = Object::open(out);
                 write_revisions(object.key("supported")?, *served)?;
                 write_decodable(&mut object, "requested", requested)?;
                 object.close()
             }
             Data::Capability(feature) => {
-                let mut object = Object::open(out)?;
+                let mut object = Object::open(out);
                 object.fixed("requiredCapabilities", feature.declaration())?;
                 object.close()
             }
@@ -144,7 +144,15 @@ impl Data<'_> {
 
 /// Text of the peer, as it came; half characters, which strict readers do not take, are replaced.
 fn write_decodable(object: &mut Object<'_, '_>, key: &str, text: &Text<'_>) -> Result<(), Full> {
-    if text.decoded_len().is_none() { object.shown(key, text) } else { write::text(object.key(key)?, *text) }
+    let out = object.key(key)?;
+    if text.decoded_len().is_some() {
+        return write::text(out, *text);
+    }
+    out.put(b"\"")?;
+    for c in text.chars() {
+        write::escape(out, c.unwrap_or(char::REPLACEMENT_CHARACTER).encode_utf8(&mut [0; 4]))?;
+    }
+    out.put(b"\"")
 }
 
 /// The revisions that are served without a handshake, newest first.

@@ -25,7 +25,7 @@ impl Engine<'_> {
             out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
             out.put(slot.id.as_bytes())?;
             out.put(b",\"result\":")?;
-            let mut object = Object::open(out)?;
+            let mut object = Object::open(out);
             if slot.revision.is_modern() && result.get("resultType").is_none() {
                 object.fixed("resultType", "\"complete\"")?;
             }

@@ -3,18 +3,16 @@
 //! What is sent is made again for each window, from constant tables or from a source that can be read at any place, and
 //! the part that has gone out already is skipped: no buffer, a few bytes of state, any size of window.
 
-use super::opening::{write_discovered, write_initialized};
 use super::{About, Engine, State, Token};
+use crate::revision::Revision;
 use crate::sink::{Full, Kind, Mark, Out, Sink};
 
 /// What goes out in windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Nothing,
-    /// The answer to `initialize`.
-    Initialize,
-    /// The answer to `server/discover`.
-    Discover,
+    /// A reply that is always the same.
+    Reply(Writer),
     /// A list, or a page of it.
     List {
         start: u32,
@@ -26,12 +24,21 @@ pub(crate) enum What {
         index: u16,
         /// The handler's own number, given to the source.
         key: u32,
-        base64: bool,
+        pull: Puller,
     },
 }
 
+/// Writes a reply with this id under this revision.
+pub(crate) type Writer = fn(&About<'_>, &[u8], Revision, &mut dyn Out) -> Result<(), Full>;
+
+/// Gives bytes of content from a place on, see [`Source`](crate::service::Source).
+pub(crate) type Give<'g> = dyn FnMut(u32, &mut [u8]) -> Result<usize, ()> + 'g;
+
+/// Sends more of some content in one form or another; whether it is through.
+pub(crate) type Puller = fn(&mut Give<'_>, &mut Large, &mut dyn Out) -> bool;
+
 /// A reply in windows, and how far it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Large {
     pub(crate) what: What,
     /// Which piece is being sent.
@@ -53,11 +60,17 @@ impl Large {
     pub(crate) fn send(&mut self, out: &mut dyn Out, write: impl FnOnce(&mut dyn Out) -> Result<(), Full>) -> bool {
         let mut window = Skip::new(out, self.offset as usize);
         let whole = write(&mut window).is_ok();
-        self.offset = if whole { 0 } else { window.position as u32 };
+        self.offset = if whole { 0 } else { window.gone as u32 };
         if whole {
             self.piece += 1;
         }
         whole
+    }
+
+    /// Nobody wants the rest. What stands behind a content says whether it is whole, so that it must not change once it
+    /// has begun to go out.
+    pub(crate) fn cut_short(&mut self) {
+        self.broken |= self.piece == 0 || !matches!(self.what, What::Content { .. });
     }
 }
 
@@ -89,8 +102,7 @@ impl Engine<'_> {
         let Some(slot) = self.slot_mut(token).filter(|slot| slot.state == State::Streaming) else { return true };
         let (id, revision, large) = (slot.id, slot.revision, &mut slot.large);
         let done = match large.what {
-            What::Initialize => large.send(out, |out| write_initialized(about, id.as_bytes(), revision, out)),
-            What::Discover => large.send(out, |out| write_discovered(about, id.as_bytes(), revision, out)),
+            What::Reply(write) => large.send(out, |out| write(about, id.as_bytes(), revision, out)),
             _ => true,
         };
         if done {
@@ -100,28 +112,31 @@ impl Engine<'_> {
     }
 }
 
-/// A window onto a longer text: skips what has gone out already, takes what there is room for, counts both.
+/// A window onto a longer text: skips what has gone out already, takes what there is room for.
 pub(crate) struct Skip<'o> {
     out: &'o mut dyn Out,
+    /// How much is still to be skipped.
     skip: usize,
-    position: usize,
+    /// How much has gone out, in this window and before it: never less than there was to skip.
+    gone: usize,
 }
 
 impl<'o> Skip<'o> {
     pub(crate) fn new(out: &'o mut dyn Out, skip: usize) -> Self {
-        Skip { out, skip, position: 0 }
+        Skip { out, skip, gone: skip }
     }
 }
 
 impl Sink for Skip<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let gone = self.skip.min(bytes.len());
-        self.skip -= gone;
-        self.position += gone;
-        let rest = bytes.get(gone..).unwrap_or(&[]);
+        let skipped = self.skip.min(bytes.len());
+        self.skip -= skipped;
+        let rest = bytes.get(skipped..).unwrap_or(&[]);
         let now = rest.get(..self.out.room().min(rest.len())).unwrap_or(&[]);
-        self.out.put(now)?;
-        self.position += now.len();
+        if !now.is_empty() {
+            self.out.put(now)?;
+            self.gone += now.len();
+        }
         if now.len() == rest.len() { Ok(()) } else { Err(Full::Now) }
     }
 
@@ -145,5 +160,79 @@ impl Out for Skip<'_> {
     }
     fn capacity(&self) -> usize {
         self.out.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::{Lines, Slice};
+    use std::vec::Vec;
+
+    /// A sink that takes nothing at all, not even nothing.
+    struct Shut;
+
+    impl Sink for Shut {
+        fn put(&mut self, _: &[u8]) -> Result<(), Full> {
+            Err(Full::Now)
+        }
+        fn room(&self) -> usize {
+            1
+        }
+    }
+
+    impl Out for Shut {
+        fn begin(&mut self, _: Kind) -> Result<(), Full> {
+            Err(Full::Now)
+        }
+        fn end(&mut self) {}
+        fn mark(&self) -> Mark {
+            Mark::new(0)
+        }
+        fn roll_back(&mut self, _: Mark) {}
+        fn hold(&mut self, _: bool) {}
+        fn held(&self) -> bool {
+            true
+        }
+        fn capacity(&self) -> usize {
+            0
+        }
+    }
+
+    fn say(out: &mut dyn Out) -> Result<(), Full> {
+        out.put(b"one,")?;
+        out.put(b"two,")?;
+        out.put(b"three")
+    }
+
+    /// A window that nothing goes through, wherever it comes, sends nothing twice.
+    #[test]
+    fn an_empty_window_loses_no_ground() {
+        for room in 1..13 {
+            let (mut large, mut said) = (Large::NONE, Vec::new());
+            loop {
+                let (shut, offset) = (large.send(&mut Shut, say), large.offset);
+                assert!(!shut && offset as usize == said.len(), "behind {}", said.len());
+                let mut space = [0; 14];
+                let mut out = Lines::new(Slice::new(&mut space[..=room]));
+                let whole = large.send(&mut out, say);
+                said.extend_from_slice(out.pending());
+                if whole {
+                    break;
+                }
+            }
+            assert_eq!(said, b"one,two,three");
+        }
+    }
+
+    #[test]
+    fn what_stands_behind_a_content_does_not_change() {
+        let mut large = Large::of(What::Content { index: 0, key: 0, pull: |_, _, _| true });
+        large.piece = 1;
+        large.cut_short();
+        assert!(!large.broken);
+        large.piece = 0;
+        large.cut_short();
+        assert!(large.broken);
     }
 }

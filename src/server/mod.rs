@@ -20,21 +20,23 @@ mod request;
 mod slot;
 mod subscriptions;
 
-pub use about::{About, Caching, Icon};
-pub(crate) use about::{write_icons, write_texts};
+pub use about::{About, Caching, Icon, Icons};
+pub(crate) use about::write_texts;
+pub(crate) use ask::ASKS;
 pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;
 pub use batch::BatchOut;
 pub use failure::Failure;
 pub use failure::write_error;
 pub(crate) use failure::{Id, respond as respond_failure};
-pub(crate) use large::{Large, What};
+pub(crate) use large::{Give, Large, Puller, What, Writer};
 pub use notify::{Change, Progress, Pull, Told};
 pub use opening::{Context, Gate};
 pub use request::Request;
 pub(crate) use slot::State;
 pub use slot::{ID_MAX, Scope, Slot, Token};
 
+use self::subscriptions::{Subscribing, TELL_ALL, TELL_LISTS, Teller};
 use crate::json::{Fault, Raw, Text};
 use crate::protocol::{ClientFeatures, Level, Method};
 use crate::records::Records;
@@ -111,6 +113,8 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) subscriptions: Records<'m>,
     pub(crate) scratch: Store<'m>,
     pub(crate) seal: Option<&'m (dyn Seal + Sync)>,
+    pub(crate) subscribing: Option<&'static Subscribing>,
+    pub(crate) teller: Option<Teller>,
     /// Some listen or subscription has something to say.
     pub(crate) news: bool,
     live: u16,
@@ -254,6 +258,8 @@ impl<'m, const N: usize> Server<'m, N> {
             subscriptions: Records::new(Store::none()),
             scratch: Store::none(),
             seal: None,
+            subscribing: None,
+            teller: None,
             news: false,
             live: 0,
             slots: [Slot::FREE; N],
@@ -262,6 +268,7 @@ impl<'m, const N: usize> Server<'m, N> {
 
     /// Memory for questions to clients of the legacy revisions: for each open one its request's params, the handler's
     /// state and the answers. 512 bytes carry two elicitations of ordinary size.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub fn asks(mut self, store: impl Into<Store<'m>>) -> Self {
         self.asks = Records::new(store.into());
@@ -272,6 +279,8 @@ impl<'m, const N: usize> Server<'m, N> {
     #[must_use]
     pub fn subscriptions(mut self, store: impl Into<Store<'m>>) -> Self {
         self.subscriptions = Records::new(store.into());
+        self.subscribing = Some(&Subscribing::CODE);
+        self.teller = Some(TELL_ALL);
         self
     }
 
@@ -283,6 +292,7 @@ impl<'m, const N: usize> Server<'m, N> {
     }
 
     /// What protects the state of questions that travels through clients of 2026-07-28.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub const fn seal(mut self, seal: &'m (dyn Seal + Sync)) -> Self {
         self.seal = Some(seal);
@@ -290,6 +300,7 @@ impl<'m, const N: usize> Server<'m, N> {
     }
 
     /// How long a question may wait for its answer; without, for ever.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub const fn ask_timeout(mut self, millis: Millis) -> Self {
         self.ask_timeout = Some(millis);
@@ -325,11 +336,12 @@ impl<const N: usize> Server<'static, N> {
     /// A server whose stores grow up to limits.
     #[must_use]
     pub fn growing(limits: Limits) -> Self {
-        Server::new()
-            .asks(Store::growing(limits.asks))
+        let server = Server::new()
             .subscriptions(Store::growing(limits.subscriptions))
-            .scratch(Store::growing(limits.message.saturating_mul(2)))
-            .ask_timeout(limits.ask_timeout)
+            .scratch(Store::growing(limits.message.saturating_mul(2)));
+        #[cfg(feature = "ask")]
+        let server = server.asks(Store::growing(limits.asks)).ask_timeout(limits.ask_timeout);
+        server
     }
 }
 
@@ -429,6 +441,7 @@ impl Engine<'_> {
     /// `peer`. `scope` is where its ids live.
     pub fn swap_peer(&mut self, peer: &mut Peer, scope: Scope) {
         core::mem::swap(&mut self.peer, peer);
+        self.teller = self.teller.or(Some(TELL_LISTS));
         self.scope = scope;
     }
 
@@ -507,16 +520,16 @@ impl Engine<'_> {
         self.drop_listen(id.as_bytes());
         let Some(token) = self.find(id.as_bytes()) else { return Ok(None) };
         let Some(slot) = self.slot(token) else { return Ok(None) };
-        match (slot.state, slot.method) {
-            (_, Method::Initialize) => return Ok(None),
-            (State::Streaming, _) => {
+        match slot.state {
+            _ if slot.method == Method::Initialize => return Ok(None),
+            State::Streaming => {
                 // The line is begun: it is cut short by closing its JSON, not abandoned.
                 if let Some(slot) = self.slot_mut(token) {
-                    slot.large.broken = true;
+                    slot.large.cut_short();
                 }
                 return Ok(Some(Taken::Cancelled { token }));
             }
-            (State::Asking, _) => match self.cancel_questions(token, slot, out) {
+            State::Asking if ASKS => match self.cancel_questions(token, slot, out) {
                 Err(Full::Now) => return Err(Full::Now),
                 // Without room for it ever, the questions stay unanswered; their answers are ignored.
                 Err(Full::Never) | Ok(()) => {}

@@ -151,7 +151,8 @@ impl Engine<'_> {
         if !self.has_news() {
             return Pull::Idle;
         }
-        match self.pull_changes(about, out) {
+        let Some(tell) = self.teller else { return Pull::Idle };
+        match tell(self, about, out) {
             Ok(pull) => pull,
             Err(Full::Now) => Pull::More,
             Err(Full::Never) => Pull::TooSmall,
@@ -166,7 +167,7 @@ impl Engine<'_> {
         }
         whole(out, Kind::Notification, |out| {
             out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/elicitation/complete\",\"params\":")?;
-            let mut params = Object::open(out)?;
+            let mut params = Object::open(out);
             params.text("elicitationId", elicitation_id)?;
             params.close()?;
             out.put(b"}")
@@ -221,7 +222,7 @@ pub(crate) fn tell_log(
     }
     tell(keep, out, |out| {
         out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":")?;
-        let mut params = Object::open(out)?;
+        let mut params = Object::open(out);
         params.text("level", level.name())?;
         params.text_if("logger", logger)?;
         params.shown("data", message)?;

@@ -2,7 +2,7 @@
 //! that the engine answers itself.
 
 use super::request::{Request, Terms, object};
-use super::{About, Engine, Failure, Large, Taken, Token, What};
+use super::{About, Engine, Failure, Large, Taken, Token, What, Writer};
 use crate::json::{Text, object::Object};
 use crate::protocol::{ClientFeatures, Level, Method, meta};
 use crate::revision::{Era, Revision, Revisions};
@@ -81,6 +81,45 @@ enum Written {
     Refused,
 }
 
+/// What only the legacy revisions need. It is reached by this alone, so that it is linked only where one is served.
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    initialize: for<'a> fn(
+        &mut Engine<'_>,
+        &Context<'_>,
+        &Request<'a>,
+        &mut dyn Out,
+    ) -> Result<Option<Taken<'a>>, Full>,
+    set_level: fn(&mut Engine<'_>, &Request<'_>, &mut dyn Out) -> Result<(), Full>,
+}
+
+impl Legacy {
+    pub(crate) const CODE: Legacy = Legacy {
+        initialize: |engine, context, request, out| engine.initialize(context, request, out),
+        set_level: |engine, request, out| engine.set_level(request, out),
+    };
+}
+
+/// What only the stateless revisions need, as [`Legacy`].
+#[derive(Debug)]
+pub(crate) struct Modern {
+    terms: for<'a> fn(&Context<'_>, &Request<'a>) -> Result<Terms, Failure<'a>>,
+    discover: for<'a> fn(
+        &mut Engine<'_>,
+        &Context<'_>,
+        &Request<'a>,
+        &Terms,
+        &mut dyn Out,
+    ) -> Result<Option<Taken<'a>>, Full>,
+}
+
+impl Modern {
+    pub(crate) const CODE: Modern = Modern {
+        terms: modern_terms,
+        discover: |engine, context, request, terms, out| engine.discover(context, request, terms, out),
+    };
+}
+
 impl Engine<'_> {
     pub(crate) fn request<'a>(
         &mut self,
@@ -101,13 +140,25 @@ impl Engine<'_> {
             Err(failure) => return self.refuse(request, &failure, out).map(|()| None),
         };
         let event = match request.method {
-            Method::Initialize => return self.initialize(context, request, out),
-            Method::Discover => return self.discover(context, request, &terms, out),
+            Method::Initialize => {
+                let Some(legacy) = context.about.legacy else {
+                    // Only the stateless revisions are served here.
+                    return self.refuse(request, &Failure::method_not_found(), out).map(|()| None);
+                };
+                return (legacy.initialize)(self, context, request, out);
+            }
+            Method::Discover => match context.about.modern {
+                Some(modern) => return (modern.discover)(self, context, request, &terms, out),
+                None => Ok(None),
+            },
             Method::Ping => self.reply_empty(request, out).map(|()| None),
-            Method::SetLevel => self.set_level(request, out).map(|()| None),
-            Method::Subscribe => self.subscribe(context, request, out).map(|()| None),
-            Method::Unsubscribe => self.unsubscribe(request, out).map(|()| None),
-            Method::Listen => self.listen(context, request, out).map(|()| None),
+            Method::SetLevel => match context.about.legacy {
+                Some(legacy) => (legacy.set_level)(self, request, out).map(|()| None),
+                None => Ok(None),
+            },
+            Method::Subscribe | Method::Unsubscribe | Method::Listen => {
+                self.subscribing(context, request, out).map(|()| None)
+            }
             _ => match self.admit(request, &terms) {
                 Ok(token) => Ok(Some(Taken::Request { token })),
                 Err(failure) => self.refuse(request, &failure, out).map(|()| None),
@@ -124,9 +175,18 @@ impl Engine<'_> {
     fn terms<'a>(&self, context: &Context<'_>, request: &Request<'a>) -> Result<Terms, Failure<'a>> {
         // Where no stateless revision is served, its `_meta` means nothing, and nothing may look as if it did: clients
         // take -32022 for a sign of that era.
-        let serves_modern = context.about.revisions.of(Era::Modern).next().is_some();
-        if serves_modern && request.envelope.meta.is_modern() || context.gate.is_modern() {
-            return modern_terms(context, request);
+        let serves_modern = context.about.modern.is_some();
+        if request.envelope.meta.is_modern() || context.gate.is_modern() {
+            if let Some(modern) = context.about.modern {
+                return (modern.terms)(context, request);
+            }
+            if context.gate.is_modern() {
+                let version = request.envelope.meta.version.and_then(|version| version.text());
+                return Err(match version {
+                    Some(version) => Failure::unsupported_version(version, context.about.revisions),
+                    None => Failure::method_not_found(),
+                });
+            }
         }
         let terms = |revision| Terms { revision, client: self.peer.client, level: None };
         match (self.peer.revision, request.method) {
@@ -184,9 +244,8 @@ impl Engine<'_> {
             // Only the stateless revisions are served here.
             return self.refuse(request, &Failure::method_not_found(), out).map(|()| None);
         };
-        let write = |out: &mut dyn Out| write_initialized(context.about, request.id.as_bytes(), revision, out);
         let terms = Terms { revision, client: ClientFeatures::NONE, level: None };
-        let written = self.whole_or_streamed(request, &terms, What::Initialize, out, write)?;
+        let written = self.whole_or_streamed(context, request, &terms, write_initialized, out)?;
         if !matches!(written, Written::Refused) {
             self.peer.revision = Some(revision);
             self.peer.client = ClientFeatures::read(capabilities);
@@ -205,8 +264,7 @@ impl Engine<'_> {
         terms: &Terms,
         out: &mut dyn Out,
     ) -> Result<Option<Taken<'a>>, Full> {
-        let write = |out: &mut dyn Out| write_discovered(context.about, request.id.as_bytes(), terms.revision, out);
-        let written = self.whole_or_streamed(request, terms, What::Discover, out, write)?;
+        let written = self.whole_or_streamed(context, request, terms, write_discovered, out)?;
         Ok(match written {
             Written::Streaming(token) => Some(Taken::Streaming { token }),
             _ => None,
@@ -216,19 +274,19 @@ impl Engine<'_> {
     /// Writes a reply that is always the same: at once if it fits, else in windows.
     fn whole_or_streamed(
         &mut self,
+        context: &Context<'_>,
         request: &Request<'_>,
         terms: &Terms,
-        what: What,
+        write: Writer,
         out: &mut dyn Out,
-        write: impl Fn(&mut dyn Out) -> Result<(), Full>,
     ) -> Result<Written, Full> {
-        match whole(out, Kind::Result, write) {
+        match whole(out, Kind::Result, |out| write(context.about, request.id.as_bytes(), terms.revision, out)) {
             Err(Full::Never) => {}
             done => return done.map(|()| Written::Whole),
         }
         match self.admit(request, terms) {
             Ok(token) => {
-                self.begin_large(token, Large::of(what), out)?;
+                self.begin_large(token, Large::of(What::Reply(write)), out)?;
                 Ok(Written::Streaming(token))
             }
             Err(failure) => self.refuse(request, &failure, out).map(|()| Written::Refused),
@@ -303,7 +361,7 @@ pub(crate) fn write_initialized(
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
     out.put(b",\"result\":")?;
-    let mut result = Object::open(out)?;
+    let mut result = Object::open(out);
     result.text("protocolVersion", revision.date())?;
     about.write_capabilities(result.key("capabilities")?, revision)?;
     about.write_implementation(result.key("serverInfo")?, revision)?;
@@ -321,13 +379,13 @@ pub(crate) fn write_discovered(
     out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
     out.put(id)?;
     out.put(b",\"result\":")?;
-    let mut result = Object::open(out)?;
+    let mut result = Object::open(out);
     result.fixed("resultType", "\"complete\"")?;
     super::failure::write_revisions(result.key("supportedVersions")?, about.revisions)?;
     about.write_capabilities(result.key("capabilities")?, revision)?;
     result.text_if("instructions", about.instructions)?;
     about.caching.write(&mut result)?;
-    let mut meta_object = Object::open(result.key("_meta")?)?;
+    let mut meta_object = Object::open(result.key("_meta")?);
     about.write_implementation(meta_object.key(meta::SERVER_INFO)?, revision)?;
     meta_object.close()?;
     result.close()?;

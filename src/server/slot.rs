@@ -2,7 +2,7 @@
 
 use crate::protocol::{ClientFeatures, Level, Method};
 use crate::revision::Revision;
-use crate::server::ask::Asking;
+use crate::server::ask::{ASKS, Asking};
 use crate::server::large::Large;
 use crate::sink::copy;
 
@@ -110,6 +110,16 @@ impl Slot {
 
     pub(crate) fn is_live(&self) -> bool {
         self.state != State::Free
+    }
+
+    /// Whether questions of it are open.
+    pub(crate) fn is_asking(&self) -> bool {
+        ASKS && self.state == State::Asking
+    }
+
+    /// Whether questions of it are through, or will not be answered.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_asking() && self.asking.ready
     }
 
     /// Whether it holds the request with this id. Ids are compared by value, see [`same_id`](crate::rpc::same_id).

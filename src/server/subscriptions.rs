@@ -8,7 +8,7 @@ use super::notify::{Change, Pull};
 use super::request::{Request, object};
 use super::{About, Context, Engine, Failure, Scope};
 use crate::json::{DecodeError, Raw, Text, object::Object, write};
-use crate::protocol::{Feature, meta};
+use crate::protocol::{Feature, Method, meta};
 use crate::records::Record;
 use crate::rpc::same_id;
 use crate::sink::{Full, Kind, Out, whole};
@@ -36,8 +36,95 @@ const LISTS: [(u8, &str, Feature, &str); 3] = [
 
 const UPDATED: &str = "notifications/resources/updated";
 
+/// What a server does that was lent memory for subscriptions. It is reached by this alone, so that it is linked only
+/// into programs that lend some.
+#[derive(Debug)]
+pub(crate) struct Subscribing {
+    request: fn(&mut Engine<'_>, &Context<'_>, &Request<'_>, &mut dyn Out) -> Result<(), Full>,
+    has_listen: fn(&Engine<'_>, &[u8]) -> bool,
+    drop_listen: fn(&mut Engine<'_>, &[u8]),
+    drop_scope: fn(&mut Engine<'_>, Scope),
+    mark: fn(&mut Engine<'_>, Change<'_>),
+    mark_ending: fn(&mut Engine<'_>),
+}
+
+impl Subscribing {
+    pub(crate) const CODE: Subscribing = Subscribing {
+        request: |engine, context, request, out| match request.method() {
+            Method::Subscribe => engine.subscribe(context, request, out),
+            Method::Unsubscribe => engine.unsubscribe(request, out),
+            _ => engine.listen(context, request, out),
+        },
+        has_listen: |engine, id| engine.subscriptions.iter().any(|record| is_listen(&record, engine.scope, id)),
+        drop_listen: |engine, id| engine.forget_listen(id),
+        drop_scope: |engine, scope| engine.subscriptions.remove(|record| record.owner == scope.0),
+        mark: |engine, change| engine.mark_records(change),
+        mark_ending: |engine| {
+            engine.set_tags(|record| (record.kind == LISTEN).then_some(record.tag | ENDING));
+        },
+    };
+}
+
+/// Writes what has changed, as far as there is room.
+pub(crate) type Teller = fn(&mut Engine<'_>, &About<'_>, &mut dyn Out) -> Result<Pull, Full>;
+
+/// As a server does that has subscriptions.
+pub(crate) const TELL_ALL: Teller = |engine, about, out| engine.pull_changes(about, out);
+/// As one does that has none.
+pub(crate) const TELL_LISTS: Teller = |engine, about, out| engine.pull_lists(about, out).map(|()| Pull::Idle);
+
 impl Engine<'_> {
-    pub(crate) fn subscribe(
+    /// The requests about subscriptions.
+    pub(crate) fn subscribing(
+        &mut self,
+        context: &Context<'_>,
+        request: &Request<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), Full> {
+        match self.subscribing {
+            Some(code) => (code.request)(self, context, request, out),
+            None => self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out),
+        }
+    }
+
+    /// Whether an open listen of the present scope has this id.
+    pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
+        self.subscriptions.used() > 0 && self.subscribing.is_some_and(|code| (code.has_listen)(self, id))
+    }
+
+    /// Forgets a listen without a word: its client cancelled it, or its stream is gone.
+    pub(crate) fn drop_listen(&mut self, id: &[u8]) {
+        if let Some(code) = self.subscribing {
+            (code.drop_listen)(self, id);
+        }
+    }
+
+    /// Forgets all subscriptions of a scope.
+    pub(crate) fn drop_subscriptions(&mut self, scope: Scope) {
+        if let Some(code) = self.subscribing {
+            (code.drop_scope)(self, scope);
+        }
+    }
+
+    /// Marks what a change concerns.
+    pub(crate) fn mark(&mut self, change: Change<'_>) {
+        self.peer.note(change);
+        self.teller = self.teller.or(Some(TELL_LISTS));
+        if let Some(code) = self.subscribing {
+            (code.mark)(self, change);
+        }
+    }
+
+    /// Marks all open listens as to be ended.
+    pub(crate) fn mark_ending(&mut self) {
+        if let Some(code) = self.subscribing {
+            (code.mark_ending)(self);
+        }
+    }
+}
+
+impl Engine<'_> {
+    fn subscribe(
         &mut self,
         context: &Context<'_>,
         request: &Request<'_>,
@@ -62,7 +149,7 @@ impl Engine<'_> {
         answered
     }
 
-    pub(crate) fn unsubscribe(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
+    fn unsubscribe(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
         let Some(uri) = request.target_uri() else {
             return self.refuse(request, &Failure::invalid_params("Invalid params: uri is missing"), out);
         };
@@ -73,7 +160,7 @@ impl Engine<'_> {
     }
 
     /// Opens a listen: it is acknowledged with as much of its filter as can be served.
-    pub(crate) fn listen(
+    fn listen(
         &mut self,
         context: &Context<'_>,
         request: &Request<'_>,
@@ -103,19 +190,12 @@ impl Engine<'_> {
                 whole(out, Kind::Notification, |out| self.write_acknowledgement(out, id, wanted))
             });
         if acknowledged.is_err() {
-            self.drop_listen(id);
+            self.forget_listen(id);
         }
         acknowledged
     }
 
-    /// Whether an open listen of the present scope has this id.
-    pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
-        let scope = self.scope;
-        self.subscriptions.used() > 0 && self.subscriptions.iter().any(|record| is_listen(&record, scope, id))
-    }
-
-    /// Forgets a listen without a word: its client cancelled it, or its stream is gone.
-    pub(crate) fn drop_listen(&mut self, id: &[u8]) {
+    fn forget_listen(&mut self, id: &[u8]) {
         self.drop_listen_uris(id);
         let scope = self.scope;
         self.subscriptions.remove(|record| is_listen(record, scope, id));
@@ -127,17 +207,10 @@ impl Engine<'_> {
         self.subscriptions.iter().any(|record| record.owner == scope.0)
     }
 
-    /// Forgets all subscriptions of a scope.
-    pub(crate) fn drop_subscriptions(&mut self, scope: Scope) {
-        self.subscriptions.remove(|record| record.owner == scope.0);
-    }
-
-    /// Marks what a change concerns.
-    pub(crate) fn mark(&mut self, change: Change<'_>) {
+    fn mark_records(&mut self, change: Change<'_>) {
         if let Change::Resource(uri) = change {
             return self.mark_uri(uri);
         }
-        self.peer.note(change);
         let bit = change.list_bit();
         self.set_tags(|record| {
             let concerned = record.kind == LISTEN && record.tag & bit != 0;
@@ -145,13 +218,7 @@ impl Engine<'_> {
         });
     }
 
-    /// Marks all open listens as to be ended.
-    pub(crate) fn mark_ending(&mut self) {
-        self.set_tags(|record| (record.kind == LISTEN).then_some(record.tag | ENDING));
-    }
-
-    /// Writes what has changed, as far as there is room.
-    pub(crate) fn pull_changes(&mut self, about: &About<'_>, out: &mut dyn Out) -> Result<Pull, Full> {
+    fn pull_changes(&mut self, about: &About<'_>, out: &mut dyn Out) -> Result<Pull, Full> {
         self.pull_lists(about, out)?;
         let scope = self.scope;
         let mut pull = Pull::Idle;
@@ -172,7 +239,7 @@ impl Engine<'_> {
                 }
                 let mut id = super::slot::IdText::EMPTY;
                 let _ = id.set(record.data);
-                self.drop_listen(id.as_bytes());
+                self.forget_listen(id.as_bytes());
             } else if kind == LISTEN {
                 let list = changed_list(tag);
                 whole(out, Kind::Notification, |out| write_list_changed(out, list.3, Some(record.data)))?;
@@ -253,9 +320,9 @@ impl Engine<'_> {
 
     fn write_acknowledgement(&self, out: &mut dyn Out, id: &[u8], wanted: u8) -> Result<(), Full> {
         out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":")?;
-        let mut params = Object::open(out)?;
+        let mut params = Object::open(out);
         write_subscription_id(params.key("_meta")?, id)?;
-        let mut granted = Object::open(params.key("notifications")?)?;
+        let mut granted = Object::open(params.key("notifications")?);
         for (bit, member, ..) in LISTS {
             if wanted & bit != 0 {
                 granted.boolean(member, true)?;
@@ -332,7 +399,7 @@ fn changed_list(tag: u8) -> (u8, &'static str, Feature, &'static str) {
 }
 
 fn write_subscription_id(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
-    let mut object = Object::open(out)?;
+    let mut object = Object::open(out);
     object.key(meta::SUBSCRIPTION_ID)?.put(id)?;
     object.close()
 }
@@ -343,7 +410,7 @@ fn write_list_changed(out: &mut dyn Out, method: &str, listen: Option<&[u8]>) ->
     out.put(b"\"")?;
     if let Some(id) = listen {
         out.put(b",\"params\":")?;
-        let mut params = Object::open(out)?;
+        let mut params = Object::open(out);
         write_subscription_id(params.key("_meta")?, id)?;
         params.close()?;
     }
@@ -354,7 +421,7 @@ fn write_updated(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
     out.put(UPDATED.as_bytes())?;
     out.put(b"\",\"params\":")?;
-    let mut params = Object::open(out)?;
+    let mut params = Object::open(out);
     if record.kind == LISTEN_URI {
         write_subscription_id(params.key("_meta")?, split(record).0)?;
     }
@@ -374,7 +441,7 @@ fn write_listen_result(out: &mut dyn Out, about: &About<'_>, id: &[u8]) -> Resul
         out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
         out.put(id)?;
         out.put(b",\"result\":{\"resultType\":\"complete\",\"_meta\":")?;
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         if signs {
             about.write_signature(object.key(meta::SERVER_INFO)?)?;
         }

@@ -5,9 +5,10 @@ use core::ops::{Deref, DerefMut};
 use super::content::{Content, Contents, Message, Words, write_all, write_messages};
 pub use super::handling::{Done, Outcome, Refusal};
 use super::handling::{Handling, Settled, Why, begin_result};
+use super::stream::{pull_base64, pull_text};
 use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
-use crate::server::{Caching, Failure, What};
+use crate::server::{Caching, Failure, Puller, What};
 use crate::sink::{Full, Kind, Out};
 #[cfg(feature = "serde")]
 use crate::sink::{Mark, Sink};
@@ -184,7 +185,7 @@ impl Call<'_> {
     /// Answers with text of any length, pulled from the tool's [`source`](super::Tool::source) while the sink drains.
     pub fn stream_text(&mut self, key: u32) -> Outcome {
         let index = self.slot.handler;
-        self.begin_stream(What::Content { index, key, base64: false }, &mut |result, _| {
+        self.begin_stream(What::Content { index, key, pull: pull_text }, &mut |result, _| {
             result.key("content")?.put(b"[{\"type\":\"text\",\"text\":\"")
         })
     }
@@ -192,10 +193,10 @@ impl Call<'_> {
     /// Answers with an image of any size, pulled from the tool's [`source`](super::Tool::source).
     pub fn stream_image(&mut self, key: u32, mime: &str) -> Outcome {
         let index = self.slot.handler;
-        self.begin_stream(What::Content { index, key, base64: true }, &mut |result, _| {
+        self.begin_stream(What::Content { index, key, pull: pull_base64 }, &mut |result, _| {
             let out = result.key("content")?;
             out.put(b"[")?;
-            let mut image = Object::open(out)?;
+            let mut image = Object::open(out);
             image.fixed("type", "\"image\"")?;
             image.text("mimeType", mime)?;
             image.key("data")?.put(b"\"")
@@ -329,7 +330,7 @@ impl<'a> Read<'a> {
         self.write_result(&mut |result, revision| {
             let out = result.key("contents")?;
             out.put(b"[")?;
-            let mut contents = Object::open(out)?;
+            let mut contents = Object::open(out);
             contents.text("uri", uri)?;
             contents.text_if("mimeType", mime)?;
             let out = contents.key("text")?;
@@ -360,12 +361,12 @@ impl<'a> Read<'a> {
 
     /// Answers with text of any length, pulled from the [`source`](super::Resource::source) of the definition.
     pub fn stream_text(&mut self, key: u32) -> Outcome {
-        self.stream(key, false)
+        self.stream(key, "text", pull_text)
     }
 
     /// Answers with bytes of any number, pulled from the [`source`](super::Resource::source) of the definition.
     pub fn stream_blob(&mut self, key: u32) -> Outcome {
-        self.stream(key, true)
+        self.stream(key, "blob", pull_base64)
     }
 
     /// There is no such resource: what a template's handler answers for a URI that names nothing.
@@ -389,15 +390,15 @@ impl<'a> Read<'a> {
         }
     }
 
-    fn stream(&mut self, key: u32, base64: bool) -> Outcome {
+    fn stream(&mut self, key: u32, member: &str, pull: Puller) -> Outcome {
         let (index, uri, mime) = (self.slot.handler, self.uri, self.mime);
-        self.begin_stream(What::Content { index, key, base64 }, &mut |result, _| {
+        self.begin_stream(What::Content { index, key, pull }, &mut |result, _| {
             let out = result.key("contents")?;
             out.put(b"[")?;
-            let mut contents = Object::open(out)?;
+            let mut contents = Object::open(out);
             contents.text("uri", uri)?;
             contents.text_if("mimeType", mime)?;
-            contents.key(if base64 { "blob" } else { "text" })?.put(b"\"")
+            contents.key(member)?.put(b"\"")
         })
     }
 }
@@ -453,7 +454,7 @@ impl<'a> Complete<'a> {
         let mut values = values.into_iter();
         let values: &mut dyn Iterator<Item = T> = &mut values;
         self.write_result(&mut |result, _| {
-            let mut completion = Object::open(result.key("completion")?)?;
+            let mut completion = Object::open(result.key("completion")?);
             let out = completion.key("values")?;
             out.put(b"[")?;
             for i in 0..COMPLETIONS_MAX {

@@ -2,11 +2,11 @@
 
 use core::fmt;
 
-use crate::json::{Raw, Text, object::Object, write};
+use crate::json::{Decimal, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::sink::{Full, Out};
 
-use crate::server::{Icon, write_icons};
+use crate::server::{Icon, Icons};
 
 /// Text to write: a string, something formatted, or the text of a message as it stands (which is the fastest, since
 /// nothing is decoded).
@@ -19,6 +19,10 @@ pub enum Words<'w> {
     Shown(fmt::Arguments<'w>),
     /// Text of a message, passed on with its escapes.
     Verbatim(Text<'w>),
+    /// A number. Unlike something formatted it needs none of `core::fmt`.
+    Number(Decimal),
+    /// Several, one behind the other; needs no `core::fmt` either.
+    Joined(&'w [Words<'w>]),
 }
 
 impl Words<'_> {
@@ -37,6 +41,8 @@ impl Words<'_> {
                 None => write::display(out, shown),
             },
             Words::Verbatim(text) => out.put(text.raw()),
+            Words::Number(number) => write::decimal(out, *number),
+            Words::Joined(words) => words.iter().try_for_each(|words| words.write_body(out)),
         }
     }
 }
@@ -47,6 +53,8 @@ impl fmt::Debug for Words<'_> {
             Words::Plain(text) => fmt::Debug::fmt(text, f),
             Words::Shown(shown) => write!(f, "{shown}"),
             Words::Verbatim(text) => fmt::Debug::fmt(text, f),
+            Words::Number(number) => fmt::Debug::fmt(number, f),
+            Words::Joined(words) => fmt::Debug::fmt(words, f),
         }
     }
 }
@@ -66,6 +74,24 @@ impl<'w> From<fmt::Arguments<'w>> for Words<'w> {
 impl<'w> From<Text<'w>> for Words<'w> {
     fn from(text: Text<'w>) -> Self {
         Words::Verbatim(text)
+    }
+}
+
+impl From<Decimal> for Words<'_> {
+    fn from(number: Decimal) -> Self {
+        Words::Number(number)
+    }
+}
+
+impl From<i64> for Words<'_> {
+    fn from(number: i64) -> Self {
+        Words::Number(Decimal::new(number, 0))
+    }
+}
+
+impl<'w, const N: usize> From<&'w [Words<'w>; N]> for Words<'w> {
+    fn from(words: &'w [Words<'w>; N]) -> Self {
+        Words::Joined(words)
     }
 }
 
@@ -127,7 +153,7 @@ impl<'c> Annotations<'c> {
         if !self.for_user && !self.for_assistant && self.priority.is_none() && last_modified.is_none() {
             return Ok(());
         }
-        let mut inner = Object::open(object.key("annotations")?)?;
+        let mut inner = Object::open(object.key("annotations")?);
         match (self.for_user, self.for_assistant) {
             (true, true) => inner.fixed("audience", r#"["user","assistant"]"#)?,
             (true, false) => inner.fixed("audience", r#"["user"]"#)?,
@@ -191,7 +217,7 @@ impl<'c> Contents<'c> {
     }
 
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         self.uri.write(object.key("uri")?)?;
         object.text_if("mimeType", self.mime)?;
         match self.body {
@@ -213,14 +239,14 @@ pub struct Link<'c> {
     description: Option<&'c str>,
     mime: Option<&'c str>,
     size: Option<u64>,
-    icons: &'c [Icon<'c>],
+    icons: Icons<'c>,
 }
 
 impl<'c> Link<'c> {
     /// A link to `uri`, called `name`.
     #[must_use]
     pub const fn new(uri: &'c str, name: &'c str) -> Self {
-        Link { uri, name, title: None, description: None, mime: None, size: None, icons: &[] }
+        Link { uri, name, title: None, description: None, mime: None, size: None, icons: Icons::NONE }
     }
 
     /// With a name for people.
@@ -250,7 +276,7 @@ impl<'c> Link<'c> {
     /// With icons.
     #[must_use]
     pub const fn icons(self, icons: &'c [Icon<'c>]) -> Self {
-        Link { icons, ..self }
+        Link { icons: Icons::new(icons), ..self }
     }
 
     fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
@@ -263,7 +289,7 @@ impl<'c> Link<'c> {
         if let Some(size) = self.size {
             object.number("size", size)?;
         }
-        write_icons(object, revision, self.icons)
+        self.icons.write(object, revision)
     }
 }
 
@@ -360,7 +386,7 @@ impl<'c> Content<'c> {
 
     /// Writes it; in messages for `sampling` there are no resources and no links, so that these become text.
     pub(crate) fn write_in(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         match self.kind {
             Kind::Text(text) => {
                 object.fixed("type", "\"text\"")?;

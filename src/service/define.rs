@@ -4,10 +4,11 @@
 
 use super::call::Outcome;
 use super::content::{Annotations, write_meta};
+use super::stream::Sourced;
 use super::{Call, Complete, Get, Read};
 use crate::json::{Raw, constant, object::Object};
 use crate::revision::{Revision, Since};
-use crate::server::{Caching, Icon, write_icons};
+use crate::server::{Caching, Icon, Icons};
 use crate::sink::{Full, Out};
 
 /// Room in the sink that is kept for a handler's reply unless its definition says otherwise. A handler is not run
@@ -74,7 +75,7 @@ impl Hints {
         if title.is_none() && *self == Hints::new() {
             return Ok(());
         }
-        let mut inner = Object::open(object.key("annotations")?)?;
+        let mut inner = Object::open(object.key("annotations")?);
         inner.text_if("title", title)?;
         let hints = [
             ("readOnlyHint", self.read_only),
@@ -108,7 +109,7 @@ pub struct ToolInfo<'t> {
     /// Hints on what it does.
     pub hints: Hints,
     /// Icons (from 2025-11-25 on).
-    pub icons: &'t [Icon<'t>],
+    pub icons: Icons<'t>,
     /// `_meta`, an object as it stands (from 2025-06-18 on).
     pub meta: Option<&'t str>,
     /// Room kept for its reply.
@@ -132,7 +133,7 @@ impl<'t> ToolInfo<'t> {
             input: NO_ARGUMENTS,
             output: None,
             hints: Hints::new(),
-            icons: &[],
+            icons: Icons::NONE,
             meta: None,
             reserve: DEFAULT_RESERVE,
         }
@@ -140,13 +141,13 @@ impl<'t> ToolInfo<'t> {
 
     /// Writes it as an element of `tools/list`.
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;
         }
         object.text("description", self.description)?;
-        write_icons(&mut object, revision, self.icons)?;
+        self.icons.write(&mut object, revision)?;
         object.raw("inputSchema", Raw::trusted(self.input.as_bytes()))?;
         if let Some(output) = self.output.filter(|output| can_carry(revision, output)) {
             object.raw("outputSchema", Raw::trusted(output.as_bytes()))?;
@@ -162,7 +163,9 @@ impl<'t> ToolInfo<'t> {
 
 /// Whether a revision can carry an output schema.
 fn can_carry(revision: Revision, schema: &str) -> bool {
-    revision.has(Since::AnyStructured) || revision.has(Since::StructuredOutput) && constant::is_object_schema(schema)
+    // It was checked when it was given; only its type is of interest.
+    let is_object = || Raw::trusted(schema.trim_ascii().as_bytes()).get("type").and_then(|kind| kind.text()?.plain());
+    revision.has(Since::AnyStructured) || revision.has(Since::StructuredOutput) && is_object() == Some("object")
 }
 
 /// A tool: what is told of it, and the function behind it.
@@ -189,7 +192,7 @@ fn can_carry(revision: Revision, schema: &str) -> bool {
 pub struct Tool<S: 'static> {
     pub(crate) info: ToolInfo<'static>,
     pub(crate) run: fn(&mut S, &mut Call<'_>) -> Outcome,
-    pub(crate) source: Option<Source<S>>,
+    pub(crate) source: Option<Sourced<S>>,
 }
 
 impl<S> Tool<S> {
@@ -231,7 +234,7 @@ impl<S> Tool<S> {
     /// Icons.
     #[must_use]
     pub const fn icons(mut self, icons: &'static [Icon<'static>]) -> Self {
-        self.info.icons = icons;
+        self.info.icons = Icons::new(icons);
         self
     }
 
@@ -253,7 +256,7 @@ impl<S> Tool<S> {
     /// Where its large content comes from, see [`Call::stream_text`](super::Call::stream_text).
     #[must_use]
     pub const fn source(mut self, source: Source<S>) -> Self {
-        self.source = Some(source);
+        self.source = Some(Sourced::new(source));
         self
     }
 }
@@ -268,7 +271,7 @@ pub(crate) struct ResourceInfo {
     pub(crate) mime: Option<&'static str>,
     pub(crate) size: Option<u64>,
     pub(crate) annotations: Annotations<'static>,
-    pub(crate) icons: &'static [Icon<'static>],
+    pub(crate) icons: Icons<'static>,
     pub(crate) meta: Option<&'static str>,
     pub(crate) caching: Option<Caching>,
     pub(crate) reserve: usize,
@@ -285,7 +288,7 @@ impl ResourceInfo {
             mime: None,
             size: None,
             annotations: Annotations::new(),
-            icons: &[],
+            icons: Icons::NONE,
             meta: None,
             caching: None,
             reserve: DEFAULT_RESERVE,
@@ -294,7 +297,7 @@ impl ResourceInfo {
 
     /// Writes it as an element of `resources/list` or `resources/templates/list`.
     pub(crate) fn write(&self, out: &mut dyn Out, uri_key: &str, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text(uri_key, self.uri)?;
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
@@ -306,7 +309,7 @@ impl ResourceInfo {
             object.number("size", size)?;
         }
         self.annotations.write(&mut object, revision)?;
-        write_icons(&mut object, revision, self.icons)?;
+        self.icons.write(&mut object, revision)?;
         write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
         object.close()
     }
@@ -346,7 +349,7 @@ macro_rules! resource_setters {
         /// Icons.
         #[must_use]
         pub const fn icons(mut self, icons: &'static [Icon<'static>]) -> Self {
-            self.info.icons = icons;
+            self.info.icons = Icons::new(icons);
             self
         }
 
@@ -375,7 +378,7 @@ macro_rules! resource_setters {
         /// Where its large content comes from, see [`Read::stream_text`](super::Read::stream_text).
         #[must_use]
         pub const fn source(mut self, source: Source<S>) -> Self {
-            self.source = Some(source);
+            self.source = Some(Sourced::new(source));
             self
         }
     };
@@ -385,7 +388,7 @@ macro_rules! resource_setters {
 pub struct Resource<S: 'static> {
     pub(crate) info: ResourceInfo,
     pub(crate) read: fn(&mut S, &mut Read<'_>) -> Outcome,
-    pub(crate) source: Option<Source<S>>,
+    pub(crate) source: Option<Sourced<S>>,
 }
 
 impl<S> Resource<S> {
@@ -410,7 +413,7 @@ pub struct Template<S: 'static> {
     pub(crate) info: ResourceInfo,
     pub(crate) read: fn(&mut S, &mut Read<'_>) -> Outcome,
     pub(crate) complete: Option<fn(&mut S, &mut Complete<'_>) -> Outcome>,
-    pub(crate) source: Option<Source<S>>,
+    pub(crate) source: Option<Sourced<S>>,
 }
 
 impl<S> Template<S> {
@@ -476,7 +479,7 @@ impl Argument {
     }
 
     fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;
@@ -493,7 +496,7 @@ pub struct Prompt<S: 'static> {
     pub(crate) title: Option<&'static str>,
     pub(crate) description: &'static str,
     pub(crate) arguments: &'static [Argument],
-    pub(crate) icons: &'static [Icon<'static>],
+    pub(crate) icons: Icons<'static>,
     pub(crate) meta: Option<&'static str>,
     pub(crate) reserve: usize,
     pub(crate) get: fn(&mut S, &mut Get<'_>) -> Outcome,
@@ -510,7 +513,7 @@ impl<S> Prompt<S> {
             title: None,
             description,
             arguments: &[],
-            icons: &[],
+            icons: Icons::NONE,
             meta: None,
             reserve: DEFAULT_RESERVE,
             get,
@@ -535,7 +538,7 @@ impl<S> Prompt<S> {
     /// Icons.
     #[must_use]
     pub const fn icons(mut self, icons: &'static [Icon<'static>]) -> Self {
-        self.icons = icons;
+        self.icons = Icons::new(icons);
         self
     }
 
@@ -563,7 +566,7 @@ impl<S> Prompt<S> {
 
     /// Writes it as an element of `prompts/list`.
     pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
-        let mut object = Object::open(out)?;
+        let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
             object.text_if("title", self.title)?;
@@ -577,7 +580,7 @@ impl<S> Prompt<S> {
             }
             out.put(b"]")?;
         }
-        write_icons(&mut object, revision, self.icons)?;
+        self.icons.write(&mut object, revision)?;
         write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
         object.close()
     }

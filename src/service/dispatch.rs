@@ -2,7 +2,6 @@
 
 use super::Service;
 use super::handling::are_responses;
-use super::template;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, What};
@@ -139,7 +138,10 @@ impl<S> Service<'_, S> {
                 }
                 Ok(Step::Handled)
             }
-            Taken::Batch { elements } => self.batch(origin, state, elements, server, out),
+            // Said for the compiler: a service without those revisions need not have the code.
+            Taken::Batch { elements } if self.about.revisions.have_batches() => {
+                self.batch(origin, state, elements, server, out)
+            }
             _ => Ok(Step::Handled),
         }
     }
@@ -252,6 +254,7 @@ impl<S> Service<'_, S> {
     }
 
     /// Handles the elements of a batch from where it was left.
+    #[inline(never)]
     fn batch(
         &self,
         origin: &Origin<'_>,
@@ -306,13 +309,7 @@ impl<S> Service<'_, S> {
 
     /// Whether there is a resource at `uri`, or a template that it matches.
     pub(crate) fn has_resource(&self, uri: &Text<'_>) -> bool {
-        if self.resources.iter().any(|resource| uri.is(resource.info.uri)) {
-            return true;
-        }
-        self.templates.iter().any(|it| match uri.plain() {
-            Some(uri) => template::matches(it.info.uri, uri),
-            None => template::matches_text(it.info.uri, uri),
-        })
+        self.find_resource(uri).is_some()
     }
 }
 

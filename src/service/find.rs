@@ -1,14 +1,11 @@
 //! Which handler a request names.
 
-use super::call::{Complete, Other, Outcome};
-use super::{Prompt, Service, Tool, template};
+use super::kind::{Completer, Kind, Spot};
+use super::{Service, Template, Tool, template};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::rpc::Members;
 use crate::server::{Failure, Slot};
-
-/// What completes a value.
-type Completer<S> = fn(&mut S, &mut Complete<'_>) -> Outcome;
 
 /// What a request asks a handler for, from the message or from where it was kept.
 #[derive(Clone, Copy)]
@@ -24,13 +21,8 @@ pub(crate) enum Found<'s, S: 'static> {
     Tool(&'s Tool<S>, usize),
     /// One of the toolbox, counted on behind the others.
     Boxed(usize),
-    /// Number (templates are counted on behind the resources), and whether it is a template.
-    Resource(usize),
-    Prompt(&'s Prompt<S>),
-    Complete(Completer<S>),
-    /// A completion that nobody completes: an empty list.
-    NoCompletion,
-    Other(fn(&mut S, &mut Other<'_>) -> Outcome),
+    /// No tool.
+    Of(&'static Kind<S>, Spot<S>),
 }
 
 impl Asked<'_> {
@@ -52,17 +44,8 @@ impl<S> Service<'_, S> {
     /// What a request names that calls no tool.
     #[inline(never)]
     fn find_other<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
-        match slot.method {
-            Method::ResourcesRead => {
-                let uri = asked.members.uri.and_then(|uri| uri.text());
-                let uri = uri.ok_or(Failure::invalid_params("Invalid params: uri is missing"))?;
-                let found = self.find_resource(&uri).map(Found::Resource);
-                found.ok_or(Failure::unknown_resource(uri, slot.revision))
-            }
-            Method::PromptsGet => self.find_prompt(asked).map(Found::Prompt),
-            Method::Complete => self.find_completion(asked),
-            _ => self.other.map(Found::Other).ok_or(Failure::method_not_found()),
-        }
+        let kind = self.kinds.of(slot.method).ok_or(Failure::method_not_found())?;
+        (kind.find)(self, slot, asked).map(|spot| Found::Of(kind, spot))
     }
 
     fn find_tool(&self, name: &Text<'_>) -> Option<Found<'_, S>> {
@@ -74,23 +57,16 @@ impl<S> Service<'_, S> {
         Some(Found::Boxed(self.tools.len() + found))
     }
 
-    fn find_resource(&self, uri: &Text<'_>) -> Option<usize> {
+    /// The number of the resource at `uri`; templates are counted on behind the resources.
+    pub(crate) fn find_resource(&self, uri: &Text<'_>) -> Option<usize> {
         let fixed = self.resources.iter().position(|resource| uri.is(resource.info.uri));
-        fixed.or_else(|| {
-            // A URI with escapes in it is matched in `call`, where it has been decoded; templates take any character.
-            let matches = |pattern: &str| match uri.plain() {
-                Some(uri) => template::matches(pattern, uri),
-                None => template::matches_text(pattern, uri),
-            };
-            let found = self.templates.iter().position(|it| matches(it.info.uri))?;
-            Some(self.resources.len() + found)
-        })
+        fixed.or_else(|| Some(self.resources.len() + self.templated?(self.templates, uri)?))
     }
 
-    fn find_prompt<'a>(&self, asked: &Asked<'a>) -> Result<&Prompt<S>, Failure<'a>> {
+    pub(crate) fn find_prompt<'a>(&self, asked: &Asked<'a>) -> Result<usize, Failure<'a>> {
         let name = asked.members.name.and_then(|name| name.text());
-        let found = name.and_then(|name| self.prompts.iter().find(|prompt| name.is(prompt.name)));
-        let prompt = found.ok_or(Failure::invalid_params("Unknown prompt"))?;
+        let found = name.and_then(|name| self.prompts.iter().enumerate().find(|(_, prompt)| name.is(prompt.name)));
+        let (index, prompt) = found.ok_or(Failure::invalid_params("Unknown prompt"))?;
         let given = |name: &str| asked.members.arguments.and_then(|arguments| arguments.get(name));
         let missing = prompt.arguments.iter().any(|argument| argument.required && given(argument.name).is_none());
         if missing {
@@ -99,16 +75,17 @@ impl<S> Service<'_, S> {
         if asked.members.arguments.is_some_and(|arguments| !all_texts(arguments)) {
             return Err(Failure::invalid_params("Invalid params: a prompt's arguments are strings"));
         }
-        Ok(prompt)
+        Ok(index)
     }
 
-    fn find_completion<'a>(&self, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
+    /// What completes a value; `None` if nobody does.
+    pub(crate) fn find_completion<'a>(&self, asked: &Asked<'a>) -> Result<Option<Completer<S>>, Failure<'a>> {
         const WRONG: Failure<'static> =
             Failure::invalid_params("Invalid params: completion needs a known ref and an argument");
         let reference = asked.members.reference.ok_or(WRONG)?;
         let kind = reference.get("type").and_then(|kind| kind.text()).ok_or(WRONG)?;
         let (name, _) = completed(asked).ok_or(WRONG)?;
-        let complete = if kind.is("ref/prompt") {
+        Ok(if kind.is("ref/prompt") {
             let wanted = reference.get("name").and_then(|name| name.text()).ok_or(WRONG)?;
             let prompt = self.prompts.iter().find(|prompt| wanted.is(prompt.name)).ok_or(WRONG)?;
             prompt.complete.filter(|_| prompt.arguments.iter().any(|argument| name.is(argument.name)))
@@ -117,8 +94,7 @@ impl<S> Service<'_, S> {
             self.find_template_completion(&wanted, &name).ok_or(WRONG)?
         } else {
             return Err(WRONG);
-        };
-        Ok(complete.map_or(Found::NoCompletion, Found::Complete))
+        })
     }
 
     /// The completion of a template's variable; `None` if there is no such template or resource.
@@ -129,6 +105,14 @@ impl<S> Service<'_, S> {
         }
         self.resources.iter().any(|resource| uri.is(resource.info.uri)).then_some(None)
     }
+}
+
+/// The template that a URI matches. One with escapes in it is decoded later; templates take any character.
+pub(crate) fn matching<S>(templates: &[Template<S>], uri: &Text<'_>) -> Option<usize> {
+    templates.iter().position(|it| match uri.plain() {
+        Some(uri) => template::matches(it.info.uri, uri),
+        None => template::matches_text(it.info.uri, uri),
+    })
 }
 
 /// The argument that is to be completed: its name and what has been typed.

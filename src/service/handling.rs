@@ -22,7 +22,7 @@ pub type Outcome = Result<Done, Refusal>;
 pub struct Done(pub(crate) Settled);
 
 /// How a handler has dealt with its request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Settled {
     Answered,
     Later,
@@ -115,7 +115,7 @@ pub struct Handling<'a> {
     pub(crate) ask_timeout: Option<Millis>,
     /// Room kept for the reply.
     pub(crate) reserve: usize,
-    pub(crate) result_meta: Option<Raw<'a>>,
+    pub(crate) result_meta: Option<Extra<'a>>,
     /// What the handler has done already: it may do it once.
     pub(crate) settled: Option<Settled>,
 }
@@ -170,7 +170,7 @@ impl<'a> Handling<'a> {
 
     /// Puts `meta`, an object as it stands, into the reply's `_meta`. Call it before answering.
     pub fn set_meta(&mut self, meta: Raw<'a>) {
-        self.result_meta = Some(meta);
+        self.result_meta = Some(Extra::new(meta));
     }
 
     /// Tells how far the request is, if its client asked for that. Room for the reply is left alone.
@@ -211,6 +211,7 @@ impl<'a> Handling<'a> {
 
     /// The answer to a question that an earlier run of this handler asked under `key`, if that has been asked. Only
     /// the last round's answers are there: keep what matters in the state.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub fn answer(&self, key: &str) -> Option<Answer<'a>> {
         match &self.desk {
@@ -221,6 +222,7 @@ impl<'a> Handling<'a> {
     }
 
     /// The state that an earlier run of this handler kept; empty on the first.
+    #[cfg(feature = "ask")]
     #[must_use]
     pub const fn state(&self) -> &'a [u8] {
         self.state
@@ -231,6 +233,7 @@ impl<'a> Handling<'a> {
     ///
     /// Without questions, the handler is run again at once in the legacy revisions, and at the client's pleasure from
     /// 2026-07-28 on; there state without a [`Seal`] is refused.
+    #[cfg(feature = "ask")]
     pub fn ask(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
         let possible = self.check_questions(questions, state);
         possible?;
@@ -243,6 +246,7 @@ impl<'a> Handling<'a> {
 
     /// Tells the client that the user must visit pages first: error -32042 in 2025-11-25, where the client calls again
     /// by itself, and an ask from 2026-07-28 on.
+    #[cfg(feature = "ask")]
     pub fn require_visits(&mut self, questions: &[Question<'_>]) -> Outcome {
         if !self.slot.revision.has_url_elicitation_error() {
             return self.ask(questions, b"");
@@ -327,7 +331,7 @@ impl<'a> Handling<'a> {
                 result.member(key, value)?;
             }
             let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
-            end_result(result, about, slot.revision, meta.or(extra))
+            end_result(result, about, slot.revision, meta.map(Extra::new).or(extra))
         })?;
         self.settle(Settled::Answered)
     }
@@ -588,25 +592,41 @@ fn begin_with(out: &mut dyn Out, id: &[u8], behind: &str) -> Result<(), Full> {
     out.put(behind.as_bytes())
 }
 
+/// What a handler adds to `_meta`, and what writes it: a program without is linked without.
+#[derive(Clone, Copy)]
+pub(crate) struct Extra<'a> {
+    meta: Raw<'a>,
+    write: fn(Raw<'_>, &mut Object<'_, '_>, &About<'_>, bool) -> Result<(), Full>,
+}
+
+impl<'a> Extra<'a> {
+    /// An object as it stands.
+    pub(crate) const fn new(meta: Raw<'a>) -> Self {
+        Extra { meta, write: write_extra }
+    }
+}
+
+fn write_extra(extra: Raw<'_>, result: &mut Object<'_, '_>, about: &About<'_>, signs: bool) -> Result<(), Full> {
+    let mut object = Object::open(result.key("_meta")?);
+    if signs && extra.get(meta::SERVER_INFO).is_none() {
+        about.write_signature(object.key(meta::SERVER_INFO)?)?;
+    }
+    object.spread(extra)?;
+    object.close()
+}
+
 /// The tail of a result: `_meta` and the closing braces.
 pub(crate) fn end_result(
     mut result: Object<'_, '_>,
     about: &About<'_>,
     revision: Revision,
-    extra: Option<Raw<'_>>,
+    extra: Option<Extra<'_>>,
 ) -> Result<(), Full> {
-    let signed = extra.is_some_and(|extra| extra.get(meta::SERVER_INFO).is_some());
-    let signs = revision.is_modern() && about.signs_results && !signed;
-    if signs && extra.is_none() {
-        return about.sign(result);
-    }
-    if let Some(extra) = extra {
-        let mut object = Object::open(result.key("_meta")?)?;
-        if signs {
-            about.write_signature(object.key(meta::SERVER_INFO)?)?;
-        }
-        object.spread(extra)?;
-        object.close()?;
+    let signs = revision.is_modern() && about.signs_results;
+    match extra {
+        None if signs => return about.sign(result),
+        None => {}
+        Some(extra) => (extra.write)(extra.meta, &mut result, about, signs)?,
     }
     result.close_with(b"}}")
 }

@@ -48,13 +48,7 @@ impl<S> Service<'_, S> {
     fn write_entry(&self, method: Method, index: usize, revision: Revision, out: &mut dyn Out) -> Result<(), Full> {
         match method {
             Method::ToolsList => self.with_tool(index, |info| info.write(out, revision)).unwrap_or(Ok(())),
-            Method::ResourcesList => {
-                self.resources.get(index).map_or(Ok(()), |resource| resource.info.write(out, "uri", revision))
-            }
-            Method::TemplatesList => {
-                self.templates.get(index).map_or(Ok(()), |it| it.info.write(out, "uriTemplate", revision))
-            }
-            _ => self.prompts.get(index).map_or(Ok(()), |prompt| prompt.write(out, revision)),
+            _ => self.kinds.of(method).map_or(Ok(()), |kind| (kind.write)(self, method, index, revision, out)),
         }
     }
 

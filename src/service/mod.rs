@@ -32,6 +32,7 @@ mod define;
 mod dispatch;
 mod find;
 mod handling;
+mod kind;
 mod list;
 mod parts;
 mod question;
@@ -51,6 +52,7 @@ pub use stream::Pump;
 #[cfg(feature = "alloc")]
 pub use toolbox::{OwnedTool, OwnedTools};
 
+use self::kind::Kinds;
 use crate::json::{Raw, Text};
 use crate::protocol::Feature;
 use crate::revision::Revisions;
@@ -86,6 +88,9 @@ pub struct Service<'t, S: 'static> {
     pub(crate) resources: &'t [Resource<S>],
     pub(crate) templates: &'t [Template<S>],
     pub(crate) prompts: &'t [Prompt<S>],
+    pub(crate) kinds: Kinds<S>,
+    /// Which template a URI matches, if there are templates.
+    pub(crate) templated: Option<fn(&[Template<S>], &Text<'_>) -> Option<usize>>,
     pub(crate) page_size: usize,
     pub(crate) other: Option<fn(&mut S, &mut Other<'_>) -> Outcome>,
     pub(crate) notified: Option<fn(&mut S, &Text<'_>, Option<Raw<'_>>)>,
@@ -103,6 +108,8 @@ impl<'t, S> Service<'t, S> {
             resources: &[],
             templates: &[],
             prompts: &[],
+            kinds: Kinds::NONE,
+            templated: None,
             page_size: usize::MAX,
             other: None,
             notified: None,
@@ -132,7 +139,9 @@ impl<'t, S> Service<'t, S> {
     #[must_use]
     pub const fn templates(self, templates: &'t [Template<S>]) -> Self {
         let completes = any_template_completes(templates);
-        let service = Service { templates, ..self.feature(Feature::Resources) };
+        let service = self.feature(Feature::Resources);
+        let kinds = service.kinds.with_completions();
+        let service = Service { templates, templated: Some(find::matching), kinds, ..service };
         if completes { service.feature(Feature::Completions) } else { service }
     }
 
@@ -140,7 +149,8 @@ impl<'t, S> Service<'t, S> {
     #[must_use]
     pub const fn prompts(self, prompts: &'t [Prompt<S>]) -> Self {
         let completes = any_prompt_completes(prompts);
-        let service = Service { prompts, ..self.feature(Feature::Prompts) };
+        let service = self.feature(Feature::Prompts);
+        let service = Service { prompts, kinds: service.kinds.with_completions(), ..service };
         if completes { service.feature(Feature::Completions) } else { service }
     }
 
@@ -148,6 +158,12 @@ impl<'t, S> Service<'t, S> {
     #[must_use]
     pub const fn feature(mut self, feature: Feature) -> Self {
         self.about = self.about.feature(feature);
+        self.kinds = match feature {
+            Feature::Resources => self.kinds.with_resources(),
+            Feature::Prompts => self.kinds.with_prompts(),
+            Feature::Completions => self.kinds.with_completions(),
+            _ => self.kinds,
+        };
         self
     }
 
@@ -162,6 +178,7 @@ impl<'t, S> Service<'t, S> {
     #[must_use]
     pub const fn other(mut self, other: fn(&mut S, &mut Other<'_>) -> Outcome) -> Self {
         self.other = Some(other);
+        self.kinds = self.kinds.with_others();
         self
     }
 

@@ -5,7 +5,7 @@ use super::handling::bound;
 use crate::json::{Raw, run::has_backslash, write};
 use crate::protocol::Level;
 use crate::records::Records;
-use crate::server::{Engine, Failure, Millis, Seal, ServerOf, Slot, Token};
+use crate::server::{ASKS, Engine, Failure, Millis, Seal, ServerOf, Slot, Token};
 
 /// What a handler is lent of the server.
 pub(crate) struct Parts<'a> {
@@ -44,7 +44,7 @@ impl Layout {
         principal: Option<&str>,
         modern: bool,
     ) -> Result<Self, Failure<'static>> {
-        let travels = modern && (server.seal.is_some() || asked.members.request_state.is_some());
+        let travels = ASKS && modern && (server.seal.is_some() || asked.members.request_state.is_some());
         if asked.members.plain && !travels {
             return Ok(Layout::EMPTY);
         }
@@ -60,14 +60,14 @@ impl Layout {
         modern: bool,
     ) -> Result<Self, Failure<'static>> {
         let members = &asked.members;
-        let sealed = members.request_state.filter(|_| modern).and_then(|state| state.text());
+        let sealed = members.request_state.filter(|_| ASKS && modern).and_then(|state| state.text());
         let sealed_len = sealed.map_or(0, |sealed| sealed.raw().len());
         let escaped = |value: Option<Raw<'_>>| {
             value.filter(|value| has_backslash(value.as_bytes())).map_or(0, |v| v.as_bytes().len())
         };
         let texts = escaped(members.arguments) + escaped(members.uri) + escaped(members.argument);
         // A scratch that cannot grow so far shows when something does not fit into it.
-        let asks = modern && server.seal.is_some() && server.slot(token).is_some_and(|slot| slot.method.may_ask());
+        let asks = ASKS && modern && server.seal.is_some() && server.slot(token).is_some_and(|slot| slot.method.may_ask());
         let wanted = texts + 2 * sealed_len + if asks { SEALED } else { 0 };
         let _ = server.scratch.reach(wanted.min(server.scratch.limit()));
         let Some(sealed) = sealed.filter(|sealed| !sealed.raw().is_empty()) else {

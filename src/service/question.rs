@@ -91,7 +91,7 @@ impl<'q> Question<'q> {
         revision: Revision,
         client: ClientFeatures,
     ) -> Result<(), Full> {
-        let mut params = Object::open(out)?;
+        let mut params = Object::open(out);
         match self.kind {
             Kind::Form { message, schema } => {
                 if revision.has(Since::ElicitationMode) {

@@ -1,16 +1,17 @@
 //! Runs handlers, and settles what they did: the reply that is owed, the questions that are open.
 
-use super::call::{Call, Complete, Get, Other, Read};
+use super::call::{Call, Get, Read};
 use super::dispatch::{Origin, Step, fail};
-use super::find::{Asked, Found, completed};
+use super::find::{Asked, Found};
 use super::handling::{Desk, Handling, Outcome, Settled, Why, end_result};
 use super::parts::{Layout, Parts, decode_uri};
 use super::{Service, ToolInfo};
-use crate::json::{Raw, Text, object::Object};
+use crate::json::{Raw, write};
 use crate::protocol::Method;
+use crate::records::Iter;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
-use crate::server::{About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
+use crate::server::{ASKS, About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What a finished run leaves behind, freed from everything it borrowed.
@@ -55,7 +56,8 @@ impl<S> Service<'_, S> {
         let Some((parts, asks)) = Parts::of(server, token, &asked, layout) else { return Ok(Step::Handled) };
         let desk = match modern {
             true => Desk::Travels { responses: asked.members.input_responses },
-            false => Desk::Stays { live: None, keep: asks, has_slot },
+            false if ASKS => Desk::Stays { live: None, keep: asks, has_slot },
+            false => Desk::Closed,
         };
         let ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         self.settle(state, token, ran, server, out)
@@ -82,7 +84,7 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        let Some(slot) = server.slot(token).filter(|slot| slot.state == State::Asking && slot.asking.ready) else {
+        let Some(slot) = server.slot(token).filter(|slot| slot.is_ready()) else {
             return Ok(Step::Handled);
         };
         if out.held() {
@@ -109,15 +111,11 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
         let owner = u32::from(token.slot);
-        let kept = |kind| move |record: &crate::records::Record<'_>| record.owner == owner && record.kind == kind;
         let old = server.asks.iter().count();
-        let size = server.asks.iter().find(kept(PARAMS)).map_or(0, |record| record.data.len());
-        // Decoded text is never longer than it was.
-        let _ = server.scratch.reach(size.saturating_mul(2).min(server.scratch.limit()));
-        // As much as the params again is plenty for a new state.
-        let (live, mut draft) = server.asks.split(size + 1024);
-        let params = live.clone().find(kept(PARAMS)).map(|record| Raw::trusted(record.data));
-        let kept_state = live.clone().find(kept(STATE)).map_or(&b""[..], |record| record.data);
+        let spare = room_to_run_again(server, owner);
+        let (live, mut draft) = server.asks.split(spare);
+        let params = kept(&live, owner, PARAMS).map(Raw::trusted);
+        let kept_state = kept(&live, owner, STATE).unwrap_or(b"");
         let members = params.map_or(Members::NONE, crate::rpc::read_params);
         let asked = Asked { params, members: &members, name: None };
         let Some(slot) = server.slots.get_mut(usize::from(token.slot)) else { return Ok(Step::Handled) };
@@ -136,34 +134,13 @@ impl<S> Service<'_, S> {
         }
         slot.state = State::Open;
         let (uri, scratch) = decode_uri(&asked, server.scratch.bytes_mut());
-        let parts = Parts {
-            slot,
-            scratch,
-            sealing: &mut [],
-            state: kept_state,
-            uri,
-            seal: server.seal,
-            level: server.peer.level,
-            now: server.now,
-            ask_timeout: server.ask_timeout,
-        };
+        let (seal, level, now, ask_timeout) = (server.seal, server.peer.level, server.now, server.ask_timeout);
+        let sealing = &mut [];
+        let parts = Parts { slot, scratch, sealing, state: kept_state, uri, seal, level, now, ask_timeout };
         let desk = Desk::Stays { live: Some(live), keep: &mut draft, has_slot: true };
         let mut ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         ran.drafted = draft.used();
-        if matches!(ran.outcome, Err(Why::AskLater)) {
-            if let Some(slot) = server.slot_mut(token) {
-                slot.state = State::Asking;
-            }
-            return Err(Full::Now);
-        }
-        if matches!(ran.outcome, Ok(Settled::Asked)) {
-            server.asks.commit(ran.drafted);
-            let mut seen = 0;
-            server.asks.remove(|record| {
-                seen += 1;
-                seen <= old && record.owner == owner && record.kind != PARAMS
-            });
-        }
+        keep_questions(server, token, old, &ran)?;
         self.settle(state, token, ran, server, out)
     }
 
@@ -183,9 +160,7 @@ impl<S> Service<'_, S> {
         let wished = match found {
             Found::Tool(tool, _) => tool.info.reserve,
             Found::Boxed(index) => self.with_tool(*index, |info| info.reserve).unwrap_or(0),
-            Found::Resource(index) => self.resource_info(*index).map_or(0, |info| info.reserve),
-            Found::Prompt(prompt) => prompt.reserve,
-            _ => super::DEFAULT_RESERVE,
+            Found::Of(_, spot) => spot.reserve,
         };
         // Less than this, and the error that replaces a reply would not fit either.
         wished.max(crate::server::MIN_ROOM)
@@ -248,73 +223,9 @@ impl<S> Service<'_, S> {
                     None => Err(Failure::method_not_found().into()),
                 }
             }
-            found => return self.call_other(state, found, asked, call.handling, uri),
+            Found::Of(kind, spot) => return (kind.call)(self, state, &spot, asked, call.handling, uri),
         };
         call.ran(outcome)
-    }
-
-    /// Calls what is no tool.
-    #[inline(never)]
-    fn call_other<'a>(
-        &'a self,
-        state: &mut S,
-        found: Found<'_, S>,
-        asked: &Asked<'a>,
-        handling: Handling<'a>,
-        uri: &'a str,
-    ) -> Ran {
-        match found {
-            // Has been called already.
-            Found::Tool(..) | Found::Boxed(_) => handling.ran_nothing(),
-            Found::Resource(index) => self.call_read(state, handling, index, uri),
-            Found::Prompt(prompt) => {
-                let mut get = Get { handling, description: prompt.description };
-                let outcome = (prompt.get)(state, &mut get);
-                get.handling.ran(outcome)
-            }
-            Found::Complete(complete) => {
-                let mut handling = handling;
-                let Some((argument, value)) = completed(asked) else { return handling.ran_nothing() };
-                let value = match value.plain() {
-                    Some(value) => value,
-                    None => value.decode(core::mem::take(&mut handling.scratch)).unwrap_or(""),
-                };
-                let mut call = Complete { handling, argument, value, context: asked.members.context };
-                let outcome = complete(state, &mut call);
-                call.handling.ran(outcome)
-            }
-            Found::NoCompletion => {
-                let argument = Text::from_raw(b"");
-                let mut call = Complete { handling, argument, value: "", context: None };
-                let outcome = call.offer::<&str>([]);
-                call.handling.ran(outcome)
-            }
-            Found::Other(other) => {
-                let method = asked.name.unwrap_or(Text::from_raw(b""));
-                let mut call = Other { handling, method };
-                let outcome = other(state, &mut call);
-                call.handling.ran(outcome)
-            }
-        }
-    }
-
-    fn call_read<'a>(&'a self, state: &mut S, handling: Handling<'a>, index: usize, uri: &'a str) -> Ran {
-        let (template, read, uri) = match self.resources.get(index) {
-            Some(resource) => (None, resource.read, resource.info.uri),
-            None => match self.templates.get(index - self.resources.len()) {
-                Some(template) if !uri.is_empty() => (Some(template.info.uri), template.read, uri),
-                // It came with escapes, and there is no room to decode them.
-                Some(_) => return handling.ran(Err(Failure::internal("The URI is too long").into())),
-                None => return handling.ran_nothing(),
-            },
-        };
-        let info = self.resource_info(index);
-        let caching = info.and_then(|info| info.caching).unwrap_or(self.about.caching);
-        let mime = info.and_then(|info| info.mime);
-        handling.slot.handler = index as u16;
-        let mut call = Read { handling, uri, template, mime, caching };
-        let outcome = read(state, &mut call);
-        call.handling.ran(outcome)
     }
 
     /// Does what a handler's outcome demands.
@@ -350,6 +261,7 @@ impl<S> Service<'_, S> {
                 Ok(Step::Later(token))
             }
             Ok(Settled::Asked) => {
+                // Without the feature it does not come to this.
                 if let Some(slot) = server.slot_mut(token) {
                     slot.state = State::Asking;
                 }
@@ -364,7 +276,7 @@ impl<S> Service<'_, S> {
                 }
                 Ok(self.streaming(state, token, server, out))
             }
-            Err(Why::AskLater) => Err(Full::Now),
+            Err(Why::AskLater) if ASKS => Err(Full::Now),
             Err(why) => {
                 let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
                 let refused = match refuse(&self.about, slot, why, out) {
@@ -382,7 +294,7 @@ impl<S> Service<'_, S> {
 impl Handling<'_> {
     /// What a handler did: what it returned, unless it contradicts what it has written.
     #[inline]
-    fn ran(&self, outcome: Outcome) -> Ran {
+    pub(crate) fn ran(&self, outcome: Outcome) -> Ran {
         let outcome = match (self.settled, outcome) {
             // It has answered, and then thought better of it: the answer is out.
             (Some(settled), _) => Ok(settled),
@@ -393,7 +305,7 @@ impl Handling<'_> {
     }
 
     /// The service has changed since its handler was looked for.
-    fn ran_nothing(&self) -> Ran {
+    pub(crate) fn ran_nothing(&self) -> Ran {
         self.ran(Err(Failure::method_not_found().into()))
     }
 }
@@ -409,14 +321,14 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
             respond_failure(out, Id::Known(id), &Failure::missing_capability(feature))
         }
         Why::Missing(feature) if tool => {
-            write_tool_error(about, slot, &format_args!("The client does not support {}", feature.name()), out)
+            write_tool_error(about, slot, "The client does not support ", [feature.name(), "", ""], out)
         }
         Why::Missing(_) => respond_failure(out, Id::Known(id), &Failure::internal("The client cannot be asked")),
-        Why::CannotAsk(words) if tool => write_tool_error(about, slot, &words, out),
+        Why::CannotAsk(words) if tool && ASKS => write_tool_error(about, slot, words, [""; 3], out),
         Why::CannotAsk(words) => respond_failure(out, Id::Known(id), &Failure::internal(words)),
         #[cfg(feature = "serde")]
         Why::Arguments(refused) if tool => {
-            write_tool_error(about, slot, &format_args!("Invalid arguments: {refused}"), out)
+            write_tool_error(about, slot, "Invalid arguments: ", refused.words(), out)
         }
         #[cfg(feature = "serde")]
         Why::Arguments(_) => {
@@ -431,17 +343,19 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
 fn write_tool_error(
     about: &About<'_>,
     slot: &Slot,
-    words: &dyn core::fmt::Display,
+    first: &str,
+    words: [&str; 3],
     out: &mut dyn Out,
 ) -> Result<(), Full> {
     let written = whole(out, Kind::Result, |out| {
         let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
         let out = result.key("content")?;
-        out.put(b"[")?;
-        let mut content = Object::open(out)?;
-        content.fixed("type", "\"text\"")?;
-        content.shown("text", words)?;
-        content.finish()?.put(b"]")?;
+        out.put(b"[{\"type\":\"text\",\"text\":\"")?;
+        write::escape(out, first)?;
+        for words in words {
+            write::escape(out, words)?;
+        }
+        out.put(b"\"}]")?;
         result.boolean("isError", true)?;
         end_result(result, about, slot.revision, None)
     });
@@ -550,5 +464,45 @@ impl<S> Service<'_, S> {
             Err(Why::TooLarge) => Err(if empty { SendError::FullNever } else { SendError::FullNow }),
             _ => self.settle(state, token, ran, server, out).map_err(SendError::from),
         }
+    }
+}
+
+/// Makes room for what a handler that runs again may need: decoded text, and new questions with their state. How much of
+/// it is for those.
+fn room_to_run_again(server: &mut Engine<'_>, owner: u32) -> usize {
+    let size = kept(&server.asks.iter(), owner, PARAMS).map_or(0, <[u8]>::len);
+    // Decoded text is never longer than it was.
+    let _ = server.scratch.reach(size.saturating_mul(2).min(server.scratch.limit()));
+    // As much as the params again is plenty for a new state.
+    size + 1024
+}
+
+/// What was kept of a request whose handler has asked.
+fn kept<'r>(records: &Iter<'r>, owner: u32, kind: u8) -> Option<&'r [u8]> {
+    let mut records = records.clone();
+    records.find(|record| record.owner == owner && record.kind == kind).map(|record| record.data)
+}
+
+/// Replaces the `old` records of a request by what its handler has asked now, if it has asked again. [`Full`] if that
+/// is to be tried later.
+fn keep_questions(server: &mut Engine<'_>, token: Token, old: usize, ran: &Ran) -> Result<(), Full> {
+    match ran.outcome {
+        Err(Why::AskLater) => {
+            if let Some(slot) = server.slot_mut(token) {
+                slot.state = State::Asking;
+            }
+            Err(Full::Now)
+        }
+        Ok(Settled::Asked) => {
+            let owner = u32::from(token.slot);
+            server.asks.commit(ran.drafted);
+            let mut seen = 0;
+            server.asks.remove(|record| {
+                seen += 1;
+                seen <= old && record.owner == owner && record.kind != PARAMS
+            });
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }

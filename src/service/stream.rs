@@ -1,11 +1,11 @@
 //! Replies in windows: lists, and content that a source gives piece by piece.
 
-use super::handling::end_result;
+use super::handling::{Extra, end_result};
 use super::list::Page;
 use super::{Service, Source};
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::Method;
-use crate::server::{Caching, Engine, Large, Slot, State, Token, What};
+use crate::server::{Caching, Engine, Give, Large, Slot, State, Token, What};
 use crate::sink::{Full, Out};
 
 /// What [`Service::pump`] did.
@@ -26,6 +26,29 @@ const INCOMPLETE: Raw<'static> = Raw::constant(r#"{"incomplete":true}"#);
 /// How much is asked of a source at once; a multiple of three for base64.
 const CHUNK: usize = 96;
 
+/// A source, and what sends from it: a program without sources is linked without.
+pub(crate) struct Sourced<S: 'static> {
+    give: Source<S>,
+    pump: fn(&Service<'_, S>, Source<S>, &mut S, &mut Large, &Slot, &mut dyn Out) -> bool,
+}
+
+impl<S> Sourced<S> {
+    pub(crate) const fn new(give: Source<S>) -> Self {
+        let pump = |service: &Service<'_, S>, give, state: &mut S, large: &mut Large, slot: &Slot, out: &mut dyn Out| {
+            service.pump_content(give, state, large, slot, out)
+        };
+        Sourced { give, pump }
+    }
+}
+
+impl<S> Clone for Sourced<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Sourced<S> {}
+
 impl<S> Service<'_, S> {
     /// Sends more of a reply in windows. Call it whenever the sink has room, until it is done.
     pub fn pump(&self, state: &mut S, token: Token, server: &mut Engine<'_>, out: &mut dyn Out) -> Pump {
@@ -35,7 +58,11 @@ impl<S> Service<'_, S> {
         let mut large = slot.large;
         let done = match large.what {
             What::List { start, end } => self.pump_list(&mut large, slot, Page { start, end }, out),
-            What::Content { .. } => self.pump_content(state, &mut large, slot, out),
+            What::Content { index, .. } => match self.source(slot.method, usize::from(index)) {
+                Some(source) => (source.pump)(self, source.give, state, &mut large, slot, out),
+                // The service has changed, or the definition forgot it. What is begun is closed.
+                None => large.send(out, |out| out.put(b"\"}]}}")),
+            },
             _ => return if server.pump(token, &self.about, out) { Pump::Done } else { Pump::More },
         };
         slot.large = large;
@@ -46,19 +73,18 @@ impl<S> Service<'_, S> {
         Pump::Done
     }
 
-    fn pump_content(&self, state: &mut S, large: &mut Large, slot: &Slot, out: &mut dyn Out) -> bool {
-        let What::Content { index, key, base64 } = large.what else { return true };
+    fn pump_content(
+        &self,
+        source: Source<S>,
+        state: &mut S,
+        large: &mut Large,
+        slot: &Slot,
+        out: &mut dyn Out,
+    ) -> bool {
+        let What::Content { index, key, pull } = large.what else { return true };
         if large.piece == 0 {
-            let through = match self.source(slot.method, usize::from(index)) {
-                _ if large.broken => true,
-                Some(source) if base64 => pull_base64(source, state, key, large, out),
-                Some(source) => pull_text(source, state, key, large, out),
-                None => {
-                    large.broken = true;
-                    true
-                }
-            };
-            if !through {
+            let mut give = |at, bytes: &mut [u8]| source(state, key, at, bytes).map_err(|_| ());
+            if !large.broken && !pull(&mut give, large, out) {
                 return false;
             }
             (large.piece, large.offset) = (1, 0);
@@ -78,14 +104,14 @@ impl<S> Service<'_, S> {
         if slot.revision.is_modern() {
             self.read_caching(index).write(&mut result)?;
         }
-        end_result(result, &self.about, slot.revision, broken.then_some(INCOMPLETE))
+        end_result(result, &self.about, slot.revision, broken.then_some(Extra::new(INCOMPLETE)))
     }
 
     fn read_caching(&self, index: usize) -> Caching {
         self.resource_info(index).and_then(|info| info.caching).unwrap_or(self.about.caching)
     }
 
-    fn source(&self, method: Method, index: usize) -> Option<Source<S>> {
+    fn source(&self, method: Method, index: usize) -> Option<Sourced<S>> {
         if method == Method::ToolsCall {
             return self.tools.get(index)?.source;
         }
@@ -108,25 +134,25 @@ enum End {
 }
 
 /// Fills as much of `chunk` as the source gives from `at` on; how much that is, and why it is not more.
-fn fill<S>(source: Source<S>, state: &mut S, key: u32, at: u32, chunk: &mut [u8]) -> (usize, End) {
+fn fill(source: &mut Give<'_>, at: u32, chunk: &mut [u8]) -> (usize, End) {
     let mut len = 0;
     while let Some(rest) = chunk.get_mut(len..).filter(|rest| !rest.is_empty()) {
-        match source(state, key, at + len as u32, rest) {
+        match source(at + len as u32, rest) {
             Ok(0) => return (len, End::Through),
             Ok(n) => len += n.min(rest.len()),
-            Err(super::Broken) => return (len, End::Broken),
+            Err(()) => return (len, End::Broken),
         }
     }
     (len, End::NotYet)
 }
 
 /// Sends bytes as base64, in groups of three; whether the source is through.
-fn pull_base64<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large, out: &mut dyn Out) -> bool {
+pub(crate) fn pull_base64(source: &mut Give<'_>, large: &mut Large, out: &mut dyn Out) -> bool {
     let mut chunk = [0; CHUNK];
     loop {
         let wanted = (out.room() / 4 * 3).min(CHUNK);
         let Some(place) = chunk.get_mut(..wanted).filter(|place| !place.is_empty()) else { return false };
-        let (len, end) = fill(source, state, key, large.offset, place);
+        let (len, end) = fill(source, large.offset, place);
         // Where it broke off, only whole groups are sent.
         let len = if end == End::Broken { len - len % 3 } else { len };
         if write::base64(out, place.get(..len).unwrap_or(&[])).is_err() {
@@ -141,13 +167,13 @@ fn pull_base64<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large,
 }
 
 /// Sends text, cut between characters; whether the source is through.
-fn pull_text<S>(source: Source<S>, state: &mut S, key: u32, large: &mut Large, out: &mut dyn Out) -> bool {
+pub(crate) fn pull_text(source: &mut Give<'_>, large: &mut Large, out: &mut dyn Out) -> bool {
     let mut chunk = [0; CHUNK];
     loop {
         // An escaped character takes six bytes at the most.
         let wanted = (out.room() / 6).min(CHUNK);
         let Some(place) = chunk.get_mut(..wanted).filter(|place| place.len() >= 4) else { return false };
-        let (len, end) = fill(source, state, key, large.offset, place);
+        let (len, end) = fill(source, large.offset, place);
         let filled = place.get(..len).unwrap_or(&[]);
         let (text, no_text) = match core::str::from_utf8(filled) {
             Ok(text) => (text, false),

@@ -13,6 +13,8 @@
 //! }
 //! ```
 
+#[cfg(feature = "client")]
+pub mod client;
 #[cfg(all(feature = "http", unix))]
 pub mod http;
 #[cfg(all(feature = "http", unix))]

@@ -5,6 +5,7 @@
 //! - [`endpoint`]: the protocol over HTTP without HTTP's bytes. Mount it in any HTTP server.
 //! - [`wire`]: HTTP/1.1 as bytes, in and out, over lent storage.
 //! - [`host`]: a connection of the second served by the first; drivers are loops around it.
+//! - [`client`]: the other side: a server that is reached over HTTP, as an engine and a driver see it.
 //!
 //! And with the feature `seal`, what protects the state of questions that travels through clients: `seal::HmacSeal`.
 #![no_std]
@@ -18,6 +19,7 @@ extern crate std;
 
 pub use mcp_sansio;
 
+pub mod client;
 pub mod endpoint;
 pub mod host;
 #[cfg(feature = "seal")]

@@ -246,9 +246,9 @@ impl<'m, const ID: usize> Decoder<'m, ID> {
             return;
         }
         // The first bytes tell the four apart; what differs later on is none of them.
-        let candidate = FIELDS.iter().find(|(field, name)| {
-            name.get(so_far) == Some(&byte) && (so_far == 0 || self.field == *field)
-        });
+        let candidate = FIELDS
+            .iter()
+            .find(|(field, name)| name.get(so_far) == Some(&byte) && (so_far == 0 || self.field == *field));
         self.field = candidate.map_or(Field::Other, |(field, _)| *field);
         self.state = State::Name(known.saturating_add(1));
     }
@@ -448,10 +448,10 @@ mod tests {
     fn fields() {
         let stream = b"data:  two\nunknown: x\nDATA: no\ndatax: no\ndat: no\n data: no\nnothing\n\n";
         assert_eq!(read(stream, 64).0, [event("", "", " two")]);
-        assert_eq!(read(b"event: a\nevent: b\nevent: endpoint\ndata: /x:y\n\ndata: z\n\n", 64).0, [
-            event("endpoint", "", "/x:y"),
-            event("", "", "z"),
-        ]);
+        assert_eq!(
+            read(b"event: a\nevent: b\nevent: endpoint\ndata: /x:y\n\ndata: z\n\n", 64).0,
+            [event("endpoint", "", "/x:y"), event("", "", "z"),]
+        );
         // No data, no event; its type is forgotten.
         assert_eq!(read(b"event: a\n\n\n\ndata: b\n\n", 64).0, [event("", "", "b")]);
         // What has no end is no event.

@@ -3,6 +3,7 @@ mod common;
 
 use common::http::*;
 use common::{Value, cancel, json, notify};
+use data_encoding::BASE64;
 use mcp_sansio::server::{Change, Progress, Told};
 use mcp_sansio_http::endpoint::{EndpointLimits, Pull, StreamId};
 
@@ -263,6 +264,53 @@ fn large_replies_in_windows_through_a_small_log() {
         assert_eq!(both[0]["result"]["tools"].as_array().unwrap().len(), 33);
         assert_eq!(both[1]["result"]["content"][0]["text"], common::handlers::book_text());
         assert_eq!(web.endpoint.load(), (0, 1, 0));
+    }
+}
+
+/// Four replies that together fill the log to its last bytes: some window then finds no room at all, wherever that is.
+#[test]
+fn large_replies_that_fill_the_log() {
+    for log in (4000..4800).step_by(3) {
+        let mut web = Web::lent(1, 4, log);
+        let call = |web: &mut Web, id| web.modern(id, "tools/call", json!({"name": "torn_picture"})).opened();
+        let streams = [1, 2, 3, 4].map(|id| call(&mut web, id));
+        for stream in streams {
+            web.gulp = 200;
+            let result = web.pull(stream).only()["result"].take();
+            let bytes = BASE64.decode(result["content"][0]["data"].as_str().unwrap().as_bytes()).unwrap();
+            assert_eq!((bytes.len(), &result["isError"]), (699, &json!(true)), "a log of {log}");
+        }
+        assert_eq!(web.endpoint.load(), (0, 0, 0));
+    }
+}
+
+/// A cancellation that comes when only the last members of a reply are left, some of them in a window that is made
+/// already, does not change them.
+#[test]
+fn a_large_reply_cancelled_at_its_end() {
+    const TAIL: usize = "\"}],\"isError\":false}}\n\n".len();
+    let begin = |log| {
+        let mut web = Web::lent(1, 1, log);
+        let session = web.open("2025-06-18");
+        let stream = web.call(&session, 8, "picture", json!({})).opened();
+        (web, session, stream)
+    };
+    let (mut web, _, stream) = begin(600);
+    let (mut size, mut pull) = (0, Pull::More);
+    while pull == Pull::More {
+        let (next, n) = web.sip(stream, 100);
+        (pull, size) = (next, size + n);
+    }
+    for log in 600..1000 {
+        let (mut web, session, stream) = begin(log);
+        let mut left = size;
+        while left > TAIL {
+            left -= web.sip(stream, (left - TAIL).min(100)).1;
+        }
+        web.say(&session, &cancel(8));
+        let result = web.pull(stream).only()["result"].take();
+        let bytes = BASE64.decode(result["content"][0]["data"].as_str().unwrap().as_bytes()).unwrap();
+        assert_eq!(bytes, common::handlers::picture_bytes(), "a log of {log}");
     }
 }
 

@@ -61,7 +61,6 @@ pub enum Event<'e> {
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Why {
     /// No connection could be made. Nothing was sent.

@@ -18,34 +18,37 @@
 //!     mut tell: impl FnMut(Event<'_>),
 //! ) {
 //!     remote.expire(now); // the time, whenever the loop wakes up
-//!     while let Some(action) = remote.next_action() {
-//!         match action {
-//!             Action::Close(slot) => sockets[slot] = None,
-//!             Action::Connect(slot) => {
+//!     for slot in 0..4 {
+//!         let Some(socket) = &mut sockets[slot] else { continue };
+//!         let written = if remote.pending(slot).is_empty() { Some(0) } else { write(socket, remote.pending(slot)) };
+//!         if let Some(n) = written {
+//!             remote.sent(slot, n);
+//!         }
+//!         // Where writing failed there may be an answer all the same.
+//!         let come = if remote.space(slot).is_empty() { Some(0) } else { read(socket, remote.space(slot)) };
+//!         match come {
+//!             Some(n) => remote.filled(slot, n),
+//!             None => remote.closed(slot), // or `failed`, if it was reset
+//!         }
+//!         if come.is_none() || written.is_none() {
+//!             remote.failed(slot); // does nothing where the end is known
+//!             sockets[slot] = None;
+//!         }
+//!     }
+//!     loop {
+//!         while let Some(event) = remote.next_event() {
+//!             tell(event); // to the engine, which may have something to send
+//!         }
+//!         match remote.next_action() {
+//!             None => break,
+//!             Some(Action::Close(slot)) => sockets[slot] = None,
+//!             Some(Action::Connect(slot)) => {
 //!                 sockets[slot] = connect(remote.host(), remote.port());
 //!                 if sockets[slot].is_some() { remote.connected(slot) } else { remote.failed(slot) }
 //!             }
 //!         }
 //!     }
-//!     for slot in 0..4 {
-//!         let Some(socket) = &mut sockets[slot] else { continue };
-//!         if !remote.pending(slot).is_empty() {
-//!             match write(socket, remote.pending(slot)) {
-//!                 Some(n) => remote.sent(slot, n),
-//!                 None => remote.failed(slot),
-//!             }
-//!         }
-//!         if !remote.space(slot).is_empty() {
-//!             match read(socket, remote.space(slot)) {
-//!                 Some(n) => remote.filled(slot, n),
-//!                 None => remote.closed(slot),
-//!             }
-//!         }
-//!     }
-//!     while let Some(event) = remote.next_event() {
-//!         tell(event); // to the engine
-//!     }
-//!     // Then wait for a socket or for `remote.next_deadline()`.
+//!     // Then wait: for sockets to read from, for those with something `pending`, for `remote.next_deadline()`.
 //! }
 //!
 //! let mut remote: Remote<'_, 4> = Remote::growing("http://localhost:8931/mcp", Config::DEFAULT)?;
@@ -296,7 +299,7 @@ impl<'m, const N: usize> Remote<'m, N> {
     /// Ends a [challenged](Event::Challenge) exchange with [`Why::GivenUp`].
     pub fn give_up(&mut self, slot: usize) {
         if let Some(place) = self.slots.get_mut(slot) {
-            place.give_up(&mut self.site);
+            place.give_up(slot, &mut self.site);
         }
     }
 

@@ -93,3 +93,27 @@ fn without_port(authority: &str) -> &str {
         _ => authority,
     }
 }
+
+/// How far an [`Endpoint`](super::Endpoint) may grow where there is an allocator.
+#[cfg(feature = "alloc")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
+pub struct EndpointLimits {
+    /// Sessions; 10,000.
+    pub sessions: usize,
+    /// Event streams, open ones and those that clients may come back to; 10,000.
+    pub streams: usize,
+    /// Bytes that have not been sent on all streams; 256 MiB.
+    pub log: usize,
+    /// Bytes that have not been sent on one stream; 16 MiB.
+    pub stream: usize,
+    /// Bytes that were sent and are kept for clients that come back; 1 MiB.
+    pub keep: usize,
+}
+
+#[cfg(feature = "alloc")]
+impl Default for EndpointLimits {
+    fn default() -> Self {
+        EndpointLimits { sessions: 10_000, streams: 10_000, log: 256 << 20, stream: 16 << 20, keep: 1 << 20 }
+    }
+}

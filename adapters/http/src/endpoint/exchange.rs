@@ -1,9 +1,17 @@
 //! The answer to one request: a body if it is the first thing that is said, else an event stream.
 
 use mcp_sansio::Full;
+use mcp_sansio::protocol::code;
+use mcp_sansio::server::{Engine, Gate, Peer, Request, Scope};
+use mcp_sansio::service::{Origin, Step};
 use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 
+use super::config::Streams;
+use super::gate::HeaderGate;
+use super::head::{Content, Head, Response};
+use super::refusal::refuse;
 use super::stream::StreamOut;
+use super::{App, Asker, Endpoint};
 
 /// Where the answer goes.
 #[derive(Clone, Copy)]
@@ -30,7 +38,7 @@ pub(crate) struct Exchange<'x, 's, 'm> {
 }
 
 impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
-    pub(crate) fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>, prefers_stream: bool) -> Self {
+    fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>, prefers_stream: bool) -> Self {
         let prefers_stream = prefers_stream && stream.is_some();
         Exchange { mode: Mode::Undecided, wanted_stream: false, body, stream, prefers_stream }
     }
@@ -54,7 +62,7 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
 
 impl Exchange<'_, '_, '_> {
     /// Takes back whatever has been said.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.body.hold(false);
         self.body.roll_back(Mark::new(0));
         if let Some(stream) = &mut self.stream {
@@ -132,5 +140,155 @@ impl Out for Exchange<'_, '_, '_> {
 
     fn capacity(&self) -> usize {
         self.current().map_or(0, |out| out.capacity())
+    }
+}
+
+impl<const N: usize> Endpoint<'_, N> {
+    /// Runs one message for one peer, and turns what was said into a response.
+    #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
+    pub(crate) fn exchange<'r, 'a: 'r, S>(
+        &mut self,
+        app: &mut App<'a, S>,
+        head: &Head<'r>,
+        asker: &Asker,
+        peer: &mut Peer,
+        principal: Option<&str>,
+        message: Message<'_, '_>,
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        let mut said = self.run(app, head, asker, peer, principal, message, body);
+        if said.step == Err(Full::Now) {
+            self.give_up_route(app, said.route);
+        }
+        // Without a stream there is nowhere to answer later.
+        said.wanted_stream |= !said.takes_stream && self.server.has_route(said.route);
+        let response = self.conclude(app, asker, &said, body);
+        // What every call may have made possible.
+        self.go_on(app);
+        response
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
+    fn run<'a, S>(
+        &mut self,
+        app: &mut App<'a, S>,
+        head: &Head<'_>,
+        asker: &Asker,
+        peer: &mut Peer,
+        principal: Option<&str>,
+        message: Message<'_, '_>,
+        body: &mut dyn Out,
+    ) -> Said {
+        self.exchanges = self.exchanges.wrapping_add(1).max(1);
+        let route = self.exchanges;
+        let takes_stream = head.accepts("text/event-stream");
+        let slot = if takes_stream { self.open_stream(asker, route) } else { None };
+        let (streams, log) = (self.streams.slots_mut(), &mut self.log);
+        let stream = slot.and_then(|slot| Some(StreamOut::new(log, streams.get_mut(usize::from(slot))?, slot)));
+        // What opens a session is a body: it decides what the session's streams are like.
+        let open = asker.modern || peer.revision().is_some();
+        let prefers = open && self.config.streams == Streams::Preferred && head.prefers_stream();
+        let mut exchange = Exchange::new(body, stream, prefers);
+        let gate = HeaderGate { head: *head, modern: asker.modern };
+        let origin = origin_of(&gate, principal);
+        let server: &mut Engine<'_> = &mut self.server;
+        server.swap_peer(peer, asker.scope);
+        server.set_route(route);
+        let step = match message {
+            Message::Read(request) => app.service.dispatch_read(&origin, app.state, request, server, &mut exchange),
+            Message::Bytes(bytes) => app.service.dispatch_from(&origin, app.state, bytes, server, &mut exchange),
+        };
+        if step == Err(Full::Now) {
+            // The message will not come again.
+            server.drop_batch();
+            exchange.clear();
+        }
+        server.swap_peer(peer, Scope(0));
+        Said { route, takes_stream, slot, step, mode: exchange.mode, wanted_stream: exchange.wanted_stream }
+    }
+
+    fn conclude<'r, S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        asker: &Asker,
+        said: &Said,
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        let waits = self.server.has_route(said.route);
+        let response = match (said.mode, said.slot) {
+            (Mode::Stream, Some(slot)) => return self.streamed(slot),
+            (Mode::Body(kind), _) => {
+                let status = if said.wanted_stream { 406 } else { status_of(kind, asker.modern) };
+                Response::status(status).with(Content::Json)
+            }
+            (_, Some(slot)) if waits => return self.streamed(slot),
+            _ => said.nothing(waits, body),
+        };
+        if waits {
+            // Nobody can hear the answer.
+            self.give_up_route(app, said.route);
+        }
+        if let Some(slot) = said.slot {
+            self.free_stream(slot);
+        }
+        response
+    }
+
+    fn streamed<'r>(&mut self, slot: u16) -> Response<'r> {
+        let id = self.stream_id(slot);
+        self.mark_ready(id);
+        Response::status(200).with(Content::Stream(id))
+    }
+}
+
+/// What an exchange leaves behind.
+struct Said {
+    route: u32,
+    /// The client takes an event stream.
+    takes_stream: bool,
+    /// The stream that was opened for it, whether it is needed or not.
+    slot: Option<u16>,
+    step: Result<Step, Full>,
+    mode: Mode,
+    /// Something had to be said, or will be, that a body cannot carry, and there was no stream.
+    wanted_stream: bool,
+}
+
+impl Said {
+    /// The response where neither a body nor a stream was begun; `waits` if an answer was put off.
+    fn nothing<'r>(&self, waits: bool, body: &mut dyn Out) -> Response<'r> {
+        if self.step.is_err() {
+            return refuse(body, 503, code::INTERNAL, "Overloaded: try again");
+        }
+        match (waits, self.wanted_stream) {
+            (false, _) => Response::status(202),
+            // A handler puts its answer off, and the client takes no stream, or there is none left.
+            (true, false) => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
+            (true, true) => refuse(body, 406, code::INVALID_REQUEST, "The answer is an event stream"),
+        }
+    }
+}
+
+/// One message of a request.
+pub(crate) enum Message<'x, 'a> {
+    Read(&'x mut Request<'a>),
+    Bytes(&'a [u8]),
+}
+
+pub(crate) fn origin_of<'o>(gate: &'o dyn Gate, principal: Option<&'o str>) -> Origin<'o> {
+    match principal {
+        Some(principal) => Origin::new(gate).principal(principal),
+        None => Origin::new(gate),
+    }
+}
+
+/// The status of a JSON body.
+fn status_of(kind: Kind, modern: bool) -> u16 {
+    match (kind, modern) {
+        (Kind::Refusal(code::INTERNAL), _) => 503,
+        (Kind::Error(code::METHOD_NOT_FOUND) | Kind::Refusal(code::METHOD_NOT_FOUND), true) => 404,
+        (Kind::Refusal(_), true) => 400,
+        (Kind::Refusal(code::PARSE | code::INVALID_REQUEST), false) => 400,
+        _ => 200,
     }
 }

@@ -9,10 +9,12 @@ use mcp_sansio::server::Request;
 
 use mcp_sansio::sink::Out;
 
+use super::exchange::{Message, origin_of};
 use super::head::{Content, Head, Response, SessionId};
+use super::refusal::{not_allowed, refuse};
 use super::session::{Session, make_id, same_id, slot_of};
 use super::stream::{Link, Purpose, StreamId, StreamOut, read_event_id};
-use super::{App, Asker, Endpoint, Message, not_allowed, origin_of, refuse};
+use super::{App, Asker, Endpoint};
 
 /// Why a request has no session.
 enum NoSession {

@@ -5,9 +5,11 @@ use mcp_sansio::rpc::Shape;
 use mcp_sansio::server::{Peer, Request};
 use mcp_sansio::sink::Out;
 
+use super::exchange::Message;
 use super::head::{Content, Head, Response};
+use super::refusal::refuse;
 use super::stream::Purpose;
-use super::{App, Asker, Endpoint, Message, refuse};
+use super::{App, Asker, Endpoint};
 
 impl<const N: usize> Endpoint<'_, N> {
     pub(crate) fn modern_post<'r, 'a: 'r, S>(

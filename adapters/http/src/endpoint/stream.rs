@@ -321,10 +321,10 @@ impl Drop for StreamOut<'_, '_> {
 
 impl Sink for StreamOut<'_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let Some(at) = self.at else { return Err(Full::Now) };
         if bytes.len() > self.room() {
             return Err(Full::Now);
         }
+        let Some(at) = self.at else { return if bytes.is_empty() { Ok(()) } else { Err(Full::Now) } };
         let len = self.in_record();
         self.log.forget_sent(bytes.len());
         // Forgetting has moved the record, which is the last one.
@@ -335,6 +335,10 @@ impl Sink for StreamOut<'_, '_> {
     }
 
     fn room(&self) -> usize {
+        if self.stream.held && self.at.is_none() {
+            // There was no room for the record of this window.
+            return 0;
+        }
         // What was sent can be forgotten, so only what was not counts.
         let log = self.log.records.limit().saturating_sub(self.log.records.used() - self.log.sent);
         let share = self.log.share.saturating_sub(self.stream.unsent + self.in_record());
@@ -358,15 +362,16 @@ impl Out for StreamOut<'_, '_> {
     }
 
     fn roll_back(&mut self, mark: Mark) {
-        let within = mark.at().saturating_sub(self.stream.unsent);
-        match self.at {
-            Some(at) if within == 0 => {
-                self.log.records.drop_last(at);
-                self.at = None;
+        match (self.at, mark.at().saturating_sub(self.stream.unsent)) {
+            (Some(at), within @ 1..) => self.log.records.shorten(at, within),
+            // Whole messages that were written by the same call, too: they are the last of the log.
+            (at, _) => {
+                if let Some(at) = at {
+                    self.log.records.drop_last(at);
+                    self.at = None;
+                }
+                self.take_back(mark.at());
             }
-            Some(at) => self.log.records.shorten(at, within),
-            // Whole messages that were written by the same call: they are the last of the log.
-            None => self.take_back(mark.at()),
         }
     }
 
@@ -403,14 +408,22 @@ impl StreamOut<'_, '_> {
         self.take_back(unsent);
     }
 
-    /// Takes back whole messages until only `unsent` bytes are unsent.
+    /// Takes back messages until only `unsent` bytes are unsent. One of which only the end is taken back goes on.
     fn take_back(&mut self, unsent: usize) {
         while self.stream.unsent > unsent {
-            let last = self.log.records.iter().last().map(|record| (record.at(), record.data.len()));
-            let Some((at, len)) = last else { break };
-            self.log.records.drop_last(at);
+            let last = self.log.records.iter().last().map(|record| (record.at(), record.tag, record.data.len()));
+            let Some((at, tag, len)) = last else { break };
             self.stream.unsent = self.stream.unsent.saturating_sub(len + OVERHEAD);
             self.stream.next_event -= 1;
+            match unsent.saturating_sub(self.stream.unsent) {
+                0 => self.log.records.drop_last(at),
+                within => {
+                    self.log.records.shorten(at, within);
+                    self.log.records.set_tag(at, tag & !MORE);
+                    self.at = Some(at);
+                    break;
+                }
+            }
         }
     }
 }
@@ -534,5 +547,45 @@ impl Small {
 
     fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_sansio::store::Store;
+
+    /// An array that was closed for the sake of a message that does not fit goes on.
+    #[test]
+    fn rolled_back_into_a_message_that_has_ended() {
+        let mut bytes = [0; 256];
+        let mut log = Log::new(Records::new(Store::from(&mut bytes[..])), 256, 256);
+        let mut stream = Stream { link: Link::Attached, ..Stream::FREE };
+        let mut out = StreamOut::new(&mut log, &mut stream, 0);
+        let say = |out: &mut StreamOut<'_, '_>, text: &[u8]| {
+            out.begin(Kind::Notification).unwrap();
+            out.put(text).unwrap();
+            out.end();
+        };
+        say(&mut out, b"first");
+        out.begin(Kind::Batch).unwrap();
+        out.put(b"[1").unwrap();
+        let (mark, room) = (out.mark(), out.room());
+        out.put(b"]").unwrap();
+        out.end();
+        say(&mut out, b"whole");
+        out.begin(Kind::Notification).unwrap();
+        out.put(b"ha").unwrap();
+        out.roll_back(mark);
+        assert_eq!((out.mark(), out.room()), (mark, room));
+        out.put(b",2]").unwrap();
+        out.end();
+        say(&mut out, b"last");
+        drop(out);
+        assert_eq!(stream.next_event, 4);
+        assert_eq!(log.records.used(), stream.unsent);
+        let data = |n| log.records.iter().nth(n).map(|record| record.data[EVENT..].to_vec());
+        assert_eq!([data(0), data(1), data(2)], [&b"first"[..], b"[1,2]", b"last"].map(|text| Some(text.to_vec())));
+        assert_eq!(data(3), None);
     }
 }

@@ -52,6 +52,11 @@ impl Chunked {
         Chunked { body: at, read: at, state: State::Size, left: 0, digits: 0, extra: 0 }
     }
 
+    /// What was put together so far has been taken; what comes next is at `at`.
+    pub(crate) const fn resume(&mut self, at: usize) {
+        (self.body, self.read, self.extra) = (at, at, 0);
+    }
+
     /// Goes on with what has come; whether the body is whole.
     pub(crate) fn run(&mut self, bytes: &mut [u8], bounds: Bounds) -> Result<bool, Status> {
         while self.state != State::Done {

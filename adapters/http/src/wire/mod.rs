@@ -5,7 +5,7 @@
 //! stream, whose messages go through [`EventOut`].
 
 mod answer;
-mod chunked;
+pub(crate) mod chunked;
 mod conn;
 #[doc(hidden)]
 pub mod exercise;

@@ -19,6 +19,9 @@ pub struct Clock {
     _systick: SYST,
     last: u32,
     wraps: u32,
+    seconds: u32,
+    /// Milliseconds beyond them.
+    rest: u32,
 }
 
 impl Clock {
@@ -28,7 +31,7 @@ impl Clock {
         systick.clear_current();
         systick.enable_interrupt();
         systick.enable_counter();
-        Self { _systick: systick, last: 0, wraps: 0 }
+        Self { _systick: systick, last: 0, wraps: 0, seconds: 0, rest: 0 }
     }
 
     /// Milliseconds since the start. Never goes back; it must be asked once in
@@ -38,8 +41,30 @@ impl Clock {
         if now < self.last {
             self.wraps = self.wraps.wrapping_add(1);
         }
+        // Counted along: dividing 64 bits takes nearly a kilobyte of code.
+        self.rest += now.wrapping_sub(self.last);
+        self.seconds += self.rest / 1000;
+        self.rest %= 1000;
         self.last = now;
         u64::from(self.wraps) << 32 | u64::from(now)
+    }
+}
+
+impl Clock {
+    /// Ticks of the processor's clock since the start, 50 in a microsecond.
+    pub fn ticks(&self) -> u64 {
+        let reload = system::CLOCK / 1000 * TICK;
+        loop {
+            let (before, left) = (NOW.load(Ordering::Relaxed), SYST::get_current());
+            if before == NOW.load(Ordering::Relaxed) {
+                return u64::from(before) * u64::from(reload) + u64::from(reload - left);
+            }
+        }
+    }
+
+    /// Whole seconds since the start, when [`now`](Self::now) was asked last.
+    pub fn seconds(&self) -> u32 {
+        self.seconds
     }
 }
 

@@ -18,6 +18,7 @@
 #![no_std]
 
 mod clock;
+mod copy;
 mod end;
 mod led;
 mod memory;

@@ -21,7 +21,12 @@ impl<T> Static<T> {
 
     /// The value, the first time; nothing after that.
     pub fn take(&'static self) -> Option<&'static mut T> {
-        let taken = self.taken.swap(true, Ordering::AcqRel);
+        // Not by one atomic instruction: an ARMv6-M has none.
+        let taken = cortex_m::interrupt::free(|_| {
+            let taken = self.taken.load(Ordering::Relaxed);
+            self.taken.store(true, Ordering::Relaxed);
+            taken
+        });
         // SAFETY: `taken` was false for one caller only, ever, and nothing else
         // refers to the value.
         (!taken).then(|| unsafe { &mut *self.value.get() })

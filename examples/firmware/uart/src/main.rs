@@ -44,7 +44,8 @@ fn main() -> ! {
     board.watchdog.start(WATCHDOG_MILLIS);
     loop {
         board.watchdog.kick();
-        device.now = board.clock.now();
+        let _ = board.clock.now();
+        device.seconds = board.clock.seconds();
         let input = board.uart.read(session.space());
         match input {
             Input::Bytes(count) => session.filled(count),

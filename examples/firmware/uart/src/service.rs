@@ -13,19 +13,15 @@ pub(crate) const STATUS: &str = "board://status";
 /// The state that all handlers share.
 pub(crate) struct Device {
     led: Led,
-    /// Milliseconds since the start.
-    pub(crate) now: u64,
+    /// Seconds since the start.
+    pub(crate) seconds: u32,
     /// The resource has changed and its subscribers do not know yet.
     pub(crate) changed: bool,
 }
 
 impl Device {
     pub(crate) fn new(led: Led) -> Self {
-        Device { led, now: 0, changed: false }
-    }
-
-    fn seconds(&self) -> u32 {
-        (self.now / 1000) as u32
+        Device { led, seconds: 0, changed: false }
     }
 }
 
@@ -49,7 +45,7 @@ static RESOURCES: [Resource<Device>; 1] =
     [Resource::new(STATUS, "status", status).description("The LED and the time since the start").mime("text/plain")];
 
 fn read_temperature(device: &mut Device, call: &mut Call<'_>) -> Outcome {
-    let reading = sensor::reading(device.seconds());
+    let reading = sensor::reading(device.seconds);
     call.text(format_args!("{} degrees Celsius", sensor::celsius(reading)))
 }
 
@@ -71,5 +67,5 @@ fn history(_: &mut Device, call: &mut Call<'_>) -> Outcome {
 
 fn status(device: &mut Device, read: &mut Read<'_>) -> Outcome {
     let led = if device.led.is_on() { "on" } else { "off" };
-    read.text(format_args!("LED: {led}\nup: {} s\n", device.seconds()))
+    read.text(format_args!("LED: {led}\nup: {} s\n", device.seconds))
 }

@@ -1,0 +1,323 @@
+//! What a server answered, kept; and why there is no answer.
+
+use std::fmt;
+use std::io;
+
+use mcp_sansio::client::views::{Flaw, View};
+use mcp_sansio::client::{Connected, Failure, Lost, RpcError, SendError, Unconnected};
+use mcp_sansio::json::{Raw, Refused, Text};
+use mcp_sansio::protocol::{Features, Method, meta};
+use mcp_sansio::revision::Revision;
+
+/// A result. It owns its bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Answer {
+    method: Method,
+    bytes: Box<[u8]>,
+}
+
+impl Answer {
+    pub(super) fn new(method: Method, raw: Raw<'_>) -> Self {
+        Answer { method, bytes: raw.as_bytes().into() }
+    }
+
+    /// What was asked.
+    #[must_use]
+    pub const fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The result as it stands, a JSON object.
+    #[must_use]
+    pub fn raw(&self) -> Raw<'_> {
+        reread(&self.bytes)
+    }
+
+    /// The result as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes).unwrap_or_default()
+    }
+
+    /// A typed view of it, one of [`views`](mcp_sansio::client::views).
+    ///
+    /// # Errors
+    /// If the server left out something that the protocol requires.
+    pub fn view<'a, V: View<'a>>(&'a self) -> Result<V, Flaw> {
+        V::of(self.raw())
+    }
+
+    /// The result, read into a type. Members that the type does not know are skipped.
+    ///
+    /// # Errors
+    /// If the result is not of that type.
+    pub fn to<T: serde::de::DeserializeOwned>(&self) -> Result<T, Refused> {
+        read_owned(self.raw())
+    }
+
+    /// A member of the result, read into a type; one that is missing reads as `null`.
+    ///
+    /// # Errors
+    /// If it is not of that type.
+    pub fn member<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, Refused> {
+        read_owned(self.raw().get(name).unwrap_or(Raw::constant("null")))
+    }
+
+    /// Where the next page of a list begins.
+    #[must_use]
+    pub fn next_cursor(&self) -> Option<Text<'_>> {
+        self.raw().get("nextCursor")?.text()
+    }
+}
+
+fn read_owned<T: serde::de::DeserializeOwned>(raw: Raw<'_>) -> Result<T, Refused> {
+    raw.to(&mut vec![0; raw.as_bytes().len()])
+}
+
+/// Bytes that were a value before.
+fn reread(bytes: &[u8]) -> Raw<'_> {
+    Raw::parse(bytes).unwrap_or(Raw::constant("null"))
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Answer({})", self.as_str())
+    }
+}
+
+/// Who the server is, and what it offers: the result of `server/discover` or `initialize`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hello {
+    revision: Revision,
+    result: Box<[u8]>,
+}
+
+impl Hello {
+    pub(super) fn new(connected: &Connected<'_>) -> Self {
+        Hello { revision: connected.revision, result: connected.result.as_bytes().into() }
+    }
+
+    /// Of a server that was not asked.
+    pub(super) fn unasked(revision: Revision) -> Self {
+        Hello { revision, result: (*b"null").into() }
+    }
+
+    /// The revision that is spoken.
+    #[must_use]
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// The whole result; `null` if nothing was asked.
+    #[must_use]
+    pub fn raw(&self) -> Raw<'_> {
+        reread(&self.result)
+    }
+
+    /// Who the server says it is, for people only: `serverInfo`.
+    #[must_use]
+    pub fn server(&self) -> Option<Raw<'_>> {
+        let result = self.raw();
+        match self.revision.is_modern() {
+            true => result.get("_meta")?.get(meta::SERVER_INFO),
+            false => result.get("serverInfo"),
+        }
+    }
+
+    /// The `capabilities` object.
+    #[must_use]
+    pub fn capabilities(&self) -> Option<Raw<'_>> {
+        self.raw().get("capabilities")
+    }
+
+    /// What the server offers.
+    #[must_use]
+    pub fn features(&self) -> Features {
+        self.capabilities().map_or(Features::NONE, Features::read)
+    }
+
+    /// What a model should know of the server.
+    #[must_use]
+    pub fn instructions(&self) -> Option<Text<'_>> {
+        self.raw().get("instructions")?.text()
+    }
+}
+
+impl fmt::Debug for Hello {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hello").field("revision", &self.revision).field("result", &self.raw().as_str()).finish()
+    }
+}
+
+/// An error that the server answered with. It owns its parts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerError {
+    /// Its code, see [`code`](mcp_sansio::protocol::code).
+    pub code: i32,
+    /// What it says to people.
+    pub message: String,
+    /// What else it says, as JSON.
+    pub data: Option<String>,
+}
+
+impl ServerError {
+    fn new(error: &RpcError<'_>) -> Self {
+        let data = error.data.map(|data| data.as_str().to_owned());
+        ServerError { code: error.code, message: error.message.to_string(), data }
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server answered with error {}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+/// Why something did not work, and what can be done about it: that is what its text says.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The server answered with an error.
+    Server(ServerError),
+    /// There was no answer that counts.
+    Lost {
+        /// Why.
+        why: Lost,
+        /// What is known about it: how the server's process ended and what it said last, the HTTP status and the
+        /// beginning of its body. Empty if nothing is.
+        detail: String,
+    },
+    /// It was not sent.
+    NotSent(SendError),
+    /// There is no revision that both sides speak.
+    NoCommonRevision,
+    /// The server's program could not be started.
+    Start {
+        /// Which one.
+        program: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The URL is none that a server can be at.
+    Url(String),
+    /// The operating system refused something that a client needs.
+    Io(io::Error),
+    /// A list went on for more pages than any list should.
+    TooManyPages,
+}
+
+impl Error {
+    /// Of a request that was answered with an error, that error.
+    #[must_use]
+    pub const fn server(&self) -> Option<&ServerError> {
+        match self {
+            Error::Server(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Of a request without an answer, why.
+    #[must_use]
+    pub const fn lost(&self) -> Option<Lost> {
+        match self {
+            Error::Lost { why, .. } => Some(*why),
+            _ => None,
+        }
+    }
+
+    pub(super) fn failed(failure: &Failure<'_>) -> Self {
+        match failure {
+            Failure::Error(error) => Error::Server(ServerError::new(error)),
+            Failure::Lost(why) => Error::lost_by(*why),
+            _ => Error::lost_by(Lost::Invalid),
+        }
+    }
+
+    pub(super) fn unconnected(unconnected: &Unconnected<'_>) -> Self {
+        match unconnected {
+            Unconnected::Error(error) => Error::Server(ServerError::new(error)),
+            Unconnected::Lost(why) => Error::lost_by(*why),
+            _ => Error::NoCommonRevision,
+        }
+    }
+
+    pub(super) const fn lost_by(why: Lost) -> Self {
+        Error::Lost { why, detail: String::new() }
+    }
+
+    /// Adds what the transport knows, if nothing is known yet.
+    pub(super) fn explain(&mut self, with: impl FnOnce(Lost) -> String) {
+        if let Error::Lost { why, detail } = self {
+            if detail.is_empty() {
+                *detail = with(*why);
+            }
+        }
+    }
+}
+
+/// What can be done about it.
+const fn advice(why: Lost) -> &'static str {
+    match why {
+        Lost::TimedOut => "give it more time, or see whether the server hangs",
+        Lost::Unreachable => "is it running, and are host and port right?",
+        Lost::Unauthorized => "give credentials that the server accepts",
+        Lost::TooLarge => "raise the limit on messages, or ask for less",
+        Lost::Undeclared => "declare the capability in the profile, and answer the question",
+        Lost::NoRoom => "raise the limit on what is held",
+        _ => "",
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Server(error) => error.fmt(f),
+            Error::Lost { why, detail } => {
+                why.fmt(f)?;
+                for more in [detail.as_str(), advice(*why)] {
+                    if !more.is_empty() {
+                        write!(f, "; {more}")?;
+                    }
+                }
+                Ok(())
+            }
+            Error::NotSent(error) => write!(f, "not sent: {error}"),
+            Error::NoCommonRevision => {
+                f.write_str("the server speaks none of the revisions that this client may speak")
+            }
+            Error::Start { program, error } => {
+                write!(f, "cannot start {program:?}: {error}; is it installed, and in PATH?")
+            }
+            Error::Url(why) => f.write_str(why),
+            Error::Io(error) => error.fmt(f),
+            Error::TooManyPages => f.write_str("the list does not end: the server gives cursor after cursor"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Server(error) => Some(error),
+            Error::Lost { why, .. } => Some(why),
+            Error::NotSent(error) => Some(error),
+            Error::Start { error, .. } | Error::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<SendError> for Error {
+    fn from(error: SendError) -> Self {
+        Error::NotSent(error)
+    }
+}
+
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
+        Error::Io(error)
+    }
+}

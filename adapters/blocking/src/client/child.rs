@@ -1,0 +1,378 @@
+//! A server as a child process: lines over its stdin and stdout.
+
+use std::fmt;
+use std::io;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile, Session};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::server::Millis;
+use mcp_sansio::sink::Lines;
+use mcp_sansio::store::Store;
+
+use super::pipes::{Got, Pipes, Wants};
+use super::process::{Ended, How, Process};
+use super::stderr::{Log, Stderr};
+use super::{Error, IN_FLIGHT, Options, Trace, Transport, Way};
+
+/// What is waiting to be written before no more is read: a server that asks and asks and does not read the answers.
+const BACKLOG: usize = 16 << 20;
+
+/// How long a server that has closed its stdin is waited for: what it says last may still come.
+const LAST_WORDS: Millis = 500;
+
+/// How long an error waits to learn how the process ended.
+const LEARN: Duration = Duration::from_millis(200);
+
+/// How a child process is started and ended.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_sansio_blocking::client::{ChildOptions, Stderr};
+/// let options = ChildOptions::new()
+///     .stderr(Stderr::Lines(Box::new(|line| println!("server: {}", String::from_utf8_lossy(line)))))
+///     .close_time(Duration::from_secs(1));
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct ChildOptions {
+    options: Options,
+    stderr: Stderr,
+    close: Duration,
+    terminate: Duration,
+    kill: Duration,
+}
+
+impl ChildOptions {
+    /// The defaults: stderr is [kept](Stderr::Keep) for errors; 2 seconds for each step of ending it.
+    pub const fn new() -> Self {
+        let time = Duration::from_secs(2);
+        ChildOptions { options: Options::new(), stderr: Stderr::Keep, close: time, terminate: time, kill: time }
+    }
+
+    /// Times and limits of the client.
+    pub const fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// What becomes of what it writes to stderr.
+    pub fn stderr(self, stderr: Stderr) -> Self {
+        ChildOptions { stderr, ..self }
+    }
+
+    /// How long it may take to end after its stdin was closed, before it is asked to (SIGTERM).
+    pub const fn close_time(mut self, time: Duration) -> Self {
+        self.close = time;
+        self
+    }
+
+    /// How long it may take to end after it was asked to, before it is killed. Zero does not ask.
+    pub const fn terminate_time(mut self, time: Duration) -> Self {
+        self.terminate = time;
+        self
+    }
+
+    /// How long to wait for a killed process.
+    pub const fn kill_time(mut self, time: Duration) -> Self {
+        self.kill = time;
+        self
+    }
+}
+
+impl Default for ChildOptions {
+    fn default() -> Self {
+        ChildOptions::new()
+    }
+}
+
+/// Why nothing more comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gone {
+    /// The process has ended.
+    Process,
+    /// It closed its stdout.
+    Output,
+    /// It closed its stdin.
+    Input,
+    /// It was closed from here.
+    Closed,
+}
+
+/// A server that runs as a child process. When this is dropped, the process is ended in the order that the specification
+/// asks for: its stdin is closed, then it is asked to end, then it is killed, each after a while.
+pub struct Child<'m> {
+    session: Session<'m, Lines<Vec<u8>>, IN_FLIGHT>,
+    process: Process,
+    pipes: Pipes,
+    log: Log,
+    program: String,
+    times: [Duration; 3],
+    gone: Option<Gone>,
+    input_broke: Option<Millis>,
+    now: Millis,
+    tracing: Option<Tracing>,
+    ended: Option<Ended>,
+}
+
+impl<'m> Child<'m> {
+    /// Starts a server. Its stdin and stdout are the client's; whatever `command` says of its stdio is replaced.
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn spawn(command: Command, profile: &'m Profile<'m>) -> Result<Self, Error> {
+        Child::spawn_with(command, profile, ChildOptions::new())
+    }
+
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn spawn_with(mut command: Command, profile: &'m Profile<'m>, options: ChildOptions) -> Result<Self, Error> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(options.stderr.stdio());
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => return Err(Error::Start { program, error }),
+        };
+        let pipes = Pipes::new(&mut child)?;
+        let input = LineBuffer::new(Store::growing(options.options.message_limit()));
+        Ok(Child {
+            session: Session::new(input, options.options.engine(profile), Lines::new(Vec::new())),
+            process: Process::new(child),
+            pipes,
+            log: Log::new(options.stderr),
+            program,
+            times: [options.close, options.terminate, options.kill],
+            gone: None,
+            input_broke: None,
+            now: 0,
+            tracing: None,
+            ended: None,
+        })
+    }
+
+    /// The id of the process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// What it wrote to stderr last, if that is read.
+    #[must_use]
+    pub fn last_words(&self) -> String {
+        self.log.last_words()
+    }
+
+    /// Ends it, and tells how.
+    pub fn end(&mut self) -> Ended {
+        if let Some(ended) = self.ended {
+            return ended;
+        }
+        let ended = self.shut_down();
+        self.ended = Some(ended);
+        self.gone.get_or_insert(Gone::Closed);
+        self.session.end_of_input();
+        ended
+    }
+
+    fn shut_down(&mut self) -> Ended {
+        if let Some(status) = self.process.status() {
+            return Ended { status: Some(status), how: How::Itself };
+        }
+        self.write();
+        self.pipes.close_input();
+        for (how, time) in [How::Closed, How::Terminated, How::Killed].into_iter().zip(self.times) {
+            match how {
+                How::Terminated if time.is_zero() => continue,
+                How::Terminated => self.process.terminate(),
+                How::Killed => self.process.kill(),
+                _ => {}
+            }
+            if self.drain(time) {
+                return Ended { status: self.process.status(), how };
+            }
+        }
+        Ended { status: None, how: How::Killed }
+    }
+
+    /// Reads and forgets until the process has ended: one that writes must not be stuck in it.
+    fn drain(&mut self, at_most: Duration) -> bool {
+        let end = Instant::now() + at_most;
+        let mut waste = [0; 4096];
+        loop {
+            self.pipes.read_errors(&mut self.log);
+            let got = self.pipes.read(&mut waste);
+            if self.process.status().is_some() {
+                self.pipes.read_errors(&mut self.log);
+                return true;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let wants = Wants { read: got != Got::End, write: false };
+            if self.pipes.wait(wants, &self.process, left).is_err() {
+                return self.process.wait(left).is_some();
+            }
+        }
+    }
+
+    /// Writes as much as the pipe takes.
+    fn write(&mut self) {
+        while !self.session.pending().is_empty() && self.input_broke.is_none() {
+            if let Some(tracing) = &mut self.tracing {
+                tracing.sent(self.session.pending());
+            }
+            match self.pipes.write(self.session.pending()) {
+                Ok(0) => return,
+                Ok(n) => {
+                    self.session.sent(n);
+                    if let Some(tracing) = &mut self.tracing {
+                        tracing.shown -= n;
+                    }
+                }
+                Err(_) => self.input_broke = Some(self.now),
+            }
+        }
+    }
+
+    /// Reads once. Whether there was anything.
+    fn read(&mut self) -> bool {
+        if self.gone.is_some() || !self.wants_more() {
+            return false;
+        }
+        let space = self.session.space();
+        match self.pipes.read(space) {
+            Got::Bytes(n) => {
+                if let Some(tracing) = &mut self.tracing {
+                    tracing.received(&space[..n]);
+                }
+                self.session.filled(n);
+                return true;
+            }
+            Got::End => self.gone = Some(Gone::Output),
+            Got::Nothing if self.process.status().is_some() => self.gone = Some(Gone::Process),
+            Got::Nothing if self.input_broke.is_some_and(|at| self.now.saturating_sub(at) >= LAST_WORDS) => {
+                self.gone = Some(Gone::Input);
+            }
+            Got::Nothing => {}
+        }
+        self.gone.is_some()
+    }
+
+    fn wants_more(&self) -> bool {
+        self.session.pending().len() < BACKLOG
+    }
+}
+
+impl<'m> Transport<'m> for Child<'m> {
+    fn link(&mut self) -> Link<'_, 'm> {
+        self.session.link()
+    }
+
+    fn engine(&self) -> &Engine<'m> {
+        self.session.engine()
+    }
+
+    fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> io::Result<bool> {
+        self.now = now;
+        self.pipes.read_errors(&mut self.log);
+        let read = self.read();
+        if self.gone.is_some() {
+            self.session.end_of_input();
+        }
+        // Its output is never full.
+        let _ = self.session.run(now, handler);
+        self.write();
+        Ok(read)
+    }
+
+    fn wait(&mut self, at_most: Duration) -> io::Result<()> {
+        let write = !self.session.pending().is_empty();
+        let wants = Wants { read: self.gone.is_none() && self.wants_more(), write };
+        let last_words = match self.input_broke {
+            Some(_) if self.gone.is_none() => Duration::from_millis(LAST_WORDS),
+            _ => Duration::MAX,
+        };
+        self.pipes.wait(wants, &self.process, at_most.min(last_words))
+    }
+
+    fn next_deadline(&self) -> Option<Millis> {
+        self.session.engine().next_deadline()
+    }
+
+    fn explain(&mut self, why: Lost) -> String {
+        let gone = self.gone.filter(|_| why == Lost::Closed);
+        let mut text = match gone {
+            None => String::new(),
+            Some(Gone::Closed) => "it was closed".to_owned(),
+            Some(gone) => {
+                self.drain(LEARN);
+                match (self.process.status(), gone) {
+                    (Some(status), _) => format!("the process {:?} ended ({status})", self.program),
+                    (None, Gone::Input) => format!("the process {:?} closed its stdin, but goes on", self.program),
+                    _ => format!("the process {:?} closed its stdout, but goes on", self.program),
+                }
+            }
+        };
+        let words = self.log.last_words();
+        if !words.is_empty() && matches!(why, Lost::Closed | Lost::TimedOut) {
+            let comma = if text.is_empty() { "" } else { ", " };
+            text = format!("{text}{comma}after it wrote to stderr: {words}");
+        }
+        text
+    }
+
+    fn trace(&mut self, trace: Trace) {
+        self.tracing = Some(Tracing { trace, shown: self.session.pending().len(), line: Vec::new() });
+    }
+
+    fn close(&mut self) {
+        self.end();
+    }
+}
+
+impl Drop for Child<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for Child<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child").field("program", &self.program).field("id", &self.id()).finish_non_exhaustive()
+    }
+}
+
+/// Shows messages as they pass by.
+struct Tracing {
+    trace: Trace,
+    /// How much of what is pending was shown.
+    shown: usize,
+    /// The line that has not come to its end.
+    line: Vec<u8>,
+}
+
+impl Tracing {
+    fn sent(&mut self, pending: &[u8]) {
+        for line in pending[self.shown..].split_inclusive(|&byte| byte == b'\n') {
+            (self.trace)(Way::Sent, line.trim_ascii_end());
+        }
+        self.shown = pending.len();
+    }
+
+    fn received(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.line.extend_from_slice(piece);
+            if piece.ends_with(b"\n") || self.line.len() >= SHOWN {
+                (self.trace)(Way::Received, self.line.trim_ascii_end());
+                self.line.clear();
+            }
+        }
+    }
+}
+
+/// The most of a line that is shown at once.
+const SHOWN: usize = 1 << 20;

@@ -1,0 +1,551 @@
+//! Clients: a server as a child process, or over HTTP, with one API.
+//!
+//! ```no_run
+//! use std::process::Command;
+//! use mcp_sansio::client::views::{CallResult, Tools};
+//! use mcp_sansio::client::{Profile, Request};
+//! use mcp_sansio_blocking::client::{Child, Client, Ignore};
+//!
+//! let profile = Profile::new("demo", "1.0");
+//! let server = Child::spawn(Command::new("calc"), &profile)?;
+//! let mut client = Client::new(server, Ignore);
+//! println!("{:?}", client.connect()?);
+//! for page in client.pages(Request::list_tools()) {
+//!     for tool in page?.view::<Tools>()?.iter().flatten() {
+//!         println!("{}", tool.name());
+//!     }
+//! }
+//! let answer = client.request(&Request::call("add").arguments(&Sum { a: 1, b: 2 }).timeout(5_000))?;
+//! println!("{}", answer.as_str());
+//! client.close();
+//!
+//! #[derive(serde::Serialize)]
+//! struct Sum {
+//!     a: i64,
+//!     b: i64,
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What else happens goes to the [`Handler`]: questions, which it answers at once or later, progress, logs, changes. Every
+//! wait ends: requests have deadlines, a server's death is noticed, and a server that does not read blocks nobody.
+
+mod answer;
+mod child;
+mod options;
+mod pipes;
+mod process;
+mod stderr;
+
+pub use answer::{Answer, Error, Hello, ServerError};
+pub use child::{Child, ChildOptions};
+pub use mcp_sansio::client::{Event, Handler, Link};
+pub use options::Options;
+pub use process::{Ended, How};
+pub use stderr::Stderr;
+
+use std::io;
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use mcp_sansio::client::{Engine, Filter, Lost, Request, SendError, Token};
+use mcp_sansio::json::Text;
+use mcp_sansio::protocol::Level;
+use mcp_sansio::revision::Revision;
+use mcp_sansio::server::Millis;
+
+use crate::millis_since;
+
+/// Requests and listens in flight at the most.
+pub const IN_FLIGHT: usize = 64;
+
+/// Pages of one list at the most, unless [`Pages::at_most`] says otherwise.
+const PAGES: usize = 1_000;
+
+/// How long a request waits for a free connection, if the requests before it end neither.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Which way a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "there are two")]
+pub enum Way {
+    /// To the server.
+    Sent,
+    /// From the server.
+    Received,
+}
+
+/// What is shown every message, see [`Client::trace`].
+pub type Trace = Box<dyn FnMut(Way, &[u8])>;
+
+/// What carries messages: [`Child`], `Http`. A driver that a [`Client`] can be built on: `run`, look, `wait`, again.
+pub trait Transport<'m> {
+    /// The engine and its sink.
+    fn link(&mut self) -> Link<'_, 'm>;
+
+    /// The engine.
+    fn engine(&self) -> &Engine<'m>;
+
+    /// Does all that can be done without waiting: takes what has come, writes what there is to write. `true` if there may
+    /// be more: look at what was told, then call it again.
+    ///
+    /// # Errors
+    /// If the operating system refuses something; what the server does is told to the handler.
+    fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> io::Result<bool>;
+
+    /// Waits until there is something to [`run`](Transport::run) for, at most so long.
+    ///
+    /// # Errors
+    /// As [`run`](Transport::run).
+    fn wait(&mut self, at_most: Duration) -> io::Result<()>;
+
+    /// When to [`run`](Transport::run) again at the latest.
+    fn next_deadline(&self) -> Option<Millis>;
+
+    /// What is known about a loss that was told by the last [`run`](Transport::run).
+    fn explain(&mut self, why: Lost) -> String;
+
+    /// Whether something that the next request depends on is still on its way.
+    fn is_settling(&self) -> bool {
+        false
+    }
+
+    /// Shows every message to `trace`.
+    fn trace(&mut self, trace: Trace);
+
+    /// Ends the connection in order. What is in flight is lost.
+    fn close(&mut self);
+}
+
+impl<'m, T: Transport<'m> + ?Sized> Transport<'m> for Box<T> {
+    fn link(&mut self) -> Link<'_, 'm> {
+        (**self).link()
+    }
+    fn engine(&self) -> &Engine<'m> {
+        (**self).engine()
+    }
+    fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> io::Result<bool> {
+        (**self).run(now, handler)
+    }
+    fn wait(&mut self, at_most: Duration) -> io::Result<()> {
+        (**self).wait(at_most)
+    }
+    fn next_deadline(&self) -> Option<Millis> {
+        (**self).next_deadline()
+    }
+    fn explain(&mut self, why: Lost) -> String {
+        (**self).explain(why)
+    }
+    fn is_settling(&self) -> bool {
+        (**self).is_settling()
+    }
+    fn trace(&mut self, trace: Trace) {
+        (**self).trace(trace);
+    }
+    fn close(&mut self) {
+        (**self).close();
+    }
+}
+
+/// Ignores everything that nobody waits for. For clients that declare nothing they could be asked for.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "there is nothing in it")]
+pub struct Ignore;
+
+impl Handler for Ignore {
+    fn event(&mut self, _: Event<'_>, _: &mut Link<'_, '_>) {}
+}
+
+/// A connection to one server. The [module](self) shows it in use.
+pub struct Client<'m, T, H> {
+    transport: T,
+    handler: H,
+    waits: Waits,
+    started: Instant,
+    profile: PhantomData<&'m ()>,
+}
+
+/// What is waited for, and what has come of it.
+#[derive(Default)]
+struct Waits {
+    tokens: Vec<(Token, Option<Result<Answer, Error>>)>,
+    opening: bool,
+    opened: Option<Result<(), Error>>,
+    hello: Option<Hello>,
+}
+
+impl Waits {
+    fn place(&mut self, token: Token) -> Option<&mut Option<Result<Answer, Error>>> {
+        self.tokens.iter_mut().find(|(waited, _)| *waited == token).map(|(_, outcome)| outcome)
+    }
+
+    /// The outcome of a request, if it is there.
+    fn take(&mut self, token: Token) -> Option<Result<Answer, Error>> {
+        let at = self.tokens.iter().position(|(waited, outcome)| *waited == token && outcome.is_some())?;
+        self.tokens.swap_remove(at).1
+    }
+
+    /// Adds what the transport knows to what was lost.
+    fn explain<'m>(&mut self, transport: &mut impl Transport<'m>) {
+        let outcomes = self.tokens.iter_mut().filter_map(|(_, outcome)| outcome.as_mut()?.as_mut().err());
+        let opened = self.opened.as_mut().and_then(|opened| opened.as_mut().err());
+        for error in outcomes.chain(opened) {
+            error.explain(|why| transport.explain(why));
+        }
+    }
+}
+
+/// Keeps what is waited for, hands on the rest.
+struct Tap<'t> {
+    waits: &'t mut Waits,
+    handler: &'t mut dyn Handler,
+    happened: bool,
+}
+
+impl Handler for Tap<'_> {
+    fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
+        self.happened = true;
+        match event {
+            Event::Done { token, method, outcome } => {
+                if let Some(place) = self.waits.place(token) {
+                    let kept = outcome.map(|raw| Answer::new(method, raw));
+                    *place = Some(kept.map_err(|failure| Error::failed(&failure)));
+                    return;
+                }
+            }
+            Event::Connected(connected) => {
+                self.waits.hello = Some(Hello::new(&connected));
+                self.waits.opened = Some(Ok(()));
+            }
+            Event::Unconnected(unconnected) if self.waits.opening => {
+                self.waits.opened = Some(Err(Error::unconnected(&unconnected)));
+                return;
+            }
+            _ => {}
+        }
+        self.handler.event(event, link);
+    }
+}
+
+impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
+    /// A client over `transport`. What nobody waits for goes to `handler`: any `FnMut(Event<'_>, &mut Link<'_, '_>)`, or
+    /// [`Ignore`].
+    pub fn new(transport: T, handler: H) -> Self {
+        let waits = Waits::default();
+        Client { transport, handler, waits, started: Instant::now(), profile: PhantomData }
+    }
+
+    /// Opens the connection and waits for it. It finds out which revisions the server speaks.
+    ///
+    /// # Errors
+    /// If the server cannot be reached, does not answer in time, refuses, or speaks no revision of the profile.
+    pub fn connect(&mut self) -> Result<&Hello, Error> {
+        self.transport.link().client.connect();
+        self.open(None)
+    }
+
+    /// Opens the connection with a revision that the server is known to speak. Under 2026-07-28 nothing is asked and
+    /// there is nothing to wait for.
+    ///
+    /// # Errors
+    /// As [`connect`](Client::connect).
+    pub fn connect_as(&mut self, revision: Revision) -> Result<&Hello, Error> {
+        self.transport.link().client.connect_as(revision);
+        self.open(revision.is_modern().then_some(revision))
+    }
+
+    fn open(&mut self, known: Option<Revision>) -> Result<&Hello, Error> {
+        self.waits.opening = true;
+        self.waits.opened = None;
+        let opened = match known {
+            Some(revision) => {
+                self.waits.hello = Some(Hello::unasked(revision));
+                Ok(())
+            }
+            None => self.until(None, |client| client.waits.opened.take()).and_then(|opened| opened.unwrap_or(Ok(()))),
+        };
+        self.waits.opening = false;
+        opened?;
+        // What a server asks it may send where nobody listens yet.
+        self.until(Some(SETTLE), |client| (!client.transport.is_settling()).then_some(()))?;
+        self.server().ok_or(Error::lost_by(Lost::Invalid))
+    }
+
+    /// Who the server is, once connected.
+    #[must_use]
+    pub const fn server(&self) -> Option<&Hello> {
+        self.waits.hello.as_ref()
+    }
+
+    /// Sends a request and waits for its outcome.
+    ///
+    /// # Errors
+    /// What [`Error`] tells. It ends in time: after the time of the request, or else that of the
+    /// [`Options`](Options::timeout).
+    pub fn request(&mut self, request: &Request<'_>) -> Result<Answer, Error> {
+        let token = self.send(request)?;
+        self.wait(token)
+    }
+
+    /// Sends a request. [`wait`](Client::wait) for its outcome: it is kept until then, or until it is
+    /// [cancelled](Client::cancel). (The outcome of what is sent by [`link`](Client::link) goes to the handler.)
+    ///
+    /// # Errors
+    /// If it cannot be sent.
+    pub fn send(&mut self, request: &Request<'_>) -> Result<Token, Error> {
+        let begun = Instant::now();
+        loop {
+            let now = self.now();
+            let mut link = self.transport.link();
+            link.client.set_now(now);
+            match link.send(request) {
+                Ok(token) => {
+                    self.waits.tokens.push((token, None));
+                    self.run()?;
+                    return Ok(token);
+                }
+                // All connections are taken. One will be free: what is in flight has deadlines.
+                Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
+                    self.turn(PATIENCE.saturating_sub(begun.elapsed()))?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits for the outcome of a request that was [sent](Client::send).
+    ///
+    /// # Errors
+    /// As [`request`](Client::request); [`SendError::Stale`] if there is no such request.
+    pub fn wait(&mut self, token: Token) -> Result<Answer, Error> {
+        self.waits.place(token).ok_or(SendError::Stale)?;
+        match self.until(None, |client| client.waits.take(token))? {
+            Some(outcome) => outcome,
+            None => Err(Error::lost_by(Lost::Closed)),
+        }
+    }
+
+    /// The outcome of a request that was [sent](Client::send), if it is there already.
+    pub fn poll(&mut self, token: Token) -> Option<Result<Answer, Error>> {
+        self.waits.take(token)
+    }
+
+    /// The pages of a list, one request after the other. It ends with the first error.
+    pub fn pages<'c, 'r>(&'c mut self, list: Request<'r>) -> Pages<'c, 'r, 'm, T, H> {
+        Pages { client: self, list, cursor: None, left: PAGES, over: false }
+    }
+
+    /// Listens to changes until the token is [cancelled](Client::cancel). They go to the handler.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn listen(&mut self, filter: &Filter<'_>) -> Result<Token, Error> {
+        let token = self.transport.link().client.listen(filter)?;
+        self.run()?;
+        Ok(token)
+    }
+
+    /// Gives a request or a listen up. Its outcome is not told any more.
+    ///
+    /// # Errors
+    /// [`SendError::Stale`] if it is over.
+    pub fn cancel(&mut self, token: Token, reason: Option<&str>) -> Result<(), Error> {
+        self.waits.tokens.retain(|(waited, _)| *waited != token);
+        self.transport.link().cancel(token, reason)?;
+        self.run()
+    }
+
+    /// Which log messages the server shall send from here on; they go to the handler.
+    ///
+    /// # Errors
+    /// As [`request`](Client::request).
+    pub fn set_log_level(&mut self, level: Level) -> Result<(), Error> {
+        let link = self.transport.link();
+        let sent = link.client.set_log_level(level, link.out)?;
+        if let Some(token) = sent {
+            self.waits.tokens.push((token, None));
+            self.wait(token)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the server that the roots have changed.
+    ///
+    /// # Errors
+    /// If it cannot be sent.
+    pub fn roots_changed(&mut self) -> Result<(), Error> {
+        let link = self.transport.link();
+        link.client.roots_changed(link.out)?;
+        self.run()
+    }
+
+    /// Serves what happens while nothing is waited for: waits until something has happened, at most so long. Whether
+    /// something has.
+    ///
+    /// # Errors
+    /// If the operating system refuses something.
+    pub fn turn(&mut self, at_most: Duration) -> Result<bool, Error> {
+        let end = Instant::now() + at_most;
+        loop {
+            if self.step()? {
+                return Ok(true);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            self.rest(Some(left))?;
+        }
+    }
+
+    /// Does what can be done without waiting.
+    ///
+    /// # Errors
+    /// If the operating system refuses something.
+    pub fn run(&mut self) -> Result<(), Error> {
+        self.step().map(drop)
+    }
+
+    /// The engine and its sink, for everything else. Call [`run`](Client::run) or wait for something afterwards.
+    pub fn link(&mut self) -> Link<'_, 'm> {
+        self.transport.link()
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine<'m> {
+        self.transport.engine()
+    }
+
+    /// The handler.
+    pub fn handler(&mut self) -> &mut H {
+        &mut self.handler
+    }
+
+    /// The transport.
+    pub fn transport(&mut self) -> &mut T {
+        &mut self.transport
+    }
+
+    /// Milliseconds since the client was made: the time of its deadlines.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        millis_since(self.started)
+    }
+
+    /// Shows every message, both ways.
+    pub fn trace(&mut self, trace: impl FnMut(Way, &[u8]) + 'static) {
+        self.transport.trace(Box::new(trace));
+    }
+
+    /// Ends the connection in order: a child process is ended, a session over HTTP too. The transport tells how it went.
+    pub fn close(mut self) -> T {
+        self.transport.close();
+        self.transport
+    }
+
+    /// Turns until `look` sees what it looks for: `None` if `at_most` is over first, or nothing can happen any more.
+    fn until<R>(
+        &mut self,
+        at_most: Option<Duration>,
+        mut look: impl FnMut(&mut Self) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        let end = at_most.map(|time| Instant::now() + time);
+        loop {
+            self.step()?;
+            if let Some(seen) = look(self) {
+                return Ok(Some(seen));
+            }
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(None);
+            }
+            self.rest(left)?;
+        }
+    }
+
+    /// Everything that can be done without waiting. Whether something has happened.
+    fn step(&mut self) -> Result<bool, Error> {
+        let mut happened = false;
+        loop {
+            let now = self.now();
+            let mut tap = Tap { waits: &mut self.waits, handler: &mut self.handler, happened: false };
+            let more = self.transport.run(now, &mut tap)?;
+            if tap.happened {
+                happened = true;
+                self.waits.explain(&mut self.transport);
+            }
+            if !more {
+                return Ok(happened);
+            }
+        }
+    }
+
+    fn rest(&mut self, at_most: Option<Duration>) -> Result<(), Error> {
+        let now = self.now();
+        let due = self.transport.next_deadline().map(|due| due.wrapping_sub(now) as i64);
+        let due = due.map(|left| Duration::from_millis(left.max(0) as u64));
+        let time = due.into_iter().chain(at_most).min().unwrap_or(LONGEST_REST).min(LONGEST_REST);
+        Ok(self.transport.wait(time)?)
+    }
+}
+
+/// How long to wait for what the first request may depend on.
+const SETTLE: Duration = Duration::from_secs(2);
+
+/// There is always a reason to look again after this time.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+impl<'m, T: std::fmt::Debug, H> std::fmt::Debug for Client<'m, T, H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("transport", &self.transport).finish_non_exhaustive()
+    }
+}
+
+/// The pages of a list, see [`Client::pages`].
+#[derive(Debug)]
+pub struct Pages<'c, 'r, 'm, T, H> {
+    client: &'c mut Client<'m, T, H>,
+    list: Request<'r>,
+    cursor: Option<Answer>,
+    left: usize,
+    over: bool,
+}
+
+impl<T, H> Pages<'_, '_, '_, T, H> {
+    /// With another limit than 1000 pages; one more is an [`Error::TooManyPages`].
+    #[must_use]
+    pub fn at_most(self, pages: usize) -> Self {
+        Pages { left: pages, ..self }
+    }
+}
+
+impl<'m, T: Transport<'m>, H: Handler> Iterator for Pages<'_, '_, 'm, T, H> {
+    type Item = Result<Answer, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let Some(left) = self.left.checked_sub(1) else {
+            self.over = true;
+            return Some(Err(Error::TooManyPages));
+        };
+        self.left = left;
+        let answer = match self.cursor.as_ref().and_then(|page| page.next_cursor()) {
+            Some(cursor) => self.client.request(&self.list.after(&cursor)),
+            None => self.client.request(&self.list),
+        };
+        let more = answer.as_ref().ok().and_then(Answer::next_cursor);
+        self.over = more.is_none() || self.is_circle(more);
+        self.cursor = answer.as_ref().ok().cloned();
+        Some(answer)
+    }
+}
+
+impl<T, H> Pages<'_, '_, '_, T, H> {
+    /// A cursor that leads to the page where it was found.
+    fn is_circle(&self, next: Option<Text<'_>>) -> bool {
+        let last = self.cursor.as_ref().and_then(Answer::next_cursor);
+        matches!((last, next), (Some(last), Some(next)) if last.raw() == next.raw())
+    }
+}

@@ -1,0 +1,311 @@
+//! The three pipes to a child process, none of which ever blocks.
+
+use std::time::Duration;
+
+use super::process::Process;
+use super::stderr::Log;
+
+#[cfg(unix)]
+pub(super) use poll::Pipes;
+#[cfg(not(unix))]
+pub(super) use threads::Pipes;
+
+/// What came of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Got {
+    /// Nothing for now.
+    Nothing,
+    Bytes(usize),
+    /// Nothing more will come.
+    End,
+}
+
+/// What is waited for, besides stderr and the end of the process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wants {
+    pub(super) read: bool,
+    pub(super) write: bool,
+}
+
+/// Bytes of stderr that are read before it is the others' turn.
+const CHUNK: usize = 16 * 1024;
+
+/// One thread: pipes that do not block, and `poll`.
+#[cfg(unix)]
+mod poll {
+    use super::{CHUNK, Duration, Got, Log, Process, Wants};
+    use std::fs::File;
+    use std::io::{self, ErrorKind, Read, Write};
+    use std::os::fd::{AsFd, OwnedFd};
+    use std::process::Child;
+
+    use rustix::event::{PollFd, PollFlags, Timespec};
+
+    #[derive(Debug)]
+    pub(in super::super) struct Pipes {
+        input: Option<File>,
+        output: Option<File>,
+        errors: Option<File>,
+    }
+
+    fn ready(fd: impl Into<OwnedFd>) -> io::Result<File> {
+        let fd = fd.into();
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(File::from(fd))
+    }
+
+    impl Pipes {
+        pub(in super::super) fn new(child: &mut Child) -> io::Result<Self> {
+            Ok(Pipes {
+                input: child.stdin.take().map(ready).transpose()?,
+                output: child.stdout.take().map(ready).transpose()?,
+                errors: child.stderr.take().map(ready).transpose()?,
+            })
+        }
+
+        /// Writes as much as there is room for.
+        pub(in super::super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let Some(input) = &mut self.input else { return Err(ErrorKind::BrokenPipe.into()) };
+            match input.write(bytes) {
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+                Err(error) => {
+                    self.input = None;
+                    Err(error)
+                }
+                done => done,
+            }
+        }
+
+        pub(in super::super) fn close_input(&mut self) {
+            self.input = None;
+        }
+
+        pub(in super::super) fn read(&mut self, space: &mut [u8]) -> Got {
+            let got = read(&mut self.output, space);
+            if got == Got::End {
+                self.output = None;
+            }
+            got
+        }
+
+        /// Reads what is there of stderr, within reason.
+        pub(in super::super) fn read_errors(&mut self, log: &mut Log) {
+            let mut chunk = [0; CHUNK];
+            match read(&mut self.errors, &mut chunk) {
+                Got::Nothing => {}
+                Got::Bytes(n) => log.take(&chunk[..n]),
+                Got::End => {
+                    if self.errors.take().is_some() {
+                        log.end();
+                    }
+                }
+            }
+        }
+
+        /// Waits until one of them is ready, the process ends, or the time is over.
+        pub(in super::super) fn wait(&self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
+            let read = PollFlags::IN;
+            let output = self.output.as_ref().filter(|_| wants.read).map(|fd| (fd.as_fd(), read));
+            let errors = self.errors.as_ref().map(|fd| (fd.as_fd(), read));
+            let input = self.input.as_ref().filter(|_| wants.write).map(|fd| (fd.as_fd(), PollFlags::OUT));
+            let watch = process.watch().map(|fd| (fd, read));
+            let wanted = [output, errors, input, watch].into_iter().flatten();
+            let mut fds: Vec<_> = wanted.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
+            let time = Timespec::try_from(at_most.min(process.look_after())).ok();
+            match rustix::event::poll(&mut fds, time.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        }
+    }
+
+    fn read(from: &mut Option<File>, space: &mut [u8]) -> Got {
+        let Some(file) = from else { return Got::End };
+        match file.read(space) {
+            Ok(0) => Got::End,
+            Ok(n) => Got::Bytes(n),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Got::Nothing,
+            Err(_) => Got::End,
+        }
+    }
+}
+
+/// A thread for each pipe: where pipes cannot be waited for.
+#[cfg(any(not(unix), test))]
+#[cfg_attr(unix, allow(dead_code, reason = "only tried out here"))]
+mod threads {
+    use super::{CHUNK, Duration, Got, Log, Process, Wants};
+    use std::collections::VecDeque;
+    use std::io::{self, ErrorKind, Read, Write};
+    use std::process::Child;
+    use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+    use std::thread;
+
+    /// Chunks that wait to be read, so that a server that floods is held back.
+    const AHEAD: usize = 16;
+
+    enum Message {
+        Output(Option<Vec<u8>>),
+        Errors(Option<Vec<u8>>),
+        Written,
+    }
+
+    #[derive(Debug)]
+    pub(in super::super) struct Pipes {
+        input: Option<SyncSender<Vec<u8>>>,
+        messages: std::cell::RefCell<Inbox>,
+    }
+
+    #[derive(Debug)]
+    struct Inbox {
+        from: Receiver<Message>,
+        output: VecDeque<Vec<u8>>,
+        /// How much of the first chunk was taken.
+        taken: usize,
+        output_ended: bool,
+        errors: VecDeque<Vec<u8>>,
+        errors_ended: bool,
+        /// Gives the readers leave to read on.
+        leave: [SyncSender<()>; 2],
+    }
+
+    fn reading(
+        from: Option<impl Read + Send + 'static>,
+        to: Sender<Message>,
+        leave: Receiver<()>,
+        wrap: fn(Option<Vec<u8>>) -> Message,
+    ) -> io::Result<()> {
+        thread::Builder::new().spawn(move || {
+            if let Some(mut from) = from {
+                let mut chunk = vec![0; CHUNK];
+                loop {
+                    match from.read(&mut chunk) {
+                        Ok(0) => break,
+                        Ok(n) => {
+                            if leave.recv().is_err() || to.send(wrap(Some(chunk[..n].to_vec()))).is_err() {
+                                return;
+                            }
+                        }
+                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                        Err(_) => break,
+                    }
+                }
+            }
+            let _ = to.send(wrap(None));
+        })?;
+        Ok(())
+    }
+
+    impl Pipes {
+        pub(in super::super) fn new(child: &mut Child) -> io::Result<Self> {
+            let (to, from) = channel();
+            let (output_leave, output_may) = sync_channel(AHEAD);
+            let (errors_leave, errors_may) = sync_channel(AHEAD);
+            for _ in 0..AHEAD {
+                let _ = output_leave.try_send(());
+                let _ = errors_leave.try_send(());
+            }
+            reading(child.stdout.take(), to.clone(), output_may, Message::Output)?;
+            reading(child.stderr.take(), to.clone(), errors_may, Message::Errors)?;
+            let (input, chunks) = sync_channel::<Vec<u8>>(1);
+            let mut pipe = child.stdin.take();
+            thread::Builder::new().spawn(move || {
+                for chunk in chunks {
+                    let Some(pipe) = &mut pipe else { return };
+                    if pipe.write_all(&chunk).and_then(|()| pipe.flush()).is_err() {
+                        return;
+                    }
+                    let _ = to.send(Message::Written);
+                }
+            })?;
+            let inbox = Inbox {
+                from,
+                output: VecDeque::new(),
+                taken: 0,
+                output_ended: false,
+                errors: VecDeque::new(),
+                errors_ended: false,
+                leave: [output_leave, errors_leave],
+            };
+            Ok(Pipes { input: Some(input), messages: inbox.into() })
+        }
+
+        pub(in super::super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let Some(input) = &self.input else { return Err(ErrorKind::BrokenPipe.into()) };
+            let bytes = &bytes[..bytes.len().min(CHUNK)];
+            match input.try_send(bytes.to_vec()) {
+                Ok(()) => Ok(bytes.len()),
+                Err(TrySendError::Full(_)) => Ok(0),
+                Err(TrySendError::Disconnected(_)) => {
+                    self.input = None;
+                    Err(ErrorKind::BrokenPipe.into())
+                }
+            }
+        }
+
+        pub(in super::super) fn close_input(&mut self) {
+            self.input = None;
+        }
+
+        pub(in super::super) fn read(&mut self, space: &mut [u8]) -> Got {
+            let inbox = self.messages.get_mut();
+            inbox.sort();
+            let Some(first) = inbox.output.front() else {
+                return if inbox.output_ended { Got::End } else { Got::Nothing };
+            };
+            let rest = &first[inbox.taken..];
+            let n = rest.len().min(space.len());
+            space[..n].copy_from_slice(&rest[..n]);
+            inbox.taken += n;
+            if inbox.taken == first.len() {
+                inbox.output.pop_front();
+                inbox.taken = 0;
+                let _ = inbox.leave[0].try_send(());
+            }
+            Got::Bytes(n)
+        }
+
+        pub(in super::super) fn read_errors(&mut self, log: &mut Log) {
+            let inbox = self.messages.get_mut();
+            inbox.sort();
+            while let Some(chunk) = inbox.errors.pop_front() {
+                log.take(&chunk);
+                let _ = inbox.leave[1].try_send(());
+            }
+            if inbox.errors_ended {
+                inbox.errors_ended = false;
+                log.end();
+            }
+        }
+
+        pub(in super::super) fn wait(&self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
+            let inbox = &mut *self.messages.borrow_mut();
+            inbox.sort();
+            if (wants.read && !inbox.output.is_empty()) || !inbox.errors.is_empty() {
+                return Ok(());
+            }
+            if let Ok(message) = inbox.from.recv_timeout(at_most.min(process.look_after())) {
+                inbox.put(message);
+            }
+            Ok(())
+        }
+    }
+
+    impl Inbox {
+        fn sort(&mut self) {
+            while let Ok(message) = self.from.try_recv() {
+                self.put(message);
+            }
+        }
+
+        fn put(&mut self, message: Message) {
+            match message {
+                Message::Output(Some(chunk)) => self.output.push_back(chunk),
+                Message::Output(None) => self.output_ended = true,
+                Message::Errors(Some(chunk)) => self.errors.push_back(chunk),
+                Message::Errors(None) => self.errors_ended = true,
+                Message::Written => {}
+            }
+        }
+    }
+}

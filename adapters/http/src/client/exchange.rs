@@ -1,0 +1,808 @@
+//! What becomes of exchanges: answers, failures, streams that are resumed, and what one of them means for the others.
+
+use mcp_sansio::frame::sse::Item;
+use mcp_sansio::protocol::code;
+use mcp_sansio::rpc::Envelope;
+
+use super::config::Transport;
+use super::event::{Event, Why};
+use super::reply::{Content, Reply};
+use super::site::{Old, Site};
+use super::slot::{After, Answer, Class, Gone, Link, Part, Phase, Ready, Slot, Task, Topic, Wait, What, class};
+use super::{Listening, Remote};
+
+impl Slot<'_> {
+    /// Goes through what has come, up to the next event.
+    pub(crate) fn step(&mut self, at: usize, site: &mut Site<'_>) {
+        while self.ready.is_none() {
+            let goes_on = match self.phase {
+                Phase::Head => self.step_head(at, site),
+                Phase::Body(_) | Phase::Drain => self.step_body(at, site),
+                _ => false,
+            };
+            if !goes_on {
+                break;
+            }
+        }
+    }
+
+    fn step_head(&mut self, at: usize, site: &mut Site<'_>) -> bool {
+        match self.input.head(site.config.head) {
+            Ok(Some(reply)) => self.on_head(at, &reply, site),
+            Ok(None) => {
+                let Some(gone) = self.gone.take() else { return false };
+                let cut = self.heard || !self.input.is_empty();
+                let why = if gone == Gone::Refused {
+                    Why::Refused
+                } else if cut {
+                    Why::Broken
+                } else {
+                    Why::Reset
+                };
+                self.lose(at, site, why);
+            }
+            Err(why) => self.lose(at, site, why),
+        }
+        true
+    }
+
+    /// The connection was lost, or is of no use, before the answer.
+    fn lose(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
+        self.hang_up();
+        let again = !self.is_all_sent() || self.task.idempotent || !self.task.posts();
+        if why == Why::Reset && self.used && !self.task.retried && again {
+            self.task.retried = true;
+            return self.launch(at, site);
+        }
+        self.kept = 0;
+        match self.task.what {
+            What::Request if self.task.resume && why.blame() == super::Blame::Network => {
+                self.resume_later(at, site, why)
+            }
+            What::Request | What::Tell => self.fail(why),
+            What::Listen => self.resume_later(at, site, why),
+            What::OldStream => self.old_stream_ends(at, site, why),
+            What::Delete => self.deleted(site),
+        }
+    }
+
+    /// Ends with a failure; the connection is closed.
+    pub(crate) fn fail(&mut self, why: Why) {
+        self.hang_up();
+        self.fail_kept(why);
+    }
+
+    /// Ends with a failure behind the event that is being told.
+    fn fail_next(&mut self, why: Why) {
+        if self.ready.is_none() {
+            self.kept = 0;
+            self.fail(why);
+        } else if self.after == After::Continue {
+            self.after = After::Fail(why);
+        }
+    }
+
+    fn old_stream_ends(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
+        site.news.old_failed = Some(why);
+        self.hang_up();
+        self.release(at, site);
+    }
+
+    fn deleted(&mut self, site: &mut Site<'_>) {
+        site.end_session();
+        (self.ready, self.after, self.phase) = (Some(Ready::Ended), After::Release, Phase::Over);
+        self.deadline = None;
+    }
+
+    /// Waits, then resumes the stream; or gives up.
+    fn resume_later(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
+        self.hang_up();
+        let listens = self.task.what == What::Listen;
+        let can = listens || (!self.task.modern && !self.message.last_id().is_empty());
+        if !can || self.task.tries >= site.config.tries {
+            if listens {
+                site.listening = Listening::No;
+                return self.release(at, site);
+            }
+            self.kept = 0;
+            return self.fail(why);
+        }
+        let first = self.message.retry().map_or(site.config.retry_time, u64::from);
+        let factor = 1u64.checked_shl(u32::from(self.task.tries)).unwrap_or(u64::MAX);
+        let wait = first.saturating_mul(factor).min(site.config.retry_most.max(first));
+        self.task.tries = self.task.tries.saturating_add(1);
+        self.task.resume = true;
+        self.task.retried = false;
+        if listens {
+            site.listening = Listening::Opening;
+        }
+        self.phase = Phase::Wait(Wait::Later);
+        self.deadline = Some(site.now.saturating_add(wait));
+    }
+
+    fn on_head(&mut self, at: usize, reply: &Reply, site: &mut Site<'_>) {
+        self.heard = true;
+        self.deadline = None;
+        let status = reply.status;
+        self.reply = Answer { status, keep: reply.keep, retry_after: reply.retry_after };
+        let deletes = self.task.what == What::Delete;
+        match status {
+            101 => self.fail(Why::NotHttp),
+            100..=199 => {}
+            401 | 403 if !deletes && (status == 401 || reply.challenge.is_some()) => {
+                self.keep_text(reply.challenge.clone().unwrap_or(0..0));
+                self.hang_up();
+                (self.ready, self.after, self.phase) = (Some(Ready::Challenge(status)), After::Hold, Phase::Over);
+            }
+            300..=399 if !deletes => self.on_redirect(at, reply, site),
+            404 if self.loses_session(site) => {
+                site.news.lost = true;
+                self.kept = 0;
+                self.fail(Why::SessionLost);
+            }
+            _ => self.on_answer(at, reply, site),
+        }
+    }
+
+    /// Whether a 404 means that the session is lost. Some servers answer it to any GET.
+    fn loses_session(&self, site: &Site<'_>) -> bool {
+        let asks = matches!(self.task.what, What::Request | What::Tell);
+        asks && self.task.in_session() && site.session().is_some()
+    }
+
+    fn on_redirect(&mut self, at: usize, reply: &Reply, site: &mut Site<'_>) {
+        self.keep_text(reply.location.clone());
+        let follows = matches!(reply.status, 307 | 308) && self.task.redirects < site.config.redirects;
+        let posts = self.task.posts();
+        let location = self.input.text(reply.location.clone());
+        if follows && site.redirect(at, location, posts) {
+            self.task.redirects += 1;
+            self.hang_up();
+            return self.launch(at, site);
+        }
+        self.give_way(at, site, Why::Redirect(reply.status));
+    }
+
+    /// Fails as its task requires; what is to be told is kept.
+    fn give_way(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
+        match self.task.what {
+            What::Request | What::Tell => self.fail(why),
+            What::Listen => {
+                site.listening = Listening::No;
+                self.hang_up();
+                self.release(at, site);
+            }
+            What::OldStream => self.old_stream_ends(at, site, why),
+            What::Delete => {
+                self.hang_up();
+                self.deleted(site);
+            }
+        }
+    }
+
+    fn on_answer(&mut self, at: usize, reply: &Reply, site: &mut Site<'_>) {
+        let good = (200..300).contains(&reply.status);
+        let streams = good && reply.content == Content::Stream && reply.status != 204;
+        self.kept = 0;
+        self.phase = match self.task.what {
+            What::Request if good && self.task.topic == Topic::Initialize && !self.task.old => {
+                let session = self.input.text(reply.session.clone());
+                site.set_session(session);
+                self.request_body(reply, streams)
+            }
+            What::Request if self.task.resume && !streams => {
+                let why = Why::Broken;
+                return if reply.status >= 500 { self.resume_later(at, site, why) } else { self.fail(why) };
+            }
+            What::Request if good => self.request_body(reply, streams),
+            What::Request => Phase::Body(Part::Error),
+            What::Tell | What::Delete => {
+                self.deadline = Some(site.now.saturating_add(site.config.reply_time));
+                Phase::Body(if good || self.task.what == What::Delete { Part::Skip } else { Part::Error })
+            }
+            What::Listen if streams => {
+                site.listening = Listening::Open;
+                Phase::Body(Part::Stream)
+            }
+            What::Listen if reply.status >= 500 => return self.resume_later(at, site, Why::Broken),
+            What::OldStream if streams => {
+                self.deadline = Some(site.now.saturating_add(site.config.reply_time));
+                Phase::Body(Part::Stream)
+            }
+            What::Listen | What::OldStream => {
+                let code = reply.status;
+                return self.give_way(at, site, Why::Status { code, retry_after: reply.retry_after });
+            }
+        };
+        if streams {
+            if self.task.resume { self.message.restart() } else { self.message.reset() }
+        }
+        if self.phase == Phase::Over {
+            self.hang_up();
+        }
+    }
+
+    /// What the body of a success is to a request.
+    fn request_body(&mut self, reply: &Reply, streams: bool) -> Phase {
+        let empty = reply.framing == super::reply::Framing::None;
+        if self.task.old {
+            Phase::Body(Part::Skip)
+        } else if streams {
+            Phase::Body(Part::Stream)
+        } else if empty || matches!(reply.status, 202 | 204 | 205) {
+            self.fail_kept(Why::Unanswered);
+            Phase::Over
+        } else if reply.content == Content::Json {
+            Phase::Body(Part::Json)
+        } else {
+            self.fail_kept(Why::ContentType);
+            Phase::Over
+        }
+    }
+
+    fn step_body(&mut self, at: usize, site: &mut Site<'_>) -> bool {
+        let bytes = match self.input.body(site.config.head) {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                self.cut(at, site, why);
+                return true;
+            }
+        };
+        if !bytes.is_empty() {
+            let n = match self.phase {
+                Phase::Body(Part::Stream) => self.message.read(bytes),
+                Phase::Body(Part::Json | Part::Error) => append(self.message.store(), &mut self.kept, bytes),
+                _ => bytes.len(),
+            };
+            let all = n == bytes.len();
+            self.input.take(n);
+            match self.phase {
+                Phase::Body(Part::Stream) => self.on_item(site),
+                Phase::Body(Part::Json) if !all => {
+                    self.kept = 0;
+                    self.fail(Why::TooLarge);
+                }
+                // What does not fit of an error's body is not needed.
+                Phase::Body(Part::Error) if !all => self.input.take(usize::MAX),
+                _ => {}
+            }
+            return true;
+        }
+        if self.input.is_over() || (self.gone == Some(Gone::Clean) && self.input.ends_with_connection()) {
+            self.end_body(at, site);
+            return true;
+        }
+        if self.gone.is_some() {
+            self.cut(at, site, Why::Broken);
+            return true;
+        }
+        false
+    }
+
+    /// The body was cut off.
+    fn cut(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
+        let part = self.phase;
+        self.hang_up();
+        match (part, self.task.what) {
+            (Phase::Body(Part::Stream), What::Request | What::Listen) => self.resume_later(at, site, why),
+            (Phase::Body(Part::Stream), What::OldStream) => self.old_stream_ends(at, site, why),
+            // The head has said all there is to say.
+            (Phase::Body(Part::Error | Part::Skip), _) => self.end_body(at, site),
+            (Phase::Body(_), _) => {
+                self.kept = 0;
+                self.fail(why);
+            }
+            _ => self.release(at, site),
+        }
+    }
+
+    /// The body has come to its end.
+    fn end_body(&mut self, at: usize, site: &mut Site<'_>) {
+        let reusable = self.reply.keep && self.is_all_sent() && self.input.is_empty() && self.link == Link::Up;
+        if !reusable {
+            self.hang_up();
+        }
+        self.gone = None;
+        match self.phase {
+            Phase::Body(Part::Json) => self.on_json(site),
+            Phase::Body(Part::Error) => self.on_error(site),
+            Phase::Body(Part::Stream) => match self.task.what {
+                What::OldStream => self.old_stream_ends(at, site, Why::Unanswered),
+                _ => self.resume_later(at, site, Why::Unanswered),
+            },
+            Phase::Body(Part::Skip) if self.task.what == What::Delete => self.deleted(site),
+            Phase::Body(Part::Skip) if self.task.what == What::Request => {
+                self.phase = Phase::Wait(Wait::Answer);
+                self.deadline = Some(site.now.saturating_add(site.config.idle_time));
+            }
+            _ => {
+                site.news.initialized |= self.task.topic == Topic::Initialized;
+                self.release(at, site);
+            }
+        }
+    }
+
+    /// The answer to a request came as JSON.
+    fn on_json(&mut self, site: &mut Site<'_>) {
+        let (task, kept) = (self.task, self.kept);
+        let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
+        match class(body, task.request) {
+            Class::Response(Some(id), _) if Some(id) == task.request => {
+                learn(&task, body, site);
+                self.answered();
+            }
+            Class::Response(None, true) => self.answered(),
+            _ => {
+                self.kept = 0;
+                self.fail_kept(Why::Garbage);
+            }
+        }
+    }
+
+    /// The body is the answer.
+    fn answered(&mut self) {
+        (self.ready, self.after, self.phase) = (Some(Ready::Body), After::Release, Phase::Over);
+        self.deadline = None;
+    }
+
+    /// The body of an error status has come.
+    fn on_error(&mut self, site: &mut Site<'_>) {
+        let (task, kept) = (self.task, self.kept);
+        let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
+        let is_error = match class(body, task.request) {
+            Class::Response(id, true) => id.is_none() || id == task.request,
+            _ => false,
+        };
+        let tries_old = task.topic == Topic::Initialize
+            && !task.old
+            && site.config.transport == Transport::Detect
+            && matches!(self.reply.status, 400 | 404 | 405)
+            && !(is_error && is_modern_error(body));
+        if tries_old {
+            self.phase = Phase::Wait(Wait::Fallback);
+            self.deadline = None;
+            if site.old == Old::No {
+                site.old = Old::Wanted;
+            }
+            return;
+        }
+        self.tell_error();
+    }
+
+    /// Tells what the body of an error status says.
+    pub(crate) fn tell_error(&mut self) {
+        let (task, kept) = (self.task, self.kept);
+        let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
+        match class(body, task.request) {
+            Class::Response(id, true) if task.what == What::Request && (id.is_none() || id == task.request) => {
+                self.answered();
+            }
+            _ => {
+                let Answer { status: code, retry_after, .. } = self.reply;
+                self.fail_kept(Why::Status { code, retry_after });
+            }
+        }
+    }
+
+    /// Something may have been found in a stream.
+    fn on_item(&mut self, site: &mut Site<'_>) {
+        let task = self.task;
+        let Some(item) = self.message.item() else { return };
+        let event = match item {
+            Item::Event(event) => event,
+            _ if task.what == What::Request => {
+                self.kept = 0;
+                return self.fail(Why::TooLarge);
+            }
+            _ => return self.skip(Why::TooLarge),
+        };
+        self.task.tries = 0;
+        if task.what == What::OldStream && event.name == "endpoint" {
+            let endpoint = core::str::from_utf8(event.data).map_err(|_| Why::Endpoint);
+            let known = endpoint.and_then(|endpoint| site.set_endpoint(endpoint));
+            self.message.consume();
+            self.deadline = None;
+            if let Err(why) = known {
+                site.news.old_failed = Some(why);
+                self.hang_up();
+                self.phase = Phase::Drain;
+                self.deadline = Some(site.now);
+            }
+            return;
+        }
+        if !matches!(event.name, "" | "message") || event.data.is_empty() {
+            return self.message.consume();
+        }
+        match class(event.data, task.request) {
+            Class::NotJson => self.skip(Why::Garbage),
+            Class::Response(id, error) => {
+                let own = task.what == What::Request && (id == task.request || (id.is_none() && error));
+                if own && id.is_some() {
+                    learn(&task, event.data, site);
+                }
+                let answers = if own { task.request } else { id };
+                self.ready = Some(Ready::Item { request: task.request, answers });
+                self.after = if own { After::Drain } else { After::Continue };
+            }
+            Class::Other => {
+                self.ready = Some(Ready::Item { request: task.request, answers: None });
+                self.after = After::Continue;
+            }
+        }
+    }
+
+    fn skip(&mut self, why: Why) {
+        (self.ready, self.after) = (Some(Ready::Skipped(why)), After::Continue);
+    }
+
+    /// The event that was ready has been told.
+    pub(crate) fn consume(&mut self, at: usize, site: &mut Site<'_>) {
+        match self.ready.take() {
+            None => return,
+            Some(Ready::Item { .. } | Ready::Skipped(_)) => self.message.consume(),
+            Some(_) => {}
+        }
+        match core::mem::replace(&mut self.after, After::Continue) {
+            After::Continue => {}
+            After::Release => self.release(at, site),
+            After::Hold => {
+                self.phase = Phase::Wait(Wait::Caller);
+                self.deadline = None;
+            }
+            After::Drain => {
+                self.phase = Phase::Drain;
+                self.deadline = Some(site.now.saturating_add(site.config.drain_time));
+            }
+            After::Fail(why) => {
+                self.kept = 0;
+                self.fail(why);
+            }
+        }
+    }
+
+    /// The exchange is over; the connection stays, if it can be used again.
+    pub(crate) fn release(&mut self, at: usize, site: &mut Site<'_>) {
+        if site.has_redirect(at) {
+            site.forget_redirect(at);
+        }
+        (self.phase, self.ready, self.after, self.task) = (Phase::Free, None, After::Continue, Task::NONE);
+        self.kept = 0;
+        self.clear_output();
+        self.message.reset();
+        let idle = site.now.saturating_add(site.config.idle_time);
+        self.deadline = if self.link == Link::Up { Some(idle) } else { None };
+    }
+
+    /// Whatever is under way, it is no more.
+    pub(crate) fn abandon(&mut self, site: &mut Site<'_>, at: usize) {
+        let rests = matches!(self.phase, Phase::Free | Phase::Wait(_));
+        if !rests || self.link != Link::Up {
+            self.hang_up();
+        }
+        self.release(at, site);
+    }
+
+    pub(crate) fn retry(&mut self, at: usize, site: &mut Site<'_>) {
+        self.settle_challenge(at, site);
+        if self.phase == Phase::Wait(Wait::Caller) {
+            self.launch(at, site);
+        }
+    }
+
+    pub(crate) fn give_up(&mut self, at: usize, site: &mut Site<'_>) {
+        self.settle_challenge(at, site);
+        if self.phase == Phase::Wait(Wait::Caller) {
+            self.kept = 0;
+            self.give_way(at, site, Why::GivenUp);
+        }
+    }
+
+    /// The challenge has been told, though nothing was asked for since.
+    fn settle_challenge(&mut self, at: usize, site: &mut Site<'_>) {
+        if matches!(self.ready, Some(Ready::Challenge(_))) {
+            self.consume(at, site);
+        }
+    }
+
+    pub(crate) fn expire(&mut self, at: usize, site: &mut Site<'_>) {
+        if self.deadline.is_none_or(|deadline| deadline > site.now) {
+            return;
+        }
+        self.deadline = None;
+        match self.phase {
+            Phase::Free | Phase::Wait(Wait::Answer | Wait::Caller) => self.hang_up(),
+            Phase::Wait(Wait::Later) => self.launch(at, site),
+            Phase::Drain => {
+                self.hang_up();
+                self.release(at, site);
+            }
+            // What has come before the time was over counts.
+            Phase::Head if self.input.is_empty() => self.lose(at, site, Why::TimedOut),
+            Phase::Head | Phase::Body(_) => {
+                self.step(at, site);
+                if self.ready.is_none() && matches!(self.phase, Phase::Head | Phase::Body(Part::Skip | Part::Error)) {
+                    self.lose(at, site, Why::TimedOut);
+                } else if self.ready.is_none() && self.is(What::OldStream) && site.old == Old::Opening {
+                    self.old_stream_ends(at, site, Why::TimedOut);
+                }
+            }
+            Phase::Writing | Phase::Over | Phase::Wait(Wait::Endpoint | Wait::Fallback) => {}
+        }
+    }
+}
+
+/// Appends as much as fits; how much that was.
+fn append(store: &mut mcp_sansio::store::Store<'_>, used: &mut usize, bytes: &[u8]) -> usize {
+    let wanted = used.saturating_add(bytes.len());
+    if !store.reach(wanted) {
+        store.reach(store.limit());
+    }
+    let place = store.bytes_mut().get_mut(*used..).unwrap_or(&mut []);
+    let n = place.len().min(bytes.len());
+    for (to, from) in place.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    *used += n;
+    n
+}
+
+/// What results mean for later requests.
+fn learn(task: &Task, bytes: &[u8], site: &mut Site<'_>) {
+    if !matches!(task.topic, Topic::Initialize | Topic::Tools(_)) {
+        return;
+    }
+    let Some(result) = Envelope::parse(bytes).ok().and_then(|envelope| envelope.result) else { return };
+    match task.topic {
+        Topic::Initialize => site.learn_version(result),
+        Topic::Tools(fresh) if task.modern => site.learn_tools(result, fresh),
+        _ => {}
+    }
+}
+
+/// Whether an error's code is one that only servers of 2026-07-28 use, or one that means a method is unknown.
+fn is_modern_error(body: &[u8]) -> bool {
+    let error = Envelope::parse(body).ok().and_then(|envelope| envelope.error);
+    let code = error.and_then(|error| error.get("code")).and_then(|code| code.i64());
+    let modern = [code::HEADER_MISMATCH, code::MISSING_CAPABILITY, code::UNSUPPORTED_VERSION, code::METHOD_NOT_FOUND];
+    code.is_some_and(|code| modern.iter().any(|known| i64::from(*known) == code))
+}
+
+impl<const N: usize> Remote<'_, N> {
+    /// The message in a slot has been written.
+    pub(crate) fn dispatch(&mut self, at: usize) {
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        slot.classify();
+        let task = slot.task;
+        if task.what == What::Request {
+            self.site.modern = task.modern;
+        }
+        if task.topic == Topic::Initialize {
+            self.forget_streams();
+            self.site.end_session();
+        }
+        let Some(slot) = self.slots.get_mut(at) else { return };
+        if self.site.old == Old::No {
+            return slot.launch(at, &self.site);
+        }
+        slot.task.old = true;
+        if self.site.old == Old::Known {
+            slot.launch(at, &self.site);
+        } else {
+            slot.phase = Phase::Wait(Wait::Endpoint);
+            self.settle();
+        }
+    }
+
+    /// Closes the streams of a session that is over.
+    fn forget_streams(&mut self) {
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if slot.is_listen() {
+                slot.abandon(&mut self.site, at);
+            }
+        }
+    }
+
+    /// A free slot: best one with a connection. For a request, one more must be free as long as the server may ask.
+    pub(crate) fn choose(&mut self, request: bool) -> Option<usize> {
+        let free = |slot: &Slot<'_>| slot.is_free() || slot.phase == Phase::Drain;
+        let count = self.slots.iter().filter(|slot| free(slot)).count();
+        if request && N > 1 && count < 2 && !self.site.modern {
+            return None;
+        }
+        let find = |good: &dyn Fn(&Slot<'_>) -> bool| self.slots.iter().position(good);
+        let at = find(&|slot| slot.is_free() && slot.is_up())
+            .or_else(|| find(&|slot| slot.is_free()))
+            .or_else(|| find(&free))?;
+        let slot = self.slots.get_mut(at)?;
+        if slot.phase == Phase::Drain {
+            slot.abandon(&mut self.site, at);
+        }
+        slot.deadline = None;
+        Some(at)
+    }
+
+    /// Makes the slots follow what one of them found out; whether there was anything.
+    pub(crate) fn settle(&mut self) -> bool {
+        let news = core::mem::take(&mut self.site.news);
+        let mut any = news != super::site::News::default();
+        if news.initialized && self.site.config.listen && self.site.old == Old::No && !self.site.modern {
+            self.site.listening = Listening::Opening;
+        }
+        if news.lost {
+            self.lose_session();
+        }
+        if news.endpoint {
+            self.post_what_waits();
+        }
+        if let Some(why) = news.old_failed {
+            self.lose_old(why);
+        }
+        any |= self.open_streams();
+        any
+    }
+
+    fn lose_session(&mut self) {
+        self.forget_streams();
+        for slot in &mut self.slots {
+            if (slot.is(What::Request) || slot.is(What::Tell)) && slot.task.in_session() && slot.phase != Phase::Over {
+                slot.fail_next(Why::SessionLost);
+            }
+        }
+        self.site.end_session();
+    }
+
+    fn post_what_waits(&mut self) {
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if matches!(slot.phase, Phase::Wait(Wait::Endpoint | Wait::Fallback)) {
+                slot.task.old = true;
+                slot.launch(at, &self.site);
+            }
+        }
+    }
+
+    /// The stream of the old transport is not there, or no more.
+    fn lose_old(&mut self, why: Why) {
+        let known = self.site.old == Old::Known;
+        self.forget_streams();
+        for slot in &mut self.slots {
+            if slot.phase == Phase::Wait(Wait::Fallback) {
+                slot.tell_error();
+            } else if slot.task.old && slot.phase != Phase::Over && (slot.is(What::Request) || slot.is(What::Tell)) {
+                slot.fail_next(if known { Why::SessionLost } else { why });
+            }
+        }
+        self.site.end_session();
+    }
+
+    /// Opens the streams that are wanted, where there is a slot for them.
+    fn open_streams(&mut self) -> bool {
+        let waits = |slot: &Slot<'_>| matches!(slot.phase, Phase::Wait(Wait::Endpoint | Wait::Fallback));
+        let what = if self.site.old == Old::Wanted && self.slots.iter().any(waits) {
+            What::OldStream
+        } else if self.site.listening == Listening::Opening && !self.slots.iter().any(|slot| slot.is(What::Listen)) {
+            What::Listen
+        } else {
+            return false;
+        };
+        let Some(at) = self.choose(false) else {
+            let stuck = what == What::OldStream && self.slots.iter().all(waits);
+            if stuck {
+                self.lose_old(Why::NoRoom);
+            }
+            return stuck;
+        };
+        let Some(slot) = self.slots.get_mut(at) else { return false };
+        slot.begin();
+        slot.task.what = what;
+        if what == What::OldStream {
+            self.site.old = Old::Opening;
+        }
+        slot.launch(at, &self.site);
+        true
+    }
+
+    pub(crate) fn delete_session(&mut self) -> bool {
+        if self.site.session().is_none() {
+            return false;
+        }
+        self.forget_streams();
+        self.site.listening = Listening::No;
+        let at = self.choose(false);
+        let Some((at, slot)) = at.and_then(|at| Some((at, self.slots.get_mut(at)?))) else {
+            self.site.end_session();
+            return false;
+        };
+        slot.begin();
+        slot.task.what = What::Delete;
+        slot.launch(at, &self.site);
+        true
+    }
+
+    pub(crate) fn drop_all(&mut self) {
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            slot.hang_up();
+            slot.release(at, &mut self.site);
+        }
+        (self.writing, self.held, self.given) = (None, false, None);
+        self.site.listening = Listening::No;
+        self.site.end_old();
+        self.site.news = super::site::News::default();
+    }
+
+    /// Looks for the next event; the last one has been told.
+    pub(crate) fn find_event(&mut self) -> Option<usize> {
+        if let Some(at) = self.given.take()
+            && let Some(slot) = self.slots.get_mut(at)
+        {
+            slot.consume(at, &mut self.site);
+        }
+        loop {
+            let mut any = self.settle();
+            for round in 0..N {
+                let at = self.next.saturating_add(round);
+                let at = if at >= N { at - N } else { at };
+                self.slots.get_mut(at)?.step(at, &mut self.site);
+                any |= self.settle();
+                if self.slots.get(at).is_some_and(|slot| slot.ready.is_some()) {
+                    self.next = if at + 1 >= N { 0 } else { at + 1 };
+                    self.given = Some(at);
+                    return Some(at);
+                }
+            }
+            if !any {
+                return None;
+            }
+        }
+    }
+
+    /// A response that came on another stream ends the exchange that it belongs to.
+    fn end_elsewhere(&mut self, on: usize, id: u64) -> bool {
+        let mut others = self.slots.iter_mut().enumerate();
+        let Some((at, slot)) = others.find(|(at, slot)| *at != on && slot.request() == Some(id)) else { return false };
+        if slot.phase == Phase::Over {
+            return false;
+        }
+        slot.abandon(&mut self.site, at);
+        true
+    }
+
+    /// Tells the event that a slot has ready.
+    pub(crate) fn give(&mut self, at: usize) -> Option<Event<'_>> {
+        let ready = self.slots.get(at)?.ready?;
+        let mut told = None;
+        if let Ready::Item { request, answers } = ready {
+            told = request;
+            if let Some(id) = answers.filter(|id| Some(*id) != request) {
+                told = self.end_elsewhere(at, id).then_some(id);
+            }
+        }
+        let slot = self.slots.get_mut(at)?;
+        let request = slot.task.request;
+        Some(match ready {
+            Ready::Item { .. } => match slot.message.item()? {
+                Item::Event(event) => Event::Message { request: told, bytes: event.data },
+                _ => return None,
+            },
+            Ready::Body => Event::Message { request, bytes: slot.kept() },
+            Ready::Failed(why) => Event::Failed { request, why, detail: text(slot.kept()) },
+            Ready::Challenge(status) => {
+                Event::Challenge { slot: at, request, status, www_authenticate: text(slot.kept()) }
+            }
+            Ready::Skipped(why) => Event::Skipped { request, why, start: start(slot) },
+            Ready::Ended => Event::Ended,
+        })
+    }
+}
+
+fn start<'s>(slot: &'s mut Slot<'_>) -> &'s [u8] {
+    match slot.message.item() {
+        Some(Item::Event(event)) => event.data,
+        Some(Item::TooLarge { start }) => start,
+        _ => &[],
+    }
+}
+
+/// As much as is text, and not too much of it.
+fn text(bytes: &[u8]) -> &str {
+    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+}

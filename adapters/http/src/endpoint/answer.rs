@@ -1,0 +1,121 @@
+//! What is said of a request when its POST has been taken already: late answers, progress, log messages, and what
+//! handlers say that run again. All of it goes to the request's own stream.
+
+use mcp_sansio::protocol::Level;
+use mcp_sansio::server::{Engine, Progress, Scope, SendError, Token, Told};
+use mcp_sansio::service::{Call, Outcome};
+use mcp_sansio::sink::Out;
+
+use super::exchange::origin_of;
+use super::session::Session;
+use super::stream::{Purpose, StreamId, StreamOut};
+use super::{App, Endpoint};
+
+impl<'m, const N: usize> Endpoint<'m, N> {
+    /// Answers a tool call that was put off, see [`Service::answer`](mcp_sansio::service::Service::answer).
+    ///
+    /// # Errors
+    /// [`SendError::Stale`] if the request was cancelled or its client is gone; the other ones leave it open.
+    pub fn answer<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        let answered = self.on_stream_of(token, |server, _, out| {
+            app.service.answer(&mut *app.state, token, server, out, answer).map(|_| ())
+        });
+        answered.unwrap_or(Err(SendError::Stale))
+    }
+
+    /// Tells how far a request is that was put off.
+    pub fn progress(&mut self, token: Token, progress: Progress<'_>) -> Told {
+        let told = self.on_stream_of(token, |server, _, out| server.progress(token, progress, out));
+        told.unwrap_or(Told::Stale)
+    }
+
+    /// Sends a log message on behalf of a request that was put off, if its client wants messages of that level.
+    pub fn log<S>(&mut self, app: &App<'_, S>, token: Token, level: Level, message: impl core::fmt::Display) -> Told {
+        let about = app.service.about();
+        let told = self.on_stream_of(token, |server, _, out| {
+            server.log(about, Some(token), level, None, format_args!("{message}"), out)
+        });
+        told.unwrap_or(Told::Stale)
+    }
+
+    /// Does with the server what [`answer`](Endpoint::answer) and [`progress`](Endpoint::progress) do not, on the stream of a
+    /// request; `None` if that is gone.
+    pub fn with_stream_of<T>(
+        &mut self,
+        token: Token,
+        act: impl FnOnce(&mut Engine<'m>, &mut dyn Out) -> T,
+    ) -> Option<T> {
+        self.on_stream_of(token, |server, _, out| act(server, out))
+    }
+
+    /// The stream on which a request is answered.
+    #[must_use]
+    pub fn stream_of(&self, token: Token) -> Option<StreamId> {
+        let route = self.server.route(token)?;
+        let found = self.streams.slots().iter().position(|stream| {
+            !stream.is_free() && stream.route == route && matches!(stream.purpose, Purpose::Post | Purpose::Old)
+        });
+        found.map(|slot| self.stream_id(slot as u16))
+    }
+
+    /// Does something with the stream on which a request is answered; `None` if it is gone.
+    pub(crate) fn on_stream_of<T>(
+        &mut self,
+        token: Token,
+        act: impl FnOnce(&mut Engine<'m>, Option<&str>, &mut dyn Out) -> T,
+    ) -> Option<T> {
+        let id = self.stream_of(token)?;
+        let (streams, log) = (self.streams.slots_mut(), &mut self.log);
+        let stream = streams.get_mut(usize::from(id.slot))?;
+        let (scope, session) = (stream.scope, stream.session);
+        let mut nobody = Session::FREE;
+        let session = match session {
+            Some(slot) => self.sessions.slots_mut().get_mut(usize::from(slot))?,
+            None => &mut nobody,
+        };
+        let mut peer = session.peer;
+        let server: &mut Engine<'m> = &mut self.server;
+        server.swap_peer(&mut peer, scope);
+        let mut out = StreamOut::new(log, stream, id.slot);
+        let done = act(server, session.principal(), &mut out);
+        server.swap_peer(&mut peer, Scope(0));
+        drop(out);
+        session.peer = peer;
+        stream.ready = true;
+        self.stirred.set(true);
+        Some(done)
+    }
+
+    /// Runs handlers whose questions were answered, each on its own stream.
+    pub(crate) fn go_on<S>(&mut self, app: &mut App<'_, S>) {
+        let mut first = 0;
+        while let Some((number, token)) = self.server.ready_from(first) {
+            first = number + 1;
+            let resumed = self.on_stream_of(token, |service_server, session, out| {
+                let (server, state) = (service_server, &mut *app.state);
+                let gate = ();
+                let origin = origin_of(&gate, session);
+                app.service.resume_from(&origin, state, token, server, out)
+            });
+            // Full: its own stream must be read first; the others do not wait for it.
+            if resumed.is_none() {
+                self.server.forget(token);
+            }
+        }
+    }
+
+    /// Gives up the requests of an exchange that nobody can hear any more; handlers that put their answer off are told.
+    pub(crate) fn give_up_route<S>(&mut self, app: &mut App<'_, S>, route: u32) {
+        for slot in 0..N {
+            let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
+            if let Some(token) = token {
+                app.service.forget(app.state, token, &mut self.server);
+            }
+        }
+    }
+}

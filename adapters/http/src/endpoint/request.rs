@@ -1,0 +1,163 @@
+//! Requests: from the head and the body to those who answer them.
+
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::code;
+use mcp_sansio::server::{Millis, Request};
+use mcp_sansio::sink::Out;
+
+use super::head::{Head, Response};
+use super::metadata::{is_metadata, serve_metadata};
+use super::refusal::{not_allowed, refuse};
+use super::session::PRINCIPAL_MAX;
+use super::{Access, App, Endpoint, gate};
+
+const NO_VERSION: &str = "MCP-Protocol-Version is not supported";
+
+impl<const N: usize> Endpoint<'_, N> {
+    /// Handles one request. A JSON body is written to `body`, which must be empty; streams are pulled. `random` fills
+    /// bytes that nobody can guess.
+    pub fn request<'r, 'a: 'r, S>(
+        &mut self,
+        app: &mut App<'a, S>,
+        head: &Head<'r>,
+        content: &[u8],
+        now: Millis,
+        random: &mut dyn FnMut(&mut [u8]),
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        self.tick(now);
+        let mut response = self.respond(app, head, content, random, body);
+        if self.config.cors {
+            response.origin = head.text("origin").filter(|origin| self.config.allows_origin(origin));
+        }
+        response
+    }
+
+    fn respond<'r, 'a: 'r, S>(
+        &mut self,
+        app: &mut App<'a, S>,
+        head: &Head<'r>,
+        content: &[u8],
+        random: &mut dyn FnMut(&mut [u8]),
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        if self.is_foreign(head) {
+            return refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed");
+        }
+        if head.method == "OPTIONS" && self.config.cors {
+            let mut response = Response::status(204);
+            response.preflight = true;
+            response.requested = head.text("access-control-request-headers").filter(|names| is_header_list(names));
+            return response;
+        }
+        let path = head.path;
+        if let Some(metadata) = self.config.resource_metadata.filter(|_| is_metadata(path, self.config.path)) {
+            return serve_metadata(head, metadata, body);
+        }
+        let known = [self.config.path, self.config.old_path, self.config.post_path].contains(&path);
+        if !known {
+            return refuse(body, 404, code::INVALID_REQUEST, "There is nothing here");
+        }
+        let principal = match (app.authorize)(head) {
+            Access::Granted { principal } => principal,
+            Access::Denied { status, challenge } => {
+                return Response { challenge, ..refuse(body, status, code::INVALID_REQUEST, "Not authorized") };
+            }
+        };
+        if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
+            return refuse(body, 500, code::INTERNAL, "The principal's name is too long");
+        }
+        self.route(app, head, content, principal, random, body)
+    }
+
+    /// Whether Host or Origin names a site that may not come here.
+    fn is_foreign(&self, head: &Head<'_>) -> bool {
+        let host = head.text("host").or_else(|| head.text(":authority"));
+        let origin = head.text("origin");
+        // What is there and cannot be read is not allowed either.
+        let unreadable = |name, text: Option<&str>| text.is_none() && head.headers.get(name).is_some();
+        let garbled = unreadable("host", host) || unreadable("origin", origin);
+        host.is_some_and(|host| !self.config.allows(host))
+            || origin.is_some_and(|origin| !self.config.allows_origin(origin))
+            || (garbled && !self.config.any_host)
+    }
+
+    fn route<'r, 'a: 'r, S>(
+        &mut self,
+        app: &mut App<'a, S>,
+        head: &Head<'r>,
+        content: &[u8],
+        principal: Option<&'r str>,
+        random: &mut dyn FnMut(&mut [u8]),
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        let path = head.path;
+        if path == self.config.post_path && path != self.config.path {
+            return match head.method {
+                "POST" => self.old_post(app, head, content, principal, body),
+                _ => not_allowed(body, "POST"),
+            };
+        }
+        if path != self.config.path {
+            return match head.method {
+                "GET" if self.config.legacy => self.old_get(head, principal, random, body),
+                _ => not_allowed(body, "GET"),
+            };
+        }
+        let modern = gate::modern_version(head);
+        match head.method {
+            // What a POST is can stand in its body, too.
+            "GET" | "DELETE" if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
+            "POST" if path == self.config.path => self.post(app, head, content, principal, modern, random, body),
+            "GET" | "DELETE" if modern || !self.config.legacy => not_allowed(body, "POST"),
+            "GET" => self.get(head, principal, random, body),
+            "DELETE" if path == self.config.path => self.delete(app, head, principal, body),
+            _ => not_allowed(body, if self.config.legacy { "GET, POST, DELETE" } else { "POST" }),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what a POST has")]
+    fn post<'r, 'a: 'r, S>(
+        &mut self,
+        app: &mut App<'a, S>,
+        head: &Head<'r>,
+        content: &[u8],
+        principal: Option<&'r str>,
+        modern: bool,
+        random: &mut dyn FnMut(&mut [u8]),
+        body: &mut dyn Out,
+    ) -> Response<'r> {
+        if !head.is_json() {
+            return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
+        }
+        if !head.accepts("application/json") {
+            return refuse(body, 406, code::INVALID_REQUEST, "Accept must have application/json and text/event-stream");
+        }
+        let mut request = Request::empty();
+        let read = request.read(content);
+        let modern = modern || request.envelope().meta.is_modern();
+        match read {
+            Ok(()) if modern => self.modern_post(app, head, &mut request, principal, body),
+            Err(_) if modern => self.unreadable(content, body),
+            _ if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
+            _ if !self.config.legacy => {
+                refuse(body, 400, code::INVALID_REQUEST, "This server is stateless: see 2026-07-28")
+            }
+            Ok(()) => self.legacy_post(app, head, &mut request, principal, random, body),
+            Err(_) => self.legacy_batch(app, head, content, principal, body),
+        }
+    }
+
+    /// Not JSON, or no object.
+    pub(crate) fn unreadable<'r>(&mut self, content: &[u8], body: &mut dyn Out) -> Response<'r> {
+        match Raw::parse(content) {
+            Ok(_) => refuse(body, 400, code::INVALID_REQUEST, "Invalid request: not an object"),
+            Err(_) => refuse(body, 400, code::PARSE, "Parse error"),
+        }
+    }
+}
+
+/// Whether a text can stand as a list of header names in a header.
+fn is_header_list(names: &str) -> bool {
+    names.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte))
+}

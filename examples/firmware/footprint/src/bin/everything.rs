@@ -1,0 +1,26 @@
+//! All of it: serde, formatting, large replies, resources, templates, subscriptions, prompts, log, progress, asks.
+
+#![no_std]
+#![no_main]
+
+use footprint::{Device, Static, asks, parts, tools};
+use mcp_sansio::protocol::Feature;
+use mcp_sansio::server::Server;
+use mcp_sansio::service::Service;
+
+const SERVICE: Service<'static, Device> = tools::SERDE
+    .tools(&asks::ALL)
+    .resources(&parts::RESOURCES)
+    .templates(&parts::TEMPLATES)
+    .prompts(&parts::PROMPTS)
+    .feature(Feature::Subscribe)
+    .feature(Feature::Logging);
+
+static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
+static ASKS: Static<[u8; 512]> = Static::new([0; 512]);
+
+footprint::main!({
+    if let (Some(subscriptions), Some(asks)) = (SUBSCRIPTIONS.take(), ASKS.take()) {
+        footprint::serve(&SERVICE, Server::new().subscriptions(subscriptions).asks(asks));
+    }
+});

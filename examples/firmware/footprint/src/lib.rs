@@ -1,0 +1,54 @@
+//! What the images of the footprint table have in common: a port, a loop, a device with a few tools.
+//!
+//! One row of the table is one program in `src/bin`; `.ci/footprint.sh` builds them all.
+
+#![no_std]
+
+#[cfg(feature = "ask")]
+pub mod asks;
+pub mod parts;
+mod port;
+pub mod tools;
+
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::server::Server;
+use mcp_sansio::service::Service;
+use mcp_sansio::session::Session;
+use mcp_sansio::sink::{Lines, Slice};
+#[cfg(target_arch = "arm")]
+pub use port::entry;
+pub use port::{Port, Static};
+
+/// The state of all handlers.
+#[derive(Default)]
+pub struct Device {
+    /// Seconds since the start.
+    pub seconds: u32,
+    /// The LED.
+    pub led: bool,
+}
+
+/// Requests in flight.
+pub const REQUESTS: usize = 4;
+
+static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
+static OUTPUT: Static<[u8; 512]> = Static::new([0; 512]);
+static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
+
+/// What a device's main loop does, until its input ends.
+pub fn serve(service: &Service<'static, Device>, server: Server<'static, REQUESTS>) -> ! {
+    let (Some(input), Some(output), Some(scratch)) = (INPUT.take(), OUTPUT.take(), SCRATCH.take()) else { loop {} };
+    let mut session =
+        Session::new(LineBuffer::new(input), server.scratch(scratch), Lines::new(Slice::new(output)));
+    let mut device = Device::default();
+    let mut port = Port::open();
+    while let Some(count) = port.read(session.space()) {
+        session.filled(count);
+        port.begins();
+        let _ = session.run(service, &mut device);
+        port.ends();
+        let sent = port.write(session.pending());
+        session.sent(sent);
+    }
+    port.close()
+}
