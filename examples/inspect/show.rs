@@ -210,11 +210,6 @@ fn describe(page: &mut Page, text: Option<Text<'_>>) {
     }
 }
 
-/// Resources and templates, with all there is to know.
-pub(crate) fn resources(page: &mut Page, list: &List<'_>) {
-    short_list(page, list);
-}
-
 /// All there is to know of the prompts.
 pub(crate) fn prompts(page: &mut Page, items: &[Raw<'_>]) {
     for &item in items {
