@@ -32,8 +32,8 @@ ARGS are key=value pairs, read as the types that the tool's schema names; key:=J
 for a value as it is; or one JSON object. \"-\" reads that from stdin.
 
 Options
-  --json                   print results as JSON: one document; of watch and trace, one
-                           line for each event
+  --json                   print results as JSON: one document; of watch and trace,
+                           a line for each event
   --revision DATE          speak this revision: 2024-11-05, 2025-03-26, 2025-06-18,
                            2025-11-25, 2026-07-28 (default: the best that both speak)
   --timeout SECONDS        how long an answer may take (default: 60)
@@ -41,12 +41,13 @@ Options
   --env NAME=VALUE         set for the program; may be repeated
   --root PATH              a root to tell the server; may be repeated
   --log LEVEL              log messages to ask for: debug, info, notice, warning,
-                           error ... (default: warning; of watch: debug)
+                           error, critical, alert, emergency (default: info, of
+                           watch debug; up to 2025-11-25 what the server likes)
   -o, --output FILE        write what is read, or the one thing a tool answers, to a
                            file as it is
   --trace                  print all messages on stderr, too
-  -q, --quiet              no progress, no logs, nothing that the program says on stderr
-  --no-color               no colours; also if NO_COLOR is set, or if not on a terminal
+  -q, --quiet              no progress, no logs, nothing of the program's stderr
+  --no-color               no colours; so too if NO_COLOR is set, or not on a terminal
   -V, --version            print the version
   -h, --help               print this
 

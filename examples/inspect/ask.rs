@@ -79,7 +79,9 @@ impl Asker<'_> {
             self.read("Agree? ")?;
             return Ok(content.finish());
         }
-        self.say(Dim, "Enter takes the default, :no declines, Ctrl-D cancels.");
+        let has_default = form.fields().any(|field| field.default().is_some_and(|value| field.check(value).is_ok()));
+        let enter = if has_default { "Enter takes the default, " } else { "" };
+        self.say(Dim, &format!("{enter}:no declines, Ctrl-D cancels."));
         for field in form.fields().filter(|field| !matches!(field.kind(), Kind::Other)) {
             if let Some(value) = self.field(field)? {
                 content.add(&field.name().to_string(), &value);
@@ -244,7 +246,7 @@ impl Asker<'_> {
             Said::No => "declined",
             Said::Cancel => "cancelled",
         };
-        self.console.say(&format!("{}\n", rule(self.look, word)));
+        self.console.say(&format!("{}\n\n", rule(self.look, word)));
         said
     }
 }

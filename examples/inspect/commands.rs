@@ -141,7 +141,7 @@ impl Run<'_, '_> {
     }
 
     fn print_json(&self, json: &str) -> Done {
-        let pretty = Raw::parse(json.as_bytes()).ok().filter(|_| self.pretty).map(pretty);
+        let pretty = Raw::parse(json.as_bytes()).ok().filter(|_| self.pretty).map(|raw| pretty(raw, self.look.width));
         let mut text = pretty.unwrap_or_else(|| json.to_owned());
         text.push('\n');
         self.print(&text)
@@ -376,8 +376,9 @@ impl Run<'_, '_> {
         }
         millis.sort_by(f64::total_cmp);
         let (fastest, median, slowest) = (millis[0], millis[TIMES / 2], millis[TIMES - 1]);
-        let text =
-            format!("{TIMES} answers to {method}: {fastest:.2} ms, mostly {median:.2} ms, at most {slowest:.2} ms\n");
+        let text = format!(
+            "{TIMES} answers to {method}: fastest {fastest:.2} ms, median {median:.2} ms, slowest {slowest:.2} ms\n"
+        );
         self.print(&text)
     }
 

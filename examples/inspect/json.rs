@@ -3,7 +3,7 @@
 use mcp_sansio::json::{JsonKind, Raw};
 
 use crate::page::{Page, Spans, Style};
-use crate::text::is_hidden;
+use crate::text::{is_hidden, width};
 
 /// A string as JSON. What a terminal would not show as it stands is escaped.
 pub(crate) fn quote(text: &str) -> String {
@@ -36,52 +36,74 @@ fn harmless(json: &str) -> String {
 /// On one line, without spaces.
 pub(crate) fn compact(value: Raw<'_>) -> String {
     let mut out = String::new();
-    write(value, None, 0, &mut out);
+    write(value, [",", ":"], &mut out);
     out
 }
 
-/// Over several lines, indented by two.
-pub(crate) fn pretty(value: Raw<'_>) -> String {
+/// Over as many lines as it takes, indented by two; what fits into the columns stays on one line.
+pub(crate) fn pretty(value: Raw<'_>, columns: usize) -> String {
     let mut out = String::new();
-    write(value, Some(2), 0, &mut out);
+    write_lines(value, columns, 0, 0, &mut out);
     out
 }
 
-fn write(value: Raw<'_>, step: Option<usize>, depth: usize, out: &mut String) {
-    let newline = |out: &mut String, depth: usize| {
-        if let Some(step) = step {
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', step * depth));
-        }
-    };
-    let mut many = false;
+fn key(key: mcp_sansio::json::Text<'_>) -> String {
+    harmless(&format!("\"{}\"", String::from_utf8_lossy(key.raw())))
+}
+
+/// Writes on one line; `between` is what stands between items, and between a key and its value.
+fn write(value: Raw<'_>, between: [&str; 2], out: &mut String) {
+    let [comma, colon] = between;
     match value.kind() {
         JsonKind::Object => {
             out.push('{');
-            for (key, value) in value.members() {
-                out.push_str(if many { "," } else { "" });
-                newline(out, depth + 1);
-                out.push_str(&harmless(&format!("\"{}\"", String::from_utf8_lossy(key.raw()))));
-                out.push_str(if step.is_some() { ": " } else { ":" });
-                write(value, step, depth + 1, out);
-                many = true;
+            for (i, (name, value)) in value.members().enumerate() {
+                out.extend([if i > 0 { comma } else { "" }, &key(name), colon]);
+                write(value, between, out);
             }
+            out.push('}');
         }
         JsonKind::Array => {
             out.push('[');
-            for value in value.items() {
-                out.push_str(if many { "," } else { "" });
-                newline(out, depth + 1);
-                write(value, step, depth + 1, out);
-                many = true;
+            for (i, value) in value.items().enumerate() {
+                out.push_str(if i > 0 { comma } else { "" });
+                write(value, between, out);
             }
+            out.push(']');
         }
-        _ => return out.push_str(&harmless(value.as_str())),
+        _ => out.push_str(&harmless(value.as_str())),
     }
-    if many {
-        newline(out, depth);
+}
+
+/// `used` columns of the line are taken.
+fn write_lines(value: Raw<'_>, columns: usize, indent: usize, used: usize, out: &mut String) {
+    if value.as_bytes().len() <= columns || is_flat(value) {
+        let mut line = String::new();
+        write(value, [", ", ": "], &mut line);
+        // A comma may follow.
+        if is_flat(value) || used + width(&line) < columns {
+            return out.push_str(&line);
+        }
     }
-    out.push(if value.kind() == JsonKind::Object { '}' } else { ']' });
+    let [open, close] = if value.kind() == JsonKind::Object { ['{', '}'] } else { ['[', ']'] };
+    out.push(open);
+    let start = |out: &mut String, first: bool| {
+        out.push_str(if first { "\n" } else { ",\n" });
+        out.extend(std::iter::repeat_n(' ', indent + 2));
+    };
+    for (i, (name, value)) in value.members().enumerate() {
+        start(out, i == 0);
+        let name = key(name);
+        out.extend([&name, ": "]);
+        write_lines(value, columns, indent + 2, indent + 4 + width(&name), out);
+    }
+    for (i, value) in value.items().enumerate() {
+        start(out, i == 0);
+        write_lines(value, columns, indent + 2, indent + 2, out);
+    }
+    out.push('\n');
+    out.extend(std::iter::repeat_n(' ', indent));
+    out.push(close);
 }
 
 /// An object that is put together member by member.
@@ -227,9 +249,10 @@ mod tests {
     fn writes() {
         let json = "{ \"a\" : [1, 2.50,{}], \"b\\u0041\":\"x\u{9b}\u{7f}\", \"c\":[] }";
         assert_eq!(compact(raw(json)), r#"{"a":[1,2.50,{}],"b\u0041":"x\u009b\u007f","c":[]}"#);
-        let expected =
-            "{\n  \"a\": [\n    1,\n    2.50,\n    {}\n  ],\n  \"b\\u0041\": \"x\\u009b\\u007f\",\n  \"c\": []\n}";
-        assert_eq!(pretty(raw(json)), expected);
+        let lines = "{\n  \"a\": [1, 2.50, {}],\n  \"b\\u0041\": \"x\\u009b\\u007f\",\n  \"c\": []\n}";
+        assert_eq!(pretty(raw(json), 30), lines);
+        assert_eq!(pretty(raw("[1,[2,[3]]]"), 12), "[\n  1,\n  [2, [3]]\n]");
+        assert_eq!(pretty(raw("[1,[2,[3]]]"), 40), "[1, [2, [3]]]");
         assert_eq!(quote("a\"\n\x1b"), "\"a\\\"\\n\\u001b\"");
         let mut members = Members::default();
         members.add("k", "1");

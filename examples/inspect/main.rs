@@ -23,9 +23,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use mcp_sansio::client::{Lost, Profile};
-use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::protocol::{ClientFeature, code};
 use mcp_sansio::revision::Revisions;
-use mcp_sansio_blocking::client::Error;
+use mcp_sansio_blocking::client::{Error, ServerError};
 
 use args::{Command, Options, Parsed, Target};
 use commands::{Run, Trouble};
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let done = inspect(&options, &command, &target, begun, look, &live);
     live.borrow_mut().clear();
     let Err(trouble) = done else { return ExitCode::SUCCESS };
-    let (code, words) = explain(&trouble, &options);
+    let (code, words) = explain(&trouble, &options, &command);
     if !words.is_empty() {
         eprintln!("{} {}", look.paint(Style::Bad, "inspect:"), text::clean(words));
     }
@@ -141,9 +141,9 @@ fn file_uri(path: &Path) -> String {
 }
 
 /// The exit code, and what to say about it.
-fn explain(trouble: &Trouble, options: &Options) -> (u8, String) {
+fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, String) {
     let (code, error) = match trouble {
-        Trouble::Usage(words) => return (2, format!("{words}; see inspect --help")),
+        Trouble::Usage(words) => return (2, words.clone()),
         Trouble::Tool => return (1, String::new()),
         Trouble::Flaw(flaw) => return (6, format!("the answer is not what it must be: {flaw}; add --trace to see it")),
         Trouble::Over(why) => return (6, why.clone()),
@@ -155,8 +155,11 @@ fn explain(trouble: &Trouble, options: &Options) -> (u8, String) {
     match error {
         Error::Io(error) if error.kind() == ErrorKind::Interrupted => (130, String::new()),
         Error::Url(_) => (2, error.to_string()),
-        Error::Server(_) if code == 6 => (4, error.to_string()),
-        Error::Lost { why: Lost::TimedOut, .. } => (5, format!("{error}; --timeout SECONDS gives it more")),
+        Error::Server(refused) if code == 6 => (4, refusal(refused, command)),
+        Error::Lost { why: Lost::TimedOut, detail } => {
+            let detail = if detail.is_empty() { String::new() } else { format!("; {detail}") };
+            (5, format!("it took too long{detail}; --timeout SECONDS gives it more time, --trace tells what went on"))
+        }
         Error::Lost { why: Lost::Unauthorized, .. } => {
             (code, format!("{error}; like --header 'Authorization: Bearer TOKEN'"))
         }
@@ -168,4 +171,17 @@ fn explain(trouble: &Trouble, options: &Options) -> (u8, String) {
         }
         error => (code, error.to_string()),
     }
+}
+
+/// What the server says, and where to look.
+fn refusal(error: &ServerError, command: &Command) -> String {
+    let data = error.data.as_ref().map_or_else(String::new, |data| format!("\n{data}"));
+    let unknown = matches!(error.code, code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND);
+    let see = match command {
+        Command::Call { .. } if unknown => "; inspect tools lists the tools and what they take",
+        Command::Read { .. } if unknown => "; inspect resources lists what there is",
+        Command::Prompt { .. } | Command::Complete { .. } if unknown => "; inspect prompts lists the prompts",
+        _ => "",
+    };
+    format!("{error}{see}{data}")
 }

@@ -170,15 +170,20 @@ impl Page {
     pub(crate) fn table(&mut self, indent: usize, rows: &Rows) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let room = self.columns(indent);
-        let cap = if columns > 2 { room / 2 } else { room / 3 }.max(12);
-        let fitting = |column: usize| {
-            let cells = rows.iter().filter(|row| column + 1 < row.len()).map(|row| row[column].width());
-            cells.filter(|width| *width <= cap).max().unwrap_or(0)
+        let longest = rows.iter().filter_map(|row| row.last()).map(Spans::width).max().unwrap_or(0);
+        let cells =
+            |column: usize| rows.iter().filter(move |row| column + 1 < row.len()).map(move |row| row[column].width());
+        let whole: usize = (0..columns.saturating_sub(1)).filter_map(|column| cells(column).max()).sum();
+        // One long cell shall not push all the others away.
+        let cap = match columns {
+            _ if whole + GUTTER * (columns.max(1) - 1) + longest <= room => room,
+            0..=2 => (room / 3).max(12),
+            _ => (room / 2).max(12),
         };
+        let fitting = |column: usize| cells(column).filter(|width| *width <= cap).max().unwrap_or(0);
         let mut widths: Vec<usize> = (0..columns.saturating_sub(1)).map(fitting).collect();
         widths.iter_mut().filter(|width| **width > 0).for_each(|width| *width += GUTTER);
         let left: usize = widths.iter().sum();
-        let longest = rows.iter().filter_map(|row| row.last()).map(Spans::width).max().unwrap_or(0);
         let below = left + longest.min(LAST_COLUMN).min(room / 2) > room;
         for row in rows {
             self.row(indent, row, &widths, below);
@@ -288,7 +293,8 @@ mod tests {
         let three: &[&[&str]] = &[&["name", "string", "required", "Some words"]];
         assert_eq!(table(30, three), "  name  string  required\n      Some words\n");
         let long: &[&[&str]] = &[&["a", "first"], &["a_very_long_name_indeed_it_is", "second"]];
-        assert_eq!(table(40, long), "  a  first\n  a_very_long_name_indeed_it_is\n      second\n");
+        assert_eq!(table(36, long), "  a  first\n  a_very_long_name_indeed_it_is\n      second\n");
+        assert_eq!(table(40, long), format!("  a{:30}first\n  a_very_long_name_indeed_it_is  second\n", ""));
         let three: &[&[&str]] = &[&["a", "", "x"], &["b", "", "y"]];
         assert_eq!(table(40, three), "  a  x\n  b  y\n");
     }

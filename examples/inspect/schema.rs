@@ -119,23 +119,31 @@ impl<'a> Schema<'a> {
         types.iter().map(name).collect::<Vec<_>>().join("|")
     }
 
-    /// The rows of a table of what it takes: name, type, what else there is to know.
-    pub(crate) fn rows(&self) -> Rows {
+    /// The rows of a table of what it takes: name, type, whether it is required, what else there is to know.
+    pub(crate) fn takes(&self) -> Rows {
+        self.rows(&|required| if required { Spans::of(Style::Warn, "required") } else { Spans::default() })
+    }
+
+    /// As [`takes`](Self::takes), of what comes back: there it is of interest what may be missing.
+    pub(crate) fn gives(&self) -> Rows {
+        self.rows(&|required| if required { Spans::default() } else { Spans::of(Style::Dim, "optional") })
+    }
+
+    fn rows(&self, mark: &dyn Fn(bool) -> Spans) -> Rows {
         let mut rows = Rows::new();
-        self.add_rows(self.root, 0, &mut rows);
+        self.add_rows(self.root, 0, mark, &mut rows);
         rows
     }
 
-    fn add_rows(&self, object: Raw<'a>, depth: usize, rows: &mut Rows) {
+    fn add_rows(&self, object: Raw<'a>, depth: usize, mark: &dyn Fn(bool) -> Spans, rows: &mut Rows) {
         for param in self.params_of(object) {
             let name = Spans::of(Style::Name, format!("{}{}", "  ".repeat(depth), param.name));
-            let required = if param.required { Spans::of(Style::Warn, "required") } else { Spans::default() };
             let kind = Spans::of(Style::Type, self.type_name(param.schema));
-            rows.push(vec![name, kind, required, self.about(param.schema)]);
+            rows.push(vec![name, kind, mark(param.required), self.about(param.schema)]);
             let items = param.schema.get("items").map(|items| self.resolve(items));
             for inner in [Some(param.schema), items].into_iter().flatten() {
                 if depth + 1 < DEPTH && inner.get("properties").is_some() {
-                    self.add_rows(inner, depth + 1, rows);
+                    self.add_rows(inner, depth + 1, mark, rows);
                 }
             }
         }
@@ -227,7 +235,7 @@ mod tests {
 
     fn table(json: &str) -> String {
         let mut page = Page::new(Look { color: false, width: 90 });
-        page.table(0, &Schema::new(Raw::parse(json.as_bytes()).unwrap()).rows());
+        page.table(0, &Schema::new(Raw::parse(json.as_bytes()).unwrap()).takes());
         page.finish()
     }
 

@@ -187,13 +187,13 @@ fn show_tool(page: &mut Page, tool: Tool<'_>, full: bool) {
     }
     page.spans(0, &head);
     describe(page, tool.description());
-    let rows = Schema::new(tool.input_schema()).rows();
+    let rows = Schema::new(tool.input_schema()).takes();
     if rows.is_empty() {
         page.say(2, Dim, "takes no arguments");
     }
     page.table(2, &rows);
     let Some(output) = tool.output_schema() else { return };
-    let rows = Schema::new(output).rows();
+    let rows = Schema::new(output).gives();
     if full && !rows.is_empty() {
         page.gap();
         page.say(2, Dim, "answers with");
@@ -303,7 +303,9 @@ fn text(page: &mut Page, indent: usize, text: Text<'_>) {
     let text = text.to_string();
     match Raw::parse(text.as_bytes()) {
         Ok(json) if matches!(json.kind(), JsonKind::Object | JsonKind::Array) => show_json(page, indent, json),
-        _ => page.verbatim(indent, &Spans::of(Plain, text.trim_end_matches('\n'))),
+        // As it stands, so that it can be copied.
+        _ if indent == 0 => page.verbatim(0, &Spans::of(Plain, text.trim_end_matches('\n'))),
+        _ => page.say(indent, Plain, text.trim_end_matches('\n')),
     }
 }
 

@@ -10,7 +10,7 @@ use mcp_sansio_blocking::client::Way;
 use crate::json::{Members, compact, pretty, quote};
 use crate::live::Live;
 use crate::page::{Look, Style};
-use crate::text::{one_line, width};
+use crate::text::one_line;
 
 /// Where messages are shown.
 #[derive(Clone, Copy, Debug)]
@@ -115,9 +115,7 @@ fn lines(
     let took = took.map_or_else(String::new, |took| look.paint(Style::Dim, &format!(" after {took:.1} ms")));
     let mut text = format!("{time} {arrow} {name}{took}\n");
     let body = match parsed {
-        Some(message) => {
-            Some(compact(message)).filter(|line| width(line) + 4 <= look.width).unwrap_or_else(|| pretty(message))
-        }
+        Some(message) => pretty(message, look.width.saturating_sub(4)),
         None => String::from_utf8_lossy(message).into_owned(),
     };
     for line in look.paint(Style::Plain, &body).lines() {
@@ -148,7 +146,7 @@ mod tests {
         let message = br#"{"id":1,"result":{}}"#;
         let parsed = Raw::parse(message).ok();
         let shown = lines(look, 1.25, Way::Received, message, parsed, Some("ping #1 result"), Some(1.0));
-        assert_eq!(shown, "      1.2 ms ← ping #1 result after 1.0 ms\n    {\"id\":1,\"result\":{}}\n");
+        assert_eq!(shown, "      1.2 ms ← ping #1 result after 1.0 ms\n    {\"id\": 1, \"result\": {}}\n");
         let shown = lines(look, 1.25, Way::Received, b"hello\x1b[2J", None, None, None);
         assert_eq!(shown, "      1.2 ms ← no JSON\n    hello␛[2J\n");
         let shown = json(1.25, Way::Sent, message, parsed, None);
