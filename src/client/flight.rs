@@ -123,6 +123,12 @@ impl Engine<'_> {
         self.flight(token.0).is_some_and(|flight| flight.state != State::Closing)
     }
 
+    /// Whether an answer to the request with this id on the wire is waited for.
+    #[must_use]
+    pub fn awaits(&self, wire: u64) -> bool {
+        self.on_wire(wire).is_some() || (!self.opening.is_ready() && self.opening.is_on_wire(wire))
+    }
+
     /// The id that a request has on the wire at present.
     #[must_use]
     pub fn wire_id(&self, token: Token) -> Option<u64> {

@@ -32,13 +32,21 @@
 
 mod answer;
 mod child;
+#[cfg(all(feature = "http", unix))]
+mod http;
 mod options;
 mod pipes;
 mod process;
 mod stderr;
+#[cfg(all(feature = "http", unix))]
+mod tcp;
+#[cfg(all(feature = "tls", unix))]
+mod tls;
 
 pub use answer::{Answer, Error, Hello, ServerError};
 pub use child::{Child, ChildOptions};
+#[cfg(all(feature = "http", unix))]
+pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
 pub use mcp_sansio::client::{Event, Handler, Link};
 pub use options::Options;
 pub use process::{Ended, How};
@@ -532,7 +540,7 @@ impl<'m, T: Transport<'m>, H: Handler> Iterator for Pages<'_, '_, 'm, T, H> {
         };
         self.left = left;
         let answer = match self.cursor.as_ref().and_then(|page| page.next_cursor()) {
-            Some(cursor) => self.client.request(&self.list.after(&cursor)),
+            Some(cursor) => self.client.request(&self.list.after(cursor)),
             None => self.client.request(&self.list),
         };
         let more = answer.as_ref().ok().and_then(Answer::next_cursor);

@@ -75,12 +75,14 @@ mod slot;
 #[cfg(test)]
 mod tests;
 mod url;
+mod web;
 
 pub use config::{Config, Transport};
 pub use event::{Action, Blame, Event, Why};
 pub use head::BadHeader;
 pub use slot::Slot;
 pub use url::{Url, UrlError};
+pub use web::{CHALLENGES, Challenge, Fault, Headers, Hooks, Verdict, Web, lost};
 
 use mcp_sansio::Full;
 use mcp_sansio::revision::Revision;
@@ -310,6 +312,15 @@ impl<'m, const N: usize> Remote<'m, N> {
         let Some((at, slot)) = found else { return false };
         slot.abandon(&mut self.site, at);
         true
+    }
+
+    /// [Abandons](Remote::abandon) the exchanges of all requests that are not wanted any more.
+    pub fn abandon_unless(&mut self, wanted: impl Fn(u64) -> bool) {
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            if slot.ready.is_none() && slot.request().is_some_and(|request| !wanted(request)) {
+                slot.abandon(&mut self.site, at);
+            }
+        }
     }
 
     /// Ends the legacy session (DELETE); [`Event::Ended`] follows. `false` if there is none to end. If all slots are
