@@ -12,7 +12,8 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Content;
 use mcp_sansio_blocking::client::{
-    Answer, Child, ChildOptions, Client, Error, Options as Limits, Stderr, Trace, Transport,
+    Answer, Challenge, Child, ChildOptions, Client, Error, Headers, Http, HttpOptions, Options as Limits, Stderr,
+    Trace, Transport, Verdict,
 };
 
 use crate::args::{Options, Target};
@@ -98,7 +99,7 @@ impl<'m> Session<'m> {
         }
         let inner: Box<dyn Transport<'m> + 'm> = match target {
             Target::Program(words) => Box::new(spawn(words, options, limits, profile, &around)?),
-            Target::Url(url) => return Err(Error::Url(url.clone())),
+            Target::Url(url) => Box::new(reach(url, options, limits, profile, &around)?),
         };
         let client = Client::new(Stoppable { inner, stop: around.stop.clone() }, host);
         Ok(Session { client, keyboard: Keyboard::default(), around })
@@ -222,6 +223,28 @@ fn spawn<'m>(
         false => Stderr::Lines(Box::new(move |line| live.borrow_mut().said(&name, line))),
     };
     Child::spawn_with(command, profile, ChildOptions::new().options(limits).stderr(stderr))
+}
+
+fn reach<'m>(
+    url: &str,
+    options: &Options,
+    limits: Limits,
+    profile: &'m Profile<'m>,
+    around: &Around,
+) -> Result<Http<'m>, Error> {
+    let live = Rc::clone(&around.live);
+    // What the server wants is worth knowing; the headers are given on the command line.
+    let authorize = move |challenge: &Challenge<'_>, _: &mut Headers<'_>| {
+        if !challenge.www_authenticate.is_empty() {
+            live.borrow_mut().note(Style::Warn, &format!("The server wants: {}", challenge.www_authenticate));
+        }
+        Verdict::GiveUp
+    };
+    let mut http = HttpOptions::new().options(limits).authorize(authorize);
+    for (name, value) in &options.headers {
+        http = http.header(name, value);
+    }
+    Http::with(url, profile, http)
 }
 
 /// Tells the server what the user said.
