@@ -1,10 +1,12 @@
 //! The bodies of the fuzz targets: each a function that must not panic, whatever it is given. `cargo test` runs them
 //! over the committed corpus; `cargo fuzz run --features libfuzzer TARGET` goes on from there.
 
+mod client;
 mod endpoint;
 mod service;
 
 use arbitrary::Unstructured;
+use mcp_sansio::frame::sse::{Decoder, Item};
 use mcp_sansio::frame::{Line, LineBuffer};
 use mcp_sansio::json::{Fault, Raw};
 use mcp_sansio::rpc::Envelope;
@@ -58,6 +60,46 @@ fn lines(mut stream: &[u8], size: usize, step: usize) -> Vec<Seen> {
         }
     }
     seen
+}
+
+/// However an event stream is cut, the same events come out of it, and none has more data than fits.
+pub fn sse(data: &[u8]) {
+    let Some((&[size, step], stream)) = data.split_first_chunk::<2>() else { return };
+    let (size, step) = (usize::from(size), usize::from(step) + 1);
+    let whole = events(stream, size, stream.len().max(1));
+    assert_eq!(whole, events(stream, size, step), "cut into steps of {step}");
+    assert_eq!(whole, events(stream, size, 1), "byte by byte");
+}
+
+/// Name, id and data, or what was kept of an event that is too large; and where the stream stands in the end.
+type Events = (Vec<(String, String, Vec<u8>)>, String, Option<u32>);
+
+fn events(stream: &[u8], size: usize, step: usize) -> Events {
+    let mut storage = vec![0; size];
+    let mut decoder = Decoder::<16>::new(&mut storage[..]);
+    let mut seen = Vec::new();
+    for mut part in stream.chunks(step) {
+        loop {
+            part = &part[decoder.read(part)..];
+            match decoder.item() {
+                Some(Item::Event(event)) => {
+                    assert!(event.data.len() < size && !event.data.contains(&b'\r'));
+                    seen.push((event.name.to_owned(), event.id.to_owned(), event.data.to_vec()));
+                }
+                Some(Item::TooLarge { start }) => seen.push(("too large".to_owned(), String::new(), start.to_vec())),
+                _ => break,
+            }
+            decoder.consume();
+        }
+        assert!(part.is_empty(), "something was not read");
+    }
+    (seen, decoder.last_id().to_owned(), decoder.retry())
+}
+
+/// Whatever servers and networks do to a client over HTTP: each request comes to exactly one end, messages are JSON,
+/// nothing spins, and in the end nothing is left.
+pub fn http_client(data: &[u8]) {
+    let _ = client::run(&mut Unstructured::new(data));
 }
 
 /// The scanner takes what `serde_json` takes, and nothing else.
@@ -181,6 +223,32 @@ mod tests {
     fn server_ops() {
         over_corpus("server_ops", crate::server_ops);
         over_noise(crate::server_ops);
+    }
+
+    #[test]
+    fn sse() {
+        over_corpus("sse", crate::sse);
+        over_noise(crate::sse);
+    }
+
+    #[test]
+    fn http_client() {
+        over_corpus("http_client", crate::http_client);
+        for seed in 1..700u64 {
+            crate::http_client(&noise(seed, 3000));
+        }
+    }
+
+    /// As much as an input needs that goes on for a while.
+    fn noise(seed: u64, len: usize) -> Vec<u8> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let byte = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        (0..len).map(byte).collect()
     }
 
     #[test]

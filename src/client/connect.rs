@@ -154,6 +154,12 @@ impl Engine<'_> {
         self.opening.is_ready()
     }
 
+    /// Whether the connection is being opened.
+    #[must_use]
+    pub fn is_opening(&self) -> bool {
+        !matches!(self.opening.phase, Phase::Idle | Phase::Ready | Phase::Over)
+    }
+
     /// Writes what the opening has to say.
     pub(crate) fn advance_opening(&mut self, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
         if let Phase::Failed(why) = self.opening.phase {

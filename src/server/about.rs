@@ -1,10 +1,10 @@
 //! What a server says of itself: name, capabilities, instructions, and which revisions it serves.
 
+use super::opening::{Legacy, Modern};
 use crate::json::write::{escape, is_plain};
 use crate::json::{Raw, object::Object};
 use crate::protocol::{Feature, Features};
 use crate::revision::{Era, Revision, Revisions, Since};
-use super::opening::{Legacy, Modern};
 use crate::sink::{Full, Out};
 
 /// How long a client may keep a list, a resource or the description of the server (2026-07-28).

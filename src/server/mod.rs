@@ -20,8 +20,8 @@ mod request;
 mod slot;
 mod subscriptions;
 
-pub use about::{About, Caching, Icon, Icons};
 pub(crate) use about::write_texts;
+pub use about::{About, Caching, Icon, Icons};
 pub(crate) use ask::ASKS;
 pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;

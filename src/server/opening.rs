@@ -84,12 +84,8 @@ enum Written {
 /// What only the legacy revisions need. It is reached by this alone, so that it is linked only where one is served.
 #[derive(Debug)]
 pub(crate) struct Legacy {
-    initialize: for<'a> fn(
-        &mut Engine<'_>,
-        &Context<'_>,
-        &Request<'a>,
-        &mut dyn Out,
-    ) -> Result<Option<Taken<'a>>, Full>,
+    initialize:
+        for<'a> fn(&mut Engine<'_>, &Context<'_>, &Request<'a>, &mut dyn Out) -> Result<Option<Taken<'a>>, Full>,
     set_level: fn(&mut Engine<'_>, &Request<'_>, &mut dyn Out) -> Result<(), Full>,
 }
 

@@ -124,12 +124,7 @@ impl Engine<'_> {
 }
 
 impl Engine<'_> {
-    fn subscribe(
-        &mut self,
-        context: &Context<'_>,
-        request: &Request<'_>,
-        out: &mut dyn Out,
-    ) -> Result<(), Full> {
+    fn subscribe(&mut self, context: &Context<'_>, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
         let Some(uri) = request.target_uri() else {
             return self.refuse(request, &Failure::invalid_params("Invalid params: uri is missing"), out);
         };
@@ -160,12 +155,7 @@ impl Engine<'_> {
     }
 
     /// Opens a listen: it is acknowledged with as much of its filter as can be served.
-    fn listen(
-        &mut self,
-        context: &Context<'_>,
-        request: &Request<'_>,
-        out: &mut dyn Out,
-    ) -> Result<(), Full> {
+    fn listen(&mut self, context: &Context<'_>, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
         let Some(filter) = request.members().notifications.and_then(object) else {
             return self.refuse(request, &Failure::invalid_params("Invalid params: notifications is missing"), out);
         };

@@ -44,7 +44,11 @@ impl<S> Service<'_, S> {
     /// What a request names that calls no tool.
     #[inline(never)]
     fn find_other<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
-        let kind = self.kinds.of(slot.method).ok_or(Failure::method_not_found())?;
+        let kind = self.kinds.of(slot.method).ok_or(match slot.method {
+            // 2024-11-05 has it without a capability: there is merely nothing to complete.
+            Method::Complete => Failure::invalid_params("Unknown completion reference"),
+            _ => Failure::method_not_found(),
+        })?;
         (kind.find)(self, slot, asked).map(|spot| Found::Of(kind, spot))
     }
 

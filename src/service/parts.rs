@@ -67,7 +67,8 @@ impl Layout {
         };
         let texts = escaped(members.arguments) + escaped(members.uri) + escaped(members.argument);
         // A scratch that cannot grow so far shows when something does not fit into it.
-        let asks = ASKS && modern && server.seal.is_some() && server.slot(token).is_some_and(|slot| slot.method.may_ask());
+        let asks =
+            ASKS && modern && server.seal.is_some() && server.slot(token).is_some_and(|slot| slot.method.may_ask());
         let wanted = texts + 2 * sealed_len + if asks { SEALED } else { 0 };
         let _ = server.scratch.reach(wanted.min(server.scratch.limit()));
         let Some(sealed) = sealed.filter(|sealed| !sealed.raw().is_empty()) else {

@@ -327,9 +327,7 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
         Why::CannotAsk(words) if tool && ASKS => write_tool_error(about, slot, words, [""; 3], out),
         Why::CannotAsk(words) => respond_failure(out, Id::Known(id), &Failure::internal(words)),
         #[cfg(feature = "serde")]
-        Why::Arguments(refused) if tool => {
-            write_tool_error(about, slot, "Invalid arguments: ", refused.words(), out)
-        }
+        Why::Arguments(refused) if tool => write_tool_error(about, slot, "Invalid arguments: ", refused.words(), out),
         #[cfg(feature = "serde")]
         Why::Arguments(_) => {
             respond_failure(out, Id::Known(id), &Failure::invalid_params("Invalid params: wrong arguments"))

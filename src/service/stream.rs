@@ -34,9 +34,10 @@ pub(crate) struct Sourced<S: 'static> {
 
 impl<S> Sourced<S> {
     pub(crate) const fn new(give: Source<S>) -> Self {
-        let pump = |service: &Service<'_, S>, give, state: &mut S, large: &mut Large, slot: &Slot, out: &mut dyn Out| {
-            service.pump_content(give, state, large, slot, out)
-        };
+        let pump =
+            |service: &Service<'_, S>, give, state: &mut S, large: &mut Large, slot: &Slot, out: &mut dyn Out| {
+                service.pump_content(give, state, large, slot, out)
+            };
         Sourced { give, pump }
     }
 }

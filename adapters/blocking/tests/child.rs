@@ -1,22 +1,40 @@
-//! Clients of child processes: servers that behave, and servers that do not.
+//! Clients of child processes: servers that behave, and servers that do not. Whatever they do, the client says what is
+//! wrong, soon, and goes on with what is not concerned.
 #![cfg(all(feature = "client", unix))]
 
+use std::cell::RefCell;
 use std::process::Command;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use mcp_sansio::client::reply::Reply;
 use mcp_sansio::client::views::{CallResult, Tools};
-use mcp_sansio::client::{Lost, Profile, Request};
+use mcp_sansio::client::{Lost, Oddity, Profile, Request};
 use mcp_sansio::json::Raw;
-use mcp_sansio::revision::Revision;
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio_blocking::client::{Child, ChildOptions, Client, Error, Event, How, Ignore, Options, Stderr};
+use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio::service::{Call, Outcome, Question, Service, Tool};
+use mcp_sansio_blocking::client::{
+    Answer, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, Stderr, Way,
+};
 
 fn add(_: &mut (), call: &mut Call<'_>) -> Outcome {
     let (a, b): (i64, i64) = (call.arg("a")?, call.arg("b")?);
     call.text(format_args!("{}", a + b))
 }
 
-static TOOLS: [Tool<()>; 1] = [Tool::new("add", "Adds", add)];
+const FORM: Raw<'static> =
+    Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}},"required":["yes"]}"#);
+
+fn confirm(_: &mut (), call: &mut Call<'_>) -> Outcome {
+    let Some(answer) = call.answer("sure") else {
+        return call.ask(&[Question::elicit("sure", "Really?", FORM)], b"");
+    };
+    let agreed = answer.value("yes").and_then(|yes| yes.bool());
+    call.text(if agreed == Some(true) { "confirmed" } else { "never mind" })
+}
+
+static TOOLS: [Tool<()>; 2] = [Tool::new("add", "Adds", add), Tool::new("confirm", "Asks", confirm)];
 
 /// What this program is when [`own_server`] runs it: a server that behaves.
 #[test]
@@ -32,37 +50,343 @@ fn own_server() -> Command {
     command
 }
 
-fn shell(script: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", script]);
-    command
+static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+
+const QUICK: Duration = Duration::from_millis(150);
+
+/// No misbehaviour takes longer to notice than this, on a slow machine.
+const SOON: Duration = Duration::from_secs(3);
+
+/// A server made of a shell script, without a greeting. It gets the requests with the ids 1, 2, ..., and a client that
+/// waits for them as long as `timeout`.
+fn scripted(script: &str, timeout: Duration) -> Client<'static, Child<'static>, Ignore> {
+    scripted_with(script, timeout, Stderr::Keep, Ignore)
 }
 
-static PROFILE: Profile<'static> = Profile::new("test", "1");
+fn scripted_with<H: mcp_sansio::client::Handler>(
+    script: &str,
+    timeout: Duration,
+    stderr: Stderr,
+    handler: H,
+) -> Client<'static, Child<'static>, H> {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    let options = Options::new().timeout(timeout).message(100_000);
+    let options = ChildOptions::new().options(options).stderr(stderr);
+    let options = options.close_time(QUICK).terminate_time(QUICK);
+    let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), handler);
+    client.connect_as(Revision::V2026_07_28).unwrap();
+    client
+}
+
+/// Takes the time of something that must not take long.
+#[track_caller]
+fn soon<R>(what: impl FnOnce() -> R) -> R {
+    let begun = Instant::now();
+    let done = what();
+    assert!(begun.elapsed() < SOON, "it took {:?}", begun.elapsed());
+    done
+}
+
+#[track_caller]
+fn lost(outcome: Result<Answer, Error>) -> (Lost, String) {
+    let error = outcome.unwrap_err();
+    (error.lost().unwrap_or_else(|| panic!("{error}")), error.to_string())
+}
+
+/// A tool's name: what is asked does not matter to scripts.
+fn call() -> Request<'static> {
+    Request::call("any")
+}
+
+const ANSWER: &str = r#""result":{"content":[],"resultType":"complete"}}"#;
 
 #[test]
 fn a_whole_life() {
     let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
     let hello = client.connect().unwrap();
     assert_eq!(hello.revision(), Revision::V2026_07_28);
-    let names: Vec<_> = client
-        .pages(Request::list_tools())
-        .flat_map(|page| {
-            page.unwrap()
-                .view::<Tools>()
-                .unwrap()
-                .iter()
-                .map(|tool| tool.unwrap().name().to_string())
-                .collect::<Vec<_>>()
-        })
-        .collect();
-    assert_eq!(names, ["add"]);
+    assert!(hello.server().unwrap().get("name").unwrap().text().unwrap().is("own"));
+    let mut names = Vec::new();
+    for page in client.pages(Request::list_tools()) {
+        let page = page.unwrap();
+        names.extend(page.view::<Tools<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
+    }
+    assert_eq!(names, ["add", "confirm"]);
     let arguments = Raw::constant(r#"{"a":1,"b":2}"#);
     let answer = client.request(&Request::call("add").arguments(&arguments)).unwrap();
     assert!(answer.as_str().contains("\"3\""), "{answer:?}");
-    answer.view::<CallResult>().unwrap();
-    let begun = Instant::now();
-    let ended = client.close().end();
+    answer.view::<CallResult<'_>>().unwrap();
+    let error = client.request(&Request::call("nothing")).unwrap_err();
+    assert_eq!(error.server().unwrap().code, -32602);
+    let ended = soon(|| client.close().end());
     assert_eq!(ended.how, How::Closed);
-    assert!(begun.elapsed() < Duration::from_secs(1));
+}
+
+/// Questions reach the handler in every revision that has them; the answers reach the server.
+#[test]
+fn questions() {
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut asked = 0;
+        let handler = |event: Event<'_>, link: &mut Link<'_, '_>| {
+            if let Event::Asked(questions) = event {
+                for question in questions.questions() {
+                    asked += 1;
+                    link.reply(question.id, &Reply::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
+                }
+            }
+        };
+        let mut client = Client::new(Child::spawn(own_server(), &profile).unwrap(), handler);
+        assert_eq!(client.connect().unwrap().revision(), revision);
+        let answer = client.request(&Request::call("confirm")).unwrap();
+        assert!(answer.as_str().contains("confirmed"), "{answer:?}");
+        drop(client);
+        assert_eq!(asked, 1);
+    }
+}
+
+/// Many requests at once; those that were given up are not told.
+#[test]
+fn many_at_once() {
+    let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
+    client.connect().unwrap();
+    let arguments = Raw::constant(r#"{"a":20,"b":22}"#);
+    let add = Request::call("add").arguments(&arguments);
+    let tokens: Vec<_> = (0..64).map(|_| client.send(&add).unwrap()).collect();
+    client.cancel(tokens[5], Some("enough")).ok();
+    for (at, token) in tokens.into_iter().enumerate().rev() {
+        let outcome = client.wait(token);
+        match at {
+            5 => assert!(matches!(outcome, Err(Error::NotSent(_)))),
+            _ => assert!(outcome.unwrap().as_str().contains("42")),
+        }
+    }
+}
+
+#[test]
+fn a_trace_shows_all_messages() {
+    let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
+    let shown = Rc::new(RefCell::new(Vec::new()));
+    let sink = shown.clone();
+    client.trace(move |way, message| sink.borrow_mut().push((way, String::from_utf8_lossy(message).into_owned())));
+    client.connect().unwrap();
+    client.request(&Request::list_tools()).unwrap();
+    let shown = shown.borrow();
+    let sent: Vec<_> = shown.iter().filter(|(way, _)| *way == Way::Sent).collect();
+    assert!(sent.len() == 2 && sent[0].1.contains("server/discover") && sent[1].1.contains("tools/list"), "{sent:?}");
+    assert!(shown.iter().any(|(way, text)| *way == Way::Received && text.contains("inputSchema")));
+}
+
+#[test]
+fn no_such_program() {
+    let error = Child::spawn(Command::new("/nowhere/to/be/found"), &PROFILE).unwrap_err();
+    assert!(error.to_string().contains("/nowhere/to/be/found"), "{error}");
+}
+
+#[test]
+fn a_program_that_is_no_server() {
+    let options = ChildOptions::new().options(Options::new().probe_timeout(QUICK).timeout(QUICK));
+    let mut client = Client::new(Child::spawn_with(Command::new("true"), &PROFILE, options).unwrap(), Ignore);
+    let error = soon(|| client.connect().unwrap_err());
+    assert_eq!(error.lost(), Some(Lost::Closed));
+    assert!(error.to_string().contains("exit status: 0"), "{error}");
+}
+
+/// One that reads and says nothing: both tries to greet it take their time, no more.
+#[test]
+fn a_program_that_says_nothing() {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "cat >/dev/null"]);
+    let options = ChildOptions::new().options(Options::new().probe_timeout(QUICK).timeout(QUICK));
+    let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), Ignore);
+    let error = soon(|| client.connect().unwrap_err());
+    assert_eq!(error.lost(), Some(Lost::TimedOut), "{error}");
+}
+
+#[test]
+fn dies_mid_reply() {
+    let script = r#"read l; printf '{"jsonrpc":"2.0","id":1,"resu'; echo 'out of cheese' >&2; exit 3"#;
+    let mut client = scripted(script, SOON * 2);
+    let (why, text) = soon(|| lost(client.request(&call())));
+    assert_eq!(why, Lost::Closed);
+    assert!(text.contains("exit status: 3") && text.contains("out of cheese"), "{text}");
+    // And whatever is asked of it later.
+    let (why, text) = soon(|| lost(client.request(&call())));
+    assert!(why == Lost::Closed && text.contains("exit status: 3"), "{text}");
+}
+
+#[test]
+fn killed() {
+    let mut client = scripted("read l; kill -9 $$", SOON * 2);
+    let (why, text) = soon(|| lost(client.request(&call())));
+    assert!(why == Lost::Closed && text.contains("signal: 9"), "{text}");
+    assert_eq!(client.close().end().how, How::Itself);
+}
+
+/// Its descendants may keep its pipes open.
+#[test]
+fn dies_and_leaves_a_child() {
+    let mut client = scripted("sleep 4 & read l; exit 1", SOON * 2);
+    let (why, text) = soon(|| lost(client.request(&call())));
+    assert!(why == Lost::Closed && text.contains("exit status: 1"), "{text}");
+}
+
+#[test]
+fn floods_stderr() {
+    let script = format!(
+        r#"read l; i=0; while [ $i -lt 3000 ]; do echo "line $i is rather long, so that the pipe is full soon, and then some" >&2; i=$((i+1)); done
+        echo '{{"jsonrpc":"2.0","id":1,{ANSWER}'; read l"#
+    );
+    let lines = Rc::new(RefCell::new(Vec::new()));
+    let sink = lines.clone();
+    let stderr = Stderr::Lines(Box::new(move |line| sink.borrow_mut().push(line.to_vec())));
+    let mut client = scripted_with(&script, SOON * 2, stderr, Ignore);
+    soon(|| client.request(&call()).unwrap());
+    drop(client);
+    let lines = lines.borrow();
+    assert_eq!(lines.len(), 3000);
+    assert!(lines[2999].starts_with(b"line 2999 is"));
+}
+
+/// Even without an end of the line, no more of it is kept than a piece.
+#[test]
+fn floods_stderr_without_a_newline() {
+    let script = format!(
+        r#"read l; head -c 300000 /dev/zero | tr '\0' x >&2; echo '{{"jsonrpc":"2.0","id":1,{ANSWER}'; read l"#
+    );
+    let longest = Rc::new(RefCell::new((0, 0)));
+    let sink = longest.clone();
+    let stderr = Stderr::Lines(Box::new(move |line| {
+        let (most, all) = *sink.borrow();
+        *sink.borrow_mut() = (line.len().max(most), all + line.len());
+    }));
+    let mut client = scripted_with(&script, SOON * 2, stderr, Ignore);
+    soon(|| client.request(&call()).unwrap());
+    drop(client);
+    assert_eq!(*longest.borrow(), (8192, 300_000));
+}
+
+/// One request is never answered; the others are.
+#[test]
+fn never_answers_one() {
+    let script = format!(r#"read l; read l; echo '{{"jsonrpc":"2.0","id":2,{ANSWER}'; cat >/dev/null"#);
+    let mut client = scripted(&script, QUICK);
+    let (first, second) = (client.send(&call()).unwrap(), client.send(&call()).unwrap());
+    soon(|| client.wait(second).unwrap());
+    let (why, _) = soon(|| lost(client.wait(first)));
+    assert_eq!(why, Lost::TimedOut);
+}
+
+#[test]
+fn answers_twice_and_for_others() {
+    let script = format!(
+        r#"read l; echo '{{"jsonrpc":"2.0","id":1,{ANSWER}'; echo '{{"jsonrpc":"2.0","id":1,{ANSWER}'
+        echo '{{"jsonrpc":"2.0","id":77,{ANSWER}'; echo 'Server ready!'; read l
+        echo '{{"jsonrpc":"2.0","id":2,{ANSWER}'; read l"#
+    );
+    let odd = Rc::new(RefCell::new(Vec::new()));
+    let sink = odd.clone();
+    let handler = move |event: Event<'_>, _: &mut Link<'_, '_>| {
+        if let Event::Ignored(oddity) = event {
+            sink.borrow_mut().push(oddity);
+        }
+    };
+    let mut client = scripted_with(&script, SOON, Stderr::Keep, handler);
+    client.request(&call()).unwrap();
+    client.request(&call()).unwrap();
+    let expected = [Oddity::UnknownResponse, Oddity::UnknownResponse, Oddity::NoMessage];
+    assert_eq!(*odd.borrow(), expected);
+}
+
+#[test]
+fn half_a_line_and_no_more() {
+    let mut client = scripted(r#"read l; printf '{"jsonrpc":"2.0","id":1,"res'; cat >/dev/null"#, QUICK);
+    let (why, _) = soon(|| lost(client.request(&call())));
+    assert_eq!(why, Lost::TimedOut);
+}
+
+#[test]
+fn a_line_that_never_ends() {
+    let script = format!(
+        r#"read l; printf '{{"jsonrpc":"2.0","id":1,"result":"'; head -c 500000 /dev/zero | tr '\0' x; echo
+        read l; echo '{{"jsonrpc":"2.0","id":2,{ANSWER}'; read l"#
+    );
+    let mut client = scripted(&script, SOON * 2);
+    let (why, _) = soon(|| lost(client.request(&call())));
+    assert_eq!(why, Lost::TooLarge);
+    client.request(&call()).unwrap();
+}
+
+#[test]
+fn closes_stdout_and_lives_on() {
+    let mut client = scripted("read l; exec 1>&-; exec sleep 4", SOON * 2);
+    let (why, text) = soon(|| lost(client.request(&call())));
+    assert!(why == Lost::Closed && text.contains("closed its stdout"), "{text}");
+    assert_eq!(soon(|| client.close().end().how), How::Terminated);
+}
+
+#[test]
+fn closes_stdin_and_lives_on() {
+    let mut client = scripted("exec 0<&-; echo closed >&2; exec sleep 4", SOON * 2);
+    while client.transport().last_words() != "closed" {
+        client.turn(Duration::from_millis(5)).unwrap();
+    }
+    let (why, text) = soon(|| lost(client.request(&call())));
+    assert!(why == Lost::Closed && text.contains("closed its stdin"), "{text}");
+}
+
+/// A pipe takes 64 KiB; the rest waits, and the client does not.
+#[test]
+fn reads_nothing() {
+    let mut client = scripted("exec sleep 4", QUICK);
+    let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(300_000));
+    let arguments = Raw::parse(large.as_bytes()).unwrap();
+    let (why, _) = soon(|| lost(client.request(&call().arguments(&arguments))));
+    assert_eq!(why, Lost::TimedOut);
+    assert_eq!(soon(|| client.close().end().how), How::Terminated);
+}
+
+#[test]
+fn wants_to_be_killed() {
+    let mut client = scripted("trap '' TERM; echo ready >&2; while :; do sleep 0.05; done", QUICK);
+    while !client.transport().last_words().contains("ready") {
+        client.turn(Duration::from_millis(5)).unwrap();
+    }
+    let ended = soon(|| client.close().end());
+    assert_eq!(ended.how, How::Killed);
+    assert!(ended.status.is_some());
+}
+
+/// The server may take the time it needs for its farewell, and must not be stuck in it.
+#[test]
+fn says_a_lot_at_the_end() {
+    let mut client = scripted("cat >/dev/null; head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 7", SOON);
+    client.run().unwrap();
+    let ended = soon(|| client.close().end());
+    assert_eq!((ended.how, ended.status.and_then(|status| status.code())), (How::Closed, Some(7)));
+}
+
+/// A list that leads in a circle ends.
+#[test]
+fn endless_pages() {
+    let script = r#"i=1; while read l; do echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"'$((i%2))'","resultType":"complete"}}'; i=$((i+1)); done"#;
+    let mut client =
+        Client::new(Child::spawn(Command::new("/bin/sh").args(["-c", script]).take(), &PROFILE).unwrap(), Ignore);
+    client.connect_as(Revision::V2026_07_28).unwrap();
+    let mut pages = client.pages(Request::list_tools()).at_most(5);
+    assert_eq!(pages.by_ref().take(5).filter(|page| page.is_ok()).count(), 5);
+    assert!(matches!(pages.next(), Some(Err(Error::TooManyPages))));
+    assert!(pages.next().is_none());
+}
+
+/// `Command`'s own methods lend it.
+trait Take {
+    fn take(&mut self) -> Command;
+}
+
+impl Take for Command {
+    fn take(&mut self) -> Command {
+        std::mem::replace(self, Command::new("true"))
+    }
 }

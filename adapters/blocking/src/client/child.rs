@@ -205,7 +205,8 @@ impl<'m> Child<'m> {
             self.pipes.read_errors(&mut self.log);
             let got = self.pipes.read(&mut waste);
             if self.process.status().is_some() {
-                self.pipes.read_errors(&mut self.log);
+                while self.pipes.read_errors(&mut self.log) && Instant::now() < end {}
+                self.log.end();
                 return true;
             }
             let left = end.saturating_duration_since(Instant::now());

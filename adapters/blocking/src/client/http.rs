@@ -293,7 +293,7 @@ impl<'m> Http<'m> {
                     }
                 }
                 let done = self.move_bytes(slot, &mut *tls);
-                let done = done.and_then(|any| tls.flush().map(|()| any));
+                let done = done.and_then(|any| io::Write::flush(&mut *tls).map(|()| any));
                 self.keep(slot, Carrier::Secure(tls), done)
             }
         }

@@ -50,6 +50,8 @@ pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdi
 pub use mcp_sansio::client::{Event, Handler, Link};
 pub use options::Options;
 pub use process::{Ended, How};
+#[cfg(feature = "tls")]
+pub use rustls;
 pub use stderr::Stderr;
 
 use std::io;
@@ -302,6 +304,8 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// If it cannot be sent.
     pub fn send(&mut self, request: &Request<'_>) -> Result<Token, Error> {
         let begun = Instant::now();
+        // A session that was lost is being opened again.
+        self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
         loop {
             let now = self.now();
             let mut link = self.transport.link();
@@ -316,9 +320,20 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
                 Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
                     self.turn(PATIENCE.saturating_sub(begun.elapsed()))?;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(self.not_sent(error)),
             }
         }
+    }
+
+    /// Why it was not sent: a connection that is no more is worth more words.
+    fn not_sent(&mut self, error: SendError) -> Error {
+        let was_open = self.waits.hello.is_some() && error == SendError::NotConnected;
+        if !was_open {
+            return error.into();
+        }
+        let mut error = Error::lost_by(Lost::Closed);
+        error.explain(|why| self.transport.explain(why));
+        error
     }
 
     /// Waits for the outcome of a request that was [sent](Client::send).

@@ -88,18 +88,22 @@ mod poll {
             got
         }
 
-        /// Reads what is there of stderr, within reason.
-        pub(in super::super) fn read_errors(&mut self, log: &mut Log) {
+        /// Reads what is there of stderr, within reason. Whether there was anything.
+        pub(in super::super) fn read_errors(&mut self, log: &mut Log) -> bool {
             let mut chunk = [0; CHUNK];
             match read(&mut self.errors, &mut chunk) {
                 Got::Nothing => {}
-                Got::Bytes(n) => log.take(&chunk[..n]),
+                Got::Bytes(n) => {
+                    log.take(&chunk[..n]);
+                    return true;
+                }
                 Got::End => {
                     if self.errors.take().is_some() {
                         log.end();
                     }
                 }
             }
+            false
         }
 
         /// Waits until one of them is ready, the process ends, or the time is over.
@@ -265,9 +269,10 @@ mod threads {
             Got::Bytes(n)
         }
 
-        pub(in super::super) fn read_errors(&mut self, log: &mut Log) {
+        pub(in super::super) fn read_errors(&mut self, log: &mut Log) -> bool {
             let inbox = self.messages.get_mut();
             inbox.sort();
+            let any = !inbox.errors.is_empty();
             while let Some(chunk) = inbox.errors.pop_front() {
                 log.take(&chunk);
                 let _ = inbox.leave[1].try_send(());
@@ -276,6 +281,7 @@ mod threads {
                 inbox.errors_ended = false;
                 log.end();
             }
+            any
         }
 
         pub(in super::super) fn wait(&self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
@@ -308,4 +314,56 @@ mod threads {
             }
         }
     }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::{Got, Wants};
+    use crate::client::process::Process;
+    use crate::client::stderr::{Log, Stderr};
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    macro_rules! pipes {
+        ($name:ident, $pipes:ty) => {
+            /// What both kinds of pipes do: nothing is lost, and neither a server that floods nor one that does not read
+            /// blocks.
+            #[test]
+            fn $name() {
+                let script = "head -c 200000; echo done >&2; head -c 100000 /dev/zero >&2; head -c 300000 /dev/zero";
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn().unwrap();
+                let mut pipes = <$pipes>::new(&mut child).unwrap();
+                let mut process = Process::new(child);
+                let mut log = Log::new(Stderr::Keep);
+                let (mut written, mut read, mut errors) = (0, 0, 0);
+                let (mut space, input) = ([0; 5000], vec![b'x'; 400_000]);
+                let begun = Instant::now();
+                loop {
+                    assert!(begun.elapsed() < Duration::from_secs(10));
+                    if written < input.len() {
+                        // It stops reading, then it is gone.
+                        written += pipes.write(&input[written..]).unwrap_or(0);
+                    }
+                    errors += usize::from(pipes.read_errors(&mut log));
+                    match pipes.read(&mut space) {
+                        Got::Bytes(n) => read += n,
+                        Got::End => break,
+                        Got::Nothing => {
+                            let wants = Wants { read: true, write: false };
+                            pipes.wait(wants, &process, Duration::from_millis(5)).unwrap();
+                        }
+                    }
+                }
+                pipes.close_input();
+                assert_eq!(read, 500_000);
+                assert!(written >= 200_000 && errors > 0);
+                assert!(process.wait(Duration::from_secs(5)).is_some());
+            }
+        };
+    }
+
+    pipes!(one_thread, super::poll::Pipes);
+    pipes!(a_thread_each, super::threads::Pipes);
 }

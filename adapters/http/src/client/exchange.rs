@@ -1,17 +1,25 @@
-//! What becomes of exchanges: answers, failures, streams that are resumed, and what one of them means for the others.
+//! What becomes of an exchange: answers, failures, streams that are resumed.
 
 use mcp_sansio::frame::sse::Item;
 use mcp_sansio::protocol::code;
 use mcp_sansio::rpc::Envelope;
 
 use super::config::Transport;
-use super::event::{Event, Why};
+use super::event::Why;
 use super::reply::{Content, Reply};
 use super::site::{Old, Site};
 use super::slot::{After, Answer, Class, Gone, Link, Part, Phase, Ready, Slot, Task, Topic, Wait, What, class};
-use super::{Listening, Remote};
+use super::{Blame, Listening};
 
 impl Slot<'_> {
+    /// Sends the request, or fails where it does not fit.
+    pub(crate) fn launch(&mut self, at: usize, site: &mut Site<'_>) {
+        if self.start(at, site).is_err() {
+            self.kept = 0;
+            self.give_way(at, site, Why::NoRoom);
+        }
+    }
+
     /// Goes through what has come, up to the next event.
     pub(crate) fn step(&mut self, at: usize, site: &mut Site<'_>) {
         while self.ready.is_none() {
@@ -56,9 +64,7 @@ impl Slot<'_> {
         }
         self.kept = 0;
         match self.task.what {
-            What::Request if self.task.resume && why.blame() == super::Blame::Network => {
-                self.resume_later(at, site, why)
-            }
+            What::Request if self.task.resume && why.blame() == Blame::Network => self.resume_later(at, site, why),
             What::Request | What::Tell => self.fail(why),
             What::Listen => self.resume_later(at, site, why),
             What::OldStream => self.old_stream_ends(at, site, why),
@@ -73,11 +79,11 @@ impl Slot<'_> {
     }
 
     /// Ends with a failure behind the event that is being told.
-    fn fail_next(&mut self, why: Why) {
+    pub(crate) fn fail_next(&mut self, why: Why) {
         if self.ready.is_none() {
             self.kept = 0;
             self.fail(why);
-        } else if self.after == After::Continue {
+        } else if matches!(self.after, After::Continue | After::Hold) {
             self.after = After::Fail(why);
         }
     }
@@ -90,6 +96,10 @@ impl Slot<'_> {
 
     fn deleted(&mut self, site: &mut Site<'_>) {
         site.end_session();
+        self.ended();
+    }
+
+    pub(crate) fn ended(&mut self) {
         (self.ready, self.after, self.phase) = (Some(Ready::Ended), After::Release, Phase::Over);
         self.deadline = None;
     }
@@ -195,7 +205,10 @@ impl Slot<'_> {
                 return if reply.status >= 500 { self.resume_later(at, site, why) } else { self.fail(why) };
             }
             What::Request if good => self.request_body(reply, streams),
-            What::Request => Phase::Body(Part::Error),
+            What::Request => {
+                self.deadline = Some(site.now.saturating_add(site.config.reply_time));
+                Phase::Body(Part::Error)
+            }
             What::Tell | What::Delete => {
                 self.deadline = Some(site.now.saturating_add(site.config.reply_time));
                 Phase::Body(if good || self.task.what == What::Delete { Part::Skip } else { Part::Error })
@@ -232,7 +245,7 @@ impl Slot<'_> {
         } else if empty || matches!(reply.status, 202 | 204 | 205) {
             self.fail_kept(Why::Unanswered);
             Phase::Over
-        } else if reply.content == Content::Json {
+        } else if matches!(reply.content, Content::Json | Content::Unknown) {
             Phase::Body(Part::Json)
         } else {
             self.fail_kept(Why::ContentType);
@@ -311,6 +324,10 @@ impl Slot<'_> {
                 _ => self.resume_later(at, site, Why::Unanswered),
             },
             Phase::Body(Part::Skip) if self.task.what == What::Delete => self.deleted(site),
+            // The stream that was to bring the answer is gone.
+            Phase::Body(Part::Skip) if self.task.what == What::Request && site.old != Old::Known => {
+                self.fail_kept(Why::SessionLost);
+            }
             Phase::Body(Part::Skip) if self.task.what == What::Request => {
                 self.phase = Phase::Wait(Wait::Answer);
                 self.deadline = Some(site.now.saturating_add(site.config.idle_time));
@@ -520,8 +537,10 @@ impl Slot<'_> {
             Phase::Head if self.input.is_empty() => self.lose(at, site, Why::TimedOut),
             Phase::Head | Phase::Body(_) => {
                 self.step(at, site);
-                if self.ready.is_none() && matches!(self.phase, Phase::Head | Phase::Body(Part::Skip | Part::Error)) {
+                if self.ready.is_none() && self.phase == Phase::Head {
                     self.lose(at, site, Why::TimedOut);
+                } else if self.ready.is_none() && matches!(self.phase, Phase::Body(Part::Skip | Part::Error)) {
+                    self.cut(at, site, Why::TimedOut);
                 } else if self.ready.is_none() && self.is(What::OldStream) && site.old == Old::Opening {
                     self.old_stream_ends(at, site, Why::TimedOut);
                 }
@@ -565,244 +584,4 @@ fn is_modern_error(body: &[u8]) -> bool {
     let code = error.and_then(|error| error.get("code")).and_then(|code| code.i64());
     let modern = [code::HEADER_MISMATCH, code::MISSING_CAPABILITY, code::UNSUPPORTED_VERSION, code::METHOD_NOT_FOUND];
     code.is_some_and(|code| modern.iter().any(|known| i64::from(*known) == code))
-}
-
-impl<const N: usize> Remote<'_, N> {
-    /// The message in a slot has been written.
-    pub(crate) fn dispatch(&mut self, at: usize) {
-        let Some(slot) = self.slots.get_mut(at) else { return };
-        slot.classify();
-        let task = slot.task;
-        if task.what == What::Request {
-            self.site.modern = task.modern;
-        }
-        if task.topic == Topic::Initialize {
-            self.forget_streams();
-            self.site.end_session();
-        }
-        let Some(slot) = self.slots.get_mut(at) else { return };
-        if self.site.old == Old::No {
-            return slot.launch(at, &self.site);
-        }
-        slot.task.old = true;
-        if self.site.old == Old::Known {
-            slot.launch(at, &self.site);
-        } else {
-            slot.phase = Phase::Wait(Wait::Endpoint);
-            self.settle();
-        }
-    }
-
-    /// Closes the streams of a session that is over.
-    fn forget_streams(&mut self) {
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            if slot.is_listen() {
-                slot.abandon(&mut self.site, at);
-            }
-        }
-    }
-
-    /// A free slot: best one with a connection. For a request, one more must be free as long as the server may ask.
-    pub(crate) fn choose(&mut self, request: bool) -> Option<usize> {
-        let free = |slot: &Slot<'_>| slot.is_free() || slot.phase == Phase::Drain;
-        let count = self.slots.iter().filter(|slot| free(slot)).count();
-        if request && N > 1 && count < 2 && !self.site.modern {
-            return None;
-        }
-        let find = |good: &dyn Fn(&Slot<'_>) -> bool| self.slots.iter().position(good);
-        let at = find(&|slot| slot.is_free() && slot.is_up())
-            .or_else(|| find(&|slot| slot.is_free()))
-            .or_else(|| find(&free))?;
-        let slot = self.slots.get_mut(at)?;
-        if slot.phase == Phase::Drain {
-            slot.abandon(&mut self.site, at);
-        }
-        slot.deadline = None;
-        Some(at)
-    }
-
-    /// Makes the slots follow what one of them found out; whether there was anything.
-    pub(crate) fn settle(&mut self) -> bool {
-        let news = core::mem::take(&mut self.site.news);
-        let mut any = news != super::site::News::default();
-        if news.initialized && self.site.config.listen && self.site.old == Old::No && !self.site.modern {
-            self.site.listening = Listening::Opening;
-        }
-        if news.lost {
-            self.lose_session();
-        }
-        if news.endpoint {
-            self.post_what_waits();
-        }
-        if let Some(why) = news.old_failed {
-            self.lose_old(why);
-        }
-        any |= self.open_streams();
-        any
-    }
-
-    fn lose_session(&mut self) {
-        self.forget_streams();
-        for slot in &mut self.slots {
-            if (slot.is(What::Request) || slot.is(What::Tell)) && slot.task.in_session() && slot.phase != Phase::Over {
-                slot.fail_next(Why::SessionLost);
-            }
-        }
-        self.site.end_session();
-    }
-
-    fn post_what_waits(&mut self) {
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            if matches!(slot.phase, Phase::Wait(Wait::Endpoint | Wait::Fallback)) {
-                slot.task.old = true;
-                slot.launch(at, &self.site);
-            }
-        }
-    }
-
-    /// The stream of the old transport is not there, or no more.
-    fn lose_old(&mut self, why: Why) {
-        let known = self.site.old == Old::Known;
-        self.forget_streams();
-        for slot in &mut self.slots {
-            if slot.phase == Phase::Wait(Wait::Fallback) {
-                slot.tell_error();
-            } else if slot.task.old && slot.phase != Phase::Over && (slot.is(What::Request) || slot.is(What::Tell)) {
-                slot.fail_next(if known { Why::SessionLost } else { why });
-            }
-        }
-        self.site.end_session();
-    }
-
-    /// Opens the streams that are wanted, where there is a slot for them.
-    fn open_streams(&mut self) -> bool {
-        let waits = |slot: &Slot<'_>| matches!(slot.phase, Phase::Wait(Wait::Endpoint | Wait::Fallback));
-        let what = if self.site.old == Old::Wanted && self.slots.iter().any(waits) {
-            What::OldStream
-        } else if self.site.listening == Listening::Opening && !self.slots.iter().any(|slot| slot.is(What::Listen)) {
-            What::Listen
-        } else {
-            return false;
-        };
-        let Some(at) = self.choose(false) else {
-            let stuck = what == What::OldStream && self.slots.iter().all(waits);
-            if stuck {
-                self.lose_old(Why::NoRoom);
-            }
-            return stuck;
-        };
-        let Some(slot) = self.slots.get_mut(at) else { return false };
-        slot.begin();
-        slot.task.what = what;
-        if what == What::OldStream {
-            self.site.old = Old::Opening;
-        }
-        slot.launch(at, &self.site);
-        true
-    }
-
-    pub(crate) fn delete_session(&mut self) -> bool {
-        if self.site.session().is_none() {
-            return false;
-        }
-        self.forget_streams();
-        self.site.listening = Listening::No;
-        let at = self.choose(false);
-        let Some((at, slot)) = at.and_then(|at| Some((at, self.slots.get_mut(at)?))) else {
-            self.site.end_session();
-            return false;
-        };
-        slot.begin();
-        slot.task.what = What::Delete;
-        slot.launch(at, &self.site);
-        true
-    }
-
-    pub(crate) fn drop_all(&mut self) {
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            slot.hang_up();
-            slot.release(at, &mut self.site);
-        }
-        (self.writing, self.held, self.given) = (None, false, None);
-        self.site.listening = Listening::No;
-        self.site.end_old();
-        self.site.news = super::site::News::default();
-    }
-
-    /// Looks for the next event; the last one has been told.
-    pub(crate) fn find_event(&mut self) -> Option<usize> {
-        if let Some(at) = self.given.take()
-            && let Some(slot) = self.slots.get_mut(at)
-        {
-            slot.consume(at, &mut self.site);
-        }
-        loop {
-            let mut any = self.settle();
-            for round in 0..N {
-                let at = self.next.saturating_add(round);
-                let at = if at >= N { at - N } else { at };
-                self.slots.get_mut(at)?.step(at, &mut self.site);
-                any |= self.settle();
-                if self.slots.get(at).is_some_and(|slot| slot.ready.is_some()) {
-                    self.next = if at + 1 >= N { 0 } else { at + 1 };
-                    self.given = Some(at);
-                    return Some(at);
-                }
-            }
-            if !any {
-                return None;
-            }
-        }
-    }
-
-    /// A response that came on another stream ends the exchange that it belongs to.
-    fn end_elsewhere(&mut self, on: usize, id: u64) -> bool {
-        let mut others = self.slots.iter_mut().enumerate();
-        let Some((at, slot)) = others.find(|(at, slot)| *at != on && slot.request() == Some(id)) else { return false };
-        if slot.phase == Phase::Over {
-            return false;
-        }
-        slot.abandon(&mut self.site, at);
-        true
-    }
-
-    /// Tells the event that a slot has ready.
-    pub(crate) fn give(&mut self, at: usize) -> Option<Event<'_>> {
-        let ready = self.slots.get(at)?.ready?;
-        let mut told = None;
-        if let Ready::Item { request, answers } = ready {
-            told = request;
-            if let Some(id) = answers.filter(|id| Some(*id) != request) {
-                told = self.end_elsewhere(at, id).then_some(id);
-            }
-        }
-        let slot = self.slots.get_mut(at)?;
-        let request = slot.task.request;
-        Some(match ready {
-            Ready::Item { .. } => match slot.message.item()? {
-                Item::Event(event) => Event::Message { request: told, bytes: event.data },
-                _ => return None,
-            },
-            Ready::Body => Event::Message { request, bytes: slot.kept() },
-            Ready::Failed(why) => Event::Failed { request, why, detail: text(slot.kept()) },
-            Ready::Challenge(status) => {
-                Event::Challenge { slot: at, request, status, www_authenticate: text(slot.kept()) }
-            }
-            Ready::Skipped(why) => Event::Skipped { request, why, start: start(slot) },
-            Ready::Ended => Event::Ended,
-        })
-    }
-}
-
-fn start<'s>(slot: &'s mut Slot<'_>) -> &'s [u8] {
-    match slot.message.item() {
-        Some(Item::Event(event)) => event.data,
-        Some(Item::TooLarge { start }) => start,
-        _ => &[],
-    }
-}
-
-/// As much as is text, and not too much of it.
-fn text(bytes: &[u8]) -> &str {
-    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }

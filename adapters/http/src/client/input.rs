@@ -42,7 +42,7 @@ impl<'m> Input<'m> {
             }
         }
         if self.end == self.store.bytes().len() {
-            let wanted = self.end.saturating_add(self.end.max(LEAST).min(MOST)).min(self.store.limit());
+            let wanted = self.end.saturating_add(self.end.clamp(LEAST, MOST)).min(self.store.limit());
             self.store.reach(wanted);
         }
         self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut [])

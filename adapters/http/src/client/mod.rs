@@ -1,6 +1,6 @@
 //! The client's side: JSON-RPC messages go out as HTTP requests, what comes back is taken apart. Sans-IO, all revisions.
 //!
-//! [`Remote`] is an [`Out`](mcp_sansio::sink::Out): an engine writes whole messages into it and knows nothing of HTTP. What
+//! [`Remote`] is an [`Out`]: an engine writes whole messages into it and knows nothing of HTTP. What
 //! headers, sessions and streams need to know is read from the messages that pass by. The driver moves bytes between
 //! sockets and slots, each of which is one connection with one exchange at a time:
 //!
@@ -70,6 +70,7 @@ mod head;
 mod input;
 pub mod params;
 mod reply;
+mod session;
 mod site;
 mod slot;
 #[cfg(test)]
@@ -285,6 +286,7 @@ impl<'m, const N: usize> Remote<'m, N> {
 
     /// Tells the time. Call it first whenever the loop wakes up: deadlines count from what was told last.
     pub fn expire(&mut self, now: Millis) {
+        self.told();
         self.site.now = self.site.now.max(now);
         for (at, slot) in self.slots.iter_mut().enumerate() {
             slot.expire(at, &mut self.site);
@@ -293,6 +295,7 @@ impl<'m, const N: usize> Remote<'m, N> {
 
     /// Sends the message of a [challenged](Event::Challenge) exchange again, with the headers that are set now.
     pub fn retry(&mut self, slot: usize) {
+        self.told();
         if let Some(place) = self.slots.get_mut(slot) {
             place.retry(slot, &mut self.site);
         }
@@ -300,6 +303,7 @@ impl<'m, const N: usize> Remote<'m, N> {
 
     /// Ends a [challenged](Event::Challenge) exchange with [`Why::GivenUp`].
     pub fn give_up(&mut self, slot: usize) {
+        self.told();
         if let Some(place) = self.slots.get_mut(slot) {
             place.give_up(slot, &mut self.site);
         }
@@ -308,6 +312,7 @@ impl<'m, const N: usize> Remote<'m, N> {
     /// Closes the exchange of a request, which under 2026-07-28 cancels it. Nothing more is told of the request. Whether
     /// it was under way.
     pub fn abandon(&mut self, request: u64) -> bool {
+        self.told();
         let found = self.slots.iter_mut().enumerate().find(|(_, slot)| slot.request() == Some(request));
         let Some((at, slot)) = found else { return false };
         slot.abandon(&mut self.site, at);
@@ -326,11 +331,13 @@ impl<'m, const N: usize> Remote<'m, N> {
     /// Ends the legacy session (DELETE); [`Event::Ended`] follows. `false` if there is none to end. If all slots are
     /// taken, the one with the stream of the server's own is closed for it, or else the session is merely forgotten.
     pub fn end_session(&mut self) -> bool {
+        self.told();
         self.delete_session()
     }
 
     /// Closes all connections and forgets all exchanges: nothing more is told of them. Carry out the actions that follow.
     pub fn shut_down(&mut self) {
+        self.told();
         self.drop_all();
     }
 
@@ -361,6 +368,7 @@ impl<const N: usize> Out for Remote<'_, N> {
         if self.held || self.writing.is_some() {
             return Err(Full::Now);
         }
+        self.told();
         let at = self.choose(kind == Kind::Request).ok_or(Full::Now)?;
         if let Some(slot) = self.slots.get_mut(at) {
             slot.begin();

@@ -320,15 +320,14 @@ impl<'m> Slot<'m> {
                 _ => {}
             }
         }
+        // Twice told is once told, and of two responses to one request the second is ignored.
+        task.idempotent |= task.what == What::Tell;
         self.task = task;
     }
 
     /// Writes the request and sends it, over the connection there is or a new one.
-    pub(crate) fn launch(&mut self, at: usize, site: &Site<'_>) {
-        if self.write_head(at, site).is_err() {
-            self.kept = 0;
-            return self.fail_kept(Why::NoRoom);
-        }
+    pub(crate) fn start(&mut self, at: usize, site: &Site<'_>) -> Result<(), Full> {
+        self.write_head(at, site)?;
         (self.sent, self.heard) = (0, false);
         (self.ready, self.phase) = (None, Phase::Head);
         self.used = self.link == Link::Up && !self.close;
@@ -342,6 +341,7 @@ impl<'m> Slot<'m> {
             (self.link, self.gone) = (Link::Wanted, None);
             self.deadline = Some(site.now.saturating_add(site.config.connect_time));
         }
+        Ok(())
     }
 
     fn write_head(&mut self, at: usize, site: &Site<'_>) -> Result<(), Full> {

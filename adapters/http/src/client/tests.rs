@@ -328,10 +328,10 @@ fn a_session_that_is_lost() {
 #[test]
 fn a_broken_stream_is_resumed() {
     in_pieces("http://h/mcp", Config::DEFAULT.listen(false), |bench| {
-        let first = format!("id: 1\nretry: 500\ndata:\n\n");
+        let first = "id: 1\nretry: 500\ndata:\n\n";
         bench.send(&legacy(7, "tools/call"));
         bench.received(0);
-        bench.reply(0, &stream(&first));
+        bench.reply(0, &stream(first));
         bench.reply(0, "0\r\n\r\n");
         bench.wait(499);
         assert_eq!(bench.remote.next_deadline(), Some(500));
@@ -353,7 +353,7 @@ fn a_broken_stream_is_resumed() {
         assert_eq!(bench.told(), ["8 Broken "]);
         // It is not tried for ever.
         bench.send(&legacy(9, "tools/call"));
-        bench.reply(0, &stream(&first));
+        bench.reply(0, &stream(first));
         bench.close(0);
         for _ in 0..5 {
             bench.wait(60_000);
@@ -362,7 +362,7 @@ fn a_broken_stream_is_resumed() {
         assert_eq!(bench.told(), ["9 Reset "]);
         // What the server has given up is given up.
         bench.send(&legacy(10, "tools/call"));
-        bench.reply(0, &stream(&first));
+        bench.reply(0, &stream(first));
         bench.close(0);
         bench.wait(500);
         bench.reply(0, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
@@ -757,4 +757,54 @@ fn a_connection_lost_at_every_byte() {
             }
         }
     }
+}
+
+/// What is decided at once, before the next event is asked for, counts all the same.
+#[test]
+fn decisions_in_the_middle_of_events() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let message = modern(1, "ping", "");
+    let ask = |bench: &mut Bench| {
+        mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+        while bench.remote.next_action().is_some() {}
+        bench.sent[0] = Some(Vec::new());
+        bench.remote.connected(0);
+        let n = bench.remote.pending(0).len();
+        bench.remote.sent(0, n);
+        let reply = json("401 No", "", "");
+        bench.remote.space(0)[..reply.len()].copy_from_slice(reply.as_bytes());
+        bench.remote.filled(0, reply.len());
+        assert!(matches!(bench.remote.next_event(), Some(Event::Challenge { slot: 0, .. })));
+    };
+    ask(&mut bench);
+    bench.remote.give_up(0);
+    bench.turn();
+    assert_eq!(bench.told(), ["1 GivenUp "]);
+    ask(&mut bench);
+    bench.remote.retry(0);
+    bench.turn();
+    bench.reply(0, &json("200 OK", "", &result(1)));
+    assert_eq!(bench.told(), [format!("1 {}", result(1))]);
+}
+
+/// Headers that do not fit end what needs them, and nothing is tried for ever.
+#[test]
+fn heads_that_do_not_fit() {
+    let (mut texts, mut memory) = ([0; 4096], [[0; 1024]; 6]);
+    let mut parts = memory.iter_mut();
+    let slots = core::array::from_fn(|_| {
+        let [a, b, c] = core::array::from_fn(|_| parts.next().unwrap());
+        Slot::new(a, b, c)
+    });
+    let mut remote: Remote<'_, 2> = Remote::new("http://h", Config::DEFAULT, &mut texts, Store::none(), slots).unwrap();
+    remote.set_header("x", &"y".repeat(2000)).unwrap();
+    // Nothing fits beside the room for a head.
+    let message = mcp_sansio::sink::whole(&mut remote, Kind::Notification, |out| out.put(b"{}"));
+    assert_eq!((message, remote.capacity()), (Err(Full::Never), 0));
+    remote.begin(Kind::Notification).unwrap();
+    remote.end();
+    assert!(matches!(remote.next_event(), Some(Event::Failed { request: None, why: Why::NoRoom, .. })));
+    remote.site.listening = Listening::Opening;
+    assert!(remote.next_event().is_none());
+    assert_eq!(remote.listening(), Listening::No);
 }

@@ -1,0 +1,273 @@
+//! A client over HTTP in lent memory, driven by operations made from the fuzzer's bytes.
+
+use std::collections::BTreeSet;
+
+use arbitrary::{Result, Unstructured};
+use mcp_sansio::sink::{Kind, whole};
+use mcp_sansio_http::client::{Action, Config, Event, Remote, Slot, Transport};
+
+type Site<'m> = Remote<'m, 4>;
+
+/// Everything but the client.
+#[derive(Default)]
+struct World {
+    now: u64,
+    sent: u64,
+    /// Requests that have not come to an end.
+    open: BTreeSet<u64>,
+    /// Connections that are there, or almost.
+    links: [bool; 4],
+    dialing: [bool; 4],
+    /// What is still to be delivered on them.
+    coming: [Vec<u8>; 4],
+    challenged: Vec<usize>,
+}
+
+const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+fn message(u: &mut Unstructured<'_>, id: u64) -> Result<(Kind, String)> {
+    let meta = if u.arbitrary()? { MODERN } else { r#""a":1"# };
+    let method = *u.choose(&["tools/list", "tools/call", "ping", "resources/read", "initialize", "initialize"])?;
+    let meta = if method == "initialize" { r#""a":1"# } else { meta };
+    Ok(match u.int_in_range(0..=5)? {
+        0 => (Kind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned()),
+        1 => (Kind::Result, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#.to_owned()),
+        _ => (
+            Kind::Request,
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"name":"t","uri":"a:\u00e9","arguments":{{"r":"x","o":{{"n":5}}}},{meta}}}}}"#
+            ),
+        ),
+    })
+}
+
+const TOOLS: &str = r#""tools":[{"name":"t","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"},"o":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}]"#;
+
+/// A body or an event's data.
+fn said(u: &mut Unstructured<'_>, world: &World) -> Result<String> {
+    let id = if world.open.is_empty() || u.ratio(1, 8)? {
+        u.int_in_range(0..=9)?
+    } else {
+        let all: Vec<u64> = world.open.iter().copied().collect();
+        *u.choose(&all)?
+    };
+    Ok(match u.int_in_range(0..=9)? {
+        0 => String::new(),
+        1 => "{".to_owned(),
+        2 => r#"{"jsonrpc":"2.0","method":"ping","id":5}"#.to_owned(),
+        3 => r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"}}"#.to_owned(),
+        4 => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32022,"message":"m"}}}}"#),
+        5 => format!(r#"[{{"jsonrpc":"2.0","id":{id},"result":{{}}}}]"#),
+        6 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"a":"{}"}}}}"#, "x".repeat(u.int_in_range(0..=600)?)),
+        _ => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25",{TOOLS}}}}}"#),
+    })
+}
+
+fn events(u: &mut Unstructured<'_>, world: &World) -> Result<String> {
+    let mut all = String::new();
+    for _ in 0..u.int_in_range(0..=4)? {
+        all.push_str(*u.choose(&[
+            "",
+            "",
+            "id: 3\n",
+            "retry: 20\n",
+            "event: endpoint\ndata: /post?x\n\n",
+            ": c\r\n",
+            "\u{feff}",
+        ])?);
+        all.push_str(&format!("data: {}\n\n", said(u, world)?));
+    }
+    Ok(all)
+}
+
+/// What a server may send.
+fn reply(u: &mut Unstructured<'_>, world: &World) -> Result<Vec<u8>> {
+    let status = *u.choose(&[200, 200, 200, 200, 202, 204, 400, 401, 403, 404, 405, 500, 302, 307, 308, 100])?;
+    let mut head = format!("HTTP/1.1 {status} X\r\n");
+    for header in [
+        "Mcp-Session-Id: s\r\n",
+        "WWW-Authenticate: Bearer\r\n",
+        "Location: ../x/./y\r\n",
+        "Retry-After: 3\r\n",
+        "Connection: close\r\n",
+    ] {
+        if u.ratio(1, 3)? {
+            head.push_str(header);
+        }
+    }
+    let streams = u.arbitrary()?;
+    let body = if streams { events(u, world)? } else { said(u, world)? };
+    head.push_str(if streams { "Content-Type: text/event-stream\r\n" } else { "Content-Type: application/json\r\n" });
+    Ok(match u.int_in_range(0..=9)? {
+        0 => u.bytes(u.len().min(40))?.to_vec(),
+        1 | 2 => format!("{head}\r\n{body}").into_bytes(),
+        3..=5 => format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes(),
+        n => {
+            let (one, other) = body.split_at(if body.is_char_boundary(body.len() / 2) { body.len() / 2 } else { 0 });
+            let mut all = format!("{head}Transfer-Encoding: chunked\r\n\r\n");
+            for part in [one, other].iter().filter(|part| !part.is_empty()) {
+                all.push_str(&format!("{:x};e\r\n{part}\r\n", part.len()));
+            }
+            all.push_str(if n == 6 { "" } else { "0\r\nT: x\r\n\r\n" });
+            all.into_bytes()
+        }
+    })
+}
+
+impl World {
+    fn send(&mut self, remote: &mut Site<'_>, u: &mut Unstructured<'_>) -> Result<()> {
+        self.sent += 1;
+        let (kind, message) = message(u, self.sent)?;
+        let taken = whole(remote, kind, |out| out.put(message.as_bytes())).is_ok();
+        if taken && kind == Kind::Request {
+            self.open.insert(self.sent);
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, remote: &mut Site<'_>) {
+        for round in 0.. {
+            assert!(round < 1000, "actions without end");
+            match remote.next_action() {
+                Some(Action::Connect(slot)) => {
+                    assert!(!self.links[slot] && !self.dialing[slot], "it is connected");
+                    self.dialing[slot] = true;
+                }
+                Some(Action::Close(slot)) => {
+                    self.links[slot] = false;
+                    self.dialing[slot] = false;
+                    self.coming[slot].clear();
+                }
+                None => break,
+            }
+        }
+    }
+
+    fn listen(&mut self, remote: &mut Site<'_>) {
+        for round in 0.. {
+            assert!(round < 10_000, "events without end");
+            match remote.next_event() {
+                None => break,
+                Some(Event::Message { request, bytes }) => {
+                    let value: serde_json::Value = serde_json::from_slice(bytes).expect("a message is JSON");
+                    let ends = |value: &serde_json::Value| {
+                        let of_any = value.get("error").is_some() && value["id"].is_null();
+                        value.get("method").is_none() && (of_any || value["id"].as_u64() == request)
+                    };
+                    if let Some(id) = request
+                        && (ends(&value)
+                            || value
+                                .as_array()
+                                .is_some_and(|all| all.iter().any(|one| ends(one) && !one["id"].is_null())))
+                    {
+                        assert!(self.open.remove(&id), "{id} comes to two ends");
+                    }
+                }
+                Some(Event::Failed { request: Some(id), .. }) => {
+                    assert!(self.open.remove(&id), "{id} comes to two ends");
+                }
+                Some(Event::Challenge { slot, .. }) => self.challenged.push(slot),
+                Some(_) => {}
+            }
+            self.act(remote);
+        }
+    }
+
+    fn transfer(&mut self, remote: &mut Site<'_>, u: &mut Unstructured<'_>, slot: usize) -> Result<()> {
+        if self.dialing[slot] {
+            self.dialing[slot] = false;
+            self.links[slot] = u.ratio(7, 8)?;
+            if self.links[slot] { remote.connected(slot) } else { remote.failed(slot) }
+        }
+        if !self.links[slot] {
+            return Ok(());
+        }
+        let n = remote.pending(slot).len();
+        remote.sent(slot, if u.ratio(1, 8)? { n / 2 } else { n });
+        if n > 0 || u.ratio(1, 4)? {
+            let reply = reply(u, self)?;
+            self.coming[slot].extend(reply);
+        }
+        let cut = u.int_in_range(1..=400)?;
+        let space = remote.space(slot);
+        let n = space.len().min(self.coming[slot].len()).min(cut);
+        space[..n].copy_from_slice(&self.coming[slot][..n]);
+        self.coming[slot].drain(..n);
+        remote.filled(slot, n);
+        if u.ratio(1, 12)? {
+            self.links[slot] = false;
+            self.coming[slot].clear();
+            if u.arbitrary()? { remote.closed(slot) } else { remote.failed(slot) }
+        }
+        Ok(())
+    }
+
+    /// The end: all connections are lost and time passes; nothing may be left.
+    fn finish(&mut self, remote: &mut Site<'_>) {
+        for _ in 0..60 {
+            self.listen(remote);
+            self.act(remote);
+            for slot in 0..4 {
+                if core::mem::take(&mut self.dialing[slot]) || core::mem::take(&mut self.links[slot]) {
+                    remote.failed(slot);
+                }
+                self.coming[slot].clear();
+            }
+            self.listen(remote);
+            for slot in core::mem::take(&mut self.challenged) {
+                remote.give_up(slot);
+            }
+            self.now += 1_000_000;
+            remote.expire(self.now);
+        }
+        self.listen(remote);
+        assert!(self.open.is_empty(), "{:?} have no end", self.open);
+        assert!(remote.is_idle(), "something is left");
+    }
+}
+
+/// The operations.
+pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
+    let mut inputs = [[0; 600]; 4];
+    let mut messages = [[0; 1000]; 4];
+    let mut outputs = [[0; 2000]; 4];
+    let (mut texts, mut tools) = (vec![0; u.int_in_range(40..=600)?], vec![0; u.int_in_range(0..=300)?]);
+    let mut memory = inputs.iter_mut().zip(&mut messages).zip(&mut outputs);
+    let slots = core::array::from_fn(|_| {
+        let ((input, message), output) = memory.next().expect("four of each");
+        Slot::new(input, message, output)
+    });
+    let transport = *u.choose(&[Transport::Detect, Transport::Detect, Transport::Streamable, Transport::Sse])?;
+    let config = Config::DEFAULT.transport(transport);
+    let mut remote = Site::new("http://h/mcp", config, &mut texts[..], &mut tools[..], slots).expect("it is a URL");
+    let mut world = World::default();
+    while !u.is_empty() && world.sent < 100 {
+        match u.int_in_range(0..=15)? {
+            0..=3 => world.send(&mut remote, u)?,
+            4..=10 => {
+                let slot = u.int_in_range(0..=3)?;
+                world.transfer(&mut remote, u, slot)?;
+            }
+            11 => {
+                world.now += u.int_in_range(0..=2_000)?;
+                remote.expire(world.now);
+            }
+            12 => {
+                if let Some(slot) = world.challenged.pop() {
+                    let _ = remote.set_header("Authorization", "Bearer x");
+                    if u.arbitrary()? { remote.retry(slot) } else { remote.give_up(slot) }
+                }
+            }
+            13 => {
+                let id = u.int_in_range(0..=world.sent)?;
+                assert_eq!(remote.abandon(id), world.open.remove(&id), "{id} is known to one of us only");
+            }
+            14 if u.ratio(1, 4)? => drop(remote.end_session()),
+            _ => {}
+        }
+        world.act(&mut remote);
+        world.listen(&mut remote);
+    }
+    world.finish(&mut remote);
+    Ok(())
+}
