@@ -137,7 +137,10 @@ impl Run<'_, '_> {
     /// Prints what was laid out, unless the messages are the result.
     fn print(&self, text: &str) -> Done {
         self.around.live.borrow_mut().clear();
-        Ok(if self.options.only_trace { () } else { print(text.as_bytes())? })
+        if !self.options.only_trace {
+            print(text.as_bytes())?;
+        }
+        Ok(())
     }
 
     fn print_json(&self, json: &str) -> Done {
@@ -306,10 +309,11 @@ impl Run<'_, '_> {
             let body = show::one_body(answer.raw()).ok_or_else(|| {
                 Trouble::Usage("the answer is not one text or one blob, so there is nothing to write to a file".into())
             })?;
-            return Ok(match path.as_str() {
+            match path.as_str() {
                 "-" => print(&body)?,
                 path => std::fs::write(path, body)?,
-            });
+            }
+            return Ok(());
         }
         if self.options.json {
             return self.print_json(&compact(answer.raw()));

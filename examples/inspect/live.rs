@@ -125,9 +125,7 @@ fn bar(columns: usize, done: &str, total: Option<&str>, message: &str) -> String
         Some(share) => {
             let eighths = (share * CELLS as f64 * 8.0) as usize;
             let mut cells = "█".repeat(eighths / 8);
-            if eighths % 8 > 0 {
-                cells.push(['▏', '▎', '▍', '▌', '▋', '▊', '▉'][eighths % 8 - 1]);
-            }
+            cells.extend(['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get((eighths % 8).wrapping_sub(1)));
             let empty = CELLS - cells.chars().count();
             format!("{cells}{} {:>3.0}%", "░".repeat(empty), share * 100.0)
         }

@@ -132,7 +132,7 @@ impl<'m> Session<'m> {
         let mut pages: Vec<Answer> = Vec::new();
         loop {
             let page = match pages.last().and_then(Answer::next_cursor) {
-                Some(cursor) => self.request(&list.after(&cursor))?,
+                Some(cursor) => self.request(&list.after(cursor))?,
                 None => self.request(&list)?,
             };
             let same = match (pages.last().and_then(Answer::next_cursor), page.next_cursor()) {
