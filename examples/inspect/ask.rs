@@ -171,9 +171,9 @@ impl Asker<'_> {
         if !url.starts_with("https://") {
             page.say(2, Bad, "It is not https: what you enter there can be read on the way.");
         }
-        self.console.say(&format!("{}\n", page.finish()));
+        self.console.say(&format!("\n{}\n", page.finish()));
         let said = loop {
-            match self.read("Do you agree, and open it yourself? [y/n, Ctrl-D cancels] ") {
+            match self.read("Agreed, and opened by yourself? [y/n, Ctrl-D cancels] ") {
                 Ok(answer) => match answer.to_lowercase().as_str() {
                     "y" | "yes" => break Said::Yes(String::new()),
                     "n" | "no" => break Said::No,

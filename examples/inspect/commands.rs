@@ -164,10 +164,14 @@ impl Run<'_, '_> {
     }
 
     fn overview(&mut self, took: Duration) -> Done {
-        let mut lists = Vec::new();
+        let (mut lists, mut refused) = (Vec::new(), Ok(()));
         for (title, key, feature) in LISTS {
-            if self.features().has(feature) {
-                lists.push((title, key, self.list(key, feature)?));
+            match self.list(key, feature) {
+                _ if !self.features().has(feature) => {}
+                Ok(pages) => lists.push((title, key, pages)),
+                // The others may be well.
+                Err(trouble @ Trouble::Request(Error::Server(_))) => refused = Err(trouble),
+                Err(trouble) => return Err(trouble),
             }
         }
         let hello = self.session.client().server().cloned();
@@ -182,7 +186,7 @@ impl Run<'_, '_> {
             for (_, key, pages) in &lists {
                 json.add(key, &array(&items(pages, key).into_iter().map(compact).collect::<Vec<_>>()));
             }
-            return self.print_json(&json.finish());
+            return self.print_json(&json.finish()).and(refused);
         }
         let mut page = self.page();
         let way = match self.target {
@@ -199,7 +203,7 @@ impl Run<'_, '_> {
                 show::short_list(&mut page, &List { title, items });
             }
         }
-        self.print(&page.finish())
+        self.print(&page.finish()).and(refused)
     }
 
     fn print_lists(&self, lists: &[(&str, &[Answer])]) -> Done {

@@ -113,6 +113,10 @@ impl<'m> Session<'m> {
     pub(crate) fn request(&mut self, request: &Request<'_>) -> Result<Answer, Error> {
         let token = self.client.send(request)?;
         let outcome = self.outcome(token);
+        if self.around.stop.is_set() {
+            // The server need not go on with it. If that cannot be said, it will notice.
+            let _ = self.client.cancel(token, Some("The user pressed Ctrl-C"));
+        }
         self.around.live.borrow_mut().clear();
         outcome
     }

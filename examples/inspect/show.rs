@@ -21,6 +21,9 @@ pub(crate) struct List<'a> {
     pub(crate) items: Vec<Raw<'a>>,
 }
 
+/// How many lines of instructions are shown.
+const INSTRUCTIONS: usize = 12;
+
 /// Who the server is, in a few lines.
 pub(crate) fn server(page: &mut Page, info: Option<Raw<'_>>, facts: &str) {
     let Some(info) = info.and_then(|info| ServerInfo::of(info).ok()) else {
@@ -62,7 +65,13 @@ pub(crate) fn capabilities(page: &mut Page, capabilities: Raw<'_>) {
 
 pub(crate) fn instructions(page: &mut Page, text: Text<'_>) {
     heading(page, "Instructions", None);
-    page.say(2, Plain, text.to_string().trim());
+    let text = text.to_string();
+    let lines: Vec<&str> = text.trim().lines().collect();
+    let shown = if lines.len() > INSTRUCTIONS + 2 { INSTRUCTIONS } else { lines.len() };
+    page.say(2, Plain, lines[..shown].join("\n"));
+    if shown < lines.len() {
+        page.say(2, Dim, format_args!("… and {} more lines, which --json has", lines.len() - shown));
+    }
 }
 
 fn heading(page: &mut Page, title: &str, count: Option<usize>) {
@@ -127,7 +136,8 @@ fn summary(text: Text<'_>) -> Spans {
 fn label(label: Text<'_>, description: Option<Text<'_>>, facts: &str) -> Spans {
     let mut spans = Spans::of(Plain, one_line(label));
     if let Some(description) = description {
-        spans.item(": ", Plain, cut(&one_line(description), 200));
+        let text = one_line(description);
+        spans.item(": ", Plain, cut(if facts.is_empty() { &text } else { text.trim_end_matches('.') }, 200));
     }
     if !facts.is_empty() {
         spans.item(" · ", Dim, facts);
@@ -185,7 +195,7 @@ fn show_tool(page: &mut Page, tool: Tool<'_>, full: bool) {
             head.item(" · ", if word == "destructive" { Warn } else { Dim }, word);
         }
     }
-    page.spans(0, &head);
+    page.hanging(0, 2, &head);
     describe(page, tool.description());
     let rows = Schema::new(tool.input_schema()).takes();
     if rows.is_empty() {
@@ -351,9 +361,12 @@ fn show_contents(page: &mut Page, indent: usize, contents: Contents<'_>, named: 
             text(page, indent + if named { 2 } else { 0 }, body);
         }
         Body::Blob(blob) => {
+            let is_text = contents.mime().is_some_and(|mime| one_line(mime).starts_with("text/"));
+            let decoded = body_of(contents.body()).filter(|_| is_text).and_then(|bytes| String::from_utf8(bytes).ok());
             head.item(" · ", Dim, bytes(blob.len() as u64));
             size(blob).into_iter().for_each(|size| head.item(" · ", Dim, size));
             page.spans(indent, &head);
+            decoded.into_iter().for_each(|text| page.say(indent + 2, Plain, text.trim_end()));
         }
     }
 }
@@ -404,20 +417,26 @@ pub(crate) fn completion(page: &mut Page, completion: Completion<'_>) {
     }
 }
 
-/// The bytes of what was read or answered, if that is one thing.
+/// The bytes of what was read or answered, if that is one thing; texts around one image do not count.
 pub(crate) fn one_body(result: Raw<'_>) -> Option<Vec<u8>> {
-    let mut bodies: Vec<Vec<u8>> = Vec::new();
+    let mut bodies: Vec<Body<'_>> = Vec::new();
     if let Ok(read) = ReadResult::of(result) {
-        bodies.extend(read.contents().flatten().filter_map(|contents| body_of(contents.body())));
+        bodies.extend(read.contents().flatten().map(|contents| contents.body()));
     } else if let Ok(call) = CallResult::of(result) {
         bodies.extend(call.content().flatten().filter_map(|piece| match piece {
-            Content::Text(quote) => Some(quote.text().to_string().into_bytes()),
-            Content::Image(media) | Content::Audio(media) => body_of(Body::Blob(media.data())),
-            Content::Resource(resource) => body_of(resource.contents().ok()?.body()),
+            Content::Text(quote) => Some(Body::Text(quote.text())),
+            Content::Image(media) | Content::Audio(media) => Some(Body::Blob(media.data())),
+            Content::Resource(resource) => Some(resource.contents().ok()?.body()),
             _ => None,
         }));
     }
-    if bodies.len() == 1 { bodies.pop() } else { None }
+    let is_blob = |body: &&Body<'_>| matches!(body, Body::Blob(_));
+    let one = match bodies.iter().filter(is_blob).count() {
+        0 if bodies.len() == 1 => bodies.first(),
+        1 => bodies.iter().find(is_blob),
+        _ => None,
+    };
+    one.copied().and_then(body_of)
 }
 
 fn body_of(body: Body<'_>) -> Option<Vec<u8>> {
