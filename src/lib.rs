@@ -55,6 +55,7 @@ pub mod server;
 pub mod service;
 pub mod session;
 pub mod sink;
+mod small;
 pub mod store;
 #[cfg(feature = "alloc")]
 pub mod testing;

@@ -220,6 +220,15 @@ pub enum ClientFeature {
 }
 
 impl ClientFeature {
+    pub(crate) const ALL: [ClientFeature; 6] = [
+        ClientFeature::Sampling,
+        ClientFeature::SamplingTools,
+        ClientFeature::SamplingContext,
+        ClientFeature::ElicitForm,
+        ClientFeature::ElicitUrl,
+        ClientFeature::Roots,
+    ];
+
     /// The capability object that would declare it, for the error that names what is missing.
     #[must_use]
     pub const fn declaration(self) -> &'static str {

@@ -150,6 +150,8 @@ pub enum Since {
     Elicitation = since(Revision::V2025_06_18, 4),
     /// `lastModified` annotations.
     LastModified = since(Revision::V2025_06_18, 5),
+    /// `context` of a completion: the arguments that are known already.
+    CompletionContext = since(Revision::V2025_06_18, 6),
     /// `icons` members.
     Icons = since(Revision::V2025_11_25, 0),
     /// `description` and `websiteUrl` of an implementation.

@@ -2,6 +2,7 @@
 
 use crate::json::{Fault, JsonKind, Raw, Scanner, Text};
 use crate::protocol::{code, meta};
+use crate::small::SMALL;
 
 /// A message, taken apart. Nothing is decoded or copied.
 #[derive(Clone, Copy, Debug, Default)]
@@ -243,7 +244,7 @@ const MEMBERS: [&str; 16] = [
 ];
 
 /// Whether members that nearly every message has are tried first, each by one comparison; small machines save the code.
-const FAST: bool = cfg!(target_pointer_width = "64");
+const FAST: bool = !SMALL;
 
 impl<'a> Meta<'a> {
     #[inline]

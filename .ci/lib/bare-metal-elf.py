@@ -6,22 +6,16 @@
 ALLOWED is a file of regular expressions, one a line (# begins a comment), for
 the names of panic functions that may be in the image. Exits with 1 if there
 are others, or any function of an allocator.
-
-Reads the ELF file itself: binutils for another machine than this one are not
-there everywhere.
 """
 
+import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
-from collections import namedtuple
 
-Section = namedtuple("Section", "name type flags address offset size link")
-
-SHT_SYMTAB, SHT_NOBITS = 2, 8
-SHF_WRITE, SHF_ALLOC, SHF_EXEC = 1, 2, 4
+sys.path.insert(0, os.path.dirname(__file__))
+from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, read
 
 # In mangled names, old style and new. `rust_begin_unwind` is the panic handler
 # of the firmware itself (board/src/end.rs keeps it from being inlined): it is in
@@ -35,32 +29,6 @@ ALLOCATOR = re.compile(
     r"|^(malloc|calloc|realloc|free|sbrk|_sbrk)$"
 )
 FORMAT = re.compile(r"4core3fmt|NtCs\w*_4core3fmt")
-
-
-def string(table, offset):
-    return table[offset : table.index(b"\0", offset)].decode()
-
-
-def read(path):
-    data = open(path, "rb").read()
-    if data[:6] != b"\x7fELF\x01\x01":
-        sys.exit(f"{path}: not a 32-bit little-endian ELF file")
-    start, = struct.unpack_from("<I", data, 32)
-    step, count, names_at = struct.unpack_from("<HHH", data, 46)
-    raw = [struct.unpack_from("<10I", data, start + i * step) for i in range(count)]
-    body = lambda header: data[header[4] : header[4] + header[5]]
-    names = body(raw[names_at])
-    sections = [Section(string(names, h[0]), h[1], h[2], h[3], h[4], h[5], h[6]) for h in raw]
-    symbols = {}
-    for header in raw:
-        if header[1] != SHT_SYMTAB:
-            continue
-        strings = body(raw[header[6]])
-        for name, _, size, info, _, home in struct.iter_unpack("<IIIBBH", body(header)):
-            # Functions, objects, and symbols of no type; not sections and files.
-            if info & 15 <= 2 and home != 0:
-                symbols[string(strings, name)] = size
-    return sections, symbols
 
 
 def readable(names):

@@ -1,5 +1,6 @@
 //! The bodies of the fuzz targets: each a function that must not panic, whatever it is given. `cargo test` runs them
-//! over the committed corpus; `cargo fuzz run --features libfuzzer TARGET` goes on from there.
+//! over the committed corpus; `.ci/fuzz.sh` goes on from there: the same way each time, or for so many seconds at random.
+//! A body does the same for the same bytes: no clock, no map without order.
 
 mod client;
 mod endpoint;

@@ -4,7 +4,7 @@ use super::flight::{Flight, State};
 use super::held::{ANSWER, KEY, STATE};
 use super::{Asked, Engine, Event, Lost, Oddity, QuestionKind, Token};
 use crate::json::{JsonKind, Raw, Text};
-use crate::protocol::{Method, code};
+use crate::protocol::{ClientFeature, Method, code};
 use crate::revision::Revision;
 use crate::rpc::Envelope;
 use crate::sink::{Full, Out};
@@ -59,7 +59,8 @@ impl<'a> RpcError<'a> {
     /// What must be visited first (2025-11-25): an array of elicitations in URL mode.
     pub(crate) fn visits(&self) -> Option<Raw<'a>> {
         let visits = self.data.filter(|_| self.code == code::URL_ELICITATION_REQUIRED)?.get("elicitations")?;
-        (1..=QUESTIONS_MAX).contains(&visits.items().count()).then_some(visits)
+        let whole = visits.items().all(|visit| QuestionKind::Visit.is_well_formed(Some(visit)));
+        (whole && (1..=QUESTIONS_MAX).contains(&visits.items().count())).then_some(visits)
     }
 }
 
@@ -153,18 +154,27 @@ impl Engine<'_> {
 
     fn may_visit(&self, flight: &Flight) -> bool {
         self.revision.is_some_and(Revision::has_url_elicitation_error)
-            && self.profile.has(crate::protocol::ClientFeature::ElicitUrl)
+            && self.declared().has(ClientFeature::ElicitUrl)
             && flight.held
             && flight.rounds < self.rounds_max
     }
 
     fn visits_required<'a>(&mut self, flight: &Flight, visits: Raw<'a>) -> Asked<'a> {
-        let count = visits.items().count();
         if let Some(flight) = self.flight_mut(flight.token) {
             flight.visits = true;
-            flight.ask(count);
         }
-        Asked::visits(flight.token, visits)
+        let asking = self.ask(flight.token, visits.items().count());
+        Asked::visits(flight.token, asking, visits)
+    }
+
+    /// A request is asked so many questions, or none: then it goes out again. The number of the round.
+    fn ask(&mut self, token: u32, count: usize) -> u32 {
+        let asking = self.next_wire();
+        self.last_wire = asking;
+        if let Some(flight) = self.flight_mut(token) {
+            flight.ask(asking, count);
+        }
+        asking
     }
 
     /// Takes note of what the server wants to know before it answers. `None`: nothing, it merely wants to be asked again.
@@ -174,7 +184,7 @@ impl Engine<'_> {
         let broken = requests.is_some_and(|requests| requests.kind() != JsonKind::Object)
             || state.is_some_and(|state| state.kind() != JsonKind::String)
             || (count == 0 && state.is_none());
-        if broken || !flight.method.may_ask() {
+        if broken || !flight.method.may_ask() || flight.state == State::Relisting {
             return Err(Lost::Invalid);
         }
         if flight.rounds >= self.rounds_max {
@@ -183,21 +193,23 @@ impl Engine<'_> {
         if !flight.held || count > QUESTIONS_MAX {
             return Err(Lost::NoRoom);
         }
-        for (_, request) in requests.iter().flat_map(Raw::members) {
+        for (index, (key, request)) in requests.iter().flat_map(Raw::members).enumerate() {
             self.may_be_asked(request)?;
+            // An answer could not say which of them it is for.
+            if requests.iter().flat_map(Raw::members).take(index).any(|(other, _)| other.same(&key)) {
+                return Err(Lost::Invalid);
+            }
         }
         self.keep_questions(flight.token, requests, state)?;
-        if let Some(flight) = self.flight_mut(flight.token) {
-            flight.ask(count);
-        }
-        Ok(requests.filter(|_| count > 0).map(|requests| Asked::inputs(flight.token, requests)))
+        let asking = self.ask(flight.token, count);
+        Ok(requests.filter(|_| count > 0).map(|requests| Asked::inputs(flight.token, asking, requests)))
     }
 
     fn may_be_asked(&self, request: Raw<'_>) -> Result<(), Lost> {
         let method = request.get("method").and_then(|method| method.text()).ok_or(Lost::Invalid)?;
         let params = request.get("params");
         let kind = QuestionKind::of(&method, params).ok_or(Lost::Invalid)?;
-        if !kind.is_declared(self.profile.features, params) {
+        if !kind.is_declared(self.declared(), params) {
             return Err(Lost::Undeclared);
         }
         if kind.is_well_formed(params) { Ok(()) } else { Err(Lost::Invalid) }
@@ -216,9 +228,11 @@ impl Engine<'_> {
 }
 
 impl Flight {
-    /// So many questions are asked, or none: then it goes out again.
-    fn ask(&mut self, count: usize) {
+    fn ask(&mut self, asking: u32, count: usize) {
         self.wire = 0;
+        // Its time stands still, and begins again when it goes out again.
+        self.deadline = None;
+        self.asking = asking;
         self.asked = (1u32 << count).wrapping_sub(1) as u16;
         self.answered = 0;
         self.rounds += 1;

@@ -1,6 +1,6 @@
 //! What the server asks: forms, visits, a model's answers, roots; and how it is answered, in the same way in both eras.
 
-use super::flight::State;
+use super::flight::{Flight, State};
 use super::held::{ANSWER, Held, QUESTION};
 use super::reply::{Refusal, Reply};
 use super::{Engine, Event, Lost, Oddity, SendError, Token};
@@ -67,7 +67,7 @@ impl QuestionKind {
             QuestionKind::Roots => ClientFeature::Roots,
             QuestionKind::Sampling if has("tools") || has("toolChoice") => ClientFeature::SamplingTools,
             QuestionKind::Sampling => ClientFeature::Sampling,
-        }) || (self == QuestionKind::Sampling && declared.has(ClientFeature::SamplingTools))
+        })
     }
 
     /// Whether the params have what the application will look for.
@@ -127,12 +127,14 @@ pub struct Question<'a> {
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn inputs(token: u32, requests: Raw<'a>) -> Self {
-        Asked { token: Some(Token(token)), source: Source::Inputs(token, requests) }
+    /// The questions of a result, in that round.
+    pub(super) fn inputs(token: u32, asking: u32, requests: Raw<'a>) -> Self {
+        Asked { token: Some(Token(token)), source: Source::Inputs(asking, requests) }
     }
 
-    pub(super) fn visits(token: u32, visits: Raw<'a>) -> Self {
-        Asked { token: Some(Token(token)), source: Source::Visits(token, visits) }
+    /// The visits of an error, in that round.
+    pub(super) fn visits(token: u32, asking: u32, visits: Raw<'a>) -> Self {
+        Asked { token: Some(Token(token)), source: Source::Visits(asking, visits) }
     }
 
     /// The request on whose behalf it is asked, where that is known.
@@ -146,8 +148,8 @@ impl<'a> Asked<'a> {
     pub fn questions(&self) -> Questions<'a> {
         match self.source {
             Source::One(id, params) => Questions(List::One(Some((id, params)))),
-            Source::Inputs(token, requests) => Questions(List::Inputs(token, 0, requests.members())),
-            Source::Visits(token, visits) => Questions(List::Visits(token, 0, visits.items())),
+            Source::Inputs(asking, requests) => Questions(List::Inputs(asking, 0, requests.members())),
+            Source::Visits(asking, visits) => Questions(List::Visits(asking, 0, visits.items())),
         }
     }
 }
@@ -208,8 +210,8 @@ impl Engine<'_> {
         let params = envelope.params;
         let (failure, oddity) = match QuestionKind::of(&method, params) {
             None => (server::Failure::method_not_found(), Oddity::BadRequest),
-            Some(kind) if !kind.is_declared(self.profile.features, params) => {
-                (kind.undeclared(self.profile.features), Oddity::Undeclared)
+            Some(kind) if !kind.is_declared(self.declared(), params) => {
+                (kind.undeclared(self.declared()), Oddity::Undeclared)
             }
             Some(kind) if !kind.is_well_formed(params) => {
                 (server::Failure::invalid_params("Invalid params"), Oddity::BadRequest)
@@ -230,6 +232,7 @@ impl Engine<'_> {
     fn keep_question(&mut self, id: Raw<'_>, kind: QuestionKind) -> Option<QuestionId> {
         let owner = self.next_wire();
         self.held.push(owner, QUESTION, kind as u8, &[id.as_bytes()]).ok()?;
+        self.last_wire = owner;
         Some(QuestionId { owner, index: 0, kind })
     }
 
@@ -239,8 +242,8 @@ impl Engine<'_> {
     /// # Errors
     /// [`SendError::Stale`] if nobody wants the answer any more; [`SendError::NoRoom`] if it does not fit what is held.
     pub fn reply(&mut self, question: QuestionId, reply: &Reply<'_>, out: &mut dyn Out) -> Result<(), SendError> {
-        if self.is_asked(question) {
-            return self.keep_answer(question, reply);
+        if let Some(token) = self.asking(question) {
+            return self.keep_answer(token, question, reply);
         }
         let revision = self.revision.unwrap_or(Revision::V2024_11_05);
         let id = self.question_id(question).ok_or(SendError::Stale)?;
@@ -255,11 +258,11 @@ impl Engine<'_> {
     /// # Errors
     /// As [`reply`](super::ClientOf::reply).
     pub fn refuse(&mut self, question: QuestionId, refusal: &Refusal<'_>, out: &mut dyn Out) -> Result<(), SendError> {
-        if self.is_asked(question) {
+        if let Some(token) = self.asking(question) {
             return match question.kind {
-                QuestionKind::Form | QuestionKind::Visit => self.keep_answer(question, &Reply::decline()),
+                QuestionKind::Form | QuestionKind::Visit => self.keep_answer(token, question, &Reply::decline()),
                 _ => {
-                    self.lose(question.owner, Lost::Refused);
+                    self.lose(token, Lost::Refused);
                     Ok(())
                 }
             };
@@ -271,11 +274,12 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Whether a request in flight waits for this answer.
-    fn is_asked(&self, question: QuestionId) -> bool {
-        let Some(flight) = self.flight(question.owner) else { return false };
+    /// The request in flight that waits for this answer.
+    fn asking(&self, question: QuestionId) -> Option<u32> {
         let bit = 1u16.checked_shl(question.index.into()).unwrap_or(0);
-        flight.state == State::Asked && flight.asked & bit != 0 && flight.answered & bit == 0
+        let waits = |flight: &&Flight| flight.state == State::Asked && flight.asking == question.owner;
+        let flight = self.flights.iter().find(waits)?;
+        (flight.asked & bit != 0 && flight.answered & bit == 0).then_some(flight.token)
     }
 
     /// The id of a request of the server's.
@@ -284,22 +288,22 @@ impl Engine<'_> {
         Some(Raw::trusted(found.data))
     }
 
-    fn keep_answer(&mut self, question: QuestionId, reply: &Reply<'_>) -> Result<(), SendError> {
+    fn keep_answer(&mut self, token: u32, question: QuestionId, reply: &Reply<'_>) -> Result<(), SendError> {
         let revision = self.revision.unwrap_or(Revision::V2026_07_28);
-        let visits = self.flight(question.owner).is_some_and(|flight| flight.visits);
+        let visits = self.flight(token).is_some_and(|flight| flight.visits);
         if visits && !reply.accepts() {
-            self.lose(question.owner, Lost::Refused);
+            self.lose(token, Lost::Refused);
             return Ok(());
         }
         if !visits {
             let mut answer =
-                Held::begin(&mut self.held, question.owner, ANSWER, question.index).map_err(|_| SendError::NoRoom)?;
+                Held::begin(&mut self.held, token, ANSWER, question.index).map_err(|_| SendError::NoRoom)?;
             if reply.write(&mut answer, revision).is_err() {
                 answer.drop();
                 return Err(SendError::NoRoom);
             }
         }
-        if let Some(flight) = self.flight_mut(question.owner) {
+        if let Some(flight) = self.flight_mut(token) {
             flight.answered |= 1u16.checked_shl(question.index.into()).unwrap_or(0);
             if flight.answered == flight.asked {
                 flight.state = State::Retry;

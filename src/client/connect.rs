@@ -1,11 +1,11 @@
 //! Opening a connection: the probe, `initialize`, and which revision is spoken then.
 
-use super::flight::has_come;
+use super::flight::{after, has_come};
 use super::profile::MetaParts;
 use super::request::write_request;
-use super::{Engine, Event, Failure, Lost, Oddity, RpcError};
+use super::{Engine, Event, Failure, Lost, Oddity, RpcError, SendError};
 use crate::json::{Raw, Text};
-use crate::protocol::{Features, Method, code, meta};
+use crate::protocol::{ClientFeatures, Features, Method, code, meta};
 use crate::revision::{Era, Revision};
 use crate::rpc::Envelope;
 use crate::server::Millis;
@@ -224,9 +224,10 @@ impl Engine<'_> {
     }
 
     fn on_the_wire(&mut self, phase: Phase, wire: u32, time: Option<Millis>) {
+        self.last_wire = wire;
         self.opening.phase = phase;
         self.opening.wire = wire;
-        self.opening.deadline = time.map(|time| self.now.wrapping_add(time));
+        self.opening.deadline = after(self.now, time);
     }
 
     /// The answer to the probe or to `initialize`.
@@ -237,17 +238,28 @@ impl Engine<'_> {
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
         let late = wire == u64::from(self.opening.late_probe);
+        if late {
+            self.opening.late_probe = 0;
+        }
         match (self.opening.phase, envelope.result, envelope.error) {
-            (Phase::Probing, Some(result), _) => Ok(self.discovered(result)),
-            (Phase::Initializing, Some(result), _) if late => Ok(self.discovered_late(result)),
-            (Phase::Initializing, Some(result), _) => self.initialized(result, out),
+            (Phase::Probing, Some(result), None) => Ok(self.discovered(result)),
+            (Phase::Initializing, Some(result), None) if late => Ok(self.discovered_late(result)),
+            (Phase::Initializing, Some(result), None) => self.initialized(result, out),
             // The server is slow, and it is what was thought: one of the older ones.
-            (Phase::Initializing, None, _) if late => Ok(None),
+            (Phase::Initializing, ..) if late => Ok(None),
             (Phase::Probing, None, Some(error)) => Ok(self.probe_refused(RpcError::read(error))),
             (Phase::Initializing, None, Some(error)) => Ok(self.initialize_refused(RpcError::read(error))),
+            (Phase::Probing, ..) if self.newest(Era::Legacy).is_some() => Ok(self.fall_back(None)),
+            (Phase::Probing | Phase::Initializing, ..) => Ok(Some(self.invalid())),
             // Late: the other one was answered first.
             _ => Ok(Some(Event::Ignored(Oddity::UnknownResponse))),
         }
+    }
+
+    /// The answer is none.
+    fn invalid<'a>(&mut self) -> Event<'a> {
+        self.opening.want(Phase::Over);
+        Event::Unconnected(Unconnected::Lost(Lost::Invalid))
     }
 
     /// The newest revision of an era that is in an array of dates and that we speak.
@@ -312,8 +324,7 @@ impl Engine<'_> {
 
     fn initialized<'a>(&mut self, result: Raw<'a>, out: &mut dyn Out) -> Result<Option<Event<'a>>, Full> {
         let Some(version) = result.get("protocolVersion").and_then(|version| version.text()) else {
-            self.opening.want(Phase::Over);
-            return Ok(Some(Event::Unconnected(Unconnected::Lost(Lost::Invalid))));
+            return Ok(Some(self.invalid()));
         };
         let mut spoken = self.profile.revisions.of(Era::Legacy);
         let Some(revision) = spoken.find(|revision| version.is(revision.date())) else {
@@ -375,17 +386,29 @@ impl Engine<'_> {
         }
     }
 
-    /// An error that names no request: if the opening waits for an answer, it is meant.
+    /// An error that names no request: if the opening waits for an answer, it is meant. A probe that was not answered in
+    /// time came first.
     pub(crate) fn opening_waits(&self) -> Option<u64> {
-        matches!(self.opening.phase, Phase::Probing | Phase::Initializing).then_some(self.opening.wire.into())
+        let waits = matches!(self.opening.phase, Phase::Probing | Phase::Initializing);
+        let wire = if self.opening.late_probe == 0 { self.opening.wire } else { self.opening.late_probe };
+        waits.then_some(wire.into())
+    }
+
+    /// What the server was told that it can ask for.
+    pub(crate) fn declared(&self) -> ClientFeatures {
+        let revision = self.revision.or(self.opening.asks);
+        revision.map_or(ClientFeatures::NONE, |revision| self.profile.declared(revision))
     }
 
     /// Tells that the roots have changed (up to 2025-11-25; nothing is told later).
     ///
     /// # Errors
-    /// [`SendError::FullNow`](super::SendError::FullNow) if there is no room.
-    pub fn roots_changed(&mut self, out: &mut dyn Out) -> Result<(), super::SendError> {
-        let revision = self.revision().ok_or(super::SendError::NotConnected)?;
+    /// [`SendError::FullNow`] if there is no room; [`SendError::NotOffered`] if the profile does not say that it tells.
+    pub fn roots_changed(&mut self, out: &mut dyn Out) -> Result<(), SendError> {
+        let revision = self.revision().ok_or(SendError::NotConnected)?;
+        if !self.profile.tells_roots() {
+            return Err(SendError::NotOffered);
+        }
         if !revision.is_modern() {
             write_notification(out, "notifications/roots/list_changed")?;
         }

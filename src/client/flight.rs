@@ -1,6 +1,6 @@
 //! The client's requests in flight: a fixed table, found by the id on the wire.
 
-use super::{ClientOf, Engine, Lost, SendError, Token};
+use super::{Engine, Lost, SendError, Token};
 use crate::protocol::Method;
 use crate::server::Millis;
 
@@ -45,6 +45,8 @@ pub struct Flight {
     pub(crate) visits: bool,
     pub(crate) relisted: bool,
     pub(crate) options: Options,
+    /// The number of this round of questions.
+    pub(crate) asking: u32,
     /// Which questions were asked, and answered.
     pub(crate) asked: u16,
     pub(crate) answered: u16,
@@ -67,6 +69,7 @@ impl Flight {
         visits: false,
         relisted: false,
         options: Options { progress: false, level: None, timeout: None, longest: None, patient: false },
+        asking: 0,
         asked: 0,
         answered: 0,
         rounds: 0,
@@ -102,12 +105,9 @@ pub(crate) fn has_come(time: Millis, now: Millis) -> bool {
     now.wrapping_sub(time) as i64 >= 0
 }
 
-impl<F: ?Sized> ClientOf<'_, F> {
-    /// The next id: never 0, and none that is in use.
-    pub(crate) fn next_wire(&mut self) -> u32 {
-        self.last_wire = self.last_wire.checked_add(1).unwrap_or(1);
-        self.last_wire
-    }
+/// So much later; what is longer than half of the clock's round is taken for that.
+pub(crate) fn after(now: Millis, time: Option<Millis>) -> Option<Millis> {
+    time.map(|time| now.wrapping_add(time.min(i64::MAX as Millis)))
 }
 
 impl Engine<'_> {
@@ -133,6 +133,19 @@ impl Engine<'_> {
     #[must_use]
     pub fn wire_id(&self, token: Token) -> Option<u64> {
         self.flight(token.0).map(|flight| flight.wire.into()).filter(|&wire| wire != 0)
+    }
+
+    /// The next id: never 0, and none that is in use. It is taken once it is noted as the last one.
+    pub(crate) fn next_wire(&self) -> u32 {
+        let mut wire = self.last_wire;
+        loop {
+            wire = wire.checked_add(1).unwrap_or(1);
+            let mut flights = self.flights.iter().filter(|flight| flight.is_live());
+            let used = flights.any(|flight| [flight.token, flight.wire, flight.asking].contains(&wire));
+            if !used && !self.opening.is_on_wire(wire.into()) {
+                return wire;
+            }
+        }
     }
 
     pub(crate) fn flight(&self, token: u32) -> Option<&Flight> {
@@ -161,10 +174,11 @@ impl Engine<'_> {
             state: State::Sent,
             method: request.method,
             options,
-            deadline: options.timeout.map(|time| now.wrapping_add(time)),
-            end: options.longest.map(|time| now.wrapping_add(time)),
+            deadline: after(now, options.timeout),
+            end: after(now, options.longest),
             ..Flight::FREE
         };
+        self.last_wire = wire;
         Ok(wire)
     }
 
@@ -179,14 +193,15 @@ impl Engine<'_> {
     /// A request goes back on the wire under a new id, and its time begins again.
     pub(crate) fn note_sent(&mut self, token: u32, wire: u32) {
         let now = self.now;
+        self.last_wire = wire;
         if let Some(flight) = self.flight_mut(token) {
             flight.wire = wire;
             flight.state = State::Sent;
-            flight.deadline = flight.options.timeout.map(|time| now.wrapping_add(time));
+            flight.deadline = after(now, flight.options.timeout);
         }
     }
 
-    /// A request ends without an answer; [`advance`](ClientOf::advance) tells it.
+    /// A request ends without an answer; [`advance`](super::ClientOf::advance) tells it.
     pub(crate) fn lose(&mut self, token: u32, why: Lost) {
         if let Some(flight) = self.flight_mut(token).filter(|flight| !matches!(flight.state, State::Ended(_))) {
             flight.state = State::Ended(why);

@@ -92,7 +92,7 @@ impl Engine<'_> {
             return Ok(());
         }
         let used = self.held.used();
-        let kept = self.hold_parts(token, request);
+        let kept = self.hold_parts(token, request, revision);
         match kept {
             Ok(()) => {
                 if let Some(flight) = self.flight_mut(token) {
@@ -104,10 +104,10 @@ impl Engine<'_> {
         Ok(())
     }
 
-    fn hold_parts(&mut self, token: u32, request: &Request<'_>) -> Result<(), Full> {
+    fn hold_parts(&mut self, token: u32, request: &Request<'_>, revision: Revision) -> Result<(), Full> {
         let mut params = Held::begin(&mut self.held, token, PARAMS, 0)?;
         let mut object = Object::open(&mut params);
-        request.write_members(&mut object)?;
+        request.write_members(&mut object, revision)?;
         object.close()?;
         match request.own_meta() {
             Some(meta) => {

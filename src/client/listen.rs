@@ -1,12 +1,13 @@
 //! Listening to changes: `subscriptions/listen`, or `resources/subscribe` for each resource; one call for both eras.
 
-use super::flight::{Flight, State};
+use super::flight::{Flight, State, after};
 use super::held::URI;
 use super::profile::MetaParts;
 use super::request::{Options, Request, write_request};
 use super::{Engine, Event, Lost, Oddity, SendError, Token};
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::{Feature, Method};
+use crate::records::Record;
 use crate::revision::Revision;
 use crate::rpc::Envelope;
 use crate::sink::{Full, Out};
@@ -83,9 +84,11 @@ impl Listening {
 
 /// How far the subscription to a resource is, up to 2025-11-25: the tag of its record.
 const WANTED: u8 = 0;
-const ON_THE_WIRE: u8 = 1;
+const SUBSCRIBING: u8 = 1;
 const SUBSCRIBED: u8 = 2;
-const REFUSED: u8 = 3;
+/// The server did not agree, or it was taken back.
+const OVER: u8 = 3;
+const UNSUBSCRIBING: u8 = 4;
 
 /// How long a listen waits before it is opened again, at first and at most; and how often that may fail in a row.
 const REST_FIRST: u64 = 500;
@@ -126,11 +129,7 @@ impl Engine<'_> {
         if revision.is_modern() {
             return self.open_listen(flight, revision, out).map(|()| None);
         }
-        let (tag, method) = match flight.state {
-            State::Closing => (SUBSCRIBED, Method::Unsubscribe),
-            _ => (WANTED, Method::Subscribe),
-        };
-        if self.offered.has(Feature::Subscribe) && self.subscribe_next(flight, tag, method, revision, out)? {
+        if self.offered.has(Feature::Subscribe) && self.subscribe_next(flight, revision, out)? {
             return Ok(None);
         }
         if flight.state == State::Closing {
@@ -153,38 +152,51 @@ impl Engine<'_> {
     }
 
     /// Sends the next request that a listen of the older revisions consists of. Whether there was one.
-    fn subscribe_next(
-        &mut self,
-        flight: &Flight,
-        tag: u8,
-        method: Method,
-        revision: Revision,
-        out: &mut dyn Out,
-    ) -> Result<bool, Full> {
+    fn subscribe_next(&mut self, flight: &Flight, revision: Revision, out: &mut dyn Out) -> Result<bool, Full> {
         let (wire, profile) = (self.next_wire(), self.profile);
+        let (from, to, method) = match flight.state {
+            State::Closing => (SUBSCRIBED, UNSUBSCRIBING, Method::Unsubscribe),
+            _ => (WANTED, SUBSCRIBING, Method::Subscribe),
+        };
+        let closing = flight.state == State::Closing;
         let mut records = self.held.iter();
-        let next = records.find(|record| record.owner == flight.token && record.kind == URI && record.tag == tag);
+        let next = records.find(|record| {
+            let due = record.owner == flight.token && record.kind == URI && record.tag == from;
+            due && !(closing && self.is_shared(record))
+        });
         let Some(uri) = next else { return Ok(false) };
         write_request(out, wire, method.name(), &mut |params| {
             write_uri(params.key("uri")?, uri.data)?;
             profile.write_meta(params, revision, MetaParts::default())
         })?;
         let at = uri.at();
-        self.held.set_tag(at, ON_THE_WIRE);
+        self.held.set_tag(at, to);
         let (now, state) = (self.now, flight.state);
+        self.last_wire = wire;
         if let Some(flight) = self.flight_mut(flight.token) {
             flight.wire = wire;
             flight.state = state;
-            flight.deadline = flight.options.timeout.map(|time| now.wrapping_add(time));
+            flight.deadline = after(now, flight.options.timeout);
         }
         Ok(true)
     }
 
+    /// Whether another listen has the same resource: what one of them takes back, the other would not hear of any more.
+    fn is_shared(&self, uri: &Record<'_>) -> bool {
+        let wanted = |tag| matches!(tag, WANTED | SUBSCRIBING | SUBSCRIBED);
+        let lives = |owner| self.flight(owner).is_some_and(|flight| flight.state != State::Closing);
+        let same = |other: &Record<'_>| other.owner != uri.owner && other.kind == URI && other.data == uri.data;
+        self.held.iter().any(|other| same(&other) && wanted(other.tag) && lives(other.owner))
+    }
+
     /// The answer to one request of a listen of the older revisions.
     pub(crate) fn listen_answered<'a>(&mut self, token: u32, granted: bool) -> Option<Event<'a>> {
-        let closing = self.flight(token).is_some_and(|flight| flight.state == State::Closing);
-        let tag = if granted && !closing { SUBSCRIBED } else { REFUSED };
-        self.held.retag(|r| (r.owner == token && r.kind == URI && r.tag == ON_THE_WIRE).then_some(tag));
+        self.held.retag(|r| match r.tag {
+            _ if r.owner != token || r.kind != URI => None,
+            SUBSCRIBING => Some(if granted { SUBSCRIBED } else { OVER }),
+            UNSUBSCRIBING => Some(OVER),
+            _ => None,
+        });
         if let Some(flight) = self.flight_mut(token) {
             flight.wire = 0;
         }
@@ -221,7 +233,8 @@ impl Engine<'_> {
 
     /// The server says how much of a listen it agrees to.
     pub(crate) fn acknowledged<'a>(&mut self, envelope: &Envelope<'a>) -> Event<'a> {
-        let Some(token) = self.listen_of(envelope) else { return Event::Ignored(Oddity::UnknownListen) };
+        let listen = self.listen_of(envelope).filter(|_| self.revision.is_some_and(Revision::is_modern));
+        let Some(token) = listen else { return Event::Ignored(Oddity::UnknownListen) };
         self.note_open(token);
         let filter = envelope.members.notifications.unwrap_or(Raw::constant("{}"));
         let told = |name| filter.get(name).and_then(|value| value.bool()).unwrap_or(false);
@@ -241,13 +254,14 @@ impl Engine<'_> {
         let now = self.now;
         if let Some(flight) = self.flight_mut(token.0) {
             flight.state = State::Closing;
-            flight.deadline = flight.options.timeout.map(|time| now.wrapping_add(time));
+            flight.deadline = after(now, flight.options.timeout);
         }
     }
 
     /// A listen was cut off: it is opened again, after a while.
     pub(crate) fn reopen_later(&mut self, token: u32) {
         let now = self.now;
+        self.held.retag(|r| (r.owner == token && r.kind == URI && r.tag == SUBSCRIBING).then_some(WANTED));
         let Some(flight) = self.flight_mut(token) else { return };
         flight.wire = 0;
         if flight.rounds >= REOPEN_MAX {

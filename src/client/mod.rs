@@ -408,6 +408,7 @@ impl<'m> Engine<'m> {
     pub fn send(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<Token, SendError> {
         let revision = self.revision().ok_or(SendError::NotConnected)?;
         self.may_send(request, revision)?;
+        let last_wire = self.last_wire;
         let token = self.admit(request)?;
         let written = match self.hold(token, request, revision) {
             Ok(()) => request.write(out, token, self.profile, revision, self.level),
@@ -415,6 +416,7 @@ impl<'m> Engine<'m> {
         };
         if let Err(full) = written {
             self.close(token);
+            self.last_wire = last_wire;
             return Err(full.into());
         }
         Ok(Token(token))
@@ -508,8 +510,13 @@ impl<'m> Engine<'m> {
             return self.opening_lost(wire, why);
         }
         let Some(flight) = self.on_wire(wire) else { return };
-        let (token, listens) = (flight.token, flight.method == Method::Listen);
-        if listens && matches!(why, Lost::Broken | Lost::Unreachable) {
+        let (token, state, listens) = (flight.token, flight.state, flight.method == Method::Listen);
+        if state == State::Closing {
+            return self.close(token);
+        }
+        // The stream of one that was open may end in order, without an answer.
+        let ended = state == State::Open && why == Lost::Invalid;
+        if listens && (ended || matches!(why, Lost::Broken | Lost::Unreachable)) {
             return self.reopen_later(token);
         }
         self.lose(token, why);

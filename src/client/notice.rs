@@ -1,8 +1,8 @@
 //! Notifications: progress, logs, changes.
 
-use super::flight::State;
+use super::flight::{State, after};
 use super::{Engine, Event, Oddity, Token};
-use crate::json::{Raw, Text};
+use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::{Level, Method, meta};
 use crate::rpc::Envelope;
 
@@ -48,6 +48,32 @@ pub enum Changed<'a> {
     Resource(Text<'a>),
 }
 
+/// What the protocol knows of.
+#[derive(Clone, Copy)]
+enum Notice {
+    Progress,
+    Message,
+    Tools,
+    Prompts,
+    Resources,
+    Updated,
+    Acknowledged,
+    Cancelled,
+    Visited,
+}
+
+const NOTIFICATIONS: [(&str, Notice); 9] = [
+    ("notifications/progress", Notice::Progress),
+    ("notifications/message", Notice::Message),
+    ("notifications/tools/list_changed", Notice::Tools),
+    ("notifications/prompts/list_changed", Notice::Prompts),
+    ("notifications/resources/list_changed", Notice::Resources),
+    ("notifications/resources/updated", Notice::Updated),
+    ("notifications/subscriptions/acknowledged", Notice::Acknowledged),
+    ("notifications/cancelled", Notice::Cancelled),
+    ("notifications/elicitation/complete", Notice::Visited),
+];
+
 impl Engine<'_> {
     pub(crate) fn notification<'a>(
         &mut self,
@@ -55,26 +81,25 @@ impl Engine<'_> {
         envelope: &Envelope<'a>,
         method: Text<'a>,
     ) -> Option<Event<'a>> {
-        let Some(name) = method.plain().and_then(|name| name.strip_prefix("notifications/")) else {
-            return Some(Event::Notification { method, params: envelope.params });
-        };
-        match name {
-            "progress" => Some(self.progress(envelope)),
-            "message" => self.log(exchange, envelope),
-            "tools/list_changed" => self.changed(envelope, Changed::Tools),
-            "prompts/list_changed" => self.changed(envelope, Changed::Prompts),
-            "resources/list_changed" => self.changed(envelope, Changed::Resources),
-            "resources/updated" => {
+        // Some writers escape slashes.
+        let name = NOTIFICATIONS.into_iter().find(|(name, _)| method.is(name));
+        let Some((_, notice)) = name else { return Some(Event::Notification { method, params: envelope.params }) };
+        match notice {
+            Notice::Progress => Some(self.progress(envelope)),
+            Notice::Message => self.log(exchange, envelope),
+            Notice::Tools => self.changed(envelope, Changed::Tools),
+            Notice::Prompts => self.changed(envelope, Changed::Prompts),
+            Notice::Resources => self.changed(envelope, Changed::Resources),
+            Notice::Updated => {
                 let uri = envelope.members.uri?.text()?;
                 self.changed(envelope, Changed::Resource(uri))
             }
-            "subscriptions/acknowledged" => Some(self.acknowledged(envelope)),
-            "cancelled" => self.cancelled_by_server(envelope),
-            "elicitation/complete" => {
+            Notice::Acknowledged => Some(self.acknowledged(envelope)),
+            Notice::Cancelled => self.cancelled_by_server(envelope),
+            Notice::Visited => {
                 let id = envelope.params?.get("elicitationId")?.text()?;
                 Some(Event::Visited { id })
             }
-            _ => Some(Event::Notification { method, params: envelope.params }),
         }
     }
 
@@ -85,15 +110,15 @@ impl Engine<'_> {
             let flight = self.on_wire(wire).filter(|flight| flight.options.progress)?;
             Some(ProgressReport {
                 token: Token(flight.token),
-                done: params.get("progress")?,
-                total: params.get("total"),
+                done: params.get("progress").filter(is_number)?,
+                total: params.get("total").filter(is_number),
                 message: params.get("message").and_then(|message| message.text()),
             })
         };
         let Some(report) = read() else { return Event::Ignored(Oddity::UnknownProgress) };
         let now = self.now;
         if let Some(flight) = self.flight_mut(report.token.0) {
-            flight.deadline = flight.options.timeout.map(|time| now.wrapping_add(time));
+            flight.deadline = after(now, flight.options.timeout);
         }
         Event::Progress(report)
     }
@@ -132,4 +157,8 @@ impl Engine<'_> {
         self.reopen_later(token);
         None
     }
+}
+
+fn is_number(value: &Raw<'_>) -> bool {
+    value.kind() == JsonKind::Number
 }

@@ -1,6 +1,6 @@
 //! What a client says of itself: who it is, what it can be asked for, which revisions it speaks.
 
-use crate::json::{Raw, object::Object, write};
+use crate::json::{Raw, Text, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, Level, meta};
 use crate::revision::{Revision, Revisions, Since};
 use crate::server::{Icon, Icons};
@@ -113,6 +113,27 @@ impl<'t> Profile<'t> {
         self.features.has(feature)
     }
 
+    /// Whether it tells when its roots change.
+    pub(crate) const fn tells_roots(&self) -> bool {
+        self.roots_changed
+    }
+
+    /// What a server of that revision is told that it can ask for.
+    pub(crate) fn declared(&self, revision: Revision) -> ClientFeatures {
+        let known = |feature| match feature {
+            ClientFeature::ElicitForm => revision.has(Since::Elicitation),
+            ClientFeature::ElicitUrl => revision.has(Since::ElicitationMode),
+            ClientFeature::SamplingTools => revision.has(Since::SamplingTools),
+            ClientFeature::SamplingContext => revision.has(Since::SamplingContextGated),
+            ClientFeature::Sampling | ClientFeature::Roots => true,
+        };
+        // Sampling with tools is sampling.
+        let has =
+            |feature| self.has(feature) || feature == ClientFeature::Sampling && self.has(ClientFeature::SamplingTools);
+        let declared = ClientFeature::ALL.into_iter().filter(|&feature| has(feature) && known(feature));
+        declared.fold(ClientFeatures::NONE, ClientFeatures::with)
+    }
+
     /// Writes the `clientInfo` object.
     pub(crate) fn write_info(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
@@ -185,6 +206,15 @@ pub(crate) struct MetaParts<'r> {
     pub(crate) own: Option<Raw<'r>>,
 }
 
+impl MetaParts<'_> {
+    /// Whether the engine itself writes the member of that key.
+    fn writes(&self, key: &Text<'_>, revision: Revision) -> bool {
+        let modern = [meta::VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES].iter().any(|own| key.is(own));
+        (revision.is_modern() && (modern || self.level.is_some() && key.is(meta::LOG_LEVEL)))
+            || self.progress.is_some() && key.is("progressToken")
+    }
+}
+
 impl Profile<'_> {
     /// Writes the `_meta` member of a request's params, if it has anything to say.
     pub(crate) fn write_meta(
@@ -208,8 +238,10 @@ impl Profile<'_> {
         if let Some(token) = parts.progress {
             write::unsigned(object.key("progressToken")?, token.into())?;
         }
-        if let Some(own) = parts.own {
-            object.spread(own)?;
+        for (key, value) in parts.own.iter().flat_map(Raw::members) {
+            if !parts.writes(&key, revision) {
+                object.member(key, value)?;
+            }
         }
         object.close()
     }

@@ -3,7 +3,7 @@
 use super::profile::{MetaParts, Profile};
 use crate::json::{Raw, Text, object::Object, write};
 use crate::protocol::{Level, Method};
-use crate::revision::Revision;
+use crate::revision::{Revision, Since};
 use crate::server::Millis;
 use crate::service::Words;
 use crate::sink::{Full, Kind, Out, Sink, whole};
@@ -226,7 +226,7 @@ impl<'r> Request<'r> {
     }
 
     /// The members of its params, without `_meta`.
-    pub(crate) fn write_members(&self, params: &mut Object<'_, '_>) -> Result<(), Full> {
+    pub(crate) fn write_members(&self, params: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
         match &self.body {
             Body::List(None) | Body::Raw(None) => {}
             Body::List(Some(cursor)) => cursor.write(params.key("cursor")?)?,
@@ -237,44 +237,20 @@ impl<'r> Request<'r> {
                 }
             }
             Body::Uri(uri) => uri.write(params.key("uri")?)?,
-            Body::Complete { reference, name, value } => self.write_completion(params, reference, name, value)?,
+            Body::Complete { reference, name, value } => {
+                write_completion(params, reference, name, value)?;
+                if let Some(arguments) = self.arguments.filter(|_| revision.has(Since::CompletionContext)) {
+                    let mut context = Object::open(params.key("context")?);
+                    write_arguments(context.key("arguments")?, arguments)?;
+                    context.close()?;
+                }
+            }
             Body::Level(level) => params.text("level", level.name())?,
             Body::Raw(Some(object)) => {
                 for (key, value) in object.members().filter(|(key, _)| !key.is("_meta")) {
                     params.member(key, value)?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn write_completion(
-        &self,
-        params: &mut Object<'_, '_>,
-        reference: &Reference<'_>,
-        name: &str,
-        value: &str,
-    ) -> Result<(), Full> {
-        let mut object = Object::open(params.key("ref")?);
-        match reference {
-            Reference::Prompt(name) => {
-                object.text("type", "ref/prompt")?;
-                name.write(object.key("name")?)?;
-            }
-            Reference::Resource(uri) => {
-                object.text("type", "ref/resource")?;
-                uri.write(object.key("uri")?)?;
-            }
-        }
-        object.close()?;
-        let mut argument = Object::open(params.key("argument")?);
-        argument.text("name", name)?;
-        argument.text("value", value)?;
-        argument.close()?;
-        if let Some(arguments) = self.arguments {
-            let mut context = Object::open(params.key("context")?);
-            write_arguments(context.key("arguments")?, arguments)?;
-            context.close()?;
         }
         Ok(())
     }
@@ -302,7 +278,7 @@ impl<'r> Request<'r> {
             own: self.own_meta(),
         };
         write_request(out, wire, self.name, &mut |params| {
-            self.write_members(params)?;
+            self.write_members(params, revision)?;
             profile.write_meta(params, revision, meta)
         })
     }
@@ -312,6 +288,31 @@ impl core::fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Request").field("method", &self.name).finish_non_exhaustive()
     }
+}
+
+/// What is to be completed.
+fn write_completion(
+    params: &mut Object<'_, '_>,
+    reference: &Reference<'_>,
+    name: &str,
+    value: &str,
+) -> Result<(), Full> {
+    let mut object = Object::open(params.key("ref")?);
+    match reference {
+        Reference::Prompt(name) => {
+            object.text("type", "ref/prompt")?;
+            name.write(object.key("name")?)?;
+        }
+        Reference::Resource(uri) => {
+            object.text("type", "ref/resource")?;
+            uri.write(object.key("uri")?)?;
+        }
+    }
+    object.close()?;
+    let mut argument = Object::open(params.key("argument")?);
+    argument.text("name", name)?;
+    argument.text("value", value)?;
+    argument.close()
 }
 
 fn write_arguments(out: &mut dyn Out, arguments: &dyn Arguments) -> Result<(), Full> {

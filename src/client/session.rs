@@ -1,6 +1,8 @@
 //! A connection over lines in one value: line buffer, client, sink, and the loop between them.
 
-use super::{Client, Engine, Event, Lost, Oddity, Profile, Request, SendError, Token};
+#[cfg(feature = "alloc")]
+use super::Profile;
+use super::{Client, Engine, Event, Lost, Oddity, Request, SendError, Token};
 use super::{QuestionId, reply::Refusal, reply::Reply};
 use crate::frame::{Line, LineBuffer};
 use crate::json::{Raw, Scanner};
@@ -186,8 +188,10 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     /// Tells the time, takes what has come and writes what there is to say. Everything that happens goes to `handler`.
     pub fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> Next {
         let mut link = Link { client: &mut self.client, out: &mut self.out };
+        link.client.set_now(now);
         loop {
-            if link.advance(now, handler).is_err() {
+            // Once the input has ended, nobody reads what would be written.
+            if !self.ended && link.advance(now, handler).is_err() {
                 return Next::Write;
             }
             let taken = match self.input.peek() {
@@ -197,13 +201,15 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
                     Ok(())
                 }
                 None if self.ended => {
+                    last_words(self.input.rest(), &mut link, handler);
+                    self.input.clear();
                     self.ended = false;
                     link.client.end_of_input();
                     continue;
                 }
                 None => return Next::Read,
             };
-            if taken == Err(Full::Now) {
+            if taken == Err(Full::Now) && !self.ended {
                 return Next::Write;
             }
             self.input.consume();
@@ -241,6 +247,14 @@ impl<S: Storage, const N: usize> Session<'_, Lines<S>, N> {
     /// Says that the first `n` bytes of it were sent.
     pub fn sent(&mut self, n: usize) {
         self.out.sent(n);
+    }
+}
+
+/// The end of the input: a last message may lack its newline.
+fn last_words(rest: &[u8], link: &mut Link<'_, '_>, handler: &mut dyn Handler) {
+    if Raw::parse(rest).is_ok() {
+        // What would need room cannot be answered any more.
+        let _ = link.receive(None, rest, &mut 0, handler);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Newline framing: one message a line, as on stdio and on serial lines.
 
 use crate::sink::move_down;
+use crate::small::find;
 use crate::store::Store;
 
 /// What [`LineBuffer::peek`] finds.
@@ -144,7 +145,7 @@ impl<'m> LineBuffer<'m> {
 
     fn search(&mut self) -> bool {
         let unseen = self.store.bytes().get(self.searched..self.end).unwrap_or(&[]);
-        self.newline = memchr::memchr(b'\n', unseen).map(|at| self.searched + at);
+        self.newline = find(b'\n', unseen).map(|at| self.searched + at);
         self.searched = self.newline.map_or(self.end, |newline| newline + 1);
         self.newline.is_some()
     }

@@ -2,6 +2,7 @@
 
 use super::{Raw, Text, write};
 use crate::sink::{Full, Out};
+use crate::small::SMALL;
 
 /// An object under way. Keys are the protocol's own and need no escaping.
 pub(crate) struct Object<'o, 'w> {
@@ -44,7 +45,7 @@ impl<'o, 'w> Object<'o, 'w> {
 
     /// Writes a key and its colon; the value is the caller's.
     pub(crate) fn key(&mut self, key: &str) -> Result<&mut (dyn Out + 'w), Full> {
-        if cfg!(target_pointer_width = "64") { self.key_in_one(key) } else { self.key_in_pieces(key.as_bytes()) }
+        if !SMALL { self.key_in_one(key) } else { self.key_in_pieces(key.as_bytes()) }
     }
 
     /// One piece, if it is of ordinary length: each piece that goes to the sink has its price.

@@ -170,7 +170,8 @@ impl<'a> Scanner<'a> {
     /// The rest of a string that is not short and plain ASCII, up to its closing quote; whether it has escapes.
     #[inline(never)]
     fn string_on(&mut self, at: usize) -> Result<bool, Fault> {
-        if self.checked {
+        // Where room counts, the longer way serves as well.
+        if self.checked && !crate::small::SMALL {
             return self.checked_string(at);
         }
         self.at = run::next::<{ run::WIDE }>(self.bytes, at);

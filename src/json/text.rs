@@ -2,6 +2,7 @@
 
 use super::run;
 use crate::sink::copy;
+use crate::small::find;
 use core::fmt::{self, Write};
 
 /// A string of a message: what stands between its quotes, escapes and all.
@@ -47,7 +48,15 @@ impl<'a> Text<'a> {
 
     #[cold]
     fn is_decoded(&self, other: &str) -> bool {
-        self.chars().eq(other.chars().map(Ok))
+        let mut rest = other.as_bytes();
+        for c in self.chars() {
+            let behind = c.ok().and_then(|c| rest.strip_prefix(c.encode_utf8(&mut [0; 4]).as_bytes()));
+            match behind {
+                Some(behind) => rest = behind,
+                None => return false,
+            }
+        }
+        rest.is_empty()
     }
 
     /// Whether both decode to the same; lone surrogates are equal only to themselves.
@@ -101,7 +110,7 @@ impl<'a> Text<'a> {
         let mut rest = self.raw;
         let mut len = 0;
         loop {
-            let plain = memchr::memchr(b'\\', rest).unwrap_or(rest.len());
+            let plain = find(b'\\', rest).unwrap_or(rest.len());
             let (run, escape) = rest.split_at_checked(plain).unwrap_or_default();
             len += append(scratch, len, run)?;
             if escape.is_empty() {
@@ -234,8 +243,10 @@ impl Decode<'_> {
     fn pair(mut self, high: u16) -> Option<(char, Self)> {
         self.raw = self.raw.strip_prefix(b"\\u")?;
         let low = self.hex()?;
-        let c = char::decode_utf16([high, low]).next()?.ok()?;
-        Some((c, self))
+        // Each half has ten bits; what is not a half makes no character.
+        let halves = (high & 0xfc00, low & 0xfc00) == (0xd800, 0xdc00);
+        let bits = u32::from(high & 0x3ff) << 10 | u32::from(low & 0x3ff);
+        Some((char::from_u32(0x10000 + bits).filter(|_| halves)?, self))
     }
 
     fn hex(&mut self) -> Option<u16> {

@@ -5,6 +5,7 @@
 
 use super::{Raw, Text, run};
 use crate::sink::{Full, Sink};
+use crate::small::find_of_two;
 use core::fmt;
 
 /// Writes `text` as the body of a string: escaped, without quotes.
@@ -183,7 +184,7 @@ pub(super) fn verbatim<W: Sink + ?Sized>(out: &mut W, json: &str) -> Result<(), 
 /// As [`raw()`], for the inside of an object.
 pub(crate) fn one_line<W: Sink + ?Sized>(out: &mut W, json: &[u8]) -> Result<(), Full> {
     let mut rest = json;
-    while let Some(newline) = memchr::memchr2(b'\n', b'\r', rest) {
+    while let Some(newline) = find_of_two(b'\n', b'\r', rest) {
         let (line, behind) = rest.split_at_checked(newline).unwrap_or_default();
         out.put(line)?;
         out.put(b" ")?;

@@ -8,6 +8,7 @@ use crate::protocol::{ClientFeatures, Level, Method, meta};
 use crate::revision::{Era, Revision, Revisions};
 use crate::rpc::is_id;
 use crate::sink::{Full, Kind, Out, whole};
+use crate::small::SMALL;
 
 /// What the engine needs to know of the server around it, for one message.
 #[derive(Clone, Copy)]
@@ -82,6 +83,7 @@ enum Written {
 }
 
 /// What only the legacy revisions need. It is reached by this alone, so that it is linked only where one is served.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 #[derive(Debug)]
 pub(crate) struct Legacy {
     initialize:
@@ -97,6 +99,7 @@ impl Legacy {
 }
 
 /// What only the stateless revisions need, as [`Legacy`].
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 #[derive(Debug)]
 pub(crate) struct Modern {
     terms: for<'a> fn(&Context<'_>, &Request<'a>) -> Result<Terms, Failure<'a>>,
@@ -173,8 +176,11 @@ impl Engine<'_> {
         // take -32022 for a sign of that era.
         let serves_modern = context.about.modern.is_some();
         if request.envelope.meta.is_modern() || context.gate.is_modern() {
-            if let Some(modern) = context.about.modern {
-                return (modern.terms)(context, request);
+            match context.about.modern {
+                // Where room does not count it is called without the detour.
+                Some(_) if !SMALL => return modern_terms(context, request),
+                Some(modern) => return (modern.terms)(context, request),
+                None => {}
             }
             if context.gate.is_modern() {
                 let version = request.envelope.meta.version.and_then(|version| version.text());

@@ -16,13 +16,32 @@ pub enum Words<'w> {
     /// A string.
     Plain(&'w str),
     /// `format_args!(..)`
-    Shown(fmt::Arguments<'w>),
+    Shown(Shown<'w>),
     /// Text of a message, passed on with its escapes.
     Verbatim(Text<'w>),
     /// A number. Unlike something formatted it needs none of `core::fmt`.
     Number(Decimal),
     /// Several, one behind the other; needs no `core::fmt` either.
     Joined(&'w [Words<'w>]),
+}
+
+#[inline(never)]
+fn write_joined(words: &[Words<'_>], out: &mut dyn Out) -> Result<(), Full> {
+    words.iter().try_for_each(|words| words.write_body(out))
+}
+
+/// Something formatted, and what writes it: a program that formats nothing is linked without `core::fmt`.
+#[derive(Clone, Copy)]
+pub struct Shown<'w> {
+    arguments: fmt::Arguments<'w>,
+    write: fn(&mut dyn Out, fmt::Arguments<'_>) -> Result<(), Full>,
+}
+
+fn write_shown(out: &mut dyn Out, shown: fmt::Arguments<'_>) -> Result<(), Full> {
+    match shown.as_str() {
+        Some(text) => write::escape(out, text),
+        None => write::display(out, shown),
+    }
 }
 
 impl Words<'_> {
@@ -33,16 +52,14 @@ impl Words<'_> {
     }
 
     /// Without the quotes.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn write_body(&self, out: &mut dyn Out) -> Result<(), Full> {
         match self {
             Words::Plain(text) => write::escape(out, text),
-            Words::Shown(shown) => match shown.as_str() {
-                Some(text) => write::escape(out, text),
-                None => write::display(out, shown),
-            },
+            Words::Shown(shown) => (shown.write)(out, shown.arguments),
             Words::Verbatim(text) => out.put(text.raw()),
             Words::Number(number) => write::decimal(out, *number),
-            Words::Joined(words) => words.iter().try_for_each(|words| words.write_body(out)),
+            Words::Joined(words) => write_joined(words, out),
         }
     }
 }
@@ -51,7 +68,7 @@ impl fmt::Debug for Words<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Words::Plain(text) => fmt::Debug::fmt(text, f),
-            Words::Shown(shown) => write!(f, "{shown}"),
+            Words::Shown(shown) => write!(f, "{}", shown.arguments),
             Words::Verbatim(text) => fmt::Debug::fmt(text, f),
             Words::Number(number) => fmt::Debug::fmt(number, f),
             Words::Joined(words) => fmt::Debug::fmt(words, f),
@@ -67,7 +84,7 @@ impl<'w> From<&'w str> for Words<'w> {
 
 impl<'w> From<fmt::Arguments<'w>> for Words<'w> {
     fn from(shown: fmt::Arguments<'w>) -> Self {
-        Words::Shown(shown)
+        Words::Shown(Shown { arguments: shown, write: write_shown })
     }
 }
 

@@ -4,7 +4,7 @@ use super::Service;
 use super::handling::are_responses;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
-use crate::server::{BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, What};
+use crate::server::{ASKS, BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, What};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What is left to do after a message.
@@ -204,8 +204,8 @@ impl<S> Service<'_, S> {
         if members.arguments.is_some_and(|arguments| arguments.kind() != JsonKind::Object) {
             return Err(Failure::invalid_params("Invalid params: arguments is not an object"));
         }
-        if !modern {
-            // Members that these revisions do not know.
+        if !modern || !ASKS {
+            // Members that these revisions, or programs that never ask, do not know.
             return Ok(());
         }
         if members.input_responses.is_some_and(|responses| !are_responses(responses)) {

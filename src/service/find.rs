@@ -111,6 +111,9 @@ impl<S> Service<'_, S> {
     }
 }
 
+/// What finds the template that a URI matches.
+pub(crate) type Matching<S> = fn(&[Template<S>], &Text<'_>) -> Option<usize>;
+
 /// The template that a URI matches. One with escapes in it is decoded later; templates take any character.
 pub(crate) fn matching<S>(templates: &[Template<S>], uri: &Text<'_>) -> Option<usize> {
     templates.iter().position(|it| match uri.plain() {

@@ -18,6 +18,7 @@ use crate::sink::{Full, Out};
 pub(crate) type Completer<S> = fn(&mut S, &mut Complete<'_>) -> Outcome;
 
 /// Finds, runs and lists things of one kind.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 pub(crate) struct Kind<S: 'static> {
     /// What a request names.
     pub(crate) find: for<'a> fn(&Service<'_, S>, &Slot, &Asked<'a>) -> Result<Spot<S>, Failure<'a>>,

@@ -43,7 +43,7 @@ mod template;
 mod toolbox;
 
 pub use call::{Call, Complete, Done, Get, Other, Outcome, Read, Refusal};
-pub use content::{Annotations, Content, Contents, Link, Message, Role, Words};
+pub use content::{Annotations, Content, Contents, Link, Message, Role, Shown, Words};
 pub use define::{Argument, Broken, DEFAULT_RESERVE, Hints, Prompt, Resource, Source, Template, Tool, ToolInfo};
 pub use dispatch::{Origin, Step};
 pub use handling::Handling;
@@ -90,7 +90,7 @@ pub struct Service<'t, S: 'static> {
     pub(crate) prompts: &'t [Prompt<S>],
     pub(crate) kinds: Kinds<S>,
     /// Which template a URI matches, if there are templates.
-    pub(crate) templated: Option<fn(&[Template<S>], &Text<'_>) -> Option<usize>>,
+    pub(crate) templated: Option<find::Matching<S>>,
     pub(crate) page_size: usize,
     pub(crate) other: Option<fn(&mut S, &mut Other<'_>) -> Outcome>,
     pub(crate) notified: Option<fn(&mut S, &Text<'_>, Option<Raw<'_>>)>,

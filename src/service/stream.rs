@@ -27,6 +27,7 @@ const INCOMPLETE: Raw<'static> = Raw::constant(r#"{"incomplete":true}"#);
 const CHUNK: usize = 96;
 
 /// A source, and what sends from it: a program without sources is linked without.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 pub(crate) struct Sourced<S: 'static> {
     give: Source<S>,
     pump: fn(&Service<'_, S>, Source<S>, &mut S, &mut Large, &Slot, &mut dyn Out) -> bool,

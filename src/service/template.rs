@@ -92,7 +92,7 @@ fn next_variable(template: &str) -> Option<(&str, &str, &str)> {
 
 /// Cuts at the first `mark`, an ASCII character. As `split_once`, whose code is larger and has panics in it.
 fn cut(text: &str, mark: u8) -> Option<(&str, &str)> {
-    let at = memchr::memchr(mark, text.as_bytes())?;
+    let at = crate::small::find(mark, text.as_bytes())?;
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 

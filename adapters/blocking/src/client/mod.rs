@@ -52,7 +52,7 @@ pub use options::Options;
 pub use process::{Ended, How};
 #[cfg(feature = "tls")]
 pub use rustls;
-pub use stderr::Stderr;
+pub use stderr::{OnLine, Stderr};
 
 use std::io;
 use std::marker::PhantomData;
@@ -115,9 +115,14 @@ pub trait Transport<'m> {
     /// What is known about a loss that was told by the last [`run`](Transport::run).
     fn explain(&mut self, why: Lost) -> String;
 
-    /// Whether something that the next request depends on is still on its way.
+    /// Whether something that the first request depends on is still on its way: the way back for the server's questions.
     fn is_settling(&self) -> bool {
         false
+    }
+
+    /// How long to wait for that.
+    fn settle_time(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Shows every message to `trace`.
@@ -148,6 +153,9 @@ impl<'m, T: Transport<'m> + ?Sized> Transport<'m> for Box<T> {
     }
     fn is_settling(&self) -> bool {
         (**self).is_settling()
+    }
+    fn settle_time(&self) -> Duration {
+        (**self).settle_time()
     }
     fn trace(&mut self, trace: Trace) {
         (**self).trace(trace);
@@ -182,6 +190,8 @@ struct Waits {
     opening: bool,
     opened: Option<Result<(), Error>>,
     hello: Option<Hello>,
+    /// The connection is new.
+    unsettled: bool,
 }
 
 impl Waits {
@@ -226,6 +236,7 @@ impl Handler for Tap<'_> {
             Event::Connected(connected) => {
                 self.waits.hello = Some(Hello::new(&connected));
                 self.waits.opened = Some(Ok(()));
+                self.waits.unsettled = true;
             }
             Event::Unconnected(unconnected) if self.waits.opening => {
                 self.waits.opened = Some(Err(Error::unconnected(&unconnected)));
@@ -276,9 +287,17 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         };
         self.waits.opening = false;
         opened?;
-        // What a server asks it may send where nobody listens yet.
-        self.until(Some(SETTLE), |client| (!client.transport.is_settling()).then_some(()))?;
+        self.settle()?;
         self.server().ok_or(Error::lost_by(Lost::Invalid))
+    }
+
+    /// What a server asks, it may send where nobody listens yet.
+    fn settle(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.waits.unsettled) {
+            let time = self.transport.settle_time();
+            self.until(Some(time), |client| (!client.transport.is_settling()).then_some(()))?;
+        }
+        Ok(())
     }
 
     /// Who the server is, once connected.
@@ -306,6 +325,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         let begun = Instant::now();
         // A session that was lost is being opened again.
         self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
+        self.settle()?;
         loop {
             let now = self.now();
             let mut link = self.transport.link();
@@ -511,9 +531,6 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         Ok(self.transport.wait(time)?)
     }
 }
-
-/// How long to wait for what the first request may depend on.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// There is always a reason to look again after this time.
 const LONGEST_REST: Duration = Duration::from_secs(60);

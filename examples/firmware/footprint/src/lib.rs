@@ -46,7 +46,7 @@ pub fn serve(service: &Service<'static, Device>, server: Server<'static, REQUEST
         session.filled(count);
         port.begins();
         let _ = session.run(service, &mut device);
-        port.ends();
+        port.ends(!session.pending().is_empty());
         let sent = port.write(session.pending());
         session.sent(sent);
     }

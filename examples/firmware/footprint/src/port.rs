@@ -57,10 +57,10 @@ mod arm {
             }
         }
 
-        /// It has ended.
-        pub fn ends(&mut self) {
+        /// It has ended; it counts if an answer has come of it.
+        pub fn ends(&mut self, _counts: bool) {
             #[cfg(feature = "report")]
-            {
+            if _counts {
                 self.report.ticks += self.board.clock.ticks() - self.report.since;
             }
         }
@@ -128,7 +128,7 @@ mod link_only {
         pub fn begins(&mut self) {}
 
         /// It has ended.
-        pub fn ends(&mut self) {}
+        pub fn ends(&mut self, _: bool) {}
 
         /// The end of the program.
         pub fn close(self) -> ! {

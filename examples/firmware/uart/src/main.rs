@@ -4,6 +4,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "history")]
 mod history;
 #[cfg(feature = "report")]
 mod report;
@@ -12,17 +13,22 @@ mod service;
 
 use board::{Input, Static};
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::server::{Change, Server};
+#[cfg(feature = "status")]
+use mcp_sansio::server::Change;
+use mcp_sansio::server::Server;
 use mcp_sansio::session::Session;
 use mcp_sansio::sink::{Lines, Slice};
 
-use crate::service::{Device, SERVICE, STATUS};
+#[cfg(feature = "status")]
+use crate::service::STATUS;
+use crate::service::{Device, SERVICE};
 
 /// The longest message that is read, with its newline.
 static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
 /// Replies that are longer than this go out in windows.
 static OUTPUT: Static<[u8; 512]> = Static::new([0; 512]);
 /// What clients are subscribed to, with the ids of their requests.
+#[cfg(feature = "status")]
 static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
 /// For arguments and URIs with escapes in them.
 static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
@@ -53,6 +59,7 @@ fn main() -> ! {
             Input::End => session.end_of_input(),
         }
         let _ = session.run(&SERVICE, &mut device);
+        #[cfg(feature = "status")]
         if core::mem::take(&mut device.changed) {
             session.publish(Change::Resource(STATUS));
             let _ = session.run(&SERVICE, &mut device);
@@ -76,6 +83,7 @@ fn main() -> ! {
 struct Memory {
     input: &'static mut [u8; 1024],
     output: &'static mut [u8; 512],
+    #[cfg(feature = "status")]
     subscriptions: &'static mut [u8; 128],
     scratch: &'static mut [u8; 64],
 }
@@ -86,6 +94,7 @@ impl Memory {
         Some(Self {
             input: INPUT.take()?,
             output: OUTPUT.take()?,
+            #[cfg(feature = "status")]
             subscriptions: SUBSCRIPTIONS.take()?,
             scratch: SCRATCH.take()?,
         })
@@ -95,6 +104,8 @@ impl Memory {
 /// Not inlined: what is moved around here would keep its place on the stack of `main`.
 #[inline(never)]
 fn session(memory: Memory) -> Session<'static, Lines<Slice<'static>>, REQUESTS> {
-    let server = Server::new().subscriptions(memory.subscriptions).scratch(memory.scratch);
+    let server = Server::new().scratch(memory.scratch);
+    #[cfg(feature = "status")]
+    let server = server.subscriptions(memory.subscriptions);
     Session::new(LineBuffer::new(memory.input), server, Lines::new(Slice::new(memory.output)))
 }

@@ -1,13 +1,20 @@
 //! What the device offers.
 
 use board::Led;
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::service::{Call, Hints, Outcome, Read, Resource, Service, Tool};
+use mcp_sansio::service::{Call, Hints, Outcome, Service, Tool};
+#[cfg(feature = "status")]
+use mcp_sansio::{
+    protocol::Feature,
+    service::{Read, Resource},
+};
 use serde::Deserialize;
 
-use crate::{history, sensor};
+#[cfg(feature = "history")]
+use crate::history;
+use crate::sensor;
 
 /// The URI of the resource.
+#[cfg(feature = "status")]
 pub(crate) const STATUS: &str = "board://status";
 
 /// The state that all handlers share.
@@ -16,6 +23,7 @@ pub(crate) struct Device {
     /// Seconds since the start.
     pub(crate) seconds: u32,
     /// The resource has changed and its subscribers do not know yet.
+    #[cfg_attr(not(feature = "status"), expect(dead_code, reason = "there is none"))]
     pub(crate) changed: bool,
 }
 
@@ -25,28 +33,38 @@ impl Device {
     }
 }
 
-pub(crate) const SERVICE: Service<'static, Device> =
-    Service::new("firmware", env!("CARGO_PKG_VERSION")).tools(&TOOLS).resources(&RESOURCES).feature(Feature::Subscribe);
+pub(crate) const SERVICE: Service<'static, Device> = service();
+
+/// What is not there is not linked, code of the protocol for it included.
+const fn service() -> Service<'static, Device> {
+    let service = Service::new("firmware", env!("CARGO_PKG_VERSION")).tools(&TOOLS);
+    #[cfg(feature = "status")]
+    let service = service.resources(&RESOURCES).feature(Feature::Subscribe);
+    service
+}
 
 const READS: Hints = Hints::new().read_only(true).open_world(false);
 const SETS: Hints = Hints::new().read_only(false).destructive(false).idempotent(true).open_world(false);
 
-static TOOLS: [Tool<Device>; 3] = [
+static TOOLS: [Tool<Device>; 2 + cfg!(feature = "history") as usize] = [
     Tool::new("read_temperature", "Measures the temperature, in degrees Celsius", read_temperature).hints(READS),
     Tool::new("set_led", "Turns the LED on or off", set_led)
         .input(r#"{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}"#)
         .hints(SETS),
+    #[cfg(feature = "history")]
     Tool::new("history", "Gives the temperature of each of the last 1000 minutes", history)
         .source(history::read)
         .hints(READS),
 ];
 
+#[cfg(feature = "status")]
 static RESOURCES: [Resource<Device>; 1] =
     [Resource::new(STATUS, "status", status).description("The LED and the time since the start").mime("text/plain")];
 
 fn read_temperature(device: &mut Device, call: &mut Call<'_>) -> Outcome {
     let reading = sensor::reading(device.seconds);
-    call.text(format_args!("{} degrees Celsius", sensor::celsius(reading)))
+    // Joined, not formatted: that would take another kilobyte.
+    call.text(&[sensor::celsius(reading).into(), " degrees Celsius".into()])
 }
 
 #[derive(Deserialize)]
@@ -61,11 +79,14 @@ fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
     call.text(if device.led.is_on() { "The LED is on" } else { "The LED is off" })
 }
 
+#[cfg(feature = "history")]
 fn history(_: &mut Device, call: &mut Call<'_>) -> Outcome {
     call.stream_text(0)
 }
 
+#[cfg(feature = "status")]
 fn status(device: &mut Device, read: &mut Read<'_>) -> Outcome {
     let led = if device.led.is_on() { "on" } else { "off" };
-    read.text(format_args!("LED: {led}\nup: {} s\n", device.seconds))
+    let seconds = i64::from(device.seconds);
+    read.text(&["LED: ".into(), led.into(), "\nup: ".into(), seconds.into(), " s\n".into()])
 }

@@ -38,7 +38,7 @@ fn serve() {
             }
             lines.consume();
         }
-        port.ends();
+        port.ends(!out.pending().is_empty());
         let sent = port.write(out.pending());
         out.sent(sent);
     }

@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""The footprint table: how large programs with this crate are, how deep their stack gets, how long they take.
+
+    footprint.py ROWS             prints the table
+    footprint.py ROWS --check     fails where README.md says something else
+    footprint.py ROWS --write     puts it into README.md
+
+ROWS is a file of lines `key<TAB>image`: which image is which, as .ci/footprint.sh built them. Keys are
+`TARGET/NAME`; `NAME/report` is an image for QEMU that says how deep its stack was and how long it worked.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, read
+
+README = os.path.join(os.path.dirname(__file__), "..", "..", "README.md")
+BEGIN, END = "<!-- footprint: made by .ci/footprint.sh -->", "<!-- /footprint -->"
+
+# What the table may be off by before the check fails: another toolchain moves all figures a little.
+TOLERANCE = 0.05
+
+TARGETS = ["thumbv7m-none-eabi", "thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"]
+
+# One row is one image. What stands under "adds" is shown as what it adds to the row named there.
+ROWS = [
+    ("core", "core alone: reads and dispatches", None),
+    ("tools_raw", "+ five tools, all revisions: the base of what follows", None),
+    ("unbatched", "only revisions without batches (2025-06-18 on)", "tools_raw"),
+    ("legacy", "only the era with a handshake (to 2025-11-25)", "tools_raw"),
+    ("modern", "only the stateless era (2026-07-28)", "tools_raw"),
+    ("tools", "arguments by serde (three types)", "tools_raw"),
+    ("formatted", "`format_args!` in a reply", "tools_raw"),
+    ("large", "a reply larger than the buffer, from a source", "tools_raw"),
+    ("resources", "a resource", "tools_raw"),
+    ("subscriptions", "subscriptions to it", "resources"),
+    ("templates", "a family of resources, with completion", "tools_raw"),
+    ("prompts", "a prompt, with completion", "tools_raw"),
+    ("asks", "questions to the client (feature `ask`)", "tools_raw"),
+    ("everything", "all of these, log and progress", None),
+]
+# Whole programs, with the board's start-up, drivers and main loop.
+PROGRAMS = [
+    ("uart-tools", "`uart`, its tools only"),
+    ("uart", "`uart`, with everything it has"),
+    ("ethernet", "`ethernet`: TCP/IP, HTTP and everything"),
+]
+
+
+def sizes(path):
+    """Bytes of flash and of static RAM."""
+    sections, _ = read(path)
+    held = [s for s in sections if s.flags & SHF_ALLOC and s.size]
+    flash = sum(s.size for s in held if s.type != SHT_NOBITS)
+    ram = sum(s.size for s in held if s.flags & SHF_WRITE or s.type == SHT_NOBITS)
+    return flash, ram
+
+
+# What the images are asked while their stack is watched.
+
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def request(id, method, **params):
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode() + b"\n"
+
+
+def opening():
+    client = {"name": "footprint", "version": "1"}
+    capabilities = {"elicitation": {}}
+    return request("o", "initialize", protocolVersion="2025-11-25", capabilities=capabilities, clientInfo=client) + (
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+    )
+
+
+def everything():
+    calls = [
+        ("tools/call", dict(name="add", arguments={"a": 40, "b": 2})),
+        ("tools/call", dict(name="add", arguments={"a": "no"})),
+        ("tools/call", dict(name="echo", arguments={"text": 'é "quoted" \n'})),
+        ("tools/call", dict(name="set_led", arguments={"on": True})),
+        ("tools/call", dict(name="formatted")),
+        ("tools/call", dict(name="tell")),
+        ("tools/call", dict(name="erase")),
+        ("tools/call", dict(name="history")),
+        ("tools/call", dict(name="read_temperature")),
+        ("tools/call", dict(name="nothing")),
+        ("resources/read", dict(uri="board://status")),
+        ("resources/read", dict(uri="board://pin/\n")),
+        ("resources/read", dict(uri="board://pin/4")),
+        ("resources/subscribe", dict(uri="board://status")),
+        ("prompts/get", dict(name="explain", arguments={"value": "21"})),
+        ("tools/list", {}),
+        ("resources/list", {}),
+        ("resources/templates/list", {}),
+        ("prompts/list", {}),
+        ("no/such/method", {}),
+    ]
+    complete = dict(ref={"type": "ref/prompt", "name": "explain"}, argument={"name": "value", "value": "t"})
+    calls.append(("completion/complete", complete))
+    legacy = opening() + b"".join(request(n, method, **params) for n, (method, params) in enumerate(calls))
+    modern = b"".join(request(100 + n, method, _meta=META, **params) for n, (method, params) in enumerate(calls))
+    listen = request("l", "subscriptions/listen", _meta=META, notifications={"resourceSubscriptions": ["board://status"]})
+    return legacy + request("d", "server/discover", _meta=META) + modern + listen + b"[" * 900 + b"\n"
+
+
+def calls(name, count):
+    if name == "core":
+        return b"".join(request(n, "ping") for n in range(count))
+    if name == "modern":
+        arguments = dict(name="add", arguments={"a": 40, "b": 2}, _meta=META)
+        return b"".join(request(n, "tools/call", **arguments) for n in range(count))
+    return opening() + b"".join(request(n, "tools/call", name="add", arguments={"a": 40, "b": 2}) for n in range(count))
+
+
+# One instruction is a nanosecond of the machine's time, which has 20 of them in a tick of its 50 MHz clock.
+INSTRUCTIONS_IN_TICK = 20
+
+
+def run(image, data):
+    """What a run says: the most bytes of stack, the ticks of its work."""
+    command = (
+        "qemu-system-arm -machine lm3s6965evb -nodefaults -display none -monitor none -icount shift=0"
+        " -chardev stdio,id=uart0 -serial chardev:uart0 -semihosting-config enable=on,target=native -kernel"
+    )
+    done = subprocess.run(command.split() + [image], input=data + b"\4\4\4\4", capture_output=True, timeout=120)
+    said = dict(re.findall(r"(\w+): +(\d+)", done.stderr.decode()))
+    if done.returncode or "stack" not in said:
+        sys.exit(f"{image}: status {done.returncode}, {done.stderr.decode()[-300:]}")
+    return int(said["stack"]), int(said.get("ticks", 0))
+
+
+def measured(images):
+    """Everything: key to flash, RAM, and for those that run stack and instructions for a call."""
+    found = {}
+    for key, image in images.items():
+        if not key.endswith("/report"):
+            found[key] = {"flash": sizes(image)[0], "ram": sizes(image)[1]}
+    for name, *_ in ROWS:
+        image = images.get(name + "/report")
+        if image:
+            stack, _ = run(image, everything())
+            few, many = (run(image, calls(name, count))[1] for count in (50, 150))
+            here = found[f"{TARGETS[0]}/{name}"]
+            here["stack"] = stack
+            here["call"] = (many - few) * INSTRUCTIONS_IN_TICK // 100
+    for name, _ in PROGRAMS:
+        image = images.get(name + "/report")
+        if image:
+            found[f"{TARGETS[0]}/{name}"]["stack"] = run(image, everything())[0]
+    return found
+
+
+def number(value, adds=False):
+    return "" if value is None else f"{value:+,}" if adds else f"{value:,}"
+
+
+def table(found):
+    first = TARGETS[0]
+    lines = [
+        "| bytes | flash, " + " | flash, ".join(t.split("-")[0] for t in TARGETS) + " | static RAM | stack | instructions a call |",
+        "|---|" + "---:|" * (len(TARGETS) + 3),
+    ]
+
+    def row(title, name, base):
+        def figure(target, what):
+            value = found.get(f"{target}/{name}", {}).get(what)
+            under = found.get(f"{target}/{base}", {}).get(what) if base else 0
+            return None if value is None or under is None else value - under
+
+        if f"{first}/{name}" not in found:
+            return
+        flash = [number(figure(target, "flash"), bool(base)) for target in TARGETS]
+        rest = [number(figure(first, what), bool(base)) for what in ("ram", "stack", "call")]
+        lines.append(f"| {title} | " + " | ".join(flash + rest) + " |")
+
+    for name, title, base in ROWS:
+        row(title, name, base)
+    for name, title in PROGRAMS:
+        row(title, name, None)
+    if "wasm" in found:
+        lines.append(f"| `examples/wasm`: a module with four tools | wasm32: {found['wasm']:,} |" + " |" * (len(TARGETS) + 2))
+    return "\n".join(lines)
+
+
+def figures(text):
+    """The figures of a table: row and column to value."""
+    cells = {}
+    for line in text.splitlines()[2:]:
+        title, *columns = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for column, cell in enumerate(columns):
+            digits = re.sub(r"[^0-9-]", "", re.sub(r"^.*:", "", cell))
+            if digits:
+                cells[title, column] = int(digits)
+    return cells
+
+
+def check(now, readme):
+    """Where the README is off: by more than the tolerance, or 100 bytes where that is more."""
+    kept = figures(readme.split(BEGIN)[1].split(END)[0].strip())
+    new, off = figures(now), []
+    for key in sorted(set(kept) | set(new), key=str):
+        before, after = kept.get(key), new.get(key)
+        if before is None or after is None or abs(after - before) > max(100, TOLERANCE * abs(before)):
+            off.append(f"{key[0]}, column {key[1] + 1}: README has {before}, now {after}")
+    return off
+
+
+def main():
+    images = dict(line.rstrip("\n").split("\t") for line in open(sys.argv[1]))
+    wasm = images.pop("wasm", None)
+    found = measured(images)
+    if wasm:
+        found["wasm"] = os.path.getsize(wasm)
+    now = table(found)
+    if "--write" in sys.argv:
+        readme = open(README).read()
+        head, rest = readme.split(BEGIN)
+        open(README, "w").write(head + BEGIN + "\n" + now + "\n" + END + rest.split(END)[1])
+    elif "--check" in sys.argv:
+        off = check(now, open(README).read())
+        print("\n".join(off))
+        print(f"footprint: {len(figures(now))} figures, {len(off)} off by more than {TOLERANCE:.0%}")
+        return 1 if off else 0
+    print(now)
+    return 0
+
+
+sys.exit(main())

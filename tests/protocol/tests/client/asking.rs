@@ -1,0 +1,482 @@
+//! What servers ask, and how it is answered, in both eras.
+
+use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
+use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
+use mcp_sansio::client::{Client, Profile, Request, SendError};
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::revision::Revision;
+use mcp_sansio::service::Content;
+
+const ROOTS: [Root<'static>; 1] = [Root::new("file:///work").unwrap().name("w")];
+const FORM: &str =
+    r#"{"mode":"form","message":"Who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#;
+const VISIT: &str = r#"{"mode":"url","message":"Go","url":"https://example.com/x","elicitationId":"e1"}"#;
+const SAMPLE: &str = r#"{"messages":[{"role":"user","content":{"type":"text","text":"?"}}],"maxTokens":9}"#;
+const ONE_ROOTS: &str = r#"{"r":{"method":"roots/list"}}"#;
+
+fn sampled() -> Reply<'static> {
+    Reply::sampled(Sampled::new("m", Content::text("42")))
+}
+
+fn required(requests: &str, state: &str) -> String {
+    let requests = if requests.is_empty() { String::new() } else { format!(r#","inputRequests":{requests}"#) };
+    let state = if state.is_empty() { String::new() } else { format!(r#","requestState":{state}"#) };
+    format!(r#"{{"resultType":"input_required"{requests}{state}}}"#)
+}
+
+/// A modern client that has called a tool with everything.
+fn called() -> Desk {
+    let mut desk = Desk::modern(&FULL);
+    let meta = Raw::constant(r#"{"com.example/x":{"y":"\u00e9"}}"#);
+    let arguments = serde_json::json!({"a": [1, 2], "b": "\u{e9}\n"});
+    desk.send(&Request::call("to\"ol").arguments(&arguments).meta(meta).with_progress());
+    desk
+}
+
+fn four() -> String {
+    format!(
+        r#"{{"a \"key\"":{{"method":"elicitation/create","params":{FORM}}},"\u0062":{{"method":"elicitation\/create","params":{VISIT}}},"c":{{"method":"sampling/createMessage","params":{SAMPLE}}},"d":{{"method":"roots/list"}}}}"#
+    )
+}
+
+#[test]
+fn all_kinds_of_questions_in_any_order() {
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
+        everywhere(|| {
+            let mut desk = called();
+            let first = desk.one();
+            let state = r#""s\u0074a\/te \" \\ é""#;
+            desk.result(&required(&four(), state));
+            assert_eq!(desk.event(), "asked [Form, Visit, Sampling, Roots]");
+            let asked = desk.asked.clone();
+            assert_eq!(asked[0].1, FORM);
+            assert_eq!(asked[3].1, "{}");
+            let replies =
+                [Reply::accept(Raw::constant(r#"{"name":"x"}"#)), Reply::consent(), sampled(), Reply::roots(&ROOTS)];
+            for (n, &which) in order.iter().enumerate() {
+                // The user takes any time.
+                desk.wait(1_000_000);
+                desk.quiet();
+                desk.reply(asked[which].0, &replies[which]).unwrap();
+                let said = desk.said();
+                assert_eq!(said.len(), usize::from(n == 3));
+                if n < 3 {
+                    assert_eq!(desk.reply(asked[which].0, &replies[which]), Err(SendError::Stale));
+                    continue;
+                }
+                let again = &said[0];
+                assert_ne!(again["id"], first["id"]);
+                assert_eq!(again["params"]["_meta"]["progressToken"], again["id"]);
+                assert_eq!(again["params"]["_meta"]["com.example/x"], first["params"]["_meta"]["com.example/x"]);
+                for same in ["name", "arguments"] {
+                    assert_eq!(again["params"][same], first["params"][same]);
+                }
+                assert_eq!(again["params"]["requestState"], "sta/te \" \\ \u{e9}");
+                let responses = again["params"]["inputResponses"].as_object().unwrap();
+                let keys: Vec<_> = responses.keys().collect();
+                assert_eq!(keys, ["a \"key\"", "b", "c", "d"]);
+                assert_eq!(responses["a \"key\""]["content"]["name"], "x");
+                assert_eq!(responses["c"]["stopReason"], "endTurn");
+                assert_eq!(responses["d"]["roots"][0]["uri"], "file:///work");
+            }
+            // The clock of the request began again.
+            desk.wait(59_999);
+            desk.quiet();
+            desk.result(r#"{"resultType":"complete","content":[]}"#);
+            assert!(desk.event().starts_with("tools/call ok"));
+            assert_eq!(desk.client().in_flight(), 0);
+            desk
+        });
+    }
+}
+
+/// Byte by byte, escapes and all.
+#[test]
+fn the_state_comes_back_as_it_came() {
+    let profile = FULL;
+    let mut client = Client::<2>::growing(&profile);
+    let mut out = mcp_sansio::sink::Lines::new(Vec::new());
+    client.connect_as(Revision::V2026_07_28);
+    let arguments = Raw::constant(r#"{"n":1.50e+1,"s":"\u00e9\/"}"#);
+    client.send(&Request::call("x").arguments(&arguments), &mut out).unwrap();
+    let state = r#""a\u0062\/\\\" \uD83D\uDE00 \ud800""#;
+    let answer = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{ "resultType" : "input_required" , "requestState" : {state} }}}}"#
+    );
+    assert!(client.receive(answer.as_bytes(), &mut out).unwrap().is_none());
+    out.sent(out.pending().len());
+    assert!(client.advance(0, &mut out).unwrap().is_none());
+    let line = String::from_utf8(out.pending().to_vec()).unwrap();
+    assert!(line.contains(&format!(r#""requestState":{state}"#)), "{line}");
+    assert!(line.contains(r#""arguments":{"n":1.50e+1,"s":"\u00e9\/"}"#), "{line}");
+}
+
+#[test]
+fn questions_of_an_earlier_round_are_stale() {
+    everywhere(|| {
+        let mut desk = called();
+        desk.result(&required(ONE_ROOTS, ""));
+        let first = desk.asked[0].0;
+        desk.reply(first, &Reply::roots(&ROOTS)).unwrap();
+        desk.result(&required(ONE_ROOTS, ""));
+        assert_eq!(desk.reply(first, &Reply::roots(&[])), Err(SendError::Stale));
+        assert_eq!(desk.refuse(first, &Refusal::refused()), Err(SendError::Stale));
+        let second = desk.asked[0].0;
+        desk.forget();
+        desk.reply(second, &Reply::roots(&ROOTS)).unwrap();
+        assert_eq!(desk.one()["params"]["inputResponses"]["r"]["roots"][0]["name"], "w");
+        desk
+    });
+}
+
+#[test]
+fn the_other_methods_that_may_ask() {
+    for request in [Request::read("r://x"), Request::prompt("p")] {
+        everywhere(|| {
+            let mut desk = Desk::modern(&FULL);
+            desk.send(&request);
+            let first = desk.one();
+            desk.result(&required(ONE_ROOTS, r#""s""#));
+            desk.reply(desk.asked[0].0, &Reply::roots(&[])).unwrap();
+            let again = desk.one();
+            assert_eq!(again["method"], first["method"]);
+            for same in ["uri", "name"] {
+                assert_eq!(again["params"][same], first["params"][same]);
+            }
+            desk
+        });
+    }
+}
+
+#[test]
+fn rounds_are_bounded() {
+    for requests in ["", ONE_ROOTS] {
+        everywhere(|| {
+            let mut desk = Desk::of(Client::growing(&FULL).rounds(3));
+            desk.open_modern(OFFERS);
+            desk.send(&Request::call("x"));
+            for round in 0..3 {
+                desk.result(&required(requests, r#""again""#));
+                if !requests.is_empty() {
+                    desk.reply(desk.asked[0].0, &Reply::roots(&[])).unwrap();
+                }
+                assert_eq!(desk.said().len(), 1 + usize::from(round == 0));
+            }
+            desk.forget();
+            desk.result(&required(requests, r#""again""#));
+            assert_eq!(
+                desk.event(),
+                "tools/call failed: the server asked again and again"
+                    .replace("asked again and again", "asked back too often")
+            );
+            desk.quiet();
+            desk
+        });
+    }
+}
+
+#[test]
+fn what_is_no_question() {
+    let broken = "the answer is not a valid one";
+    let undeclared = "the server asked for something that the client did not declare";
+    let cases = [
+        ("", "", broken),
+        ("{}", "", broken),
+        ("[]", r#""x""#, broken),
+        (ONE_ROOTS, "3", broken),
+        (ONE_ROOTS, "null", broken),
+        (r#"{"a":{}}"#, "", broken),
+        (r#"{"a":{"method":"tools/list"}}"#, "", broken),
+        (r#"{"a":{"method":"elicitation/create","params":{"message":"no schema"}}}"#, "", broken),
+        (r#"{"a":{"method":"elicitation/create","params":{"mode":"url","message":"no url"}}}"#, "", broken),
+        (r#"{"a":{"method":"sampling/createMessage"}}"#, "", broken),
+        (r#"{"a":{"method":"roots/list"},"\u0061":{"method":"roots/list"}}"#, "", broken),
+        (r#"{"a":{"method":"sampling/createMessage","params":{"messages":[],"tools":[]}}}"#, "", undeclared),
+        (
+            r#"{"r":{"method":"roots/list"},"a":{"method":"elicitation/create","params":{"mode":"url","url":"x"}}}"#,
+            "",
+            undeclared,
+        ),
+    ];
+    static SOME: Profile<'static> =
+        PLAIN.feature(ClientFeature::Roots).feature(ClientFeature::ElicitForm).feature(ClientFeature::Sampling);
+    for (requests, state, expected) in cases {
+        everywhere(|| {
+            let mut desk = Desk::modern(if expected == broken { &FULL } else { &SOME });
+            desk.send(&Request::call("x"));
+            desk.forget();
+            desk.result(&required(requests, state));
+            assert_eq!(desk.event(), format!("tools/call failed: {expected}"), "{requests} {state}");
+            desk.quiet();
+            assert_eq!(desk.client().in_flight(), 0);
+            desk
+        });
+    }
+}
+
+#[test]
+fn too_much_is_refused() {
+    everywhere(|| {
+        let mut desk = called();
+        let many: Vec<_> = (0..17).map(|n| format!(r#""{n}":{{"method":"roots/list"}}"#)).collect();
+        desk.result(&required(&format!("{{{}}}", many[..16].join(",")), ""));
+        assert!(desk.event().starts_with("asked"));
+        for (question, _) in desk.asked.clone() {
+            desk.reply(question, &Reply::roots(&[])).unwrap();
+        }
+        assert_eq!(desk.said().last().unwrap()["params"]["inputResponses"].as_object().unwrap().len(), 16);
+        desk.result(&required(&format!("{{{}}}", many.join(",")), ""));
+        assert_eq!(desk.event(), "tools/call failed: the server asked more than there is room for");
+        desk
+    });
+}
+
+/// Where the store is too small, requests go out all the same.
+#[test]
+fn a_small_store() {
+    for size in 0..200 {
+        let store = vec![0; size].leak();
+        let mut desk = Desk::of(Client::new(&FULL).held(&mut *store));
+        desk.open_modern(OFFERS);
+        desk.send(&Request::call("a-tool").meta(Raw::constant(r#"{"k":"v"}"#)));
+        desk.forget();
+        desk.result(&required(&four(), r#""some state""#));
+        let event = desk.event();
+        if event.starts_with("asked") {
+            let asked = desk.asked.clone();
+            let replies = [Reply::decline(), Reply::consent(), sampled(), Reply::roots(&ROOTS)];
+            let kept = asked.iter().zip(&replies).map(|(asked, reply)| desk.reply(asked.0, reply)).collect::<Vec<_>>();
+            let all = kept.iter().all(Result::is_ok);
+            assert!(kept.iter().all(|kept| matches!(kept, Ok(()) | Err(SendError::NoRoom))));
+            assert_eq!(desk.said().len(), usize::from(all));
+            desk.client().end_of_input();
+            desk.pump();
+            desk.event();
+        } else {
+            assert_eq!(event, "tools/call failed: the server asked more than there is room for");
+        }
+        assert_eq!(desk.client().in_flight(), 0);
+    }
+}
+
+#[test]
+fn refusals_where_there_are_no_errors() {
+    everywhere(|| {
+        let mut desk = called();
+        desk.forget();
+        desk.result(&required(&four(), ""));
+        let asked = desk.asked.clone();
+        desk.refuse(asked[0].0, &Refusal::refused()).unwrap();
+        desk.refuse(asked[1].0, &Refusal::refused()).unwrap();
+        desk.forget();
+        desk.refuse(asked[2].0, &Refusal::refused()).unwrap();
+        assert_eq!(desk.event(), "tools/call failed: what the server asked for was refused");
+        desk.quiet();
+        assert_eq!(desk.reply(asked[3].0, &Reply::roots(&[])), Err(SendError::Stale));
+        let mut desk = called();
+        desk.forget();
+        desk.result(&required(&format!(r#"{{"f":{{"method":"elicitation/create","params":{FORM}}}}}"#), ""));
+        desk.refuse(desk.asked[0].0, &Refusal::refused()).unwrap();
+        assert_eq!(desk.one()["params"]["inputResponses"]["f"]["action"], "decline");
+        desk
+    });
+}
+
+#[test]
+fn an_absolute_limit_holds_while_the_user_thinks() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        let token = desk.send(&Request::call("x").at_most(90_000));
+        desk.forget();
+        desk.result(&required(ONE_ROOTS, ""));
+        assert_eq!(desk.client().next_deadline(), Some(90_000));
+        desk.forget();
+        desk.wait(89_999);
+        desk.quiet();
+        desk.wait(1);
+        assert_eq!(desk.event(), "tools/call failed: the request took too long");
+        desk.quiet();
+        assert_eq!(desk.reply(desk.asked[0].0, &Reply::roots(&[])), Err(SendError::Stale));
+        assert!(!desk.client().is_open(token));
+        desk
+    });
+}
+
+#[test]
+fn a_request_that_waits_for_answers_can_be_cancelled() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        let token = desk.send(&Request::call("x"));
+        desk.result(&required(ONE_ROOTS, ""));
+        desk.forget();
+        desk.cancel(token).unwrap();
+        desk.quiet();
+        assert_eq!(desk.reply(desk.asked[0].0, &Reply::roots(&[])), Err(SendError::Stale));
+        desk
+    });
+}
+
+#[test]
+fn questions_of_the_older_revisions() {
+    for revision in LEGACY {
+        everywhere(|| {
+            let mut desk = Desk::legacy(&FULL, revision);
+            let form = FORM.replace(r#""mode":"form","#, "");
+            let (elicits, visits) = (revision >= Revision::V2025_06_18, revision >= Revision::V2025_11_25);
+            let cases = [
+                ("\"r\\u0031\"", "roots/list", "{}", true, -32601),
+                ("-1", "sampling/createMessage", SAMPLE, true, -32601),
+                ("9007199254740993", "elicitation/create", &form, elicits, -32601),
+                ("4", "elicitation/create", VISIT, visits, if elicits { -32602 } else { -32601 }),
+            ];
+            for (number, (id, method, params, known, code)) in cases.into_iter().enumerate() {
+                desk.ask(id, method, params);
+                if !known {
+                    assert_eq!(desk.event(), "ignored Undeclared", "{method} in {revision}");
+                    assert_eq!(desk.one()["error"]["code"], code);
+                    continue;
+                }
+                assert!(desk.event().starts_with("asked ["));
+                desk.quiet();
+                let question = desk.asked[0].0;
+                let replies = [
+                    Reply::roots(&ROOTS),
+                    sampled(),
+                    Reply::accept(Raw::constant(r#"{"name":"x"}"#)),
+                    Reply::consent(),
+                ];
+                desk.wait(1_000_000);
+                desk.reply(question, &replies[number]).unwrap();
+                let answer = desk.one();
+                assert_eq!(answer["id"], serde_json::from_str::<serde_json::Value>(id).unwrap());
+                assert!(answer["result"].is_object());
+                assert_eq!(desk.reply(question, &replies[number]), Err(SendError::Stale));
+            }
+            desk
+        });
+    }
+}
+
+#[test]
+fn what_was_not_declared_is_refused() {
+    static FORMS: Profile<'static> = PLAIN.feature(ClientFeature::ElicitForm).feature(ClientFeature::Sampling);
+    static VISITS: Profile<'static> = PLAIN.feature(ClientFeature::ElicitUrl);
+    let tools = r#"{"messages":[],"maxTokens":1,"tools":[]}"#;
+    let cases = [
+        (&FORMS, "elicitation/create", VISIT, -32602),
+        (&VISITS, "elicitation/create", FORM, -32602),
+        (&PLAIN, "elicitation/create", FORM, -32601),
+        (&FORMS, "roots/list", "{}", -32601),
+        (&VISITS, "sampling/createMessage", SAMPLE, -32601),
+        (&FORMS, "sampling/createMessage", tools, -32602),
+    ];
+    for (profile, method, params, code) in cases {
+        everywhere(|| {
+            let mut desk = Desk::legacy(profile, Revision::V2025_11_25);
+            desk.ask("5", method, params);
+            assert_eq!((desk.event().as_str(), &desk.one()["error"]["code"]), ("ignored Undeclared", &code.into()));
+            desk
+        });
+    }
+    let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+    let unbalanced = r#"{"messages":[{"role":"assistant","content":{"type":"tool_use","id":"a","name":"t","input":{}}}],"maxTokens":1}"#;
+    desk.ask("5", "sampling/createMessage", unbalanced);
+    assert_eq!((desk.event().as_str(), &desk.one()["error"]["code"]), ("ignored BadRequest", &(-32602).into()));
+}
+
+#[test]
+fn errors_for_the_older_revisions() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
+        desk.ask("7", "sampling/createMessage", SAMPLE);
+        desk.forget();
+        desk.refuse(desk.asked[0].0, &Refusal::refused()).unwrap();
+        assert_eq!(desk.one()["error"]["code"], -1);
+        assert_eq!(desk.refuse(desk.asked[0].0, &Refusal::refused()), Err(SendError::Stale));
+        desk
+    });
+}
+
+#[test]
+fn withdrawn_questions() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
+        desk.ask(r#""\u00e9""#, "roots/list", "{}");
+        desk.forget();
+        desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"é","reason":"x"}}"#);
+        assert_eq!(desk.event(), "withdrawn Roots");
+        assert_eq!(desk.reply(desk.asked[0].0, &Reply::roots(&[])), Err(SendError::Stale));
+        desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"é"}}"#);
+        desk.quiet();
+        // Nor is one wanted when the connection is gone.
+        desk.ask("8", "roots/list", "{}");
+        desk.client().end_of_input();
+        assert_eq!(desk.reply(desk.asked[0].0, &Reply::roots(&[])), Err(SendError::Stale));
+        desk
+    });
+}
+
+#[test]
+fn no_room_for_a_question() {
+    let mut desk = Desk::of(Client::new(&FULL));
+    desk.open_legacy(Revision::V2025_06_18, OFFERS);
+    desk.ask("8", "roots/list", "{}");
+    assert_eq!(desk.event(), "ignored NoRoom");
+    assert_eq!(desk.one()["error"]["code"], -32603);
+}
+
+fn visits(count: usize) -> String {
+    let visits = vec![VISIT; count].join(",");
+    format!(r#"{{"elicitations":[{visits}]}}"#)
+}
+
+#[test]
+fn required_visits() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+        let token = desk.send(&Request::call("x").arguments(&serde_json::json!({"a": 1})));
+        let first = desk.one();
+        desk.error(-32042, &visits(2));
+        assert_eq!(desk.event(), "asked [Visit, Visit]");
+        assert_eq!(desk.asked[1].1, VISIT);
+        let asked = desk.asked.clone();
+        desk.reply(asked[1].0, &Reply::consent()).unwrap();
+        desk.wait(1_000_000);
+        desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}"#);
+        assert_eq!(desk.event(), "visited e1");
+        desk.quiet();
+        desk.reply(asked[0].0, &Reply::consent()).unwrap();
+        let again = desk.one();
+        assert_ne!(again["id"], first["id"]);
+        assert_eq!(again["params"], first["params"]);
+        desk.error(-32042, &visits(1));
+        desk.forget();
+        desk.reply(desk.asked[0].0, &Reply::decline()).unwrap();
+        assert_eq!(desk.event(), "tools/call failed: what the server asked for was refused");
+        assert!(!desk.client().is_open(token));
+        desk
+    });
+}
+
+#[test]
+fn visits_that_cannot_be_made_are_plain_errors() {
+    let plain = "tools/call failed: no (-32042)";
+    for (profile, revision, data) in [
+        (&PLAIN, Revision::V2025_11_25, visits(1)),
+        (&FULL, Revision::V2025_06_18, visits(1)),
+        (&FULL, Revision::V2026_07_28, visits(1)),
+        (&FULL, Revision::V2025_11_25, visits(0)),
+        (&FULL, Revision::V2025_11_25, visits(17)),
+        (&FULL, Revision::V2025_11_25, String::new()),
+        (&FULL, Revision::V2025_11_25, r#"{"elicitations":[{"mode":"url"}]}"#.to_owned()),
+    ] {
+        everywhere(|| {
+            let mut desk = if revision.is_modern() { Desk::modern(profile) } else { Desk::legacy(profile, revision) };
+            desk.send(&Request::call("x"));
+            desk.error(-32042, &data);
+            assert_eq!(desk.event(), plain);
+            desk
+        });
+    }
+}

@@ -1,0 +1,404 @@
+//! Opening a connection, in every way that there is.
+
+use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
+use mcp_sansio::client::{Client, Lost, Profile, Request, SendError};
+use mcp_sansio::revision::{Revision, Revisions};
+
+static MODERN_ONLY: Profile<'static> = FULL.revisions(Revisions::NONE.with(Revision::V2026_07_28));
+static LEGACY_ONLY: Profile<'static> =
+    FULL.revisions(Revisions::NONE.with(Revision::V2024_11_05).with(Revision::V2025_06_18).with(Revision::V2025_11_25));
+static NOTHING: Profile<'static> = PLAIN.revisions(Revisions::NONE);
+
+/// A client that has sent its probe.
+fn probing(profile: &'static Profile<'static>) -> Desk {
+    let mut desk = Desk::new(profile);
+    desk.client().connect();
+    desk.pump();
+    assert_eq!(desk.one()["method"], "server/discover");
+    desk
+}
+
+fn falls_back(desk: &mut Desk) {
+    let said = desk.one();
+    assert_eq!(
+        (said["method"].as_str(), said["params"]["protocolVersion"].as_str()),
+        (Some("initialize"), Some("2025-11-25"))
+    );
+    desk.initialized("2025-11-25", OFFERS);
+    assert_eq!(desk.event(), "connected 2025-11-25");
+    assert_eq!(desk.one()["method"], "notifications/initialized");
+}
+
+#[test]
+fn modern() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        assert_eq!(desk.try_send(&Request::list_tools()), Err(SendError::NotConnected));
+        desk.result(r#"{"resultType":"complete","supportedVersions":["2027-01-01","2026-07-28"],"capabilities":{}}"#);
+        assert_eq!(desk.event(), "connected 2026-07-28");
+        desk.quiet();
+        assert_eq!(desk.client().revision(), Some(Revision::V2026_07_28));
+        desk
+    });
+}
+
+#[test]
+fn a_modern_error_with_legacy_revisions_leads_to_initialize() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        desk.error(-32022, r#"{"supported":["2025-06-18","2024-11-05","1999-01-01"],"requested":"2026-07-28"}"#);
+        assert_eq!(desk.one()["params"]["protocolVersion"], "2025-06-18");
+        desk.initialized("2025-06-18", OFFERS);
+        assert_eq!(desk.event(), "connected 2025-06-18");
+        desk
+    });
+}
+
+#[test]
+fn a_modern_error_with_a_common_revision_is_tried_again_a_few_times() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        for _ in 0..2 {
+            desk.error(-32022, r#"{"supported":["2026-07-28"],"requested":"x"}"#);
+            assert_eq!(desk.one()["method"], "server/discover");
+        }
+        desk.error(-32022, r#"{"supported":["2026-07-28"],"requested":"x"}"#);
+        assert_eq!(desk.event(), "unconnected: there is no revision that both sides speak");
+        assert!(!desk.client().is_connected());
+        desk
+    });
+}
+
+#[test]
+fn a_modern_error_is_no_reason_to_fall_back() {
+    for (code, data, expected) in [
+        (
+            -32022,
+            r#"{"supported":["2031-01-01"],"requested":"2026-07-28"}"#,
+            "there is no revision that both sides speak",
+        ),
+        (-32022, "", "there is no revision that both sides speak"),
+        (-32021, r#"{"requiredCapabilities":{"roots":{}}}"#, "the server refused: no (-32021)"),
+        (-32020, "", "the server refused: no (-32020)"),
+    ] {
+        everywhere(|| {
+            let mut desk = probing(&FULL);
+            desk.error(code, data);
+            assert_eq!(desk.event(), format!("unconnected: {expected}"));
+            desk.quiet();
+            desk
+        });
+    }
+}
+
+#[test]
+fn any_other_error_means_legacy() {
+    for error in [
+        r#""id":1,"error":{"code":-32601,"message":"Method not found"}"#,
+        r#""id":1,"error":{"code":-32602,"message":"Invalid params"}"#,
+        r#""id":1,"error":{"code":-32000,"message":"Bad Request: Server not initialized"}"#,
+        r#""id":1,"error":{"code":0,"message":""}"#,
+        r#""id":1,"error":"no"#,
+        r#""id":null,"error":{"code":-32600,"message":"Invalid Request"}"#,
+        r#""error":{"code":-32600,"message":"Invalid Request"}"#,
+        r#""id":1,"result":{}"#,
+        r#""id":1,"result":null"#,
+        r#""id":1,"result":{"supportedVersions":[]}"#,
+        r#""id":1,"result":{"supportedVersions":["2026-07-28"]},"error":{"code":-32603,"message":"both"}"#,
+    ] {
+        everywhere(|| {
+            let mut desk = probing(&FULL);
+            let end = if error.ends_with("\"no") { "\"" } else { "" };
+            desk.feed(&format!(r#"{{"jsonrpc":"2.0",{error}{end}}}"#));
+            falls_back(&mut desk);
+            desk
+        });
+    }
+}
+
+#[test]
+fn a_client_of_the_modern_era_alone_does_not_fall_back() {
+    everywhere(|| {
+        let mut desk = probing(&MODERN_ONLY);
+        desk.wait(59_999);
+        desk.quiet();
+        desk.error(-32601, "");
+        assert_eq!(desk.event(), "unconnected: the server refused: no (-32601)");
+        let mut desk = probing(&MODERN_ONLY);
+        desk.wait(60_000);
+        assert_eq!(desk.event(), "unconnected: the request took too long");
+        let mut desk = probing(&MODERN_ONLY);
+        desk.result(r#"{"supportedVersions":["2025-11-25"]}"#);
+        assert_eq!(desk.event(), "unconnected: there is no revision that both sides speak");
+        desk
+    });
+}
+
+#[test]
+fn revisions_that_only_the_server_speaks_end_it() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        desk.result(r#"{"supportedVersions":["2099-01-01"],"capabilities":{}}"#);
+        assert_eq!(desk.event(), "unconnected: there is no revision that both sides speak");
+        let mut desk = Desk::new(&NOTHING);
+        desk.client().connect();
+        desk.pump();
+        assert_eq!(desk.event(), "unconnected: there is no revision that both sides speak");
+        desk
+    });
+}
+
+#[test]
+fn silence_means_legacy() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        assert_eq!(desk.client().next_deadline(), Some(5_000));
+        desk.wait(4_999);
+        desk.quiet();
+        desk.wait(1);
+        falls_back(&mut desk);
+        // The answer to the probe, at last.
+        desk.result_of(1, r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#);
+        assert_eq!(desk.event(), "ignored UnknownResponse");
+        assert_eq!(desk.client().revision(), Some(Revision::V2025_11_25));
+        desk
+    });
+}
+
+/// A server that takes long to start reads the probe and `initialize` together.
+#[test]
+fn late_errors_are_the_probes() {
+    for late in [
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid Request"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+    ] {
+        everywhere(|| {
+            let mut desk = probing(&FULL);
+            desk.wait(5_000);
+            desk.feed(late);
+            assert_eq!(desk.events(), [""; 0]);
+            falls_back(&mut desk);
+            desk
+        });
+    }
+}
+
+#[test]
+fn an_error_without_an_id_refuses_initialize_too() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        desk.wait(5_000);
+        for _ in 0..2 {
+            desk.feed(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}"#);
+        }
+        assert_eq!(desk.event(), "unconnected: the server refused: Invalid Request (-32600)");
+        desk
+    });
+}
+
+#[test]
+fn a_late_modern_answer_counts() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        desk.wait(5_000);
+        assert_eq!(desk.one()["method"], "initialize");
+        desk.result_of(
+            1,
+            r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
+        );
+        assert_eq!(desk.event(), "connected 2026-07-28");
+        desk.feed(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}"#);
+        assert_eq!(desk.event(), "ignored Unread { code: -32601 }");
+        desk.send(&Request::list_tools());
+        assert!(desk.one()["params"]["_meta"].is_object());
+        desk
+    });
+}
+
+#[test]
+fn a_pinned_revision_needs_no_probe() {
+    for revision in LEGACY {
+        everywhere(|| {
+            let mut desk = Desk::new(&FULL);
+            desk.client().connect_as(revision);
+            desk.pump();
+            assert_eq!(desk.one()["params"]["protocolVersion"], revision.date());
+            desk.initialized(revision.date(), OFFERS);
+            assert_eq!(desk.event(), format!("connected {revision}"));
+            assert_eq!(desk.one()["method"], "notifications/initialized");
+            desk
+        });
+    }
+    everywhere(|| {
+        let mut desk = Desk::new(&FULL);
+        desk.client().connect_as(Revision::V2026_07_28);
+        desk.pump();
+        desk.quiet();
+        desk.send(&Request::list_prompts());
+        desk.result(r#"{"resultType":"complete","prompts":[]}"#);
+        assert!(desk.event().starts_with("prompts/list ok"));
+        desk
+    });
+}
+
+#[test]
+fn a_legacy_client_begins_with_initialize() {
+    everywhere(|| {
+        let mut desk = Desk::new(&LEGACY_ONLY);
+        desk.client().connect();
+        desk.pump();
+        falls_back(&mut desk);
+        desk
+    });
+}
+
+#[test]
+fn the_server_chooses() {
+    let cases = [
+        ("2024-11-05", "connected 2024-11-05"),
+        ("2025-06-18", "connected 2025-06-18"),
+        ("2025-03-26", "unconnected: there is no revision that both sides speak"),
+        ("2026-07-28", "unconnected: there is no revision that both sides speak"),
+        ("1.0", "unconnected: there is no revision that both sides speak"),
+    ];
+    for (version, expected) in cases {
+        everywhere(|| {
+            let mut desk = Desk::new(&LEGACY_ONLY);
+            desk.client().connect();
+            desk.pump();
+            desk.forget();
+            desk.initialized(version, "{}");
+            assert_eq!(desk.event(), expected);
+            assert_eq!(desk.said().len(), usize::from(expected.starts_with("connected")));
+            desk
+        });
+    }
+    for result in ["{}", "[]", "null", r#"{"protocolVersion":20250618}"#] {
+        everywhere(|| {
+            let mut desk = Desk::new(&LEGACY_ONLY);
+            desk.client().connect();
+            desk.pump();
+            desk.result(result);
+            assert_eq!(desk.event(), "unconnected: the answer is not a valid one");
+            desk
+        });
+    }
+}
+
+#[test]
+fn a_refusal_with_revisions_is_an_offer() {
+    everywhere(|| {
+        let mut desk = Desk::new(&LEGACY_ONLY);
+        desk.client().connect();
+        desk.pump();
+        desk.forget();
+        desk.error(-32602, r#"{"supported":["2024-11-05","2025-03-26"],"requested":"2025-11-25"}"#);
+        assert_eq!(desk.one()["params"]["protocolVersion"], "2024-11-05");
+        desk.error(-32602, r#"{"supported":["2024-11-05"]}"#);
+        assert_eq!(desk.event(), "unconnected: the server refused: no (-32602)");
+        desk.quiet();
+        desk
+    });
+}
+
+#[test]
+fn pings_are_answered_from_the_first_moment() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        desk.ask(r#""a""#, "ping", "{}");
+        assert_eq!(desk.one()["id"], "a");
+        desk.ask("7", "roots/list", "{}");
+        assert_eq!(desk.one()["error"]["code"], -32601);
+        assert_eq!(desk.event(), "ignored Undeclared");
+        desk
+    });
+}
+
+#[test]
+fn the_end_of_input_ends_the_opening() {
+    everywhere(|| {
+        let mut desk = probing(&FULL);
+        desk.client().end_of_input();
+        desk.pump();
+        assert_eq!(desk.event(), "unconnected: the connection ended before the answer came");
+        desk.pump();
+        desk.quiet();
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
+        desk.client().end_of_input();
+        desk.pump();
+        desk.quiet();
+        assert_eq!(desk.try_send(&Request::list_tools()), Err(SendError::NotConnected));
+        desk
+    });
+}
+
+#[test]
+fn initialize_takes_only_so_long() {
+    everywhere(|| {
+        let mut desk = Desk::new(&LEGACY_ONLY);
+        desk.client().connect();
+        desk.pump();
+        desk.forget();
+        desk.wait(60_000);
+        assert_eq!(desk.event(), "unconnected: the request took too long");
+        desk.quiet();
+        desk
+    });
+}
+
+#[test]
+fn a_lost_probe_and_a_lost_initialize() {
+    everywhere(|| {
+        // An HTTP status is what an older server says.
+        let mut desk = probing(&FULL);
+        desk.client().lost(1, Lost::Status(400));
+        desk.pump();
+        falls_back(&mut desk);
+        let mut desk = probing(&FULL);
+        desk.client().lost(1, Lost::Unreachable);
+        desk.pump();
+        assert_eq!(desk.event(), "unconnected: the server could not be reached");
+        let mut desk = Desk::new(&LEGACY_ONLY);
+        desk.client().connect();
+        desk.pump();
+        desk.client().lost(1, Lost::Status(500));
+        desk.pump();
+        assert_eq!(desk.event(), "unconnected: the server answered with HTTP status 500");
+        desk
+    });
+}
+
+#[test]
+fn the_era_is_remembered() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_03_26);
+        desk.client().reconnect(Lost::SessionLost);
+        desk.pump();
+        assert_eq!(desk.one()["params"]["protocolVersion"], "2025-03-26");
+        desk.initialized("2025-03-26", "{}");
+        assert_eq!(desk.event(), "connected 2025-03-26");
+        let mut desk = Desk::modern(&FULL);
+        let _ = desk.send(&Request::list_tools());
+        desk.forget();
+        desk.client().reconnect(Lost::SessionLost);
+        desk.pump();
+        assert_eq!(desk.event(), "tools/list failed: the server has forgotten the session");
+        assert_eq!(desk.one()["method"], "server/discover");
+        desk
+    });
+}
+
+#[test]
+fn lent_memory_is_enough() {
+    let mut held = [0; 1];
+    let profile = PLAIN;
+    let mut client = Client::<1>::new(&profile).held(&mut held);
+    let mut bytes = [0; 400];
+    let mut out = mcp_sansio::sink::Lines::new(mcp_sansio::sink::Slice::new(&mut bytes));
+    client.connect();
+    assert!(client.advance(0, &mut out).unwrap().is_none());
+    assert!(out.pending().ends_with(b"}\n"));
+    assert_eq!(client.in_flight(), 0);
+}
