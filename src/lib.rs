@@ -47,6 +47,8 @@ extern crate std;
 pub mod client;
 pub mod frame;
 pub mod json;
+#[cfg(feature = "defmt")]
+mod log;
 pub mod protocol;
 pub mod records;
 pub mod revision;
