@@ -65,6 +65,6 @@ pub mod testing;
 pub use sink::Full;
 
 /// The README's programs are tests.
-#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[cfg(all(doctest, feature = "std", feature = "serde", feature = "ask"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
