@@ -30,7 +30,7 @@ mod uart;
 mod vectors;
 mod watchdog;
 
-pub use clock::Clock;
+pub use clock::{Clock, timed};
 pub use cortex_m_rt::entry;
 pub use end::{exit, log};
 pub use led::Led;
