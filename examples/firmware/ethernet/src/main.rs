@@ -82,6 +82,8 @@ fn main() -> ! {
         busy |= net.poll(now);
         #[cfg(feature = "report")]
         report.tell(now, endpoint, waiting(connections, net));
+        #[cfg(feature = "hang")]
+        while now >= 5_000 {}
         if !busy {
             net.port.wait();
         }
