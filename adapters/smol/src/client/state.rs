@@ -43,6 +43,8 @@ pub(super) struct State {
     /// Requests that wait for room, first come, first served.
     line: VecDeque<Waiting>,
     last_ticket: u64,
+    /// Until when requests wait in a new connection for the server's way back.
+    settles: Option<Millis>,
     /// What was given up while there was no room to tell the server.
     given_up: Vec<Token>,
     /// Why requests are refused when all is over.
@@ -74,6 +76,8 @@ pub(super) struct Book {
     opened: Option<Result<(), Error>>,
     openers: Vec<Waker>,
     pub(super) hello: Option<Arc<Hello>>,
+    /// The connection is new.
+    fresh_connection: bool,
 }
 
 #[derive(Default)]
@@ -100,6 +104,7 @@ impl State {
             book: Book::default(),
             line: VecDeque::new(),
             last_ticket: 0,
+            settles: None,
             given_up: Vec::new(),
             over: None,
             closing: false,
@@ -164,8 +169,9 @@ impl State {
     /// `None`: there is no room for now.
     fn send(&mut self, request: &Request<'_>) -> Result<Option<Token>, Error> {
         let full = self.transport.as_mut().is_some_and(|transport| transport.is_full());
+        let settling = self.is_settling();
         let mut link = self.link()?;
-        if full {
+        if full || settling {
             return Ok(None);
         }
         match link.send(request) {
@@ -179,6 +185,14 @@ impl State {
             Err(SendError::NotConnected) => Err(self.not_connected()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What a server asks, it may send where nobody listens yet.
+    fn is_settling(&mut self) -> bool {
+        let now = self.now();
+        let settling = self.transport.as_ref().is_some_and(|transport| transport.is_settling());
+        self.settles = self.settles.filter(|&until| settling && now < until);
+        self.settles.is_some()
     }
 
     fn not_connected(&self) -> Error {
@@ -269,9 +283,10 @@ impl State {
         self.wakes.extend(self.line.front_mut().and_then(|waiting| waiting.waker.take()));
     }
 
-    /// When the next one in the line has waited for too long.
+    /// When the next one in the line has waited for too long, or the first one need not wait any more.
     pub(super) fn line_due(&self) -> Option<Millis> {
-        self.line.iter().filter(|waiting| !waiting.overdue).map(|waiting| waiting.due).min()
+        let settles = self.settles.filter(|_| !self.line.is_empty());
+        self.line.iter().filter(|waiting| !waiting.overdue).map(|waiting| waiting.due).chain(settles).min()
     }
 
     /// Nobody waits for a request any more.
@@ -356,6 +371,10 @@ impl State {
 
     /// Adds what the transport knows to what was lost in this turn, and wakes who waits.
     pub(super) fn tell(&mut self) {
+        if std::mem::take(&mut self.book.fresh_connection) {
+            let time = self.transport.as_ref().map(|transport| transport.settle_time()).unwrap_or_default();
+            self.settles = Some(self.now().saturating_add(time.as_millis() as Millis)).filter(|_| !time.is_zero());
+        }
         let explain = |why| self.transport.as_ref().map_or_else(String::new, |transport| transport.explain(why));
         for token in self.book.fresh.drain(..) {
             let Some(pending) = self.book.requests.get_mut(&token) else { continue };
@@ -438,6 +457,7 @@ impl Handler for Tap<'_> {
             Event::Connected(connected) => {
                 self.book.hello = Some(Arc::new(Hello::new(connected)));
                 self.book.opened(Ok(()));
+                self.book.fresh_connection = true;
             }
             Event::Unconnected(unconnected) if self.book.opening => {
                 return self.book.opened(Err(Error::unconnected(unconnected)));
