@@ -43,8 +43,8 @@
 //! # What a server says of its own accord
 //!
 //! Questions, progress, log messages go to the [`Handler`] that [`Client::new`] was given: any
-//! `FnMut(Event<'_>, &mut Link<'_, '_>)`. It runs inside the driver and must not wait, nor use the client itself: what it
-//! has to say it says through the [`Link`]. Or let [`events`] carry them to a task, which may take its time:
+//! `FnMut(Event<'_>, &mut Link<'_, '_>)`. It runs inside the driver: it must not wait, nor use the client itself (that
+//! panics). What it has to say it says through the [`Link`]. Or let [`events`] carry them to a task, which may take its time:
 //!
 //! ```no_run
 //! use mcp_sansio::client::reply::Reply;

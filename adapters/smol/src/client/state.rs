@@ -1,7 +1,8 @@
 //! What the handles of a client and its driver share.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -17,23 +18,65 @@ use super::{Answer, Error, Hello, Transport};
 const PATIENCE: Millis = 60_000;
 
 /// Everything of one client, behind a lock that is held for as long as a turn of the driver takes.
-pub(super) struct Shared(Mutex<State>);
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// The thread that holds the lock: which one that is, 0 for none.
+    holder: AtomicUsize,
+}
 
 impl Shared {
     pub(super) fn new(transport: Box<dyn Transport>) -> Self {
-        Shared(Mutex::new(State::new(transport)))
+        Shared { state: Mutex::new(State::new(transport)), holder: AtomicUsize::new(0) }
     }
 
     /// Looks or changes something. Tasks are woken when the lock is free again.
+    ///
+    /// # Panics
+    /// If it is called within itself: a handler that uses the client would wait for itself for ever.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let (done, wakes) = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.lock();
+            let _held = Held::by_this_thread(&self.holder);
             let done = act(&mut state);
             (done, std::mem::take(&mut state.wakes))
         };
         wakes.into_iter().for_each(Waker::wake);
         done
     }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        match self.state.try_lock() {
+            Ok(state) => return state,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        // If it says this thread, no other one has written it.
+        let held = self.holder.load(Ordering::Relaxed) == this_thread();
+        assert!(!held, "a client was used by its own handler, inside the driver: use the link, or another task");
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes who holds a lock.
+struct Held<'h>(&'h AtomicUsize);
+
+impl<'h> Held<'h> {
+    fn by_this_thread(holder: &'h AtomicUsize) -> Self {
+        holder.store(this_thread(), Ordering::Relaxed);
+        Held(holder)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A number that no other thread has while this one runs; never 0.
+fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
 }
 
 pub(super) struct State {
@@ -359,7 +402,7 @@ impl State {
             return Poll::Ready(Err(closed(self.over.as_deref())));
         }
         if self.book.opening {
-            self.book.openers.push(cx.waker().clone());
+            wait(&mut self.book.openers, cx);
             return Poll::Pending;
         }
         match (self.book.opened.take(), &self.book.hello) {
@@ -399,7 +442,7 @@ impl State {
         if self.transport.is_none() {
             return Poll::Ready(self.ended);
         }
-        self.closers.push(cx.waker().clone());
+        wait(&mut self.closers, cx);
         Poll::Pending
     }
 
@@ -422,6 +465,13 @@ impl State {
         self.wakes.extend(self.line.iter_mut().filter_map(|waiting| waiting.waker.take()));
         self.wakes.extend(self.driver.take());
         Some(transport)
+    }
+}
+
+/// Joins those who wait, once.
+fn wait(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
+    if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+        waiting.push(cx.waker().clone());
     }
 }
 
