@@ -376,6 +376,16 @@ pub struct OwnedRequest {
 impl Request<'_> {
     /// The same request, with everything written out.
     ///
+    /// ```
+    /// use mcp_sansio::client::{OwnedRequest, Request};
+    /// fn later(name: &str) -> OwnedRequest {
+    ///     Request::prompt(name).timeout(5_000).keep().unwrap()
+    /// }
+    /// let kept = later("greeting");
+    /// let request: Request<'_> = kept.request(); // to be sent when its time has come
+    /// # let _ = request;
+    /// ```
+    ///
     /// # Errors
     /// [`Full::Never`] if the arguments cannot be written as JSON.
     pub fn keep(&self) -> Result<OwnedRequest, Full> {

@@ -120,7 +120,7 @@ pub use mcp_sansio::client::{Event, Handler, Link};
 pub use outcome::{Outcome, Pages};
 #[cfg(feature = "tls")]
 pub use rustls;
-pub use stderr::Stderr;
+pub use stderr::{OnLine, Stderr};
 
 use std::fmt;
 use std::future::poll_fn;
