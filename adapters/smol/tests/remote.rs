@@ -331,10 +331,13 @@ fn authorization_in_vain() {
     });
 }
 
+/// What a server does with a request.
+type Act = fn(&str, &mut TcpStream);
+
 /// Whatever a server does to one request, it is told in time, and others go on.
 #[test]
 fn servers_that_misbehave() {
-    let cases: [(&str, &[Lost], fn(&str, &mut TcpStream)); 8] = [
+    let cases: [(&str, &[Lost], Act); 8] = [
         ("silent", &[Lost::TimedOut], |_, socket| until_gone(socket)),
         ("hangs up", &[Lost::Broken], |_, _| {}),
         ("cut off", &[Lost::Broken], |_, socket| {
