@@ -30,11 +30,9 @@
 //! What else happens goes to the [`Handler`]: questions, which it answers at once or later, progress, logs, changes. Every
 //! wait ends: requests have deadlines, a server's death is noticed, and a server that does not read blocks nobody.
 
-mod answer;
 mod child;
 #[cfg(all(feature = "http", unix))]
 mod http;
-mod options;
 mod pipes;
 mod process;
 mod stderr;
@@ -43,12 +41,13 @@ mod tcp;
 #[cfg(all(feature = "tls", unix))]
 mod tls;
 
-pub use answer::{Answer, Error, Hello, ServerError};
 pub use child::{Child, ChildOptions};
 #[cfg(all(feature = "http", unix))]
 pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
+pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
 pub use mcp_sansio::client::{Event, Handler, Link};
-pub use options::Options;
+#[cfg(all(feature = "http", unix))]
+pub use mcp_sansio_http::client::params;
 pub use process::{Ended, How};
 #[cfg(feature = "tls")]
 pub use rustls;
@@ -340,7 +339,8 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
                 }
                 // All connections are taken. One will be free: what is in flight has deadlines.
                 Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
-                    self.turn(PATIENCE.saturating_sub(begun.elapsed()))?;
+                    self.rest(Some(PATIENCE.saturating_sub(begun.elapsed())))?;
+                    self.step()?;
                 }
                 Err(error) => return Err(self.not_sent(error)),
             }
