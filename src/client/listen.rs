@@ -45,6 +45,12 @@ impl<'f> Filter<'f> {
     pub const fn uris(self, uris: &'f [&'f str]) -> Self {
         Filter { uris, ..self }
     }
+
+    /// The URIs of the single resources.
+    #[must_use]
+    pub const fn single(&self) -> &'f [&'f str] {
+        self.uris
+    }
 }
 
 const TOOLS: u8 = 1;

@@ -40,6 +40,8 @@ pub mod form;
 mod held;
 mod listen;
 mod notice;
+#[cfg(all(feature = "std", feature = "serde"))]
+pub mod owned;
 mod profile;
 pub mod reply;
 mod request;
@@ -54,6 +56,8 @@ pub use flight::Flight;
 pub use listen::{Filter, Listening};
 pub use notice::{Changed, Log, ProgressReport};
 pub use profile::Profile;
+#[cfg(feature = "alloc")]
+pub use request::OwnedRequest;
 pub use request::{Arguments, Reference, Request};
 pub use session::{Handler, Link, Session};
 
@@ -106,6 +110,7 @@ pub type Engine<'m> = ClientOf<'m, [Flight]>;
 
 /// What has happened. It borrows the message, never the client and never the sink.
 #[derive(Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "it lives for a moment on the stack; a box would need an allocator")]
 pub enum Event<'a> {
@@ -510,11 +515,13 @@ impl<'m> Engine<'m> {
             return self.opening_lost(wire, why);
         }
         let Some(flight) = self.on_wire(wire) else { return };
-        let (token, listens, closing) = (flight.token, flight.method == Method::Listen, flight.state == State::Closing);
-        if closing {
+        let (token, state, listens) = (flight.token, flight.state, flight.method == Method::Listen);
+        if state == State::Closing {
             return self.close(token);
         }
-        if listens && matches!(why, Lost::Broken | Lost::Unreachable) {
+        // The stream of one that was open may end in order, without an answer.
+        let ended = state == State::Open && why == Lost::Invalid;
+        if listens && (ended || matches!(why, Lost::Broken | Lost::Unreachable)) {
             return self.reopen_later(token);
         }
         self.lose(token, why);

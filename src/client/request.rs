@@ -357,3 +357,56 @@ impl<'r> From<&Text<'r>> for Words<'r> {
         Words::Verbatim(*text)
     }
 }
+
+/// A request that owns all it consists of: for those that wait before they are sent.
+#[cfg(feature = "alloc")]
+#[derive(Clone, Debug)]
+pub struct OwnedRequest {
+    method: Method,
+    name: alloc::string::String,
+    params: alloc::vec::Vec<u8>,
+    meta: Option<alloc::vec::Vec<u8>>,
+    options: Options,
+}
+
+#[cfg(feature = "alloc")]
+impl Request<'_> {
+    /// The same request, with everything written out.
+    ///
+    /// # Errors
+    /// [`Full::Never`] if the arguments cannot be written as JSON.
+    pub fn keep(&self) -> Result<OwnedRequest, Full> {
+        let mut out = crate::sink::Lines::new(alloc::vec::Vec::new());
+        let mut object = Object::open(&mut out);
+        self.write_members(&mut object)?;
+        object.close()?;
+        Ok(OwnedRequest {
+            method: self.method,
+            name: self.name.into(),
+            params: out.pending().into(),
+            meta: self.own_meta().map(|meta| meta.as_bytes().into()),
+            options: self.options,
+        })
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl OwnedRequest {
+    /// The request, ready to be sent.
+    pub fn request(&self) -> Request<'_> {
+        Request {
+            method: self.method,
+            name: &self.name,
+            body: Body::Raw(Some(Raw::trusted(&self.params))),
+            arguments: None,
+            own_meta: self.meta.as_deref().map(Raw::trusted),
+            options: self.options,
+        }
+    }
+
+    /// How many milliseconds it may take, if it says so itself.
+    #[must_use]
+    pub fn time(&self) -> Option<Millis> {
+        self.options.timeout
+    }
+}

@@ -61,10 +61,11 @@ impl Engine<'_> {
     /// A request has taken too long, or a listen has rested long enough.
     fn overdue(&mut self, flight: &Flight, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
         if flight.state == State::Resting {
+            let rested = Flight { state: State::Opening, deadline: None, ..*flight };
             if let Some(flight) = self.flight_mut(flight.token) {
-                (flight.state, flight.deadline) = (State::Opening, None);
+                *flight = rested;
             }
-            return Ok(None);
+            return self.advance_listen(&rested, out);
         }
         if flight.state == State::Closing {
             // Nobody waits for it.

@@ -1,19 +1,24 @@
-//! Clients over HTTP: servers that behave, and servers that do not.
+//! Clients over HTTP: servers that behave, and servers that do not. Whatever they do, the client says what is wrong, soon,
+//! and goes on with what is not concerned.
 #![cfg(all(feature = "client", feature = "http", unix))]
 
+use std::cell::RefCell;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::reply::Reply;
-use mcp_sansio::client::views::{CallResult, Tools};
-use mcp_sansio::client::{Filter, Lost, Profile, Request};
+use mcp_sansio::client::{Filter, Handler, Lost, Oddity, Profile, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientFeature;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio_blocking::client::{Client, Error, Event, Http, HttpOptions, Ignore, Link, Options, Verdict};
+use mcp_sansio::service::{Call, Outcome, Question, Service, Tool};
+use mcp_sansio_blocking::client::{
+    Answer, Client, Config, Error, Event, Http, HttpOptions, Ignore, Link, Options, Verdict, Way,
+};
 use mcp_sansio_blocking::http::{HttpServer, Stopper};
 
 fn add(_: &mut (), call: &mut Call<'_>) -> Outcome {
@@ -21,22 +26,37 @@ fn add(_: &mut (), call: &mut Call<'_>) -> Outcome {
     call.text(format_args!("{}", a + b))
 }
 
-static TOOLS: [Tool<()>; 1] = [Tool::new("add", "Adds", add)];
+const FORM: Raw<'static> =
+    Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}},"required":["yes"]}"#);
 
+fn confirm(_: &mut (), call: &mut Call<'_>) -> Outcome {
+    let Some(answer) = call.answer("sure") else {
+        return call.ask(&[Question::elicit("sure", "Really?", FORM)], b"");
+    };
+    let agreed = answer.value("yes").and_then(|yes| yes.bool());
+    call.text(if agreed == Some(true) { "confirmed" } else { "never mind" })
+}
+
+static TOOLS: [Tool<()>; 2] = [Tool::new("add", "Adds", add), Tool::new("confirm", "Asks", confirm)];
+
+/// A server that behaves.
 struct Running {
     address: SocketAddr,
     stopper: Stopper,
     thread: Option<JoinHandle<std::io::Result<()>>>,
 }
 
-fn start() -> Running {
-    let server = HttpServer::bind("127.0.0.1:0").unwrap();
+fn start(address: impl std::net::ToSocketAddrs) -> Running {
+    let mut config = mcp_sansio_blocking::http::Config::DEFAULT;
+    config.hosts = &["127.0.0.77"];
+    let server = HttpServer::bind(address).unwrap().config(config);
     let (address, stopper) = (server.local_addr().unwrap(), server.stopper().unwrap());
     let thread = thread::spawn(move || server.serve(&Service::new("own", "1").tools(&TOOLS), &mut ()));
     Running { address, stopper, thread: Some(thread) }
 }
 
 impl Running {
+    /// By name: the first of its addresses may not be the one.
     fn url(&self) -> String {
         format!("http://localhost:{}/mcp", self.address.port())
     }
@@ -49,29 +69,795 @@ impl Drop for Running {
     }
 }
 
-static PROFILE: Profile<'static> = Profile::new("test", "1");
+static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+
+/// An address whose ports nobody else takes meanwhile.
+const OWN: &str = if cfg!(target_os = "linux") { "127.0.0.77:0" } else { "127.0.0.1:0" };
+
+const QUICK: Duration = Duration::from_millis(150);
+
+/// No misbehaviour takes longer to notice than this, on a slow machine.
+const SOON: Duration = Duration::from_secs(3);
+
+/// Takes the time of something that must not take long.
+#[track_caller]
+fn soon<R>(what: impl FnOnce() -> R) -> R {
+    let begun = Instant::now();
+    let done = what();
+    assert!(begun.elapsed() < SOON, "it took {:?}", begun.elapsed());
+    done
+}
+
+#[track_caller]
+fn lost(outcome: Result<Answer, Error>) -> (Lost, String) {
+    let error = outcome.unwrap_err();
+    (error.lost().unwrap_or_else(|| panic!("{error}")), error.to_string())
+}
+
+fn sum() -> Raw<'static> {
+    Raw::constant(r#"{"a":1,"b":2}"#)
+}
 
 #[test]
 fn a_whole_life_in_every_revision() {
-    let server = start();
-    for revision in [
-        Revision::V2024_11_05,
-        Revision::V2025_03_26,
-        Revision::V2025_06_18,
-        Revision::V2025_11_25,
-        Revision::V2026_07_28,
-    ] {
+    let server = start("127.0.0.1:0");
+    for revision in Revision::ALL {
         let profile = PROFILE.revisions(Revisions::NONE.with(revision));
         let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
         assert_eq!(client.connect().unwrap().revision(), revision);
-        let arguments = Raw::constant(r#"{"a":1,"b":2}"#);
+        let arguments = sum();
         let call = Request::call("add").arguments(&arguments);
         let tokens: Vec<_> = (0..20).map(|_| client.send(&call).unwrap()).collect();
         for token in tokens {
             assert!(client.wait(token).unwrap().as_str().contains("\"3\""));
         }
+        assert_eq!(client.request(&Request::call("nothing")).unwrap_err().server().unwrap().code, -32602);
+        soon(|| client.close());
+    }
+}
+
+/// It finds out by itself what the server speaks.
+#[test]
+fn the_newest_revision() {
+    let server = start("127.0.0.1:0");
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    assert_eq!(client.connect().unwrap().revision(), Revision::V2026_07_28);
+}
+
+/// Where only one of a name's addresses is served.
+#[test]
+fn the_other_localhost() {
+    // Other programs may listen at the same port of the other address.
+    let connects = || {
+        let Ok(listener) = TcpListener::bind("[::1]:0") else { return true };
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let server = start(address);
+        Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore).connect().is_ok()
+    };
+    assert!((0..3).any(|_| connects()));
+}
+
+/// Questions reach the handler in every revision that has them; the answers reach the server.
+#[test]
+fn questions() {
+    let server = start("127.0.0.1:0");
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut asked = 0;
+        let handler = |event: Event<'_>, link: &mut Link<'_, '_>| {
+            if let Event::Asked(questions) = event {
+                for question in questions.questions() {
+                    asked += 1;
+                    link.reply(question.id, &Reply::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
+                }
+            }
+        };
+        let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), handler);
+        client.connect().unwrap();
+        let answer = client.request(&Request::call("confirm")).unwrap();
+        assert!(answer.as_str().contains("confirmed"), "{answer:?}");
+        drop(client);
+        assert_eq!(asked, 1);
+    }
+}
+
+#[test]
+fn a_trace_shows_all_messages() {
+    let server = start("127.0.0.1:0");
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    let shown = Rc::new(RefCell::new(Vec::new()));
+    let sink = shown.clone();
+    client.trace(move |way, message| sink.borrow_mut().push((way, String::from_utf8_lossy(message).into_owned())));
+    client.connect().unwrap();
+    client.request(&Request::list_tools()).unwrap();
+    let shown = shown.borrow();
+    let ways: Vec<_> = shown.iter().map(|(way, _)| *way).collect();
+    assert_eq!(ways, [Way::Sent, Way::Received, Way::Sent, Way::Received]);
+    assert!(shown[2].1.starts_with(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list""#), "{shown:?}");
+    assert!(shown[3].1.contains("inputSchema"));
+}
+
+/// A server that has forgotten the session: the request is lost, the next one goes out in a new session.
+#[test]
+fn a_server_that_starts_anew() {
+    for revision in [Revision::V2025_03_26, Revision::V2025_11_25] {
+        let server = start(OWN);
+        let (url, address) = (format!("http://{}/mcp", server.address), server.address);
+        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut client = Client::new(Http::new(&url, &profile).unwrap(), Ignore);
+        client.connect().unwrap();
+        client.request(&Request::list_tools()).unwrap();
+        drop(server);
+        let _server = start(address);
+        let (why, _) = soon(|| lost(client.request(&Request::list_tools())));
+        assert!(matches!(why, Lost::SessionLost | Lost::Broken), "{why}");
+        let answer =
+            soon(|| client.request(&Request::list_tools()).or_else(|_| client.request(&Request::list_tools())));
+        answer.unwrap();
+    }
+}
+
+#[test]
+fn nobody_there() {
+    let listener = TcpListener::bind(OWN).unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut client = Client::new(Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap(), Ignore);
+    let error = soon(|| client.connect().unwrap_err());
+    assert_eq!(error.lost(), Some(Lost::Unreachable));
+    assert!(error.to_string().contains(&address.to_string()) && error.to_string().contains("refused"), "{error}");
+    // It can be tried again.
+    let _server = start(address);
+    client.connect().unwrap();
+}
+
+#[test]
+fn urls_that_are_none() {
+    for url in ["ftp://localhost/", "localhost:80", "http://user:secret@localhost/", "http://"] {
+        let error = Http::new(url, &PROFILE).unwrap_err();
+        assert!(error.to_string().contains(url), "{error}");
+    }
+}
+
+#[test]
+fn a_name_that_leads_nowhere() {
+    let mut client = Client::new(Http::new("http://nowhere.invalid/mcp", &PROFILE).unwrap(), Ignore);
+    let error = client.connect().unwrap_err();
+    assert!(error.to_string().contains("nowhere.invalid"), "{error}");
+}
+
+/// What a scripted server does with a request: it is given its number, head and body, and the socket.
+type Script = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
+
+/// A server that does what it is told, however wrong. Each connection has a thread; each serves one request.
+struct Scripted {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+fn scripted(script: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static) -> Scripted {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (script, seen): (Arc<Script>, _) = (Arc::new(script), requests.clone());
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (Ok(mut socket), script, seen) = (socket, script.clone(), seen.clone()) else { return };
+            thread::spawn(move || {
+                let Some(request) = read_request(&mut socket) else { return };
+                let number = {
+                    let mut seen = seen.lock().unwrap();
+                    seen.push(request.clone());
+                    seen.len() - 1
+                };
+                script(number, &request, &mut socket);
+            });
+        }
+    });
+    Scripted { address, requests }
+}
+
+/// Reads a whole request.
+fn read_request(socket: &mut TcpStream) -> Option<String> {
+    let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return Some(text);
+            }
+        }
+        match socket.read(&mut chunk) {
+            Ok(n) if n > 0 => bytes.extend_from_slice(&chunk[..n]),
+            _ => return None,
+        }
+    }
+}
+
+/// The id of a request.
+fn id(request: &str) -> &str {
+    let rest = request.split("\"id\":").nth(1).unwrap_or("0");
+    rest.split([',', '}']).next().unwrap()
+}
+
+fn answer(request: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"resultType":"complete"}}}}"#, id(request))
+}
+
+fn json(body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+fn events(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{body}")
+}
+
+fn send(socket: &mut TcpStream, text: &str) {
+    let _ = socket.write_all(text.as_bytes());
+}
+
+/// Waits until the other side hangs up.
+fn until_gone(socket: &mut TcpStream) {
+    let mut waste = [0; 1024];
+    while socket.read(&mut waste).is_ok_and(|n| n > 0) {}
+}
+
+impl Scripted {
+    fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    fn client(&self, timeout: Duration) -> Client<'static, Http<'static>, Ignore> {
+        self.client_with(HttpOptions::new().options(Options::new().timeout(timeout).message(100_000)), Ignore)
+    }
+
+    fn client_with<H: Handler>(&self, options: HttpOptions, handler: H) -> Client<'static, Http<'static>, H> {
+        let mut client = Client::new(Http::with(&self.url(), &PROFILE, options).unwrap(), handler);
+        client.connect_as(Revision::V2026_07_28).unwrap();
+        client
+    }
+
+    /// Waits until something was asked.
+    fn until(&self, what: &str) {
         let begun = Instant::now();
-        client.close();
-        assert!(begun.elapsed() < Duration::from_secs(1));
+        while !self.requests.lock().unwrap().iter().any(|request| request.contains(what)) {
+            assert!(begun.elapsed() < SOON, "no {what}");
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// A tool's name: what is asked does not matter to scripts.
+fn call() -> Request<'static> {
+    Request::call("any")
+}
+
+/// The first request goes wrong in the way that `wrong` has, the second is answered.
+#[track_caller]
+fn goes_wrong(wrong: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> (Lost, String) {
+    let server = scripted(move |number, request, socket| match number {
+        0 => wrong(request, socket),
+        _ => send(socket, &json(&answer(request))),
+    });
+    let mut client = server.client(Duration::from_millis(400));
+    let outcome = soon(|| lost(client.request(&call())));
+    client.request(&call()).unwrap();
+    outcome
+}
+
+#[test]
+fn hangs_up() {
+    let (why, text) = goes_wrong(|_, _| {});
+    assert_eq!(why, Lost::Broken, "{text}");
+    // With data unread, the system resets the connection.
+    let (why, text) = goes_wrong(|_, socket| {
+        send(socket, "HTTP/1.1 200 OK\r\nContent-Le");
+        let _ = socket.shutdown(Shutdown::Both);
+    });
+    assert_eq!(why, Lost::Broken, "{text}");
+}
+
+#[test]
+fn is_no_http() {
+    let (why, _) = goes_wrong(|_, socket| send(socket, "SSH-2.0-OpenSSH_9.2p1\r\n\r\n"));
+    assert_eq!(why, Lost::Invalid);
+}
+
+#[test]
+fn errors_of_http() {
+    let (why, text) = goes_wrong(|_, socket| {
+        send(socket, "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 19\r\n\r\nupstream is asleep\n");
+    });
+    assert_eq!(why, Lost::Status(502));
+    assert!(text.contains("502") && text.contains("upstream is asleep"), "{text}");
+}
+
+#[test]
+fn redirects() {
+    let (why, text) = goes_wrong(|_, socket| {
+        send(
+            socket,
+            "HTTP/1.1 307 Over there\r\nLocation: http://example.com/\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        );
+    });
+    assert_eq!(why, Lost::Status(307));
+    assert!(text.contains("http://example.com/"), "{text}");
+    // One that leads in a circle.
+    let server = scripted(|_, _, socket| {
+        send(socket, "HTTP/1.1 308 Round\r\nLocation: /mcp\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    });
+    let mut client = server.client(SOON * 2);
+    let (why, _) = soon(|| lost(client.request(&call())));
+    assert_eq!(why, Lost::Status(308));
+}
+
+#[test]
+fn garbage() {
+    let (why, _) = goes_wrong(|_, socket| send(socket, &json("{\"jsonrpc\":\"2.0\",")));
+    assert_eq!(why, Lost::Invalid);
+    let (why, _) = goes_wrong(|_, socket| {
+        send(
+            socket,
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 4\r\n\r\n<hi>",
+        );
+    });
+    assert_eq!(why, Lost::Invalid);
+    let (why, _) = goes_wrong(|_, socket| send(socket, &events(": nothing\n\n")));
+    assert_eq!(why, Lost::Invalid);
+}
+
+#[test]
+fn answers_that_are_too_large() {
+    let (why, _) = goes_wrong(|request, socket| {
+        let text = answer(request).replace("[]", &format!("[{}]", " ".repeat(300_000)));
+        send(socket, &json(&text));
+    });
+    assert_eq!(why, Lost::TooLarge);
+}
+
+/// Nothing is kept of an event that never ends; other requests are answered meanwhile.
+#[test]
+fn an_endless_event() {
+    let server = scripted(|_, request, socket| match request.contains("slow") {
+        true => {
+            send(socket, &events("data: "));
+            while socket.write_all(&[b'x'; 10_000]).is_ok() {}
+        }
+        false => send(socket, &json(&answer(request))),
+    });
+    let mut client = server.client(QUICK * 3);
+    let first = client.send(&Request::call("slow")).unwrap();
+    for _ in 0..5 {
+        soon(|| client.request(&call()).unwrap());
+    }
+    let (why, _) = soon(|| lost(client.wait(first)));
+    assert_eq!(why, Lost::TooLarge);
+}
+
+/// Events that are none are skipped, and told.
+#[test]
+fn garbage_events() {
+    let odd = Rc::new(RefCell::new(Vec::new()));
+    let sink = odd.clone();
+    let handler = move |event: Event<'_>, _: &mut Link<'_, '_>| {
+        if let Event::Ignored(oddity) = event {
+            sink.borrow_mut().push(oddity);
+        }
+    };
+    let server = scripted(|_, request, socket| {
+        let stray = r#"{"jsonrpc":"2.0","id":99,"result":{}}"#;
+        let text = format!("data: {{nonsense\n\ndata: {stray}\n\ndata: {}\n\n", answer(request));
+        send(socket, &events(&text));
+    });
+    let options = HttpOptions::new().options(Options::new().timeout(SOON).message(100_000));
+    let mut client = server.client_with(options, handler);
+    client.request(&call()).unwrap();
+    assert_eq!(*odd.borrow(), [Oddity::NoMessage, Oddity::UnknownResponse]);
+}
+
+/// Wherever an answer is cut off: it is told as what it is, at once, or was whole already.
+#[test]
+fn drops_the_answer_at_each_byte() {
+    let server = scripted(|number, request, socket| {
+        let message = answer(request);
+        let whole = match number % 2 {
+            0 => json(&message),
+            _ => events(&format!(": hello\n\ndata: {message}\n\n")),
+        };
+        let cut = (number / 2).min(whole.len());
+        send(socket, &whole[..cut]);
+    });
+    let mut client = server.client(SOON);
+    let (mut whole, mut broken) = (0, 0);
+    for _ in 0..400 {
+        match soon(|| client.request(&call())) {
+            Ok(_) => whole += 1,
+            Err(error) => {
+                assert!(matches!(error.lost(), Some(Lost::Broken | Lost::Invalid)), "{error}");
+                broken += 1;
+            }
+        }
+    }
+    assert!(whole > 20 && broken > 200, "{whole} {broken}");
+}
+
+/// A request that takes too long, or is not wanted any more, is closed: that cancels it from 2026-07-28 on. Others are
+/// answered meanwhile, on as many connections as there are.
+#[test]
+fn never_answers() {
+    let (gone, told) = std::sync::mpsc::channel();
+    let gone = Mutex::new(gone);
+    let server = scripted(move |_, request, socket| match request.contains("slow") {
+        true => {
+            until_gone(socket);
+            gone.lock().unwrap().send(()).unwrap();
+        }
+        false => send(socket, &json(&answer(request))),
+    });
+    let mut client = server.client(Duration::from_millis(400));
+    let slow = Request::call("slow");
+    let tokens: Vec<_> = (0..4).map(|_| client.send(&slow).unwrap()).collect();
+    for _ in 0..5 {
+        client.request(&call()).unwrap();
+    }
+    client.cancel(tokens[0], None).unwrap();
+    told.recv_timeout(SOON).unwrap();
+    for token in &tokens[1..] {
+        assert_eq!(soon(|| lost(client.wait(*token))).0, Lost::TimedOut);
+    }
+    client.run().unwrap();
+    for _ in &tokens[1..] {
+        told.recv_timeout(SOON).unwrap();
+    }
+    assert!(!server.requests.lock().unwrap().iter().any(|request| request.contains("notifications/cancelled")));
+}
+
+/// All connections are taken: the next request waits until one is free.
+#[test]
+fn more_requests_than_connections() {
+    let server = scripted(|_, request, socket| match request.contains("slow") {
+        true => until_gone(socket),
+        false => send(socket, &json(&answer(request))),
+    });
+    let mut client = server.client(QUICK * 2);
+    let slow = Request::call("slow");
+    for _ in 0..8 {
+        client.send(&slow).unwrap();
+    }
+    soon(|| client.request(&call()).unwrap());
+}
+
+/// A legacy server without a session, made of a script.
+fn legacy(request: &str, socket: &mut TcpStream) -> bool {
+    let id = id(request);
+    if request.starts_with("GET") {
+        send(socket, "HTTP/1.1 405 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    } else if request.contains("server/discover") {
+        send(socket, "HTTP/1.1 400 What?\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    } else if request.contains("\"initialize\"") {
+        send(
+            socket,
+            &json(&format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
+            )),
+        );
+    } else if request.contains("notifications/") {
+        send(socket, "HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    } else {
+        return false;
+    }
+    true
+}
+
+/// All connections but one are taken, and the server asks more at once than there is room for: the answers wait their
+/// turn, and each is sent.
+#[test]
+fn many_answers_at_once() {
+    let server = scripted(|_, request, socket| {
+        if request.contains("slow") {
+            let ping = |n: usize| format!("data: {{\"jsonrpc\":\"2.0\",\"id\":\"ping-{n}\",\"method\":\"ping\"}}\n\n");
+            send(socket, &events(&(0..10).map(ping).collect::<String>()));
+            until_gone(socket);
+        } else if request.contains("\"ping-") {
+            thread::sleep(Duration::from_millis(1));
+            send(socket, "HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        } else if !legacy(request, socket) {
+            send(socket, &json(&answer(request)));
+        }
+    });
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    client.connect().unwrap();
+    for _ in 0..6 {
+        client.send(&Request::call("slow")).unwrap();
+    }
+    soon(|| client.request(&call()).unwrap());
+    let answered = || server.requests.lock().unwrap().iter().filter(|request| request.contains("\"ping-")).count();
+    soon(|| {
+        while answered() < 60 {
+            client.turn(QUICK / 10).unwrap();
+        }
+    });
+    assert_eq!(answered(), 60);
+}
+
+/// What a server asks, it asks on the stream that the client opens: the first request waits for it.
+#[test]
+fn the_stream_comes_first() {
+    let server = scripted(|_, request, socket| {
+        if request.starts_with("GET") {
+            thread::sleep(QUICK);
+            send(socket, &events(": hello\n\n"));
+            until_gone(socket);
+        } else if !legacy(request, socket) {
+            send(socket, &json(&answer(request)));
+        }
+    });
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    client.connect().unwrap();
+    assert!(server.requests.lock().unwrap().iter().any(|request| request.starts_with("GET")));
+    soon(|| client.request(&call()).unwrap());
+}
+
+/// Up to 2025-11-25 a server is told what is not wanted any more.
+#[test]
+fn cancels_in_the_old_way() {
+    let (gone, told) = std::sync::mpsc::channel();
+    let gone = Mutex::new(gone);
+    let server = scripted(move |_, request, socket| {
+        if !legacy(request, socket) {
+            until_gone(socket);
+            gone.lock().unwrap().send(()).unwrap();
+        }
+    });
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    assert_eq!(client.connect().unwrap().revision(), Revision::V2025_11_25);
+    let token = client.send(&call()).unwrap();
+    client.turn(QUICK / 10).unwrap();
+    server.until("tools/call");
+    client.cancel(token, Some("enough")).unwrap();
+    while client.turn(QUICK / 10).unwrap() {}
+    server.until("\"reason\":\"enough\"");
+    told.recv_timeout(SOON).unwrap();
+}
+
+/// A server that leaves the probe unanswered is asked in the old way, and the probe takes no connection any more.
+#[test]
+fn a_probe_that_is_not_answered() {
+    let (gone, told) = std::sync::mpsc::channel();
+    let gone = Mutex::new(gone);
+    let server = scripted(move |_, request, socket| match request.contains("server/discover") {
+        true => {
+            until_gone(socket);
+            gone.lock().unwrap().send(()).unwrap();
+        }
+        false => assert!(legacy(request, socket)),
+    });
+    let options = HttpOptions::new().options(Options::new().probe_timeout(QUICK));
+    let mut client = Client::new(Http::with(&server.url(), &PROFILE, options).unwrap(), Ignore);
+    assert_eq!(soon(|| client.connect().unwrap().revision()), Revision::V2025_11_25);
+    client.turn(QUICK / 10).unwrap();
+    told.recv_timeout(SOON).unwrap();
+}
+
+/// A server that loses each session at once is given up.
+#[test]
+fn a_server_without_memory() {
+    let server = scripted(|_, request, socket| {
+        if request.contains("\"initialize\"") {
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,
+                id(request)
+            );
+            send(socket, &json(&body).replace("\r\n\r\n", "\r\nMcp-Session-Id: abc\r\n\r\n"));
+        } else {
+            send(socket, "HTTP/1.1 404 Gone\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+    let _ = soon(|| client.connect().map(drop));
+    for _ in 0..6 {
+        assert!(soon(|| client.request(&Request::list_tools())).is_err());
+    }
+    assert!(server.requests.lock().unwrap().len() < 50);
+}
+
+#[test]
+fn authorization() {
+    let server = scripted(|_, request, socket| match request.to_lowercase().contains("authorization: bearer fresh") {
+        true => send(socket, &json(&answer(request))),
+        false => send(
+            socket,
+            "HTTP/1.1 401 Who?\r\nWWW-Authenticate: Bearer resource_metadata=\"http://x/\"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        ),
+    });
+    let mut client = server.client(SOON);
+    let (why, text) = soon(|| lost(client.request(&call())));
+    assert_eq!(why, Lost::Unauthorized);
+    assert!(text.contains("resource_metadata"), "{text}");
+
+    let url = server.url();
+    let options = HttpOptions::new().authorize(move |challenge, headers| {
+        assert_eq!((challenge.status, challenge.tries, challenge.url), (401, 0, url.as_str()));
+        assert!(challenge.www_authenticate.starts_with("Bearer "));
+        headers.set("Authorization", "Bearer fresh").unwrap();
+        Verdict::Retry
+    });
+    let mut client = server.client_with(options, Ignore);
+    client.request(&call()).unwrap();
+    client.request(&call()).unwrap();
+
+    // One that tries the same again and again.
+    let asked = Rc::new(RefCell::new(0));
+    let count = asked.clone();
+    let options = HttpOptions::new().authorize(move |_, _| {
+        *count.borrow_mut() += 1;
+        Verdict::Retry
+    });
+    let mut client = server.client_with(options, Ignore);
+    assert_eq!(soon(|| lost(client.request(&call()))).0, Lost::Unauthorized);
+    assert_eq!(*asked.borrow(), 3);
+}
+
+/// A listen that is cut off is opened again.
+#[test]
+fn a_listen_comes_back() {
+    let server = scripted(|number, request, socket| {
+        let id = id(request);
+        let note = |method: &str, more: &str| {
+            format!(
+                "data: {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/{method}\",\"params\":{{{more}\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}}}}}}\n\n"
+            )
+        };
+        let open = note("subscriptions/acknowledged", "\"notifications\":{\"toolsListChanged\":true},");
+        send(socket, &events(&(open + &note("tools/list_changed", ""))));
+        if number > 0 {
+            until_gone(socket);
+        }
+    });
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let sink = seen.clone();
+    let handler = move |event: Event<'_>, _: &mut Link<'_, '_>| match event {
+        Event::Listening(listening) => sink.borrow_mut().push(format!("open {}", listening.tools)),
+        Event::Changed { what, .. } => sink.borrow_mut().push(format!("{what:?}")),
+        other => panic!("{other:?}"),
+    };
+    let mut client = server.client_with(HttpOptions::new(), handler);
+    let token = client.listen(&Filter::new().tools()).unwrap();
+    soon(|| {
+        while seen.borrow().len() < 4 {
+            client.turn(SOON).unwrap();
+        }
+    });
+    assert_eq!(*seen.borrow(), ["open true", "Tools", "open true", "Tools"]);
+    client.cancel(token, None).unwrap();
+}
+
+/// A server that takes connections and does nothing with them.
+#[test]
+fn says_nothing() {
+    let server = scripted(|_, _, socket| until_gone(socket));
+    let options = HttpOptions::new().options(Options::new().timeout(QUICK).probe_timeout(QUICK));
+    let options = options.config(Config::DEFAULT.connect_time(1_000));
+    let mut client = Client::new(Http::with(&server.url(), &PROFILE, options).unwrap(), Ignore);
+    let error = soon(|| client.connect().unwrap_err());
+    assert_eq!(error.lost(), Some(Lost::TimedOut));
+    soon(|| client.close());
+}
+
+#[cfg(feature = "tls")]
+mod tls {
+    use super::*;
+    use mcp_sansio_blocking::client::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+    use mcp_sansio_blocking::client::rustls::{
+        self, ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+    };
+
+    const CERTIFICATE: &[u8] = include_bytes!("tls/localhost.cert.der");
+    const KEY: &[u8] = include_bytes!("tls/localhost.key.der");
+
+    fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+        Arc::new(rustls::crypto::ring::default_provider())
+    }
+
+    fn trusting(certificate: Option<&'static [u8]>) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        if let Some(certificate) = certificate {
+            roots.add(CertificateDer::from(certificate)).unwrap();
+        }
+        let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
+        Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+    }
+
+    /// TLS around the requests of a server that behaves: one after the other, each on a connection of its own.
+    fn secured(inner: SocketAddr) -> SocketAddr {
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
+        let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_no_client_auth().with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key);
+        let config = Arc::new(config.unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for socket in listener.incoming() {
+                let (socket, config) = (socket.unwrap(), config.clone());
+                thread::spawn(move || forward(StreamOwned::new(ServerConnection::new(config).unwrap(), socket), inner));
+            }
+        });
+        address
+    }
+
+    /// Hands bytes on, both ways.
+    fn forward(mut outer: StreamOwned<ServerConnection, TcpStream>, inner: SocketAddr) {
+        let mut inner = TcpStream::connect(inner).unwrap();
+        while outer.conn.is_handshaking() {
+            if outer.conn.complete_io(&mut outer.sock).is_err() {
+                return;
+            }
+        }
+        for socket in [&outer.sock, &inner] {
+            socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        }
+        let mut chunk = [0; 16_384];
+        loop {
+            match outer.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(n) => inner.write_all(&chunk[..n]).unwrap(),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+            match inner.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(n) => outer.write_all(&chunk[..n]).unwrap(),
+                Err(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_life() {
+        let server = start("127.0.0.1:0");
+        let url = format!("https://localhost:{}/mcp", secured(server.address).port());
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+            let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
+            let mut client = Client::new(Http::with(&url, &profile, options).unwrap(), Ignore);
+            // The name in its `Host` is not one that the server inside knows with this port, and need not be.
+            assert_eq!(client.connect().unwrap().revision(), revision);
+            let large = format!(r#"{{"a":1,"b":2,"rest":"{}"}}"#, "x".repeat(100_000));
+            let arguments = Raw::parse(large.as_bytes()).unwrap();
+            let call = Request::call("add").arguments(&arguments);
+            let tokens: Vec<_> = (0..4).map(|_| client.send(&call).unwrap()).collect();
+            for token in tokens {
+                assert!(client.wait(token).unwrap().as_str().contains("\"3\""));
+            }
+            soon(|| client.close());
+        }
+    }
+
+    #[test]
+    fn a_server_that_nobody_knows() {
+        let server = start("127.0.0.1:0");
+        let url = format!("https://localhost:{}/mcp", secured(server.address).port());
+        let options = HttpOptions::new().tls(trusting(None));
+        let mut client = Client::new(Http::with(&url, &PROFILE, options).unwrap(), Ignore);
+        let error = soon(|| client.connect().unwrap_err());
+        assert_eq!(error.lost(), Some(Lost::Unreachable));
+        assert!(error.to_string().contains("certificate"), "{error}");
+    }
+
+    #[test]
+    fn a_server_without_tls() {
+        let server = start("127.0.0.1:0");
+        let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
+        let url = format!("https://localhost:{}/mcp", server.address.port());
+        let mut client = Client::new(Http::with(&url, &PROFILE, options).unwrap(), Ignore);
+        let error = soon(|| client.connect().unwrap_err());
+        assert_eq!(error.lost(), Some(Lost::Unreachable), "{error}");
     }
 }

@@ -91,6 +91,8 @@
 
 mod answers;
 mod backlog;
+#[cfg(feature = "client")]
+pub mod client;
 mod connection;
 #[cfg(feature = "http")]
 pub mod http;

@@ -40,9 +40,9 @@ type Authorize = Box<dyn FnMut(&Challenge<'_>, &mut Headers<'_>) -> Verdict>;
 /// });
 /// ```
 #[must_use]
-#[derive(Default)]
 pub struct HttpOptions {
     options: Options,
+    settle: Duration,
     config: Config,
     headers: Vec<(String, String)>,
     authorize: Option<Authorize>,
@@ -53,7 +53,15 @@ pub struct HttpOptions {
 impl HttpOptions {
     /// The defaults.
     pub fn new() -> Self {
-        HttpOptions::default()
+        HttpOptions {
+            options: Options::new(),
+            settle: Duration::from_secs(1),
+            config: Config::DEFAULT,
+            headers: Vec::new(),
+            authorize: None,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
     }
 
     /// Times and limits of the client.
@@ -64,6 +72,12 @@ impl HttpOptions {
     /// Times of connections, and which transport to expect.
     pub fn config(self, config: Config) -> Self {
         HttpOptions { config, ..self }
+    }
+
+    /// How long the first request in a session waits for the stream on which the server may ask (up to 2025-11-25); a
+    /// second.
+    pub fn settle_time(self, time: Duration) -> Self {
+        HttpOptions { settle: time, ..self }
     }
 
     /// A header that goes with every request.
@@ -82,6 +96,12 @@ impl HttpOptions {
     #[cfg(feature = "tls")]
     pub fn tls(self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
         HttpOptions { tls: Some(config), ..self }
+    }
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        HttpOptions::new()
     }
 }
 
@@ -129,6 +149,7 @@ pub struct Http<'m> {
     web: Web<'m, IN_FLIGHT, CONNECTIONS>,
     sockets: [Socket; CONNECTIONS],
     place: Place,
+    settle: Duration,
     outer: Outer,
     /// Why there was no connection last.
     trouble: String,
@@ -195,6 +216,7 @@ impl<'m> Http<'m> {
             place: Place::new(remote.host(), remote.port(), time),
             web: Web::growing(options.options.engine(profile), remote),
             sockets: Default::default(),
+            settle: options.settle,
             outer: Outer { authorize: options.authorize, trace: None },
             trouble: String::new(),
             started: Instant::now(),
@@ -337,16 +359,8 @@ impl<'m> Http<'m> {
     fn move_bytes<C: io::Read + io::Write>(&mut self, slot: usize, socket: &mut C) -> io::Result<bool> {
         let remote = self.web.remote();
         let mut any = false;
-        while !remote.pending(slot).is_empty() {
-            match tcp::write(socket, remote.pending(slot)) {
-                Ok(0) => break,
-                Ok(n) => remote.sent(slot, n),
-                // A server that has answered early and closed: its answer may still be there to read.
-                Err(_) if self.sockets[slot].ready => break,
-                Err(error) => return Err(error),
-            }
-            any = true;
-        }
+        // Look before writing: a server may have closed a connection that was idle, and then nothing has been sent.
+        self.sockets[slot].ready |= !remote.pending(slot).is_empty();
         while self.sockets[slot].ready && !remote.space(slot).is_empty() {
             match tcp::read(socket, remote.space(slot))? {
                 Got::Nothing => self.sockets[slot].ready = false,
@@ -358,6 +372,13 @@ impl<'m> Http<'m> {
                 }
                 Got::End => return Err(io::ErrorKind::UnexpectedEof.into()),
             }
+        }
+        while !remote.pending(slot).is_empty() {
+            match tcp::write(socket, remote.pending(slot))? {
+                0 => break,
+                n => remote.sent(slot, n),
+            }
+            any = true;
         }
         Ok(any)
     }
@@ -451,6 +472,10 @@ impl<'m> Transport<'m> for Http<'m> {
 
     fn is_settling(&self) -> bool {
         self.web.is_settling()
+    }
+
+    fn settle_time(&self) -> Duration {
+        self.settle
     }
 
     fn trace(&mut self, trace: Trace) {

@@ -30,11 +30,9 @@
 //! What else happens goes to the [`Handler`]: questions, which it answers at once or later, progress, logs, changes. Every
 //! wait ends: requests have deadlines, a server's death is noticed, and a server that does not read blocks nobody.
 
-mod answer;
 mod child;
 #[cfg(all(feature = "http", unix))]
 mod http;
-mod options;
 mod pipes;
 mod process;
 mod stderr;
@@ -43,16 +41,17 @@ mod tcp;
 #[cfg(all(feature = "tls", unix))]
 mod tls;
 
-pub use answer::{Answer, Error, Hello, ServerError};
 pub use child::{Child, ChildOptions};
 #[cfg(all(feature = "http", unix))]
 pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
+pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
 pub use mcp_sansio::client::{Event, Handler, Link};
-pub use options::Options;
+#[cfg(all(feature = "http", unix))]
+pub use mcp_sansio_http::client::params;
 pub use process::{Ended, How};
 #[cfg(feature = "tls")]
 pub use rustls;
-pub use stderr::Stderr;
+pub use stderr::{OnLine, Stderr};
 
 use std::io;
 use std::marker::PhantomData;
@@ -115,9 +114,14 @@ pub trait Transport<'m> {
     /// What is known about a loss that was told by the last [`run`](Transport::run).
     fn explain(&mut self, why: Lost) -> String;
 
-    /// Whether something that the next request depends on is still on its way.
+    /// Whether something that the first request depends on is still on its way: the way back for the server's questions.
     fn is_settling(&self) -> bool {
         false
+    }
+
+    /// How long to wait for that.
+    fn settle_time(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Shows every message to `trace`.
@@ -148,6 +152,9 @@ impl<'m, T: Transport<'m> + ?Sized> Transport<'m> for Box<T> {
     }
     fn is_settling(&self) -> bool {
         (**self).is_settling()
+    }
+    fn settle_time(&self) -> Duration {
+        (**self).settle_time()
     }
     fn trace(&mut self, trace: Trace) {
         (**self).trace(trace);
@@ -182,6 +189,8 @@ struct Waits {
     opening: bool,
     opened: Option<Result<(), Error>>,
     hello: Option<Hello>,
+    /// The connection is new.
+    unsettled: bool,
 }
 
 impl Waits {
@@ -226,6 +235,7 @@ impl Handler for Tap<'_> {
             Event::Connected(connected) => {
                 self.waits.hello = Some(Hello::new(&connected));
                 self.waits.opened = Some(Ok(()));
+                self.waits.unsettled = true;
             }
             Event::Unconnected(unconnected) if self.waits.opening => {
                 self.waits.opened = Some(Err(Error::unconnected(&unconnected)));
@@ -276,9 +286,17 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         };
         self.waits.opening = false;
         opened?;
-        // What a server asks it may send where nobody listens yet.
-        self.until(Some(SETTLE), |client| (!client.transport.is_settling()).then_some(()))?;
+        self.settle()?;
         self.server().ok_or(Error::lost_by(Lost::Invalid))
+    }
+
+    /// What a server asks, it may send where nobody listens yet.
+    fn settle(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.waits.unsettled) {
+            let time = self.transport.settle_time();
+            self.until(Some(time), |client| (!client.transport.is_settling()).then_some(()))?;
+        }
+        Ok(())
     }
 
     /// Who the server is, once connected.
@@ -305,7 +323,10 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     pub fn send(&mut self, request: &Request<'_>) -> Result<Token, Error> {
         let begun = Instant::now();
         // A session that was lost is being opened again.
-        self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
+        if self.engine().is_opening() {
+            self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
+        }
+        self.settle()?;
         loop {
             let now = self.now();
             let mut link = self.transport.link();
@@ -318,7 +339,8 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
                 }
                 // All connections are taken. One will be free: what is in flight has deadlines.
                 Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
-                    self.turn(PATIENCE.saturating_sub(begun.elapsed()))?;
+                    self.rest(Some(PATIENCE.saturating_sub(begun.elapsed())))?;
+                    self.step()?;
                 }
                 Err(error) => return Err(self.not_sent(error)),
             }
@@ -511,9 +533,6 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         Ok(self.transport.wait(time)?)
     }
 }
-
-/// How long to wait for what the first request may depend on.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// There is always a reason to look again after this time.
 const LONGEST_REST: Duration = Duration::from_secs(60);

@@ -1,7 +1,7 @@
 //! Sockets that never block, and how they are connected.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,10 @@ impl Place {
         let found = (self.host.as_str(), self.port).to_socket_addrs();
         let found = found.map_err(|error| io::Error::other(format!("no address for {}: {error}", self.host)))?;
         let mut addresses = Vec::new();
-        for address in found {
+        // Both are this machine, whatever its list of names says.
+        let here = [IpAddr::from(Ipv6Addr::LOCALHOST), IpAddr::from(Ipv4Addr::LOCALHOST)];
+        let local = here.iter().filter(|_| self.host.eq_ignore_ascii_case("localhost"));
+        for address in found.chain(local.map(|address| SocketAddr::new(*address, self.port))) {
             if !addresses.contains(&address) {
                 addresses.push(address);
             }

@@ -64,7 +64,10 @@ pub enum Verdict {
 }
 
 /// The headers that go with every request.
-pub struct Headers<'h>(&'h mut dyn FnMut(&str, Option<&str>) -> Result<(), BadHeader>);
+pub struct Headers<'h>(&'h mut SetHeader<'h>);
+
+/// Sets a header, or removes it.
+type SetHeader<'h> = dyn FnMut(&str, Option<&str>) -> Result<(), BadHeader> + 'h;
 
 impl Headers<'_> {
     /// Sets one.
@@ -325,11 +328,13 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         Some(Fault { request, why, detail: self.detail.as_str() })
     }
 
-    /// Whether the stream of a legacy session for the server's own messages is being opened: what a server asks, it may
-    /// ask there, so wait with requests, but not for ever.
+    /// Whether the stream of a new legacy session for the server's own messages is still being opened. What a server asks
+    /// it may ask there, so wait with the first request, but not for ever.
     #[must_use]
     pub fn is_settling(&self) -> bool {
-        self.client.is_connected() && self.port.remote.listening() == Listening::Opening
+        let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
+        // It is opened when the server has taken `notifications/initialized`.
+        legacy && (self.port.remote.listening() == Listening::Opening || !self.port.remote.is_idle())
     }
 
     /// Ends the session. `true`: go on until [`is_over`](Web::is_over), but not for ever.
@@ -551,7 +556,7 @@ impl<const S: usize> Out for Port<'_, S> {
         if whole {
             self.mode = Mode::Idle;
         }
-        if whole && let Some(at) = self.shown.iter().last().map(|record| record.at()) {
+        if let Some(at) = self.shown.iter().last().map(|record| record.at()).filter(|_| whole) {
             self.shown.drop_last(at);
         }
     }

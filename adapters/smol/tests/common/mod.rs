@@ -80,10 +80,19 @@ fn meet(_: &mut State, call: &mut Call<'_>) -> Outcome {
     }
 }
 
-static TOOLS: [Tool<State>; 3] = [
+/// Asks once, and keeps nothing meanwhile.
+fn greet(_: &mut State, call: &mut Call<'_>) -> Outcome {
+    match call.answer("who").and_then(|answer| answer.value("name")?.text()?.plain()) {
+        Some(name) => call.text(format_args!("Hello, {name}")),
+        None => call.ask(&[Question::elicit("who", "Who are you?", NAME)], b""),
+    }
+}
+
+static TOOLS: [Tool<State>; 4] = [
     Tool::new("echo", "Gives a text back", echo),
     Tool::new("wait", "Takes its time", wait),
     Tool::new("meet", "Asks twice", meet),
+    Tool::new("greet", "Asks once", greet),
 ];
 
 static RESOURCES: [Resource<State>; 1] = [Resource::new("test://clock", "clock", |_, read| read.text("tick"))];

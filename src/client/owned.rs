@@ -1,13 +1,21 @@
-//! What a server answered, kept; and why there is no answer.
+//! What adapters of hosts give to their applications: what a server answered, kept; why there is no answer; times and
+//! limits.
 
+use std::borrow::ToOwned;
+use std::boxed::Box;
 use std::fmt;
 use std::io;
+use std::string::{String, ToString};
+use std::time::Duration;
+use std::vec;
 
-use mcp_sansio::client::views::{Flaw, View};
-use mcp_sansio::client::{Connected, Failure, Lost, RpcError, SendError, Unconnected};
-use mcp_sansio::json::{Raw, Refused, Text};
-use mcp_sansio::protocol::{Features, Method, meta};
-use mcp_sansio::revision::Revision;
+use super::views::{Flaw, View};
+use super::{Client, Connected, Failure, Lost, Profile, RpcError, SendError, Unconnected};
+use crate::json::{Raw, Refused, Text};
+use crate::protocol::{Features, Method, meta};
+use crate::revision::Revision;
+use crate::server::Millis;
+use crate::store::Store;
 
 /// A result. It owns its bytes.
 #[derive(Clone, PartialEq, Eq)]
@@ -17,7 +25,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(method: Method, raw: Raw<'_>) -> Self {
+    /// Keeps a result.
+    #[must_use]
+    pub fn new(method: Method, raw: Raw<'_>) -> Self {
         Answer { method, bytes: raw.as_bytes().into() }
     }
 
@@ -39,7 +49,7 @@ impl Answer {
         std::str::from_utf8(&self.bytes).unwrap_or_default()
     }
 
-    /// A typed view of it, one of [`views`](mcp_sansio::client::views).
+    /// A typed view of it, one of [`views`](crate::client::views).
     ///
     /// # Errors
     /// If the server left out something that the protocol requires.
@@ -93,12 +103,15 @@ pub struct Hello {
 }
 
 impl Hello {
-    pub(super) fn new(connected: &Connected<'_>) -> Self {
+    /// Keeps what was told when the connection was opened.
+    #[must_use]
+    pub fn new(connected: &Connected<'_>) -> Self {
         Hello { revision: connected.revision, result: connected.result.as_bytes().into() }
     }
 
     /// Of a server that was not asked.
-    pub(super) fn unasked(revision: Revision) -> Self {
+    #[must_use]
+    pub fn unasked(revision: Revision) -> Self {
         Hello { revision, result: (*b"null").into() }
     }
 
@@ -153,7 +166,7 @@ impl fmt::Debug for Hello {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerError {
-    /// Its code, see [`code`](mcp_sansio::protocol::code).
+    /// Its code, see [`code`](crate::protocol::code).
     pub code: i32,
     /// What it says to people.
     pub message: String,
@@ -228,15 +241,18 @@ impl Error {
         }
     }
 
-    pub(super) fn failed(failure: &Failure<'_>) -> Self {
+    /// Keeps why a request has no result.
+    #[must_use]
+    pub fn failed(failure: &Failure<'_>) -> Self {
         match failure {
             Failure::Error(error) => Error::Server(ServerError::new(error)),
             Failure::Lost(why) => Error::lost_by(*why),
-            _ => Error::lost_by(Lost::Invalid),
         }
     }
 
-    pub(super) fn unconnected(unconnected: &Unconnected<'_>) -> Self {
+    /// Keeps why there is no connection.
+    #[must_use]
+    pub fn unconnected(unconnected: &Unconnected<'_>) -> Self {
         match unconnected {
             Unconnected::Error(error) => Error::Server(ServerError::new(error)),
             Unconnected::Lost(why) => Error::lost_by(*why),
@@ -244,12 +260,14 @@ impl Error {
         }
     }
 
-    pub(super) const fn lost_by(why: Lost) -> Self {
+    /// There is no answer, and nothing more is known.
+    #[must_use]
+    pub const fn lost_by(why: Lost) -> Self {
         Error::Lost { why, detail: String::new() }
     }
 
     /// Adds what the transport knows, if nothing is known yet.
-    pub(super) fn explain(&mut self, with: impl FnOnce(Lost) -> String) {
+    pub fn explain(&mut self, with: impl FnOnce(Lost) -> String) {
         if let Error::Lost { why, detail } = self {
             if detail.is_empty() {
                 *detail = with(*why);
@@ -319,5 +337,87 @@ impl From<SendError> for Error {
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
         Error::Io(error)
+    }
+}
+
+/// Times and limits of a client, whatever its transport.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_sansio::client::owned::Options;
+/// let options = Options::new().timeout(Duration::from_secs(10)).message(1 << 20);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Options {
+    timeout: Option<Duration>,
+    probe: Duration,
+    rounds: u8,
+    message: usize,
+    held: usize,
+}
+
+impl Options {
+    /// The defaults.
+    pub const fn new() -> Self {
+        let (timeout, probe) = (Some(Duration::from_secs(60)), Duration::from_secs(5));
+        Options { timeout, probe, rounds: 16, message: 16 << 20, held: 16 << 20 }
+    }
+
+    /// How long a request may take that does not say otherwise; a minute.
+    pub const fn timeout(self, time: Duration) -> Self {
+        Options { timeout: Some(time), ..self }
+    }
+
+    /// Requests may take for ever.
+    pub const fn patient(self) -> Self {
+        Options { timeout: None, ..self }
+    }
+
+    /// How long to wait for an answer to the first message before the server counts as one of the older revisions; 5
+    /// seconds.
+    pub const fn probe_timeout(self, time: Duration) -> Self {
+        Options { probe: time, ..self }
+    }
+
+    /// How many times a server may ask back for one request; 16.
+    pub const fn rounds(self, most: u8) -> Self {
+        Options { rounds: most, ..self }
+    }
+
+    /// Bytes of the longest message that is taken; 16 MiB.
+    pub const fn message(self, bytes: usize) -> Self {
+        Options { message: bytes, ..self }
+    }
+
+    /// Bytes of what is held to be sent again: params of calls that may be asked back for, answers; 16 MiB.
+    pub const fn held(self, bytes: usize) -> Self {
+        Options { held: bytes, ..self }
+    }
+
+    /// Bytes of the longest message that is taken.
+    #[must_use]
+    pub const fn message_limit(&self) -> usize {
+        self.message
+    }
+
+    /// A client with these times and limits.
+    #[must_use]
+    pub fn engine<'m, const N: usize>(&self, profile: &'m Profile<'m>) -> Client<'m, N> {
+        let millis = |time: Duration| Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX / 4);
+        let client = Client::new(profile)
+            .held(Store::growing(self.held))
+            .probe_timeout(Some(millis(self.probe)))
+            .rounds(self.rounds);
+        match self.timeout {
+            Some(time) => client.timeout(millis(time)),
+            None => client,
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options::new()
     }
 }

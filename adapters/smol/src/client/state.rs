@@ -1,0 +1,472 @@
+//! What the handles of a client and its driver share.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use mcp_sansio::client::{Event, Filter, Handler, Link, Lost, OwnedRequest, Request, SendError, Token};
+use mcp_sansio::revision::Revision;
+use mcp_sansio::server::Millis;
+
+use super::child::Ended;
+use super::listen::Heard;
+use super::{Answer, Error, Hello, Transport};
+
+/// How long a request without a time of its own waits for others before it is sent.
+const PATIENCE: Millis = 60_000;
+
+/// Everything of one client, behind a lock that is held for as long as a turn of the driver takes.
+pub(super) struct Shared(Mutex<State>);
+
+impl Shared {
+    pub(super) fn new(transport: Box<dyn Transport>) -> Self {
+        Shared(Mutex::new(State::new(transport)))
+    }
+
+    /// Looks or changes something. Tasks are woken when the lock is free again.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        let (done, wakes) = {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = act(&mut state);
+            (done, std::mem::take(&mut state.wakes))
+        };
+        wakes.into_iter().for_each(Waker::wake);
+        done
+    }
+}
+
+pub(super) struct State {
+    /// `None` when all is over.
+    pub(super) transport: Option<Box<dyn Transport>>,
+    pub(super) book: Book,
+    /// Requests that wait for room, first come, first served.
+    line: VecDeque<Waiting>,
+    last_ticket: u64,
+    /// What was given up while there was no room to tell the server.
+    given_up: Vec<Token>,
+    /// Why requests are refused when all is over.
+    over: Option<String>,
+    pub(super) closing: bool,
+    pub(super) ended: Option<Ended>,
+    closers: Vec<Waker>,
+    driver: Option<Waker>,
+    wakes: Vec<Waker>,
+    started: Instant,
+}
+
+struct Waiting {
+    ticket: u64,
+    due: Millis,
+    /// It was told that it has waited for too long.
+    overdue: bool,
+    waker: Option<Waker>,
+}
+
+/// What is waited for, and what has come of it.
+#[derive(Default)]
+pub(super) struct Book {
+    requests: HashMap<Token, Pending>,
+    pub(super) listens: HashMap<Token, Heard>,
+    /// Requests whose outcome has come in this turn.
+    fresh: Vec<Token>,
+    pub(super) opening: bool,
+    opened: Option<Result<(), Error>>,
+    openers: Vec<Waker>,
+    pub(super) hello: Option<Arc<Hello>>,
+}
+
+#[derive(Default)]
+struct Pending {
+    outcome: Option<Result<Answer, Error>>,
+    waker: Option<Waker>,
+}
+
+/// How far a request is.
+pub(super) enum Ticket {
+    /// It was not sent.
+    Failed(Error),
+    /// It waits for room.
+    Waiting(u64, OwnedRequest),
+    Sent(Token),
+    /// Its outcome was given out.
+    Over,
+}
+
+impl State {
+    fn new(transport: Box<dyn Transport>) -> Self {
+        State {
+            transport: Some(transport),
+            book: Book::default(),
+            line: VecDeque::new(),
+            last_ticket: 0,
+            given_up: Vec::new(),
+            over: None,
+            closing: false,
+            ended: None,
+            closers: Vec::new(),
+            driver: None,
+            wakes: Vec::new(),
+            started: Instant::now(),
+        }
+    }
+
+    pub(super) fn now(&self) -> Millis {
+        Millis::try_from(self.started.elapsed().as_millis()).unwrap_or(Millis::MAX)
+    }
+
+    /// When a time of the driver's clock comes.
+    pub(super) fn instant(&self, millis: Millis) -> Option<Instant> {
+        self.started.checked_add(std::time::Duration::from_millis(millis))
+    }
+
+    pub(super) fn wake_driver(&mut self) {
+        self.wakes.extend(self.driver.clone());
+    }
+
+    pub(super) fn set_driver(&mut self, cx: &Context<'_>) {
+        if !self.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            // The old one is dropped when the lock is free.
+            self.wakes.extend(self.driver.replace(cx.waker().clone()));
+        }
+    }
+
+    /// The engine and its sink, told the time.
+    pub(super) fn link(&mut self) -> Result<Link<'_, 'static>, Error> {
+        let now = self.now();
+        match &mut self.transport {
+            Some(transport) => {
+                let link = transport.link();
+                link.client.set_now(now);
+                Ok(link)
+            }
+            None => Err(closed(self.over.as_deref())),
+        }
+    }
+
+    /// Sends a request, or has it wait for its turn.
+    pub(super) fn begin(&mut self, request: &Request<'_>) -> Ticket {
+        if self.line.is_empty() {
+            match self.send(request) {
+                Ok(Some(token)) => return Ticket::Sent(token),
+                Ok(None) => {}
+                Err(error) => return Ticket::Failed(error),
+            }
+        }
+        let Ok(request) = request.keep() else { return Ticket::Failed(SendError::FullNever.into()) };
+        self.last_ticket += 1;
+        let due = self.now().saturating_add(request.time().unwrap_or(PATIENCE));
+        self.line.push_back(Waiting { ticket: self.last_ticket, due, overdue: false, waker: None });
+        self.wake_driver();
+        Ticket::Waiting(self.last_ticket, request)
+    }
+
+    /// `None`: there is no room for now.
+    fn send(&mut self, request: &Request<'_>) -> Result<Option<Token>, Error> {
+        let full = self.transport.as_mut().is_some_and(|transport| transport.is_full());
+        let mut link = self.link()?;
+        if full {
+            return Ok(None);
+        }
+        match link.send(request) {
+            Ok(token) => {
+                self.book.requests.insert(token, Pending::default());
+                self.wake_driver();
+                Ok(Some(token))
+            }
+            Err(SendError::FullNow | SendError::Busy) => Ok(None),
+            Err(SendError::NotConnected) if link.client.is_opening() => Ok(None),
+            Err(SendError::NotConnected) => Err(self.not_connected()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn not_connected(&self) -> Error {
+        let gone = self.transport.as_ref().map(|transport| transport.explain(Lost::Closed));
+        match gone {
+            Some(why) if !why.is_empty() => closed(Some(&why)),
+            _ => SendError::NotConnected.into(),
+        }
+    }
+
+    /// How it stands with a request.
+    pub(super) fn poll_ticket(&mut self, ticket: &mut Ticket, cx: &Context<'_>) -> Poll<Result<Answer, Error>> {
+        match ticket {
+            Ticket::Waiting(number, request) => match self.poll_turn(*number, request, cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(token)) => *ticket = Ticket::Sent(token),
+                Poll::Ready(Err(error)) => *ticket = Ticket::Failed(error),
+            },
+            Ticket::Failed(_) | Ticket::Sent(_) | Ticket::Over => {}
+        }
+        if let Ticket::Sent(token) = ticket {
+            let Some(pending) = self.book.requests.get_mut(token) else {
+                *ticket = Ticket::Over;
+                return Poll::Ready(Err(closed(self.over.as_deref())));
+            };
+            if pending.outcome.is_none() {
+                self.wakes.extend(pending.waker.replace(cx.waker().clone()).filter(|old| !old.will_wake(cx.waker())));
+                return Poll::Pending;
+            }
+            let outcome = self.book.requests.remove(token).and_then(|pending| pending.outcome);
+            *ticket = Ticket::Over;
+            return Poll::Ready(outcome.unwrap_or(Err(Error::lost_by(Lost::Closed))));
+        }
+        match std::mem::replace(ticket, Ticket::Over) {
+            Ticket::Failed(error) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Err(SendError::Stale.into())),
+        }
+    }
+
+    fn poll_turn(&mut self, ticket: u64, request: &OwnedRequest, cx: &Context<'_>) -> Poll<Result<Token, Error>> {
+        let now = self.now();
+        let due = self.line.iter().find(|waiting| waiting.ticket == ticket).is_none_or(|waiting| waiting.due <= now);
+        let first = self.line.front().is_some_and(|waiting| waiting.ticket == ticket);
+        let sent = if self.transport.is_none() {
+            Err(closed(self.over.as_deref()))
+        } else if due {
+            Err(Error::lost_by(Lost::TimedOut))
+        } else if first {
+            self.send(&request.request())
+        } else {
+            Ok(None)
+        };
+        match sent {
+            Ok(None) => {
+                let place = self.line.iter_mut().find(|waiting| waiting.ticket == ticket);
+                if let Some(place) = place {
+                    self.wakes.extend(place.waker.replace(cx.waker().clone()).filter(|old| !old.will_wake(cx.waker())));
+                }
+                Poll::Pending
+            }
+            Ok(Some(token)) => {
+                self.leave_line(ticket);
+                Poll::Ready(Ok(token))
+            }
+            Err(error) => {
+                self.leave_line(ticket);
+                Poll::Ready(Err(error))
+            }
+        }
+    }
+
+    fn leave_line(&mut self, ticket: u64) {
+        if let Some(at) = self.line.iter().position(|waiting| waiting.ticket == ticket) {
+            self.wakes.extend(self.line.remove(at).and_then(|waiting| waiting.waker));
+            if at == 0 {
+                self.admit();
+            }
+        }
+    }
+
+    /// Has the first in the line try, and those look at the time that have waited for too long.
+    pub(super) fn admit(&mut self) {
+        let now = self.now();
+        for waiting in self.line.iter_mut().filter(|waiting| waiting.due <= now && !waiting.overdue) {
+            waiting.overdue = true;
+            self.wakes.extend(waiting.waker.take());
+        }
+        self.wakes.extend(self.line.front_mut().and_then(|waiting| waiting.waker.take()));
+    }
+
+    /// When the next one in the line has waited for too long.
+    pub(super) fn line_due(&self) -> Option<Millis> {
+        self.line.iter().filter(|waiting| !waiting.overdue).map(|waiting| waiting.due).min()
+    }
+
+    /// Nobody waits for a request any more.
+    pub(super) fn give_up(&mut self, ticket: &Ticket) {
+        match ticket {
+            Ticket::Waiting(number, _) => self.leave_line(*number),
+            Ticket::Sent(token) => {
+                let pending = self.book.requests.remove(token);
+                if pending.is_some_and(|pending| pending.outcome.is_none()) {
+                    self.cancel(*token);
+                }
+            }
+            Ticket::Failed(_) | Ticket::Over => {}
+        }
+    }
+
+    /// Gives a request or a listen up, at once or as soon as there is room to say so.
+    pub(super) fn cancel(&mut self, token: Token) {
+        let cancelled = self.link().map(|mut link| link.cancel(token, None));
+        if matches!(cancelled, Ok(Err(SendError::FullNow))) {
+            self.given_up.push(token);
+        }
+        self.wake_driver();
+    }
+
+    pub(super) fn cancel_again(&mut self) {
+        for token in std::mem::take(&mut self.given_up) {
+            let cancelled = self.link().map(|mut link| link.cancel(token, None));
+            if matches!(cancelled, Ok(Err(SendError::FullNow))) {
+                self.given_up.push(token);
+            }
+        }
+    }
+
+    pub(super) fn listen(&mut self, filter: &Filter<'_>) -> Result<Token, Error> {
+        let link = self.link()?;
+        match link.client.listen(filter) {
+            Ok(token) => {
+                self.book.listens.insert(token, Heard::new(filter));
+                self.wake_driver();
+                Ok(token)
+            }
+            Err(SendError::NotConnected) if !link.client.is_opening() => Err(self.not_connected()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins to open the connection, unless that is under way.
+    pub(super) fn connect(&mut self, known: Option<Revision>) -> Result<(), Error> {
+        if self.book.opening {
+            return Ok(());
+        }
+        let link = self.link()?;
+        match known {
+            Some(revision) => link.client.connect_as(revision),
+            None => link.client.connect(),
+        }
+        let at_once = link.client.is_connected();
+        self.book.opening = !at_once;
+        self.book.opened = at_once.then_some(Ok(()));
+        if let Some(revision) = known.filter(|_| at_once) {
+            self.book.hello = Some(Arc::new(Hello::unasked(revision)));
+        }
+        self.wake_driver();
+        Ok(())
+    }
+
+    pub(super) fn poll_opened(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<Hello>, Error>> {
+        if self.transport.is_none() {
+            return Poll::Ready(Err(closed(self.over.as_deref())));
+        }
+        if self.book.opening {
+            self.book.openers.push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        match (self.book.opened.take(), &self.book.hello) {
+            (Some(Err(error)), _) => Poll::Ready(Err(error)),
+            (_, Some(hello)) => Poll::Ready(Ok(hello.clone())),
+            (_, None) => Poll::Ready(Err(self.not_connected())),
+        }
+    }
+
+    /// Adds what the transport knows to what was lost in this turn, and wakes who waits.
+    pub(super) fn tell(&mut self) {
+        let explain = |why| self.transport.as_ref().map_or_else(String::new, |transport| transport.explain(why));
+        for token in self.book.fresh.drain(..) {
+            let Some(pending) = self.book.requests.get_mut(&token) else { continue };
+            if let Some(Err(error)) = &mut pending.outcome {
+                error.explain(explain);
+            }
+            self.wakes.extend(pending.waker.take());
+        }
+        if let Some(Err(error)) = &mut self.book.opened {
+            error.explain(explain);
+        }
+        if !self.book.opening {
+            self.wakes.append(&mut self.book.openers);
+        }
+        for heard in self.book.listens.values_mut() {
+            heard.explain(explain);
+            heard.wake(&mut self.wakes);
+        }
+    }
+
+    pub(super) fn poll_over(&mut self, cx: &Context<'_>) -> Poll<Option<Ended>> {
+        if self.transport.is_none() {
+            return Poll::Ready(self.ended);
+        }
+        self.closers.push(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// All is over: nobody is left waiting.
+    pub(super) fn finish(&mut self) -> Option<Box<dyn Transport>> {
+        let transport = self.transport.take()?;
+        let why = transport.explain(Lost::Closed);
+        for pending in self.book.requests.values_mut() {
+            pending.outcome.get_or_insert_with(|| Err(closed(Some(&why))));
+            self.wakes.extend(pending.waker.take());
+        }
+        for heard in self.book.listens.values_mut() {
+            heard.end(Some(closed(Some(&why))));
+            heard.wake(&mut self.wakes);
+        }
+        self.over = Some(why);
+        self.book.opening = false;
+        self.wakes.append(&mut self.book.openers);
+        self.wakes.append(&mut self.closers);
+        self.wakes.extend(self.line.iter_mut().filter_map(|waiting| waiting.waker.take()));
+        self.wakes.extend(self.driver.take());
+        Some(transport)
+    }
+}
+
+/// There is no connection any more.
+fn closed(why: Option<&str>) -> Error {
+    Error::Lost { why: Lost::Closed, detail: why.unwrap_or_default().to_owned() }
+}
+
+/// Keeps what is waited for, hands on the rest.
+pub(super) struct Tap<'t> {
+    pub(super) book: &'t mut Book,
+    pub(super) handler: &'t mut dyn Handler,
+    pub(super) happened: bool,
+}
+
+impl Handler for Tap<'_> {
+    fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
+        self.happened = true;
+        match &event {
+            Event::Done { token, method, outcome } => {
+                let kept = || match outcome {
+                    Ok(raw) => Ok(Answer::new(*method, *raw)),
+                    Err(failure) => Err(Error::failed(failure)),
+                };
+                if let Some(pending) = self.book.requests.get_mut(token) {
+                    pending.outcome = Some(kept());
+                    return self.book.fresh.push(*token);
+                }
+                if let Some(heard) = self.book.listens.get_mut(token) {
+                    return heard.end(kept().err());
+                }
+            }
+            Event::Connected(connected) => {
+                self.book.hello = Some(Arc::new(Hello::new(connected)));
+                self.book.opened(Ok(()));
+            }
+            Event::Unconnected(unconnected) if self.book.opening => {
+                return self.book.opened(Err(Error::unconnected(unconnected)));
+            }
+            Event::Listening(listening) => {
+                if let Some(heard) = self.book.listens.get_mut(&listening.token) {
+                    return heard.open(*listening);
+                }
+            }
+            Event::Changed { listen: Some(token), what } => {
+                if let Some(heard) = self.book.listens.get_mut(token) {
+                    return heard.changed(what);
+                }
+            }
+            Event::Changed { listen: None, what } => {
+                let wanted = self.book.listens.values_mut().filter(|heard| heard.wants(what));
+                wanted.for_each(|heard| heard.changed(what));
+            }
+            _ => {}
+        }
+        self.handler.event(event, link);
+    }
+}
+
+impl Book {
+    fn opened(&mut self, opened: Result<(), Error>) {
+        if self.opening {
+            self.opening = false;
+            self.opened = Some(opened);
+        }
+    }
+}

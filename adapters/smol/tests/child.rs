@@ -1,0 +1,433 @@
+//! Clients of child processes: servers that behave, and servers that do not.
+#![cfg(all(feature = "client", unix))]
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mcp_sansio::client::reply::Reply;
+use mcp_sansio::client::views::Tools;
+use mcp_sansio::client::{Lost, Oddity, Profile, Request, SendError};
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{ClientFeature, Level};
+use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio_smol::client::{
+    Answer, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, OwnedEvent, Stderr, events,
+};
+use mcp_sansio_smol::{Serve, channel};
+use smol::stream::StreamExt;
+use smol::{Timer, future};
+
+mod common;
+
+static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+
+/// What this program is when [`own_server`] runs it: a server that behaves.
+#[test]
+#[ignore = "a server"]
+fn server() {
+    let (answers, late) = channel();
+    let mut state = common::State::new(answers);
+    smol::block_on(Serve::new(&common::service()).late(late).stdio(&mut state)).unwrap();
+}
+
+/// The harness says a few words of its own on stdout, which a client has to bear.
+fn own_server() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "server", "--ignored", "--nocapture"]);
+    command
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
+/// Runs a test next to the driver; a test that hangs fails.
+fn run<F: Future<Output = ()>>(child: Child, test: impl FnOnce(Client) -> F) {
+    let (client, driver) = Client::new(child, Ignore);
+    smol::block_on(bounded(async {
+        let driver = smol::spawn(driver);
+        test(client).await;
+        driver.await;
+    }));
+}
+
+async fn bounded<T>(future: impl Future<Output = T>) -> T {
+    future::or(future, async {
+        Timer::after(Duration::from_secs(20)).await;
+        panic!("it hangs")
+    })
+    .await
+}
+
+fn start(command: Command, options: ChildOptions) -> Child {
+    Child::spawn_with(command, &PROFILE, options).unwrap()
+}
+
+/// Times that a test can wait for.
+fn hasty() -> ChildOptions {
+    let time = Duration::from_millis(100);
+    ChildOptions::new().close_time(time).terminate_time(time)
+}
+
+fn lost(outcome: Result<Answer, Error>) -> (Lost, String) {
+    match outcome {
+        Err(Error::Lost { why, detail }) => (why, detail),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Answers the probe as a server of 2026-07-28, then goes on with `rest`.
+fn modern(rest: &str) -> Command {
+    let hello = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","capabilities":{"tools":{}},"supportedVersions":["2026-07-28"]}}"#;
+    shell(&format!("read line; echo '{hello}'; {rest}"))
+}
+
+const ECHO: Raw<'static> = Raw::constant(r#"{"text":"hello"}"#);
+
+#[test]
+fn a_whole_life() {
+    run(start(own_server(), ChildOptions::new()), |client| async move {
+        let hello = client.connect().await.unwrap();
+        assert_eq!(hello.revision(), Revision::V2026_07_28);
+        let mut names = Vec::new();
+        let mut pages = client.pages(Request::list_tools());
+        while let Some(page) = pages.next().await {
+            let page = page.unwrap();
+            names.extend(page.view::<Tools<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
+        }
+        assert!(names.iter().any(|name| name == "echo"), "{names:?}");
+        let answer = client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
+        assert!(answer.as_str().contains("hello"), "{answer:?}");
+        let begun = Instant::now();
+        assert_eq!(client.close().await.unwrap().how, How::Closed);
+        assert!(begun.elapsed() < Duration::from_secs(1));
+        let (why, detail) = lost(client.request(Request::list_tools()).await);
+        assert_eq!((why, detail.as_str()), (Lost::Closed, "it was closed"));
+        assert_eq!(client.close().await.unwrap().how, How::Closed);
+    });
+}
+
+#[test]
+fn every_revision() {
+    for revision in Revision::ALL {
+        let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))));
+        run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
+            assert_eq!(client.connect().await.unwrap().revision(), revision);
+            client.set_log_level(Level::Error).await.unwrap();
+            let answer = client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
+            assert!(answer.as_str().contains("hello"), "{answer:?}");
+            client.close().await;
+        });
+    }
+}
+
+#[test]
+fn more_requests_than_places_from_many_tasks() {
+    run(start(own_server(), ChildOptions::new()), |client| async move {
+        client.connect().await.unwrap();
+        let tasks: Vec<_> = (0..500)
+            .map(|number: u32| {
+                let client = client.clone();
+                smol::spawn(async move {
+                    let arguments = serde_json::json!({ "text": format!("<{number}>") });
+                    let answer = client.request(Request::call("echo").arguments(&arguments)).await.unwrap();
+                    assert!(answer.as_str().contains(&format!("<{number}>")), "{answer:?}");
+                    number
+                })
+            })
+            .collect();
+        let mut done = HashSet::new();
+        for task in tasks {
+            done.insert(task.await);
+        }
+        assert_eq!(done.len(), 500);
+        // Late answers overtake each other.
+        let slow = client.request(Request::call("wait").arguments(&Wait { ms: 60, steps: 0 }));
+        let fast = client.request(Request::call("wait").arguments(&Wait { ms: 1, steps: 0 }));
+        let first = future::or(async { (slow.await.unwrap(), "slow").1 }, async { (fast.await.unwrap(), "fast").1 });
+        assert_eq!(first.await, "fast");
+        client.close().await;
+    });
+}
+
+#[derive(serde::Serialize)]
+struct Wait {
+    ms: u64,
+    steps: u64,
+}
+
+#[test]
+fn a_dropped_request_is_cancelled() {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let seen = sent.clone();
+    run(start(own_server(), ChildOptions::new()), |client| async move {
+        client.trace(move |_, message| seen.lock().unwrap().push(String::from_utf8_lossy(message).into_owned()));
+        client.connect().await.unwrap();
+        let never = client.request(Request::call("wait").arguments(&Wait { ms: 0, steps: 0 }));
+        let timed = future::or(async { Some(never.await) }, async {
+            Timer::after(Duration::from_millis(50)).await;
+            None
+        });
+        assert!(timed.await.is_none());
+        client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
+        client.close().await;
+    });
+    let sent = sent.lock().unwrap();
+    let cancels =
+        sent.iter().filter(|line| line.contains(r#""method":"notifications/cancelled","params":{"requestId":2"#));
+    assert_eq!(cancels.count(), 1, "{sent:?}");
+}
+
+#[test]
+fn those_that_wait_for_room_go_on_when_one_of_them_is_dropped() {
+    run(start(own_server(), ChildOptions::new()), |client| async move {
+        client.connect().await.unwrap();
+        let never = Request::call("wait").arguments(&Wait { ms: 0, steps: 0 });
+        let mut taken: Vec<_> = (0..mcp_sansio_smol::client::IN_FLIGHT).map(|_| client.request(never)).collect();
+        let first = client.request(Request::call("echo").arguments(&ECHO));
+        let second = client.request(Request::call("echo").arguments(&ECHO));
+        assert_eq!((taken[63].token().is_some(), first.token(), second.token()), (true, None, None));
+        assert!(future::poll_once(Box::pin(client.request(Request::list_tools()))).await.is_none());
+        let second = smol::spawn(second);
+        Timer::after(Duration::from_millis(20)).await;
+        drop(first);
+        drop(taken.pop());
+        assert!(second.await.unwrap().as_str().contains("hello"));
+        // Waiting ends too.
+        let outcome = client.request(never);
+        let late = client.request(Request::call("echo").arguments(&ECHO).timeout(40));
+        assert_eq!(lost(late.await).0, Lost::TimedOut);
+        drop((taken, outcome));
+        client.close().await;
+    });
+}
+
+#[test]
+fn progress_and_questions_go_to_the_events() {
+    let (handler, mut events) = events(100);
+    let (client, driver) = Client::new(start(own_server(), ChildOptions::new()), handler);
+    smol::block_on(bounded(async {
+        let driver = smol::spawn(driver);
+        client.connect().await.unwrap();
+        let waited = client.request(Request::call("wait").arguments(&Wait { ms: 1, steps: 3 }).with_progress());
+        let token = waited.token();
+        waited.await.unwrap();
+        let mut reports = Vec::new();
+        while reports.len() < 3 {
+            if let OwnedEvent::Progress { token: of, done, total, .. } = events.next().await.unwrap() {
+                assert_eq!((Some(of), total), (token, Some(3.0)));
+                reports.push(done);
+            }
+        }
+        assert_eq!(reports, [1.0, 2.0, 3.0]);
+        for name in ["Ada", "Lovelace"] {
+            let met = smol::spawn(client.request(Request::call("greet")));
+            let ask = loop {
+                if let OwnedEvent::Asked(ask) = events.next().await.unwrap() {
+                    break ask;
+                }
+            };
+            assert!(ask.params().get("requestedSchema").is_some());
+            let content = format!(r#"{{"name":"{name}"}}"#);
+            let content = Reply::accept(Raw::parse(content.as_bytes()).unwrap());
+            client.reply(ask.id, &content).unwrap();
+            assert!(matches!(client.reply(ask.id, &content), Err(Error::NotSent(SendError::Stale))));
+            assert!(met.await.unwrap().as_str().contains(name));
+        }
+        assert_eq!(events.missed(), 0);
+        client.close().await;
+        driver.await;
+    }));
+}
+
+#[test]
+fn questions_that_nobody_takes_are_refused() {
+    let (handler, events) = events(1);
+    drop(events);
+    let (client, driver) = Client::new(start(own_server(), ChildOptions::new()), handler);
+    smol::block_on(bounded(future::or(
+        async {
+            client.connect().await.unwrap();
+            // A form that is declined is asked for again, in vain.
+            let error = client.request(Request::call("greet")).await.unwrap_err();
+            assert_eq!(error.lost(), Some(Lost::TooManyRounds));
+            client.close().await;
+            future::pending::<()>().await;
+        },
+        driver,
+    )));
+}
+
+#[test]
+fn a_handler_answers_at_once() {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let handler = move |event: Event<'_>, link: &mut Link<'_, '_>| {
+            if let Event::Asked(asked) = event {
+                for question in asked.questions() {
+                    link.reply(question.id, &Reply::accept(Raw::constant(r#"{"name":"Ada"}"#))).unwrap();
+                }
+            }
+        };
+        let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))));
+        let (client, driver) = Client::new(Child::spawn(own_server(), profile).unwrap(), handler);
+        smol::block_on(bounded(async {
+            smol::spawn(driver).detach();
+            client.connect().await.unwrap();
+            let answer = client.request(Request::call("greet")).await.unwrap();
+            assert!(answer.as_str().contains("Hello, Ada"), "{answer:?}");
+            client.close().await;
+        }));
+    }
+}
+
+#[test]
+fn a_death_is_told_with_its_last_words() {
+    let script = "read line; echo 'out of cheese' >&2; exit 3";
+    run(start(modern(script), ChildOptions::new()), |client| async move {
+        client.connect().await.unwrap();
+        let [one, two] = [(); 2].map(|()| client.request(Request::list_tools()));
+        for outcome in [one.await, two.await] {
+            let (why, detail) = lost(outcome);
+            assert_eq!(why, Lost::Closed);
+            assert!(detail.contains("exit status: 3") && detail.ends_with("out of cheese"), "{detail}");
+        }
+        let (_, detail) = lost(client.request(Request::list_tools()).await);
+        assert!(detail.contains("exit status: 3"), "{detail}");
+        assert_eq!(client.close().await.unwrap().how, How::Itself);
+    });
+}
+
+#[test]
+fn a_program_that_is_no_server() {
+    let missing = Child::spawn(Command::new("/no/such/program"), &PROFILE);
+    assert!(matches!(missing, Err(Error::Start { program, .. }) if program == "/no/such/program"));
+    run(start(shell("echo usage: none; exit 1"), ChildOptions::new()), |client| async move {
+        let error = client.connect().await.unwrap_err();
+        assert_eq!(error.lost(), Some(Lost::Closed));
+        assert!(error.to_string().contains("exit status: 1"), "{error}");
+        assert!(matches!(client.request(Request::list_tools()).await, Err(Error::Lost { why: Lost::Closed, .. })));
+        client.close().await;
+    });
+}
+
+#[test]
+fn a_server_that_never_answers() {
+    let options = Options::new().probe_timeout(Duration::from_millis(30)).timeout(Duration::from_millis(60));
+    let child = start(shell("cat >/dev/null"), hasty().options(options));
+    run(child, |client| async move {
+        let begun = Instant::now();
+        assert_eq!(client.connect().await.unwrap_err().lost(), Some(Lost::TimedOut));
+        assert!(begun.elapsed() < Duration::from_secs(2));
+        assert_eq!(client.close().await.unwrap().how, How::Closed);
+    });
+}
+
+#[test]
+fn a_server_that_does_not_read() {
+    run(start(modern("exec sleep 30 >/dev/null"), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let text = "x".repeat(700_000);
+        let big = serde_json::json!({ "text": text });
+        let request = Request::call("echo").arguments(&big).timeout(100);
+        let outcomes: Vec<_> = (0..8).map(|_| client.request(request)).collect();
+        let begun = Instant::now();
+        for outcome in outcomes {
+            assert!(matches!(lost(outcome.await).0, Lost::TimedOut | Lost::Closed));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(2));
+        // It has to be asked twice, since it does not look at its stdin either.
+        assert_eq!(client.close().await.unwrap().how, How::Terminated);
+    });
+}
+
+#[test]
+fn a_server_that_does_not_want_to_end() {
+    let child = start(modern("trap '' TERM; while :; do sleep 1; done"), hasty());
+    run(child, |client| async move {
+        client.connect().await.unwrap();
+        let begun = Instant::now();
+        assert_eq!(client.close().await.unwrap().how, How::Killed);
+        assert!(begun.elapsed() < Duration::from_secs(2));
+    });
+}
+
+#[test]
+fn a_server_that_floods() {
+    let lines = Arc::new(Mutex::new(0));
+    let counted = lines.clone();
+    let stderr = Stderr::Lines(Box::new(move |_| *counted.lock().unwrap() += 1));
+    let answer = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[]}}"#;
+    let script = format!("yes | head -n 200000 >&2; yes '{{}}' | head -n 20000; read line; echo '{answer}'; cat");
+    run(start(modern(&script), ChildOptions::new().stderr(stderr)), |client| async move {
+        client.connect().await.unwrap();
+        client.request(Request::list_tools()).await.unwrap();
+        client.close().await;
+    });
+    assert_eq!(*lines.lock().unwrap(), 200_000);
+}
+
+#[test]
+fn a_server_that_answers_twice_and_more_than_it_was_asked() {
+    let (handler, mut events) = events(10);
+    let result =
+        |id: u32| format!(r#"echo '{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","tools":[]}}}}'"#);
+    let script = format!("read line; {}; {}; {}; cat", result(2), result(2), result(77));
+    let (client, driver) = Client::new(start(modern(&script), ChildOptions::new()), handler);
+    smol::block_on(bounded(async {
+        smol::spawn(driver).detach();
+        client.connect().await.unwrap();
+        client.request(Request::list_tools()).await.unwrap();
+        assert_eq!(events.next().await, Some(OwnedEvent::Connected(Revision::V2026_07_28)));
+        for _ in 0..2 {
+            assert_eq!(events.next().await, Some(OwnedEvent::Ignored(Oddity::UnknownResponse)));
+        }
+        client.close().await;
+        assert_eq!(events.next().await, None);
+    }));
+}
+
+#[test]
+fn half_a_line_and_a_closed_stdout() {
+    run(start(modern(r#"read line; printf '{"jsonrpc"'; exec >&-; sleep 30"#), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let (why, detail) = lost(client.request(Request::list_tools()).await);
+        assert_eq!(why, Lost::Closed);
+        assert!(detail.contains("closed its stdout"), "{detail}");
+        client.close().await;
+    });
+}
+
+#[test]
+fn without_its_driver_nobody_waits() {
+    let (client, driver) = Client::new(start(shell("cat >/dev/null"), hasty()), Ignore);
+    smol::block_on(bounded(async {
+        let driver = smol::spawn(driver);
+        let connecting = smol::spawn({
+            let client = client.clone();
+            async move { client.connect().await.map(drop) }
+        });
+        Timer::after(Duration::from_millis(20)).await;
+        drop(driver);
+        assert_eq!(connecting.await.unwrap_err().lost(), Some(Lost::Closed));
+        assert_eq!(client.close().await, None);
+    }));
+}
+
+#[test]
+fn the_last_handle_ends_the_server() {
+    let child = start(own_server(), ChildOptions::new());
+    let id = child.id();
+    let (client, driver) = Client::new(child, Ignore);
+    smol::block_on(bounded(async {
+        let driver = smol::spawn(driver);
+        client.connect().await.unwrap();
+        drop(client);
+        driver.await;
+    }));
+    assert!(!std::path::Path::new(&format!("/proc/{id}")).exists());
+}

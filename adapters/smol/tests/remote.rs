@@ -1,0 +1,477 @@
+//! Clients over HTTP: servers that behave, and servers that do not.
+#![cfg(all(feature = "client", feature = "http"))]
+
+mod common;
+
+use std::future::Future;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use common::{State, service};
+use mcp_sansio::client::reply::Reply;
+use mcp_sansio::client::{Filter, Lost, Profile, Request};
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio::server::Change as Published;
+use mcp_sansio_smol::channel;
+use mcp_sansio_smol::client::{
+    Answer, Change, Client, Demand, Error, Handler, Http, HttpOptions, Ignore, Options, OwnedEvent, events,
+};
+use mcp_sansio_smol::http::{HttpServer, Stopper};
+use smol::stream::StreamExt;
+use smol::{Timer, future};
+
+static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+
+fn only(revision: Revision) -> &'static Profile<'static> {
+    Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))))
+}
+
+/// A server that behaves.
+struct Running {
+    address: SocketAddr,
+    stopper: Stopper,
+    thread: Option<JoinHandle<()>>,
+}
+
+fn start() -> Running {
+    start_at("127.0.0.1:0")
+}
+
+fn start_at(address: impl std::net::ToSocketAddrs) -> Running {
+    let (answers, late) = channel();
+    let server = HttpServer::bind(address).unwrap().late(late).watch(Duration::from_millis(20), |_, endpoint| {
+        endpoint.publish(Published::Resource("test://clock"));
+    });
+    let (address, stopper) = (server.local_addr().unwrap(), server.stopper());
+    let thread = thread::spawn(move || {
+        let mut state = State::new(answers);
+        smol::block_on(server.serve(&service(), &mut state)).unwrap();
+    });
+    Running { address, stopper, thread: Some(thread) }
+}
+
+impl Running {
+    /// By name: the first of its addresses may not be the one.
+    fn url(&self) -> String {
+        format!("http://localhost:{}/mcp", self.address.port())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopper.stop();
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// Runs a test next to the driver; a test that hangs fails.
+fn run<F: Future<Output = ()>>(http: Http, test: impl FnOnce(Client) -> F) {
+    run_with(http, Ignore, test);
+}
+
+fn run_with<H, F>(http: Http, handler: H, test: impl FnOnce(Client) -> F)
+where
+    H: Handler + Unpin + Send + 'static,
+    F: Future<Output = ()>,
+{
+    let (client, driver) = Client::new(http, handler);
+    let begun = Instant::now();
+    smol::block_on(future::or(
+        async {
+            let driver = smol::spawn(driver);
+            test(client).await;
+            driver.await;
+        },
+        async {
+            Timer::after(Duration::from_secs(20)).await;
+            panic!("it hangs")
+        },
+    ));
+    assert!(begun.elapsed() < Duration::from_secs(10), "it took {:?}", begun.elapsed());
+}
+
+#[track_caller]
+fn lost(outcome: Result<Answer, Error>) -> (Lost, String) {
+    let error = outcome.unwrap_err();
+    (error.lost().unwrap_or_else(|| panic!("{error}")), error.to_string())
+}
+
+const ECHO: Raw<'static> = Raw::constant(r#"{"text":"hello"}"#);
+
+#[test]
+fn a_whole_life_in_every_revision() {
+    let server = start();
+    for revision in Revision::ALL {
+        run(Http::new(&server.url(), only(revision)).unwrap(), |client| async move {
+            assert_eq!(client.connect().await.unwrap().revision(), revision);
+            let answers = (0..20).map(|_| client.request(Request::call("echo").arguments(&ECHO)));
+            for answer in answers.collect::<Vec<_>>() {
+                assert!(answer.await.unwrap().as_str().contains("hello"));
+            }
+            let error = client.request(Request::call("nothing")).await.unwrap_err();
+            assert_eq!(error.server().unwrap().code, -32602);
+            assert_eq!(client.close().await, None);
+        });
+    }
+}
+
+/// Far more than there are connections.
+#[test]
+fn many_tasks_at_once() {
+    let server = start();
+    run(Http::new(&server.url(), &PROFILE).unwrap(), |client| async move {
+        assert_eq!(client.connect().await.unwrap().revision(), Revision::V2026_07_28);
+        let tasks: Vec<_> = (0..200)
+            .map(|number: u32| {
+                let client = client.clone();
+                smol::spawn(async move {
+                    let arguments = serde_json::json!({ "text": format!("<{number}>") });
+                    let answer = client.request(Request::call("echo").arguments(&arguments)).await.unwrap();
+                    assert!(answer.as_str().contains(&format!("<{number}>")), "{answer:?}");
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await;
+        }
+        client.close().await;
+    });
+}
+
+#[test]
+fn questions_and_progress() {
+    let server = start();
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let (handler, mut events) = events(100);
+        run_with(Http::new(&server.url(), only(revision)).unwrap(), handler, |client| async move {
+            client.connect().await.unwrap();
+            let answering = client.clone();
+            let task = smol::spawn(async move {
+                let mut progress = 0;
+                while let Some(event) = events.next().await {
+                    match event {
+                        OwnedEvent::Asked(ask) => {
+                            let answer = Reply::accept(Raw::constant(r#"{"name":"Ada"}"#));
+                            answering.reply(ask.id, &answer).unwrap();
+                        }
+                        OwnedEvent::Progress { .. } => progress += 1,
+                        _ => {}
+                    }
+                    if progress == 3 {
+                        return;
+                    }
+                }
+            });
+            let answer = client.request(Request::call("greet")).await.unwrap();
+            assert!(answer.as_str().contains("Hello, Ada"), "{answer:?}");
+            let arguments = Raw::constant(r#"{"ms":1,"steps":3}"#);
+            client.request(Request::call("wait").arguments(&arguments).with_progress()).await.unwrap();
+            task.await;
+            client.close().await;
+        });
+    }
+}
+
+#[test]
+fn changes_in_both_eras() {
+    let server = start();
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        run(Http::new(&server.url(), only(revision)).unwrap(), |client| async move {
+            assert!(client.listen(&Filter::new().tools()).is_err());
+            client.connect().await.unwrap();
+            let mut changes = client.listen(&Filter::new().uris(&["test://clock"])).unwrap();
+            let first = changes.next().await.unwrap().unwrap();
+            assert!(matches!(first, Change::Listening(listening) if listening.uris == 1), "{first:?}");
+            for _ in 0..2 {
+                let change = changes.next().await.unwrap().unwrap();
+                assert_eq!(change, Change::Resource("test://clock".to_owned()));
+            }
+            // Nobody looks: what has changed meanwhile is one change.
+            Timer::after(Duration::from_millis(100)).await;
+            changes.next().await.unwrap().unwrap();
+            assert!(future::poll_once(changes.next()).await.is_none());
+            drop(changes);
+            client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
+            client.close().await;
+        });
+    }
+}
+
+/// Closing the exchange is what cancels.
+#[test]
+fn a_dropped_request_is_cancelled() {
+    let gone = Arc::new(AtomicBool::new(false));
+    let seen = gone.clone();
+    let server = scripted(move |_, request, socket| {
+        if request.contains("slow") {
+            send(socket, &stream(""));
+            until_gone(socket);
+            return gone.store(true, Ordering::SeqCst);
+        }
+        send(socket, &json(&answer(request)));
+    });
+    let noted = server.clone();
+    run(server.http(HttpOptions::new()), |client| async move {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        let slow = client.request(Request::call("slow"));
+        noted.until("slow").await;
+        drop(slow);
+        while !seen.load(Ordering::SeqCst) {
+            Timer::after(Duration::from_millis(2)).await;
+        }
+        client.request(call()).await.unwrap();
+        client.close().await;
+    });
+}
+
+#[test]
+fn a_server_that_starts_anew() {
+    for revision in [Revision::V2025_03_26, Revision::V2025_11_25] {
+        let server = start();
+        let url = server.url();
+        run(Http::new(&url, only(revision)).unwrap(), |client| async move {
+            client.connect().await.unwrap();
+            client.request(Request::list_tools()).await.unwrap();
+            let address = server.address;
+            drop(server);
+            let _server = start_at(address);
+            let (why, _) = lost(client.request(Request::list_tools()).await);
+            assert!(matches!(why, Lost::SessionLost | Lost::Broken), "{why}");
+            // The next one waits for the new session.
+            if client.request(Request::list_tools()).await.is_err() {
+                client.request(Request::list_tools()).await.unwrap();
+            }
+            client.close().await;
+        });
+    }
+}
+
+#[test]
+fn nobody_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    run(Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap(), |client| async move {
+        let error = client.connect().await.unwrap_err();
+        assert_eq!(error.lost(), Some(Lost::Unreachable));
+        let text = error.to_string();
+        assert!(text.contains(&address.to_string()) && text.contains("refused"), "{text}");
+        // It can be tried again.
+        let _server = start_at(address);
+        client.connect().await.unwrap();
+        client.close().await;
+    });
+    run(Http::new("http://nowhere.invalid/mcp", &PROFILE).unwrap(), |client| async move {
+        let text = client.connect().await.unwrap_err().to_string();
+        assert!(text.contains("nowhere.invalid"), "{text}");
+        client.close().await;
+    });
+    for url in ["ftp://localhost/", "localhost:80", "http://user:secret@localhost/", "http://"] {
+        let error = Http::new(url, &PROFILE).unwrap_err();
+        assert!(error.to_string().contains(url), "{error}");
+    }
+}
+
+#[test]
+fn authorization_takes_its_time_and_is_asked_for_once() {
+    let server = scripted(|_, request, socket| {
+        if request.contains("Bearer fresh") {
+            return send(socket, &json(&answer(request)));
+        }
+        let head = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer realm=\"x\"\r\nContent-Length: 0\r\n\r\n";
+        send(socket, head);
+    });
+    let demands = Arc::new(Mutex::new(Vec::new()));
+    let seen = demands.clone();
+    let options = HttpOptions::new().header("Authorization", "Bearer stale").authorize(move |demand: Demand| {
+        seen.lock().unwrap().push(demand);
+        async {
+            Timer::after(Duration::from_millis(60)).await;
+            Some(vec![("Authorization".to_owned(), "Bearer fresh".to_owned())])
+        }
+    });
+    let url = server.url();
+    run(server.http(options), |client| async move {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        let both = [client.request(call()), client.request(call())];
+        for outcome in both {
+            outcome.await.unwrap();
+        }
+        client.close().await;
+    });
+    let demands = demands.lock().unwrap();
+    assert_eq!(demands.len(), 1, "{demands:?}");
+    let Demand { status, www_authenticate, url: of, tries, .. } = &demands[0];
+    assert_eq!((*status, www_authenticate.as_str(), of, *tries), (401, "Bearer realm=\"x\"", &url, 0));
+}
+
+#[test]
+fn authorization_in_vain() {
+    let refuse = |_: usize, _: &str, socket: &mut TcpStream| {
+        send(socket, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+    };
+    for given in [None, Some(Vec::new())] {
+        let options = HttpOptions::new().authorize(move |_: Demand| future::ready(given.clone()));
+        run(scripted(refuse).http(options), |client| async move {
+            client.connect_as(Revision::V2026_07_28).await.unwrap();
+            assert_eq!(lost(client.request(call()).await).0, Lost::Unauthorized);
+            client.close().await;
+        });
+    }
+    run(scripted(refuse).http(HttpOptions::new()), |client| async move {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        assert_eq!(lost(client.request(call()).await).0, Lost::Unauthorized);
+        client.close().await;
+    });
+}
+
+/// Whatever a server does to one request, it is told in time, and others go on.
+#[test]
+fn servers_that_misbehave() {
+    let cases: [(&str, &[Lost], fn(&str, &mut TcpStream)); 8] = [
+        ("silent", &[Lost::TimedOut], |_, socket| until_gone(socket)),
+        ("hangs up", &[Lost::Broken], |_, _| {}),
+        ("cut off", &[Lost::Broken], |_, socket| {
+            send(socket, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"js");
+        }),
+        ("no HTTP", &[Lost::Invalid], |_, socket| send(socket, "SSH-2.0-nothing here\r\n\r\n")),
+        ("a status", &[Lost::Status(500)], |_, socket| {
+            send(socket, "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops");
+        }),
+        ("too large", &[Lost::TooLarge], |request, socket| {
+            let long = answer(request).replace("[]", &format!("\"{}\"", "x".repeat(200_000)));
+            send(socket, &json(&long));
+        }),
+        ("garbage", &[Lost::Invalid], |_, socket| send(socket, &json("garbage"))),
+        ("endless events", &[Lost::TimedOut, Lost::Broken], |_, socket| {
+            send(socket, &stream(""));
+            while socket.write_all(b": still here\n\n").is_ok() {}
+        }),
+    ];
+    for (name, expected, act) in cases {
+        let server = scripted(move |_, request, socket| match request.contains("\"bad\"") {
+            true => act(request, socket),
+            false => send(socket, &json(&answer(request))),
+        });
+        let options = Options::new().timeout(Duration::from_millis(300)).message(100_000);
+        run(server.http(HttpOptions::new().options(options)), |client| async move {
+            client.connect_as(Revision::V2026_07_28).await.unwrap();
+            let bad = client.request(Request::call("bad"));
+            client.request(call()).await.unwrap();
+            let (why, text) = lost(bad.await);
+            assert!(expected.contains(&why), "{name}: {text}");
+            client.request(call()).await.unwrap();
+            client.close().await;
+        });
+    }
+}
+
+/// What a scripted server does with a request: it is given its number, head and body, and the socket.
+type Script = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
+
+/// A server that does what it is told, however wrong. Each connection has a thread; each serves one request.
+#[derive(Clone)]
+struct Scripted {
+    address: SocketAddr,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+fn scripted(script: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static) -> Scripted {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (script, seen): (Arc<Script>, _) = (Arc::new(script), requests.clone());
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (Ok(mut socket), script, seen) = (socket, script.clone(), seen.clone()) else { return };
+            thread::spawn(move || {
+                let Some(request) = read_request(&mut socket) else { return };
+                let number = {
+                    let mut seen = seen.lock().unwrap();
+                    seen.push(request.clone());
+                    seen.len() - 1
+                };
+                script(number, &request, &mut socket);
+            });
+        }
+    });
+    Scripted { address, requests }
+}
+
+/// Reads a whole request.
+fn read_request(socket: &mut TcpStream) -> Option<String> {
+    let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length =
+                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
+            if body.len() >= length.unwrap_or(0) {
+                return Some(text);
+            }
+        }
+        match socket.read(&mut chunk) {
+            Ok(n) if n > 0 => bytes.extend_from_slice(&chunk[..n]),
+            _ => return None,
+        }
+    }
+}
+
+/// The id of a request.
+fn id(request: &str) -> &str {
+    let rest = request.split("\"id\":").nth(1).unwrap_or("0");
+    rest.split([',', '}']).next().unwrap()
+}
+
+fn answer(request: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"resultType":"complete"}}}}"#, id(request))
+}
+
+fn json(body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+fn stream(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{body}")
+}
+
+fn send(socket: &mut TcpStream, text: &str) {
+    let _ = socket.write_all(text.as_bytes());
+}
+
+/// Waits until the other side hangs up.
+fn until_gone(socket: &mut TcpStream) {
+    let mut waste = [0; 1024];
+    while socket.read(&mut waste).is_ok_and(|n| n > 0) {}
+}
+
+impl Scripted {
+    fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    fn http(&self, options: HttpOptions) -> Http {
+        Http::with(&self.url(), &PROFILE, options).unwrap()
+    }
+
+    /// Waits until something was asked.
+    async fn until(&self, what: &str) {
+        while !self.requests.lock().unwrap().iter().any(|request| request.contains(what)) {
+            Timer::after(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+/// A tool's name: what is asked does not matter to scripts.
+fn call() -> Request<'static> {
+    Request::call("any")
+}
