@@ -247,7 +247,9 @@ impl<'r> Request<'r> {
             }
             Body::Level(level) => params.text("level", level.name())?,
             Body::Raw(Some(object)) => {
-                for (key, value) in object.members().filter(|(key, _)| !key.is("_meta")) {
+                let unknown = self.method == Method::Complete && !revision.has(Since::CompletionContext);
+                let left_out = |key: &Text<'_>| key.is("_meta") || unknown && key.is("context");
+                for (key, value) in object.members().filter(|(key, _)| !left_out(key)) {
                     params.member(key, value)?;
                 }
             }
@@ -378,7 +380,8 @@ impl Request<'_> {
     pub fn keep(&self) -> Result<OwnedRequest, Full> {
         let mut out = crate::sink::Lines::new(alloc::vec::Vec::new());
         let mut object = Object::open(&mut out);
-        self.write_members(&mut object)?;
+        // With all there is; what the revision has not is left out when it is sent.
+        self.write_members(&mut object, Revision::V2026_07_28)?;
         object.close()?;
         Ok(OwnedRequest {
             method: self.method,
