@@ -110,6 +110,8 @@ pub struct Child<'m> {
     program: String,
     times: [Duration; 3],
     gone: Option<Gone>,
+    /// It has ended, and what it wrote last was looked for.
+    looked: bool,
     input_broke: Option<Millis>,
     now: Millis,
     tracing: Option<Tracing>,
@@ -146,6 +148,7 @@ impl<'m> Child<'m> {
             program,
             times: [options.close, options.terminate, options.kill],
             gone: None,
+            looked: false,
             input_broke: None,
             now: 0,
             tracing: None,
@@ -185,7 +188,7 @@ impl<'m> Child<'m> {
         self.pipes.close_input();
         for (how, time) in [How::Closed, How::Terminated, How::Killed].into_iter().zip(self.times) {
             match how {
-                How::Terminated if time.is_zero() => continue,
+                How::Terminated if time.is_zero() || !cfg!(unix) => continue,
                 How::Terminated => self.process.terminate(),
                 How::Killed => self.process.kill(),
                 _ => {}
@@ -205,6 +208,7 @@ impl<'m> Child<'m> {
             self.pipes.read_errors(&mut self.log);
             let got = self.pipes.read(&mut waste);
             if self.process.status().is_some() {
+                self.pipes.look_again();
                 while self.pipes.read_errors(&mut self.log) && Instant::now() < end {}
                 self.log.end();
                 return true;
@@ -254,7 +258,14 @@ impl<'m> Child<'m> {
                 return true;
             }
             Got::End => self.gone = Some(Gone::Output),
-            Got::Nothing if self.process.status().is_some() => self.gone = Some(Gone::Process),
+            Got::Nothing if self.pipes.may_have_ended() && self.process.status().is_some() => {
+                // It may have written something since.
+                if !std::mem::replace(&mut self.looked, true) {
+                    self.pipes.look_again();
+                    return true;
+                }
+                self.gone = Some(Gone::Process);
+            }
             Got::Nothing if self.input_broke.is_some_and(|at| self.now.saturating_sub(at) >= LAST_WORDS) => {
                 self.gone = Some(Gone::Input);
             }

@@ -324,7 +324,9 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     pub fn send(&mut self, request: &Request<'_>) -> Result<Token, Error> {
         let begun = Instant::now();
         // A session that was lost is being opened again.
-        self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
+        if self.engine().is_opening() {
+            self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
+        }
         self.settle()?;
         loop {
             let now = self.now();

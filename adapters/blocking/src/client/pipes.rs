@@ -44,8 +44,17 @@ mod poll {
     #[derive(Debug)]
     pub(in super::super) struct Pipes {
         input: Option<File>,
-        output: Option<File>,
-        errors: Option<File>,
+        output: Source,
+        errors: Source,
+        process_ready: bool,
+    }
+
+    /// A pipe to read from.
+    #[derive(Debug)]
+    struct Source {
+        pipe: Option<File>,
+        /// There may be something to read.
+        ready: bool,
     }
 
     fn ready(fd: impl Into<OwnedFd>) -> io::Result<File> {
@@ -58,8 +67,9 @@ mod poll {
         pub(in super::super) fn new(child: &mut Child) -> io::Result<Self> {
             Ok(Pipes {
                 input: child.stdin.take().map(ready).transpose()?,
-                output: child.stdout.take().map(ready).transpose()?,
-                errors: child.stderr.take().map(ready).transpose()?,
+                output: Source { pipe: child.stdout.take().map(ready).transpose()?, ready: false },
+                errors: Source { pipe: child.stderr.take().map(ready).transpose()?, ready: false },
+                process_ready: false,
             })
         }
 
@@ -80,56 +90,85 @@ mod poll {
             self.input = None;
         }
 
+        /// Reads what is there, if there may be anything.
         pub(in super::super) fn read(&mut self, space: &mut [u8]) -> Got {
-            let got = read(&mut self.output, space);
-            if got == Got::End {
-                self.output = None;
-            }
-            got
+            self.output.read(space)
         }
 
         /// Reads what is there of stderr, within reason. Whether there was anything.
         pub(in super::super) fn read_errors(&mut self, log: &mut Log) -> bool {
+            if !self.errors.ready {
+                return false;
+            }
             let mut chunk = [0; CHUNK];
-            match read(&mut self.errors, &mut chunk) {
-                Got::Nothing => {}
+            match self.errors.read(&mut chunk) {
                 Got::Bytes(n) => {
                     log.take(&chunk[..n]);
                     return true;
                 }
-                Got::End => {
-                    if self.errors.take().is_some() {
-                        log.end();
-                    }
-                }
+                Got::End => log.end(),
+                Got::Nothing => {}
             }
             false
         }
 
+        /// There may be something to read everywhere, whatever was seen before.
+        pub(in super::super) const fn look_again(&mut self) {
+            (self.output.ready, self.errors.ready, self.process_ready) = (true, true, true);
+        }
+
+        /// Whether the process may have ended.
+        pub(in super::super) const fn may_have_ended(&self) -> bool {
+            self.process_ready
+        }
+
         /// Waits until one of them is ready, the process ends, or the time is over.
-        pub(in super::super) fn wait(&self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
-            let read = PollFlags::IN;
-            let output = self.output.as_ref().filter(|_| wants.read).map(|fd| (fd.as_fd(), read));
-            let errors = self.errors.as_ref().map(|fd| (fd.as_fd(), read));
+        pub(in super::super) fn wait(&mut self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
+            let output = self.output.pipe.as_ref().filter(|_| wants.read).map(|fd| (fd.as_fd(), PollFlags::IN));
+            let errors = self.errors.pipe.as_ref().map(|fd| (fd.as_fd(), PollFlags::IN));
+            let watch = process.watch().map(|fd| (fd, PollFlags::IN));
             let input = self.input.as_ref().filter(|_| wants.write).map(|fd| (fd.as_fd(), PollFlags::OUT));
-            let watch = process.watch().map(|fd| (fd, read));
-            let wanted = [output, errors, input, watch].into_iter().flatten();
-            let mut fds: Vec<_> = wanted.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
+            let wanted = [output, errors, watch, input];
+            let mut fds: Vec<_> =
+                wanted.iter().flatten().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
             let time = Timespec::try_from(at_most.min(process.look_after())).ok();
             match rustix::event::poll(&mut fds, time.as_ref()) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-                Err(error) => Err(error.into()),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
+            let mut told = fds.iter().map(|fd| !fd.revents().is_empty());
+            let mut is_ready = |wanted: bool| wanted && told.next().unwrap_or(false);
+            let (output, errors) = (is_ready(output.is_some()), is_ready(errors.is_some()));
+            let unwatched = watch.is_none();
+            let ended = is_ready(!unwatched);
+            self.output.ready |= output;
+            self.errors.ready |= errors;
+            if ended {
+                // What it has written is all there is.
+                self.look_again();
+            }
+            self.process_ready |= unwatched;
+            Ok(())
         }
     }
 
-    fn read(from: &mut Option<File>, space: &mut [u8]) -> Got {
-        let Some(file) = from else { return Got::End };
-        match file.read(space) {
-            Ok(0) => Got::End,
-            Ok(n) => Got::Bytes(n),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Got::Nothing,
-            Err(_) => Got::End,
+    impl Source {
+        fn read(&mut self, space: &mut [u8]) -> Got {
+            let Some(pipe) = &mut self.pipe else { return Got::End };
+            if !self.ready {
+                return Got::Nothing;
+            }
+            match pipe.read(space) {
+                Ok(n) if n > 0 => return Got::Bytes(n),
+                Err(error) if error.kind() == ErrorKind::Interrupted => return Got::Nothing,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.ready = false;
+                    return Got::Nothing;
+                }
+                _ => {}
+            }
+            self.pipe = None;
+            Got::End
         }
     }
 }
@@ -157,7 +196,7 @@ mod threads {
     #[derive(Debug)]
     pub(in super::super) struct Pipes {
         input: Option<SyncSender<Vec<u8>>>,
-        messages: std::cell::RefCell<Inbox>,
+        messages: Inbox,
     }
 
     #[derive(Debug)]
@@ -231,7 +270,7 @@ mod threads {
                 errors_ended: false,
                 leave: [output_leave, errors_leave],
             };
-            Ok(Pipes { input: Some(input), messages: inbox.into() })
+            Ok(Pipes { input: Some(input), messages: inbox })
         }
 
         pub(in super::super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -252,7 +291,7 @@ mod threads {
         }
 
         pub(in super::super) fn read(&mut self, space: &mut [u8]) -> Got {
-            let inbox = self.messages.get_mut();
+            let inbox = &mut self.messages;
             inbox.sort();
             let Some(first) = inbox.output.front() else {
                 return if inbox.output_ended { Got::End } else { Got::Nothing };
@@ -270,7 +309,7 @@ mod threads {
         }
 
         pub(in super::super) fn read_errors(&mut self, log: &mut Log) -> bool {
-            let inbox = self.messages.get_mut();
+            let inbox = &mut self.messages;
             inbox.sort();
             let any = !inbox.errors.is_empty();
             while let Some(chunk) = inbox.errors.pop_front() {
@@ -284,8 +323,16 @@ mod threads {
             any
         }
 
-        pub(in super::super) fn wait(&self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
-            let inbox = &mut *self.messages.borrow_mut();
+        #[allow(clippy::unused_self, clippy::missing_const_for_fn, reason = "there is nothing to it here")]
+        pub(in super::super) fn look_again(&mut self) {}
+
+        #[allow(clippy::unused_self, clippy::missing_const_for_fn, reason = "it has to be asked")]
+        pub(in super::super) fn may_have_ended(&self) -> bool {
+            true
+        }
+
+        pub(in super::super) fn wait(&mut self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
+            let inbox = &mut self.messages;
             inbox.sort();
             if (wants.read && !inbox.output.is_empty()) || !inbox.errors.is_empty() {
                 return Ok(());
@@ -351,6 +398,7 @@ mod tests {
                         Got::Bytes(n) => read += n,
                         Got::End => break,
                         Got::Nothing => {
+                            errors += usize::from(pipes.read_errors(&mut log));
                             let wants = Wants { read: true, write: false };
                             pipes.wait(wants, &process, Duration::from_millis(5)).unwrap();
                         }
