@@ -12,11 +12,14 @@
 //! one value) and a loop of their own, or one of the adapters: `mcp-sansio-blocking`, `mcp-sansio-smol`,
 //! `mcp-sansio-http`. Those who would rather dispatch themselves use [`Server::handle`](server::ServerOf::handle).
 //!
+//! The other side is [`client`]: a [`Profile`](client::Profile) (what the program says of itself), a
+//! [`client::Session`], and the same adapters.
+//!
 //! From the top, each layer knowing only those below it:
 //!
 //! - [`session`]: line buffer, server and sink together;
 //! - [`service`]: constant tables of tools, resources and prompts;
-//! - [`server`]: the state machine of both eras;
+//! - [`server`] and [`client`]: the two state machines, each of both eras;
 //! - [`revision`] and [`protocol`]: what differs between the revisions, and the protocol's names;
 //! - [`rpc`] and [`json`]: envelopes, scanning, writing, serde;
 //! - [`testing`] (with `alloc`): a service tried out in memory;
@@ -66,3 +69,8 @@ pub use sink::Full;
 #[cfg(all(doctest, feature = "std", feature = "serde"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// So are those of the page about clients.
+#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[doc = include_str!("../docs/clients.md")]
+struct ClientsPage;

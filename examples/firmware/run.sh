@@ -1,16 +1,23 @@
 #!/usr/bin/env bash
-# Builds a firmware and runs it in QEMU as a stdio server: what comes on standard
-# input goes to UART0, what UART0 sends comes out on standard output, and nothing
-# else does. Builds are quiet unless they fail; that, QEMU's warnings and the
-# firmware's last words go to standard error.
+# Builds a firmware and runs it in QEMU.
 #
-#   run.sh uart         build and run
-#   run.sh build uart   build only, and print the path of the image
+#   run.sh uart            build and run as a stdio server
+#   run.sh ethernet PORT   build and run; http://127.0.0.1:PORT/mcp is the board's
+#   run.sh build uart      build only, and print the path of the image
+#   run.sh build ethernet
 #
-# It ends with status 0 when standard input ends, after all answers; with 1 when
+# Builds are quiet unless they fail; that, QEMU's warnings and what the firmware
+# says go to standard error.
+#
+# `uart`: what comes on standard input goes to UART0, what UART0 sends comes out on
+# standard output, and nothing else does. It ends with status 0 when standard input ends, after all answers; with 1 when
 # the firmware fails (panic, fault); at once on SIGTERM. Only while it waits for
 # somebody to read its output QEMU hears no SIGTERM until the reader reads or goes
 # away; SIGKILL works at any time, and leaves nothing behind.
+#
+# `ethernet`: the board is on a network of its own, on which QEMU gives it an
+# address by DHCP and forwards PORT of this machine (127.0.0.1 only) to its port 80.
+# It serves until it is ended by a signal; standard input and output are not used.
 #
 #   FIRMWARE_ELF=path         run this image, build nothing
 #   FIRMWARE_FEATURES=report  cargo features to build with
@@ -24,12 +31,15 @@ if [ "${1:-}" = build ]; then
     shift
 fi
 name=${1:-}
+port=${2:-}
+usage() {
+    echo "usage: run.sh uart | run.sh ethernet PORT | run.sh build uart|ethernet" >&2
+    exit 2
+}
 case $name in
 uart) ;;
-*)
-    echo "usage: run.sh [build] uart" >&2
-    exit 2
-    ;;
+ethernet) [ -z "$run" ] || [[ $port =~ ^[0-9]+$ ]] || usage ;;
+*) usage ;;
 esac
 
 . "$here/../../.ci/bare-metal-toolchain.sh"
@@ -49,6 +59,14 @@ if [ -z "$run" ]; then
     exit
 fi
 bm_qemu
+
+if [ "$name" = ethernet ]; then
+    # FIRMWARE_QEMU: more arguments, say `-icount shift=5` or a packet capture.
+    exec qemu-system-arm -machine lm3s6965evb -nodefaults -display none -monitor none -serial none \
+        -nic "user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:$port-:80" \
+        -semihosting-config enable=on,target=native \
+        ${FIRMWARE_QEMU:-} -kernel "$elf" </dev/null >&2
+fi
 
 # QEMU has no way to tell a machine that its input is closed, and runs on. So the
 # relay says it in the stream: four EOTs (`board::END_OF_INPUT`), on which the

@@ -60,6 +60,14 @@ SERVERS = {
         "default": [str(ROOT / "examples/firmware/run.sh"), "uart"],
         "build": "see examples/firmware; it builds itself when it is run",
     },
+    # The firmware over Ethernet. One board serves all scenarios of a client and revision.
+    "board": {
+        "variable": "INTEROP_BOARD",
+        "default": [str(ROOT / "examples/firmware/run.sh"), "ethernet"],
+        "http": lambda command, port: [*command, str(port)],
+        "stdio": False,
+        "build": "see examples/firmware; it builds itself when it is run",
+    },
 }
 
 # The path of each transport over HTTP, and the revisions that it is used with.

@@ -50,7 +50,7 @@ async def run_combination(client, server, transport, command, revision, options,
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     where = {"client": client, "server": server, "transport": transport, "revision": revision}
-    seconds = SCENARIO_SECONDS + (FIRMWARE_START_SECONDS if server == "firmware" else 0)
+    seconds = SCENARIO_SECONDS + (FIRMWARE_START_SECONDS if server in ("firmware", "board") else 0)
     with open(folder / "client.stderr", "ab") as log, open(folder / "server.stderr", "ab") as server_log:
         own = transport != "stdio" and not options.url
         servers = Servers(server, command, server_log) if own else None
@@ -179,6 +179,8 @@ async def main():
     if "stdio" not in transports and "firmware" in servers and not options.url:
         servers.remove("firmware")  # it has a serial line
     clients = list(CLIENTS) if options.client == "all" else [options.client]
+    if transports == ["stdio"]:
+        servers = [name for name in servers if SERVERS[name].get("stdio", True)]
     commands = {name: None if options.url else server_command(name) for name in servers}
     report = Report()
     if "firmware" in servers and not options.url:
@@ -200,7 +202,7 @@ async def main():
             guarded(client, server, transport, commands[server], revision)
             for server in servers
             for transport in transports
-            if transport == "stdio" or options.url or "http" in SERVERS[server]
+            if options.url or (SERVERS[server].get("stdio", True) if transport == "stdio" else "http" in SERVERS[server])
             for client in clients
             for revision in CLIENTS[client]["revisions"]
             if revision in TRANSPORT_REVISIONS[transport] and options.revision in (revision, "all")

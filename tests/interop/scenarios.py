@@ -15,7 +15,7 @@ import time
 from harness import LEGACY, MODERN, Failure, short
 
 SCENARIOS = []  # (name, servers, revisions, function)
-ALL = ["calc", "sysmon", "firmware"]
+ALL = ["calc", "sysmon", "firmware", "board"]
 EVERY = [*LEGACY, MODERN]
 
 # What a client cannot do, and why. None stands for any.
@@ -45,7 +45,7 @@ def applicable(server, revision):
     return [(n, f) for n, servers, revisions, f in SCENARIOS if server in servers and revision in revisions]
 
 
-def scenario(name, servers=("calc", "sysmon", "firmware"), revisions=EVERY):
+def scenario(name, servers=("calc", "sysmon", "firmware", "board"), revisions=EVERY):
     def register(function):
         SCENARIOS.append((name, list(servers), list(revisions), function))
         return function
@@ -57,9 +57,17 @@ TOOLS = {
     "calc": {"add", "echo"},
     "sysmon": {"uptime", "load", "memory", "disk", "processes", "watch", "kill_hint"},
     "firmware": {"read_temperature", "set_led", "history"},
+    "board": {"read_temperature", "set_led", "history", "measure", "uptime"},
 }
 STRUCTURED = {"uptime", "load", "memory", "disk", "processes"}  # of sysmon, at the least
 RESOURCES = {"sys://load", "sys://memory"}
+# A call that takes a while and tells how far it is: for a second, and for so long that it has to be cancelled.
+WATCH = {
+    "sysmon": ("watch", {"seconds": 1, "interval_ms": 200}, {"seconds": 15, "interval_ms": 100}),
+    "board": ("measure", {"samples": 5, "interval_ms": 200}, {"samples": 150, "interval_ms": 100}),
+}
+# What changes by itself.
+CHANGES = {"sysmon": "sys://load", "board": "board://temperature"}
 TEMPLATE = "proc://{pid}/status"
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 META = "io.modelcontextprotocol/"
@@ -386,14 +394,14 @@ async def call_processes(t):
             t.expect(os.path.isdir(f"/proc/{process['pid']}"), f"no process {process}")
 
 
-@scenario("call.temperature", servers=["firmware"])
+@scenario("call.temperature", servers=["firmware", "board"])
 async def call_temperature(t):
     await t.connect()
     text = good(await t.call("read_temperature"))
     t.expect(any(-60 <= n <= 150 for n in numbers(text)), f"a temperature: {text!r}")
 
 
-@scenario("call.led", servers=["firmware"])
+@scenario("call.led", servers=["firmware", "board"])
 async def call_led(t):
     await t.connect()
     on = good(await t.call("set_led", {"on": True}))
@@ -405,6 +413,7 @@ WRONG = {
     "calc": [("add", {"a": "two", "b": 3}), ("add", {"a": 1}), ("echo", {}), ("echo", {"text": 7}), ("add", {"a": 1.5, "b": 1})],
     "sysmon": [("disk", {"path": 7}), ("disk", {}), ("processes", {"limit": "ten"}), ("watch", {"seconds": "x"})],
     "firmware": [("set_led", {"on": "perhaps"}), ("set_led", {})],
+    "board": [("set_led", {"on": "perhaps"}), ("measure", {"samples": "many"}), ("measure", {"samples": 0})],
 }
 
 
@@ -427,7 +436,7 @@ async def unknown_tool(t):
     await call_something(t)
 
 
-@scenario("call.large", servers=["calc", "firmware"])
+@scenario("call.large", servers=["calc", "firmware", "board"])
 async def call_large(t):
     await t.connect()
     if t.server == "calc":
@@ -436,7 +445,7 @@ async def call_large(t):
         t.expect(answer == text, f"{len(answer)} characters came back of {len(text)}")
     else:
         text = good(await t.call("history"))
-        t.expect(15_000 <= len(text) <= 40_000, f"{len(text)} characters of history")
+        t.expect(15_000 <= len(text) <= 60_000, f"{len(text)} characters of history")
         t.expect(len(numbers(text)) > 500, "no numbers in the history")
         t.equal(good(await t.call("history"))[:200], text[:200], "the second history")
     await call_something(t)
@@ -470,10 +479,11 @@ async def two_at_once(t):
 # A long call
 
 
-@scenario("watch.progress", servers=["sysmon"])
+@scenario("watch.progress", servers=["sysmon", "board"])
 async def watch_progress(t):
     await t.connect()
-    number, future = t.start("call_tool", name="watch", arguments={"seconds": 1, "interval_ms": 200}, progress=True)
+    name, arguments, _ = WATCH[t.server]
+    number, future = t.start("call_tool", name=name, arguments=arguments, progress=True)
     kind, result = await t.outcome(future)
     t.equal(kind, "ok", f"the outcome ({short(result)})")
     good(result)
@@ -498,20 +508,22 @@ async def watch_progress(t):
         t.expect(out.index(answer) > out.index(sent[-1]), "progress after the answer")
 
 
-@scenario("watch.no_token", servers=["sysmon"])
+@scenario("watch.no_token", servers=["sysmon", "board"])
 async def watch_no_token(t):
     """Nobody asked for progress, so there is none."""
     await t.connect()
-    good(await t.call("watch", {"seconds": 1, "interval_ms": 200}))
+    name, arguments, _ = WATCH[t.server]
+    good(await t.call(name, arguments))
     t.equal(t.events("progress"), [], "progress")
     if t.wire:
         t.equal(t.wire.notifications("notifications/progress"), [], "progress")
 
 
-@scenario("watch.cancel", servers=["sysmon"])
+@scenario("watch.cancel", servers=["sysmon", "board"])
 async def watch_cancel(t):
     await t.connect()
-    number, future = t.start("call_tool", name="watch", arguments={"seconds": 15, "interval_ms": 100}, progress=True)
+    name, _, arguments = WATCH[t.server]
+    number, future = t.start("call_tool", name=name, arguments=arguments, progress=True)
     await t.event("progress", lambda e: e["target"] == number)
     await t.do("cancel", target=number)
     kind, value = await t.outcome(future)
@@ -606,10 +618,10 @@ async def resources_unknown(t):
     await t.do("read", uri="sys://load")
 
 
-@scenario("resources.subscribe", servers=["sysmon"])
+@scenario("resources.subscribe", servers=["sysmon", "board"])
 async def resources_subscribe(t):
     await t.connect()
-    uri = "sys://load"
+    uri = CHANGES[t.server]
 
     def updates():
         return [m["params"] for m in t.wire.notifications("notifications/resources/updated")]

@@ -103,6 +103,12 @@ impl<'m, const H: usize> Wired<'m, H> {
         Wired { connection: Connection::new(input, output, limits), stream: None }
     }
 
+    /// Forgets the connection: the next one uses the same storage. Call [`leave`](Wired::leave) before.
+    pub fn reset(&mut self) {
+        self.connection.reset();
+        self.stream = None;
+    }
+
     /// Where to read to.
     pub fn space(&mut self) -> &mut [u8] {
         self.connection.space()

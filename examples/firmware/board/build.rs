@@ -4,8 +4,12 @@ use std::{env, fs, path::PathBuf};
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    for script in ["memory.x", "device.x"] {
-        fs::copy(script, out.join(script)).expect("OUT_DIR can be written");
+    let stack = if env::var_os("CARGO_FEATURE_SMALL_STACK").is_some() { "10K" } else { "16K" };
+    let memory = fs::read_to_string("memory.x").expect("memory.x can be read");
+    let memory = format!("STACK_LENGTH = {stack};\n{memory}");
+    let device = fs::read_to_string("device.x").expect("device.x can be read");
+    for (script, text) in [("memory.x", memory), ("device.x", device)] {
+        fs::write(out.join(script), text).expect("OUT_DIR can be written");
         println!("cargo:rerun-if-changed={script}");
     }
     println!("cargo:rustc-check-cfg=cfg(armv6m)");

@@ -4,7 +4,7 @@ mod common;
 use common::http::*;
 use common::{answer, call, initialize, json, notify};
 use mcp_sansio::server::Change;
-use mcp_sansio_http::endpoint::StreamId;
+use mcp_sansio_http::endpoint::{Head, StreamId};
 
 fn open(web: &mut Web, path: &str) -> (StreamId, String) {
     let stream = web.request("GET", path, &[SSE], "").opened();
@@ -100,6 +100,26 @@ fn a_reader_that_does_not_read() {
     assert_eq!(web.pull(stream).json().len() as i64, taken);
     post(&mut web, &to, &body(taken));
     assert_eq!(web.pull(stream).json().len(), 1);
+}
+
+#[test]
+fn another_request_waits_for_a_reply_in_windows() {
+    let mut web = Web::lent(2, 2, 2000);
+    let (stream, to) = opened(&mut web, "/sse");
+    let waits = |web: &Web, to: &str| {
+        let (path, query) = to.split_once('?').unwrap();
+        let none: &[(&str, &[u8])] = &[];
+        web.endpoint.must_wait(&Head::new("POST", path, Some(query), &none))
+    };
+    assert!(!waits(&web, &to));
+    post(&mut web, &to, &call("2024-11-05", 1, "book", json!({})));
+    assert!(waits(&web, &to));
+    assert!(!waits(&web, &to.replace("messages", "elsewhere")) && !waits(&web, "/messages?session=0001"));
+    web.request("POST", &to, &[JSON], &call("2024-11-05", 2, "count", json!({}))).refused(503);
+    assert_eq!(web.pull(stream).json()[0]["result"]["content"][0]["text"], common::handlers::book_text());
+    assert!(!waits(&web, &to));
+    post(&mut web, &to, &call("2024-11-05", 2, "count", json!({})));
+    assert_eq!(web.pull(stream).json()[0]["id"], 2);
 }
 
 #[test]

@@ -198,6 +198,33 @@ fn too_many() {
 }
 
 #[test]
+fn resting_ones_make_way() {
+    let mut config = config();
+    config.session_rest = 100;
+    let mut web = Web::limited(config, EndpointLimits { sessions: 3, ..EndpointLimits::default() });
+    let (heard, rests, works) = (web.open("2025-11-25"), web.open("2025-11-25"), web.open("2025-11-25"));
+    let stream = web.listen(&heard, None).opened();
+    let call = web.call(&works, 1, "later", json!({"tag": "a"})).opened();
+    web.detach(call);
+    web.wait(99);
+    web.post(&initialize("2025-11-25", json!({}))).refused(503);
+    web.wait(1);
+    let newer = web.open("2025-11-25");
+    web.say(&rests, &initialize("2025-11-25", json!({}))).refused(404);
+    // The newer one has not rested, one is heard, and one waits for its answer.
+    web.wait(99);
+    for reply in [web.post(&initialize("2025-11-25", json!({}))), web.request("GET", "/sse", &[SSE], "")] {
+        reply.refused(503);
+    }
+    web.wait(1);
+    assert_eq!(web.request("GET", "/sse", &[SSE], "").status, 200);
+    web.call(&newer, 1, "count", json!({})).refused(404);
+    assert_eq!(web.call(&heard, 1, "count", json!({})).text(), "1");
+    assert!(web.answer(web.later("a"), "done").is_ok());
+    assert!(web.pulled(stream, false).events.is_empty());
+}
+
+#[test]
 fn modern_requests_have_none() {
     let mut web = Web::new();
     let session = web.open("2025-11-25");

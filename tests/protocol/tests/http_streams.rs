@@ -363,6 +363,23 @@ fn a_slow_reader_holds_nobody_up() {
 }
 
 #[test]
+fn many_quiet_streams_share_a_small_log() {
+    let mut web = Web::lent(2, 16, 2048);
+    let session = web.open("2025-11-25");
+    let quiet = web.listen(&session, None).opened();
+    // An equal share is too small for an answer of ordinary size.
+    assert_eq!(web.call(&session, 1, "large", json!({"size": 300})).text().len(), 300);
+    let small = with_token(&session, &mut web, 2, "later").opened();
+    let token = web.later("t");
+    assert!(web.endpoint.only_listens(quiet) && !web.endpoint.only_listens(small));
+    assert!(web.answer(token, &"x".repeat(300)).is_err());
+    web.endpoint.set_share(1024);
+    web.answer(token, &"x".repeat(300)).unwrap();
+    assert_eq!(web.pull(small).only()["result"]["content"][0]["text"].as_str().unwrap().len(), 300);
+    assert!(!web.endpoint.only_listens(small));
+}
+
+#[test]
 fn too_many_streams() {
     let mut web = Web::limited(config(), EndpointLimits { streams: 2, ..EndpointLimits::default() });
     let session = web.open("2025-11-25");

@@ -37,6 +37,10 @@ pub struct Config<'c> {
     pub streams: Streams,
     /// How long a session lasts without a request.
     pub session_idle: Millis,
+    /// Where there is no room for another session, the one that has been without a request for longest makes way if that
+    /// is at least so long, nobody listens to it and nothing is being done for it; 0 for never. For devices, which have
+    /// few sessions, and whose clients forget to end theirs.
+    pub session_rest: Millis,
     /// How long the answer to a request is kept for a client that is away.
     pub resume_within: Millis,
     /// How often a stream without events says that it is alive; 0 for never.
@@ -59,6 +63,7 @@ impl Config<'static> {
         legacy: true,
         streams: Streams::Needed,
         session_idle: 3_600_000,
+        session_rest: 0,
         resume_within: 60_000,
         keep_alive: 15_000,
         retry: 1_000,

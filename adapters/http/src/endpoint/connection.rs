@@ -6,6 +6,14 @@ use super::stream::{Link, Purpose, Stream, StreamId};
 use super::{App, Asker, Endpoint};
 
 impl<const N: usize> Endpoint<'_, N> {
+    /// Whether a stream answers no request, but is open for what may happen. Where connections are scarce, ending its
+    /// connection does the least harm: its client comes back.
+    #[must_use]
+    pub fn only_listens(&self, id: StreamId) -> bool {
+        let stream = self.streams.slots().get(id.slot()).filter(|stream| stream.is(id));
+        stream.is_some_and(|stream| matches!(stream.purpose, Purpose::Session | Purpose::Listen))
+    }
+
     /// The connection of a stream is gone. A client of the legacy revisions may come back for its answer; from 2026-07-28
     /// on, that cancels its request.
     pub fn detach<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis) {

@@ -67,6 +67,7 @@ impl<const N: usize> Endpoint<'_, N> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
+        self.make_room(app);
         let Some((slot, id)) = self.new_session(principal, random) else {
             return refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions");
         };
@@ -156,8 +157,9 @@ impl<const N: usize> Endpoint<'_, N> {
     }
 
     /// GET: the stream of a session, or a stream that was broken off.
-    pub(crate) fn get<'r>(
+    pub(crate) fn get<'r, S>(
         &mut self,
+        app: &mut App<'_, S>,
         head: &Head<'r>,
         principal: Option<&'r str>,
         random: &mut dyn FnMut(&mut [u8]),
@@ -169,7 +171,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let bare = head.text("mcp-session-id").is_none() && head.text("mcp-protocol-version").is_none();
         if bare {
             // Clients of 2024-11-05 open their stream at the same URL.
-            return self.old_get(head, principal, random, body);
+            return self.old_get(app, head, principal, random, body);
         }
         let slot = match self.session_of(head, principal) {
             Ok(slot) => slot,
@@ -251,8 +253,9 @@ impl<const N: usize> Endpoint<'_, N> {
     }
 
     /// The old transport: GET opens the stream on which everything is answered.
-    pub(crate) fn old_get<'r>(
+    pub(crate) fn old_get<'r, S>(
         &mut self,
+        app: &mut App<'_, S>,
         head: &Head<'r>,
         principal: Option<&'r str>,
         random: &mut dyn FnMut(&mut [u8]),
@@ -262,6 +265,7 @@ impl<const N: usize> Endpoint<'_, N> {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
         }
         let overloaded = "Overloaded: too many sessions";
+        self.make_room(app);
         let Some((slot, _)) = self.new_session(principal, random) else {
             return refuse(body, 503, code::INTERNAL, overloaded);
         };
@@ -340,6 +344,18 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
+    /// Whether a request has to wait: it belongs to a session of the old transport, and a reply in windows is under way
+    /// on the only stream that this has. Keep it until the reply is through; given to [`request`](Endpoint::request)
+    /// now, it is refused as overload.
+    #[must_use]
+    pub fn must_wait(&self, head: &Head<'_>) -> bool {
+        let session = head.member("session").filter(|_| head.path == self.config.post_path).and_then(slot_of);
+        let session = session.and_then(|slot| self.sessions.slots().get(slot)).filter(|session| session.live);
+        let stream = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old));
+        let stream = stream.and_then(|id| self.streams.slots().get(id.slot()).filter(|stream| stream.is(id)));
+        stream.is_some_and(|stream| stream.held)
+    }
+
     /// Ends a session with everything in it.
     pub(crate) fn end_session<S>(&mut self, app: &mut App<'_, S>, slot: u16) {
         let Some(session) = self.session_mut(slot) else { return };
@@ -360,6 +376,28 @@ impl<const N: usize> Endpoint<'_, N> {
                 self.free_stream(number as u16);
             }
         }
+    }
+
+    /// Ends a session that rests, if there is no room for another one.
+    fn make_room<S>(&mut self, app: &mut App<'_, S>) {
+        let rest = self.config.session_rest;
+        if rest == 0 || self.sessions.free(|session| !session.live, || Session::FREE).is_some() {
+            return;
+        }
+        let sessions = self.sessions.slots().iter().enumerate();
+        let rests = |session: &Session| !session.old && self.now.saturating_sub(session.used) >= rest;
+        let idle = sessions.filter(|(slot, session)| rests(session) && !self.is_busy(*slot as u16));
+        if let Some((slot, _)) = idle.min_by_key(|(_, session)| session.used) {
+            self.end_session(app, slot as u16);
+        }
+    }
+
+    /// Whether somebody listens to a session, or something is being done for it.
+    fn is_busy(&self, session: u16) -> bool {
+        self.streams.slots().iter().any(|stream| {
+            let is_its = !stream.is_free() && stream.session == Some(session);
+            is_its && (stream.link == Link::Attached || self.server.has_route(stream.route))
+        })
     }
 
     fn new_session(&mut self, principal: Option<&str>, random: &mut dyn FnMut(&mut [u8])) -> Option<(u16, SessionId)> {

@@ -135,6 +135,12 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         Endpoint::build(config, server, sessions.into(), streams, Log::new(Records::new(log), share, keep))
     }
 
+    /// Lets each stream use so many bytes of the log rather than an equal share, as far as others leave them: for many
+    /// streams that say little. Slow readers can then take the log from others, until their connections are given up.
+    pub const fn set_share(&mut self, bytes: usize) {
+        self.log.share = bytes;
+    }
+
     /// An endpoint whose memory grows, up to limits.
     #[cfg(feature = "alloc")]
     #[must_use]

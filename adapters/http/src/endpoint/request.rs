@@ -100,7 +100,7 @@ impl<const N: usize> Endpoint<'_, N> {
         }
         if path != self.config.path {
             return match head.method {
-                "GET" if self.config.legacy => self.old_get(head, principal, random, body),
+                "GET" if self.config.legacy => self.old_get(app, head, principal, random, body),
                 _ => not_allowed(body, "GET"),
             };
         }
@@ -110,7 +110,7 @@ impl<const N: usize> Endpoint<'_, N> {
             "GET" | "DELETE" if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
             "POST" if path == self.config.path => self.post(app, head, content, principal, modern, random, body),
             "GET" | "DELETE" if modern || !self.config.legacy => not_allowed(body, "POST"),
-            "GET" => self.get(head, principal, random, body),
+            "GET" => self.get(app, head, principal, random, body),
             "DELETE" if path == self.config.path => self.delete(app, head, principal, body),
             _ => not_allowed(body, if self.config.legacy { "GET, POST, DELETE" } else { "POST" }),
         }

@@ -107,6 +107,10 @@ impl<'m> Answer<'m> {
         }
     }
 
+    pub(super) const fn take_store(&mut self) -> Store<'m> {
+        core::mem::replace(&mut self.store, Store::none())
+    }
+
     /// A request has come that wants an answer.
     pub(super) const fn owe(&mut self, asked: Asked) {
         self.asked = asked;

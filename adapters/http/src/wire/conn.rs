@@ -153,6 +153,12 @@ impl<'m, const H: usize> Connection<'m, H> {
         }
     }
 
+    /// Forgets everything: the next connection uses the same storage and has the same limits.
+    pub fn reset(&mut self) {
+        let (input, output) = (self.input.take_store(), self.answer.take_store());
+        *self = Connection::new(input, output, self.limits);
+    }
+
     /// Where to read to. Empty only while a request waits to be consumed.
     pub fn space(&mut self) -> &mut [u8] {
         self.input.space()

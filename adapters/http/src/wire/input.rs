@@ -64,6 +64,10 @@ impl<'m, const H: usize> Input<'m, H> {
         }
     }
 
+    pub(crate) const fn take_store(&mut self) -> Store<'m> {
+        core::mem::replace(&mut self.store, Store::none())
+    }
+
     pub(crate) fn space(&mut self) -> &mut [u8] {
         let size = self.store.bytes().len();
         if self.end == size || (self.start > 0 && self.end - self.start <= 64) {

@@ -50,6 +50,30 @@ fn accepted(input: &str) -> String {
 }
 
 #[test]
+fn reset() {
+    let request = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
+    let (mut input, mut output) = ([0; 128], [0; 256]);
+    let mut connection = Connection::<8>::new(&mut input, &mut output, LIMITS);
+    for unfinished in [request, "GE", "T / HTTP/1.1\r\n\r\n", ""] {
+        connection.space()[..unfinished.len()].copy_from_slice(unfinished.as_bytes());
+        connection.filled(unfinished.len());
+        let _ = connection.step(0);
+        connection.end_of_input();
+        connection.close();
+        let _ = connection.step(1);
+        connection.reset();
+        assert_eq!((connection.has_pending(), connection.head().is_none(), connection.refused()), (false, true, None));
+        assert_eq!((connection.step(2), connection.input_ended()), (Step::Read, false));
+        assert_eq!(connection.space().len(), 128);
+        assert_eq!(connection.next_deadline(), Some(2 + LIMITS.idle_time));
+    }
+    let whole = [request, "abc"].concat();
+    connection.space()[..whole.len()].copy_from_slice(whole.as_bytes());
+    connection.filled(whole.len());
+    assert_eq!(connection.step(3), Step::Request);
+}
+
+#[test]
 fn heads() {
     for (input, expected) in [
         ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / - a Host=a <>"),

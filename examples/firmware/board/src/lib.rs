@@ -17,9 +17,13 @@
 
 #![no_std]
 
+#[cfg(feature = "adc")]
+mod adc;
 mod clock;
 mod copy;
 mod end;
+#[cfg(feature = "ethernet")]
+mod ethernet;
 mod led;
 mod memory;
 mod mmio;
@@ -30,9 +34,13 @@ mod uart;
 mod vectors;
 mod watchdog;
 
-pub use clock::Clock;
+#[cfg(feature = "adc")]
+pub use adc::Adc;
+pub use clock::{Clock, cycles};
 pub use cortex_m_rt::entry;
 pub use end::{exit, log};
+#[cfg(feature = "ethernet")]
+pub use ethernet::{Ethernet, EthernetPort};
 pub use led::Led;
 pub use memory::Static;
 pub use uart::{END_OF_INPUT, Input, Uart};
@@ -48,11 +56,26 @@ pub struct Board {
     pub clock: Clock,
     /// Not running yet.
     pub watchdog: Watchdog,
+    /// The temperature sensor, measuring.
+    #[cfg(feature = "adc")]
+    pub adc: Adc,
+    /// Not running yet.
+    #[cfg(feature = "ethernet")]
+    pub ethernet: EthernetPort,
 }
 
 /// Starts the clocks and UART0. Once: a second call resets the device.
 pub fn start() -> Board {
     let Some(core) = cortex_m::Peripherals::take() else { end::fail(b"board: started twice\n") };
     system::start();
-    Board { uart: Uart::start(), led: Led::start(), clock: Clock::start(core.SYST), watchdog: Watchdog::new() }
+    Board {
+        uart: Uart::start(),
+        led: Led::start(),
+        clock: Clock::start(core.SYST),
+        watchdog: Watchdog::new(),
+        #[cfg(feature = "adc")]
+        adc: Adc::start(),
+        #[cfg(feature = "ethernet")]
+        ethernet: EthernetPort::new(),
+    }
 }

@@ -20,6 +20,7 @@ impl<T> Static<T> {
     }
 
     /// The value, the first time; nothing after that.
+    #[expect(clippy::mut_from_ref, reason = "it is given away once")]
     pub fn take(&'static self) -> Option<&'static mut T> {
         // Not by one atomic instruction: an ARMv6-M has none.
         let taken = cortex_m::interrupt::free(|_| {

@@ -40,6 +40,24 @@ const RCGC1_UART0: u32 = 1;
 const RCGC2_GPIOA: u32 = 1;
 const RCGC2_GPIOF: u32 = 1 << 5;
 
+/// Gives clocks to the converter and its timer.
+#[cfg(feature = "adc")]
+pub(crate) fn start_adc() {
+    RCGC0.modify(|gates| gates | 1 << 16);
+    RCGC1.modify(|gates| gates | 1 << 16);
+    let _ = RCGC1.read();
+}
+
+#[cfg(feature = "ethernet")]
+const RCGC2_ETHERNET: u32 = 1 << 28 | 1 << 30;
+
+/// Gives clocks to the Ethernet controller and its transceiver.
+#[cfg(feature = "ethernet")]
+pub(crate) fn start_ethernet() {
+    RCGC2.modify(|gates| gates | RCGC2_ETHERNET);
+    let _ = RCGC2.read();
+}
+
 /// Runs the chip at [`CLOCK`] from its 8 MHz crystal, and gives clocks and pins
 /// to the UART, the watchdog and the LED. The order is the data sheet's (5.3).
 pub(crate) fn start() {

@@ -38,8 +38,7 @@ static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
 /// What a device's main loop does, until its input ends.
 pub fn serve(service: &Service<'static, Device>, server: Server<'static, REQUESTS>) -> ! {
     let (Some(input), Some(output), Some(scratch)) = (INPUT.take(), OUTPUT.take(), SCRATCH.take()) else { loop {} };
-    let mut session =
-        Session::new(LineBuffer::new(input), server.scratch(scratch), Lines::new(Slice::new(output)));
+    let mut session = Session::new(LineBuffer::new(input), server.scratch(scratch), Lines::new(Slice::new(output)));
     let mut device = Device::default();
     let mut port = Port::open();
     while let Some(count) = port.read(session.space()) {

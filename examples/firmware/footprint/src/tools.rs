@@ -12,7 +12,8 @@ pub const RAW: Service<'static, Device> = Service::new("footprint", "1.0").tools
 pub const SERDE: Service<'static, Device> = Service::new("footprint", "1.0").tools(&TOOLS);
 
 const SETS: Hints = Hints::new().read_only(false).destructive(false);
-const ADD: &str = r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}"#;
+const ADD: &str =
+    r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}"#;
 const SET: &str = r#"{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}"#;
 const ECHO: &str = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
 

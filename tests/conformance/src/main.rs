@@ -1,33 +1,14 @@
 //! The server that the official conformance suites talk to: all revisions in one process, at
 //! `http://127.0.0.1:PORT/mcp`. What its tools answer is what the suites ask for; how they do it is how any server would.
 
-mod jobs;
-mod prompts;
-mod questions;
-mod resources;
-mod tools;
-
 use std::io;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::Change;
-use mcp_sansio::service::Service;
 use mcp_sansio_blocking::http::{App, Config, HmacSeal, HttpServer, Streams};
+use mcp_sansio_conformance_fixture::{Fixture, SERVICE, go_on};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-
-use jobs::Job;
-
-/// The state of the handlers.
-#[derive(Default)]
-struct Fixture {
-    /// Calls that are answered later.
-    jobs: Vec<Job>,
-    /// What handlers have changed, to be published.
-    changes: Vec<Change<'static>>,
-}
 
 /// The key that was given: processes that stand in for each other share one. Otherwise one is made when it is needed
 /// first, and states do not outlive the process.
@@ -66,30 +47,13 @@ fn read_key(hex: &str) -> Option<[u8; 32]> {
 }
 
 fn serve(port: u16) -> io::Result<()> {
-    let service = Service::new("conformance-server", env!("CARGO_PKG_VERSION"))
-        .title("Conformance server")
-        .tools(&tools::TOOLS)
-        .resources(&resources::RESOURCES)
-        .templates(&resources::TEMPLATES)
-        .prompts(&prompts::PROMPTS)
-        .feature(Feature::Logging)
-        .feature(Feature::ToolsChanged)
-        .feature(Feature::PromptsChanged)
-        .feature(Feature::ResourcesChanged)
-        .feature(Feature::Subscribe)
-        .on_cancel(jobs::cancelled);
-    let mut fixture = Fixture::default();
+    let mut fixture = Fixture::new();
     // A scenario wants to see streams, and asks for them first.
     let mut config = Config::DEFAULT;
     config.streams = Streams::Preferred;
     let server = HttpServer::bind(("127.0.0.1", port))?.config(config).seal(&*SEAL);
     stop_on_signals(&server)?;
-    server.serve_with(App::new(&service, &mut fixture), &mut |app, endpoint, now| {
-        for change in app.state.changes.drain(..) {
-            endpoint.publish(change);
-        }
-        jobs::go_on(app, endpoint, now)
-    })
+    server.serve_with(App::new(&SERVICE, &mut fixture), &mut |app, endpoint, now| go_on(app, endpoint, now))
 }
 
 fn stop_on_signals(server: &HttpServer) -> io::Result<()> {

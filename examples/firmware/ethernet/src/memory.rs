@@ -1,0 +1,141 @@
+//! All memory there is, in one place: what each buffer is for, and how large.
+
+use board::Static;
+use mcp_sansio::server::{Millis, Server};
+use mcp_sansio::sink::Slice;
+use mcp_sansio_http::endpoint::{Config, Session, Stream, Streams};
+use mcp_sansio_http::seal::HmacSeal;
+use mcp_sansio_http::wire::Limits;
+use smoltcp::iface::{SocketSet, SocketStorage};
+use smoltcp::socket::tcp;
+
+use crate::connection::Connection;
+use crate::net::{FRAME, Net, Port, QUEUE, Queue};
+use crate::{Body, Endpoint, IN_FLIGHT};
+
+/// Connections at a time.
+const SOCKETS: usize = 7;
+/// What has come over a connection and was not looked at yet.
+const RECEIVED: usize = 512;
+/// What goes out over a connection and is not acknowledged yet.
+const SENT: usize = 512;
+/// The longest request, head and body together.
+const INPUT: usize = 2048;
+/// Answers of a connection, head and body together; an event stream passes through in windows.
+const OUTPUT: usize = 1280;
+/// The longest answer that is not an event stream. Lists and contents that are longer go out as event streams, in windows.
+const BODY: usize = 1024;
+/// Clients of the revisions with sessions.
+const SESSIONS: usize = 16;
+/// Event streams, also those whose clients may come back.
+const STREAMS: usize = 10;
+/// What was not sent yet on event streams, and what clients may come back for.
+const LOG: usize = 5 * 1024;
+/// What one event stream may have of that: the window of what is longer.
+const SHARE: usize = 1024 + 64;
+/// Questions to clients, with what they are asked for.
+const ASKS: usize = 1024;
+/// URIs that clients have subscribed to, and ids of their requests.
+const SUBSCRIPTIONS: usize = 512;
+/// For arguments with escapes in them.
+const SCRATCH: usize = 512;
+
+static SOCKET_STORAGE: Static<[SocketStorage<'static>; SOCKETS + 1]> = Static::new([SocketStorage::EMPTY; SOCKETS + 1]);
+static SOCKET_BYTES: Static<[([u8; RECEIVED], [u8; SENT]); SOCKETS]> =
+    Static::new([([0; RECEIVED], [0; SENT]); SOCKETS]);
+static CONNECTION_BYTES: Static<[([u8; INPUT], [u8; OUTPUT]); SOCKETS]> =
+    Static::new([([0; INPUT], [0; OUTPUT]); SOCKETS]);
+static CONNECTIONS: Static<[Option<Connection>; SOCKETS]> = Static::new([const { None }; SOCKETS]);
+static FRAMES: Static<([u8; FRAME], [u8; FRAME])> = Static::new(([0; FRAME], [0; FRAME]));
+static OPENINGS: Static<Queue> = Static::new([None; QUEUE]);
+static NET: Static<Option<Net>> = Static::new(None);
+static ENDPOINT: Static<Option<Endpoint>> = Static::new(None);
+static BODY_BYTES: Static<[u8; BODY]> = Static::new([0; BODY]);
+static THE_BODY: Static<Option<Body>> = Static::new(None);
+static SESSION_SLOTS: Static<[Session; SESSIONS]> = Static::new([Session::FREE; SESSIONS]);
+static STREAM_SLOTS: Static<[Stream; STREAMS]> = Static::new([Stream::FREE; STREAMS]);
+static LOG_BYTES: Static<[u8; LOG]> = Static::new([0; LOG]);
+static ASK_BYTES: Static<[u8; ASKS]> = Static::new([0; ASKS]);
+static SUBSCRIPTION_BYTES: Static<[u8; SUBSCRIPTIONS]> = Static::new([0; SUBSCRIPTIONS]);
+static SCRATCH_BYTES: Static<[u8; SCRATCH]> = Static::new([0; SCRATCH]);
+static SEAL: Static<Option<HmacSeal>> = Static::new(None);
+
+/// Hosts that requests may be for, beside 127.0.0.1 and localhost, which QEMU forwards.
+const HOSTS: &[&str] = &["10.0.2.15", "board.local"];
+
+const LIMITS: Limits =
+    Limits::DEFAULT.line(256).head(1536).body(INPUT).drain(16 * 1024).idle_time(30_000).write_time(20_000);
+
+/// All connections; there is one in each place.
+pub(crate) type Connections = &'static mut [Option<Connection>; SOCKETS];
+
+/// What the main loop works with.
+pub(crate) struct Memory {
+    pub(crate) net: &'static mut Net,
+    pub(crate) endpoint: &'static mut Endpoint,
+    pub(crate) connections: Connections,
+    pub(crate) body: &'static mut Body,
+}
+
+impl Memory {
+    /// All of it, once. Not inlined: what is put together here would keep its place on the stack of `main`.
+    #[inline(never)]
+    pub(crate) fn take(port: board::EthernetPort, now: Millis) -> Option<Self> {
+        let mut port = take_port(port)?;
+        let mut key = [0; 32];
+        port.random.fill(&mut key);
+        let endpoint = take_endpoint(&key)?;
+        let (net, connections) = take_net(port, now)?;
+        let body = THE_BODY.take()?.insert(Body::new(Slice::new(BODY_BYTES.take()?)));
+        Some(Memory { net, endpoint, connections, body })
+    }
+}
+
+fn take_port(port: board::EthernetPort) -> Option<Port> {
+    let (received, sent) = FRAMES.take()?;
+    Some(Port::new(port, received, sent, OPENINGS.take()?))
+}
+
+fn take_endpoint(key: &[u8; 32]) -> Option<&'static mut Endpoint> {
+    let (asks, subscriptions, scratch) = (ASK_BYTES.take()?, SUBSCRIPTION_BYTES.take()?, SCRATCH_BYTES.take()?);
+    let seal: &'static HmacSeal = SEAL.take()?.insert(HmacSeal::new(key));
+    let endpoint = place_endpoint(Server::new().seal(seal).asks(asks).subscriptions(subscriptions).scratch(scratch))?;
+    endpoint.set_share(SHARE);
+    Some(endpoint)
+}
+
+/// Not inlined, so that no more copies of what is large are on the stack than must be.
+#[inline(never)]
+fn place_endpoint(server: Server<'static, IN_FLIGHT>) -> Option<&'static mut Endpoint> {
+    let mut config = Config::DEFAULT;
+    config.hosts = HOSTS;
+    config.streams = Streams::Preferred;
+    config.session_idle = 600_000;
+    config.session_rest = 500;
+    let (sessions, streams, log) = (SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?);
+    let place = ENDPOINT.take()?;
+    *place = Some(Endpoint::new(config, server.ask_timeout(60_000), sessions, streams, log));
+    place.as_mut()
+}
+
+#[inline(never)]
+fn take_net(port: Port, now: Millis) -> Option<(&'static mut Net, Connections)> {
+    let mut sockets = SocketSet::new(&mut SOCKET_STORAGE.take()?[..]);
+    let connections = CONNECTIONS.take()?;
+    let bytes = SOCKET_BYTES.take()?.iter_mut().zip(CONNECTION_BYTES.take()?);
+    for (place, (socket, connection)) in connections.iter_mut().zip(bytes) {
+        add_connection(place, &mut sockets, socket, connection);
+    }
+    Some((NET.take()?.insert(Net::new(port, sockets, now)), connections))
+}
+
+#[inline(never)]
+fn add_connection(
+    place: &mut Option<Connection>,
+    sockets: &mut SocketSet<'static>,
+    (received, sent): &'static mut ([u8; RECEIVED], [u8; SENT]),
+    (input, output): &'static mut ([u8; INPUT], [u8; OUTPUT]),
+) {
+    let socket = tcp::Socket::new(tcp::SocketBuffer::new(&mut received[..]), tcp::SocketBuffer::new(&mut sent[..]));
+    *place = Some(Connection::new(sockets.add(socket), input, output, LIMITS));
+}
