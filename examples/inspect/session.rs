@@ -28,6 +28,9 @@ const SLICE: Duration = Duration::from_millis(200);
 /// How often the server is looked after while the user types.
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// How long the server is waited for then: only what is waited for is seen.
+const BLINK: Duration = Duration::from_millis(1);
+
 /// The most pages of a list.
 const PAGES: usize = 1_000;
 
@@ -289,7 +292,7 @@ impl Console for Terminal<'_, '_> {
                     return None;
                 }
             }
-            if let Err(error) = self.session.client.run() {
+            if let Err(error) = self.session.client.turn(BLINK) {
                 self.broken = Some(error);
                 return None;
             }
