@@ -50,6 +50,8 @@ extern crate std;
 pub mod client;
 pub mod frame;
 pub mod json;
+#[cfg(feature = "defmt")]
+mod log;
 pub mod protocol;
 pub mod records;
 pub mod revision;
@@ -66,7 +68,7 @@ pub mod testing;
 pub use sink::Full;
 
 /// The README's programs are tests.
-#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[cfg(all(doctest, feature = "std", feature = "serde", feature = "ask"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

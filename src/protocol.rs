@@ -114,6 +114,7 @@ impl Method {
 
 /// A server capability, or one of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[repr(u16)]
 pub enum Feature {
@@ -139,6 +140,7 @@ pub enum Feature {
 
 /// A set of server capabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Features(u16);
 
 impl Features {
@@ -258,6 +260,7 @@ impl ClientFeature {
 
 /// What a client declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct ClientFeatures(u8);
 
 impl ClientFeatures {

@@ -8,6 +8,7 @@ use crate::store::Store;
 
 /// The store is too small for one more record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct NoRoom;
 
 /// Bytes that a record needs beside its data: length, owner, kind, tag.

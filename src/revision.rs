@@ -127,6 +127,7 @@ const fn since(revision: Revision, number: u8) -> u8 {
 
 /// What a revision brought and all later ones kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Since {
@@ -170,6 +171,7 @@ pub enum Since {
 
 /// A set of revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Revisions(u8);
 
 impl Revisions {

@@ -326,6 +326,7 @@ pub(crate) fn read_params(params: Raw<'_>) -> Members<'_> {
 
 /// What a message turned out to be.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Shape<'a> {
     /// Has a method and a valid id.

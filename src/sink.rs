@@ -38,6 +38,7 @@ pub trait Sink {
 
 /// What a message is, told to [`Out::begin`] before its first byte, so that a transport can choose its framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Kind {
     /// A result.
@@ -58,6 +59,7 @@ pub enum Kind {
 
 /// A position in a sink, for [`Out::roll_back`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Mark(usize);
 
 impl Mark {

@@ -23,6 +23,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::client;
 use crate::server::{Change, Limits, Millis, Progress, SendError, Token, Told};
 use crate::service::{Call, Outcome, Service};
 use crate::session::{Next, Session};
@@ -48,8 +49,7 @@ pub struct Conversation<'s, S: 'static> {
     service: &'s Service<'s, S>,
     state: S,
     session: Session<'static, Lines<Vec<u8>>, 16>,
-    cut: Cut,
-    seed: u64,
+    rhythm: Rhythm,
     now: Millis,
     received: Vec<u8>,
 }
@@ -62,16 +62,13 @@ impl<'s, S> Conversation<'s, S> {
     #[must_use]
     pub fn new(service: &'s Service<'s, S>, state: S) -> Self {
         let session = Session::growing(Limits::default(), Lines::new(Vec::new()));
-        Conversation { service, state, session, cut: Cut::Whole, seed: 1, now: 0, received: Vec::new() }
+        Conversation { service, state, session, rhythm: Rhythm::new(Cut::Whole), now: 0, received: Vec::new() }
     }
 
     /// Cuts the input.
     #[must_use]
     pub fn cut(mut self, cut: Cut) -> Self {
-        self.cut = cut;
-        if let Cut::Random(seed) = cut {
-            self.seed = seed | 1;
-        }
+        self.rhythm = Rhythm::new(cut);
         self
     }
 
@@ -95,7 +92,7 @@ impl<'s, S> Conversation<'s, S> {
         let mut rest = &bytes[..];
         while !rest.is_empty() {
             self.work();
-            let wanted = self.step(rest.len());
+            let wanted = self.rhythm.piece(rest.len());
             let space = self.session.space();
             let n = space.len().min(wanted).min(rest.len());
             let (now, later) = rest.split_at_checked(n).unwrap_or((rest, &[]));
@@ -175,19 +172,244 @@ impl<'s, S> Conversation<'s, S> {
         let lines = received.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
     }
+}
 
-    /// The size of the next piece.
-    fn step(&mut self, left: usize) -> usize {
+/// The sizes of pieces, one after the other.
+#[derive(Debug)]
+struct Rhythm {
+    cut: Cut,
+    seed: u64,
+}
+
+impl Rhythm {
+    const fn new(cut: Cut) -> Self {
+        let seed = if let Cut::Random(seed) = cut { seed | 1 } else { 1 };
+        Rhythm { cut, seed }
+    }
+
+    /// The size of the next piece of `left` bytes.
+    fn piece(&mut self, left: usize) -> usize {
         match self.cut {
             Cut::Whole => left,
             Cut::Bytes => 1,
             Cut::Pieces(size) => size.max(1),
-            Cut::Random(_) => {
-                self.seed ^= self.seed << 13;
-                self.seed ^= self.seed >> 7;
-                self.seed ^= self.seed << 17;
-                1 + (self.seed % 64) as usize
+            Cut::Random(_) => 1 + (self.random() % 64) as usize,
+        }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        self.seed
+    }
+}
+
+/// A client and a service joined in memory: bytes go back and forth in pieces, and time passes on demand.
+///
+/// ```
+/// use mcp_sansio::client::{Event, Link, Profile, Request};
+/// use mcp_sansio::service::{Call, Outcome, Service, Tool};
+/// use mcp_sansio::testing::{Cut, Pair};
+///
+/// fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome {
+///     call.text("hello")
+/// }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
+///
+/// let service = Service::new("greeter", "1.0").tools(&TOOLS);
+/// let profile = Profile::new("editor", "1.0");
+/// let mut pair = Pair::new(&profile, &service, ()).cut(Cut::Random(7));
+/// let mut heard = Vec::new();
+/// pair.client().connect();
+/// pair.run(&mut |event: Event<'_>, link: &mut Link<'_, '_>| match event {
+///     Event::Connected(_) => drop(link.send(&Request::call("hello"))),
+///     Event::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
+///     other => panic!("{other:?}"),
+/// });
+/// assert!(heard[0].contains(r#""text":"hello""#));
+/// ```
+#[derive(Debug)]
+pub struct Pair<'p, S: 'static> {
+    service: &'p Service<'p, S>,
+    state: S,
+    server: Session<'static, Lines<Vec<u8>>, 16>,
+    client: client::Session<'p, Lines<Vec<u8>>, 16>,
+    rhythm: Rhythm,
+    now: Millis,
+    moved: usize,
+    /// The connection breaks when so many bytes have moved.
+    breaks_at: usize,
+    broken: bool,
+}
+
+/// The longest message that either side of a [`Pair`] takes.
+const MESSAGE: usize = 16 << 20;
+
+impl<'p, S> Pair<'p, S> {
+    /// Both ends of a connection that nothing has come over yet. Say how it opens: `pair.client().connect()`.
+    #[must_use]
+    pub fn new(profile: &'p client::Profile<'p>, service: &'p Service<'p, S>, state: S) -> Self {
+        Pair {
+            service,
+            state,
+            server: Session::growing(Limits::default(), Lines::new(Vec::new())),
+            client: client::Session::growing(profile, MESSAGE, Lines::new(Vec::new())),
+            rhythm: Rhythm::new(Cut::Whole),
+            now: 0,
+            moved: 0,
+            breaks_at: usize::MAX,
+            broken: false,
+        }
+    }
+
+    /// Cuts what goes both ways. At random, the direction of each piece is random too.
+    #[must_use]
+    pub fn cut(mut self, cut: Cut) -> Self {
+        self.rhythm = Rhythm::new(cut);
+        self
+    }
+
+    /// The connection breaks when so many bytes have moved, both ways counted together.
+    #[must_use]
+    pub const fn breaks_at(mut self, bytes: usize) -> Self {
+        self.breaks_at = bytes;
+        self
+    }
+
+    /// How many bytes have moved.
+    #[must_use]
+    pub const fn moved(&self) -> usize {
+        self.moved
+    }
+
+    /// Whether the connection is broken.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// The client.
+    pub fn client(&mut self) -> &mut client::Engine<'p> {
+        self.client.client()
+    }
+
+    /// The client with the way to the server, to send and to answer.
+    pub fn link(&mut self) -> client::Link<'_, 'p> {
+        self.client.link()
+    }
+
+    /// The state of the handlers.
+    pub fn state(&mut self) -> &mut S {
+        &mut self.state
+    }
+
+    /// Moves one piece; `false` if both ends are at rest.
+    pub fn step(&mut self, handler: &mut dyn client::Handler) -> bool {
+        self.work(handler);
+        let (up, down) = (!self.client.pending().is_empty(), !self.server.pending().is_empty());
+        let random = matches!(self.rhythm.cut, Cut::Random(_)) && self.rhythm.random() & 64 != 0;
+        let moved = if up && !(down && random) { self.upwards() } else { self.downwards() };
+        self.moved += moved;
+        if self.moved >= self.breaks_at && !self.broken {
+            self.break_off();
+        }
+        self.work(handler);
+        moved > 0
+    }
+
+    /// Moves pieces until both ends are at rest.
+    ///
+    /// # Panics
+    /// If they never are.
+    pub fn run(&mut self, handler: &mut dyn client::Handler) {
+        for _ in 0..TURNS {
+            if !self.step(handler) {
+                return;
             }
         }
+        panic!("client and server do not come to rest");
+    }
+
+    /// Lets time pass, and whatever comes of it.
+    pub fn wait(&mut self, millis: Millis, handler: &mut dyn client::Handler) {
+        self.now += millis;
+        self.run(handler);
+    }
+
+    /// Tells the server that something has changed.
+    pub fn publish(&mut self, change: Change<'_>) {
+        self.server.publish(change);
+    }
+
+    /// Tells how far a call is that was put off.
+    pub fn progress(&mut self, token: Token, progress: Progress<'_>) -> Told {
+        self.server.progress(token, progress)
+    }
+
+    /// Answers a call that was put off.
+    ///
+    /// # Errors
+    /// The request was answered or cancelled.
+    pub fn answer(
+        &mut self,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.server.answer(self.service, &mut self.state, token, answer)
+    }
+
+    /// Breaks the connection: what is under way is lost, and both ends see the end of their input.
+    pub fn break_off(&mut self) {
+        self.broken = true;
+        self.drop_pending();
+        self.client.end_of_input();
+        self.server.end_of_input();
+    }
+
+    /// Breaks the connection and opens another one, to a server that has just been started; listens live on.
+    pub fn reconnect(&mut self) {
+        self.drop_pending();
+        (self.broken, self.breaks_at) = (false, usize::MAX);
+        self.server = Session::growing(Limits::default(), Lines::new(Vec::new()));
+        self.client.reconnect(client::Lost::Closed);
+    }
+
+    fn drop_pending(&mut self) {
+        let (up, down) = (self.client.pending().len(), self.server.pending().len());
+        self.client.sent(up);
+        self.server.sent(down);
+    }
+
+    fn work(&mut self, handler: &mut dyn client::Handler) {
+        // Their sinks are never full, so they go on until they need input.
+        let _ = self.client.run(self.now, handler);
+        self.server.expire(self.now);
+        let _ = self.server.run(self.service, &mut self.state);
+        if self.broken {
+            self.drop_pending();
+        }
+    }
+
+    /// A piece of what the client says.
+    fn upwards(&mut self) -> usize {
+        let (pending, space) = (self.client.pending(), self.server.space());
+        let most = pending.len().min(space.len()).min(self.breaks_at - self.moved);
+        let n = self.rhythm.piece(most).min(most);
+        crate::sink::copy(space, pending.get(..n).unwrap_or(&[]));
+        self.server.filled(n);
+        self.client.sent(n);
+        n
+    }
+
+    /// A piece of what the server says.
+    fn downwards(&mut self) -> usize {
+        let (pending, space) = (self.server.pending(), self.client.space());
+        let most = pending.len().min(space.len()).min(self.breaks_at - self.moved);
+        let n = self.rhythm.piece(most).min(most);
+        crate::sink::copy(space, pending.get(..n).unwrap_or(&[]));
+        self.client.filled(n);
+        self.server.sent(n);
+        n
     }
 }

@@ -5,7 +5,7 @@
 
 ALLOWED is a file of regular expressions, one a line (# begins a comment), for
 the names of panic functions that may be in the image. Exits with 1 if there
-are others, or any function of an allocator.
+are others, or any function of an allocator, and names them and what calls them.
 """
 
 import os
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, read
+from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, Elf
 
 # In mangled names, old style and new. `rust_begin_unwind` is the panic handler
 # of the firmware itself (board/src/end.rs keeps it from being inlined): it is in
@@ -40,7 +40,8 @@ def readable(names):
 
 def main():
     path = sys.argv[1]
-    sections, symbols = read(path)
+    elf = Elf(path)
+    sections, symbols = elf.sections, elf.symbols
     if not symbols:
         sys.exit(f"{path}: no symbols, nothing can be said")
 
@@ -49,7 +50,7 @@ def main():
     ram = [s for s in held if s.flags & SHF_WRITE or (s.type == SHT_NOBITS)]
     print("flash: {:6} bytes ({})".format(sum(s.size for s in flash), ", ".join(f"{s.name} {s.size}" for s in flash)))
     print("RAM:   {:6} bytes static ({})".format(sum(s.size for s in ram), ", ".join(f"{s.name} {s.size}" for s in ram)))
-    formatting = {name: size for name, size in symbols.items() if FORMAT.search(name)}
+    formatting = {name: symbol.size for name, symbol in symbols.items() if FORMAT.search(name)}
     print(f"core::fmt: {len(formatting)} functions, {sum(formatting.values())} bytes")
 
     allowed = []
@@ -60,6 +61,8 @@ def main():
     bad = [name for name in panics if not any(a.search(name) for a in allowed)]
     allocators = sorted(name for name in symbols if ALLOCATOR.search(name))
     print(f"panic functions: {len(panics)}, of which allowed {len(panics) - len(bad)}")
+    for caller, callee in zip(*[iter(readable([name for pair in elf.callers(bad) for name in pair]))] * 2):
+        print(f"PANICS: {caller}\n        calls {callee}")
     for title, names in ("PANICS", bad), ("ALLOCATES", allocators):
         for name in readable(names):
             print(f"{title}: {name}")

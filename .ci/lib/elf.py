@@ -5,32 +5,65 @@ import sys
 from collections import namedtuple
 
 Section = namedtuple("Section", "name type flags address offset size link")
+Symbol = namedtuple("Symbol", "address size")
 
 SHT_SYMTAB, SHT_NOBITS = 2, 8
 SHF_WRITE, SHF_ALLOC, SHF_EXEC = 1, 2, 4
+ARM = 40
 
 
 def string(table, offset):
     return table[offset : table.index(b"\0", offset)].decode()
 
 
-def read(path):
-    data = open(path, "rb").read()
-    if data[:6] != b"\x7fELF\x01\x01":
-        sys.exit(f"{path}: not a 32-bit little-endian ELF file")
-    start, = struct.unpack_from("<I", data, 32)
-    step, count, names_at = struct.unpack_from("<HHH", data, 46)
-    raw = [struct.unpack_from("<10I", data, start + i * step) for i in range(count)]
-    body = lambda header: data[header[4] : header[4] + header[5]]
-    names = body(raw[names_at])
-    sections = [Section(string(names, h[0]), h[1], h[2], h[3], h[4], h[5], h[6]) for h in raw]
-    symbols = {}
-    for header in raw:
-        if header[1] != SHT_SYMTAB:
-            continue
-        strings = body(raw[header[6]])
-        for name, _, size, info, _, home in struct.iter_unpack("<IIIBBH", body(header)):
-            # Functions, objects, and symbols of no type; not sections and files.
-            if info & 15 <= 2 and home != 0:
-                symbols[string(strings, name)] = size
-    return sections, symbols
+class Elf:
+    """Sections, symbols by name, and the machine that they are for."""
+
+    def __init__(self, path):
+        self.data = open(path, "rb").read()
+        if self.data[:6] != b"\x7fELF\x01\x01":
+            sys.exit(f"{path}: not a 32-bit little-endian ELF file")
+        self.machine, = struct.unpack_from("<H", self.data, 18)
+        start, = struct.unpack_from("<I", self.data, 32)
+        step, count, names_at = struct.unpack_from("<HHH", self.data, 46)
+        raw = [struct.unpack_from("<10I", self.data, start + i * step) for i in range(count)]
+        body = lambda header: self.data[header[4] : header[4] + header[5]]
+        names = body(raw[names_at])
+        self.sections = [Section(string(names, h[0]), h[1], h[2], h[3], h[4], h[5], h[6]) for h in raw]
+        self.symbols = {}
+        for header in raw:
+            if header[1] != SHT_SYMTAB:
+                continue
+            strings = body(raw[header[6]])
+            for name, address, size, info, _, home in struct.iter_unpack("<IIIBBH", body(header)):
+                # Functions, objects, and symbols of no type; not sections and files.
+                if info & 15 <= 2 and home != 0:
+                    self.symbols[string(strings, name)] = Symbol(address, size)
+
+    def code(self, symbol):
+        """The bytes of a function."""
+        at = symbol.address & ~1
+        for s in self.sections:
+            if s.flags & SHF_EXEC and s.address <= at and at + symbol.size <= s.address + s.size:
+                return self.data[s.offset + at - s.address : s.offset + at - s.address + symbol.size]
+        return b""
+
+    def callers(self, targets):
+        """The functions that call one of the targets, or jump to it: (caller, target). ARM's Thumb only."""
+        if self.machine != ARM:
+            return []
+        wanted = {self.symbols[name].address & ~1: name for name in targets}
+        found = set()
+        for name, symbol in self.symbols.items():
+            code, at = self.code(symbol), symbol.address & ~1
+            for i in range(0, len(code) - 3, 2):
+                first, second = struct.unpack_from("<HH", code, i)
+                # BL and B.W
+                if first >> 11 != 0b11110 or second >> 14 not in (0b11, 0b10) or not second >> 12 & 1:
+                    continue
+                s, j1, j2 = first >> 10 & 1, second >> 13 & 1, second >> 11 & 1
+                offset = (first & 0x3FF) << 12 | (second & 0x7FF) << 1 | (1 ^ j1 ^ s) << 23 | (1 ^ j2 ^ s) << 22
+                target = at + i + 4 + offset - (s << 24)
+                if target in wanted and wanted[target] != name:
+                    found.add((name, wanted[target]))
+        return sorted(found)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, read
+from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, Elf
 
 README = os.path.join(os.path.dirname(__file__), "..", "..", "README.md")
 BEGIN, END = "<!-- footprint: made by .ci/footprint.sh -->", "<!-- /footprint -->"
@@ -53,8 +53,7 @@ PROGRAMS = [
 
 def sizes(path):
     """Bytes of flash and of static RAM."""
-    sections, _ = read(path)
-    held = [s for s in sections if s.flags & SHF_ALLOC and s.size]
+    held = [s for s in Elf(path).sections if s.flags & SHF_ALLOC and s.size]
     flash = sum(s.size for s in held if s.type != SHT_NOBITS)
     ram = sum(s.size for s in held if s.flags & SHF_WRITE or s.type == SHT_NOBITS)
     return flash, ram

@@ -4,6 +4,7 @@
 
 mod client;
 mod endpoint;
+mod engine;
 mod service;
 
 use arbitrary::Unstructured;
@@ -163,6 +164,12 @@ pub fn server_ops(data: &[u8]) {
     let _ = service::run(&mut Unstructured::new(data));
 }
 
+/// Whatever a server says and an application does, in whatever order: every line of the client's is JSON, each request
+/// has one outcome at the end, none is left open, and nothing spins.
+pub fn client(data: &[u8]) {
+    let _ = engine::run(&mut Unstructured::new(data));
+}
+
 /// However bytes of HTTP are cut, the same comes out; and whatever happens to an endpoint, in whatever order: what comes
 /// out is JSON in whole events, nothing spins, and in the end no request, session or stream is left.
 pub fn http(data: &[u8]) {
@@ -196,6 +203,21 @@ mod tests {
                     state ^= state >> 7;
                     state ^= state << 17;
                     state as u8
+                })
+                .collect();
+            body(&bytes);
+        }
+    }
+
+    fn over_long_noise(body: fn(&[u8])) {
+        for seed in 1..400u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let bytes: Vec<u8> = (0..3000)
+                .map(|at| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    if at == 0 { 1 } else { state as u8 }
                 })
                 .collect();
             body(&bytes);
@@ -253,20 +275,16 @@ mod tests {
     }
 
     #[test]
+    fn client() {
+        over_corpus("client", crate::client);
+        over_noise(crate::client);
+        over_long_noise(crate::client);
+    }
+
+    #[test]
     fn http() {
         over_corpus("http", crate::http);
         over_noise(crate::http);
-        for seed in 1..400u64 {
-            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let bytes: Vec<u8> = (0..3000)
-                .map(|at| {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
-                    if at == 0 { 1 } else { state as u8 }
-                })
-                .collect();
-            crate::http(&bytes);
-        }
+        over_long_noise(crate::http);
     }
 }

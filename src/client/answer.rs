@@ -11,6 +11,7 @@ use crate::sink::{Full, Out};
 
 /// Why a request has no result.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Failure<'a> {
     /// The server answered with an error.
@@ -30,6 +31,7 @@ impl core::fmt::Display for Failure<'_> {
 
 /// An error of JSON-RPC, as the server sent it.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct RpcError<'a> {
     /// Its code, see [`code`]; 0 if it has none.

@@ -66,6 +66,7 @@ const TRIES: u8 = 3;
 
 /// What the server says of itself.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Connected<'a> {
     /// What is spoken.
@@ -82,6 +83,7 @@ pub struct Connected<'a> {
 
 /// Why there is no connection.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Unconnected<'a> {
     /// The server refused with an error.

@@ -385,6 +385,7 @@ impl<'a> Choices<'a> {
 
 /// What does not fit into a form.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Misfit<'a> {
     /// The field; `None` if the content is no object at all.

@@ -110,6 +110,7 @@ pub type Engine<'m> = ClientOf<'m, [Flight]>;
 
 /// What has happened. It borrows the message, never the client and never the sink.
 #[derive(Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "it lives for a moment on the stack; a box would need an allocator")]
 pub enum Event<'a> {

@@ -8,6 +8,7 @@ use crate::rpc::Envelope;
 
 /// How far a request is. Numbers are as the server wrote them.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct ProgressReport<'a> {
     /// Which request.
@@ -22,6 +23,7 @@ pub struct ProgressReport<'a> {
 
 /// A log message of the server's.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Log<'a> {
     /// The request that it belongs to, where that is known.
@@ -36,6 +38,7 @@ pub struct Log<'a> {
 
 /// What has changed at the server.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Changed<'a> {
     /// The list of tools.

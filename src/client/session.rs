@@ -185,6 +185,14 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
         self.ended = true;
     }
 
+    /// Opens a lost connection again, see [`reconnect`](super::ClientOf::reconnect). What has come and was not taken is
+    /// dropped; what the sink holds is the caller's to drop.
+    pub fn reconnect(&mut self, why: Lost) {
+        self.input.clear();
+        (self.done, self.ended) = (0, false);
+        self.client.reconnect(why);
+    }
+
     /// Tells the time, takes what has come and writes what there is to say. Everything that happens goes to `handler`.
     pub fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> Next {
         let mut link = Link { client: &mut self.client, out: &mut self.out };

@@ -6,6 +6,7 @@ use crate::store::Store;
 
 /// What [`LineBuffer::peek`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Line<'b> {
     /// A line without its newline, and without a carriage return before it.

@@ -11,6 +11,7 @@ use serde::ser::{self, Impossible, Serialize};
 
 /// Why a value was not written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum SerError {
     /// It did not fit.

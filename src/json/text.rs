@@ -157,6 +157,7 @@ impl fmt::Debug for Text<'_> {
 
 /// Why a [`Text`] was not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The scratch space is too small.
@@ -178,6 +179,7 @@ impl core::error::Error for DecodeError {}
 
 /// Half a character, escaped without its other half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_structs, reason = "there is no more to it")]
 pub struct LoneSurrogate(pub u16);
 

@@ -276,6 +276,7 @@ fn base64_digit(value: u8) -> u8 {
 
 /// A number with decimal places, written without any float: `Decimal::new(215, 1)` is `21.5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Decimal {
     value: i64,
     places: u8,

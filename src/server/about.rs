@@ -9,6 +9,7 @@ use crate::sink::{Full, Out};
 
 /// How long a client may keep a list, a resource or the description of the server (2026-07-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Caching {
     /// Milliseconds; 0 means not at all.

@@ -143,6 +143,7 @@ pub type Engine<'m> = ServerOf<'m, [Slot]>;
 
 /// What a message asks of the application. It borrows the message, never the server and never the sink.
 #[derive(Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "it lives for a moment on the stack; a box would need an allocator")]
 pub enum Event<'a> {
@@ -312,6 +313,7 @@ impl<'m, const N: usize> Server<'m, N> {
 /// needed.
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
 pub struct Limits {
     /// Bytes of one message that comes in; 16 MiB.

@@ -10,6 +10,7 @@ use crate::sink::{Full, Kind, Out, whole};
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Change<'u> {
     /// The list of tools.
@@ -66,6 +67,7 @@ pub enum Pull {
 
 /// How far a request is.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Progress<'p> {
     /// So much is done.

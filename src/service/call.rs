@@ -311,8 +311,18 @@ impl<'a> Read<'a> {
 
     /// Answers with text, at the URI that was asked for, of the MIME type of the definition.
     pub fn text<'w>(&mut self, text: impl Into<Words<'w>>) -> Outcome {
-        let contents = Contents::text(self.uri, text.into());
-        self.contents(&[self.with_mime(contents)])
+        // Not by `contents`: a program with no other contents is linked without what writes them.
+        let (words, uri, mime, caching) = (text.into(), self.uri, self.mime, self.caching);
+        self.write_result(&mut |result, revision| {
+            let out = result.key("contents")?;
+            out.put(b"[")?;
+            let mut contents = Object::open(out);
+            contents.text("uri", uri)?;
+            contents.text_if("mimeType", mime)?;
+            words.write(contents.key("text")?)?;
+            contents.finish()?.put(b"]")?;
+            if revision.is_modern() { caching.write(result) } else { Ok(()) }
+        })
     }
 
     /// Answers with bytes, at the URI that was asked for, of the MIME type of the definition.
@@ -412,7 +422,17 @@ impl<'a> Get<'a> {
 
     /// Answers with one message of the user.
     pub fn user<'w>(&mut self, text: impl Into<Words<'w>>) -> Outcome {
-        self.messages(&[Message::user(Content::text(text.into()))])
+        // Not by `messages`: a program with no other content is linked without what writes that.
+        let (words, description) = (text.into(), self.description);
+        self.write_result(&mut |result, _| {
+            if !description.is_empty() {
+                result.text("description", description)?;
+            }
+            let out = result.key("messages")?;
+            out.put(b"[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":")?;
+            words.write(out)?;
+            out.put(b"}}]")
+        })
     }
 
     /// Answers with a conversation.

@@ -458,6 +458,7 @@ impl<'c> From<Kind<'c>> for Content<'c> {
 
 /// Who says something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "the protocol has these two")]
 pub enum Role {
     /// The user.

@@ -28,6 +28,7 @@ pub type Source<S> = fn(state: &mut S, key: u32, at: u32, bytes: &mut [u8]) -> R
 
 /// Hints on what a tool does, which clients must not rely on (from 2025-03-26 on).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Hints {
     /// It changes nothing.

@@ -36,6 +36,9 @@ class Rule:
         self.used = True
         return True
 
+    def is_of(self, run: str) -> bool:
+        return fnmatch.fnmatchcase(run, self.run)
+
     def excuses(self, run: str, scenario: str) -> bool:
         """Whether the whole scenario may do what it likes."""
         return self.check == "*" and self.statuses == ["*"] and self.covers(run, scenario, "*", "*")

@@ -64,6 +64,22 @@ class Judging(unittest.TestCase):
     def test_the_rules_there_are_can_be_read(self):
         self.assertTrue(gate.read_rules(HERE / "allowed.txt"))
 
+    def test_rules_of_a_role(self):
+        rules = gate.read_rules(HERE / "allowed.txt")
+        self.assertTrue(any(rule.is_of("client-alpha-all") for rule in rules))
+        self.assertFalse(any(rule.is_of("client-alpha-all") and rule.is_of("server-alpha-all") for rule in rules))
+
+    def test_folders_of_clients(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "auth" / "basic-cimd-2026-11-21T02-50-01-256Z"
+            path.mkdir(parents=True)
+            (path / "checks.json").write_text(json.dumps([check("a", "FAILURE")]))
+            rules = gate.read_rules(HERE / "allowed.txt")
+            (verdict,) = gate.judge_run("client-alpha-all", Path(folder), ["auth/basic-cimd"], {}, rules)
+            self.assertEqual((verdict.scenario, verdict.excused, verdict.problems), ("auth/basic-cimd", True, []))
+            (verdict,) = gate.judge_run("server-alpha-all", Path(folder), [], {}, rules)
+            self.assertFalse(verdict.excused)
+
     def test_folders(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ("server-server-sse-polling-2026-11-21T02-50-01-256Z", "server-ping-2026-11-21T02-50-01-256Z"):

@@ -1,4 +1,4 @@
-"""Runs the official suites against a server and has gate.py judge every check."""
+"""Runs the official suites against a server or a client and has gate.py judge every check."""
 
 import argparse
 import json
@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gate
@@ -25,27 +26,48 @@ REVISIONS = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 REQUIREMENTS = ["2025-11-25", "2026-07-28"]
 
 # A run: its name, which suite, what it is told.
-SERVER_RUNS = (
+RUNS = (
     [(f"alpha-{v}", "alpha", ["--suite", "all", "--spec-version", v]) for v in REVISIONS]
     + [(f"alpha-requirements-{v}", "alpha", ["--requirements", v]) for v in REQUIREMENTS]
     + [("alpha-all", "alpha", ["--suite", "all"]), ("latest-all", "latest", ["--suite", "all"])]
 )
+SERVER_RUNS = [(f"server-{name}", which, words) for name, which, words in RUNS]
+CLIENT_RUNS = [(f"client-{name}", which, words) for name, which, words in RUNS]
 
-# How many checks succeed with a server that is known to be right (rmcp 3.1.4, without what allowed.txt excuses): so
-# that expected.json can't be recorded from less.
+# Each scenario alone: only then the suites look at how a client ends. Of those that are not excused as a whole.
+ALONE_RUNS = [
+    (f"client-alone-{v}", "alpha", ["--spec-version", v]) for v in REVISIONS if v != "2025-03-26"
+] + [("client-alone-latest", "latest", [])]
+
+# How many checks succeed where all is right, without what allowed.txt excuses: so that expected.json can't be recorded
+# from less. Of a server, as many as with rmcp 3.1.4; of a client, counted in the scenarios.
 LEAST = {
-    "alpha-2025-03-26": 3,
-    "alpha-2025-06-18": 56,
-    "alpha-2025-11-25": 83,
-    "alpha-2026-07-28": 153,
-    "alpha-requirements-2025-11-25": 83,
-    "alpha-requirements-2026-07-28": 153,
-    "alpha-all": 180,
-    "latest-all": 44,
+    "server-alpha-2025-03-26": 3,
+    "server-alpha-2025-06-18": 56,
+    "server-alpha-2025-11-25": 83,
+    "server-alpha-2026-07-28": 153,
+    "server-alpha-requirements-2025-11-25": 83,
+    "server-alpha-requirements-2026-07-28": 153,
+    "server-alpha-all": 180,
+    "server-latest-all": 44,
+    # All of its scenarios are about authorization.
+    "client-alpha-2025-03-26": 0,
+    "client-alpha-2025-06-18": 3,
+    "client-alpha-2025-11-25": 20,
+    "client-alpha-2026-07-28": 64,
+    "client-alpha-requirements-2025-11-25": 20,
+    "client-alpha-requirements-2026-07-28": 64,
+    "client-alpha-all": 73,
+    "client-latest-all": 7,
+    "client-alone-2025-06-18": 3,
+    "client-alone-2025-11-25": 20,
+    "client-alone-2026-07-28": 64,
+    "client-alone-latest": 10,
 }
 
 # Seconds. A server that never answers costs 0.1.16 a minute a scenario.
 RUN_LIMIT = 300
+ALONE_LIMIT = 60
 START_LIMIT = 20
 STOP_LIMIT = 5
 
@@ -84,15 +106,15 @@ def suite(which: str, words: list[str], limit: float, log=None) -> tuple[int | N
             process.wait()
 
 
-def listed(which: str, words: list[str]) -> list[str]:
+def listed(role: str, which: str, words: list[str]) -> list[str]:
     """The names of the scenarios that a run consists of, as far as the suite tells."""
     filters = [word for word in words if word not in ("--suite", "all")]
-    code, printed = suite(which, ["list", "--server", *filters], 60)
+    code, printed = suite(which, ["list", f"--{role}", *filters], 60)
     if code != 0:
         sys.exit(f"conformance: `list` of {which} failed: {printed}")
-    # A requirement set lists the scenarios for clients too.
-    of_servers = re.search(r"^Server scenarios.*?\n((?:  .*\n|\n)*)", printed + "\n", re.M)
-    return re.findall(r"^  - (\S+)", of_servers[1] if of_servers else "", re.M)
+    # A requirement set lists the scenarios of both roles.
+    of_role = re.search(rf"^{role.capitalize()} scenarios.*?\n((?:  .*\n|\n)*)", printed + "\n", re.M)
+    return re.findall(r"^  - (\S+)", of_role[1] if of_role else "", re.M)
 
 
 class Server:
@@ -103,7 +125,6 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}/mcp"
-        OUT.mkdir(exist_ok=True)
         self.log = open(OUT / "server.log", "w")
         self.process = subprocess.Popen(
             [*command, "--port", str(self.port)], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log
@@ -136,76 +157,133 @@ class Server:
         return None
 
 
-def fixture() -> list[str]:
-    """The command of our server, built if nobody says which one to take."""
-    if command := os.environ.get("CONFORMANCE_SERVER"):
+def fixture(role: str) -> list[str]:
+    """The command of our server or client, built if nobody says which one to take."""
+    if command := os.environ.get(f"CONFORMANCE_{role.upper()}"):
         return shlex.split(command)
-    build = ["cargo", "build", "--release", "--quiet", "--workspace", "--bin", "conformance-server"]
+    build = ["cargo", "build", "--release", "--quiet", "--workspace", "--bin", f"conformance-{role}"]
     if subprocess.run(build, cwd=ROOT, stdin=subprocess.DEVNULL).returncode:
-        sys.exit("conformance: the fixture does not build")
+        sys.exit(f"conformance: the {role} does not build")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    return [str(ROOT / target / "release/conformance-server")]
+    return [str(ROOT / target / f"release/conformance-{role}")]
+
+
+class Results:
+    """What has come of the runs so far."""
+
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.rules = gate.read_rules(ALLOWED)
+        self.known = json.loads(arguments.expected.read_text()) if arguments.expected.exists() else {}
+        self.fresh = {}
+        self.passed = self.failed = self.excused = 0
+
+    def fail(self, words: str) -> None:
+        self.failed += 1
+        print(f"FAIL {words}", flush=True)
+
+    def judge(self, name: str, names: list[str], seconds: float) -> list[gate.Verdict]:
+        """Judges what a run wrote; `names` are the scenarios that it was to run."""
+        expected = None if self.arguments.record else self.known.get(name, {})
+        verdicts = gate.judge_run(name, OUT / name, names, expected, self.rules)
+        for verdict in verdicts:
+            if verdict.problems:
+                self.fail(f"{name} {verdict.scenario}")
+                for problem in verdict.problems:
+                    print(f"       {problem}")
+        good = [verdict for verdict in verdicts if not verdict.problems and not verdict.excused]
+        self.passed += len(good)
+        self.excused += sum(verdict.excused for verdict in verdicts)
+        self.fresh[name] = {verdict.scenario: dict(sorted(verdict.successes.items())) for verdict in good}
+        if not names:
+            self.fail(f"{name}: the suite lists no scenario")
+        checks = sum(sum(verdict.successes.values()) for verdict in verdicts if not verdict.excused)
+        if checks < LEAST[name]:
+            self.fail(f"{name}: only {checks} checks succeeded, at least {LEAST[name]} do where all is right")
+        print(f"{name}: {len(good)} of {len(verdicts)} scenarios, {checks} checks succeeded, {seconds:.1f} s", flush=True)
+        return verdicts
+
+    def end(self, runs: int) -> int:
+        """Writes or says what is left to say; the exit code."""
+        if self.arguments.record:
+            text = json.dumps(self.known | self.fresh, indent=1, sort_keys=True)
+            self.arguments.expected.write_text(text + "\n")
+            print(f"recorded {self.arguments.expected}")
+        elif len(self.fresh) == runs:
+            for rule in self.rules:
+                if not rule.used and any(rule.is_of(run) for run in self.fresh):
+                    print(f"note: allowed.txt allows what no longer happens: {rule.run} | {rule.scenario} | {rule.check}")
+        if self.excused:
+            print(f"{self.excused} excused by allowed.txt")
+        print(f"{self.passed} passed, {self.failed} failed")
+        return 1 if self.failed or not self.passed else 0
+
+
+def run_suite(results: Results, run: tuple, role: str, words: list[str]) -> None:
+    """A run of many scenarios; `words` say what is tested."""
+    name, which, filters = run
+    begun = time.monotonic()
+    names = listed(role, which, filters)
+    with open(OUT / f"{name}.log", "w") as log:
+        code, _ = suite(which, [role, *words, *filters, "-o", str(OUT / name)], RUN_LIMIT, log)
+    verdicts = results.judge(name, names, time.monotonic() - begun)
+    if code is None:
+        results.fail(f"{name}: not done after {RUN_LIMIT} s")
+    elif code and not any(verdict.failures for verdict in verdicts):
+        results.fail(f"{name}: the suite ended with {code}, see {OUT / name}.log")
+
+
+def run_alone(results: Results, run: tuple, words: list[str]) -> None:
+    """The scenarios of a run, each with a suite of its own, which has to be content with how the client ends."""
+    name, which, filters = run
+    begun = time.monotonic()
+    names = [
+        scenario
+        for scenario in listed("client", which, filters)
+        if not any(rule.excuses(name, scenario) for rule in results.rules)
+    ]
+    (OUT / name).mkdir()
+
+    def alone(scenario: str) -> int | None:
+        with open(OUT / f"{name}-{scenario}.log", "w") as log:
+            told = ["client", *words, "--scenario", scenario, *filters, "-o", str(OUT / name)]
+            return suite(which, told, ALONE_LIMIT, log)[0]
+
+    # 0.1.16 does not take its own slowness into account.
+    with ThreadPoolExecutor(2 if which == "alpha" else 1) as pool:
+        codes = dict(zip(names, pool.map(alone, names)))
+    results.judge(name, names, time.monotonic() - begun)
+    for scenario, code in codes.items():
+        if code != 0:
+            end = f"not done after {ALONE_LIMIT} s" if code is None else f"the suite ended with {code}"
+            results.fail(f"{name} {scenario}: {end}, see {OUT / name}-{scenario}.log")
 
 
 def run_server(arguments) -> int:
-    rules = gate.read_rules(ALLOWED)
-    known = json.loads(arguments.expected.read_text()) if arguments.expected.exists() else {}
-    runs = [run for run in SERVER_RUNS if not arguments.run or run[0] in arguments.run]
-    shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir()
-    server = None if arguments.url else Server(fixture())
-    url = arguments.url or server.url
-    passed = failed = excused = 0
-    fresh = {}
-
-    def fail(words: str) -> None:
-        nonlocal failed
-        failed += 1
-        print(f"FAIL {words}", flush=True)
-
-    for name, which, words in runs:
-        begun = time.monotonic()
-        names = listed(which, words)
-        with open(OUT / f"{name}.log", "w") as log:
-            code, _ = suite(which, ["server", "--url", url, *words, "-o", str(OUT / name)], RUN_LIMIT, log)
-        expected = None if arguments.record else known.get(name, {})
-        verdicts = gate.judge_run(name, OUT / name, names, expected, rules)
-        bad = [verdict for verdict in verdicts if verdict.problems]
-        for verdict in bad:
-            fail(f"{name} {verdict.scenario}")
-            for problem in verdict.problems:
-                print(f"       {problem}")
-        good = [verdict for verdict in verdicts if not verdict.problems and not verdict.excused]
-        passed += len(good)
-        excused += sum(verdict.excused for verdict in verdicts)
-        fresh[name] = {verdict.scenario: dict(sorted(verdict.successes.items())) for verdict in good}
-        if code is None:
-            fail(f"{name}: not done after {RUN_LIMIT} s")
-        elif code and not any(verdict.failures for verdict in verdicts):
-            fail(f"{name}: the suite ended with {code}, see {OUT / name}.log")
-        if not names:
-            fail(f"{name}: the suite lists no scenario")
+    results = Results(arguments)
+    server = None if arguments.url else Server(fixture("server"))
+    for run in chosen(SERVER_RUNS, arguments):
+        run_suite(results, run, "server", ["--url", arguments.url or server.url])
         if server and not server.alive():
-            fail(f"{name}: the server has ended with {server.process.returncode}, see {OUT / 'server.log'}")
+            results.fail(f"{run[0]}: the server has ended with {server.process.returncode}, see {OUT / 'server.log'}")
             break
-        checks = sum(sum(verdict.successes.values()) for verdict in verdicts if not verdict.excused)
-        if checks < LEAST[name]:
-            fail(f"{name}: only {checks} checks succeeded, at least {LEAST[name]} do with a server that is right")
-        seconds = time.monotonic() - begun
-        print(f"{name}: {len(good)} of {len(verdicts)} scenarios, {checks} checks succeeded, {seconds:.1f} s", flush=True)
     if server and server.alive() and (wrong := server.stop()):
-        fail(wrong)
-    if arguments.record:
-        arguments.expected.write_text(json.dumps(known | fresh, indent=1, sort_keys=True) + "\n")
-        print(f"recorded {arguments.expected}")
-    elif not arguments.run:
-        for rule in rules:
-            if not rule.used:
-                print(f"note: allowed.txt allows what no longer happens: {rule.run} | {rule.scenario} | {rule.check}")
-    if excused:
-        print(f"{excused} excused by allowed.txt")
-    print(f"{passed} passed, {failed} failed")
-    return 1 if failed or not passed else 0
+        results.fail(wrong)
+    return results.end(len(SERVER_RUNS))
+
+
+def run_client(arguments) -> int:
+    results = Results(arguments)
+    words = ["--command", arguments.command or shlex.join(fixture("client"))]
+    for run in chosen(CLIENT_RUNS, arguments):
+        run_suite(results, run, "client", words)
+    for run in chosen(ALONE_RUNS, arguments):
+        run_alone(results, run, words)
+    return results.end(len(CLIENT_RUNS) + len(ALONE_RUNS))
+
+
+def chosen(runs: list[tuple], arguments) -> list[tuple]:
+    return [run for run in runs if not arguments.run or run[0] in arguments.run]
 
 
 def main() -> int:
@@ -213,10 +291,16 @@ def main() -> int:
     roles = parser.add_subparsers(dest="role", required=True)
     server = roles.add_parser("server", help="the suites play the client")
     server.add_argument("--url", help="of a server that is there already, on 127.0.0.1")
-    server.add_argument("--run", action="append", choices=[run[0] for run in SERVER_RUNS], help="only this one")
-    server.add_argument("--record", action="store_true", help="write down which checks succeed: expected.json")
-    server.add_argument("--expected", type=Path, default=EXPECTED, help="the checks that have to succeed")
-    return run_server(parser.parse_args())
+    client = roles.add_parser("client", help="the suites play the server")
+    client.add_argument("--command", help="what starts a client; the URL is added to it")
+    for role, runs in ((server, SERVER_RUNS), (client, CLIENT_RUNS + ALONE_RUNS)):
+        role.add_argument("--run", action="append", choices=[run[0] for run in runs], help="only this one")
+        role.add_argument("--record", action="store_true", help="write down which checks succeed: expected.json")
+        role.add_argument("--expected", type=Path, default=EXPECTED, help="the checks that have to succeed")
+    arguments = parser.parse_args()
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir()
+    return run_server(arguments) if arguments.role == "server" else run_client(arguments)
 
 
 if __name__ == "__main__":

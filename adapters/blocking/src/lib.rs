@@ -1,4 +1,4 @@
-//! Blocking, single-threaded servers for [`mcp_sansio`]: over stdio, or over any reader and writer.
+//! Blocking, single-threaded servers and clients for [`mcp_sansio`]: over stdio, or over any reader and writer.
 //!
 //! ```no_run
 //! use mcp_sansio::service::{Call, Outcome, Service, Tool};
@@ -12,6 +12,9 @@
 //!     mcp_sansio_blocking::serve_stdio(&Service::new("greeter", "1.0").tools(&TOOLS), &mut ())
 //! }
 //! ```
+//!
+//! Features: `http`, a server over HTTP; `client`, clients of child processes, with `http` over HTTP too, with `tls` over
+//! HTTPS. `client` (the module) shows how they are used.
 
 #[cfg(feature = "client")]
 pub mod client;

@@ -19,6 +19,7 @@ pub struct Wired<'m, const H: usize = 32> {
 
 /// What a [`Wired`] waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
 pub enum Wait {

@@ -25,3 +25,16 @@ pub mod host;
 #[cfg(feature = "seal")]
 pub mod seal;
 pub mod wire;
+
+/// What an application may want to log. Checked by the compiler.
+#[cfg(feature = "defmt")]
+const _: () = {
+    const fn formats<T: defmt::Format>() {}
+    formats::<wire::Step>();
+    formats::<wire::Expired>();
+    formats::<wire::Status>();
+    formats::<endpoint::Pull>();
+    formats::<endpoint::StreamId>();
+    formats::<endpoint::Access<'_>>();
+    formats::<host::Wait>();
+};

@@ -9,8 +9,7 @@ pub(crate) struct State {
     calls: i64,
 }
 
-pub(crate) const SERVICE: Service<'static, State> =
-    Service::new("module", env!("CARGO_PKG_VERSION")).tools(&TOOLS);
+pub(crate) const SERVICE: Service<'static, State> = Service::new("module", env!("CARGO_PKG_VERSION")).tools(&TOOLS);
 
 static TOOLS: [Tool<State>; 4] = [
     Tool::new("add", "Adds two integers", add).input(

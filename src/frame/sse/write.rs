@@ -21,6 +21,7 @@ pub const END: &[u8] = b"\n\n";
 /// # Ok::<(), mcp_sansio::Full>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 pub struct Event<'e> {
     name: Option<&'e str>,

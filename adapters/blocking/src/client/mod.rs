@@ -46,6 +46,8 @@ pub use child::{Child, ChildOptions};
 pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
 pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
 pub use mcp_sansio::client::{Event, Handler, Link};
+#[cfg(all(feature = "http", unix))]
+pub use mcp_sansio_http::client::params;
 pub use process::{Ended, How};
 #[cfg(feature = "tls")]
 pub use rustls;
@@ -337,7 +339,8 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
                 }
                 // All connections are taken. One will be free: what is in flight has deadlines.
                 Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
-                    self.turn(PATIENCE.saturating_sub(begun.elapsed()))?;
+                    self.rest(Some(PATIENCE.saturating_sub(begun.elapsed())))?;
+                    self.step()?;
                 }
                 Err(error) => return Err(self.not_sent(error)),
             }

@@ -545,7 +545,7 @@ impl Slot<'_> {
                     self.old_stream_ends(at, site, Why::TimedOut);
                 }
             }
-            Phase::Writing | Phase::Over | Phase::Wait(Wait::Endpoint | Wait::Fallback) => {}
+            Phase::Writing | Phase::Over | Phase::Wait(Wait::Endpoint | Wait::Fallback | Wait::Greeting) => {}
         }
     }
 }

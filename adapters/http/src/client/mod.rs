@@ -205,8 +205,10 @@ impl<'m, const N: usize> Remote<'m, N> {
     /// How it stands with the stream for the server's own messages. A server may send what it asks there, so wait with
     /// requests until this is not [`Listening::Opening`].
     #[must_use]
-    pub const fn listening(&self) -> Listening {
-        self.site.listening
+    pub fn listening(&self) -> Listening {
+        let will_be = self.site.config.listen && self.site.old == site::Old::No && !self.site.modern;
+        let begins = || self.slots.iter().any(|slot| slot.task.topic == slot::Topic::Initialized && !slot.is_free());
+        if will_be && begins() { Listening::Opening } else { self.site.listening }
     }
 
     /// How many tools were listed whose annotations did not fit: their calls lack headers.

@@ -19,13 +19,15 @@ impl<const N: usize> Remote<'_, N> {
         if task.topic == Topic::Initialize {
             self.begin_session(at);
         }
+        let early = task.what == What::Request && task.in_session() && self.slots.iter().any(Slot::is_greeting);
         let Some(slot) = self.slots.get_mut(at) else { return };
-        if self.site.old == Old::No {
-            return slot.launch(at, &mut self.site);
-        }
-        slot.task.old = true;
-        if self.site.old == Old::Known {
-            slot.launch(at, &mut self.site);
+        slot.task.old = self.site.old != Old::No;
+        if matches!(self.site.old, Old::No | Old::Known) {
+            if early {
+                slot.phase = Phase::Wait(Wait::Greeting);
+            } else {
+                slot.launch(at, &mut self.site);
+            }
         } else {
             slot.phase = Phase::Wait(Wait::Endpoint);
             self.settle();
@@ -91,7 +93,20 @@ impl<const N: usize> Remote<'_, N> {
             self.lose_old(why);
         }
         any |= self.open_streams();
+        any |= self.post_what_was_early();
         any
+    }
+
+    /// Sends the requests that waited for `notifications/initialized`.
+    fn post_what_was_early(&mut self) -> bool {
+        let waits = |slot: &Slot<'_>| slot.phase == Phase::Wait(Wait::Greeting);
+        if !self.slots.iter().any(waits) || self.slots.iter().any(Slot::is_greeting) {
+            return false;
+        }
+        for (at, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| waits(slot)) {
+            slot.launch(at, &mut self.site);
+        }
+        true
     }
 
     fn lose_session(&mut self) {

@@ -89,6 +89,8 @@ pub(crate) enum Wait {
     Endpoint,
     /// The same; if it does not turn up, this status was the answer.
     Fallback,
+    /// The answer to `notifications/initialized`: a server may refuse requests that overtake it.
+    Greeting,
     /// The deadline; then the stream is resumed.
     Later,
     /// The caller.
@@ -491,6 +493,17 @@ impl<'m> Slot<'m> {
 
     pub(crate) fn is(&self, what: What) -> bool {
         self.task.what == what && !matches!(self.phase, Phase::Free | Phase::Writing | Phase::Drain)
+    }
+
+    /// Whether it carries `notifications/initialized`, and the server has not answered it.
+    pub(crate) fn is_greeting(&self) -> bool {
+        let unanswered = match self.phase {
+            Phase::Head | Phase::Wait(_) => true,
+            // A challenge: it is sent again.
+            Phase::Over => self.after == After::Hold,
+            _ => false,
+        };
+        unanswered && self.task.topic == Topic::Initialized
     }
 
     pub(crate) fn is_listen(&self) -> bool {

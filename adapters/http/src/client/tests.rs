@@ -306,6 +306,69 @@ fn a_legacy_session_from_its_opening_to_its_end() {
     });
 }
 
+/// Requests would otherwise overtake `notifications/initialized` on another connection.
+#[test]
+fn requests_wait_for_initialized() {
+    let begin = |bench: &mut Bench| {
+        bench.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#);
+        bench.received(0);
+        let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+        bench.reply(0, &json("200 OK", SESSION, answer));
+        bench.told();
+        assert_eq!(bench.remote.listening(), Listening::No);
+        bench.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        assert_eq!(bench.remote.listening(), Listening::Opening);
+        bench.send(&legacy(1, "tools/list"));
+        assert_eq!(bench.sent.iter().flatten().count(), 1);
+        assert!(bench.received(0).contains("initialized"));
+    };
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        begin(bench);
+        bench.reply(0, ACCEPTED);
+        let get = bench.find("GET ");
+        bench.received(get);
+        let post = bench.find("POST ");
+        assert!(bench.received(post).contains("tools/list"));
+        bench.reply(get, "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(bench.remote.listening(), Listening::No);
+        bench.reply(post, &json("200 OK", "", &result(1)));
+        assert_eq!(bench.told(), [format!("1 {}", result(1))]);
+    });
+    // A challenge is no answer.
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        begin(bench);
+        bench.reply(0, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(bench.told(), ["- challenge 0 401 "]);
+        assert_eq!(bench.sent.iter().flatten().count(), 0);
+        bench.remote.retry(0);
+        bench.turn();
+        assert!(bench.received(0).contains("initialized"));
+        bench.reply(0, ACCEPTED);
+        let post = bench.find("POST ");
+        assert!(bench.received(post).contains("tools/list"));
+    });
+    // Servers that refuse it, lose it, or do not answer it get the request all the same.
+    for refusal in ["HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "", "-"] {
+        in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+            begin(bench);
+            match refusal {
+                "" => bench.close(0),
+                "-" => bench.wait(Config::DEFAULT.reply_time),
+                refusal => bench.reply(0, refusal),
+            }
+            let post = bench.find("POST ");
+            // It may be sent once more where the connection had been used before.
+            assert!(bench.received(post).contains("tools/list") || refusal.is_empty());
+        });
+    }
+    // The session is lost with it.
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        begin(bench);
+        bench.reply(0, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(bench.told().last().map(String::as_str), Some("1 SessionLost "));
+    });
+}
+
 #[test]
 fn a_session_that_is_lost() {
     in_pieces("http://h/mcp", Config::DEFAULT, |bench| {

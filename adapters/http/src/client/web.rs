@@ -112,6 +112,41 @@ const SESSIONS: u8 = 3;
 /// A client over HTTP: the core's client with at most `N` requests in flight over at most `S` connections. It does no
 /// I/O: move bytes between sockets and slots of [`remote`](Web::remote), call [`run`](Web::run), wait for a socket or
 /// [`next_deadline`](Web::next_deadline).
+///
+/// ```
+/// use mcp_sansio::client::{Client, Event, Link, Profile};
+/// use mcp_sansio_http::client::{Action, Config, Remote, Web};
+///
+/// let profile = Profile::new("demo", "1.0");
+/// let remote = Remote::<2>::growing("http://localhost:8931/mcp", Config::DEFAULT)?;
+/// let (mut held, mut inbox, mut outbox) = ([0; 512], [0; 2048], [0; 512]);
+/// let client = Client::<4>::new(&profile).held(&mut held).timeout(10_000);
+/// let mut web = Web::new(client, remote, &mut inbox, &mut outbox);
+/// let mut revision = None;
+/// let mut handler = |event: Event<'_>, _: &mut Link<'_, '_>| {
+///     if let Event::Connected(connected) = event {
+///         revision = Some(connected.revision.date());
+///     }
+/// };
+///
+/// web.client().connect();
+/// while web.run(0, &mut handler, &mut ()) {} // writes the probe into a slot
+/// let Some(Action::Connect(slot)) = web.remote().next_action() else { panic!() };
+/// web.remote().connected(slot);
+/// let request = web.remote().pending(slot); // write it to the socket
+/// assert!(request.starts_with(b"POST /mcp HTTP/1.1\r\n"));
+/// let n = request.len();
+/// web.remote().sent(slot, n);
+///
+/// let body = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"]}}"#;
+/// let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ";
+/// let answer = format!("{head}{}\r\n\r\n{body}", body.len()); // read from the socket
+/// web.remote().space(slot)[..answer.len()].copy_from_slice(answer.as_bytes());
+/// web.remote().filled(slot, answer.len());
+/// while web.run(5, &mut handler, &mut ()) {}
+/// assert_eq!(revision, Some("2026-07-28"));
+/// # Ok::<(), mcp_sansio_http::client::UrlError>(())
+/// ```
 #[derive(Debug)]
 pub struct Web<'m, const N: usize, const S: usize> {
     client: Client<'m, N>,

@@ -6,6 +6,7 @@ use mcp_sansio::server::Millis;
 /// When a result is the event of a stream rather than a body, beside those that have to be: an answer behind progress, log
 /// messages or questions, or one that was put off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Streams {
     /// Never.
@@ -102,6 +103,7 @@ fn without_port(authority: &str) -> &str {
 /// How far an [`Endpoint`](super::Endpoint) may grow where there is an allocator.
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
 pub struct EndpointLimits {
     /// Sessions; 10,000.

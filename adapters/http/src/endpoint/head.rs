@@ -131,6 +131,7 @@ impl core::fmt::Debug for SessionId {
 
 /// What a response carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Content {
     /// Nothing.

@@ -45,6 +45,7 @@ use stream::Log;
 
 /// Whether somebody may use the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Access<'a> {
     /// Yes; and who it is, if that is known. Sessions, subscriptions and states belong to whoever began them. At most

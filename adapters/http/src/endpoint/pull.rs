@@ -10,6 +10,7 @@ use super::{App, Endpoint};
 
 /// What [`Endpoint::pull`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
 pub enum Pull {

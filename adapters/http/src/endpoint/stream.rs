@@ -9,6 +9,7 @@ use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 /// An event stream of an [`Endpoint`](super::Endpoint). Small and `Copy`; that of a stream which is gone is stale and
 /// harms nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StreamId {
     pub(crate) slot: u16,
     pub(crate) generation: u16,

@@ -12,6 +12,7 @@ use super::status::Status;
 
 /// What a [`Connection`] is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
 pub enum Step {
@@ -35,6 +36,7 @@ pub enum Step {
 
 /// What time has made of a connection, see [`Connection::expire`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
 pub enum Expired {

@@ -7,6 +7,7 @@ use super::status::Status;
 
 /// The version a request came with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "HTTP/1 has two")]
 pub enum Version {
     /// HTTP/1.0: no chunks, and a connection for each request unless it asks to keep it.

@@ -10,6 +10,7 @@ use mcp_sansio::server::Millis;
 /// assert_eq!((limits.head, limits.body), (16 * 1024, 65_536));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes of the request line, otherwise 414; 8 KiB.

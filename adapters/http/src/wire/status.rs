@@ -8,6 +8,7 @@
 /// assert_eq!(Status(404), Status::NOT_FOUND);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_structs, reason = "a number with a name")]
 pub struct Status(pub u16);
 

@@ -63,21 +63,21 @@ impl Clock {
 }
 
 impl Clock {
-    /// Ticks of the processor's clock since the start, 50 in a microsecond.
-    pub fn ticks(&self) -> u64 {
-        let reload = system::CLOCK / 1000 * TICK;
-        loop {
-            let (before, left) = (NOW.load(Ordering::Relaxed), SYST::get_current());
-            if before == NOW.load(Ordering::Relaxed) {
-                return u64::from(before) * u64::from(reload) + u64::from(reload - left);
-            }
-        }
-    }
-
     /// Whole seconds since the start, when [`now`](Self::now) was asked last.
     pub fn seconds(&self) -> u32 {
         self.seconds
     }
+}
+
+/// Does some work that nothing interrupts, of less than a millisecond; how many ticks of the processor's clock it took.
+pub fn timed<R>(work: impl FnOnce() -> R) -> (R, u32) {
+    const RELOAD: u32 = system::CLOCK / 1000 * TICK;
+    cortex_m::interrupt::free(|_| {
+        let before = SYST::get_current();
+        let result = work();
+        // It counts down, and begins again at the top.
+        (result, (before + RELOAD - SYST::get_current()) % RELOAD)
+    })
 }
 
 #[exception]

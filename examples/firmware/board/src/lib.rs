@@ -36,7 +36,7 @@ mod watchdog;
 
 #[cfg(feature = "adc")]
 pub use adc::Adc;
-pub use clock::{Clock, cycles};
+pub use clock::{Clock, cycles, timed};
 pub use cortex_m_rt::entry;
 pub use end::{exit, log};
 #[cfg(feature = "ethernet")]

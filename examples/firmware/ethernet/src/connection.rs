@@ -22,6 +22,11 @@ const TCP_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a peer may take to close its side.
 const CLOSE_MILLIS: Millis = 2_000;
+/// The same while others wait for a socket.
+const WANTED_MILLIS: Millis = 200;
+
+/// After how long without a byte a client is thought to be gone, when others wait for its socket.
+const STALL_MILLIS: Millis = 1_000;
 
 /// What is shared by all connections.
 pub(crate) struct Shared<'s, 'a> {
@@ -85,7 +90,10 @@ impl Connection {
         match self.life {
             Life::Waiting => self.wait(socket, shared.now),
             Life::Open => self.serve(scarce, socket, shared, &mut |bytes| port.random.fill(bytes)),
-            Life::Closing { since } => self.close(socket, shared.now, since),
+            Life::Closing { since } => {
+                let patience = if port.waiting() > 0 { WANTED_MILLIS } else { CLOSE_MILLIS };
+                self.close(socket, shared.now.saturating_sub(since) >= patience)
+            }
         }
     }
 
@@ -94,9 +102,10 @@ impl Connection {
         net.sockets.get::<tcp::Socket<'_>>(self.handle).is_listening()
     }
 
-    /// Whether it will wait soon.
-    pub(crate) fn is_closing(&self) -> bool {
-        matches!(self.life, Life::Closing { .. })
+    /// Whether its socket will be free soon.
+    pub(crate) fn is_leaving(&self, now: Millis) -> bool {
+        let answers = self.leaving && self.wired.stream().is_none() && now.saturating_sub(self.moved) < STALL_MILLIS;
+        matches!(self.life, Life::Closing { .. }) || self.cut || answers
     }
 
     /// Since when it could be let go, unless it is somebody's event stream.
@@ -104,10 +113,14 @@ impl Connection {
         (self.life == Life::Open && !self.leaving && self.wired.stream().is_none()).then_some(self.moved)
     }
 
-    /// Since when it has carried nothing, if all it does is to listen for what may happen.
-    pub(crate) fn listens_since(&self, endpoint: &Endpoint) -> Option<Millis> {
-        let listens = self.wired.stream().is_some_and(|stream| endpoint.only_listens(stream));
-        (self.life == Life::Open && listens).then_some(self.moved)
+    /// Since when it has carried nothing, if ending it does little harm: all it does is to listen for what may happen, or
+    /// its client does not go on with its request, or with reading the answer.
+    pub(crate) fn quiet_since(&self, endpoint: &Endpoint, now: Millis) -> Option<Millis> {
+        let quiet = match self.wired.stream() {
+            Some(stream) => endpoint.only_listens(stream),
+            None => self.leaving && now.saturating_sub(self.moved) >= STALL_MILLIS,
+        };
+        (self.life == Life::Open && !self.cut && quiet).then_some(self.moved)
     }
 
     /// Ends it although its client wants to go on listening: it will come back.
@@ -214,13 +227,13 @@ impl Connection {
     }
 
     /// Waits for the peer to close its side as well.
-    fn close(&mut self, socket: &mut tcp::Socket<'_>, now: Millis, since: Millis) -> bool {
+    fn close(&mut self, socket: &mut tcp::Socket<'_>, at_once: bool) -> bool {
         if !socket.is_open() {
             self.forget(socket);
             return true;
         }
         let _ = socket.recv(|bytes| (bytes.len(), ()));
-        if now.saturating_sub(since) >= CLOSE_MILLIS {
+        if at_once {
             socket.abort();
         }
         false

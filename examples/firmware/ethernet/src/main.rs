@@ -14,19 +14,19 @@ mod net;
 mod random;
 #[cfg(feature = "report")]
 mod report;
+mod room;
 
-use mcp_sansio::server::Millis;
 use mcp_sansio::sink::Slice;
 use mcp_sansio_http::{endpoint, host};
 
-use crate::connection::{Connection, Shared};
+use crate::connection::Shared;
 #[cfg(not(feature = "fixture"))]
 use crate::device as offer;
 #[cfg(feature = "fixture")]
 use crate::fixture as offer;
 use crate::memory::Memory;
-use crate::net::Net;
 use crate::offer::State;
+use crate::room::Room;
 
 /// Requests in flight: those whose answer is put off, that ask the client, that go out in windows.
 const IN_FLIGHT: usize = 8;
@@ -34,15 +34,6 @@ const IN_FLIGHT: usize = 8;
 type Endpoint = endpoint::Endpoint<'static, IN_FLIGHT>;
 type App<'a> = endpoint::App<'a, State>;
 type Body = host::Body<Slice<'static>>;
-
-/// Where fewer sockets than this wait, connections are not kept for another request: clients come in bursts.
-const SPARE: usize = 3;
-
-/// How long a connection is left alone at least: its client may be about to use it.
-const IDLE_MILLIS: Millis = 100;
-
-/// How long somebody waits for a socket before another one's event stream is ended.
-const PATIENCE_MILLIS: Millis = 500;
 
 /// Longer than any turn of the loop takes.
 const WATCHDOG_MILLIS: u32 = 4_000;
@@ -59,8 +50,7 @@ fn main() -> ! {
 
     #[cfg(feature = "report")]
     let mut report = report::Report::new();
-    // Since when somebody has been waiting for a socket.
-    let mut wanted = None;
+    let mut room = Room::new();
     watchdog.start(WATCHDOG_MILLIS);
     loop {
         watchdog.kick();
@@ -68,62 +58,24 @@ fn main() -> ! {
         let mut busy = net.poll(now);
         let mut shared = Shared { endpoint, app: &mut app, body, now };
         for at in 0..connections.len() {
-            let scarce = waiting(connections, net) < SPARE;
+            let scarce = room::is_scarce(connections, net);
             if let Some(Some(connection)) = connections.get_mut(at) {
                 busy |= connection.turn(net, &mut shared, scarce);
             }
         }
-        make_room(connections, net, endpoint, &mut wanted, now);
-        net.port.accept(waiting(connections, net));
+        room.make(connections, net, endpoint, now);
+        net.port.accept(room::free(connections, net));
         offer::go_on(&mut app, endpoint, now);
         if endpoint.next_deadline().is_some_and(|deadline| deadline <= now) {
             endpoint.expire(&mut app, now);
         }
         busy |= net.poll(now);
         #[cfg(feature = "report")]
-        report.tell(now, endpoint, waiting(connections, net));
+        report.tell(now, endpoint, room::free(connections, net));
+        #[cfg(feature = "hang")]
+        while now >= 5_000 {}
         if !busy {
             net.port.wait();
         }
-    }
-}
-
-/// Sockets that wait for somebody to connect.
-fn waiting(connections: &[Option<Connection>], net: &Net) -> usize {
-    connections.iter().flatten().filter(|connection| connection.is_waiting(net)).count()
-}
-
-/// Lets somebody connect who has to wait because all sockets are taken: the connection that has been idle for longest is
-/// let go. If none is idle and no answer ends soon, it is the one that has had the least to tell to somebody who only
-/// listens.
-fn make_room(
-    connections: &mut [Option<Connection>],
-    net: &Net,
-    endpoint: &Endpoint,
-    wanted: &mut Option<Millis>,
-    now: Millis,
-) {
-    if !net.port.is_wanted() || connections.iter().flatten().any(|connection| connection.is_waiting(net)) {
-        *wanted = None;
-        return;
-    }
-    let since = *wanted.get_or_insert(now);
-    if connections.iter().flatten().any(Connection::is_closing) {
-        return;
-    }
-    let oldest = connections.iter_mut().flatten().filter_map(|connection| Some((connection.idle_since()?, connection)));
-    let oldest = oldest.filter(|(since, _)| now.saturating_sub(*since) >= IDLE_MILLIS);
-    if let Some((_, connection)) = oldest.min_by_key(|(since, _)| *since) {
-        return connection.let_go();
-    }
-    if now.saturating_sub(since) < PATIENCE_MILLIS {
-        return;
-    }
-    let quiet = connections
-        .iter_mut()
-        .flatten()
-        .filter_map(|connection| Some((connection.listens_since(endpoint)?, connection)));
-    if let Some((_, connection)) = quiet.min_by_key(|(since, _)| *since) {
-        connection.cut();
     }
 }

@@ -22,9 +22,9 @@ const SENT: usize = 512;
 /// The longest request, head and body together.
 const INPUT: usize = 2048;
 /// Answers of a connection, head and body together; an event stream passes through in windows.
-const OUTPUT: usize = 1280;
+const OUTPUT: usize = 1152;
 /// The longest answer that is not an event stream. Lists and contents that are longer go out as event streams, in windows.
-const BODY: usize = 1024;
+const BODY: usize = 960;
 /// Clients of the revisions with sessions.
 const SESSIONS: usize = 16;
 /// Event streams, also those whose clients may come back.
@@ -32,7 +32,7 @@ const STREAMS: usize = 10;
 /// What was not sent yet on event streams, and what clients may come back for.
 const LOG: usize = 5 * 1024;
 /// What one event stream may have of that: the window of what is longer.
-const SHARE: usize = 1024 + 64;
+const SHARE: usize = 968;
 /// Questions to clients, with what they are asked for.
 const ASKS: usize = 1024;
 /// URIs that clients have subscribed to, and ids of their requests.
@@ -63,8 +63,15 @@ static SEAL: Static<Option<HmacSeal>> = Static::new(None);
 /// Hosts that requests may be for, beside 127.0.0.1 and localhost, which QEMU forwards.
 const HOSTS: &[&str] = &["10.0.2.15", "board.local"];
 
-const LIMITS: Limits =
-    Limits::DEFAULT.line(256).head(1536).body(INPUT).drain(16 * 1024).idle_time(30_000).write_time(20_000);
+const LIMITS: Limits = Limits::DEFAULT
+    .line(256)
+    .head(1536)
+    .body(INPUT)
+    .drain(16 * 1024)
+    .head_time(5_000)
+    .body_time(10_000)
+    .idle_time(30_000)
+    .write_time(20_000);
 
 /// All connections; there is one in each place.
 pub(crate) type Connections = &'static mut [Option<Connection>; SOCKETS];
@@ -111,7 +118,7 @@ fn place_endpoint(server: Server<'static, IN_FLIGHT>) -> Option<&'static mut End
     config.hosts = HOSTS;
     config.streams = Streams::Preferred;
     config.session_idle = 600_000;
-    config.session_rest = 500;
+    config.session_rest = 100;
     let (sessions, streams, log) = (SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?);
     let place = ENDPOINT.take()?;
     *place = Some(Endpoint::new(config, server.ask_timeout(60_000), sessions, streams, log));

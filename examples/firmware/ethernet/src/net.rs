@@ -38,7 +38,7 @@ pub(crate) struct Port {
 }
 
 /// How many may wait for a socket. Whoever comes then is not heard, and tries again by itself some seconds later.
-pub(crate) const QUEUE: usize = 6;
+pub(crate) const QUEUE: usize = 12;
 
 /// The frame that opens a TCP connection, whatever options TCP has.
 const OPENING: usize = 14 + 20 + 60;
@@ -62,9 +62,9 @@ impl Port {
         Port { ethernet: port.start(MAC), received, sent, random: Random::new(), free: 0, queue, first: 0 }
     }
 
-    /// Whether somebody wants to connect for whom there is no socket.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.queue.iter().any(Option::is_some)
+    /// How many want to connect and find no socket.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.iter().flatten().count()
     }
 
     /// So many sockets wait for somebody to connect.

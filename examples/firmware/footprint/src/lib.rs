@@ -43,9 +43,10 @@ pub fn serve(service: &Service<'static, Device>, server: Server<'static, REQUEST
     let mut port = Port::open();
     while let Some(count) = port.read(session.space()) {
         session.filled(count);
-        port.begins();
-        let _ = session.run(service, &mut device);
-        port.ends(!session.pending().is_empty());
+        port.timed(|| {
+            let _ = session.run(service, &mut device);
+            !session.pending().is_empty()
+        });
         let sent = port.write(session.pending());
         session.sent(sent);
     }

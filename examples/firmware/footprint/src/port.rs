@@ -15,14 +15,7 @@ mod arm {
     pub struct Port {
         board: Board,
         #[cfg(feature = "report")]
-        report: Report,
-    }
-
-    #[cfg(feature = "report")]
-    #[derive(Default)]
-    struct Report {
-        since: u64,
-        ticks: u64,
+        ticks: u32,
     }
 
     impl Port {
@@ -31,7 +24,7 @@ mod arm {
             Port {
                 board: board::start(),
                 #[cfg(feature = "report")]
-                report: Report::default(),
+                ticks: 0,
             }
         }
 
@@ -49,20 +42,16 @@ mod arm {
             self.board.uart.write(bytes)
         }
 
-        /// The work on what was read begins.
-        pub fn begins(&mut self) {
+        /// Does the work on what was read; it counts if an answer has come of it.
+        #[inline]
+        pub fn timed(&mut self, work: impl FnOnce() -> bool) {
             #[cfg(feature = "report")]
             {
-                self.report.since = self.board.clock.ticks();
+                let (answered, ticks) = board::timed(work);
+                self.ticks += if answered { ticks } else { 0 };
             }
-        }
-
-        /// It has ended; it counts if an answer has come of it.
-        pub fn ends(&mut self, _counts: bool) {
-            #[cfg(feature = "report")]
-            if _counts {
-                self.report.ticks += self.board.clock.ticks() - self.report.since;
-            }
+            #[cfg(not(feature = "report"))]
+            work();
         }
 
         /// The end of the program.
@@ -71,7 +60,7 @@ mod arm {
             #[cfg(feature = "report")]
             {
                 log_number(b"stack: ", board::stack::used() as u32);
-                log_number(b"ticks: ", self.report.ticks as u32);
+                log_number(b"ticks: ", self.ticks);
             }
             board::exit()
         }
@@ -124,11 +113,11 @@ mod link_only {
             bytes.len()
         }
 
-        /// The work on what was read begins.
-        pub fn begins(&mut self) {}
-
-        /// It has ended.
-        pub fn ends(&mut self, _: bool) {}
+        /// Does the work on what was read.
+        #[inline]
+        pub fn timed(&mut self, work: impl FnOnce() -> bool) {
+            work();
+        }
 
         /// The end of the program.
         pub fn close(self) -> ! {

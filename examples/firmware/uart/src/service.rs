@@ -23,7 +23,6 @@ pub(crate) struct Device {
     /// Seconds since the start.
     pub(crate) seconds: u32,
     /// The resource has changed and its subscribers do not know yet.
-    #[cfg_attr(not(feature = "status"), expect(dead_code, reason = "there is none"))]
     pub(crate) changed: bool,
 }
 

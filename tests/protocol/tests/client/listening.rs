@@ -1,1 +1,388 @@
-//! x
+//! Listening to changes, in both eras.
+
+use crate::desk::{Desk, FULL, LEGACY, OFFERS, everywhere};
+use mcp_sansio::client::{Client, Filter, Lost, SendError, Token};
+use mcp_sansio::revision::Revision;
+
+const URIS: [&str; 2] = ["r://one", "r://%22two%22"];
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+
+fn all() -> Filter<'static> {
+    Filter::new().tools().prompts().resources().uris(&URIS)
+}
+
+fn listen(desk: &mut Desk, filter: &Filter<'_>) -> Token {
+    desk.with(|client, _| client.listen(filter)).expect("there is room")
+}
+
+fn notify(desk: &mut Desk, method: &str, id: u64, params: &str) {
+    let comma = if params.is_empty() { "" } else { "," };
+    desk.feed(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/{method}","params":{{{params}{comma}"_meta":{{"{SUBSCRIPTION}":{id}}}}}}}"#
+    ));
+}
+
+fn acknowledge(desk: &mut Desk, id: u64, filter: &str) {
+    notify(desk, "subscriptions/acknowledged", id, &format!(r#""notifications":{filter}"#));
+}
+
+/// A modern listen that is open, and its id on the wire.
+fn open(desk: &mut Desk) -> (Token, u64) {
+    let token = listen(desk, &all());
+    let id = desk.last_id();
+    acknowledge(desk, id, r#"{"toolsListChanged":true,"resourceSubscriptions":["r://one"]}"#);
+    assert_eq!(desk.event(), "listening tools 1");
+    desk.forget();
+    (token, id)
+}
+
+#[test]
+fn modern() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        let token = listen(&mut desk, &all());
+        let said = desk.one();
+        assert_eq!(said["method"], "subscriptions/listen");
+        let filter = &said["params"]["notifications"];
+        assert_eq!(filter["resourceSubscriptions"], serde_json::json!(URIS));
+        assert_eq!(filter.as_object().unwrap().len(), 4);
+        let id = desk.last_id();
+        acknowledge(
+            &mut desk,
+            id,
+            r#"{"promptsListChanged":true,"toolsListChanged":false,"resourceSubscriptions":[]}"#,
+        );
+        assert_eq!(desk.event(), "listening prompts 0");
+        desk.wait(10_000_000);
+        desk.quiet();
+        notify(&mut desk, "prompts/list_changed", id, "");
+        notify(&mut desk, "resources\\/updated", id, r#""uri":"r:\/\/one""#);
+        assert_eq!(
+            desk.events(),
+            ["changed Prompts on a listen", "changed Resource(Text(\"r:\\\\/\\\\/one\")) on a listen"]
+        );
+        notify(&mut desk, "prompts/list_changed", id + 1, "");
+        desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+        acknowledge(&mut desk, 77, "{}");
+        assert_eq!(desk.events(), ["ignored UnknownListen"; 3]);
+        desk.cancel(token).unwrap();
+        assert_eq!(desk.one()["params"]["requestId"], id);
+        notify(&mut desk, "prompts/list_changed", id, "");
+        assert_eq!(desk.event(), "ignored UnknownListen");
+        assert_eq!((desk.cancel(token), desk.client().in_flight()), (Err(SendError::Stale), 0));
+        desk
+    });
+}
+
+#[test]
+fn the_server_ends_it() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        let (token, id) = open(&mut desk);
+        desk.result_of(id, &format!(r#"{{"resultType":"complete","_meta":{{"{SUBSCRIPTION}":{id}}}}}"#));
+        assert!(desk.event().starts_with("subscriptions/listen ok"));
+        assert!(!desk.client().is_open(token));
+        desk.feed(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
+        desk.wait(1_000_000);
+        desk.quiet();
+        // It may refuse, too.
+        listen(&mut desk, &all());
+        desk.error(-32602, "");
+        assert_eq!(desk.event(), "subscriptions/listen failed: no (-32602)");
+        assert_eq!(desk.client().in_flight(), 0);
+        desk
+    });
+}
+
+#[test]
+fn a_listen_that_is_cut_off_is_opened_again() {
+    for by_server in [false, true] {
+        everywhere(|| {
+            let mut desk = Desk::modern(&FULL);
+            let (token, id) = open(&mut desk);
+            match by_server {
+                true => desk.feed(&format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+                )),
+                false => desk.client().lost(id, Lost::Broken),
+            }
+            desk.pump();
+            desk.quiet();
+            assert_eq!(desk.client().next_deadline(), Some(500));
+            desk.wait(499);
+            desk.quiet();
+            desk.wait(1);
+            assert_eq!(desk.one()["params"]["notifications"]["resourceSubscriptions"], serde_json::json!(URIS));
+            notify(&mut desk, "tools/list_changed", id, "");
+            assert_eq!(desk.event(), "ignored UnknownListen");
+            let id = desk.last_id();
+            acknowledge(&mut desk, id, r#"{"toolsListChanged":true}"#);
+            assert_eq!(desk.event(), "listening tools 0");
+            assert!(desk.client().is_open(token));
+            desk
+        });
+    }
+}
+
+#[test]
+fn it_waits_longer_each_time_and_gives_up() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        let (token, id) = open(&mut desk);
+        let mut rest = 500;
+        desk.client().lost(id, Lost::Unreachable);
+        for _ in 0..12 {
+            desk.wait(rest - 1);
+            desk.quiet();
+            desk.wait(1);
+            assert_eq!(desk.one()["method"], "subscriptions/listen");
+            let id = desk.last_id();
+            desk.client().lost(id, Lost::Unreachable);
+            desk.pump();
+            rest = (2 * rest).min(30_000);
+        }
+        assert_eq!(desk.event(), "subscriptions/listen failed: the exchange broke off before the answer came");
+        assert!(!desk.client().is_open(token));
+        assert_eq!(desk.client().next_deadline(), None);
+        desk
+    });
+}
+
+#[test]
+fn listens_outlive_the_connection() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        let (token, _) = open(&mut desk);
+        let resting = open(&mut desk);
+        desk.client().lost(resting.1, Lost::Broken);
+        desk.client().reconnect(Lost::Closed);
+        desk.wait(100_000);
+        assert_eq!(desk.said().first().unwrap()["method"], "server/discover");
+        desk.client().connect_as(Revision::V2026_07_28);
+        desk.pump();
+        let said = desk.said();
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(desk.client().is_open(token));
+        let id = desk.last_id();
+        acknowledge(&mut desk, id, "{}");
+        assert_eq!(desk.event(), "listening 0");
+        desk
+    });
+}
+
+#[test]
+fn a_listen_takes_only_so_long_to_open() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        listen(&mut desk, &all());
+        desk.forget();
+        desk.wait(60_000);
+        assert_eq!(desk.event(), "subscriptions/listen failed: the request took too long");
+        assert_eq!(desk.one()["method"], "notifications/cancelled");
+        desk
+    });
+}
+
+#[test]
+fn legacy() {
+    for revision in LEGACY {
+        everywhere(|| {
+            let mut desk = Desk::legacy(&FULL, revision);
+            let token = listen(&mut desk, &all());
+            for uri in URIS {
+                let said = desk.one();
+                assert_eq!(
+                    (said["method"].as_str(), &said["params"]["uri"]),
+                    (Some("resources/subscribe"), &uri.into())
+                );
+                assert_eq!(desk.events(), [""; 0]);
+                desk.result("{}");
+            }
+            assert_eq!(desk.event(), "listening tools prompts resources 2");
+            desk.quiet();
+            desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+            desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"r://one"}}"#);
+            assert_eq!(desk.events(), ["changed Tools", r#"changed Resource(Text("r://one"))"#]);
+            desk.cancel(token).unwrap();
+            assert!(!desk.client().is_open(token));
+            assert_eq!(desk.cancel(token), Err(SendError::Stale));
+            for uri in URIS {
+                let said = desk.one();
+                assert_eq!(
+                    (said["method"].as_str(), &said["params"]["uri"]),
+                    (Some("resources/unsubscribe"), &uri.into())
+                );
+                // Whatever the server says to it.
+                if uri == URIS[0] { desk.result("{}") } else { desk.error(-32601, "") }
+            }
+            desk.quiet();
+            assert_eq!(desk.client().in_flight(), 0);
+            desk
+        });
+    }
+}
+
+#[test]
+fn what_an_older_server_has_not() {
+    everywhere(|| {
+        let mut desk = Desk::new(&FULL);
+        desk.open_legacy(Revision::V2025_06_18, r#"{"tools":{"listChanged":true},"resources":{"listChanged":"yes"}}"#);
+        let token = listen(&mut desk, &all());
+        assert_eq!(desk.event(), "listening tools 0");
+        desk.cancel(token).unwrap();
+        desk.quiet();
+        // A subscription that is refused is none.
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
+        let token = listen(&mut desk, &all());
+        desk.error(-32002, "");
+        desk.result("{}");
+        assert_eq!(desk.event(), "listening tools prompts resources 1");
+        desk.forget();
+        desk.cancel(token).unwrap();
+        assert_eq!(desk.one()["params"]["uri"], URIS[1]);
+        desk.result("{}");
+        assert_eq!(desk.client().in_flight(), 0);
+        desk
+    });
+}
+
+/// A subscription that is granted when it is not wanted any more is taken back all the same.
+#[test]
+fn cancelled_while_it_subscribes() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
+        let token = listen(&mut desk, &all());
+        desk.forget();
+        desk.cancel(token).unwrap();
+        desk.quiet();
+        desk.result("{}");
+        let said = desk.one();
+        assert_eq!((said["method"].as_str(), &said["params"]["uri"]), (Some("resources/unsubscribe"), &URIS[0].into()));
+        desk.result("{}");
+        desk.quiet();
+        assert_eq!(desk.client().in_flight(), 0);
+        desk
+    });
+}
+
+#[test]
+fn a_resource_that_two_listen_to() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+        let filter = Filter::new().uris(&["r://one"]);
+        let tokens = [(); 2].map(|()| {
+            let token = listen(&mut desk, &filter);
+            desk.result("{}");
+            assert_eq!(desk.event(), "listening 1");
+            token
+        });
+        desk.forget();
+        desk.cancel(tokens[0]).unwrap();
+        desk.quiet();
+        desk.cancel(tokens[1]).unwrap();
+        assert_eq!(desk.one()["method"], "resources/unsubscribe");
+        desk.result("{}");
+        assert_eq!(desk.client().in_flight(), 0);
+        desk
+    });
+}
+
+#[test]
+fn an_older_server_that_never_answers() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+        let token = listen(&mut desk, &all());
+        desk.result("{}");
+        desk.result("{}");
+        desk.forget();
+        desk.cancel(token).unwrap();
+        assert_eq!(desk.one()["method"], "resources/unsubscribe");
+        desk.wait(60_000);
+        desk.quiet();
+        assert_eq!(desk.client().in_flight(), 0);
+        listen(&mut desk, &all());
+        desk.forget();
+        desk.wait(60_000);
+        assert_eq!(desk.event(), "subscriptions/listen failed: the request took too long");
+        assert_eq!(desk.one()["method"], "notifications/cancelled");
+        desk
+    });
+}
+
+#[test]
+fn older_listens_outlive_the_connection() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
+        listen(&mut desk, &all());
+        desk.result("{}"); // one is subscribed to, the other is on the wire
+        let closing = listen(&mut desk, &Filter::new().uris(&["r://x"]));
+        desk.result("{}");
+        desk.cancel(closing).unwrap();
+        desk.forget();
+        desk.client().reconnect(Lost::Closed);
+        desk.pump();
+        desk.initialized("2025-06-18", OFFERS);
+        assert_eq!(desk.event(), "connected 2025-06-18");
+        let said = desk.said();
+        assert_eq!(said[2]["params"]["uri"], URIS[0]);
+        desk.result("{}");
+        assert_eq!(desk.one()["params"]["uri"], URIS[1]);
+        desk.result("{}");
+        assert_eq!(desk.event(), "listening tools prompts resources 2");
+        assert_eq!(desk.client().in_flight(), 1);
+        desk
+    });
+}
+
+/// Over HTTP a single exchange of a listen of an older revision may break.
+#[test]
+fn a_subscription_that_breaks_is_sent_again() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
+        let token = listen(&mut desk, &all());
+        desk.forget();
+        let id = desk.last_id();
+        desk.client().lost(id, Lost::Broken);
+        desk.wait(500);
+        assert_eq!(desk.one()["params"]["uri"], URIS[0]);
+        desk.result("{}");
+        desk.result("{}");
+        assert_eq!(desk.event(), "listening tools prompts resources 2");
+        desk.cancel(token).unwrap();
+        let id = desk.last_id();
+        desk.client().lost(id, Lost::Broken);
+        desk.forget();
+        desk.wait(100_000);
+        desk.quiet();
+        assert_eq!(desk.client().in_flight(), 0);
+        desk
+    });
+}
+
+/// What a modern server says is nothing to a listen of an older one.
+#[test]
+fn an_acknowledgement_of_the_wrong_era() {
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
+        listen(&mut desk, &all());
+        let id = desk.last_id();
+        acknowledge(&mut desk, id, "{}");
+        assert_eq!(desk.event(), "ignored UnknownListen");
+        desk.result("{}");
+        desk.result("{}");
+        assert_eq!(desk.event(), "listening tools prompts resources 2");
+        desk
+    });
+}
+
+#[test]
+fn uris_that_do_not_fit() {
+    let store = vec![0; 30].leak();
+    let mut desk = Desk::of(Client::new(&FULL).held(&mut *store));
+    desk.open_modern(OFFERS);
+    assert_eq!(desk.with(|client, _| client.listen(&all())), Err(SendError::NoRoom));
+    assert_eq!(desk.client().in_flight(), 0);
+    desk.quiet();
+    listen(&mut desk, &Filter::new().tools());
+    assert_eq!(desk.one()["params"]["notifications"], serde_json::json!({"toolsListChanged": true}));
+}

@@ -1,1 +1,179 @@
-//! x
+//! A client over lines: cut anywhere, ended anywhere, in lent memory, with a sink of any size.
+
+use crate::desk::{FULL, OFFERS, PLAIN};
+use mcp_sansio::client::{Client, Event, Link, Request, Session};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::revision::Revision;
+use mcp_sansio::session::Next;
+use mcp_sansio::sink::{Lines, Slice};
+
+const ANSWERS: [&str; 4] = [
+    r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+    r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#,
+    r#"[{"jsonrpc":"2.0","id":"q","method":"ping"},{"jsonrpc":"2.0","id":"r","method":"ping"},{"jsonrpc":"2.0","method":"x"}]"#,
+    r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#,
+];
+
+/// Says everything to a client of 2025-03-26; what it says, and what it tells.
+fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
+    let (mut input, mut output, mut held) = (vec![0; 1024], vec![0; room], [0; 64]);
+    let profile = PLAIN;
+    let client = Client::<2>::new(&profile).held(&mut held);
+    let sink = Lines::new(Slice::new(&mut output));
+    let mut session = Session::new(LineBuffer::new(&mut input[..]), client, sink);
+    let (mut said, mut told) = (Vec::new(), Vec::new());
+    session.client().connect_as(Revision::V2025_03_26);
+    let opened = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-03-26","capabilities":{OFFERS},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
+    );
+    let mut stream = format!("{opened}\n{}", ANSWERS.join("\r\n\n"));
+    if newline {
+        stream.push('\n');
+    }
+    let mut handler = |event: Event<'_>, link: &mut Link<'_, '_>| {
+        if let Event::Connected(_) = event {
+            // Nothing has been sent since the notification went out, so there may be no room for a moment.
+            while link.send(&Request::list_tools()).is_err() {
+                return told.push("no room".to_owned());
+            }
+        }
+        told.push(match event {
+            Event::Done { method, outcome, .. } => format!("{method:?} {}", outcome.is_ok()),
+            Event::Connected(connected) => connected.revision.to_string(),
+            Event::Changed { .. } => "changed".into(),
+            Event::Notification { method, .. } => method.to_string(),
+            other => format!("{other:?}"),
+        });
+    };
+    let mut rest = stream.as_bytes();
+    let mut ended = false;
+    for _ in 0..100_000 {
+        let next = session.run(0, &mut handler);
+        // The other end takes a little at a time.
+        let n = session.pending().len().min(7);
+        said.extend_from_slice(&session.pending()[..n]);
+        session.sent(n);
+        if next == Next::Write {
+            assert!(n > 0, "it waits for room that is there");
+            continue;
+        }
+        if !rest.is_empty() {
+            let space = session.space();
+            let n = space.len().min(step).min(rest.len());
+            space[..n].copy_from_slice(&rest[..n]);
+            session.filled(n);
+            rest = &rest[n..];
+        } else if session.pending().is_empty() {
+            if ended {
+                return (String::from_utf8(said).unwrap(), told);
+            }
+            session.end_of_input();
+            ended = true;
+        }
+    }
+    panic!("it does not come to rest");
+}
+
+#[test]
+fn cut_anywhere_with_sinks_of_all_sizes() {
+    let whole = talk(usize::MAX, 4096, true);
+    assert_eq!(whole.1, ["2025-03-26", "changed", "x", "ToolsList true"]);
+    assert_eq!(whole.0.lines().count(), 6);
+    for step in 1..70 {
+        assert_eq!(talk(step, 4096, true), whole, "in pieces of {step}");
+    }
+    // From the size on that takes the largest message.
+    for room in 230..420 {
+        let told = talk(64, room, true);
+        if told.1.contains(&"no room".to_owned()) {
+            continue;
+        }
+        assert_eq!(told, whole, "with room for {room}");
+    }
+}
+
+#[test]
+fn a_last_message_without_its_newline() {
+    assert_eq!(talk(usize::MAX, 4096, false), talk(usize::MAX, 4096, true));
+    assert_eq!(talk(1, 4096, false), talk(1, 4096, true));
+}
+
+fn session(limit: usize) -> Session<'static, Lines<Vec<u8>>, 4> {
+    let mut session = Session::growing(&FULL, limit, Lines::new(Vec::new()));
+    session.client().connect_as(Revision::V2026_07_28);
+    session
+}
+
+/// Reads as much as there is; what is told.
+fn feed(session: &mut Session<'_, Lines<Vec<u8>>, 4>, text: &str) -> Vec<String> {
+    let (mut rest, mut told) = (text.as_bytes(), Vec::new());
+    while !rest.is_empty() {
+        let space = session.space();
+        let n = space.len().min(rest.len());
+        assert!(n > 0, "there is space after each run");
+        space[..n].copy_from_slice(&rest[..n]);
+        session.filled(n);
+        rest = &rest[n..];
+        told.extend(run(session));
+    }
+    told
+}
+
+fn run(session: &mut Session<'_, Lines<Vec<u8>>, 4>) -> Vec<String> {
+    let mut told = Vec::new();
+    let next = session.run(0, &mut |event: Event<'_>, _: &mut Link<'_, '_>| {
+        told.push(match event {
+            Event::Done { outcome: Err(failure), .. } => failure.to_string(),
+            Event::Done { .. } => "done".into(),
+            other => format!("{other:?}"),
+        });
+    });
+    assert_eq!(next, Next::Read);
+    told
+}
+
+#[test]
+fn half_a_line_and_no_more() {
+    for half in ["", "{", r#"{"jsonrpc":"2.0","id":1,"result":{}"#] {
+        let mut session = session(4096);
+        session.link().send(&Request::list_tools()).unwrap();
+        assert_eq!(feed(&mut session, half), [""; 0]);
+        session.end_of_input();
+        assert_eq!(run(&mut session), ["the connection ended before the answer came"], "{half}");
+        assert_eq!(run(&mut session), [""; 0]);
+    }
+}
+
+#[test]
+fn a_line_that_is_too_long_loses_its_request_alone() {
+    let mut session = session(4096);
+    session.link().send(&Request::list_tools()).unwrap();
+    session.link().send(&Request::list_prompts()).unwrap();
+    let long = "x".repeat(6000);
+    let mut lines = format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{{\"tools\":\"{long}\"}}}}\n");
+    lines.push_str("{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n");
+    let mut told = feed(&mut session, &lines);
+    told.sort_unstable();
+    assert_eq!(told, ["Ignored(TooLong)", "done", "the answer is larger than the limit"]);
+}
+
+/// A server that has closed its output and reads no more: what cannot be sent does not keep the end from being told.
+#[test]
+fn a_full_sink_at_the_end() {
+    let mut output = [0; 700];
+    let profile = PLAIN;
+    let client = Client::<4>::growing(&profile);
+    let mut input = [0; 512];
+    let mut session = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+    session.client().connect_as(Revision::V2026_07_28);
+    while session.link().send(&Request::list_tools()).is_ok() {}
+    let open = session.client().in_flight();
+    let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+    session.space()[..line.len()].copy_from_slice(line);
+    session.filled(line.len());
+    session.end_of_input();
+    let mut told = 0;
+    // All of them are overdue, too.
+    let next = session.run(100_000, &mut |_: Event<'_>, _: &mut Link<'_, '_>| told += 1);
+    assert_eq!((next, told, session.client().in_flight()), (Next::Read, open, 0));
+}

@@ -1,1 +1,209 @@
-//! x
+//! Time: deadlines, progress, what is given up.
+
+use crate::desk::{Desk, FULL, OFFERS, everywhere};
+use mcp_sansio::client::{Client, Request};
+use mcp_sansio::revision::Revision;
+
+fn progress(desk: &mut Desk, token: &str, rest: &str) {
+    desk.feed(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications\/progress","params":{{"progressToken":{token},{rest}}}}}"#
+    ));
+}
+
+#[test]
+fn a_request_takes_only_so_long() {
+    for revision in Revision::ALL {
+        everywhere(|| {
+            let mut desk = Desk::speaking(revision);
+            let token = desk.send(&Request::list_tools().timeout(1_000));
+            desk.send(&Request::list_tools());
+            let id = desk.last_id();
+            desk.forget();
+            assert_eq!(desk.client().next_deadline(), Some(1_000));
+            desk.wait(999);
+            desk.quiet();
+            desk.wait(1);
+            assert_eq!(desk.event(), "tools/list failed: the request took too long");
+            assert_eq!(desk.one()["params"]["requestId"], id - 1);
+            assert!(!desk.client().is_open(token));
+            desk.result_of(id - 1, "{}");
+            assert_eq!(desk.event(), "ignored UnknownResponse");
+            desk.wait(59_000);
+            assert_eq!(desk.event(), "tools/list failed: the request took too long");
+            assert_eq!((desk.said().len(), desk.client().next_deadline()), (1, None));
+            desk
+        });
+    }
+}
+
+#[test]
+fn progress_starts_the_time_again_up_to_a_limit() {
+    for revision in Revision::ALL {
+        everywhere(|| {
+            let mut desk = Desk::speaking(revision);
+            desk.send(&Request::call("x").with_progress().timeout(1_000).at_most(2_500));
+            let token = desk.last_id().to_string();
+            assert_eq!(desk.one()["params"]["_meta"]["progressToken"].to_string(), token);
+            for _ in 0..2 {
+                desk.wait(999);
+                progress(&mut desk, &token, r#""progress":0.50,"total":1e1,"message":"h\u0061lf""#);
+                assert_eq!(desk.event(), "progress 0.50 of 1e1 half");
+            }
+            assert_eq!(desk.client().next_deadline(), Some(2_500));
+            desk.wait(501);
+            desk.quiet();
+            desk.wait(1);
+            assert_eq!(desk.event(), "tools/call failed: the request took too long");
+            assert_eq!(desk.one()["method"], "notifications/cancelled");
+            progress(&mut desk, &token, r#""progress":1"#);
+            assert_eq!(desk.event(), "ignored UnknownProgress");
+            desk
+        });
+    }
+}
+
+#[test]
+fn progress_of_nothing() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        desk.send(&Request::call("x").timeout(1_000));
+        desk.send(&Request::call("x").with_progress().timeout(1_000));
+        desk.forget();
+        let id = desk.last_id();
+        desk.wait(500);
+        progress(&mut desk, &(id - 1).to_string(), r#""progress":1"#);
+        progress(&mut desk, "99", r#""progress":1"#);
+        progress(&mut desk, &format!("\"{id}\""), r#""progress":1"#);
+        progress(&mut desk, &id.to_string(), r#""progress":"much""#);
+        progress(&mut desk, &id.to_string(), r#""total":1"#);
+        assert_eq!(desk.events(), ["ignored UnknownProgress"; 5]);
+        progress(&mut desk, &format!("{id}.0"), r#""progress":1,"total":null"#);
+        assert_eq!(desk.event(), "progress 1 of ? ");
+        desk.wait(500);
+        assert_eq!(desk.events().len(), 1);
+        desk
+    });
+}
+
+#[test]
+fn a_patient_request() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        desk.send(&Request::call("x").at_most(5).patient());
+        // So long that it is for ever.
+        desk.send(&Request::call("x").timeout(u64::MAX));
+        desk.send(&Request::call("x").timeout(u64::MAX).at_most(u64::MAX));
+        desk.forget();
+        desk.pump();
+        desk.wait(1 << 62);
+        desk.quiet();
+        assert_eq!(desk.client().in_flight(), 3);
+        desk
+    });
+}
+
+#[test]
+fn the_clock_may_wrap_around() {
+    everywhere(|| {
+        let mut desk = Desk::new(&FULL);
+        desk.set_clock(u64::MAX - 10);
+        desk.open_modern(OFFERS);
+        desk.send(&Request::list_tools().timeout(8));
+        desk.send(&Request::list_tools().timeout(100));
+        desk.forget();
+        assert_eq!(desk.client().next_deadline(), Some(u64::MAX - 2));
+        desk.wait(8);
+        assert_eq!(desk.events().len(), 1);
+        assert_eq!(desk.client().next_deadline(), Some(89));
+        desk.wait(91);
+        assert_eq!(desk.events().len(), 0);
+        desk.wait(1);
+        assert_eq!(desk.events().len(), 1);
+        desk
+    });
+}
+
+const MISMATCH: &str = "tools/call failed: no (-32020)";
+
+fn mismatched() -> Desk {
+    let mut desk = Desk::modern(&FULL);
+    desk.send(&Request::call("x").arguments(&serde_json::json!({"a": 1})));
+    desk.error(-32020, "");
+    desk
+}
+
+#[test]
+fn wrong_headers_are_mended_once() {
+    everywhere(|| {
+        let mut desk = mismatched();
+        let said = desk.said();
+        assert_eq!(said[1]["method"], "tools/list");
+        desk.result(r#"{"resultType":"complete","tools":[],"nextCursor":"p\"2"}"#);
+        assert_eq!(desk.one()["params"]["cursor"], "p\"2");
+        desk.result(r#"{"resultType":"complete","tools":[]}"#);
+        let again = desk.one();
+        assert_eq!(again["params"], said[0]["params"]);
+        assert_ne!(again["id"], said[0]["id"]);
+        assert_eq!(desk.events(), [""; 0]);
+        desk.error(-32020, "");
+        assert_eq!(desk.event(), MISMATCH);
+        desk.quiet();
+        desk
+    });
+}
+
+#[test]
+fn whatever_the_list_is_answered_with() {
+    for answer in [
+        r#""error":{"code":-32020,"message":"again"}"#,
+        r#""result":{"resultType":"input_required","requestState":"x"}"#,
+        r#""result":{"resultType":"unknown"}"#,
+        r#""result":[]"#,
+    ] {
+        everywhere(|| {
+            let mut desk = mismatched();
+            desk.forget();
+            let id = desk.last_id();
+            desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#));
+            let again = desk.one();
+            assert_eq!((again["method"].as_str(), again["params"].get("requestState")), (Some("tools/call"), None));
+            desk.result(r#"{"resultType":"complete","content":[]}"#);
+            assert!(desk.event().starts_with("tools/call ok"));
+            desk
+        });
+    }
+}
+
+#[test]
+fn a_list_without_end_is_not_followed_for_ever() {
+    everywhere(|| {
+        let mut desk = Desk::of(Client::growing(&FULL).rounds(3));
+        desk.open_modern(OFFERS);
+        desk.send(&Request::call("x"));
+        desk.forget();
+        desk.error(-32020, "");
+        for _ in 0..4 {
+            assert_eq!(desk.one()["method"], "tools/list");
+            desk.result(r#"{"tools":[],"nextCursor":"more"}"#);
+        }
+        assert_eq!(desk.one()["method"], "tools/call");
+        desk
+    });
+}
+
+/// Nothing is sent anew that was not kept, nor what is no call.
+#[test]
+fn wrong_headers_that_cannot_be_mended() {
+    everywhere(|| {
+        let mut desk = Desk::of(Client::new(&FULL));
+        desk.open_modern(OFFERS);
+        desk.send(&Request::call("x"));
+        desk.error(-32020, "");
+        assert_eq!(desk.event(), MISMATCH);
+        let mut desk = Desk::modern(&FULL);
+        desk.send(&Request::read("r://x"));
+        desk.error(-32020, "");
+        assert_eq!(desk.event(), "resources/read failed: no (-32020)");
+        desk
+    });
+}

@@ -23,22 +23,23 @@ fn serve() {
     let mut port = Port::open();
     while let Some(count) = port.read(lines.space()) {
         lines.filled(count);
-        port.begins();
-        while let Some(line) = lines.peek() {
-            let handled = match line {
-                Line::Message(message) => server.handle(&Context::new(&ABOUT), message, &mut out),
-                _ => server.refuse_too_long(&mut out).map(|()| None),
-            };
-            match handled {
-                Ok(Some(Event::Request { token, .. })) => {
-                    let _ = server.fail(token, &Failure::method_not_found(), &mut out);
+        port.timed(|| {
+            while let Some(line) = lines.peek() {
+                let handled = match line {
+                    Line::Message(message) => server.handle(&Context::new(&ABOUT), message, &mut out),
+                    _ => server.refuse_too_long(&mut out).map(|()| None),
+                };
+                match handled {
+                    Ok(Some(Event::Request { token, .. })) => {
+                        let _ = server.fail(token, &Failure::method_not_found(), &mut out);
+                    }
+                    Err(mcp_sansio::Full::Now) => break,
+                    _ => {}
                 }
-                Err(mcp_sansio::Full::Now) => break,
-                _ => {}
+                lines.consume();
             }
-            lines.consume();
-        }
-        port.ends(!out.pending().is_empty());
+            !out.pending().is_empty()
+        });
         let sent = port.write(out.pending());
         out.sent(sent);
     }

@@ -1,0 +1,208 @@
+//! The arguments of a call as they are typed: JSON, or `key=value` pairs whose types the schema knows.
+
+use mcp_sansio::json::{JsonKind, Raw};
+
+use crate::json::{Members, array, compact, quote};
+use crate::schema::{Param, Schema};
+
+/// Whether these arguments need a schema to be understood.
+pub(crate) fn are_pairs(args: &[String]) -> bool {
+    !args.is_empty() && !is_object(args)
+}
+
+fn is_object(args: &[String]) -> bool {
+    matches!(args, [one] if one.trim_start().starts_with('{'))
+}
+
+/// The arguments as a JSON object. `schema` is that of the tool; without one all values are strings, as those of prompts.
+pub(crate) fn build(args: &[String], schema: Option<Schema<'_>>) -> Result<String, String> {
+    if is_object(args) {
+        let json = args.first().map_or("{}", |json| json.trim());
+        return match Raw::parse(json.as_bytes()) {
+            Ok(_) => Ok(json.into()),
+            Err(fault) => Err(format!("the arguments are no valid JSON: {fault}")),
+        };
+    }
+    let params = schema.map(|schema| schema.params()).unwrap_or_default();
+    let mut values: Vec<(String, Vec<String>)> = Vec::new();
+    for arg in args {
+        let (key, value) = arg.split_once('=').ok_or_else(|| {
+            format!("{arg:?} is no argument; write key=value, key:=JSON, or all of them as one JSON object")
+        })?;
+        let (key, json) = match key.strip_suffix(':') {
+            Some(key) => (key, json(key, value)?),
+            None => (key, typed(key, value, schema, &params)?),
+        };
+        match values.iter_mut().find(|(known, _)| known == key) {
+            Some((_, values)) => values.push(json),
+            None => values.push((key.into(), vec![json])),
+        }
+    }
+    let mut object = Members::default();
+    for (key, mut given) in values {
+        let value = match given.len() {
+            1 => given.remove(0),
+            _ if takes_many(&key, schema, &params) => array(&given.iter().map(|one| inside(one)).collect::<Vec<_>>()),
+            _ => return Err(format!("{key} is given twice")),
+        };
+        object.add(&key, &value);
+    }
+    Ok(object.finish())
+}
+
+/// The items of an array without its brackets, so that arrays given one after the other become one.
+fn inside(json: &str) -> &str {
+    json.strip_prefix('[').and_then(|json| json.strip_suffix(']')).unwrap_or(json)
+}
+
+fn takes_many(key: &str, schema: Option<Schema<'_>>, params: &[Param<'_>]) -> bool {
+    let param = params.iter().find(|param| param.name == key);
+    schema.zip(param).is_some_and(|(schema, param)| schema.types(param.schema).iter().any(|kind| kind == "array"))
+}
+
+fn json(key: &str, value: &str) -> Result<String, String> {
+    let raw = Raw::parse(value.as_bytes()).map_err(|fault| format!("{key}: no valid JSON: {fault}"))?;
+    Ok(compact(raw))
+}
+
+fn typed(key: &str, value: &str, schema: Option<Schema<'_>>, params: &[Param<'_>]) -> Result<String, String> {
+    let Some(schema) = schema else { return Ok(quote(value)) };
+    let Some(param) = params.iter().find(|param| param.name == key) else {
+        if schema.is_closed() {
+            let names: Vec<_> = params.iter().map(|param| param.name.as_str()).collect();
+            return Err(format!("there is no argument {key}; {}", listed("it takes", "it takes none", &names)));
+        }
+        return Ok(guess(value));
+    };
+    let types = schema.types(param.schema);
+    let typed = if types.is_empty() { Some(guess(value)) } else { fit(value, &types, schema, param.schema) };
+    let typed = typed.ok_or_else(|| format!("{key} must be {}, not {value:?}", article(&types.join(" or "))))?;
+    check_choice(key, &typed, param.schema)?;
+    Ok(typed)
+}
+
+/// A list of names after a few words, or other words if there are none.
+pub(crate) fn listed(some: &str, none: &str, names: &[&str]) -> String {
+    if names.is_empty() { none.into() } else { format!("{some} {}", names.join(", ")) }
+}
+
+/// A value of no known type: JSON if it is, else a string.
+fn guess(value: &str) -> String {
+    Raw::parse(value.as_bytes()).map_or_else(|_| quote(value), compact)
+}
+
+/// A value of the first of the types that it can have.
+fn fit<'a>(value: &str, types: &[String], schema: Schema<'a>, about: Raw<'a>) -> Option<String> {
+    let may = |kind: &str| types.iter().any(|name| name == kind);
+    let parsed = Raw::parse(value.as_bytes()).ok();
+    let whole = |raw: &Raw<'_>| raw.is_integer() || raw.i64().is_some();
+    let fits = parsed.filter(|raw| match raw.kind() {
+        JsonKind::Null => may("null"),
+        JsonKind::Bool => may("boolean"),
+        JsonKind::Number => may("number") || may("integer") && whole(raw),
+        JsonKind::Array => may("array"),
+        JsonKind::Object => may("object"),
+        JsonKind::String => false,
+    });
+    match fits {
+        Some(raw) => Some(compact(raw)),
+        None if may("boolean") && matches!(value, "yes" | "on") => Some("true".into()),
+        None if may("boolean") && matches!(value, "no" | "off") => Some("false".into()),
+        None if may("string") => Some(quote(value)),
+        None if may("array") => items(value, schema, about),
+        None => None,
+    }
+}
+
+/// `a,b,c` as an array.
+fn items<'a>(value: &str, schema: Schema<'a>, about: Raw<'a>) -> Option<String> {
+    let types = about.get("items").map(|items| schema.types(items)).unwrap_or_default();
+    let item = |value: &str| if types.is_empty() { Some(guess(value)) } else { fit(value, &types, schema, about) };
+    let items: Option<Vec<_>> = value.split(',').filter(|item| !item.is_empty()).map(|v| item(v.trim())).collect();
+    Some(array(&items?))
+}
+
+fn check_choice(key: &str, json: &str, about: Raw<'_>) -> Result<(), String> {
+    let Some(choices) = about.get("enum") else { return Ok(()) };
+    let Ok(value) = Raw::parse(json.as_bytes()) else { return Ok(()) };
+    let same = |choice: Raw<'_>| match (choice.text(), value.text()) {
+        (Some(choice), Some(value)) => choice.same(&value),
+        _ => compact(choice) == json,
+    };
+    if choices.items().any(same) {
+        return Ok(());
+    }
+    let names: Vec<String> =
+        choices.items().map(|choice| choice.text().map_or_else(|| compact(choice), |t| t.to_string())).collect();
+    Err(format!("{key} is one of {}; to send something else, write {key}:={json}", names.join(", ")))
+}
+
+fn article(kind: &str) -> String {
+    if kind.starts_with(['a', 'i', 'o']) { format!("an {kind}") } else { format!("a {kind}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: Raw<'_> = Raw::constant(
+        r#"{"type":"object","properties":{
+            "n":{"type":"integer"},"x":{"type":"number"},"s":{"type":"string"},"b":{"type":"boolean"},
+            "list":{"type":"array","items":{"type":"integer"}},"words":{"type":"array","items":{"type":"string"}},
+            "o":{"type":"object"},"maybe":{"type":["string","null"]},"any":{},
+            "mode":{"type":"string","enum":["fast","slow"]},"id":{"anyOf":[{"type":"integer"},{"type":"string"}]}}}"#,
+    );
+
+    fn built(args: &[&str]) -> Result<String, String> {
+        let args: Vec<String> = args.iter().map(|&arg| arg.into()).collect();
+        build(&args, Some(Schema::new(SCHEMA)))
+    }
+
+    #[test]
+    fn types_come_from_the_schema() {
+        for (arg, json) in [
+            ("n=12", r#"{"n":12}"#),
+            ("n=2.0", r#"{"n":2.0}"#),
+            ("x=-1.5e3", r#"{"x":-1.5e3}"#),
+            ("s=12", r#"{"s":"12"}"#),
+            ("s=a=b \"c\"", r#"{"s":"a=b \"c\""}"#),
+            ("s=", r#"{"s":""}"#),
+            ("b=yes", r#"{"b":true}"#),
+            ("b=false", r#"{"b":false}"#),
+            ("list=1, 2", r#"{"list":[1,2]}"#),
+            ("list=[ 3 ]", r#"{"list":[3]}"#),
+            ("words=a,2", r#"{"words":["a","2"]}"#),
+            ("o={\"k\": 1}", r#"{"o":{"k":1}}"#),
+            ("maybe=null", r#"{"maybe":null}"#),
+            ("maybe=nil", r#"{"maybe":"nil"}"#),
+            ("any=[1]", r#"{"any":[1]}"#),
+            ("any=word", r#"{"any":"word"}"#),
+            ("id=7", r#"{"id":7}"#),
+            ("id=a7", r#"{"id":"a7"}"#),
+            ("mode=fast", r#"{"mode":"fast"}"#),
+            ("mode:=\"fats\"", r#"{"mode":"fats"}"#),
+            ("s:=12", r#"{"s":12}"#),
+            ("new=1", r#"{"new":1}"#),
+        ] {
+            assert_eq!(built(&[arg]).as_deref(), Ok(json), "{arg}");
+        }
+        assert_eq!(built(&[]).as_deref(), Ok("{}"));
+        assert_eq!(built(&["n=1", "words=a", "words=b,c"]).as_deref(), Ok(r#"{"n":1,"words":["a","b","c"]}"#));
+        assert_eq!(built(&[" {\"n\": 1} "]).as_deref(), Ok("{\"n\": 1}"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let wrong = |args: &[&str]| built(args).unwrap_err();
+        assert_eq!(wrong(&["n=a"]), "n must be an integer, not \"a\"");
+        assert_eq!(wrong(&["n=1.5"]), "n must be an integer, not \"1.5\"");
+        assert_eq!(wrong(&["n=1", "n=2"]), "n is given twice");
+        assert_eq!(wrong(&["mode=fats"]), "mode is one of fast, slow; to send something else, write mode:=\"fats\"");
+        assert!(wrong(&["n"]).contains("key=value"));
+        assert!(wrong(&["{n:1}"]).contains("no valid JSON"));
+        let closed = Schema::new(Raw::constant(r#"{"properties":{"a":{},"b":{}},"additionalProperties":false}"#));
+        let wrong = build(&["c=1".into()], Some(closed)).unwrap_err();
+        assert_eq!(wrong, "there is no argument c; it takes a, b");
+        assert_eq!(build(&["c=1".into()], None).as_deref(), Ok(r#"{"c":"1"}"#));
+    }
+}

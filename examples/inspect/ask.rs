@@ -1,0 +1,462 @@
+//! Questions of the server, asked on the terminal.
+
+use mcp_sansio::client::form::{Choices, Field, Form, Kind};
+use mcp_sansio::client::views::{Message, View};
+use mcp_sansio::json::{JsonKind, Raw};
+
+use crate::json::{Members, array, compact, quote};
+use crate::page::{Look, Page, Rows, Spans, Style, rule};
+use crate::show;
+use crate::text::one_line;
+
+use Style::{Bad, Dim, Head, Name, Plain, Warn};
+
+/// Where questions are asked.
+pub(crate) trait Console {
+    /// Shows something.
+    fn say(&mut self, text: &str);
+    /// Waits for a line; `None` at Ctrl-D or Ctrl-C.
+    fn line(&mut self, prompt: &str) -> Option<String>;
+}
+
+/// What the user says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Yes; of a form, what was filled in as JSON; of a sampling, the answer.
+    Yes(String),
+    No,
+    /// Nothing: the question is closed.
+    Cancel,
+}
+
+/// What is typed to say no.
+const NO: &str = ":no";
+
+/// Asks on a console.
+pub(crate) struct Asker<'c> {
+    pub(crate) console: &'c mut dyn Console,
+    pub(crate) look: Look,
+}
+
+/// A line was not an answer: the question is over.
+type Asked<T> = Result<T, Said>;
+
+impl Asker<'_> {
+    /// Fills in a form.
+    pub(crate) fn form(&mut self, server: &str, params: Raw<'_>) -> Said {
+        self.title(&format!("{server} asks"));
+        self.text(params, "message");
+        let form = params.get("requestedSchema").map(Form::of);
+        let form = match form {
+            Some(Ok(form)) => form,
+            _ => {
+                self.say(Bad, "It does not say what in a way that can be understood, so this is declined.");
+                return Said::No;
+            }
+        };
+        if let Some(odd) = form.fields().find(|field| field.is_required() && matches!(field.kind(), Kind::Other)) {
+            self.say(Bad, &format!("It wants {}, of a kind that no form may have, so this is declined.", odd.label()));
+            return Said::No;
+        }
+        let filled = loop {
+            match self.fill(form) {
+                Ok(filled) if form.fields().count() < 2 => break Ok(filled),
+                Ok(filled) => match self.confirm(&filled) {
+                    Ok(true) => break Ok(filled),
+                    Ok(false) => {}
+                    Err(said) => break Err(said),
+                },
+                Err(said) => break Err(said),
+            }
+        };
+        self.over(filled.map_or_else(|said| said, Said::Yes))
+    }
+
+    fn fill(&mut self, form: Form<'_>) -> Asked<String> {
+        let mut content = Members::default();
+        if form.fields().next().is_none() {
+            self.say(Dim, "Enter agrees, :no declines, Ctrl-D cancels.");
+            self.read("Agree? ")?;
+            return Ok(content.finish());
+        }
+        let has_default = form.fields().any(|field| field.default().is_some_and(|value| field.check(value).is_ok()));
+        let enter = if has_default { "Enter takes the default, " } else { "" };
+        self.say(Dim, &format!("{enter}:no declines, Ctrl-D cancels."));
+        for field in form.fields().filter(|field| !matches!(field.kind(), Kind::Other)) {
+            if let Some(value) = self.field(field)? {
+                content.add(&field.name().to_string(), &value);
+            }
+        }
+        Ok(content.finish())
+    }
+
+    /// Whether to send what was filled in; else it is filled in again.
+    fn confirm(&mut self, filled: &str) -> Asked<bool> {
+        let mut page = Page::new(self.look);
+        page.gap();
+        let filled = Raw::parse(filled.as_bytes()).unwrap_or(Raw::constant("{}"));
+        crate::json::show(&mut page, 2, filled);
+        self.console.say(&format!("\n{}", page.finish()));
+        loop {
+            let answer = self.read("Send this? [Y/n] ")?;
+            match answer.to_lowercase().as_str() {
+                "" | "y" | "yes" => return Ok(true),
+                "n" | "no" => return Ok(false),
+                _ => self.say(Warn, "y sends it, n fills it in again, :no declines."),
+            }
+        }
+    }
+
+    /// One field: its value as JSON, or nothing.
+    fn field(&mut self, field: Field<'_>) -> Asked<Option<String>> {
+        let default = field.default().filter(|value| field.check(*value).is_ok());
+        self.introduce(field, default);
+        let prompt = prompt(field, default);
+        loop {
+            let line = self.read(&prompt)?;
+            let value = match line.trim() {
+                "" => match default {
+                    Some(default) => return Ok(Some(compact(default))),
+                    None if !field.is_required() => return Ok(None),
+                    None => {
+                        self.say(Warn, "This is required.");
+                        continue;
+                    }
+                },
+                line => read_value(field.kind(), line),
+            };
+            let checked = value.and_then(|json| match Raw::parse(json.as_bytes()).map(|raw| field.check(raw)) {
+                Ok(Ok(())) => Ok(json),
+                Ok(Err(error)) => Err(error.to_string()),
+                Err(_) => Err("not a value".into()),
+            });
+            match checked {
+                Ok(json) => return Ok(Some(json)),
+                Err(wrong) => self.say(Warn, &format!("{wrong}. Once more, please.")),
+            }
+        }
+    }
+
+    fn introduce(&mut self, field: Field<'_>, default: Option<Raw<'_>>) {
+        let mut page = Page::new(self.look);
+        let mut head = Spans::of(Head, one_line(field.label()));
+        if field.is_required() {
+            head.add(Warn, " required");
+        }
+        hints(field.kind()).into_iter().for_each(|hint| head.item(" · ", Dim, hint));
+        page.spans(2, &head);
+        if let Some(description) = field.description() {
+            page.say(2, Plain, description);
+        }
+        if let Kind::One(choices) | Kind::Many { choices, .. } = field.kind() {
+            page.table(4, &choice_rows(choices, default));
+        }
+        self.console.say(&format!("\n{}", page.finish()));
+    }
+
+    /// Asks for consent to visit a page. It is not opened.
+    pub(crate) fn visit(&mut self, server: &str, params: Raw<'_>) -> Said {
+        self.title(&format!("{server} wants you to visit a page"));
+        self.text(params, "message");
+        let url = params.get("url").and_then(|url| url.text()).map(one_line).unwrap_or_default();
+        let mut page = Page::new(self.look);
+        page.gap();
+        page.verbatim(2, &Spans::of(Name, &url));
+        let host = host(&url);
+        page.gap();
+        page.spans(2, &Spans::of(Plain, "It is on ").and(Head, host).and(Plain, ". Nothing is opened for you."));
+        if host.contains("xn--") || !host.is_ascii() {
+            page.say(2, Bad, "The name has letters that may look like others: compare it with care.");
+        }
+        if !url.starts_with("https://") {
+            page.say(2, Bad, "It is not https: what you enter there can be read on the way.");
+        }
+        self.console.say(&format!("\n{}\n", page.finish()));
+        let said = loop {
+            match self.read("Agreed, and opened by yourself? [y/n, Ctrl-D cancels] ") {
+                Ok(answer) => match answer.to_lowercase().as_str() {
+                    "y" | "yes" => break Said::Yes(String::new()),
+                    "n" | "no" => break Said::No,
+                    _ => {}
+                },
+                Err(said) => break said,
+            }
+        };
+        self.over(said)
+    }
+
+    /// Lets the user answer in place of a model.
+    pub(crate) fn sampling(&mut self, server: &str, params: Raw<'_>) -> Said {
+        self.title(&format!("{server} wants a model's answer"));
+        let mut page = Page::new(self.look);
+        if let Some(system) = params.get("systemPrompt").and_then(|text| text.text()) {
+            page.say(0, Head, "system");
+            page.say(2, Plain, system);
+        }
+        for message in params.get("messages").into_iter().flat_map(|messages| messages.items()) {
+            if let Ok(message) = Message::of(message) {
+                show::message(&mut page, 0, message);
+            }
+        }
+        page.gap();
+        let tokens = params.get("maxTokens").map_or_else(String::new, |n| format!(" of at most {} tokens", n.as_str()));
+        page.say(0, Dim, format_args!("Type an answer{tokens}; end it with an empty line. :no refuses, Ctrl-D too."));
+        self.console.say(&page.finish());
+        let mut answer: Vec<String> = Vec::new();
+        let said = loop {
+            match self.read("> ") {
+                Ok(line) if line.is_empty() && answer.is_empty() => {}
+                Ok(line) if line.is_empty() => break Said::Yes(answer.join("\n")),
+                Ok(line) => answer.push(line),
+                Err(said) => break said,
+            }
+        };
+        self.over(said)
+    }
+
+    fn title(&mut self, title: &str) {
+        self.console.say(&format!("\n{}\n", rule(self.look, title)));
+    }
+
+    fn text(&mut self, params: Raw<'_>, key: &str) {
+        if let Some(text) = params.get(key).and_then(|text| text.text()) {
+            let mut page = Page::new(self.look);
+            page.say(0, Plain, text.to_string().trim());
+            self.console.say(&page.finish());
+        }
+    }
+
+    fn say(&mut self, style: Style, text: &str) {
+        let text = self.look.paint(style, text);
+        self.console.say(&format!("{text}\n"));
+    }
+
+    fn read(&mut self, prompt: &str) -> Asked<String> {
+        let prompt = self.look.paint(Head, prompt);
+        match self.console.line(&prompt) {
+            Some(line) if line.trim() == NO => Err(Said::No),
+            Some(line) => Ok(line),
+            None => Err(Said::Cancel),
+        }
+    }
+
+    fn over(&mut self, said: Said) -> Said {
+        let word = match said {
+            Said::Yes(_) => "answered",
+            Said::No => "declined",
+            Said::Cancel => "cancelled",
+        };
+        self.console.say(&format!("{}\n\n", rule(self.look, word)));
+        said
+    }
+}
+
+/// What one would want to know before answering.
+fn hints(kind: Kind<'_>) -> Vec<String> {
+    let range = |min: Option<String>, max: Option<String>, unit: &str| match (min, max) {
+        (Some(min), Some(max)) => vec![format!("{min} to {max}{unit}")],
+        (Some(min), None) => vec![format!("at least {min}{unit}")],
+        (None, Some(max)) => vec![format!("at most {max}{unit}")],
+        (None, None) => vec![],
+    };
+    let number = |value: Option<Raw<'_>>| value.map(compact);
+    let count = |value: Option<u64>| value.map(|value| value.to_string());
+    match kind {
+        Kind::Text { format, min, max } => {
+            let mut hints: Vec<String> = format.iter().map(|format| format.name().into()).collect();
+            hints.extend(range(count(min), count(max), " characters"));
+            hints
+        }
+        Kind::Integer { min, max } => [vec!["a whole number".into()], range(number(min), number(max), "")].concat(),
+        Kind::Number { min, max } => [vec!["a number".into()], range(number(min), number(max), "")].concat(),
+        Kind::Many { min, max, .. } => [vec!["any of these".into()], range(count(min), count(max), "")].concat(),
+        _ => vec![],
+    }
+}
+
+fn choice_rows(choices: Choices<'_>, default: Option<Raw<'_>>) -> Rows {
+    let default = |value: mcp_sansio::json::Text<'_>| {
+        let same = |raw: Raw<'_>| raw.text().is_some_and(|text| text.same(&value));
+        default.is_some_and(|default| same(default) || default.items().any(same))
+    };
+    let rows = choices.iter().enumerate().map(|(i, choice)| {
+        let mut label = Spans::of(Plain, one_line(choice.label()));
+        if default(choice.value) {
+            label.add(Dim, " (default)");
+        }
+        vec![Spans::of(Name, format_args!("{}", i + 1)), label]
+    });
+    rows.collect()
+}
+
+fn prompt(field: Field<'_>, default: Option<Raw<'_>>) -> String {
+    let choices = match field.kind() {
+        Kind::One(choices) => format!("1-{}", choices.iter().count()),
+        Kind::Many { choices, .. } => format!("numbers from 1-{}, with commas", choices.iter().count()),
+        Kind::Boolean => "y/n".into(),
+        _ => String::new(),
+    };
+    let default = match (default, field.kind()) {
+        (Some(_), Kind::One(_) | Kind::Many { .. }) => "Enter: default".into(),
+        (Some(value), Kind::Boolean) => format!("Enter: {}", if value.bool() == Some(true) { "y" } else { "n" }),
+        (Some(value), _) => {
+            format!(
+                "Enter: {}",
+                value.text().map_or_else(|| compact(value), |text| crate::text::cut(&one_line(text), 40))
+            )
+        }
+        (None, _) if !field.is_required() => "Enter: leave out".into(),
+        (None, _) => String::new(),
+    };
+    let hints: Vec<_> = [choices, default].into_iter().filter(|hint| !hint.is_empty()).collect();
+    if hints.is_empty() { "  > ".into() } else { format!("  [{}] > ", hints.join("; ")) }
+}
+
+/// What was typed, as JSON.
+fn read_value(kind: Kind<'_>, line: &str) -> Result<String, String> {
+    match kind {
+        Kind::Integer { .. } | Kind::Number { .. } => match Raw::parse(line.as_bytes()) {
+            Ok(raw) if raw.kind() == JsonKind::Number => Ok(compact(raw)),
+            _ => Err("That is no number".into()),
+        },
+        Kind::Boolean => match line.to_lowercase().as_str() {
+            "y" | "yes" | "true" => Ok("true".into()),
+            "n" | "no" | "false" => Ok("false".into()),
+            _ => Err("That is neither y nor n".into()),
+        },
+        Kind::One(choices) => choose(choices, line),
+        Kind::Many { choices, .. } => {
+            let chosen: Result<Vec<_>, _> = line
+                .split(',')
+                .map(str::trim)
+                .filter(|part| !part.is_empty())
+                .map(|part| choose(choices, part))
+                .collect();
+            Ok(array(&chosen?))
+        }
+        _ => Ok(quote(line)),
+    }
+}
+
+/// A choice, by its number, its value or what it is called.
+fn choose(choices: Choices<'_>, typed: &str) -> Result<String, String> {
+    let named = choices.iter().find(|choice| choice.value.is(typed) || choice.label().is(typed));
+    let numbered = || choices.iter().nth(typed.parse::<usize>().ok()?.checked_sub(1)?);
+    let chosen = named.or_else(numbered).ok_or_else(|| format!("{typed:?} is not one of them"))?;
+    Ok(quote(&chosen.value.to_string()))
+}
+
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest);
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines that are typed, and what was shown.
+    struct Script(Vec<&'static str>, String);
+
+    impl Console for Script {
+        fn say(&mut self, text: &str) {
+            self.1.push_str(text);
+        }
+        fn line(&mut self, prompt: &str) -> Option<String> {
+            self.1.push_str(prompt);
+            let line = if self.0.is_empty() { None } else { Some(self.0.remove(0).to_owned()) };
+            self.1.push_str(line.as_deref().unwrap_or("^D"));
+            self.1.push('\n');
+            line
+        }
+    }
+
+    fn ask(typed: &[&'static str], ask: impl FnOnce(&mut Asker<'_>) -> Said) -> (Said, String) {
+        let mut script = Script(typed.to_vec(), String::new());
+        let said = ask(&mut Asker { console: &mut script, look: Look { color: false, width: 60 } });
+        assert_eq!(script.0, [""; 0], "not everything was asked: {}", script.1);
+        (said, script.1)
+    }
+
+    const FORM: &str = r#"{"message":"Who are you?","requestedSchema":{"type":"object","properties":{
+        "mail":{"type":"string","format":"email","title":"Your address"},
+        "age":{"type":"integer","minimum":18,"maximum":120},
+        "news":{"type":"boolean","default":false,"description":"Once a month"},
+        "color":{"type":"string","oneOf":[{"const":"r","title":"Red"},{"const":"g","title":"Green"}],"default":"g"},
+        "days":{"type":"array","items":{"type":"string","enum":["mon","tue","wed"]},"minItems":1}
+    },"required":["mail","days"]}}"#;
+
+    fn form(typed: &[&'static str]) -> (Said, String) {
+        ask(typed, |asker| asker.form("demo", Raw::parse(FORM.as_bytes()).unwrap()))
+    }
+
+    #[test]
+    fn a_form_is_filled_in() {
+        let (said, shown) = form(&["", "nobody", "a@b.example", "", "", "Red", "3,mon", ""]);
+        let content = r#"{"mail":"a@b.example","news":false,"color":"r","days":["wed","mon"]}"#;
+        assert_eq!(said, Said::Yes(content.into()));
+        let expected = "
+── demo asks ───────────────────────────────────────────────
+Who are you?
+Enter takes the default, :no declines, Ctrl-D cancels.
+
+  Your address required · email
+  > 
+This is required.
+  > nobody
+";
+        assert!(shown.starts_with(expected), "{shown}");
+        for piece in [
+            "  age · a whole number · 18 to 120\n  [Enter: leave out] > \n",
+            "  news\n  Once a month\n  [y/n; Enter: n] > \n",
+            "    1  Red\n    2  Green (default)\n  [1-2; Enter: default] > Red\n",
+            "  days required · any of these · at least 1\n    1  mon\n    2  tue\n    3  wed\n  [numbers from 1-3, with commas] > 3,mon\n",
+            "Send this? [Y/n] \n── answered ──",
+        ] {
+            assert!(shown.contains(piece), "{piece:?} is not in {shown}");
+        }
+    }
+
+    #[test]
+    fn a_form_is_declined_cancelled_corrected() {
+        assert_eq!(form(&[":no"]).0, Said::No);
+        assert_eq!(form(&["a@b.example", "17", "121", "x"]).0, Said::Cancel);
+        let twice = ["a@b.example", "", "", "", "1", "n", "c@d.example", "20", "y", "1", "tue", "y"];
+        let content = r#"{"mail":"c@d.example","age":20,"news":true,"color":"r","days":["tue"]}"#;
+        assert_eq!(form(&twice).0, Said::Yes(content.into()));
+        let other = Raw::constant(
+            r#"{"message":"?","requestedSchema":{"properties":{"x":{"type":"object"}},"required":["x"]}}"#,
+        );
+        assert_eq!(ask(&[], |asker| asker.form("demo", other)).0, Said::No);
+        let empty = Raw::constant(r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{}}}"#);
+        assert_eq!(ask(&[""], |asker| asker.form("demo", empty)).0, Said::Yes("{}".into()));
+        assert_eq!(ask(&[], |asker| asker.form("demo", empty)).0, Said::Cancel);
+    }
+
+    #[test]
+    fn a_page_is_agreed_to() {
+        let params = Raw::constant(
+            r#"{"message":"Log in","url":"https://good.example@evil.example/\u001b[2J","elicitationId":"1"}"#,
+        );
+        let (said, shown) = ask(&["what?", "y"], |asker| asker.visit("demo", params));
+        assert_eq!(said, Said::Yes(String::new()));
+        assert!(shown.contains("https://good.example@evil.example/␛[2J\n\n  It is on evil.example."), "{shown}");
+        assert_eq!(ask(&["n"], |asker| asker.visit("demo", params)).0, Said::No);
+        assert_eq!(ask(&[], |asker| asker.visit("demo", params)).0, Said::Cancel);
+        let plain = Raw::constant(r#"{"url":"http://xn--80ak6aa92e.com/"}"#);
+        let shown = ask(&["n"], |asker| asker.visit("demo", plain)).1;
+        assert!(shown.contains("letters that may look like others") && shown.contains("not https"), "{shown}");
+    }
+
+    #[test]
+    fn a_model_is_stood_in_for() {
+        let params = Raw::constant(
+            r#"{"systemPrompt":"Be brief.","messages":[{"role":"user","content":{"type":"text","text":"2+2?"}}],"maxTokens":20}"#,
+        );
+        let (said, shown) = ask(&["", "4,", "I think", ""], |asker| asker.sampling("demo", params));
+        assert_eq!(said, Said::Yes("4,\nI think".into()));
+        assert!(shown.contains("system\n  Be brief.\nuser\n  2+2?\n\nType an answer of at most 20 tokens"), "{shown}");
+        assert_eq!(ask(&[":no"], |asker| asker.sampling("demo", params)).0, Said::No);
+    }
+}

@@ -1,0 +1,428 @@
+//! The commands: what is sent, and how the answer is shown.
+
+use std::time::{Duration, Instant};
+
+use mcp_sansio::client::views::{CallResult, Completion, Flaw, PromptResult, ReadResult};
+use mcp_sansio::client::{Filter, Reference, Request, SendError};
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{Feature, Features, Level, code};
+use mcp_sansio_blocking::client::{Answer, Error};
+
+use crate::args::{Command, Options, Target};
+use crate::arguments::{are_pairs, build, listed};
+use crate::json::{Members, array, compact, pretty, quote};
+use crate::page::{Look, Page, Style};
+use crate::schema::Schema;
+use crate::session::{Around, Session};
+use crate::show::{self, List};
+use crate::terminal::print;
+
+/// Why a command did not do what it should.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// What was typed is wrong.
+    Usage(String),
+    /// The server could not be reached.
+    Connect(Error),
+    /// A request has failed.
+    Request(Error),
+    /// The answer is not what it must be.
+    Flaw(Flaw),
+    /// The tool says that it failed.
+    Tool,
+    /// It is over too soon.
+    Over(String),
+    Io(std::io::Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Trouble::Request(error)
+    }
+}
+
+impl From<Flaw> for Trouble {
+    fn from(flaw: Flaw) -> Self {
+        Trouble::Flaw(flaw)
+    }
+}
+
+impl From<std::io::Error> for Trouble {
+    fn from(error: std::io::Error) -> Self {
+        Trouble::Io(error)
+    }
+}
+
+type Done = Result<(), Trouble>;
+
+/// One command, as it runs.
+pub(crate) struct Run<'s, 'm> {
+    pub(crate) session: &'s mut Session<'m>,
+    pub(crate) options: &'s Options,
+    pub(crate) target: &'s Target,
+    pub(crate) around: &'s Around,
+    /// How stdout looks.
+    pub(crate) look: Look,
+    pub(crate) pretty: bool,
+}
+
+/// The lists of a server: what they are called, the key of their items, what must be offered.
+const LISTS: [(&str, &str, Feature); 4] = [
+    ("Tools", "tools", Feature::Tools),
+    ("Resources", "resources", Feature::Resources),
+    ("Resource templates", "resourceTemplates", Feature::Resources),
+    ("Prompts", "prompts", Feature::Prompts),
+];
+
+fn list_request(key: &str) -> Request<'static> {
+    match key {
+        "tools" => Request::list_tools(),
+        "resources" => Request::list_resources(),
+        "resourceTemplates" => Request::list_templates(),
+        _ => Request::list_prompts(),
+    }
+}
+
+fn items<'a>(pages: &'a [Answer], key: &str) -> Vec<Raw<'a>> {
+    pages.iter().filter_map(|page| page.raw().get(key)).flat_map(|items| items.items()).collect()
+}
+
+impl Run<'_, '_> {
+    /// Connects, and does it.
+    pub(crate) fn run(&mut self, command: &Command) -> Done {
+        let begun = Instant::now();
+        self.session.client().connect().map_err(Trouble::Connect)?;
+        let took = begun.elapsed();
+        self.ask_for_logs(command)?;
+        match command {
+            Command::Overview => self.overview(took),
+            Command::Tools { name } => self.tools(name.as_deref()),
+            Command::Resources => self.resources(),
+            Command::Prompts => self.prompts(),
+            Command::Call { name, args } => self.call(name, args),
+            Command::Read { uri } => self.read(uri),
+            Command::Prompt { name, args } => self.prompt(name, args),
+            Command::Complete { reference, name, value, args } => self.complete(reference, name, value, args),
+            Command::Watch { uris } => self.watch(uris),
+            Command::Ping => self.ping(),
+            Command::Raw { method, params } => self.raw(method, params.as_deref()),
+        }
+    }
+
+    fn features(&mut self) -> Features {
+        self.session.client().engine().offered()
+    }
+
+    /// Up to 2025-11-25 servers send what they like until they are told; so they are told only if it was asked for.
+    fn ask_for_logs(&mut self, command: &Command) -> Done {
+        let modern = self.session.client().engine().revision().is_some_and(|revision| revision.is_modern());
+        let wants = match command {
+            Command::Watch { .. } => Some(Level::Debug),
+            Command::Call { .. } | Command::Read { .. } | Command::Prompt { .. } | Command::Raw { .. } if modern => {
+                Some(Level::Info)
+            }
+            _ => None,
+        };
+        let level = self.options.log.or(wants.filter(|_| !self.options.quiet));
+        match level.filter(|_| self.features().has(Feature::Logging)) {
+            Some(level) => Ok(self.session.client().set_log_level(level)?),
+            None => Ok(()),
+        }
+    }
+
+    fn page(&self) -> Page {
+        Page::new(self.look)
+    }
+
+    /// Prints what was laid out, unless the messages are the result.
+    fn print(&self, text: &str) -> Done {
+        self.around.live.borrow_mut().clear();
+        if !self.options.only_trace {
+            print(text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn print_json(&self, json: &str) -> Done {
+        let pretty = Raw::parse(json.as_bytes()).ok().filter(|_| self.pretty).map(|raw| pretty(raw, self.look.width));
+        let mut text = pretty.unwrap_or_else(|| json.to_owned());
+        text.push('\n');
+        self.print(&text)
+    }
+
+    /// One of the lists, and nothing if the server has none of the kind.
+    fn list(&mut self, key: &str, feature: Feature) -> Result<Vec<Answer>, Trouble> {
+        if !self.features().has(feature) {
+            return Ok(Vec::new());
+        }
+        match self.session.list(list_request(key)) {
+            Err(Error::Server(error)) if error.code == code::METHOD_NOT_FOUND && key == "resourceTemplates" => {
+                Ok(Vec::new())
+            }
+            done => Ok(done?),
+        }
+    }
+
+    fn overview(&mut self, took: Duration) -> Done {
+        let (mut lists, mut refused) = (Vec::new(), Ok(()));
+        for (title, key, feature) in LISTS {
+            match self.list(key, feature) {
+                _ if !self.features().has(feature) => {}
+                Ok(pages) => lists.push((title, key, pages)),
+                // The others may be well.
+                Err(trouble @ Trouble::Request(Error::Server(_))) => refused = Err(trouble),
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        let hello = self.session.client().server().cloned();
+        let Some(hello) = hello else { return Ok(()) };
+        if self.options.json {
+            let mut json = Members::default();
+            hello.server().into_iter().for_each(|info| json.add("server", &compact(info)));
+            json.add("revision", &quote(hello.revision().date()));
+            json.add("capabilities", &hello.capabilities().map_or_else(|| "{}".into(), compact));
+            let instructions = hello.instructions().map(|text| quote(&text.to_string()));
+            instructions.iter().for_each(|text| json.add("instructions", text));
+            for (_, key, pages) in &lists {
+                json.add(key, &array(&items(pages, key).into_iter().map(compact).collect::<Vec<_>>()));
+            }
+            return self.print_json(&json.finish()).and(refused);
+        }
+        let mut page = self.page();
+        let way = match self.target {
+            Target::Url(url) => url.clone(),
+            Target::Program(_) => "stdio".into(),
+        };
+        let facts = format!("{} · {way} · ready after {:.0} ms", hello.revision().date(), took.as_secs_f64() * 1e3);
+        show::server(&mut page, hello.server(), &facts);
+        hello.instructions().into_iter().for_each(|text| show::instructions(&mut page, text));
+        show::capabilities(&mut page, hello.capabilities().unwrap_or(Raw::constant("{}")));
+        for (title, key, pages) in &lists {
+            let items = items(pages, key);
+            if !items.is_empty() || *key != "resourceTemplates" {
+                show::short_list(&mut page, &List { title, items });
+            }
+        }
+        self.print(&page.finish()).and(refused)
+    }
+
+    fn print_lists(&self, lists: &[(&str, &[Answer])]) -> Done {
+        let mut json = Members::default();
+        for (key, pages) in lists {
+            json.add(key, &array(&items(pages, key).into_iter().map(compact).collect::<Vec<_>>()));
+        }
+        self.print_json(&json.finish())
+    }
+
+    fn tools(&mut self, name: Option<&str>) -> Done {
+        let pages = self.list("tools", Feature::Tools)?;
+        let all = items(&pages, "tools");
+        if let Some(name) = name {
+            let tool = named(&all, name)?;
+            if self.options.json {
+                return self.print_json(&compact(tool));
+            }
+            let mut page = self.page();
+            show::tools(&mut page, &[tool], true);
+            return self.print(&page.finish());
+        }
+        if self.options.json {
+            return self.print_lists(&[("tools", &pages)]);
+        }
+        let mut page = self.page();
+        show::tools(&mut page, &all, false);
+        self.nothing_if_empty(page, all.is_empty(), "tools")
+    }
+
+    fn nothing_if_empty(&self, mut page: Page, empty: bool, what: &str) -> Done {
+        if empty {
+            page.say(0, Style::Dim, format_args!("The server has no {what}."));
+        }
+        self.print(&page.finish())
+    }
+
+    fn resources(&mut self) -> Done {
+        let resources = self.list("resources", Feature::Resources)?;
+        let templates = self.list("resourceTemplates", Feature::Resources)?;
+        if self.options.json {
+            return self.print_lists(&[("resources", &resources), ("resourceTemplates", &templates)]);
+        }
+        let mut page = self.page();
+        let lists =
+            [("Resources", items(&resources, "resources")), ("Templates", items(&templates, "resourceTemplates"))];
+        let empty = lists.iter().all(|(_, items)| items.is_empty());
+        for (title, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
+            show::short_list(&mut page, &List { title, items });
+        }
+        self.nothing_if_empty(page, empty, "resources")
+    }
+
+    fn prompts(&mut self) -> Done {
+        let pages = self.list("prompts", Feature::Prompts)?;
+        if self.options.json {
+            return self.print_lists(&[("prompts", &pages)]);
+        }
+        let mut page = self.page();
+        let all = items(&pages, "prompts");
+        show::prompts(&mut page, &all);
+        self.nothing_if_empty(page, all.is_empty(), "prompts")
+    }
+
+    fn call(&mut self, name: &str, args: &[String]) -> Done {
+        let args = from_stdin(args)?;
+        let json = if are_pairs(&args) {
+            let pages = self.list("tools", Feature::Tools)?;
+            let tool = named(&items(&pages, "tools"), name)?;
+            let schema = Schema::new(tool.get("inputSchema").unwrap_or(Raw::constant("{}")));
+            let json = build(&args, Some(schema)).map_err(Trouble::Usage)?;
+            self.note_missing(schema, &json);
+            json
+        } else {
+            build(&args, None).map_err(Trouble::Usage)?
+        };
+        let arguments = Raw::parse(json.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
+        let answer = self.session.request(&Request::call(name).arguments(&arguments).with_progress())?;
+        let result: CallResult<'_> = answer.view()?;
+        self.show_or_save(&answer, |page| show::call(page, result))?;
+        if result.is_error() { Err(Trouble::Tool) } else { Ok(()) }
+    }
+
+    /// The server may know better, so it is asked all the same.
+    fn note_missing(&self, schema: Schema<'_>, json: &str) {
+        let given = Raw::parse(json.as_bytes()).unwrap_or(Raw::constant("{}"));
+        let params = schema.params();
+        let missing: Vec<&str> = params
+            .iter()
+            .filter(|param| param.required && given.get(&param.name).is_none())
+            .map(|param| param.name.as_str())
+            .collect();
+        if !missing.is_empty() {
+            let note = format!("{}, says the schema", listed("missing:", "", &missing));
+            self.around.live.borrow_mut().note(Style::Warn, &note);
+        }
+    }
+
+    fn read(&mut self, uri: &str) -> Done {
+        let answer = self.session.request(&Request::read(uri).with_progress())?;
+        let result: ReadResult<'_> = answer.view()?;
+        self.show_or_save(&answer, |page| show::read(page, result))
+    }
+
+    fn show_or_save(&self, answer: &Answer, show: impl FnOnce(&mut Page)) -> Done {
+        if let Some(path) = &self.options.output {
+            let body = show::one_body(answer.raw()).ok_or_else(|| {
+                Trouble::Usage("the answer is not one text or one blob, so there is nothing to write to a file".into())
+            })?;
+            match path.as_str() {
+                "-" => print(&body)?,
+                path => std::fs::write(path, body)?,
+            }
+            return Ok(());
+        }
+        if self.options.json {
+            return self.print_json(&compact(answer.raw()));
+        }
+        let mut page = self.page();
+        show(&mut page);
+        self.print(&page.finish())
+    }
+
+    fn prompt(&mut self, name: &str, args: &[String]) -> Done {
+        let json = build(&from_stdin(args)?, None).map_err(Trouble::Usage)?;
+        let arguments = Raw::parse(json.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
+        let answer = self.session.request(&Request::prompt(name).arguments(&arguments).with_progress())?;
+        let result: PromptResult<'_> = answer.view()?;
+        self.show_or_save(&answer, |page| show::prompt(page, result))
+    }
+
+    fn complete(&mut self, reference: &str, name: &str, value: &str, args: &[String]) -> Done {
+        let json = build(args, None).map_err(Trouble::Usage)?;
+        let arguments = Raw::parse(json.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
+        let template = reference.contains('{') || reference.contains("://");
+        let reference = if template { Reference::resource(reference) } else { Reference::prompt(reference) };
+        let mut request = Request::complete(reference, name, value);
+        if !args.is_empty() {
+            request = request.arguments(&arguments);
+        }
+        let answer = self.session.request(&request)?;
+        let result: Completion<'_> = answer.view()?;
+        self.show_or_save(&answer, |page| show::completion(page, result))
+    }
+
+    fn watch(&mut self, uris: &[String]) -> Done {
+        let mut uris = uris.to_vec();
+        if uris.is_empty() && self.features().has(Feature::Subscribe) {
+            let pages = self.list("resources", Feature::Resources)?;
+            let found = items(&pages, "resources").into_iter().filter_map(|item| item.get("uri")?.text());
+            uris.extend(found.map(|uri| uri.to_string()));
+        }
+        let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
+        self.session.client().listen(&Filter::new().tools().prompts().resources().uris(&uris))?;
+        self.session.watch()?;
+        match self.session.client().handler().over.take() {
+            Some(why) => Err(Trouble::Over(why)),
+            None => Ok(()),
+        }
+    }
+
+    fn ping(&mut self) -> Done {
+        const TIMES: usize = 5;
+        let modern = self.session.client().engine().revision().is_some_and(|revision| revision.is_modern());
+        let (method, request) =
+            if modern { ("server/discover", Request::discover()) } else { ("ping", Request::ping()) };
+        let mut millis = Vec::new();
+        for _ in 0..TIMES {
+            let begun = Instant::now();
+            self.session.request(&request)?;
+            millis.push(begun.elapsed().as_secs_f64() * 1e3);
+        }
+        if self.options.json {
+            let mut json = Members::default();
+            json.add("method", &quote(method));
+            json.add("milliseconds", &array(&millis.iter().map(|time| format!("{time:.3}")).collect::<Vec<_>>()));
+            return self.print_json(&json.finish());
+        }
+        millis.sort_by(f64::total_cmp);
+        let (fastest, median, slowest) = (millis[0], millis[TIMES / 2], millis[TIMES - 1]);
+        let text = format!(
+            "{TIMES} answers to {method}: fastest {fastest:.2} ms, median {median:.2} ms, slowest {slowest:.2} ms\n"
+        );
+        self.print(&text)
+    }
+
+    fn raw(&mut self, method: &str, params: Option<&str>) -> Done {
+        let params = match params {
+            Some(params) => from_stdin(&[params.to_owned()])?.remove(0),
+            None => "{}".into(),
+        };
+        let params = Raw::parse(params.as_bytes())
+            .map_err(|fault| Trouble::Usage(format!("the params are no valid JSON: {fault}")))?;
+        let answer = self.session.request(&Request::raw(method, Some(params)).with_progress())?;
+        self.print_json(&compact(answer.raw()))
+    }
+}
+
+/// The item of that name, or what there is instead.
+fn named<'a>(items: &[Raw<'a>], name: &str) -> Result<Raw<'a>, Trouble> {
+    let is = |item: &&Raw<'a>| item.get("name").and_then(|found| found.text()).is_some_and(|found| found.is(name));
+    items.iter().find(is).copied().ok_or_else(|| {
+        let names: Vec<String> =
+            items.iter().filter_map(|item| Some(crate::text::one_line(item.get("name")?.text()?))).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Trouble::Usage(format!("there is no tool {name:?}; {}", listed("there are", "there are none", &names)))
+    })
+}
+
+/// `-` stands for what comes on stdin.
+fn from_stdin(args: &[String]) -> Result<Vec<String>, Trouble> {
+    if args != ["-"] {
+        return Ok(args.to_vec());
+    }
+    let text = std::io::read_to_string(std::io::stdin())?;
+    Ok(vec![text])
+}
+
+/// Whether it is about what the server does not have.
+pub(crate) fn is_not_offered(error: &Error) -> bool {
+    matches!(error, Error::NotSent(SendError::NotOffered | SendError::NotInRevision))
+}

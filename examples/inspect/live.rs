@@ -1,0 +1,160 @@
+//! What is told while something is under way, on stderr: progress, logs, what the program says.
+
+use std::io::Write;
+use std::time::Instant;
+
+use mcp_sansio::protocol::Level;
+
+use crate::page::{Look, Style};
+use crate::text::{cut, one_line, width};
+
+/// Lines, with at most one bar below them.
+#[derive(Debug)]
+pub(crate) struct Live {
+    look: Look,
+    terminal: bool,
+    quiet: bool,
+    begun: Instant,
+    bar: Option<String>,
+    last: String,
+}
+
+impl Live {
+    pub(crate) fn new(look: Look, terminal: bool, quiet: bool) -> Self {
+        Live { look, terminal, quiet, begun: Instant::now(), bar: None, last: String::new() }
+    }
+
+    /// Seconds since it began.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+
+    /// Text that is ready for the terminal. The bar stays below it.
+    pub(crate) fn print(&mut self, text: &str) {
+        let bar = self.bar.take();
+        if bar.is_some() {
+            write("\r\x1b[K");
+        }
+        write(text);
+        if let Some(bar) = bar {
+            self.draw(bar);
+        }
+    }
+
+    /// A line, unless it shall be quiet.
+    pub(crate) fn note(&mut self, style: Style, text: &str) {
+        if !self.quiet {
+            let line = self.look.paint(style, text);
+            self.print(&format!("{line}\n"));
+        }
+    }
+
+    /// What the program said on its stderr.
+    pub(crate) fn said(&mut self, program: &str, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        self.note(Style::Dim, &format!("{program} | {line}"));
+    }
+
+    /// A log message of the server.
+    pub(crate) fn log(&mut self, level: Option<Level>, logger: Option<&str>, text: &str) {
+        if self.quiet {
+            return;
+        }
+        let line = log_line(self.look, level, logger, text);
+        self.print(&format!("{line}\n"));
+    }
+
+    /// How far a request is.
+    pub(crate) fn progress(&mut self, done: &str, total: Option<&str>, message: Option<&str>) {
+        if self.quiet {
+            return;
+        }
+        if self.terminal {
+            let bar = bar(self.look.width, done, total, message.unwrap_or_default());
+            self.draw(bar);
+            return;
+        }
+        let of = total.map_or_else(String::new, |total| format!(" of {total}"));
+        let message = message.map_or_else(String::new, |message| format!(": {message}"));
+        let line = one_line(format!("progress {done}{of}{message}"));
+        if line != self.last {
+            self.note(Style::Dim, &line);
+            self.last = line;
+        }
+    }
+
+    fn draw(&mut self, bar: String) {
+        write(&format!("\r{}\x1b[K", self.look.paint(Style::Plain, &bar)));
+        self.bar = Some(bar);
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&mut self) {
+        if self.bar.take().is_some() {
+            write("\r\x1b[K");
+        }
+    }
+}
+
+fn write(text: &str) {
+    // There is nobody to tell if it fails.
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// A log message, on one line or more.
+pub(crate) fn log_line(look: Look, level: Option<Level>, logger: Option<&str>, text: &str) -> String {
+    let style = match level {
+        Some(Level::Debug) => Style::Dim,
+        Some(Level::Info | Level::Notice) => Style::Good,
+        Some(Level::Warning) | None => Style::Warn,
+        Some(_) => Style::Bad,
+    };
+    let level = look.paint(style, level.map_or("log", Level::name));
+    let logger = logger.map_or_else(String::new, |logger| look.paint(Style::Dim, &format!(" {}", one_line(logger))));
+    format!("{level}{logger} {}", look.paint(Style::Plain, text))
+}
+
+/// A bar that fits on one line.
+fn bar(columns: usize, done: &str, total: Option<&str>, message: &str) -> String {
+    const CELLS: usize = 24;
+    let share = total.and_then(|total| {
+        let share = done.parse::<f64>().ok()? / total.parse::<f64>().ok()?;
+        share.is_finite().then(|| share.clamp(0.0, 1.0))
+    });
+    let head = match share {
+        Some(share) => {
+            let eighths = (share * CELLS as f64 * 8.0) as usize;
+            let mut cells = "█".repeat(eighths / 8);
+            cells.extend(['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get((eighths % 8).wrapping_sub(1)));
+            let empty = CELLS - cells.chars().count();
+            format!("{cells}{} {:>3.0}%", "░".repeat(empty), share * 100.0)
+        }
+        None => format!("… {done}{}", total.map_or_else(String::new, |total| format!(" of {total}"))),
+    };
+    let room = columns.saturating_sub(width(&head) + 3);
+    let message = cut(&one_line(message), room);
+    cut(format!("{head}  {message}").trim_end(), columns.saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_fit() {
+        assert_eq!(bar(60, "3", Some("6"), "half"), "████████████░░░░░░░░░░░░  50%  half");
+        assert_eq!(bar(60, "1", Some("50"), ""), "▍░░░░░░░░░░░░░░░░░░░░░░░   2%");
+        assert_eq!(bar(60, "9", Some("6"), ""), "████████████████████████ 100%");
+        assert_eq!(bar(60, "3", None, "so far\n\x1b[2J"), "… 3  so far ␛[2J");
+        for columns in 1..60 {
+            assert!(width(&bar(columns, "3", Some("6"), "a long message that does not fit")) <= columns.max(2));
+        }
+    }
+
+    #[test]
+    fn logs() {
+        let look = Look { color: false, width: 60 };
+        assert_eq!(log_line(look, Some(Level::Info), Some("db"), "a\x1b[2J"), "info db a␛[2J");
+        assert_eq!(log_line(look, None, None, "x"), "log x");
+    }
+}

@@ -1,0 +1,187 @@
+//! Looks at any MCP server from the command line: `inspect --help` tells how.
+
+mod args;
+mod arguments;
+mod ask;
+mod commands;
+mod host;
+mod json;
+mod live;
+mod page;
+mod schema;
+mod session;
+mod show;
+mod terminal;
+mod text;
+mod trace;
+
+use std::cell::RefCell;
+use std::io::{self, ErrorKind, IsTerminal};
+use std::path::Path;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Instant;
+
+use mcp_sansio::client::{Lost, Profile};
+use mcp_sansio::protocol::{ClientFeature, code};
+use mcp_sansio::revision::Revisions;
+use mcp_sansio_blocking::client::{Error, ServerError};
+
+use args::{Command, Options, Parsed, Target};
+use commands::{Run, Trouble};
+use host::{Host, News};
+use live::Live;
+use page::{Look, Style};
+use session::{Around, Session};
+use terminal::Stop;
+
+fn main() -> ExitCode {
+    let begun = Instant::now();
+    let (options, command, target) = match args::parse(std::env::args_os().skip(1)) {
+        Ok(Parsed::Run(run)) => *run,
+        Ok(Parsed::Print(text)) => {
+            let _ = terminal::print(text.as_bytes());
+            return ExitCode::SUCCESS;
+        }
+        Err(wrong) => {
+            eprintln!("inspect: {}; see inspect --help", text::clean(wrong));
+            return ExitCode::from(2);
+        }
+    };
+    let look = terminal::look(&io::stderr(), rustix::stdio::stderr(), options.no_color);
+    let live = Rc::new(RefCell::new(Live::new(look, io::stderr().is_terminal(), options.quiet)));
+    let done = inspect(&options, &command, &target, begun, look, &live);
+    live.borrow_mut().clear();
+    let Err(trouble) = done else { return ExitCode::SUCCESS };
+    let (code, words) = explain(&trouble, &options, &command);
+    if !words.is_empty() {
+        eprintln!("{} {}", look.paint(Style::Bad, "inspect:"), text::clean(words));
+    }
+    ExitCode::from(code)
+}
+
+fn inspect(
+    options: &Options,
+    command: &Command,
+    target: &Target,
+    begun: Instant,
+    look: Look,
+    live: &Rc<RefCell<Live>>,
+) -> Result<(), Trouble> {
+    let stop = Stop::listen()?;
+    let out = terminal::look(&io::stdout(), rustix::stdio::stdout(), options.no_color);
+    let interactive = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let roots = roots(&options.roots)?;
+    let mut profile = Profile::new("inspect", env!("CARGO_PKG_VERSION"))
+        .title("Inspector of mcp-sansio")
+        .feature(ClientFeature::ElicitForm)
+        .feature(ClientFeature::ElicitUrl)
+        .feature(ClientFeature::Sampling);
+    if !roots.is_empty() {
+        profile = profile.feature(ClientFeature::Roots);
+    }
+    if let Some(revision) = options.revision {
+        profile = profile.revisions(Revisions::NONE.with(revision));
+    }
+    let news = match command {
+        Command::Watch { .. } if !options.only_trace => {
+            if options.json {
+                News::Json
+            } else {
+                News::Lines(out)
+            }
+        }
+        _ => News::No,
+    };
+    let host = Host { live: Rc::clone(live), roots, interactive, news, waiting: Vec::new(), over: None };
+    let around = Around { live: Rc::clone(live), stop, look };
+    let mut session = Session::new(target, options, &profile, host, around.clone()).map_err(Trouble::Connect)?;
+    if options.trace {
+        let form = match (options.only_trace, options.json) {
+            (true, true) => trace::Form::Json,
+            (true, false) => trace::Form::Lines(out),
+            (false, _) => trace::Form::Aside(look),
+        };
+        let mut tracer = trace::Tracer::new(form, Rc::clone(live), begun);
+        session.client().trace(move |way, message| tracer.show(way, message));
+    }
+    let pretty = io::stdout().is_terminal();
+    let done = Run { session: &mut session, options, target, around: &around, look: out, pretty }.run(command);
+    if let (true, Err(Trouble::Request(Error::Server(error)))) = (options.json && !options.only_trace, &done) {
+        let mut json = json::Members::default();
+        json.add("code", &error.code.to_string());
+        json.add("message", &json::quote(&error.message));
+        error.data.iter().for_each(|data| json.add("data", data));
+        terminal::print(format!("{{\"error\":{}}}\n", json.finish()).as_bytes())?;
+    }
+    session.close();
+    done
+}
+
+/// The roots as URIs, with their names.
+fn roots(paths: &[String]) -> Result<Vec<(String, String)>, Trouble> {
+    let root = |path: &String| {
+        let full = std::fs::canonicalize(path);
+        let full = full.map_err(|error| Trouble::Usage(format!("--root {path}: {error}")))?;
+        let name = full.file_name().map_or_else(|| "/".into(), |name| name.to_string_lossy().into_owned());
+        Ok((file_uri(&full), name))
+    };
+    paths.iter().map(root).collect()
+}
+
+fn file_uri(path: &Path) -> String {
+    let mut uri = String::from("file://");
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => uri.push(byte.into()),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}
+
+/// The exit code, and what to say about it.
+fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, String) {
+    let (code, error) = match trouble {
+        Trouble::Usage(words) => return (2, words.clone()),
+        Trouble::Tool => return (1, String::new()),
+        Trouble::Flaw(flaw) => return (6, format!("the answer is not what it must be: {flaw}; add --trace to see it")),
+        Trouble::Over(why) => return (6, why.clone()),
+        Trouble::Io(error) if error.kind() == ErrorKind::Interrupted => return (130, String::new()),
+        Trouble::Io(error) => return (6, error.to_string()),
+        Trouble::Connect(error) => (3, error),
+        Trouble::Request(error) => (6, error),
+    };
+    match error {
+        Error::Io(error) if error.kind() == ErrorKind::Interrupted => (130, String::new()),
+        Error::Url(_) => (2, error.to_string()),
+        Error::Server(refused) if code == 6 => (4, refusal(refused, command)),
+        Error::Lost { why: Lost::TimedOut, detail } => {
+            let detail = if detail.is_empty() { String::new() } else { format!("; {detail}") };
+            (5, format!("it took too long{detail}; --timeout SECONDS gives it more time, --trace tells what went on"))
+        }
+        Error::Lost { why: Lost::Unauthorized, .. } => {
+            (code, format!("{error}; like --header 'Authorization: Bearer TOKEN'"))
+        }
+        Error::NoCommonRevision if options.revision.is_some() => {
+            (3, "the server does not speak that revision; without --revision the best one is found".into())
+        }
+        error if commands::is_not_offered(error) => {
+            (4, format!("{error}; inspect without a command tells what it offers"))
+        }
+        error => (code, error.to_string()),
+    }
+}
+
+/// What the server says, and where to look.
+fn refusal(error: &ServerError, command: &Command) -> String {
+    let data = error.data.as_ref().map_or_else(String::new, |data| format!("\n{data}"));
+    let unknown = matches!(error.code, code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND);
+    let see = match command {
+        Command::Call { .. } if unknown => "; inspect tools lists the tools and what they take",
+        Command::Read { .. } if unknown => "; inspect resources lists what there is",
+        Command::Prompt { .. } | Command::Complete { .. } if unknown => "; inspect prompts lists the prompts",
+        _ => "",
+    };
+    format!("{error}{see}{data}")
+}

@@ -1,0 +1,274 @@
+//! What a tool takes, read out of its JSON Schema.
+
+use mcp_sansio::json::{JsonKind, Raw};
+
+use crate::json::compact;
+use crate::page::{Rows, Spans, Style};
+
+/// How deep objects in objects are shown, and how many references are followed.
+const DEPTH: usize = 4;
+
+/// One property of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Param<'a> {
+    pub(crate) name: String,
+    pub(crate) schema: Raw<'a>,
+    pub(crate) required: bool,
+}
+
+/// A schema and the document that its references point into. References out of the document are not followed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Schema<'a> {
+    root: Raw<'a>,
+}
+
+impl<'a> Schema<'a> {
+    pub(crate) const fn new(root: Raw<'a>) -> Self {
+        Schema { root }
+    }
+
+    /// The properties of the whole.
+    pub(crate) fn params(&self) -> Vec<Param<'a>> {
+        self.params_of(self.root)
+    }
+
+    /// Whether other properties than these are refused.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.root.get("additionalProperties").and_then(|more| more.bool()) == Some(false)
+    }
+
+    fn params_of(&self, object: Raw<'a>) -> Vec<Param<'a>> {
+        let object = self.resolve(object);
+        let required = |name: &mcp_sansio::json::Text<'_>| {
+            let names = object.get("required").into_iter().flat_map(|names| names.items());
+            names.filter_map(|item| item.text()).any(|item| item.same(name))
+        };
+        let properties = object.get("properties").into_iter().flat_map(|properties| properties.members());
+        properties
+            .map(|(name, schema)| Param {
+                name: name.to_string(),
+                schema: self.resolve(schema),
+                required: required(&name),
+            })
+            .collect()
+    }
+
+    /// What a `$ref` into the same document points to.
+    fn resolve(&self, schema: Raw<'a>) -> Raw<'a> {
+        let mut found = schema;
+        for _ in 0..DEPTH {
+            let Some(pointer) = found.get("$ref").and_then(|reference| reference.text()) else { break };
+            match self.at(&pointer.to_string()) {
+                Some(target) => found = target,
+                None => break,
+            }
+        }
+        found
+    }
+
+    fn at(&self, pointer: &str) -> Option<Raw<'a>> {
+        let path = pointer.strip_prefix('#')?;
+        path.split('/').skip(1).try_fold(self.root, |at, key| at.get(&key.replace("~1", "/").replace("~0", "~")))
+    }
+
+    /// The types that a value may have, as the schema names them; none if it may have any.
+    pub(crate) fn types(&self, schema: Raw<'a>) -> Vec<String> {
+        let mut types = Vec::new();
+        self.collect_types(schema, DEPTH, &mut types);
+        types
+    }
+
+    fn collect_types(&self, schema: Raw<'a>, depth: usize, types: &mut Vec<String>) {
+        let schema = self.resolve(schema);
+        let mut add = |name: String| {
+            if !types.contains(&name) {
+                types.push(name);
+            }
+        };
+        if let Some(named) = schema.get("type") {
+            let one = named.text().into_iter();
+            one.chain(named.items().filter_map(|name| name.text())).for_each(|name| add(name.to_string()));
+            return;
+        }
+        let constant = schema.get("const").into_iter();
+        for value in constant.chain(schema.get("enum").into_iter().flat_map(|values| values.items())) {
+            add(kind_name(value).into());
+        }
+        for key in ["anyOf", "oneOf", "allOf"] {
+            for option in schema.get(key).into_iter().flat_map(|options| options.items()) {
+                if depth > 0 {
+                    self.collect_types(option, depth - 1, types);
+                }
+            }
+        }
+    }
+
+    /// A schema's types for people.
+    fn type_name(&self, schema: Raw<'a>) -> String {
+        let types = self.types(schema);
+        if types.is_empty() {
+            return "any".into();
+        }
+        let name = |kind: &String| match (kind.as_str(), schema.get("items")) {
+            ("array", Some(items)) => {
+                let inner = self.type_name(items);
+                if inner.contains('|') { format!("({inner})[]") } else { format!("{inner}[]") }
+            }
+            _ => kind.clone(),
+        };
+        types.iter().map(name).collect::<Vec<_>>().join("|")
+    }
+
+    /// The rows of a table of what it takes: name, type, whether it is required, what else there is to know.
+    pub(crate) fn takes(&self) -> Rows {
+        self.rows(&|required| if required { Spans::of(Style::Warn, "required") } else { Spans::default() })
+    }
+
+    /// As [`takes`](Self::takes), of what comes back: there it is of interest what may be missing.
+    pub(crate) fn gives(&self) -> Rows {
+        self.rows(&|required| if required { Spans::default() } else { Spans::of(Style::Dim, "optional") })
+    }
+
+    fn rows(&self, mark: &dyn Fn(bool) -> Spans) -> Rows {
+        let mut rows = Rows::new();
+        self.add_rows(self.root, 0, mark, &mut rows);
+        rows
+    }
+
+    fn add_rows(&self, object: Raw<'a>, depth: usize, mark: &dyn Fn(bool) -> Spans, rows: &mut Rows) {
+        for param in self.params_of(object) {
+            let name = Spans::of(Style::Name, format!("{}{}", "  ".repeat(depth), param.name));
+            let kind = Spans::of(Style::Type, self.type_name(param.schema));
+            rows.push(vec![name, kind, mark(param.required), self.about(param.schema)]);
+            let items = param.schema.get("items").map(|items| self.resolve(items));
+            for inner in [Some(param.schema), items].into_iter().flatten() {
+                if depth + 1 < DEPTH && inner.get("properties").is_some() {
+                    self.add_rows(inner, depth + 1, mark, rows);
+                }
+            }
+        }
+    }
+
+    /// The description, and what values are possible.
+    fn about(&self, schema: Raw<'a>) -> Spans {
+        let mut about = Spans::default();
+        let text = |key: &str| schema.get(key).and_then(|text| text.text());
+        if let Some(words) = text("description").or_else(|| text("title")) {
+            about.add(Style::Plain, words.to_string().trim());
+        }
+        let mut fact = |fact: String| about.item(if fact.is_empty() { "" } else { " · " }, Style::Dim, fact);
+        for schema in [Some(schema), schema.get("items").map(|items| self.resolve(items))].into_iter().flatten() {
+            choices(schema).into_iter().for_each(&mut fact);
+        }
+        facts(schema).into_iter().for_each(&mut fact);
+        about
+    }
+}
+
+const fn kind_name(value: Raw<'_>) -> &'static str {
+    match value.kind() {
+        JsonKind::Object => "object",
+        JsonKind::Array => "array",
+        JsonKind::String => "string",
+        JsonKind::Number => "number",
+        JsonKind::Bool => "boolean",
+        JsonKind::Null => "null",
+    }
+}
+
+/// A value as one would write it as an argument.
+fn bare(value: Raw<'_>) -> String {
+    value.text().filter(|text| !text.is("")).map_or_else(|| compact(value), |text| text.to_string())
+}
+
+/// What there is to choose from.
+fn choices(schema: Raw<'_>) -> Option<String> {
+    let list = |key: &str| schema.get(key).into_iter().flat_map(|values| values.items());
+    let mut values: Vec<String> = list("enum").map(bare).collect();
+    for key in ["oneOf", "anyOf"] {
+        values.extend(list(key).filter_map(|option| option.get("const")).map(bare));
+    }
+    let left = values.len().saturating_sub(40);
+    values.truncate(40);
+    if left > 0 {
+        values.push(format!("{left} more"));
+    }
+    match (schema.get("const"), values.is_empty()) {
+        (Some(value), _) => Some(format!("always {}", bare(value))),
+        (None, false) => Some(format!("one of {}", values.join(", "))),
+        (None, true) => None,
+    }
+}
+
+/// Bounds, format, default.
+fn facts(schema: Raw<'_>) -> Vec<String> {
+    let mut facts = Vec::new();
+    let get = |key: &str| schema.get(key).map(bare);
+    for (low, high, unit) in
+        [("minimum", "maximum", ""), ("minLength", "maxLength", " characters"), ("minItems", "maxItems", " items")]
+    {
+        match (get(low), get(high)) {
+            (Some(low), Some(high)) => facts.push(format!("{low} to {high}{unit}")),
+            (Some(low), None) => facts.push(format!("at least {low}{unit}")),
+            (None, Some(high)) => facts.push(format!("at most {high}{unit}")),
+            (None, None) => {}
+        }
+    }
+    for (key, words) in [
+        ("exclusiveMinimum", "more than "),
+        ("exclusiveMaximum", "less than "),
+        ("multipleOf", "a multiple of "),
+        ("format", ""),
+        ("pattern", "like "),
+        ("default", "default "),
+        ("x-mcp-header", "sent as header Mcp-Param-"),
+    ] {
+        facts.extend(get(key).map(|value| format!("{words}{value}")));
+    }
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{Look, Page};
+
+    fn table(json: &str) -> String {
+        let mut page = Page::new(Look { color: false, width: 90 });
+        page.table(0, &Schema::new(Raw::parse(json.as_bytes()).unwrap()).takes());
+        page.finish()
+    }
+
+    #[test]
+    fn all_there_is_to_know() {
+        let shown = table(
+            r##"{"type":"object","properties":{
+                "path":{"type":"string","description":"A file or folder","minLength":1},
+                "limit":{"type":"integer","minimum":1,"maximum":50,"default":10},
+                "mode":{"enum":["fast","slow"],"default":"fast"},
+                "tags":{"type":"array","items":{"type":"string","enum":["a","b"]}},
+                "filter":{"$ref":"#/$defs/Filter"},
+                "any":{},
+                "maybe":{"anyOf":[{"type":"string"},{"type":"null"}],"title":"Perhaps"}
+            },"required":["path"],"$defs":{"Filter":{"type":"object","properties":{"name":{"type":["string","null"]}},"required":["name"]}}}"##,
+        );
+        let expected = "\
+path    string       required  A file or folder · at least 1 characters
+limit   integer                1 to 50 · default 10
+mode    string                 one of fast, slow · default fast
+tags    string[]               one of a, b
+filter  object
+  name  string|null  required
+any     any
+maybe   string|null            Perhaps
+";
+        assert_eq!(shown, expected);
+        assert_eq!(table("{}"), "");
+    }
+
+    #[test]
+    fn endless_references_end() {
+        let endless = r##"{"properties":{"a":{"$ref":"#/properties/a"},"b":{"$ref":"#"},"c":{"$ref":"http://x/y"}}}"##;
+        assert!(table(endless).lines().count() < 200);
+    }
+}

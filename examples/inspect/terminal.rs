@@ -1,0 +1,97 @@
+//! The terminal: its size, keys, Ctrl-C.
+
+use std::env;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::page::Look;
+
+/// Wider lines are hard to read.
+const WIDEST: usize = 120;
+
+/// How things are shown on one of the standard streams.
+pub(crate) fn look(stream: &impl IsTerminal, size_of: impl rustix::fd::AsFd, no_color: bool) -> Look {
+    let terminal = stream.is_terminal();
+    let color = terminal && !no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let color = color && env::var_os("TERM").is_none_or(|term| term != "dumb");
+    let named = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let size = || rustix::termios::tcgetwinsize(size_of).ok().map(|size| size.ws_col.into());
+    let width = named.or_else(|| if terminal { size() } else { None }).filter(|width| *width > 0).unwrap_or(80);
+    Look { color, width: width.clamp(20, WIDEST) }
+}
+
+/// Whether Ctrl-C was pressed, or the program was asked to end. The second time it ends at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(crate) fn listen() -> io::Result<Self> {
+        let flag = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&flag))?;
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+        }
+        Ok(Stop(flag))
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// An error if it was.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if self.is_set() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
+    }
+}
+
+/// Lines that are typed. While one is waited for, other things go on.
+#[derive(Debug, Default)]
+pub(crate) struct Keyboard {
+    typed: Vec<u8>,
+    ended: bool,
+}
+
+impl Keyboard {
+    /// Waits a moment for a line: `Some(None)` is the end of them.
+    pub(crate) fn line(&mut self, at_most: Duration) -> io::Result<Option<Option<String>>> {
+        if let Some(end) = self.typed.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.typed.drain(..=end).collect();
+            return Ok(Some(Some(String::from_utf8_lossy(line.trim_ascii_end()).into_owned())));
+        }
+        if self.ended {
+            self.ended = false;
+            let rest = std::mem::take(&mut self.typed);
+            let rest = String::from_utf8_lossy(&rest).into_owned();
+            return Ok(Some(Some(rest).filter(|rest| !rest.is_empty())));
+        }
+        let stdin = rustix::stdio::stdin();
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+        let time = Timespec::try_from(at_most).ok();
+        match poll(&mut fds, time.as_ref()) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
+            Ok(_) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let mut bytes = [0; 4096];
+        match rustix::io::read(stdin, &mut bytes) {
+            Ok(0) => self.ended = true,
+            Ok(n) => self.typed.extend_from_slice(&bytes[..n]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(None)
+    }
+}
+
+/// Prints to stdout. A reader that has gone away is none of our errors.
+pub(crate) fn print(text: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
+}

@@ -1,0 +1,451 @@
+//! The program as people and scripts use it, against the examples `calc` and `sysmon` and against servers made up here.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+/// Nothing here takes longer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An example of the workspace, built if it has not been.
+fn example(name: &str) -> String {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let inspect = PathBuf::from(env!("CARGO_BIN_EXE_inspect"));
+        let folder = inspect.parent().unwrap().join("examples");
+        if !["calc", "sysmon"].iter().all(|name| folder.join(name).exists()) {
+            let mut cargo = Command::new(env!("CARGO"));
+            cargo.args(["build", "--quiet", "--package", "mcp-sansio", "--example", "calc", "--example", "sysmon"]);
+            if inspect.parent().unwrap().ends_with("release") {
+                cargo.arg("--release");
+            }
+            assert!(cargo.status().unwrap().success());
+        }
+        folder
+    });
+    folder.join(name).to_str().unwrap().into()
+}
+
+fn inspect(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env("COLUMNS", "80").env_remove("NO_COLOR").env("TERM", "xterm");
+    command
+}
+
+/// Whether it ended in time; it has in any case.
+fn wait(child: &mut Child) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        if child.try_wait().unwrap().is_some() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let _ = child.kill();
+    false
+}
+
+fn run(args: &[&str]) -> (i32, String, String) {
+    let mut child = inspect(args).spawn().unwrap();
+    // Read beside it: it may print more than a pipe holds.
+    let read = |mut from: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            from.read_to_string(&mut text).unwrap();
+            text
+        })
+    };
+    let out = read(Box::new(child.stdout.take().unwrap()));
+    let err = read(Box::new(child.stderr.take().unwrap()));
+    let ended = wait(&mut child);
+    let code = child.wait().unwrap().code();
+    let (out, err) = (out.join().unwrap(), err.join().unwrap());
+    assert!(ended, "{args:?} does not end; so far:\n{out}{err}");
+    (code.unwrap_or(-1), out, err)
+}
+
+/// Runs a command against a program.
+fn against(program: &str, args: &[&str]) -> (i32, String, String) {
+    let program = example(program);
+    run(&[args, &["--", program.as_str()]].concat())
+}
+
+/// A server made of these answers, each sent after one line was read: a script for `sh -c`.
+fn script(answers: &[&str]) -> String {
+    let mut script = String::new();
+    for answer in answers {
+        script.push_str(&format!("read -r line; printf '%s\\n' '{}'\n", answer.replace('\'', "'\\''")));
+    }
+    script + "cat >/dev/null"
+}
+
+/// Runs a command against such a server.
+fn made_up(answers: &[&str], args: &[&str]) -> (i32, String, String) {
+    run(&[args, &["--", "sh", "-c", &script(answers)]].concat())
+}
+
+#[test]
+fn overview() {
+    let (code, out, err) = against("calc", &[]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (head, rest) = out.split_once("after ").unwrap();
+    assert_eq!(head, format!("calc {}\n2026-07-28 · stdio · ready ", env!("CARGO_PKG_VERSION")));
+    let (_, rest) = rest.split_once('\n').unwrap();
+    let expected = "
+Capabilities
+  tools
+
+Tools 2
+  add a b    Adds two integers
+  echo text  Gives a text back
+";
+    assert_eq!(rest, expected);
+}
+
+#[test]
+fn tools_resources_prompts() {
+    let (_, out, _) = against("calc", &["tools"]);
+    let expected = "\
+add
+  Adds two integers
+  a  integer  required
+  b  integer  required
+
+echo
+  Gives a text back
+  text  string  required
+";
+    assert_eq!(out, expected);
+    let (_, out, _) = against("sysmon", &["tools", "processes"]);
+    let expected = "\
+processes  Processes · read-only · closed world
+  The processes that hold the most memory, largest first, and what they have
+  used.
+  limit  integer  How many to list · at least 1 · default 10
+
+  answers with
+  total           integer   Processes there are
+  processes       object[]
+    pid           integer
+    parent        integer
+    name          string
+    state         string
+    memory_bytes  integer
+    cpu_seconds   number
+";
+    assert_eq!(out, expected);
+    let (_, out, _) = against("sysmon", &["resources"]);
+    assert!(out.starts_with("Resources 2\n  sys://load    Load averages: "), "{out}");
+    assert!(out.contains("\nTemplates 1\n  proc://{pid}/status  Status of a process: "), "{out}");
+    let (_, out, _) = against("sysmon", &["prompts"]);
+    assert!(out.starts_with("diagnose  Diagnose a problem\n  Finds out"), "{out}");
+    assert_eq!(against("calc", &["prompts"]).1, "The server has no prompts.\n");
+}
+
+#[test]
+fn calls() {
+    for args in [&["a=1", "b=2"][..], &["{\"a\":1,\"b\":2}"], &["a:=1", "b=2.0"]] {
+        let (code, out, err) = against("calc", &[&["call", "add"], args].concat());
+        assert_eq!((code, out.as_str(), err.as_str()), (0, "3\n", ""), "{args:?}");
+    }
+    assert_eq!(against("calc", &["call", "echo", "text=12"]).1, "12\n");
+    let (_, out, _) = against("sysmon", &["call", "uptime"]);
+    let lines: Vec<_> = out.lines().map(|line| line.split("  ").next().unwrap()).collect();
+    assert_eq!(lines, ["seconds", "words"]);
+    let (code, out, _) = against("sysmon", &["call", "disk", "path=/does/not/exist"]);
+    assert!(code == 1 && out.starts_with("The tool failed:\nCannot look at /does/not/exist: "), "{out}");
+    let (code, _, err) = against("sysmon", &["call", "watch", "seconds=1", "interval_ms=100"]);
+    assert!(code == 0 && err.starts_with("progress 1") && err.contains(" of 1000: processors "), "{err}");
+    assert_eq!(against("sysmon", &["-q", "call", "watch", "seconds=1", "interval_ms=500"]).2, "");
+}
+
+#[test]
+fn reads_prompts_completions() {
+    let (_, out, _) = against("sysmon", &["read", "sys://memory"]);
+    assert!(out.contains("available_bytes  "), "{out}");
+    let (_, out, _) = against("sysmon", &["prompt", "diagnose", "symptom=it is slow"]);
+    assert!(out.contains("\nuser\n  On this machine: it is slow\n"), "{out}");
+    assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
+    let (_, out, _) = against("sysmon", &["complete", "proc://{pid}/status", "pid", "1"]);
+    assert!(out.lines().any(|line| line == "1"), "{out}");
+    let file = std::env::temp_dir().join(format!("inspect-{}", std::process::id()));
+    let (code, out, _) = against("sysmon", &["read", "sys://load", "-o", file.to_str().unwrap()]);
+    let written = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(file).unwrap();
+    assert!(code == 0 && out.is_empty() && written.starts_with("{\"one_minute\":"), "{written}");
+}
+
+#[test]
+fn json_is_one_document() {
+    for (args, begin) in [
+        (
+            &["--json"][..],
+            "{\"server\":{\"name\":\"calc\",\"version\":\"0.1.0\"},\"revision\":\"2026-07-28\",\"capabilities\":{\"tools\":{}},\"tools\":[{\"name\":\"add\",",
+        ),
+        (&["--json", "tools"], "{\"tools\":[{\"name\":\"add\","),
+        (&["--json", "tools", "echo"], "{\"name\":\"echo\","),
+        (
+            &["--json", "call", "add", "a=1", "b=2"],
+            "{\"resultType\":\"complete\",\"content\":[{\"type\":\"text\",\"text\":\"3\"}]",
+        ),
+        (&["--json", "ping"], "{\"method\":\"server/discover\",\"milliseconds\":["),
+        (&["raw", "tools/list"], "{\"resultType\":\"complete\",\"tools\":["),
+        (&["--json", "raw", "nope"], "{\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}"),
+    ] {
+        let (_, out, _) = against("calc", args);
+        assert!(out.starts_with(begin) && out.ends_with("}\n") && out.lines().count() == 1, "{args:?}: {out}");
+        assert!(mcp_sansio::json::Raw::parse(out.as_bytes()).is_ok(), "{out}");
+    }
+    let (_, out, _) = against("calc", &["--json", "trace", "ping"]);
+    assert_eq!(out.lines().count(), 12);
+    assert!(out.lines().all(|line| mcp_sansio::json::Raw::parse(line.as_bytes()).is_ok()), "{out}");
+}
+
+#[test]
+fn exit_codes_and_advice() {
+    let calc = example("calc");
+    for (args, code, words) in [
+        (&["call", "add", "--", calc.as_str()][..], 1, ""),
+        (&["--nope"], 2, "there is no option --nope; see inspect --help"),
+        (&["call", "ad", "a=1", "--", &calc], 2, "there is no tool \"ad\"; there are add, echo"),
+        (&["call", "add", "a=x", "--", &calc], 2, "a must be an integer, not \"x\""),
+        (&["--", "/does/not/exist"], 3, "is it installed, and in PATH?"),
+        (&["http://127.0.0.1:1/mcp"], 3, "is it running, and are host and port right?"),
+        (&["--", "false"], 3, "the process \"false\" ended (exit status: 1)"),
+        (&["--revision", "2024-11-05", "ping", "--", "sh", "-c", "echo sorry >&2"], 3, "sh | sorry"),
+        (&["call", "nope", "--", &calc], 4, "Unknown tool; inspect tools lists the tools"),
+        (&["complete", "p", "a", "--", &calc], 4, "inspect without a command tells what it offers"),
+        (&["--timeout", "0.2", "--", "sh", "-c", "cat >/dev/null"], 5, "--timeout SECONDS gives it more time"),
+    ] {
+        let (found, out, err) = run(args);
+        assert!(found == code && err.contains(words), "{args:?}: {found}\n{out}{err}");
+    }
+    assert_eq!(run(&["--help"]).0, 0);
+}
+
+#[test]
+fn all_revisions() {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let (code, out, err) = against("sysmon", &["--revision", revision]);
+        assert!(code == 0 && err.is_empty() && out.contains(&format!("\n{revision} · stdio")), "{out}{err}");
+        assert!(out.contains("\nTools 7\n") && out.contains("\nResource templates 1\n"), "{out}");
+        let (code, _, err) = against("sysmon", &["--revision", revision, "call", "kill_hint", "pid=1"]);
+        let asks = revision >= "2025-06-18";
+        assert_eq!(err.contains("Without a terminal that is declined."), asks, "{err}");
+        assert_eq!(code, i32::from(!asks));
+    }
+}
+
+#[test]
+fn over_http() {
+    let mut server = Command::new(example("sysmon"));
+    let mut server = server.args(["--http", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().rsplit(' ').next().unwrap();
+    let done = std::panic::catch_unwind(|| {
+        for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+            let (code, out, err) = run(&["--revision", revision, url]);
+            assert!(code == 0 && out.contains(&format!("\n{revision} · {url} · ready")), "{out}{err}");
+        }
+        let (_, out, _) = run(&[url, "call", "load"]);
+        assert!(out.starts_with("one_minute"), "{out}");
+        let (_, out, err) = run(&["call", "kill_hint", "pid=1", url]);
+        assert!(out.ends_with("is left alone.\n") && err.contains("declined"), "{out}{err}");
+        let (_, out, err) = run(&["call", "watch", "seconds=1", "interval_ms=300", url]);
+        assert!(out.contains("cpu_percent_average") && err.contains(" of 1000: processors "), "{out}{err}");
+        assert_eq!(run(&["read", "sys://nope", url]).0, 4);
+        watch(&[url]);
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
+    done.unwrap();
+}
+
+#[test]
+fn watches_until_interrupted() {
+    watch(&["--", &example("sysmon")]);
+}
+
+fn watch(target: &[&str]) {
+    let mut child = inspect(&[&["watch", "--json"], target].concat()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    let rest = line.split_once(',').unwrap().1;
+    assert!(rest.starts_with("\"event\":\"changed\",\"uri\":\"sys://"), "{line}");
+    interrupt(&child);
+    assert!(wait(&mut child));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+fn interrupt(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::INT).unwrap();
+}
+
+/// Its stdin is closed first, and it has time to go in peace.
+#[test]
+fn an_interrupt_ends_the_server_in_order() {
+    let script = "trap 'echo terminated >&2' TERM; echo begun >&2; cat >/dev/null; echo closed >&2";
+    let mut child = inspect(&["tools", "--", "sh", "-c", script]).spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut text = String::new();
+    err.read_line(&mut text).unwrap();
+    interrupt(&child);
+    err.read_to_string(&mut text).unwrap();
+    assert!(wait(&mut child));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(text, "sh | begun\nsh | closed\n");
+}
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"\u001b[1mx":{}},"instructions":"\u001b]0;title\u0007\u009b2J\u202e","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"evil\u001b[31m","version":"\b\b\b1"}}}}"#;
+const TOOLS: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[{"name":"a\u001b[2J","description":"\u001b[H\r\u0000","inputSchema":{"properties":{"\u001bc":{"description":"\u007f\u0085","default":"\u001b[0m"}}}},{"name":"\u001b[5m"}]}}"#;
+const EVIL: &str = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"\u001b[2Jno","data":"\u001b[3J"}}"#;
+const IMAGE: &str = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[
+    {"type":"text","text":"\u001b[31mred"},
+    {"type":"image","mimeType":"image/png","data":"iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAIAAAA="},
+    {"type":"resource_link","uri":"file:///x\u001b[2J","name":"x","size":2048,"mimeType":"text/plain"},
+    {"type":"resource","resource":{"uri":"a:b","text":"inside"}},
+    {"type":"audio"}],"structuredContent":{"k\u001b":"\u001b[2J"}}}"#;
+
+fn assert_harmless(text: &str) {
+    let bad = text.chars().find(|&c| c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c)));
+    assert_eq!(bad, None, "{text:?}");
+}
+
+#[test]
+fn nothing_of_the_servers_moves_the_cursor() {
+    let image = IMAGE.replace('\n', "");
+    let garbage = format!("\u{1b}[2J\n{HELLO}");
+    for (answers, args) in [
+        (&[HELLO, TOOLS][..], &[][..]),
+        (&[HELLO, TOOLS], &["tools"]),
+        (&[HELLO, TOOLS], &["--json", "tools"]),
+        (&[HELLO, TOOLS], &["trace", "tools"]),
+        (&[HELLO, TOOLS], &["call", "nope", "a=1"]),
+        (&[HELLO, EVIL], &["tools"]),
+        (&[HELLO, EVIL], &["--json", "tools"]),
+        (&[HELLO, &image], &["call", "x"]),
+        (&[&garbage, EVIL], &["--trace", "tools"]),
+    ] {
+        let (_, out, err) = made_up(answers, args);
+        assert_harmless(&out);
+        assert_harmless(&err);
+    }
+    let (_, out, err) = run(&["--", "sh", "-c", "printf '\\033[2Jhello\\a\\n' >&2"]);
+    assert_harmless(&out);
+    assert_harmless(&err);
+    assert!(err.starts_with("sh | ␛[2Jhello␇\n"), "{err}");
+}
+
+#[test]
+fn contents_are_described() {
+    let (code, out, _) = made_up(&[HELLO, &IMAGE.replace('\n', "")], &["call", "x"]);
+    let expected = "\
+␛[31mred
+image image/png · 29 bytes · 640 × 480
+→ file:///x␛[2J  x · text/plain · 2.0 KiB
+a:b
+  inside
+Content that is not whole: `data` is missing
+k␛  ␛[2J
+";
+    assert_eq!((code, out.as_str()), (0, expected));
+    let (_, out, _) = made_up(&[HELLO, TOOLS], &["tools"]);
+    assert!(out.ends_with("␛[5m: `inputSchema` is missing\n"), "{out}");
+}
+
+/// A terminal on which the program runs: what is typed when it has shown what is waited for.
+fn on_a_terminal(args: &[&str], typed: &[(&str, &str)]) -> (i32, String) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let slave = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let stdio = || Stdio::from(slave.try_clone().unwrap());
+    let mut child = inspect(args).stdin(stdio()).stdout(stdio()).stderr(stdio()).spawn().unwrap();
+    drop(slave);
+    let mut keys = File::from(master.try_clone().unwrap());
+    let mut screen = File::from(master);
+    let (send, shown) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        // Reading fails when the last one has closed the other end.
+        while let Ok(n @ 1..) = screen.read(&mut bytes) {
+            let _ = send.send(bytes[..n].to_vec());
+        }
+    });
+    let mut seen = Vec::new();
+    let mut from = 0;
+    for (words, line) in typed {
+        let begun = Instant::now();
+        loop {
+            let text = String::from_utf8_lossy(&seen[from..]).into_owned();
+            if let Some(at) = text.find(words) {
+                from += at + words.len();
+                break;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{words:?} does not come: {}", String::from_utf8_lossy(&seen));
+            seen.extend(shown.recv_timeout(PATIENCE).unwrap_or_default());
+        }
+        keys.write_all(line.as_bytes()).unwrap();
+    }
+    assert!(wait(&mut child));
+    while let Ok(bytes) = shown.recv_timeout(Duration::from_millis(200)) {
+        seen.extend(bytes);
+    }
+    let text = String::from_utf8(seen).unwrap().replace("\r\n", "\n");
+    (child.wait().unwrap().code().unwrap_or(-1), text)
+}
+
+/// The text without the program's own colours, and with nothing else left that moves the cursor.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\x1b[") {
+        plain.push_str(before);
+        let (codes, after) = after.split_at(after.find(|c: char| c.is_ascii_alphabetic()).unwrap());
+        assert!(codes.chars().all(|c| c.is_ascii_digit()) && after.starts_with(['m', 'K']), "{text:?}");
+        rest = &after[1..];
+    }
+    plain + rest
+}
+
+#[test]
+fn questions_on_a_terminal() {
+    let sysmon = example("sysmon");
+    for revision in ["2025-06-18", "2026-07-28"] {
+        let args = ["--revision", revision, "call", "kill_hint", "pid=1", "--", &sysmon];
+        let (code, shown) = on_a_terminal(&args, &[("[1-4] >", "5\n"), ("[1-4] >", "pause\n")]);
+        let shown = plain(&shown);
+        assert!(code == 0 && shown.contains("What shall become of it? required\n    1  end\n"), "{shown}");
+        assert!(shown.contains("\"5\" is not one of them.") && shown.contains("\nkill -STOP 1    # "), "{shown}");
+        let (_, shown) = on_a_terminal(&args, &[("[1-4] >", ":no\n")]);
+        assert!(shown.contains("── declined ──") && shown.contains("is left alone."), "{shown}");
+        let (_, shown) = on_a_terminal(&args, &[("[1-4] >", "\x04")]);
+        assert!(shown.contains("── cancelled ──") && shown.contains("is left alone."), "{shown}");
+    }
+}
+
+#[test]
+fn colors_and_bars_on_a_terminal() {
+    let calc = example("calc");
+    let (_, shown) = on_a_terminal(&["tools", "--", &calc], &[]);
+    assert!(shown.starts_with("\x1b[36madd\x1b[0m\n  Adds two integers\n"), "{shown:?}");
+    let (_, shown) = on_a_terminal(&["--no-color", "tools", "--", &calc], &[]);
+    assert!(!shown.contains('\x1b'), "{shown:?}");
+    let sysmon = example("sysmon");
+    let (_, shown) = on_a_terminal(&["call", "watch", "seconds=1", "interval_ms=250", "--", &sysmon], &[]);
+    assert!(shown.contains("\r██████") && shown.contains("%  processors "), "{shown:?}");
+    let (_, result) = shown.rsplit_once("\r\x1b[K").unwrap();
+    assert!(plain(result).starts_with("seconds "), "{shown:?}");
+    let (_, shown) = on_a_terminal(&["tools", "--", "sh", "-c", &script(&[HELLO, TOOLS])], &[]);
+    assert_harmless(&plain(&shown));
+}

@@ -1,0 +1,351 @@
+//! A client with a hostile server, driven by operations made from the fuzzer's bytes.
+
+use std::collections::BTreeSet;
+
+use arbitrary::{Result, Unstructured};
+use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
+use mcp_sansio::client::{
+    Client, Event, Filter, Handler, Link, Lost, Profile, QuestionId, Reference, Request, SendError, Session, Token,
+};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{ClientFeature, Level};
+use mcp_sansio::revision::Revision;
+use mcp_sansio::service::Content;
+use mcp_sansio::session::Next;
+use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::store::Store;
+
+static ALL: Profile<'static> = Profile::new("fuzz", "1")
+    .feature(ClientFeature::SamplingTools)
+    .feature(ClientFeature::ElicitForm)
+    .feature(ClientFeature::ElicitUrl)
+    .roots_changed();
+static SOME: Profile<'static> = Profile::new("fuzz", "1").feature(ClientFeature::ElicitForm);
+static NONE: Profile<'static> = Profile::new("f", "1");
+
+type Connection<'m> = Session<'m, Lines<Slice<'m>>, 4>;
+
+/// What has happened.
+#[derive(Default)]
+struct Seen {
+    line: Vec<u8>,
+    /// Ids of the requests that the client wrote; each comes once.
+    ids: BTreeSet<u64>,
+    recent: Vec<u64>,
+    sent: Vec<Token>,
+    cancelled: Vec<Token>,
+    outcomes: Vec<Token>,
+    questions: Vec<QuestionId>,
+}
+
+impl Handler for Seen {
+    fn event(&mut self, event: Event<'_>, _: &mut Link<'_, '_>) {
+        match event {
+            Event::Done { token, .. } => self.outcomes.push(token),
+            Event::Asked(asked) => {
+                let before = self.questions.len();
+                self.questions.extend(asked.questions().map(|question| question.id));
+                assert!(self.questions.len() > before, "somebody asks nothing");
+            }
+            other => drop(format!("{other:?}")),
+        }
+    }
+}
+
+impl Seen {
+    fn take(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\n' {
+                let line = std::mem::take(&mut self.line);
+                self.message(&line);
+            } else {
+                self.line.push(byte);
+            }
+        }
+    }
+
+    fn message(&mut self, line: &[u8]) {
+        let value: serde_json::Value = serde_json::from_slice(line)
+            .unwrap_or_else(|error| panic!("{error} in {:?}", String::from_utf8_lossy(line)));
+        let id = value["id"].as_u64().filter(|_| value.get("method").is_some());
+        if let Some(id) = id {
+            assert!(self.ids.insert(id), "an id comes twice");
+            self.recent.push(id);
+        }
+    }
+
+    fn sent(&mut self, token: Token) {
+        assert!(!self.sent.contains(&token), "a token is given twice");
+        self.sent.push(token);
+    }
+
+    /// Each request has had one outcome, unless it was cancelled: then it has had none.
+    fn check(&self) {
+        for token in &self.sent {
+            let told = self.outcomes.iter().filter(|told| *told == token).count();
+            let cancelled = self.cancelled.contains(token);
+            assert_eq!(told, usize::from(!cancelled), "cancelled: {cancelled}");
+        }
+        assert!(self.outcomes.iter().all(|told| self.sent.contains(told)));
+    }
+}
+
+const RESULTS: [&str; 16] = [
+    "{}",
+    r#"{"resultType":"complete"}"#,
+    r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{},"resources":{"subscribe":true},"completions":{}}}"#,
+    r#"{"supportedVersions":["2025-06-18"],"capabilities":{}}"#,
+    r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true},"logging":{}},"serverInfo":{"name":"s","version":"1"}}"#,
+    r#"{"protocolVersion":"2025-03-26","capabilities":{"tools":{},"resources":{"subscribe":true}}}"#,
+    r#"{"protocolVersion":"2024-11-05","capabilities":{}}"#,
+    r#"{"protocolVersion":"x"}"#,
+    r#"{"resultType":"input_required","requestState":"a\"\u0062"}"#,
+    r#"{"resultType":"input_required","inputRequests":{"a\"":{"method":"roots/list"},"b":{"method":"elicitation/create","params":{"requestedSchema":{}}}}}"#,
+    r#"{"resultType":"input_required","inputRequests":{"v":{"method":"elicitation/create","params":{"mode":"url","url":"x"}},"s":{"method":"sampling/createMessage","params":{"messages":[]}}},"requestState":"s"}"#,
+    r#"{"resultType":"input_required","inputRequests":[1]}"#,
+    r#"{"resultType":"input_required"}"#,
+    r#"{"tools":[],"nextCursor":"n\n"}"#,
+    r#"{"resultType":7}"#,
+    "null",
+];
+
+const ERRORS: [&str; 8] = [
+    r#"{"code":-32601,"message":"no"}"#,
+    r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28","2025-06-18"]}}"#,
+    r#"{"code":-32022,"message":"no","data":{"supported":["2025-06-18"]}}"#,
+    r#"{"code":-32020,"message":"no"}"#,
+    r#"{"code":-32042,"message":"no","data":{"elicitations":[{"mode":"url","url":"x"},{"url":"y"}]}}"#,
+    r#"{"code":-32602,"message":"no","data":{"supported":["2024-11-05"]}}"#,
+    r#"{"code":1e99}"#,
+    "null",
+];
+
+const QUESTIONS: [(&str, &str); 7] = [
+    ("ping", "{}"),
+    ("roots/list", "{}"),
+    ("elicitation/create", r#"{"message":"m","requestedSchema":{"type":"object","properties":{}}}"#),
+    ("elicitation\\/create", r#"{"mode":"url","message":"m","url":"x"}"#),
+    ("sampling/createMessage", r#"{"messages":[{"role":"user","content":{"type":"text","text":"x"}}],"maxTokens":1}"#),
+    ("sampling/createMessage", r#"{"messages":[],"tools":[]}"#),
+    ("tools/list", "{}"),
+];
+
+const NEWS: [&str; 6] =
+    ["tools/list_changed", "resources/updated", "subscriptions/acknowledged", "message", "progress", "cancelled"];
+
+/// A message that makes sense more often than random bytes do.
+fn message(u: &mut Unstructured<'_>, seen: &Seen) -> Result<String> {
+    let near = seen.recent.len().saturating_sub(6);
+    let id = match seen.recent.get(near..) {
+        Some(recent) if !recent.is_empty() && u.ratio(9, 10)? => u.choose(recent)?.to_string(),
+        _ => (*u.choose(&["null", "0", "7", "\"a\\u0062\"", "-1", "4294967297", "1.5"])?).to_owned(),
+    };
+    Ok(match u.int_in_range(0..=9)? {
+        0..=3 => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{}}}"#, u.choose(&RESULTS)?),
+        4 => format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, u.choose(&ERRORS)?),
+        5 => {
+            let (method, params) = u.choose(&QUESTIONS)?;
+            let id = u.choose(&["1", "\"q\"", "\"\\u0071\"", "900"])?;
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+        }
+        6 | 7 => format!(
+            concat!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/{}","params":{{"progressToken":{},"progress":1,"#,
+                r#""uri":"r://x","level":"info","data":1,"requestId":{},"notifications":{{"toolsListChanged":true}},"#,
+                r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}}}}}"#
+            ),
+            u.choose(&NEWS)?,
+            id,
+            if u.arbitrary()? { "1" } else { id.as_str() },
+            id
+        ),
+        8 if u.len() > 20 => {
+            let (one, other) = (message(u, seen)?, message(u, seen)?);
+            format!("[{one},{other}]")
+        }
+        _ => String::from_utf8_lossy(u.bytes(u.len().min(20))?).into_owned(),
+    })
+}
+
+fn request(u: &mut Unstructured<'_>) -> Result<Request<'static>> {
+    let request = match u.int_in_range(0..=11)? {
+        0 => Request::list_tools().after("c\""),
+        1..=3 => Request::call("t\"\n").arguments(const { &Raw::constant("{\"a\":\n1}") }),
+        4 => Request::read("r://x"),
+        5 => Request::prompt("p").meta(Raw::constant(r#"{"k":"v","progressToken":1}"#)),
+        6 => Request::complete(Reference::resource("r"), "a", "v"),
+        7 => Request::ping(),
+        8 => Request::discover(),
+        9 => Request::subscribe("r://x"),
+        10 => Request::set_level(Level::Info),
+        _ => Request::raw("x/y", Some(Raw::constant(r#"{"_meta":{"a":1},"b":[]}"#))),
+    };
+    Ok(match u.int_in_range(0..=4)? {
+        0 => request.with_progress().timeout(100),
+        1 => request.with_logs(Level::Debug).at_most(200),
+        2 => request.timeout(u64::MAX),
+        3 => request.patient(),
+        _ => request,
+    })
+}
+
+/// What the application does. What is refused has changed nothing.
+fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<()> {
+    let open = session.client().in_flight();
+    let pending = session.pending().len();
+    let refused = match u.int_in_range(0..=7)? {
+        0..=2 => session.link().send(&request(u)?).map(|token| seen.sent(token)),
+        3 => {
+            let uris = ["r://x", "r://y\""];
+            let filter = Filter::new().tools().uris(uris.get(..u.int_in_range(0..=2)?).unwrap_or(&[]));
+            session.client().listen(&filter).map(|token| seen.sent(token))
+        }
+        4 => {
+            if seen.sent.is_empty() {
+                return Ok(());
+            }
+            let token = *u.choose(&seen.sent)?;
+            session.link().cancel(token, Some("\"")).map(|()| seen.cancelled.push(token))
+        }
+        5 | 6 => return answer(session, u, seen),
+        _ => {
+            let level = *u.choose(&Level::ALL)?;
+            let link = session.link();
+            let set = link.client.set_log_level(level, link.out);
+            set.map(|token| token.into_iter().for_each(|token| seen.sent(token)))
+        }
+    };
+    if refused.is_err() {
+        assert_eq!((session.client().in_flight(), session.pending().len()), (open, pending));
+    }
+    Ok(())
+}
+
+fn answer(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<()> {
+    if seen.questions.is_empty() {
+        return Ok(());
+    }
+    const ROOTS: [Root<'static>; 1] = [Root::new("file:///x").unwrap()];
+    let question = *u.choose(&seen.questions)?;
+    let replies = [
+        Reply::accept(Raw::constant(r#"{"a":1}"#)),
+        Reply::consent(),
+        Reply::decline(),
+        Reply::roots(&ROOTS),
+        Reply::sampled(Sampled::new("m\n", Content::text("x"))),
+    ];
+    let done = match u.int_in_range(0..=5)? {
+        5 => session.link().refuse(question, &Refusal::refused()),
+        n => session.link().reply(question, &replies[n]),
+    };
+    if done.is_ok() {
+        let again = session.link().reply(question, &replies[2]);
+        assert_eq!(again, Err(SendError::Stale), "a question is answered twice");
+    }
+    Ok(())
+}
+
+/// What happens to the connection.
+fn connection(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<()> {
+    let revision = *u.choose(&Revision::ALL)?;
+    let why = *u.choose(&[Lost::Broken, Lost::Unreachable, Lost::Status(404), Lost::TooLarge])?;
+    match u.int_in_range(0..=5)? {
+        0 => session.client().connect(),
+        1 => session.client().connect_as(revision),
+        2 => session.reconnect(Lost::SessionLost),
+        3 => session.end_of_input(),
+        _ => {
+            let wire = seen.recent.last().copied().unwrap_or(0);
+            session.client().lost(wire, why);
+        }
+    }
+    Ok(())
+}
+
+/// Runs until there is nothing to do; a session that does not come to an end spins.
+fn work(session: &mut Connection<'_>, now: u64, seen: &mut Seen) {
+    for _ in 0..100_000 {
+        match session.run(now, seen) {
+            Next::Write => {
+                assert!(!session.pending().is_empty(), "it wants room and has nothing to send");
+                drain(session, usize::MAX, seen);
+            }
+            _ => return,
+        }
+    }
+    panic!("it spins");
+}
+
+fn drain(session: &mut Connection<'_>, n: usize, seen: &mut Seen) {
+    let n = n.min(session.pending().len());
+    seen.take(&session.pending()[..n]);
+    session.sent(n);
+}
+
+fn feed(session: &mut Connection<'_>, mut bytes: &[u8], limit: usize, now: u64, seen: &mut Seen) {
+    while !bytes.is_empty() {
+        work(session, now, seen);
+        let space = session.space();
+        let n = space.len().min(limit).min(bytes.len());
+        assert!(n > 0, "there is no space although nothing waits");
+        space[..n].copy_from_slice(&bytes[..n]);
+        session.filled(n);
+        bytes = &bytes[n..];
+    }
+    // Sometimes the line waits for room, and other things happen first.
+    let _ = session.run(now, seen);
+}
+
+/// The operations.
+pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
+    let profile = *u.choose(&[&ALL, &SOME, &NONE])?;
+    let mut input = vec![0; u.int_in_range(8..=900)?];
+    let mut output = vec![0; u.int_in_range(64..=1500)?];
+    let mut held = vec![0; u.int_in_range(0..=500)?];
+    let client = Client::<4>::new(profile).timeout(1_000).rounds(3);
+    let client = if u.arbitrary()? { client.held(&mut held[..]) } else { client.held(Store::growing(4000)) };
+    let input = if u.arbitrary()? { LineBuffer::new(&mut input[..]) } else { LineBuffer::new(Store::growing(2000)) };
+    let mut session: Connection<'_> = Session::new(input, client, Lines::new(Slice::new(&mut output)));
+    let (mut seen, mut now, mut steps) = (Seen::default(), u.arbitrary::<u64>()?, 0);
+    match u.choose(&[
+        None,
+        None,
+        Some(Revision::V2026_07_28),
+        Some(Revision::V2025_11_25),
+        Some(Revision::V2025_03_26),
+    ])? {
+        Some(revision) => session.client().connect_as(*revision),
+        None => session.client().connect(),
+    }
+    while !u.is_empty() && steps < 200 {
+        steps += 1;
+        match u.int_in_range(0..=15)? {
+            0..=6 => {
+                let line = message(u, &seen)? + "\n";
+                let limit = u.int_in_range(1..=2000)?;
+                feed(&mut session, line.as_bytes(), limit, now, &mut seen);
+            }
+            7..=11 => act(&mut session, u, &mut seen)?,
+            12 => {
+                let n = u.int_in_range(0..=300)?;
+                drain(&mut session, n, &mut seen);
+            }
+            13 => {
+                now = now.wrapping_add(u.int_in_range(0..=2_000)?);
+                work(&mut session, now, &mut seen);
+            }
+            14 => drop(session.run(now, &mut seen)),
+            _ => connection(&mut session, u, &mut seen)?,
+        }
+    }
+    session.end_of_input();
+    // Nobody reads any more, and still it comes to an end.
+    assert_eq!(session.run(now, &mut seen), Next::Read);
+    assert_eq!(session.client().in_flight(), 0, "a request is left open");
+    assert_eq!(session.client().next_deadline(), None);
+    drain(&mut session, usize::MAX, &mut seen);
+    assert!(seen.line.is_empty(), "a line is left without its end");
+    seen.check();
+    Ok(())
+}

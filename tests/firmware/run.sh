@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The firmware, from outside: what it is, what it passes, what it survives. See README.md.
+#   tests/firmware/run.sh suites     the official server suites against the board, all runs, the strict gate
+#   tests/firmware/run.sh robust     what a board meets in the world
+#   tests/firmware/run.sh day        a day of its time in six minutes, its clock's wrap in it
+#   tests/firmware/run.sh interop    clients of other SDKs: the UART over stdio, the board over HTTP
+#   tests/firmware/run.sh gate       suites, robust, an hour and a half of its time: what CI runs
+#   tests/firmware/run.sh all
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+root="$here/../.."
+python="${PYTHON:-python3}"
+
+case "${1:-}" in
+suites) "$python" "$here/suites.py" ;;
+robust) "$python" "$here/robust.py" ;;
+day) "$python" "$here/day.py" --seconds "${2:-370}" ;;
+interop)
+    "$root/tests/interop/run.sh" --server firmware
+    "$root/tests/interop/run.sh" --server board
+    ;;
+gate)
+    "$here/run.sh" suites
+    "$here/run.sh" robust
+    "$here/run.sh" day 25
+    ;;
+all)
+    "$here/run.sh" suites
+    "$here/run.sh" robust
+    "$here/run.sh" day
+    "$here/run.sh" interop
+    ;;
+*)
+    sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,163 @@
+//! The blocking client and the example servers, as real processes: over stdio and over HTTP, in all revisions.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use mcp_sansio::client::reply::Reply;
+use mcp_sansio::client::views::{CallResult, Resources, Tools};
+use mcp_sansio::client::{Profile, Request};
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio_blocking::client::{Child, Client, Event, Handler, How, Http, Ignore, Link, Transport};
+
+/// Where the examples are, next to this test; built anew, since they may be old ones.
+fn examples() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let test = std::env::current_exe().unwrap();
+        let profile = test.parent().and_then(Path::parent).unwrap();
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "-q", "-p", "mcp-sansio", "--example", "calc", "--example", "sysmon"]);
+        build.args(profile.ends_with("release").then_some("--release"));
+        build.arg("--target-dir").arg(profile.parent().unwrap());
+        let built = build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).status();
+        assert!(built.unwrap().success());
+        profile.join("examples")
+    })
+}
+
+fn example(name: &str) -> Command {
+    Command::new(examples().join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
+}
+
+static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+
+fn only(revision: Revision) -> Profile<'static> {
+    PROFILE.revisions(Revisions::NONE.with(revision))
+}
+
+#[test]
+fn calc() {
+    for revision in Revision::ALL {
+        let profile = only(revision);
+        let mut client = Client::new(Child::spawn(example("calc"), &profile).unwrap(), Ignore);
+        assert_eq!(client.connect().unwrap().revision(), revision);
+        let arguments = serde_json::json!({ "a": 40, "b": 2 });
+        let answer = client.request(&Request::call("add").arguments(&arguments)).unwrap();
+        let result = answer.view::<CallResult<'_>>().unwrap();
+        assert!(!result.is_error() && answer.as_str().contains("\"42\""), "{answer:?}");
+        let wrong = client.request(&Request::call("add")).unwrap();
+        assert!(wrong.view::<CallResult<'_>>().unwrap().is_error());
+        assert_eq!(client.close().end().how, How::Closed);
+    }
+}
+
+/// Everything that the system monitor has; it asks before it does some of it.
+fn look_around<'m, T: Transport<'m>, H: Handler>(client: &mut Client<'m, T, H>) {
+    let revision = client.connect().unwrap().revision();
+    let mut tools = Vec::new();
+    for page in client.pages(Request::list_tools()) {
+        tools.extend(page.unwrap().view::<Tools<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
+    }
+    assert!(tools.iter().any(|tool| tool == "memory"), "{revision:?}: {tools:?}");
+    let answer = client.request(&Request::call("memory").timeout(10_000)).unwrap();
+    assert!(!answer.view::<CallResult<'_>>().unwrap().is_error(), "{answer:?}");
+    let mut uris = Vec::new();
+    for page in client.pages(Request::list_resources()) {
+        let page = page.unwrap();
+        uris.extend(page.view::<Resources<'_>>().unwrap().iter().map(|found| found.unwrap().uri().to_string()));
+    }
+    for uri in uris.iter().take(3) {
+        client.request(&Request::read(uri.as_str())).unwrap();
+    }
+    assert!(client.request(&Request::read("sys://no/such/thing")).unwrap_err().server().is_some());
+}
+
+#[test]
+fn sysmon() {
+    for revision in Revision::ALL {
+        let profile = only(revision);
+        let mut client = Client::new(Child::spawn(example("sysmon"), &profile).unwrap(), Ignore);
+        look_around(&mut client);
+        client.close();
+    }
+    let mut client = Client::new(Child::spawn(example("sysmon"), &PROFILE).unwrap(), Ignore);
+    assert_eq!(client.connect().unwrap().revision(), Revision::V2026_07_28);
+}
+
+/// The system monitor at a port of its own.
+struct Served(std::process::Child, String);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn serve() -> Served {
+    use std::io::BufRead;
+    let mut command = example("sysmon");
+    command.args(["--http", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    let url = loop {
+        let line = lines.next().unwrap().unwrap();
+        if let Some((_, url)) = line.split_once("serving at ") {
+            break url.to_owned();
+        }
+    };
+    // Read on, so that it is not stuck.
+    std::thread::spawn(move || lines.for_each(drop));
+    Served(child, url)
+}
+
+#[test]
+fn sysmon_over_http() {
+    let server = serve();
+    for revision in Revision::ALL {
+        let profile = only(revision);
+        let mut client = Client::new(Http::new(&server.1, &profile).unwrap(), Ignore);
+        look_around(&mut client);
+        client.close();
+    }
+}
+
+/// It asks what to do with a process, and gets the answer, however the revision carries the two.
+fn ask<'m, T: Transport<'m>>(transport: T) {
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let sink = asked.clone();
+    let handler = move |event: Event<'_>, link: &mut Link<'_, '_>| {
+        if let Event::Asked(questions) = event {
+            for question in questions.questions() {
+                sink.borrow_mut().push(question.params.as_str().to_owned());
+                let content = Raw::constant(r#"{"goal":"pause"}"#);
+                link.reply(question.id, &Reply::accept(content)).unwrap();
+            }
+        }
+    };
+    let mut client = Client::new(transport, handler);
+    client.connect().unwrap();
+    let arguments = serde_json::json!({ "pid": std::process::id() });
+    let call = Request::call("kill_hint").arguments(&arguments).timeout(10_000);
+    let answer = client.request(&call).unwrap();
+    assert!(answer.as_str().contains("kill -STOP"), "{answer:?}");
+    assert!(asked.borrow().len() == 1 && asked.borrow()[0].contains("What do you want"));
+    // Nothing more happens.
+    assert!(!client.turn(Duration::from_millis(1)).unwrap());
+}
+
+#[test]
+fn questions() {
+    let server = serve();
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
+        let profile = only(revision);
+        ask(Child::spawn(example("sysmon"), &profile).unwrap());
+        ask(Http::new(&server.1, &profile).unwrap());
+    }
+}

@@ -1,0 +1,460 @@
+//! Our client and our server, joined in memory, in all revisions: whatever the schedule, each request has exactly one
+//! outcome, and notifications come in order; and so if the connection is lost, at whatever byte.
+
+use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
+use mcp_sansio::client::{self, Event, Filter, Link, Profile, QuestionId, QuestionKind, Reference, Request, Token};
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{ClientFeature, Feature, Level};
+use mcp_sansio::revision::Revision;
+use mcp_sansio::server::{self, Change, Progress};
+use mcp_sansio::service::{
+    Argument, Call, Complete, Content, Get, Outcome, Prompt, Question, Read, Resource, Sampling, Service, Template,
+    Tool,
+};
+use mcp_sansio::testing::{Cut, Pair};
+use std::collections::HashMap;
+
+#[derive(Default)]
+struct World {
+    logged: u64,
+    open: Vec<server::Token>,
+}
+
+fn work(world: &mut World, call: &mut Call<'_>) -> Outcome {
+    for step in 1..=5 {
+        call.progress(Progress::new(step).of(5).message("on"));
+        world.logged += 1;
+        call.log(Level::Warning, format_args!("{}", world.logged));
+    }
+    call.text("worked")
+}
+
+fn later(world: &mut World, call: &mut Call<'_>) -> Outcome {
+    let (token, outcome) = call.later();
+    world.open.push(token);
+    outcome
+}
+
+const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}}}"#);
+
+fn ask(_: &mut World, call: &mut Call<'_>) -> Outcome {
+    if call.answer("model").is_some() {
+        return call.text("asked");
+    }
+    let messages = [server_message()];
+    call.ask(&[Question::sample("model", Sampling::new(&messages, 10)), Question::roots("r\"")], b"")
+}
+
+fn server_message() -> mcp_sansio::service::Message<'static> {
+    mcp_sansio::service::Message::user(Content::text("?"))
+}
+
+fn form(_: &mut World, call: &mut Call<'_>) -> Outcome {
+    match call.answer("form") {
+        Some(_) => call.text("formed"),
+        None => call.ask(&[Question::elicit("form", "Well?", FORM)], b""),
+    }
+}
+
+fn large(_: &mut World, call: &mut Call<'_>) -> Outcome {
+    call.content(&[Content::text("x\n\u{e9}\""), Content::image(&[7; 300], "image/png")])
+}
+
+fn read(_: &mut World, read: &mut Read<'_>) -> Outcome {
+    read.text(read.uri())
+}
+
+fn get(_: &mut World, get: &mut Get<'_>) -> Outcome {
+    get.user("hm")
+}
+
+fn complete(_: &mut World, complete: &mut Complete<'_>) -> Outcome {
+    complete.matching(["alpha", "beta"])
+}
+
+static TOOLS: [Tool<World>; 5] = [
+    Tool::new("work", "Works", work),
+    Tool::new("later", "Answers later", later),
+    Tool::new("ask", "Asks a model and for roots", ask),
+    Tool::new("form", "Asks the user", form),
+    Tool::new("large", "Answers with much", large),
+];
+static RESOURCES: [Resource<World>; 1] = [Resource::new("r://one", "one", read)];
+static TEMPLATES: [Template<World>; 1] = [Template::new("t://{id}", "many", read).complete(complete)];
+static ARGUMENTS: [Argument; 1] = [Argument::optional("what")];
+static PROMPTS: [Prompt<World>; 1] = [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
+static SERVICE: Service<'static, World> = Service::new("pair", "1")
+    .tools(&TOOLS)
+    .resources(&RESOURCES)
+    .templates(&TEMPLATES)
+    .prompts(&PROMPTS)
+    .feature(Feature::Subscribe)
+    .feature(Feature::ToolsChanged)
+    .feature(Feature::PromptsChanged)
+    .feature(Feature::ResourcesChanged)
+    .feature(Feature::Logging);
+
+static PROFILE: Profile<'static> = Profile::new("pair", "1")
+    .feature(ClientFeature::SamplingTools)
+    .feature(ClientFeature::ElicitForm)
+    .feature(ClientFeature::ElicitUrl)
+    .roots_changed();
+const ROOTS: [Root<'static>; 1] = [Root::new("file:///x").unwrap()];
+const URIS: [&str; 2] = ["r://one", "t://two"];
+
+/// Every request there is. Which of them a revision has not is the client's to say.
+fn request(number: u64) -> Request<'static> {
+    match number % 18 {
+        0 => Request::list_tools(),
+        1 => Request::list_resources(),
+        2 => Request::list_templates(),
+        3 => Request::list_prompts().after("none such"),
+        4 => Request::call("work").with_progress().with_logs(Level::Debug),
+        5 => Request::call("later").timeout(5_000).with_progress(),
+        6 => Request::call("ask").at_most(100_000),
+        7 => Request::call("form"),
+        8 => Request::call("large"),
+        9 => Request::call("none"),
+        10 => Request::read("t://\"x\""),
+        11 => Request::prompt("p").arguments(const { &Raw::constant(r#"{"what":"x"}"#) }),
+        12 => Request::complete(Reference::prompt("p"), "what", "a"),
+        13 => Request::ping(),
+        14 => Request::discover(),
+        15 => Request::subscribe("r://one"),
+        16 => Request::set_level(Level::Info),
+        _ => Request::raw("no/such", None),
+    }
+}
+
+/// What has come to the client.
+#[derive(Default)]
+struct Seen {
+    connected: u32,
+    unconnected: u32,
+    /// How many outcomes a request has had.
+    outcomes: HashMap<Token, (u32, bool)>,
+    progress: HashMap<Token, u64>,
+    logged: u64,
+    questions: Vec<QuestionId>,
+    changes: u32,
+    listening: u32,
+}
+
+impl client::Handler for Seen {
+    fn event(&mut self, event: Event<'_>, _: &mut Link<'_, '_>) {
+        match event {
+            Event::Connected(_) => self.connected += 1,
+            Event::Unconnected(_) => self.unconnected += 1,
+            Event::Done { token, outcome, .. } => {
+                let seen = self.outcomes.entry(token).or_default();
+                *seen = (seen.0 + 1, outcome.is_ok());
+            }
+            Event::Asked(asked) => self.questions.extend(asked.questions().map(|question| question.id)),
+            Event::Progress(report) => {
+                let done = report.done.u64().expect("a whole number");
+                assert!(!self.outcomes.contains_key(&report.token), "progress comes before the outcome");
+                let before = self.progress.insert(report.token, done);
+                assert_eq!(done, before.unwrap_or(0) + 1, "in order, and none is missing");
+            }
+            Event::Log(log) => {
+                let number = log.data.text().unwrap().to_string().parse().unwrap();
+                assert!(number > self.logged, "in order");
+                self.logged = number;
+            }
+            Event::Changed { .. } => self.changes += 1,
+            Event::Listening(_) => self.listening += 1,
+            Event::Withdrawn(question) => self.questions.retain(|open| *open != question),
+            _ => {}
+        }
+    }
+}
+
+/// A client, a server, and what is known of them.
+struct Table {
+    pair: Pair<'static, World>,
+    seen: Seen,
+    sent: Vec<Token>,
+    cancelled: Vec<Token>,
+    seed: u64,
+}
+
+impl Table {
+    fn new(revision: Revision, cut: Cut, seed: u64) -> Table {
+        let mut pair = Pair::new(&PROFILE, &SERVICE, World::default()).cut(cut);
+        match revision {
+            // Both ways of getting there.
+            Revision::V2026_07_28 if seed & 1 == 0 => pair.client().connect(),
+            _ => pair.client().connect_as(revision),
+        }
+        let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Table { pair, seen: Seen::default(), sent: Vec::new(), cancelled: Vec::new(), seed }
+    }
+
+    fn random(&mut self, below: u64) -> u64 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        (self.seed >> 11) % below
+    }
+
+    fn send(&mut self, number: u64) {
+        if let Ok(token) = self.pair.link().send(&request(number)) {
+            assert!(!self.sent.contains(&token), "a token is given once");
+            self.sent.push(token);
+        }
+    }
+
+    fn answer_question(&mut self, refuse: bool) {
+        let at = self.random(self.seen.questions.len().max(1) as u64) as usize;
+        if at >= self.seen.questions.len() {
+            return;
+        }
+        let question = self.seen.questions.swap_remove(at);
+        let mut link = self.pair.link();
+        // The request may be over by now.
+        let _ = match question.kind() {
+            _ if refuse => link.refuse(question, &Refusal::refused()),
+            QuestionKind::Sampling => link.reply(question, &Reply::sampled(Sampled::new("m", Content::text("42")))),
+            QuestionKind::Roots => link.reply(question, &Reply::roots(&ROOTS)),
+            _ => link.reply(question, &Reply::accept(Raw::constant(r#"{"yes":true}"#))),
+        };
+    }
+
+    fn answer_call(&mut self) {
+        let Some(token) = self.pair.state().open.pop() else { return };
+        let _ = self.pair.progress(token, Progress::new(1));
+        let _ = self.pair.answer(token, |_, call| call.text("at last"));
+    }
+
+    /// Something happens.
+    fn happens(&mut self) {
+        match self.random(16) {
+            0..=4 => {
+                let number = self.random(18);
+                self.send(number);
+            }
+            5 => {
+                let number = self.random(4);
+                let uris = &URIS[..(number as usize).min(2)];
+                let filter = Filter::new().tools().prompts().uris(uris);
+                if let Ok(token) = self.pair.client().listen(&filter) {
+                    self.sent.push(token);
+                }
+            }
+            6 => {
+                let at = self.random(self.sent.len().max(1) as u64) as usize;
+                if let Some(&token) = self.sent.get(at) {
+                    if self.pair.link().cancel(token, Some("enough")).is_ok() {
+                        self.cancelled.push(token);
+                    }
+                }
+            }
+            7 => self.answer_question(false),
+            8 => {
+                let refuse = self.random(4) == 0;
+                self.answer_question(refuse);
+            }
+            9 => self.answer_call(),
+            10 => {
+                let change = if self.random(2) == 0 { Change::Tools } else { Change::Resource("r://one") };
+                self.pair.publish(change);
+            }
+            11 => {
+                let millis = self.random(3_000);
+                self.pair.wait(millis, &mut self.seen);
+            }
+            12 => drop(self.pair.link().client.set_log_level(Level::Debug, &mut Void)),
+            _ => {
+                for _ in 0..self.random(12) {
+                    self.pair.step(&mut self.seen);
+                }
+            }
+        }
+    }
+
+    /// Everything that waits is answered.
+    fn settle(&mut self) {
+        for _ in 0..200 {
+            self.pair.run(&mut self.seen);
+            if self.seen.questions.is_empty() && self.pair.state().open.is_empty() {
+                return;
+            }
+            self.answer_question(false);
+            self.answer_call();
+        }
+        panic!("it asks for ever");
+    }
+
+    /// Each request has had one outcome, but those that were cancelled, and listens.
+    fn check(&mut self, lost: bool) {
+        for token in &self.sent {
+            let (count, _) = self.seen.outcomes.get(token).copied().unwrap_or_default();
+            let open = self.pair.client().is_open(*token);
+            let cancelled = self.cancelled.contains(token);
+            assert_eq!(
+                count + u32::from(open) + u32::from(cancelled),
+                1,
+                "{token:?} open {open} cancelled {cancelled}"
+            );
+        }
+        if lost {
+            assert_eq!(self.pair.client().in_flight(), 0);
+        }
+    }
+}
+
+/// Takes nothing: what is modern needs no room, and what is not is refused.
+struct Void;
+
+impl mcp_sansio::sink::Sink for Void {
+    fn put(&mut self, _: &[u8]) -> Result<(), mcp_sansio::Full> {
+        Err(mcp_sansio::Full::Now)
+    }
+    fn room(&self) -> usize {
+        0
+    }
+}
+
+impl mcp_sansio::sink::Out for Void {
+    fn begin(&mut self, _: mcp_sansio::sink::Kind) -> Result<(), mcp_sansio::Full> {
+        Err(mcp_sansio::Full::Now)
+    }
+    fn end(&mut self) {}
+    fn mark(&self) -> mcp_sansio::sink::Mark {
+        mcp_sansio::sink::Mark::new(1)
+    }
+    fn roll_back(&mut self, _: mcp_sansio::sink::Mark) {}
+    fn hold(&mut self, _: bool) {}
+    fn held(&self) -> bool {
+        false
+    }
+    fn capacity(&self) -> usize {
+        usize::MAX
+    }
+}
+
+/// The whole list of methods, one after the other.
+fn everything(revision: Revision, cut: Cut) -> Table {
+    let mut table = Table::new(revision, cut, 2);
+    table.pair.run(&mut table.seen);
+    let listen = table.pair.client().listen(&Filter::new().tools().uris(&URIS)).unwrap();
+    table.settle();
+    for number in 0..18 {
+        table.send(number);
+        table.settle();
+    }
+    table.pair.publish(Change::Tools);
+    table.pair.publish(Change::Resource("r://one"));
+    table.settle();
+    table.pair.link().cancel(listen, None).unwrap();
+    table.settle();
+    table
+}
+
+#[test]
+fn the_whole_list_of_methods() {
+    for revision in Revision::ALL {
+        let mut moved = None;
+        for cut in [Cut::Whole, Cut::Bytes, Cut::Pieces(7), Cut::Random(5)] {
+            let mut table = everything(revision, cut);
+            let seen = &table.seen;
+            assert_eq!((seen.connected, seen.unconnected), (1, 0));
+            assert_eq!((seen.listening, seen.changes), (1, 2), "{revision}");
+            assert!(seen.progress.values().all(|done| [1, 5].contains(done)));
+            let failed: Vec<_> = table.sent.iter().filter(|token| !seen.outcomes[token].1).collect();
+            // The cursor, the tool and the method that there are not.
+            assert_eq!(failed.len(), 3, "{revision}");
+            assert_eq!(table.sent.len(), if revision.is_modern() { 15 } else { 17 }, "{revision}");
+            assert_eq!(table.pair.client().in_flight(), 0);
+            table.check(true);
+            let total = *moved.get_or_insert(table.pair.moved());
+            assert_eq!(table.pair.moved(), total, "{cut:?}");
+        }
+    }
+}
+
+#[test]
+fn every_schedule_gives_each_request_one_outcome() {
+    for seed in 0..120 {
+        for revision in Revision::ALL {
+            let mut table = Table::new(revision, Cut::Random(seed), seed);
+            for _ in 0..150 {
+                table.happens();
+            }
+            table.settle();
+            table.check(false);
+            let listens = table.sent.iter().filter(|token| table.pair.client().is_open(**token)).count();
+            assert_eq!(table.pair.client().in_flight(), listens);
+            table.pair.break_off();
+            table.pair.run(&mut table.seen);
+            table.check(true);
+            // Nothing has to be said to open a connection in 2026-07-28.
+            assert_eq!(table.seen.connected, u32::from(!revision.is_modern() || seed & 1 == 0), "{revision} {seed}");
+        }
+    }
+}
+
+/// A short conversation with something of everything.
+fn short(table: &mut Table) {
+    table.pair.run(&mut table.seen);
+    for number in [4, 6, 5, 7] {
+        table.send(number);
+        table.pair.step(&mut table.seen);
+    }
+    if let Ok(token) = table.pair.client().listen(&Filter::new().tools().uris(&URIS[..1])) {
+        table.sent.push(token);
+    }
+    table.pair.publish(Change::Tools);
+    table.settle();
+}
+
+#[test]
+fn a_connection_lost_at_every_byte() {
+    for revision in Revision::ALL {
+        let mut whole = Table::new(revision, Cut::Pieces(100), 2);
+        short(&mut whole);
+        for at in 0..whole.pair.moved() {
+            let mut table = Table::new(revision, Cut::Pieces(100), 2);
+            table.pair = table.pair.breaks_at(at);
+            short(&mut table);
+            table.pair.wait(1, &mut table.seen);
+            assert!(table.pair.is_broken());
+            table.check(true);
+            assert_eq!(table.seen.connected + table.seen.unconnected, 1, "lost at {at}");
+            // And from the start.
+            if at % 64 == 0 {
+                table.pair.state().open.clear();
+                table.seen.questions.clear();
+                let before = table.sent.len();
+                table.pair.reconnect();
+                table.pair.run(&mut table.seen);
+                assert!(table.pair.client().is_connected(), "{revision}: lost at {at}");
+                table.send(0);
+                table.settle();
+                assert_eq!(table.sent.len(), before + 1);
+                table.check(false);
+            }
+        }
+    }
+}
+
+/// Listens go on with the next connection.
+#[test]
+fn listens_live_on() {
+    for revision in Revision::ALL {
+        let mut table = Table::new(revision, Cut::Bytes, 2);
+        table.pair.run(&mut table.seen);
+        let listen = table.pair.client().listen(&Filter::new().tools().uris(&URIS)).unwrap();
+        table.send(5);
+        table.pair.run(&mut table.seen);
+        assert_eq!(table.seen.listening, 1);
+        table.pair.reconnect();
+        table.pair.run(&mut table.seen);
+        table.check(false);
+        assert_eq!((table.seen.listening, table.seen.changes), (2, 0));
+        table.pair.publish(Change::Resource("t://two"));
+        table.pair.run(&mut table.seen);
+        assert_eq!(table.seen.changes, 1);
+        assert!(table.pair.client().is_open(listen));
+    }
+}
