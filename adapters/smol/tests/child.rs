@@ -14,7 +14,8 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{ClientFeature, Level};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_smol::client::{
-    Answer, Change, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, OwnedEvent, Stderr, events,
+    Answer, Change, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, Over, OwnedEvent, Stderr,
+    events,
 };
 use mcp_sansio_smol::{Serve, channel};
 use smol::future::FutureExt;
@@ -310,6 +311,25 @@ fn changes_in_every_revision() {
             }
         });
     }
+}
+
+/// A server in the same program, and nothing spawned.
+#[test]
+fn over_a_socket() {
+    let (near, far) = smol::net::unix::UnixStream::pair().unwrap();
+    let (client, driver) = Client::new(Over::new(near.clone(), near, &PROFILE), Ignore);
+    smol::block_on(bounded(async {
+        let serving = common::serve(far.clone(), far, common::plain);
+        let using = async {
+            client.connect().await.unwrap();
+            let answer = client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
+            assert!(answer.as_str().contains("hello"));
+            let never = client.request(Request::call("wait").arguments(&Wait { ms: 0, steps: 0 }));
+            assert_eq!(client.close().await, None);
+            assert_eq!(lost(never.await), (Lost::Closed, "it was closed".to_owned()));
+        };
+        future::zip(using, future::zip(driver, serving)).await;
+    }));
 }
 
 /// It is told so, instead of waiting for itself.

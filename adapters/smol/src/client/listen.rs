@@ -25,8 +25,18 @@ pub enum Change {
     Resource(String),
 }
 
-/// The most resources that are remembered as changed.
-const URIS: usize = 4096;
+impl Change {
+    const fn size(&self) -> usize {
+        match self {
+            Change::Resource(uri) => uri.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// How many changes are remembered, and of how many bytes.
+const CHANGES: usize = 4096;
+const BYTES: usize = 1 << 20;
 
 /// What one listen has heard and not told yet. Changes are folded: two of the same are one.
 pub(super) struct Heard {
@@ -34,6 +44,8 @@ pub(super) struct Heard {
     /// What the server agreed to.
     agreed: Option<Listening>,
     changes: VecDeque<Change>,
+    /// Of the URIs in them.
+    bytes: usize,
     ended: bool,
     error: Option<Error>,
     waker: Option<Waker>,
@@ -45,6 +57,7 @@ impl Heard {
             uris: filter.single().iter().map(|&uri| uri.to_owned()).collect(),
             agreed: None,
             changes: VecDeque::new(),
+            bytes: 0,
             ended: false,
             error: None,
             waker: None,
@@ -75,7 +88,9 @@ impl Heard {
 
     pub(super) fn changed(&mut self, what: &Changed<'_>) {
         let Some(change) = Change::of(what) else { return };
-        if self.changes.len() < URIS && !self.changes.contains(&change) {
+        let fits = self.changes.len() < CHANGES && self.bytes + change.size() <= BYTES;
+        if fits && !self.changes.contains(&change) {
+            self.bytes += change.size();
             self.changes.push_back(change);
         }
     }
@@ -101,6 +116,7 @@ impl Heard {
 
     fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Change, Error>>> {
         if let Some(change) = self.changes.pop_front() {
+            self.bytes -= change.size();
             return Poll::Ready(Some(Ok(change)));
         }
         if self.ended {

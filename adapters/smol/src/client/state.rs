@@ -14,7 +14,7 @@ use super::child::Ended;
 use super::listen::Heard;
 use super::{Answer, Error, Hello, Transport};
 
-/// How long a request without a time of its own waits for others before it is sent.
+/// How long a request without a time of its own waits for room while nobody else gets any.
 const PATIENCE: Millis = 60_000;
 
 /// Everything of one client, behind a lock that is held for as long as a turn of the driver takes.
@@ -85,6 +85,8 @@ pub(super) struct State {
     pub(super) book: Book,
     /// Requests that wait for room, first come, first served.
     line: VecDeque<Waiting>,
+    /// When the line began, or one of it was sent.
+    moved: Millis,
     last_ticket: u64,
     /// Until when requests wait in a new connection for the server's way back.
     settles: Option<Millis>,
@@ -102,10 +104,21 @@ pub(super) struct State {
 
 struct Waiting {
     ticket: u64,
-    due: Millis,
+    /// How long it waits at most, if it says so itself.
+    own: Option<Millis>,
     /// It was told that it has waited for too long.
     overdue: bool,
     waker: Option<Waker>,
+}
+
+impl Waiting {
+    /// When it has waited for too long.
+    const fn due(&self, moved: Millis) -> Millis {
+        match self.own {
+            Some(due) => due,
+            None => moved.saturating_add(PATIENCE),
+        }
+    }
 }
 
 /// What is waited for, and what has come of it.
@@ -146,6 +159,7 @@ impl State {
             transport: Some(transport),
             book: Book::default(),
             line: VecDeque::new(),
+            moved: 0,
             last_ticket: 0,
             settles: None,
             given_up: Vec::new(),
@@ -203,8 +217,12 @@ impl State {
         }
         let Ok(request) = request.keep() else { return Ticket::Failed(SendError::FullNever.into()) };
         self.last_ticket += 1;
-        let due = self.now().saturating_add(request.time().unwrap_or(PATIENCE));
-        self.line.push_back(Waiting { ticket: self.last_ticket, due, overdue: false, waker: None });
+        let now = self.now();
+        if self.line.is_empty() {
+            self.moved = now;
+        }
+        let own = request.time().map(|time| now.saturating_add(time));
+        self.line.push_back(Waiting { ticket: self.last_ticket, own, overdue: false, waker: None });
         self.wake_driver();
         Ticket::Waiting(self.last_ticket, request)
     }
@@ -277,7 +295,9 @@ impl State {
 
     fn poll_turn(&mut self, ticket: u64, request: &OwnedRequest, cx: &Context<'_>) -> Poll<Result<Token, Error>> {
         let now = self.now();
-        let due = self.line.iter().find(|waiting| waiting.ticket == ticket).is_none_or(|waiting| waiting.due <= now);
+        let moved = self.moved;
+        let mut line = self.line.iter();
+        let due = line.find(|waiting| waiting.ticket == ticket).is_none_or(|waiting| waiting.due(moved) <= now);
         let first = self.line.front().is_some_and(|waiting| waiting.ticket == ticket);
         let sent = if self.transport.is_none() {
             Err(closed(self.over.as_deref()))
@@ -292,11 +312,13 @@ impl State {
             Ok(None) => {
                 let place = self.line.iter_mut().find(|waiting| waiting.ticket == ticket);
                 if let Some(place) = place {
+                    place.overdue = false;
                     self.wakes.extend(place.waker.replace(cx.waker().clone()).filter(|old| !old.will_wake(cx.waker())));
                 }
                 Poll::Pending
             }
             Ok(Some(token)) => {
+                self.moved = now;
                 self.leave_line(ticket);
                 Poll::Ready(Ok(token))
             }
@@ -318,8 +340,8 @@ impl State {
 
     /// Has the first in the line try, and those look at the time that have waited for too long.
     pub(super) fn admit(&mut self) {
-        let now = self.now();
-        for waiting in self.line.iter_mut().filter(|waiting| waiting.due <= now && !waiting.overdue) {
+        let (now, moved) = (self.now(), self.moved);
+        for waiting in self.line.iter_mut().filter(|waiting| waiting.due(moved) <= now && !waiting.overdue) {
             waiting.overdue = true;
             self.wakes.extend(waiting.waker.take());
         }
@@ -329,7 +351,8 @@ impl State {
     /// When the next one in the line has waited for too long, or the first one need not wait any more.
     pub(super) fn line_due(&self) -> Option<Millis> {
         let settles = self.settles.filter(|_| !self.line.is_empty());
-        self.line.iter().filter(|waiting| !waiting.overdue).map(|waiting| waiting.due).chain(settles).min()
+        let patient = self.line.iter().filter(|waiting| !waiting.overdue);
+        patient.map(|waiting| waiting.due(self.moved)).chain(settles).min()
     }
 
     /// Nobody waits for a request any more.
