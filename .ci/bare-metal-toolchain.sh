@@ -89,7 +89,10 @@ bm_select() {
     debian)
         # Paths in full: PATH may well lead to rustup's first. lld by name: the
         # target asks for rust-lld, which Debian does not have.
-        BM_CARGO=(env RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 "$linker=ld.lld" /usr/bin/cargo)
+        # WebAssembly has a linker of its own, of the same package.
+        local lld=ld.lld
+        case $BM_TARGET in wasm*) lld=wasm-ld ;; esac
+        BM_CARGO=(env RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 "$linker=$lld" /usr/bin/cargo)
         BM_FLAGS=(-Zbuild-std=core --target "$BM_TARGET")
         ;;
     esac

@@ -40,6 +40,14 @@ elf=$("$root/examples/firmware/run.sh" build uart)
 python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
 python3 "$root/.ci/lib/bare-metal-exchange.py" "$root/examples/firmware/run.sh" uart
 
+# Over Ethernet: who can panic, by name, and no allocator. What it does is the step `firmware`.
+for features in "" fixture; do
+    ethernet=$(FIRMWARE_FEATURES=$features "$root/examples/firmware/run.sh" build ethernet)
+    echo "ethernet${features:+, with the $features}:"
+    python3 "$root/.ci/lib/bare-metal-callers.py" "$ethernet" "$root/.ci/lib/bare-metal-panics-ethernet.txt"
+    python3 "$root/.ci/lib/bare-metal-elf.py" "$ethernet" /dev/null | grep -E '^(flash|RAM):' || true
+done
+
 # How deep the stack got, in a build that says so.
 python3 "$root/.ci/lib/bare-metal-exchange.py" --input |
     FIRMWARE_FEATURES=report "$root/examples/firmware/run.sh" uart 2>&1 >/dev/null | grep -E '^(stack|time):'

@@ -35,7 +35,7 @@
 //! 5. "Need more bytes", "handled inside" and "here is an event" are three different values.
 //! 6. A peer's mistake is an answer or an event, never a dead engine.
 //!
-//! Features, all additive: none (no allocator at all), `alloc` (growing buffers, sinks over `Vec`, tools made at run time),
+//! Features, all additive: none (no allocator at all), `ask` (the default: handlers may ask the client), `alloc` (growing buffers, sinks over `Vec`, tools made at run time),
 //! `std` (exact floats), `serde` (typed arguments and results), `defmt` (log formats for devices), `heapless` and `bytes`
 //! (their buffers as sinks).
 #![no_std]

@@ -40,6 +40,8 @@ pub(crate) struct Host {
     pub(crate) interactive: bool,
     pub(crate) news: News,
     pub(crate) waiting: Vec<Waiting>,
+    /// Questions that need no answer any more.
+    pub(crate) withdrawn: Vec<QuestionId>,
     /// Why there will be no more news.
     pub(crate) over: Option<String>,
 }
@@ -54,7 +56,8 @@ impl Handler for Host {
             }
             Event::Withdrawn(id) => {
                 self.waiting.retain(|waiting| waiting.id != id);
-                self.live.borrow_mut().note(Style::Dim, "The server does not want an answer any more.");
+                self.withdrawn.push(id);
+                self.live.borrow_mut().note(Style::Dim, "\nThe server does not want an answer any more.");
             }
             Event::Progress(report) => {
                 let message = report.message.map(|message| message.to_string());

@@ -93,7 +93,15 @@ fn inspect(
         }
         _ => News::No,
     };
-    let host = Host { live: Rc::clone(live), roots, interactive, news, waiting: Vec::new(), over: None };
+    let host = Host {
+        live: Rc::clone(live),
+        roots,
+        interactive,
+        news,
+        waiting: Vec::new(),
+        withdrawn: Vec::new(),
+        over: None,
+    };
     let around = Around { live: Rc::clone(live), stop, look };
     let mut session = Session::new(target, options, &profile, host, around.clone()).map_err(Trouble::Connect)?;
     if options.trace {

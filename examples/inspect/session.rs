@@ -7,13 +7,12 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::reply::{Refusal, Reply, Sampled};
-use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile, QuestionKind, Request, Token};
+use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile, QuestionId, QuestionKind, Request, Token};
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Content;
 use mcp_sansio_blocking::client::{
-    Answer, Challenge, Child, ChildOptions, Client, Error, Headers, Http, HttpOptions, Options as Limits, Stderr,
-    Trace, Transport, Verdict,
+    Answer, Child, ChildOptions, Client, Error, Http, HttpOptions, Options as Limits, Stderr, Trace, Transport,
 };
 
 use crate::args::{Options, Target};
@@ -99,7 +98,7 @@ impl<'m> Session<'m> {
         }
         let inner: Box<dyn Transport<'m> + 'm> = match target {
             Target::Program(words) => Box::new(spawn(words, options, limits, profile, &around)?),
-            Target::Url(url) => Box::new(reach(url, options, limits, profile, &around)?),
+            Target::Url(url) => Box::new(reach(url, options, limits, profile)?),
         };
         let client = Client::new(Stoppable { inner, stop: around.stop.clone() }, host);
         Ok(Session { client, keyboard: Keyboard::default(), around })
@@ -183,7 +182,7 @@ impl<'m> Session<'m> {
         let server = server.map_or_else(|| "the server".to_owned(), |name| name.to_string());
         let params = Raw::parse(waiting.params.as_bytes()).unwrap_or(Raw::constant("{}"));
         let look = self.around.look;
-        let mut console = Terminal { session: self, broken: None };
+        let mut console = Terminal { session: self, question: waiting.id, over: false, broken: None };
         let mut asker = Asker { console: &mut console, look };
         let said = match waiting.kind {
             QuestionKind::Form => asker.form(&server, params),
@@ -192,7 +191,7 @@ impl<'m> Session<'m> {
         };
         match console.broken {
             Some(error) => Err(error),
-            None => Ok(Some(said)),
+            None => Ok(Some(said).filter(|_| !console.over)),
         }
     }
 
@@ -229,22 +228,8 @@ fn spawn<'m>(
     Child::spawn_with(command, profile, ChildOptions::new().options(limits).stderr(stderr))
 }
 
-fn reach<'m>(
-    url: &str,
-    options: &Options,
-    limits: Limits,
-    profile: &'m Profile<'m>,
-    around: &Around,
-) -> Result<Http<'m>, Error> {
-    let live = Rc::clone(&around.live);
-    // What the server wants is worth knowing; the headers are given on the command line.
-    let authorize = move |challenge: &Challenge<'_>, _: &mut Headers<'_>| {
-        if !challenge.www_authenticate.is_empty() {
-            live.borrow_mut().note(Style::Warn, &format!("The server wants: {}", challenge.www_authenticate));
-        }
-        Verdict::GiveUp
-    };
-    let mut http = HttpOptions::new().options(limits).authorize(authorize);
+fn reach<'m>(url: &str, options: &Options, limits: Limits, profile: &'m Profile<'m>) -> Result<Http<'m>, Error> {
+    let mut http = HttpOptions::new().options(limits);
     for (name, value) in &options.headers {
         http = http.header(name, value);
     }
@@ -271,6 +256,9 @@ fn answer(link: &mut Link<'_, '_>, waiting: &Waiting, said: &Said) -> Result<(),
 /// The terminal, while the connection goes on.
 struct Terminal<'s, 'm> {
     session: &'s mut Session<'m>,
+    question: QuestionId,
+    /// Nobody wants an answer any more.
+    over: bool,
     broken: Option<Error>,
 }
 
@@ -280,7 +268,7 @@ impl Console for Terminal<'_, '_> {
     }
 
     fn line(&mut self, prompt: &str) -> Option<String> {
-        if self.broken.is_some() {
+        if self.broken.is_some() || self.over {
             return None;
         }
         self.say(prompt);
@@ -303,6 +291,11 @@ impl Console for Terminal<'_, '_> {
             }
             if let Err(error) = self.session.client.run() {
                 self.broken = Some(error);
+                return None;
+            }
+            let withdrawn = self.session.client.handler().withdrawn.contains(&self.question);
+            if withdrawn || !self.session.client.engine().is_connected() {
+                self.over = true;
                 return None;
             }
         }

@@ -247,7 +247,10 @@ impl<'r> Request<'r> {
             }
             Body::Level(level) => params.text("level", level.name())?,
             Body::Raw(Some(object)) => {
-                for (key, value) in object.members().filter(|(key, _)| !key.is("_meta")) {
+                // Of one that was kept, see `keep`.
+                let context = self.method != Method::Complete || revision.has(Since::CompletionContext);
+                let wanted = |key: &Text<'_>| !key.is("_meta") && (context || !key.is("context"));
+                for (key, value) in object.members().filter(|(key, _)| wanted(key)) {
                     params.member(key, value)?;
                 }
             }
@@ -373,12 +376,23 @@ pub struct OwnedRequest {
 impl Request<'_> {
     /// The same request, with everything written out.
     ///
+    /// ```
+    /// use mcp_sansio::client::{OwnedRequest, Request};
+    /// fn later(name: &str) -> OwnedRequest {
+    ///     Request::prompt(name).timeout(5_000).keep().unwrap()
+    /// }
+    /// let kept = later("greeting");
+    /// let request: Request<'_> = kept.request(); // to be sent when its time has come
+    /// # let _ = request;
+    /// ```
+    ///
     /// # Errors
     /// [`Full::Never`] if the arguments cannot be written as JSON.
     pub fn keep(&self) -> Result<OwnedRequest, Full> {
         let mut out = crate::sink::Lines::new(alloc::vec::Vec::new());
         let mut object = Object::open(&mut out);
-        self.write_members(&mut object)?;
+        // What a revision lacks is left out when it is sent.
+        self.write_members(&mut object, Revision::V2026_07_28)?;
         object.close()?;
         Ok(OwnedRequest {
             method: self.method,

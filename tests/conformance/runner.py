@@ -1,6 +1,7 @@
 """Runs the official suites against a server or a client and has gate.py judge every check."""
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -106,10 +107,15 @@ def suite(which: str, words: list[str], limit: float, log=None) -> tuple[int | N
             process.wait()
 
 
-def listed(role: str, which: str, words: list[str]) -> list[str]:
+def scope(words: list[str]) -> tuple[str]:
+    """What of a run's words says which scenarios there are."""
+    return tuple(word for word in words if word not in ("--suite", "all"))
+
+
+@functools.cache
+def listed(role: str, which: str, words: tuple[str]) -> list[str]:
     """The names of the scenarios that a run consists of, as far as the suite tells."""
-    filters = [word for word in words if word not in ("--suite", "all")]
-    code, printed = suite(which, ["list", f"--{role}", *filters], 60)
+    code, printed = suite(which, ["list", f"--{role}", *words], 60)
     if code != 0:
         sys.exit(f"conformance: `list` of {which} failed: {printed}")
     # A requirement set lists the scenarios of both roles.
@@ -223,7 +229,7 @@ def run_suite(results: Results, run: tuple, role: str, words: list[str]) -> None
     """A run of many scenarios; `words` say what is tested."""
     name, which, filters = run
     begun = time.monotonic()
-    names = listed(role, which, filters)
+    names = listed(role, which, scope(filters))
     with open(OUT / f"{name}.log", "w") as log:
         code, _ = suite(which, [role, *words, *filters, "-o", str(OUT / name)], RUN_LIMIT, log)
     verdicts = results.judge(name, names, time.monotonic() - begun)
@@ -239,7 +245,7 @@ def run_alone(results: Results, run: tuple, words: list[str]) -> None:
     begun = time.monotonic()
     names = [
         scenario
-        for scenario in listed("client", which, filters)
+        for scenario in listed("client", which, scope(filters))
         if not any(rule.excuses(name, scenario) for rule in results.rules)
     ]
     (OUT / name).mkdir()

@@ -279,7 +279,8 @@ def ethernet():
                 check("QEMU has ended", False, board.log()[-500:])
                 return
         real, told = time.monotonic() - begun, board.uptime(seconds=20) - before
-        check(f"up for {told} s of {real:.0f}", abs(told - real) < 3 + real / 10, (told, real))
+        # An emulator that has to wait for a processor misses ticks of the clock.
+        check(f"up for {told} s of {real:.0f}", real / 2 < told < real + 3, (told, real))
         status = board.ask("status", "resources/read", {"uri": "board://status"})["contents"][0]["text"]
         check("never reset: " + " ".join(status.split()), board.starts() == 1, board.log())
 

@@ -4,7 +4,7 @@
 #   tests/firmware/run.sh robust     what a board meets in the world
 #   tests/firmware/run.sh day        a day of its time in six minutes, its clock's wrap in it
 #   tests/firmware/run.sh interop    clients of other SDKs: the UART over stdio, the board over HTTP
-#   tests/firmware/run.sh gate       suites, robust, an hour and a half of its time: what CI runs
+#   tests/firmware/run.sh gate       suites, robust, two hours of its time: what CI runs
 #   tests/firmware/run.sh all
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -22,7 +22,7 @@ interop)
 gate)
     "$here/run.sh" suites
     "$here/run.sh" robust
-    "$here/run.sh" day 25
+    "$here/run.sh" day 30
     ;;
 all)
     "$here/run.sh" suites

@@ -66,6 +66,8 @@ SERVERS = {
         "default": [str(ROOT / "examples/firmware/run.sh"), "ethernet"],
         "http": lambda command, port: [*command, str(port)],
         "stdio": False,
+        # Only where it is named.
+        "all": False,
         "build": "see examples/firmware; it builds itself when it is run",
     },
 }

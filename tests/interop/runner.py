@@ -174,7 +174,8 @@ async def main():
     if options.url and options.transport not in ("http", "sse"):
         parser.error("--url needs --transport http or sse")
 
-    servers = list(SERVERS) if options.server == "all" else [options.server]
+    every = [name for name, server in SERVERS.items() if server.get("all", True)]
+    servers = every if options.server == "all" else [options.server]
     transports = list(TRANSPORTS) if options.transport == "all" else [options.transport]
     if "stdio" not in transports and "firmware" in servers and not options.url:
         servers.remove("firmware")  # it has a serial line

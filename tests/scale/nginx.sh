@@ -39,12 +39,12 @@ for _ in $(seq 50); do
   (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
   sleep 0.1
 done
-timeout 300 tests/conformance/run.sh server --url "http://127.0.0.1:$port/mcp" --run alpha-2026-07-28 >"$dir/out" 2>&1 || true
+timeout 300 tests/conformance/run.sh server --url "http://127.0.0.1:$port/mcp" --run server-alpha-2026-07-28 >"$dir/out" 2>&1 || true
 cat "$dir/out"
 changes='sep-2575-server-sends-(prompts|tools)-list-changed-on-subscription'
-excused="^FAIL alpha-2026-07-28 server-stateless$|^ +WARNING $changes: |^ +$changes succeeded 0 times|: only 15[12] checks succeeded, at least 153 "
+excused="^FAIL server-alpha-2026-07-28 server-stateless$|^ +WARNING $changes: |^ +$changes succeeded 0 times|: only 15[12] checks succeeded, at least 153 "
 wrong=$(grep -E '^FAIL|^       ' "$dir/out" | grep -vE "$excused" || true)
-if [ -z "$wrong" ] && grep -q '^alpha-2026-07-28: ' "$dir/out"; then
+if [ -z "$wrong" ] && grep -q '^server-alpha-2026-07-28: ' "$dir/out"; then
   echo "scale: passed, but for changes that another process made" && status=0
 else
   echo "scale: FAILED" && status=1

@@ -1,4 +1,4 @@
-//! Servers for [`mcp_sansio`] as futures: over stdio, or over any async reader and writer.
+//! Servers and clients for [`mcp_sansio`] as futures: over stdio, child processes, HTTP, or any async reader and writer.
 //!
 //! The futures run on any executor; they need no runtime but the I/O thread of [`async_io`]. [`serve_stdio`] and
 //! [`serve`] are the whole of it where handlers answer at once:
@@ -83,11 +83,15 @@
 //!   [`Serve::grace`] says; what is still open then is answered with an error.
 //! - **Stdin and stdout are left as they are.** Blocking reads and writes run on threads of [`blocking`], so pipes, files and
 //!   terminals all work, and no terminal is found in non-blocking mode by the next program.
-
 //!
 //! # HTTP
 //!
 //! With the feature `http`, `http::HttpServer` serves many clients on one port, with the same [`Answers`].
+//!
+//! # Clients
+//!
+//! With the feature `client`, `client::Client` speaks to servers that run as child processes, and with `http` also over HTTP;
+//! `tls` adds https.
 
 mod answers;
 mod backlog;

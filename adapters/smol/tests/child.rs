@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::client::reply::Reply;
 use mcp_sansio::client::views::Tools;
-use mcp_sansio::client::{Lost, Oddity, Profile, Request, SendError};
+use mcp_sansio::client::{Filter, Lost, Oddity, Profile, Request, SendError};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{ClientFeature, Level};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_smol::client::{
-    Answer, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, OwnedEvent, Stderr, events,
+    Answer, Change, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, OwnedEvent, Stderr, events,
 };
 use mcp_sansio_smol::{Serve, channel};
+use smol::future::FutureExt;
 use smol::stream::StreamExt;
 use smol::{Timer, future};
 
@@ -30,7 +31,7 @@ static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeatu
 fn server() {
     let (answers, late) = channel();
     let mut state = common::State::new(answers);
-    smol::block_on(Serve::new(&common::service()).late(late).stdio(&mut state)).unwrap();
+    smol::block_on(common::plain(Serve::new(&common::service()).late(late)).stdio(&mut state)).unwrap();
 }
 
 /// The harness says a few words of its own on stdout, which a client has to bear.
@@ -283,6 +284,48 @@ fn a_handler_answers_at_once() {
             client.close().await;
         }));
     }
+}
+
+#[test]
+fn changes_in_every_revision() {
+    for revision in Revision::ALL {
+        let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))));
+        run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
+            client.connect().await.unwrap();
+            let clock = ["test://clock"];
+            let filter = Filter::new().uris(&clock);
+            let mut listens = [client.listen(&filter).unwrap(), client.listen(&filter).unwrap()];
+            for listen in &mut listens {
+                assert!(matches!(listen.next().await, Some(Ok(Change::Listening(listening))) if listening.uris == 1));
+                assert_eq!(listen.next().await.unwrap().unwrap(), Change::Resource("test://clock".to_owned()));
+            }
+            let [mut one, other] = listens;
+            drop(other);
+            one.next().await.unwrap().unwrap();
+            client.close().await;
+            while let Some(change) = one.next().await {
+                if let Err(error) = change {
+                    assert_eq!(error.lost(), Some(Lost::Closed));
+                }
+            }
+        });
+    }
+}
+
+/// It is told so, instead of waiting for itself.
+#[test]
+fn a_handler_that_uses_the_client() {
+    let own = Arc::new(Mutex::new(None::<Client>));
+    let found = own.clone();
+    let handler = move |_: Event<'_>, _: &mut Link<'_, '_>| drop(found.lock().unwrap().as_ref().unwrap().server());
+    let (client, driver) = Client::new(start(own_server(), ChildOptions::new()), handler);
+    *own.lock().unwrap() = Some(client.clone());
+    smol::block_on(bounded(async {
+        let driver = smol::spawn(std::panic::AssertUnwindSafe(driver).catch_unwind());
+        assert_eq!(client.connect().await.unwrap_err().lost(), Some(Lost::Closed));
+        let panic = driver.await.unwrap_err();
+        assert!(panic.downcast::<&str>().unwrap().contains("its own handler"));
+    }));
 }
 
 #[test]

@@ -331,10 +331,13 @@ fn authorization_in_vain() {
     });
 }
 
+/// What a server does with a request.
+type Act = fn(&str, &mut TcpStream);
+
 /// Whatever a server does to one request, it is told in time, and others go on.
 #[test]
 fn servers_that_misbehave() {
-    let cases: [(&str, &[Lost], fn(&str, &mut TcpStream)); 8] = [
+    let cases: [(&str, &[Lost], Act); 8] = [
         ("silent", &[Lost::TimedOut], |_, socket| until_gone(socket)),
         ("hangs up", &[Lost::Broken], |_, _| {}),
         ("cut off", &[Lost::Broken], |_, socket| {
@@ -474,4 +477,115 @@ impl Scripted {
 /// A tool's name: what is asked does not matter to scripts.
 fn call() -> Request<'static> {
     Request::call("any")
+}
+
+#[cfg(feature = "tls")]
+mod tls {
+    use super::*;
+    use mcp_sansio_smol::client::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+    use mcp_sansio_smol::client::rustls::{
+        self, ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
+    };
+
+    const CERTIFICATE: &[u8] = include_bytes!("../../blocking/tests/tls/localhost.cert.der");
+    const KEY: &[u8] = include_bytes!("../../blocking/tests/tls/localhost.key.der");
+
+    fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+        Arc::new(rustls::crypto::ring::default_provider())
+    }
+
+    fn trusting(certificate: Option<&'static [u8]>) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        if let Some(certificate) = certificate {
+            roots.add(CertificateDer::from(certificate)).unwrap();
+        }
+        let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
+        Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+    }
+
+    /// TLS around a server that behaves.
+    fn secured(inner: SocketAddr) -> SocketAddr {
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
+        let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_no_client_auth().with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key);
+        let config = Arc::new(config.unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || {
+            for socket in listener.incoming() {
+                let (socket, config) = (socket.unwrap(), config.clone());
+                thread::spawn(move || forward(StreamOwned::new(ServerConnection::new(config).unwrap(), socket), inner));
+            }
+        });
+        address
+    }
+
+    /// Hands bytes on, both ways.
+    fn forward(mut outer: StreamOwned<ServerConnection, TcpStream>, inner: SocketAddr) {
+        let mut inner = TcpStream::connect(inner).unwrap();
+        while outer.conn.is_handshaking() {
+            if outer.conn.complete_io(&mut outer.sock).is_err() {
+                return;
+            }
+        }
+        for socket in [&outer.sock, &inner] {
+            socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        }
+        let mut chunk = [0; 16_384];
+        loop {
+            match outer.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(n) => inner.write_all(&chunk[..n]).unwrap(),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(_) => return,
+            }
+            match inner.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(n) => outer.write_all(&chunk[..n]).unwrap(),
+                Err(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_life() {
+        let server = start();
+        let url = format!("https://localhost:{}/mcp", secured(server.address).port());
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
+            run(Http::with(&url, only(revision), options).unwrap(), |client| async move {
+                assert_eq!(client.connect().await.unwrap().revision(), revision);
+                let large = serde_json::json!({ "text": "x".repeat(100_000) });
+                let answers = [(); 4].map(|()| client.request(Request::call("echo").arguments(&large)));
+                for answer in answers {
+                    assert!(answer.await.unwrap().as_str().len() > 100_000);
+                }
+                client.close().await;
+            });
+        }
+    }
+
+    #[test]
+    fn a_server_that_nobody_knows() {
+        let server = start();
+        let url = format!("https://localhost:{}/mcp", secured(server.address).port());
+        let options = HttpOptions::new().tls(trusting(None));
+        run(Http::with(&url, &PROFILE, options).unwrap(), |client| async move {
+            let error = client.connect().await.unwrap_err();
+            assert_eq!(error.lost(), Some(Lost::Unreachable));
+            assert!(error.to_string().contains("certificate"), "{error}");
+            client.close().await;
+        });
+    }
+
+    #[test]
+    fn a_server_without_tls() {
+        let server = start();
+        let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
+        let url = format!("https://localhost:{}/mcp", server.address.port());
+        run(Http::with(&url, &PROFILE, options).unwrap(), |client| async move {
+            assert_eq!(client.connect().await.unwrap_err().lost(), Some(Lost::Unreachable));
+            client.close().await;
+        });
+    }
 }

@@ -449,3 +449,12 @@ fn colors_and_bars_on_a_terminal() {
     let (_, shown) = on_a_terminal(&["tools", "--", "sh", "-c", &script(&[HELLO, TOOLS])], &[]);
     assert_harmless(&plain(&shown));
 }
+
+#[test]
+fn nobody_is_asked_for_a_server_that_is_gone() {
+    let asks = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{"q":{"method":"elicitation/create","params":{"message":"Well?","requestedSchema":{"type":"object","properties":{"x":{"type":"string"}}}}}}}}"#;
+    let script = script(&[HELLO, asks]).replace("cat >/dev/null", "sleep 0.2; exit 7");
+    let (code, shown) = on_a_terminal(&["call", "x", "--", "sh", "-c", &script], &[]);
+    let shown = plain(&shown);
+    assert!(code == 6 && shown.contains("Well?") && shown.contains("ended (exit status: 7)"), "{code}: {shown}");
+}

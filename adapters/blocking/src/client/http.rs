@@ -6,6 +6,7 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
+use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 use mcp_sansio::store::Store;
@@ -472,6 +473,10 @@ impl<'m> Transport<'m> for Http<'m> {
 
     fn is_settling(&self) -> bool {
         self.web.is_settling()
+    }
+
+    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+        self.web.excludes(tool).map(|why| why.to_string())
     }
 
     fn settle_time(&self) -> Duration {

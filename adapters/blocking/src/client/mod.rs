@@ -54,6 +54,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
+use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Engine, Filter, Lost, Request, SendError, Token};
 use mcp_sansio::json::Text;
 use mcp_sansio::protocol::Level;
@@ -121,6 +122,12 @@ pub trait Transport<'m> {
         Duration::ZERO
     }
 
+    /// Why a tool must be left out of what the server offers, if it must.
+    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+        let _ = tool;
+        None
+    }
+
     /// Shows every message to `trace`.
     fn trace(&mut self, trace: Trace);
 
@@ -149,6 +156,9 @@ impl<'m, T: Transport<'m> + ?Sized> Transport<'m> for Box<T> {
     }
     fn is_settling(&self) -> bool {
         (**self).is_settling()
+    }
+    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+        (**self).excludes(tool)
     }
     fn settle_time(&self) -> Duration {
         (**self).settle_time()
@@ -375,6 +385,12 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// The pages of a list, one request after the other. It ends with the first error.
     pub fn pages<'c, 'r>(&'c mut self, list: Request<'r>) -> Pages<'c, 'r, 'm, T, H> {
         Pages { client: self, list, cursor: None, left: PAGES, over: false }
+    }
+
+    /// Why a tool that was listed must not be used: over HTTP, wrong annotations of parameters (`x-mcp-header`, from
+    /// 2026-07-28 on). `None`: use it.
+    pub fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+        self.transport.excludes(tool)
     }
 
     /// Listens to changes until the token is [cancelled](Client::cancel). They go to the handler.

@@ -1,6 +1,7 @@
 //! The core's client and a [`Remote`] in one value: what drivers over HTTP share.
 
 use mcp_sansio::Full;
+use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Client, Engine, Event as Told, Handler, Link, Lost, Oddity};
 use mcp_sansio::records::Records;
 use mcp_sansio::revision::Revision;
@@ -8,6 +9,7 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 use mcp_sansio::store::Store;
 
+use super::params::{self, BadAnnotation};
 use super::{BadHeader, Event, Listening, Remote, Why};
 
 /// What else a driver is asked and shown.
@@ -370,6 +372,14 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         let legacy = self.client.revision().is_some_and(|revision| !revision.is_modern());
         // It is opened when the server has taken `notifications/initialized`.
         legacy && (self.port.remote.listening() == Listening::Opening || !self.port.remote.is_idle())
+    }
+
+    /// Why a tool must be left out of what the server offers: under 2026-07-28, one with annotations that cannot be
+    /// followed.
+    #[must_use]
+    pub fn excludes(&self, tool: &Tool<'_>) -> Option<BadAnnotation> {
+        let modern = self.client.revision().is_some_and(Revision::is_modern);
+        params::check(tool.input_schema()).err().filter(|_| modern)
     }
 
     /// Ends the session. `true`: go on until [`is_over`](Web::is_over), but not for ever.

@@ -1,6 +1,6 @@
 //! Events for a task: what a server says of its own accord, owned, through a channel with bounds.
 
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
@@ -127,7 +127,7 @@ impl Stream for Events {
     type Item = OwnedEvent;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<OwnedEvent>> {
-        pin!(self.from.as_mut()).poll_next(cx)
+        self.from.as_mut().poll_next(cx)
     }
 }
 

@@ -32,9 +32,9 @@ const GOODBYE: Millis = 2_000;
 /// });
 /// ```
 #[must_use]
-#[derive(Default)]
 pub struct HttpOptions {
     options: Options,
+    settle: Duration,
     config: Config,
     headers: Vec<(String, String)>,
     authorize: Option<Box<dyn Authorize>>,
@@ -45,7 +45,15 @@ pub struct HttpOptions {
 impl HttpOptions {
     /// The defaults.
     pub fn new() -> Self {
-        HttpOptions::default()
+        HttpOptions {
+            options: Options::new(),
+            settle: Duration::from_secs(1),
+            config: Config::DEFAULT,
+            headers: Vec::new(),
+            authorize: None,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
     }
 
     /// Times and limits of the client.
@@ -56,6 +64,12 @@ impl HttpOptions {
     /// Times of connections, and which transport to expect.
     pub fn config(self, config: Config) -> Self {
         HttpOptions { config, ..self }
+    }
+
+    /// How long the first request in a session waits for the stream on which the server may ask (up to 2025-11-25); a
+    /// second.
+    pub fn settle_time(self, time: Duration) -> Self {
+        HttpOptions { settle: time, ..self }
     }
 
     /// A header that goes with every request.
@@ -74,6 +88,12 @@ impl HttpOptions {
     #[cfg(feature = "tls")]
     pub fn tls(self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
         HttpOptions { tls: Some(config), ..self }
+    }
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        HttpOptions::new()
     }
 }
 
@@ -118,6 +138,7 @@ pub struct Http {
     web: Web<'static, IN_FLIGHT, CONNECTIONS>,
     sockets: [Carrier; CONNECTIONS],
     place: Place,
+    settle: Duration,
     outer: Outer,
     /// Why there was no connection last.
     trouble: String,
@@ -191,6 +212,7 @@ impl Http {
             place,
             web: Web::growing(options.options.engine(profile), remote),
             sockets: Default::default(),
+            settle: options.settle,
             outer: Outer { asking: Asking::of(options.authorize), trace: None },
             trouble: String::new(),
             goodbye: None,
@@ -277,43 +299,34 @@ impl Http {
         self.web.remote().failed(slot);
     }
 
-    /// Writes what is pending and reads once.
+    /// Reads once, or else writes what is pending: a server may have closed a connection that was idle, and then nothing
+    /// has been sent; or have answered early and closed.
     fn move_bytes(&mut self, slot: usize, socket: &mut Socket, cx: &mut Context<'_>) -> io::Result<Moved> {
         let remote = self.web.remote();
+        let space = remote.space(slot);
+        if !space.is_empty()
+            && let Poll::Ready(read) = socket.poll_read(cx, space)
+        {
+            return Ok(match read? {
+                0 => Moved::End,
+                n => {
+                    remote.filled(slot, n);
+                    Moved::Some
+                }
+            });
+        }
         let mut moved = Moved::Nothing;
-        let mut broke = None;
         while !remote.pending(slot).is_empty() {
             match socket.poll_write(cx, remote.pending(slot)) {
-                Poll::Ready(Ok(n)) if n > 0 => {
-                    remote.sent(slot, n);
-                    moved = Moved::Some;
-                }
-                Poll::Ready(done) => {
-                    broke = Some(done.err().unwrap_or(io::ErrorKind::WriteZero.into()));
-                    break;
-                }
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(written) => remote.sent(slot, written?),
                 Poll::Pending => break,
             }
+            moved = Moved::Some;
         }
-        if let Poll::Ready(Err(error)) = socket.poll_flush(cx) {
-            broke.get_or_insert(error);
-        }
-        // A server that has answered early and closed: its answer may still be there to read.
-        let space = remote.space(slot);
-        if !space.is_empty() {
-            match socket.poll_read(cx, space) {
-                Poll::Ready(Ok(0)) => return Ok(Moved::End),
-                Poll::Ready(Ok(n)) => {
-                    remote.filled(slot, n);
-                    return Ok(Moved::Some);
-                }
-                Poll::Ready(Err(error)) => return Err(error),
-                Poll::Pending => {}
-            }
-        }
-        match broke {
-            Some(error) => Err(error),
-            None => Ok(moved),
+        match socket.poll_flush(cx) {
+            Poll::Ready(Err(error)) => Err(error),
+            _ => Ok(moved),
         }
     }
 }
@@ -366,6 +379,10 @@ impl Transport for Http {
 
     fn is_settling(&self) -> bool {
         self.web.is_settling()
+    }
+
+    fn settle_time(&self) -> Duration {
+        self.settle
     }
 
     fn trace(&mut self, trace: Trace) {

@@ -43,8 +43,8 @@
 //! # What a server says of its own accord
 //!
 //! Questions, progress, log messages go to the [`Handler`] that [`Client::new`] was given: any
-//! `FnMut(Event<'_>, &mut Link<'_, '_>)`. It runs inside the driver and must not wait, nor use the client itself: what it
-//! has to say it says through the [`Link`]. Or let [`events`] carry them to a task, which may take its time:
+//! `FnMut(Event<'_>, &mut Link<'_, '_>)`. It runs inside the driver: it must not wait, nor use the client itself (that
+//! panics). What it has to say it says through the [`Link`]. Or let [`events`] carry them to a task, which may take its time:
 //!
 //! ```no_run
 //! use mcp_sansio::client::reply::Reply;
@@ -118,7 +118,9 @@ pub use listen::{Change, Changes};
 pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
 pub use mcp_sansio::client::{Event, Handler, Link};
 pub use outcome::{Outcome, Pages};
-pub use stderr::Stderr;
+#[cfg(feature = "tls")]
+pub use rustls;
+pub use stderr::{OnLine, Stderr};
 
 use std::fmt;
 use std::future::poll_fn;
@@ -126,8 +128,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use async_io::Timer;
-use futures_lite::FutureExt;
 use mcp_sansio::client::reply::{Refusal, Reply};
 use mcp_sansio::client::{Engine, Filter, Lost, QuestionId, Request};
 use mcp_sansio::protocol::Level;
@@ -138,9 +138,6 @@ use state::{Shared, State};
 
 /// Requests and listens in flight at the most; further requests wait.
 pub const IN_FLIGHT: usize = 64;
-
-/// How long to wait for what the first request may depend on.
-const SETTLE: Duration = Duration::from_secs(2);
 
 /// Which way a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,9 +172,14 @@ pub trait Transport: Send {
     /// What is known about a loss that was told by the last run.
     fn explain(&self, why: Lost) -> String;
 
-    /// Whether something that the next request depends on is still on its way.
+    /// Whether something that the first request depends on is still on its way: the way back for the server's questions.
     fn is_settling(&self) -> bool {
         false
+    }
+
+    /// How long to wait for that.
+    fn settle_time(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Shows every message to `trace`.
@@ -208,6 +210,9 @@ impl Transport for Box<dyn Transport> {
     }
     fn is_settling(&self) -> bool {
         (**self).is_settling()
+    }
+    fn settle_time(&self) -> Duration {
+        (**self).settle_time()
     }
     fn trace(&mut self, trace: Trace) {
         (**self).trace(trace);
@@ -277,19 +282,7 @@ impl Client {
 
     async fn open(&self, known: Option<Revision>) -> Result<Arc<Hello>, Error> {
         self.with(|state| state.connect(known))?;
-        let hello = poll_fn(|cx| self.with(|state| state.poll_opened(cx))).await?;
-        // What a server asks it may send where nobody listens yet.
-        let settling = || self.with(|state| state.transport.as_ref().is_some_and(|transport| transport.is_settling()));
-        let settle = async {
-            while settling() {
-                Timer::after(Duration::from_millis(2)).await;
-            }
-        };
-        let enough = async {
-            Timer::after(SETTLE).await;
-        };
-        settle.or(enough).await;
-        Ok(hello)
+        poll_fn(|cx| self.with(|state| state.poll_opened(cx))).await
     }
 
     /// Who the server is, once connected.

@@ -1,7 +1,8 @@
 //! What the handles of a client and its driver share.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
@@ -17,23 +18,65 @@ use super::{Answer, Error, Hello, Transport};
 const PATIENCE: Millis = 60_000;
 
 /// Everything of one client, behind a lock that is held for as long as a turn of the driver takes.
-pub(super) struct Shared(Mutex<State>);
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// The thread that holds the lock: which one that is, 0 for none.
+    holder: AtomicUsize,
+}
 
 impl Shared {
     pub(super) fn new(transport: Box<dyn Transport>) -> Self {
-        Shared(Mutex::new(State::new(transport)))
+        Shared { state: Mutex::new(State::new(transport)), holder: AtomicUsize::new(0) }
     }
 
     /// Looks or changes something. Tasks are woken when the lock is free again.
+    ///
+    /// # Panics
+    /// If it is called within itself: a handler that uses the client would wait for itself for ever.
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let (done, wakes) = {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.lock();
+            let _held = Held::by_this_thread(&self.holder);
             let done = act(&mut state);
             (done, std::mem::take(&mut state.wakes))
         };
         wakes.into_iter().for_each(Waker::wake);
         done
     }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        match self.state.try_lock() {
+            Ok(state) => return state,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        // If it says this thread, no other one has written it.
+        let held = self.holder.load(Ordering::Relaxed) == this_thread();
+        assert!(!held, "a client was used by its own handler, inside the driver: use the link, or another task");
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Notes who holds a lock.
+struct Held<'h>(&'h AtomicUsize);
+
+impl<'h> Held<'h> {
+    fn by_this_thread(holder: &'h AtomicUsize) -> Self {
+        holder.store(this_thread(), Ordering::Relaxed);
+        Held(holder)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A number that no other thread has while this one runs; never 0.
+fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
 }
 
 pub(super) struct State {
@@ -43,6 +86,8 @@ pub(super) struct State {
     /// Requests that wait for room, first come, first served.
     line: VecDeque<Waiting>,
     last_ticket: u64,
+    /// Until when requests wait in a new connection for the server's way back.
+    settles: Option<Millis>,
     /// What was given up while there was no room to tell the server.
     given_up: Vec<Token>,
     /// Why requests are refused when all is over.
@@ -74,6 +119,8 @@ pub(super) struct Book {
     opened: Option<Result<(), Error>>,
     openers: Vec<Waker>,
     pub(super) hello: Option<Arc<Hello>>,
+    /// The connection is new.
+    fresh_connection: bool,
 }
 
 #[derive(Default)]
@@ -100,6 +147,7 @@ impl State {
             book: Book::default(),
             line: VecDeque::new(),
             last_ticket: 0,
+            settles: None,
             given_up: Vec::new(),
             over: None,
             closing: false,
@@ -164,8 +212,9 @@ impl State {
     /// `None`: there is no room for now.
     fn send(&mut self, request: &Request<'_>) -> Result<Option<Token>, Error> {
         let full = self.transport.as_mut().is_some_and(|transport| transport.is_full());
+        let settling = self.is_settling();
         let mut link = self.link()?;
-        if full {
+        if full || settling {
             return Ok(None);
         }
         match link.send(request) {
@@ -179,6 +228,14 @@ impl State {
             Err(SendError::NotConnected) => Err(self.not_connected()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What a server asks, it may send where nobody listens yet.
+    fn is_settling(&mut self) -> bool {
+        let now = self.now();
+        let settling = self.transport.as_ref().is_some_and(|transport| transport.is_settling());
+        self.settles = self.settles.filter(|&until| settling && now < until);
+        self.settles.is_some()
     }
 
     fn not_connected(&self) -> Error {
@@ -269,9 +326,10 @@ impl State {
         self.wakes.extend(self.line.front_mut().and_then(|waiting| waiting.waker.take()));
     }
 
-    /// When the next one in the line has waited for too long.
+    /// When the next one in the line has waited for too long, or the first one need not wait any more.
     pub(super) fn line_due(&self) -> Option<Millis> {
-        self.line.iter().filter(|waiting| !waiting.overdue).map(|waiting| waiting.due).min()
+        let settles = self.settles.filter(|_| !self.line.is_empty());
+        self.line.iter().filter(|waiting| !waiting.overdue).map(|waiting| waiting.due).chain(settles).min()
     }
 
     /// Nobody waits for a request any more.
@@ -344,7 +402,7 @@ impl State {
             return Poll::Ready(Err(closed(self.over.as_deref())));
         }
         if self.book.opening {
-            self.book.openers.push(cx.waker().clone());
+            wait(&mut self.book.openers, cx);
             return Poll::Pending;
         }
         match (self.book.opened.take(), &self.book.hello) {
@@ -356,6 +414,10 @@ impl State {
 
     /// Adds what the transport knows to what was lost in this turn, and wakes who waits.
     pub(super) fn tell(&mut self) {
+        if std::mem::take(&mut self.book.fresh_connection) {
+            let time = self.transport.as_ref().map(|transport| transport.settle_time()).unwrap_or_default();
+            self.settles = Some(self.now().saturating_add(time.as_millis() as Millis)).filter(|_| !time.is_zero());
+        }
         let explain = |why| self.transport.as_ref().map_or_else(String::new, |transport| transport.explain(why));
         for token in self.book.fresh.drain(..) {
             let Some(pending) = self.book.requests.get_mut(&token) else { continue };
@@ -380,7 +442,7 @@ impl State {
         if self.transport.is_none() {
             return Poll::Ready(self.ended);
         }
-        self.closers.push(cx.waker().clone());
+        wait(&mut self.closers, cx);
         Poll::Pending
     }
 
@@ -403,6 +465,13 @@ impl State {
         self.wakes.extend(self.line.iter_mut().filter_map(|waiting| waiting.waker.take()));
         self.wakes.extend(self.driver.take());
         Some(transport)
+    }
+}
+
+/// Joins those who wait, once.
+fn wait(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
+    if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+        waiting.push(cx.waker().clone());
     }
 }
 
@@ -438,6 +507,7 @@ impl Handler for Tap<'_> {
             Event::Connected(connected) => {
                 self.book.hello = Some(Arc::new(Hello::new(connected)));
                 self.book.opened(Ok(()));
+                self.book.fresh_connection = true;
             }
             Event::Unconnected(unconnected) if self.book.opening => {
                 return self.book.opened(Err(Error::unconnected(unconnected)));

@@ -14,8 +14,11 @@ pub enum Stderr {
     Keep,
     /// As [`Keep`](Stderr::Keep), and each line is given to this, without its end. Lines longer than 8 KiB come in
     /// pieces. It is called by the driver and must not wait.
-    Lines(Box<dyn FnMut(&[u8]) + Send>),
+    Lines(OnLine),
 }
+
+/// What is given each line of a server's stderr.
+pub type OnLine = Box<dyn FnMut(&[u8]) + Send>;
 
 impl Stderr {
     pub(super) fn stdio(&self) -> Stdio {

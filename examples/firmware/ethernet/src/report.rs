@@ -4,7 +4,7 @@ use mcp_sansio::server::Millis;
 
 use crate::Endpoint;
 
-const EVERY_MILLIS: Millis = 250;
+const EVERY_MILLIS: Millis = 1_000;
 
 /// Says it when it is time.
 pub(crate) struct Report {

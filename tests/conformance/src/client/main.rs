@@ -13,7 +13,7 @@ use mcp_sansio::client::{Profile, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{ClientFeature, Feature};
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio_blocking::client::{Answer, Client, Error, Http, HttpOptions, Options, params};
+use mcp_sansio_blocking::client::{Answer, Client, Error, Http, HttpOptions, Options};
 
 use user::User;
 
@@ -125,13 +125,12 @@ impl Host<'_> {
     fn try_tools(&mut self) -> Result<(), Error> {
         for page in self.list(Request::list_tools())? {
             for tool in page.view::<Tools>().ok().iter().flatten().flatten() {
-                match params::check(tool.input_schema()) {
-                    Ok(_) => {
-                        let arguments = invent::value(tool.input_schema());
-                        self.request(&Request::call(&tool.name()).arguments(&arguments.raw()));
-                    }
-                    Err(reason) => println!("tool {} is left out: {reason}", tool.name()),
+                if let Some(reason) = self.client.excludes(&tool) {
+                    println!("{} is left out: {reason}", tool.name());
+                    continue;
                 }
+                let arguments = invent::value(tool.input_schema());
+                self.request(&Request::call(&tool.name()).arguments(&arguments.raw()));
             }
         }
         Ok(())

@@ -66,6 +66,21 @@ fn every_request_of_every_revision() {
     }
 }
 
+/// What waits before it is sent is sent as it would have been at once.
+#[test]
+fn every_kept_request_of_every_revision() {
+    for revision in Revision::ALL {
+        for (_, request) in requests() {
+            let kept = request.keep().unwrap();
+            let [now, later] = [request, kept.request()].map(|request| {
+                let mut desk = Desk::speaking(revision);
+                desk.try_send(&request).map(|_| desk.one())
+            });
+            assert_eq!(now, later);
+        }
+    }
+}
+
 #[test]
 fn notifications_of_every_revision() {
     for revision in Revision::ALL {

@@ -1,173 +1,11 @@
-//! Our client and our server, joined in memory, in all revisions: whatever the schedule, each request has exactly one
-//! outcome, and notifications come in order; and so if the connection is lost, at whatever byte.
+//! Over lines: whatever the schedule, and if the connection is lost, at whatever byte.
 
-use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
-use mcp_sansio::client::{self, Event, Filter, Link, Profile, QuestionId, QuestionKind, Reference, Request, Token};
-use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{ClientFeature, Feature, Level};
+use crate::world::{Dice, PROFILE, SERVICE, Seen, URIS, World, request};
+use mcp_sansio::client::{Filter, Token};
+use mcp_sansio::protocol::Level;
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{self, Change, Progress};
-use mcp_sansio::service::{
-    Argument, Call, Complete, Content, Get, Outcome, Prompt, Question, Read, Resource, Sampling, Service, Template,
-    Tool,
-};
+use mcp_sansio::server::{Change, Progress};
 use mcp_sansio::testing::{Cut, Pair};
-use std::collections::HashMap;
-
-#[derive(Default)]
-struct World {
-    logged: u64,
-    open: Vec<server::Token>,
-}
-
-fn work(world: &mut World, call: &mut Call<'_>) -> Outcome {
-    for step in 1..=5 {
-        call.progress(Progress::new(step).of(5).message("on"));
-        world.logged += 1;
-        call.log(Level::Warning, format_args!("{}", world.logged));
-    }
-    call.text("worked")
-}
-
-fn later(world: &mut World, call: &mut Call<'_>) -> Outcome {
-    let (token, outcome) = call.later();
-    world.open.push(token);
-    outcome
-}
-
-const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}}}"#);
-
-fn ask(_: &mut World, call: &mut Call<'_>) -> Outcome {
-    if call.answer("model").is_some() {
-        return call.text("asked");
-    }
-    let messages = [server_message()];
-    call.ask(&[Question::sample("model", Sampling::new(&messages, 10)), Question::roots("r\"")], b"")
-}
-
-fn server_message() -> mcp_sansio::service::Message<'static> {
-    mcp_sansio::service::Message::user(Content::text("?"))
-}
-
-fn form(_: &mut World, call: &mut Call<'_>) -> Outcome {
-    match call.answer("form") {
-        Some(_) => call.text("formed"),
-        None => call.ask(&[Question::elicit("form", "Well?", FORM)], b""),
-    }
-}
-
-fn large(_: &mut World, call: &mut Call<'_>) -> Outcome {
-    call.content(&[Content::text("x\n\u{e9}\""), Content::image(&[7; 300], "image/png")])
-}
-
-fn read(_: &mut World, read: &mut Read<'_>) -> Outcome {
-    read.text(read.uri())
-}
-
-fn get(_: &mut World, get: &mut Get<'_>) -> Outcome {
-    get.user("hm")
-}
-
-fn complete(_: &mut World, complete: &mut Complete<'_>) -> Outcome {
-    complete.matching(["alpha", "beta"])
-}
-
-static TOOLS: [Tool<World>; 5] = [
-    Tool::new("work", "Works", work),
-    Tool::new("later", "Answers later", later),
-    Tool::new("ask", "Asks a model and for roots", ask),
-    Tool::new("form", "Asks the user", form),
-    Tool::new("large", "Answers with much", large),
-];
-static RESOURCES: [Resource<World>; 1] = [Resource::new("r://one", "one", read)];
-static TEMPLATES: [Template<World>; 1] = [Template::new("t://{id}", "many", read).complete(complete)];
-static ARGUMENTS: [Argument; 1] = [Argument::optional("what")];
-static PROMPTS: [Prompt<World>; 1] = [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
-static SERVICE: Service<'static, World> = Service::new("pair", "1")
-    .tools(&TOOLS)
-    .resources(&RESOURCES)
-    .templates(&TEMPLATES)
-    .prompts(&PROMPTS)
-    .feature(Feature::Subscribe)
-    .feature(Feature::ToolsChanged)
-    .feature(Feature::PromptsChanged)
-    .feature(Feature::ResourcesChanged)
-    .feature(Feature::Logging);
-
-static PROFILE: Profile<'static> = Profile::new("pair", "1")
-    .feature(ClientFeature::SamplingTools)
-    .feature(ClientFeature::ElicitForm)
-    .feature(ClientFeature::ElicitUrl)
-    .roots_changed();
-const ROOTS: [Root<'static>; 1] = [Root::new("file:///x").unwrap()];
-const URIS: [&str; 2] = ["r://one", "t://two"];
-
-/// Every request there is. Which of them a revision has not is the client's to say.
-fn request(number: u64) -> Request<'static> {
-    match number % 18 {
-        0 => Request::list_tools(),
-        1 => Request::list_resources(),
-        2 => Request::list_templates(),
-        3 => Request::list_prompts().after("none such"),
-        4 => Request::call("work").with_progress().with_logs(Level::Debug),
-        5 => Request::call("later").timeout(5_000).with_progress(),
-        6 => Request::call("ask").at_most(100_000),
-        7 => Request::call("form"),
-        8 => Request::call("large"),
-        9 => Request::call("none"),
-        10 => Request::read("t://\"x\""),
-        11 => Request::prompt("p").arguments(const { &Raw::constant(r#"{"what":"x"}"#) }),
-        12 => Request::complete(Reference::prompt("p"), "what", "a"),
-        13 => Request::ping(),
-        14 => Request::discover(),
-        15 => Request::subscribe("r://one"),
-        16 => Request::set_level(Level::Info),
-        _ => Request::raw("no/such", None),
-    }
-}
-
-/// What has come to the client.
-#[derive(Default)]
-struct Seen {
-    connected: u32,
-    unconnected: u32,
-    /// How many outcomes a request has had.
-    outcomes: HashMap<Token, (u32, bool)>,
-    progress: HashMap<Token, u64>,
-    logged: u64,
-    questions: Vec<QuestionId>,
-    changes: u32,
-    listening: u32,
-}
-
-impl client::Handler for Seen {
-    fn event(&mut self, event: Event<'_>, _: &mut Link<'_, '_>) {
-        match event {
-            Event::Connected(_) => self.connected += 1,
-            Event::Unconnected(_) => self.unconnected += 1,
-            Event::Done { token, outcome, .. } => {
-                let seen = self.outcomes.entry(token).or_default();
-                *seen = (seen.0 + 1, outcome.is_ok());
-            }
-            Event::Asked(asked) => self.questions.extend(asked.questions().map(|question| question.id)),
-            Event::Progress(report) => {
-                let done = report.done.u64().expect("a whole number");
-                assert!(!self.outcomes.contains_key(&report.token), "progress comes before the outcome");
-                let before = self.progress.insert(report.token, done);
-                assert_eq!(done, before.unwrap_or(0) + 1, "in order, and none is missing");
-            }
-            Event::Log(log) => {
-                let number = log.data.text().unwrap().to_string().parse().unwrap();
-                assert!(number > self.logged, "in order");
-                self.logged = number;
-            }
-            Event::Changed { .. } => self.changes += 1,
-            Event::Listening(_) => self.listening += 1,
-            Event::Withdrawn(question) => self.questions.retain(|open| *open != question),
-            _ => {}
-        }
-    }
-}
 
 /// A client, a server, and what is known of them.
 struct Table {
@@ -175,7 +13,7 @@ struct Table {
     seen: Seen,
     sent: Vec<Token>,
     cancelled: Vec<Token>,
-    seed: u64,
+    dice: Dice,
 }
 
 impl Table {
@@ -186,15 +24,11 @@ impl Table {
             Revision::V2026_07_28 if seed & 1 == 0 => pair.client().connect(),
             _ => pair.client().connect_as(revision),
         }
-        let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        Table { pair, seen: Seen::default(), sent: Vec::new(), cancelled: Vec::new(), seed }
+        Table { pair, seen: Seen::default(), sent: Vec::new(), cancelled: Vec::new(), dice: Dice::new(seed) }
     }
 
     fn random(&mut self, below: u64) -> u64 {
-        self.seed ^= self.seed << 13;
-        self.seed ^= self.seed >> 7;
-        self.seed ^= self.seed << 17;
-        (self.seed >> 11) % below
+        self.dice.below(below)
     }
 
     fn send(&mut self, number: u64) {
@@ -205,19 +39,8 @@ impl Table {
     }
 
     fn answer_question(&mut self, refuse: bool) {
-        let at = self.random(self.seen.questions.len().max(1) as u64) as usize;
-        if at >= self.seen.questions.len() {
-            return;
-        }
-        let question = self.seen.questions.swap_remove(at);
-        let mut link = self.pair.link();
-        // The request may be over by now.
-        let _ = match question.kind() {
-            _ if refuse => link.refuse(question, &Refusal::refused()),
-            QuestionKind::Sampling => link.reply(question, &Reply::sampled(Sampled::new("m", Content::text("42")))),
-            QuestionKind::Roots => link.reply(question, &Reply::roots(&ROOTS)),
-            _ => link.reply(question, &Reply::accept(Raw::constant(r#"{"yes":true}"#))),
-        };
+        let at = self.random(self.seen.questions.len() as u64) as usize;
+        self.seen.answer(at, refuse, self.pair.link());
     }
 
     fn answer_call(&mut self) {
