@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::reply::Reply;
+use mcp_sansio::client::views::Tools;
 use mcp_sansio::client::{Filter, Handler, Lost, Oddity, Profile, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientFeature;
@@ -584,6 +585,32 @@ fn many_answers_at_once() {
         }
     });
     assert_eq!(answered(), 60);
+}
+
+/// Tools with headers that cannot be are left out, but only where there are such headers.
+#[test]
+fn tools_that_are_left_out() {
+    let server = scripted(|_, request, socket| {
+        if request.contains("tools/list") {
+            let tool = |name: &str, header: &str| {
+                format!(
+                    r#"{{"name":"{name}","inputSchema":{{"type":"object","properties":{{"a":{{"type":"string","x-mcp-header":"{header}"}}}}}}}}"#
+                )
+            };
+            let tools = [tool("good", "Region"), tool("bad", "no header"), tool("empty", "")].join(",");
+            let result = format!(r#"{{"resultType":"complete","tools":[{tools}]}}"#);
+            send(socket, &json(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id(request))));
+        } else {
+            legacy(request, socket);
+        }
+    });
+    let mut client = server.client(SOON);
+    let tools = client.request(&Request::list_tools()).unwrap();
+    let left_out: Vec<_> = tools.view::<Tools>().unwrap().iter().flatten().map(|tool| client.excludes(&tool)).collect();
+    assert!(matches!(&left_out[..], [None, Some(name), Some(empty)] if name != empty), "{left_out:?}");
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    assert!(!client.connect().unwrap().revision().is_modern());
+    assert!(tools.view::<Tools>().unwrap().iter().flatten().all(|tool| client.excludes(&tool).is_none()));
 }
 
 /// What a server asks, it asks on the stream that the client opens: the first request waits for it.
