@@ -15,15 +15,12 @@
 //!         println!("{}", tool.name());
 //!     }
 //! }
-//! let answer = client.request(&Request::call("add").arguments(&Sum { a: 1, b: 2 }).timeout(5_000))?;
-//! println!("{}", answer.as_str());
-//! client.close();
-//!
-//! #[derive(serde::Serialize)]
-//! struct Sum {
-//!     a: i64,
-//!     b: i64,
+//! let arguments = serde_json::json!({ "a": 1, "b": 2 });
+//! let answer = client.request(&Request::call("add").arguments(&arguments).timeout(5_000))?;
+//! if let Some(text) = answer.view::<CallResult>()?.text() {
+//!     println!("{text}");
 //! }
+//! client.close();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
