@@ -106,7 +106,7 @@ impl Host<'_> {
         if offered.has(Feature::Resources) {
             for page in self.list(Request::list_resources())? {
                 for resource in page.view::<Resources>().ok().iter().flatten().flatten() {
-                    self.request(&Request::read(&resource.uri()));
+                    self.request(&Request::read(resource.uri()));
                 }
             }
         }
@@ -114,7 +114,7 @@ impl Host<'_> {
             for page in self.list(Request::list_prompts())? {
                 for prompt in page.view::<Prompts>().ok().iter().flatten().flatten() {
                     let arguments = invent::prompt_arguments(&prompt);
-                    self.request(&Request::prompt(&prompt.name()).arguments(&arguments.raw()));
+                    self.request(&Request::prompt(prompt.name()).arguments(&arguments.raw()));
                 }
             }
         }
@@ -130,7 +130,7 @@ impl Host<'_> {
                     continue;
                 }
                 let arguments = invent::value(tool.input_schema());
-                self.request(&Request::call(&tool.name()).arguments(&arguments.raw()));
+                self.request(&Request::call(tool.name()).arguments(&arguments.raw()));
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Host<'_> {
         for call in context.get("toolCalls").iter().flat_map(Raw::items) {
             let name = call.get("name").and_then(|name| name.text());
             if let (Some(name), Some(arguments)) = (name, call.get("arguments")) {
-                self.request(&Request::call(&name).arguments(&arguments));
+                self.request(&Request::call(name).arguments(&arguments));
             }
         }
         Ok(())
