@@ -10,8 +10,9 @@
 # says go to standard error.
 #
 # `uart`: what comes on standard input goes to UART0, what UART0 sends comes out on
-# standard output, and nothing else does. It ends with status 0 when standard input ends, after all answers; with 1 when
-# the firmware fails (panic, fault); at once on SIGTERM. Only while it waits for
+# standard output, and nothing else does. It ends with status 0 when standard input
+# ends, after all answers; with 1 when the firmware fails (panic, fault); at once on
+# SIGTERM. Only while it waits for
 # somebody to read its output QEMU hears no SIGTERM until the reader reads or goes
 # away; SIGKILL works at any time, and leaves nothing behind.
 #

@@ -344,16 +344,16 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
-    /// Whether a request has to wait: it belongs to a session of the old transport, and a reply in windows is under way
-    /// on the only stream that this has. Keep it until the reply is through; given to [`request`](Endpoint::request)
-    /// now, it is refused as overload.
+    /// Whether a request had better wait: it belongs to a session of the old transport, and on the only stream that this
+    /// has a reply in windows is under way, or what was said has not been sent. Keep it until that has gone out; given to
+    /// [`request`](Endpoint::request) now, it may be refused as overload.
     #[must_use]
     pub fn must_wait(&self, head: &Head<'_>) -> bool {
         let session = head.member("session").filter(|_| head.path == self.config.post_path).and_then(slot_of);
         let session = session.and_then(|slot| self.sessions.slots().get(slot)).filter(|session| session.live);
         let stream = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old));
         let stream = stream.and_then(|id| self.streams.slots().get(id.slot()).filter(|stream| stream.is(id)));
-        stream.is_some_and(|stream| stream.held)
+        stream.is_some_and(|stream| stream.held || stream.unsent > 0)
     }
 
     /// Ends a session with everything in it.
