@@ -268,10 +268,10 @@ impl Error {
 
     /// Adds what the transport knows, if nothing is known yet.
     pub fn explain(&mut self, with: impl FnOnce(Lost) -> String) {
-        if let Error::Lost { why, detail } = self {
-            if detail.is_empty() {
-                *detail = with(*why);
-            }
+        if let Error::Lost { why, detail } = self
+            && detail.is_empty()
+        {
+            *detail = with(*why);
         }
     }
 }

@@ -114,10 +114,12 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         if let Poll::Ready(news) = self.poll_late(cx) {
             return Poll::Ready(Ok(Event::Late(news)));
         }
-        if next == Next::Read && self.input == Input::Open && self.session.out().is_open() {
-            if let Poll::Ready(read) = Pin::new(&mut self.reader).poll_read(cx, self.session.space()) {
-                return Poll::Ready(read.map(Event::Read));
-            }
+        if next == Next::Read
+            && self.input == Input::Open
+            && self.session.out().is_open()
+            && let Poll::Ready(read) = Pin::new(&mut self.reader).poll_read(cx, self.session.space())
+        {
+            return Poll::Ready(read.map(Event::Read));
         }
         self.timer.poll(cx).map(|_| Ok(Event::Time))
     }

@@ -85,10 +85,10 @@ impl<const N: usize> Endpoint<'_, N> {
     /// The answer to `initialize` may be an event stream too; whether that is primed is known only now.
     fn prime_opening(&mut self, slot: u16, content: Content) {
         let primed = self.session(slot).is_some_and(|session| session.peer.revision() == Some(Revision::V2025_11_25));
-        if let Content::Stream(id) = content {
-            if let Some(stream) = self.stream_mut(id) {
-                stream.primed = primed;
-            }
+        if let Content::Stream(id) = content
+            && let Some(stream) = self.stream_mut(id)
+        {
+            stream.primed = primed;
         }
     }
 

@@ -166,10 +166,10 @@ impl Net {
             5 => self.listen(),
             6 => {
                 let at = self.dice.below(self.sent.len() as u64) as usize;
-                if let Some(&token) = self.sent.get(at) {
-                    if self.web.link().cancel(token, None).is_ok() {
-                        self.cancelled.push(token);
-                    }
+                if let Some(&token) = self.sent.get(at)
+                    && self.web.link().cancel(token, None).is_ok()
+                {
+                    self.cancelled.push(token);
                 }
             }
             7 | 8 => self.answer_question(),

@@ -66,10 +66,10 @@ impl Table {
             }
             6 => {
                 let at = self.random(self.sent.len().max(1) as u64) as usize;
-                if let Some(&token) = self.sent.get(at) {
-                    if self.pair.link().cancel(token, Some("enough")).is_ok() {
-                        self.cancelled.push(token);
-                    }
+                if let Some(&token) = self.sent.get(at)
+                    && self.pair.link().cancel(token, Some("enough")).is_ok()
+                {
+                    self.cancelled.push(token);
                 }
             }
             7 => self.answer_question(false),

@@ -238,10 +238,10 @@ impl Desk {
     }
 
     pub(crate) fn feed_on(&mut self, exchange: Option<u64>, message: &str) {
-        if let Ok(value) = serde_json::from_str::<Value>(message) {
-            if let (Some(id), Some(method)) = (value.get("id"), value["method"].as_str()) {
-                self.methods.insert(id.to_string(), method.to_owned());
-            }
+        if let Ok(value) = serde_json::from_str::<Value>(message)
+            && let (Some(id), Some(method)) = (value.get("id"), value["method"].as_str())
+        {
+            self.methods.insert(id.to_string(), method.to_owned());
         }
         let mut events = Vec::new();
         let mut batch = None;

@@ -311,10 +311,10 @@ impl Judge {
     fn line(&mut self, line: &[u8]) {
         let message: Value = serde_json::from_slice(line).unwrap_or(Value::Null);
         let id = message["id"].to_string();
-        if self.asked.get(&id).is_some_and(|(modern, method)| !modern && method == "initialize") {
-            if let Some(version) = message["result"]["protocolVersion"].as_str() {
-                self.negotiated = Some(version.to_owned());
-            }
+        if self.asked.get(&id).is_some_and(|(modern, method)| !modern && method == "initialize")
+            && let Some(version) = message["result"]["protocolVersion"].as_str()
+        {
+            self.negotiated = Some(version.to_owned());
         }
         let revision = self.revision(&message);
         let asked = &self.asked;
