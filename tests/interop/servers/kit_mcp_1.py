@@ -1,14 +1,14 @@
-"""The kit on PyPI `mcp` 1.x: a bit of everything that its FastMCP offers. `kit_mcp_1.py stdio`, `kit_mcp_1.py http PORT`."""
+"""The kit on PyPI `mcp` 1.x: a bit of everything that its FastMCP offers. `kit_mcp_1.py stdio`, `kit_mcp_1.py http|sse PORT`."""
 
 import asyncio
 import sys
 
 from mcp.server.fastmcp import Context, FastMCP
-from mcp.types import Completion, SamplingMessage, TextContent
+from mcp.types import Completion, ImageContent, SamplingMessage, TextContent
 from pydantic import BaseModel, Field
 
-http = sys.argv[1] == "http"
-kit = FastMCP("kit-mcp-1", instructions="A kit for tests.", port=int(sys.argv[2]) if http else 8000, log_level="ERROR")
+how = sys.argv[1]
+kit = FastMCP("kit-mcp-1", instructions="A kit for tests.", port=8000 if how == "stdio" else int(sys.argv[2]), log_level="ERROR")
 counter = 0
 
 
@@ -66,6 +66,12 @@ async def sample(ctx: Context, prompt: str) -> str:
 async def roots(ctx: Context) -> str:
     """Asks for the roots."""
     return ", ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
+
+
+@kit.tool()
+def picture():
+    """Shows something."""
+    return ImageContent(type="image", data="iVBORw0KGgo=", mimeType="image/png")
 
 
 @kit.tool()
@@ -139,4 +145,4 @@ async def unsubscribe(uri):
     pass
 
 
-kit.run("streamable-http" if http else "stdio")
+kit.run("streamable-http" if how == "http" else how)

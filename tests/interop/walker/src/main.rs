@@ -33,7 +33,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let profile: &'static Profile<'static> = Box::leak(Box::new(profile(Revision::from_date(&revision))));
-    let options = Options::new().timeout(STEP);
+    // Servers that take long to start are not taken for older ones.
+    let options = Options::new().timeout(STEP).probe_timeout(2 * STEP);
     let begun = Instant::now();
     let done = if target == "--" {
         let mut command = Command::new(words.next().unwrap_or_default());
@@ -133,8 +134,8 @@ fn look_around<T: Transport<'static>>(client: &mut Guide<T>) {
             continue;
         }
         let came = match list_all(client, what, list) {
-            Ok((pages, items, flaws)) => json!({"step": what, "pages": pages, "items": items, "flaws": flaws}),
-            Err(error) => step::failed(json!({"step": what}), &error),
+            Ok((pages, items, flaws)) => json!({"step": "list", "name": what, "pages": pages, "items": items, "flaws": flaws}),
+            Err(error) => step::failed(json!({"step": "list", "name": what}), &error),
         };
         told(client, came);
     }

@@ -150,6 +150,7 @@ impl Kit {
                     result["roots"].as_array().into_iter().flatten().map(|root| text(&root["uri"])).collect();
                 said(roots.join(", "))
             }
+            "picture" => CallToolResult::success(vec![ContentBlock::image("iVBORw0KGgo=", "image/png")]).into(),
             "fail" => CallToolResult::error(vec![ContentBlock::text("it went wrong")]).into(),
             "touch" => {
                 let now = self.shared.counter.fetch_add(1, Ordering::Relaxed) + 1;
@@ -211,7 +212,7 @@ impl ServerHandler for Kit {
             json!({"name": "sample", "description": "Asks a model.",
                 "inputSchema": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]}}),
         ];
-        let mut names = vec!["ask", "visit", "roots", "fail", "touch", "grow"];
+        let mut names = vec!["ask", "visit", "roots", "picture", "fail", "touch", "grow"];
         if self.shared.grown.load(Ordering::Relaxed) {
             names.push("grown");
         }
