@@ -12,6 +12,7 @@ ALL = [*LEGACY, MODERN]
 FLAWS = [
     ("mcp-1.30", {"event": "ignored", "what": "UnknownResponse"}, "it answers requests that were cancelled"),
     ("everything", {"event": "ignored", "what": "UnknownProgress"}, "it reports on operations that were cancelled"),
+    ("everything", {"step": "end", "how": "Terminated"}, "it stays when its stdin ends"),
 ]
 
 CONDITIONS = {"from", "until", "on", "servers", "why"}
@@ -121,9 +122,12 @@ def check_step(server, step, came):
     if came.get("flaws"):
         raise Mismatch(f"flaws: {came['flaws']}")
     inner = [event["came"] for event in events if event["event"] == "then"]
-    if len(inner) != len(step.get("then", [])):
+    refused = any(event["event"] == "done" for event in events)
+    if refused and {"event": "done"} not in [{"event": one["event"]} for one in expect.get("events", [])]:
+        raise Mismatch(f"the listen has ended: {events}")
+    if not refused and len(inner) != len(step.get("then", [])):
         raise Mismatch(f"{len(inner)} inner steps were taken")
-    for one, result in zip(step.get("then", []), inner):
+    for one, result in zip(step.get("then", []), inner, strict=not refused):
         check_step(server, one, result)
     check_outcome(step, expect, came)
     check_counts(expect, events)

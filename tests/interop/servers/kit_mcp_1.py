@@ -145,4 +145,22 @@ async def unsubscribe(uri):
     pass
 
 
+@kit._mcp_server.set_logging_level()
+async def set_level(level):
+    pass
+
+
+# This SDK never tells that it has these, and our client asks for nothing that is not offered.
+offered = kit._mcp_server.get_capabilities
+
+
+def get_capabilities(*options):
+    capabilities = offered(*options)
+    capabilities.resources.subscribe = capabilities.tools.listChanged = True
+    return capabilities
+
+
+kit._mcp_server.get_capabilities = get_capabilities
+
+
 kit.run("streamable-http" if how == "http" else how)
