@@ -255,7 +255,7 @@ async def main():
     parser.add_argument("--transport", choices=["stdio", "http", "sse", "all"], default="all")
     parser.add_argument("--revision", choices=[*ALL, AUTO, "all"], default="all")
     parser.add_argument("--quick", action="store_true", help="not pinned, and the oldest revision, alone")
-    parser.add_argument("--jobs", type=int, default=2, help="servers side by side (default 2)")
+    parser.add_argument("--jobs", type=int, default=4, help="servers side by side (default 4)")
     parser.add_argument("--verbose", action="store_true", help="a line for each step, not only for what failed")
     parser.add_argument("--trace", action="store_true", help="every message in the log")
     parser.add_argument("--logs", default=str(HERE / ".logs"))
