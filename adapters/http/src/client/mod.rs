@@ -73,7 +73,7 @@ mod reply;
 mod session;
 mod site;
 mod slot;
-#[cfg(test)]
+#[cfg(all(test, feature = "alloc"))]
 mod tests;
 mod url;
 mod web;

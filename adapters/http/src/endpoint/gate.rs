@@ -23,24 +23,33 @@ const fn mismatch(message: &'static str) -> Failure<'static> {
 /// The header that tells the revision.
 const VERSION: &str = "mcp-protocol-version";
 
-/// Whether the version header is of a legacy revision.
-pub(crate) fn legacy_version(head: &Head<'_>) -> Option<Revision> {
-    let version = head.value(VERSION)?;
-    let known = Revision::ALL.into_iter().find(|revision| revision.date().as_bytes() == version);
-    known.filter(|revision| revision.era() == Era::Legacy)
+/// What the version header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// There is none.
+    None,
+    /// A revision with sessions.
+    Legacy,
+    /// A date from the first stateless revision on, served or not.
+    Modern,
+    /// Neither.
+    Unknown,
 }
 
-/// Whether the version header is of the stateless era: the dates from the first such revision on.
-pub(crate) fn modern_version(head: &Head<'_>) -> bool {
-    let first = Revision::ALL.into_iter().find(|revision| revision.era() == Era::Modern);
-    let is_date = |text: &[u8]| text.len() == 10 && text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
-    let version = head.value(VERSION).filter(|version| is_date(version));
-    version.zip(first).is_some_and(|(version, first)| version >= first.date().as_bytes())
-}
-
-/// Whether there is a version header that is of neither era.
-pub(crate) fn is_unknown_version(head: &Head<'_>) -> bool {
-    head.headers.get(VERSION).is_some() && !modern_version(head) && legacy_version(head).is_none()
+impl Version {
+    pub(crate) fn of(head: &Head<'_>) -> Self {
+        let Some(version) = head.value(VERSION) else { return Version::None };
+        let mut known = Revision::ALL.into_iter();
+        if let Some(revision) = known.find(|revision| revision.date().as_bytes() == version) {
+            return if revision.era() == Era::Modern { Version::Modern } else { Version::Legacy };
+        }
+        let is_date = version.len() == 10 && version.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
+        let first = Revision::ALL.into_iter().find(|revision| revision.era() == Era::Modern);
+        match first {
+            Some(first) if is_date && version > first.date().as_bytes() => Version::Modern,
+            _ => Version::Unknown,
+        }
+    }
 }
 
 impl Gate for HeaderGate<'_> {

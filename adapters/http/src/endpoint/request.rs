@@ -5,12 +5,13 @@ use mcp_sansio::protocol::code;
 use mcp_sansio::server::{Millis, Request};
 use mcp_sansio::sink::Out;
 
+use super::gate::Version;
 use super::head::{Head, Response};
 use super::media::{Accept, is_json};
 use super::metadata::{is_metadata, serve_metadata};
 use super::refusal::{not_allowed, refuse};
 use super::session::PRINCIPAL_MAX;
-use super::{Access, App, Endpoint, gate};
+use super::{Access, App, Endpoint};
 
 const NO_VERSION: &str = "MCP-Protocol-Version is not supported";
 
@@ -103,12 +104,12 @@ impl<const N: usize> Endpoint<'_, N> {
                 _ => not_allowed(body, "GET"),
             };
         }
-        let modern = gate::modern_version(head);
+        let version = Version::of(head);
         match head.method {
             // What a POST is can stand in its body, too.
-            "GET" | "DELETE" if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
-            "POST" if path == self.config.path => self.post(app, head, content, principal, modern, random, body),
-            "GET" | "DELETE" if modern || !self.config.legacy => not_allowed(body, "POST"),
+            "GET" | "DELETE" if version == Version::Unknown => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
+            "POST" if path == self.config.path => self.post(app, head, content, principal, version, random, body),
+            "GET" | "DELETE" if version == Version::Modern || !self.config.legacy => not_allowed(body, "POST"),
             "GET" => self.get(app, head, principal, random, body),
             "DELETE" if path == self.config.path => self.delete(app, head, principal, body),
             _ => not_allowed(body, if self.config.legacy { "GET, POST, DELETE" } else { "POST" }),
@@ -122,7 +123,7 @@ impl<const N: usize> Endpoint<'_, N> {
         head: &Head<'r>,
         content: &[u8],
         principal: Option<&'r str>,
-        modern: bool,
+        version: Version,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
@@ -134,11 +135,11 @@ impl<const N: usize> Endpoint<'_, N> {
         }
         let mut request = Request::empty();
         let read = request.read(content);
-        let modern = modern || request.envelope().meta.is_modern();
+        let modern = version == Version::Modern || request.envelope().meta.is_modern();
         match read {
             Ok(()) if modern => self.modern_post(app, head, &mut request, principal, body),
             Err(_) if modern => self.unreadable(content, body),
-            _ if gate::is_unknown_version(head) => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
+            _ if version == Version::Unknown => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
             _ if !self.config.legacy => {
                 refuse(body, 400, code::INVALID_REQUEST, "This server is stateless: see 2026-07-28")
             }

@@ -7,6 +7,7 @@ use super::*;
 use mcp_sansio::Full;
 use mcp_sansio::frame::{Event, sse};
 use mcp_sansio::sink::{Kind, Out, Sink, whole};
+#[cfg(feature = "alloc")]
 use mcp_sansio::store::Store;
 
 const LIMITS: Limits = Limits::DEFAULT.line(64).head(256).body(32).drain(64);
