@@ -245,10 +245,13 @@ impl Engine<'_> {
         }
         match (self.opening.phase, envelope.result, envelope.error) {
             (Phase::Probing, Some(result), None) => Ok(self.discovered(result)),
-            (Phase::Initializing, Some(result), None) if late => Ok(self.discovered_late(result)),
+            // `initialize` is on its way, or waits for room.
+            (Phase::Initializing | Phase::WantInitialize, Some(result), None) if late => {
+                Ok(self.discovered_late(result))
+            }
             (Phase::Initializing, Some(result), None) => self.initialized(result, out),
             // The server is slow, and it is what was thought: one of the older ones.
-            (Phase::Initializing, ..) if late => Ok(None),
+            (Phase::Initializing | Phase::WantInitialize, ..) if late => Ok(None),
             (Phase::Probing, None, Some(error)) => Ok(self.probe_refused(RpcError::read(error))),
             (Phase::Initializing, None, Some(error)) => Ok(self.initialize_refused(RpcError::read(error))),
             (Phase::Probing, ..) if self.newest(Era::Legacy).is_some() => Ok(self.fall_back(None)),

@@ -275,19 +275,24 @@ fn too_long(start: &[u8], link: &mut Link<'_, '_>, handler: &mut dyn Handler) {
     handler.event(Event::Ignored(Oddity::TooLong), link);
 }
 
-/// The id at the beginning of a response that is not whole.
+/// The id at the beginning of a response that is not whole. Requests of the server's have ids of their own, which say
+/// nothing of ours: what it is must be known.
 fn id_of(start: &[u8]) -> Option<u64> {
     let mut scanner = Scanner::new(start);
-    let mut first = true;
+    let (mut first, mut id) = (true, None);
     scanner.open().ok()?;
     while let Some(key) = scanner.key(&mut first).ok()? {
         // A message with a method is no answer.
         if key.is("method") {
             return None;
         }
+        // Its value is not whole, but it has been named.
+        if id.is_some() && (key.is("result") || key.is("error")) {
+            return id;
+        }
         let value = scanner.value().ok()?;
         if key.is("id") {
-            return value.u64();
+            id = Some(value.u64()?);
         }
     }
     None
