@@ -519,6 +519,23 @@ fn never_answers() {
     assert!(!server.requests.lock().unwrap().iter().any(|request| request.contains("notifications/cancelled")));
 }
 
+/// What has come meanwhile is there without a wait.
+#[test]
+fn looks_without_waiting() {
+    let server = scripted(|_, request, socket| send(socket, &json(&answer(request))));
+    let mut client = server.client(SOON);
+    let token = client.send(&call()).unwrap();
+    let begun = Instant::now();
+    let answer = loop {
+        client.run().unwrap();
+        if let Some(answer) = client.poll(token) {
+            break answer;
+        }
+        assert!(begun.elapsed() < SOON, "nothing is read");
+    };
+    answer.unwrap();
+}
+
 /// All connections are taken: the next request waits until one is free.
 #[test]
 fn more_requests_than_connections() {

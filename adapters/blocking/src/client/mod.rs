@@ -341,7 +341,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
             match link.send(request) {
                 Ok(token) => {
                     self.waits.tokens.push((token, None));
-                    self.run()?;
+                    self.step()?;
                     return Ok(token);
                 }
                 // All connections are taken. One will be free: what is in flight has deadlines.
@@ -399,7 +399,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// If it cannot be.
     pub fn listen(&mut self, filter: &Filter<'_>) -> Result<Token, Error> {
         let token = self.transport.link().client.listen(filter)?;
-        self.run()?;
+        self.step()?;
         Ok(token)
     }
 
@@ -410,7 +410,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     pub fn cancel(&mut self, token: Token, reason: Option<&str>) -> Result<(), Error> {
         self.waits.tokens.retain(|(waited, _)| *waited != token);
         self.transport.link().cancel(token, reason)?;
-        self.run()
+        self.step().map(drop)
     }
 
     /// Which log messages the server shall send from here on; they go to the handler.
@@ -434,7 +434,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     pub fn roots_changed(&mut self) -> Result<(), Error> {
         let link = self.transport.link();
         link.client.roots_changed(link.out)?;
-        self.run()
+        self.step().map(drop)
     }
 
     /// Serves what happens while nothing is waited for: waits until something has happened, at most so long. Whether
@@ -444,6 +444,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// If the operating system refuses something.
     pub fn turn(&mut self, at_most: Duration) -> Result<bool, Error> {
         let end = Instant::now() + at_most;
+        self.transport.wait(Duration::ZERO)?;
         loop {
             if self.step()? {
                 return Ok(true);
@@ -456,11 +457,13 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         }
     }
 
-    /// Does what can be done without waiting.
+    /// Does what can be done without waiting: takes what has come, writes what there is to write.
     ///
     /// # Errors
     /// If the operating system refuses something.
     pub fn run(&mut self) -> Result<(), Error> {
+        // What has come since the last wait is not known yet.
+        self.transport.wait(Duration::ZERO)?;
         self.step().map(drop)
     }
 

@@ -280,6 +280,11 @@ impl<'m, const N: usize> Remote<'m, N> {
         self.give(at)
     }
 
+    /// How often the message of a slot was challenged, the last time included.
+    pub(crate) fn challenges(&self, slot: usize) -> u8 {
+        self.slots.get(slot).map_or(0, |slot| slot.task.challenges)
+    }
+
     /// When to call [`expire`](Remote::expire) at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {

@@ -158,7 +158,6 @@ pub struct Web<'m, const N: usize, const S: usize> {
     blocked: bool,
     ended: bool,
     sessions_lost: u8,
-    challenged: (usize, Option<u64>, u8),
     fault: Option<(Option<u64>, Why)>,
     detail: Text<DETAIL>,
 }
@@ -186,7 +185,6 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
             blocked: false,
             ended: false,
             sessions_lost: 0,
-            challenged: (0, None, 0),
             fault: None,
             detail: Text::NEW,
         }
@@ -257,10 +255,10 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
                 self.fault = Some((request, why));
                 self.failed(request, why);
             }
-            Event::Challenge { slot, request, status, www_authenticate } => {
+            Event::Challenge { slot, status, www_authenticate, .. } => {
                 self.detail.set(www_authenticate);
                 let len = keep(&mut self.inbox, www_authenticate.as_bytes());
-                self.challenge(slot, request, status, len.unwrap_or(0), hooks);
+                self.challenge(slot, status, len.unwrap_or(0), hooks);
             }
             Event::Skipped { request, why, start } => {
                 self.detail.set(core::str::from_utf8(start).unwrap_or(""));
@@ -315,10 +313,8 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         }
     }
 
-    fn challenge(&mut self, slot: usize, request: Option<u64>, status: u16, len: usize, hooks: &mut dyn Hooks) {
-        let (last_slot, last_request, tries) = self.challenged;
-        let tries = if (last_slot, last_request) == (slot, request) { tries.saturating_add(1) } else { 0 };
-        self.challenged = (slot, request, tries);
+    fn challenge(&mut self, slot: usize, status: u16, len: usize, hooks: &mut dyn Hooks) {
+        let tries = self.port.remote.challenges(slot).saturating_sub(1);
         let text = self.inbox.bytes().get(..len).and_then(|bytes| core::str::from_utf8(bytes).ok());
         let mut url = Text::<1024>::NEW;
         let place = self.port.remote.url();
@@ -397,8 +393,9 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
     /// When to [`run`](Web::run) again at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        // A client that waits for a free slot is not helped by the time.
-        let client = self.client.next_deadline().filter(|_| !self.blocked);
+        // What is due and waits for a free slot is not helped by the time.
+        let now = self.port.remote.site.now;
+        let client = self.client.next_deadline().filter(|&due| !self.blocked || due > now);
         client.into_iter().chain(self.port.remote.next_deadline()).min()
     }
 }
