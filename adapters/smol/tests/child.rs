@@ -412,7 +412,7 @@ fn a_server_that_does_not_read() {
 #[test]
 fn a_server_that_says_much_before_it_reads() {
     let answer = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}"#;
-    let script = format!("yes '{{}}' | head -n 100000; head -n 1 >/dev/null; echo '{answer}'; cat");
+    let script = format!("sleep 0.2; yes '{{}}' | head -n 100000; head -n 1 >/dev/null; echo '{answer}'; cat");
     run(start(modern(&script), hasty()), |client| async move {
         client.connect().await.unwrap();
         let big = serde_json::json!({ "text": "x".repeat(2 << 20) });
