@@ -198,10 +198,9 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
         let mut link = Link { client: &mut self.client, out: &mut self.out };
         link.client.set_now(now);
         loop {
-            // Once the input has ended, nobody reads what would be written.
-            if !self.ended && link.advance(now, handler).is_err() {
-                return Next::Write;
-            }
+            // Once the input has ended, nobody reads what would be written. What finds no room waits, but not what has come
+            // and needs none: a server may read nothing before it has said all it has to say.
+            let waits = !self.ended && link.advance(now, handler).is_err();
             let taken = match self.input.peek() {
                 Some(Line::Message(message)) => link.receive(None, message, &mut self.done, handler),
                 Some(Line::TooLong { start }) => {
@@ -215,7 +214,7 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
                     link.client.end_of_input();
                     continue;
                 }
-                None => return Next::Read,
+                None => return if waits { Next::Write } else { Next::Read },
             };
             if taken == Err(Full::Now) && !self.ended {
                 return Next::Write;

@@ -158,6 +158,8 @@ pub struct Web<'m, const N: usize, const S: usize> {
     blocked: bool,
     ended: bool,
     sessions_lost: u8,
+    /// When the last one was.
+    session_lost: Millis,
     fault: Option<(Option<u64>, Why)>,
     detail: Text<DETAIL>,
 }
@@ -185,6 +187,7 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
             blocked: false,
             ended: false,
             sessions_lost: 0,
+            session_lost: 0,
             fault: None,
             detail: Text::NEW,
         }
@@ -300,7 +303,11 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         // Several exchanges may tell it; a session that was given since is another one.
         let news = self.client.is_connected() && self.port.remote.session().is_none();
         if lost == Lost::SessionLost && news {
-            self.sessions_lost += 1;
+            // One that was there for a while was good for something.
+            let site = &self.port.remote.site;
+            let short = site.now.saturating_sub(self.session_lost) < site.config.retry_most;
+            self.sessions_lost = if short { self.sessions_lost + 1 } else { 1 };
+            self.session_lost = site.now;
             if self.sessions_lost > SESSIONS {
                 self.client.end_of_input();
             } else {
