@@ -280,6 +280,11 @@ impl<'m, const N: usize> Remote<'m, N> {
         self.give(at)
     }
 
+    /// The request of a slot.
+    pub(crate) fn request(&self, slot: usize) -> Option<u64> {
+        self.slots.get(slot).and_then(Slot::request)
+    }
+
     /// How often the message of a slot was challenged, the last time included.
     pub(crate) fn challenges(&self, slot: usize) -> u8 {
         self.slots.get(slot).map_or(0, |slot| slot.task.challenges)

@@ -794,6 +794,45 @@ fn time_goes_on_while_all_slots_are_taken() {
     assert!(web.engine().is_open(listen));
 }
 
+/// A user takes minutes to log in. Neither does the probe count as unanswered then.
+#[test]
+fn time_stands_still_while_somebody_gives_credentials() {
+    use mcp_sansio::client::{Event as Told, Link, Request};
+    struct Later;
+    impl Hooks for Later {
+        fn challenged(&mut self, _: &Challenge<'_>, _: &mut Headers<'_>) -> Verdict {
+            Verdict::Later
+        }
+    }
+    for probes in [true, false] {
+        let mut web = web(&PROFILE);
+        if probes {
+            web.client().connect();
+        } else {
+            web.link().send(&Request::list_tools()).unwrap();
+        }
+        let mut told = Vec::new();
+        let mut handler = |event: Told<'_>, _: &mut Link<'_, '_>| told.push(format!("{event:?}"));
+        while web.run(0, &mut handler, &mut Later) {}
+        assert_eq!(web.remote().next_action(), Some(Action::Connect(0)));
+        web.remote().connected(0);
+        let n = web.remote().pending(0).len();
+        web.remote().sent(0, n);
+        let answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+        web.remote().space(0)[..answer.len()].copy_from_slice(answer);
+        web.remote().filled(0, answer.len());
+        while web.run(4_000, &mut handler, &mut Later) {}
+        assert_eq!(web.next_deadline(), None);
+        while web.run(400_000, &mut handler, &mut Later) {}
+        assert!(web.engine().awaits(1), "{probes}");
+        web.retry(0);
+        while web.run(500_000, &mut handler, &mut Later) {}
+        assert_eq!(web.next_deadline(), Some(505_000), "it begins again");
+        while web.run(505_000, &mut handler, &mut Later) {}
+        assert_eq!(told.len(), usize::from(!probes), "{told:?}");
+    }
+}
+
 /// However many are challenged in turn.
 #[test]
 fn challenges_are_bounded() {

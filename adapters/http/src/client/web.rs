@@ -61,7 +61,7 @@ pub enum Verdict {
     Retry,
     /// There is no authorization to be had.
     GiveUp,
-    /// It takes time: [`Web::retry`] or [`Web::give_up`] follows.
+    /// It takes time: [`Web::retry`] or [`Web::give_up`] follows. The request's own time stands still meanwhile.
     Later,
 }
 
@@ -160,6 +160,8 @@ pub struct Web<'m, const N: usize, const S: usize> {
     sessions_lost: u8,
     /// When the last one was.
     session_lost: Millis,
+    /// The slots whose challenged exchanges go on, once it is known what time it is: to be asked may have taken long.
+    resumed: [bool; S],
     fault: Option<(Option<u64>, Why)>,
     detail: Text<DETAIL>,
 }
@@ -188,6 +190,7 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
             ended: false,
             sessions_lost: 0,
             session_lost: 0,
+            resumed: [false; S],
             fault: None,
             detail: Text::NEW,
         }
@@ -230,6 +233,13 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
     pub fn run(&mut self, now: Millis, handler: &mut dyn Handler, hooks: &mut dyn Hooks) -> bool {
         self.port.remote.expire(now);
         self.port.flush();
+        self.client.set_now(now);
+        for (slot, _) in self.resumed.iter_mut().map(core::mem::take).enumerate().filter(|(_, resumed)| *resumed) {
+            if let Some(request) = self.port.remote.request(slot) {
+                self.client.resume(request);
+            }
+            self.port.remote.retry(slot);
+        }
         self.blocked = self.link().advance(now, handler).is_err();
         self.sweep();
         let taken = self.take(handler, hooks);
@@ -258,7 +268,11 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
                 self.fault = Some((request, why));
                 self.failed(request, why);
             }
-            Event::Challenge { slot, status, www_authenticate, .. } => {
+            Event::Challenge { slot, request, status, www_authenticate } => {
+                // Whoever gives credentials has all the time there is.
+                if let Some(request) = request {
+                    self.client.pause(request);
+                }
                 self.detail.set(www_authenticate);
                 let len = keep(&mut self.inbox, www_authenticate.as_bytes());
                 self.challenge(slot, status, len.unwrap_or(0), hooks);
@@ -351,9 +365,11 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         }
     }
 
-    /// Sends the message of a challenged exchange again; see [`Verdict::Later`].
+    /// Has the next [`run`](Web::run) send the message of a challenged exchange again; see [`Verdict::Later`].
     pub fn retry(&mut self, slot: usize) {
-        self.port.remote.retry(slot);
+        if let Some(resumed) = self.resumed.get_mut(slot) {
+            *resumed = true;
+        }
     }
 
     /// Gives a challenged exchange up.
