@@ -31,7 +31,8 @@ pub struct Link<'l, 'm> {
 }
 
 impl Link<'_, '_> {
-    /// Sends a request, see [`ClientOf::send`](super::ClientOf::send).
+    /// Sends a request, see [`ClientOf::send`](super::ClientOf::send). Its time begins at the time that was
+    /// [told](super::ClientOf::set_now) last.
     ///
     /// # Errors
     /// What [`SendError`] tells.

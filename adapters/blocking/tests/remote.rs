@@ -536,6 +536,29 @@ fn looks_without_waiting() {
     answer.unwrap();
 }
 
+/// The time that a connection has begins with the request, however long nothing was asked before.
+#[test]
+fn rests_for_long() {
+    let server = scripted(|_, request, socket| send(socket, &json(&answer(request))));
+    let config = Config::DEFAULT.connect_time(250).write_time(250).idle_time(50);
+    let options = HttpOptions::new().options(Options::new().timeout(QUICK * 2)).config(config);
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let sink = told.clone();
+    let mut client = server.client_with(options, move |event: Event<'_>, _: &mut Link<'_, '_>| {
+        if let Event::Done { outcome, .. } = event {
+            sink.borrow_mut().push(outcome.is_ok());
+        }
+    });
+    for _ in 0..2 {
+        client.request(&call()).unwrap();
+        thread::sleep(QUICK * 4);
+    }
+    // What is sent through the link, too.
+    client.link().send(&call()).unwrap();
+    soon(|| while !client.turn(SOON).unwrap() {});
+    assert_eq!(*told.borrow(), [true]);
+}
+
 /// All connections are taken: the next request waits until one is free.
 #[test]
 fn more_requests_than_connections() {

@@ -335,10 +335,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         }
         self.settle()?;
         loop {
-            let now = self.now();
-            let mut link = self.transport.link();
-            link.client.set_now(now);
-            match link.send(request) {
+            match self.link().send(request) {
                 Ok(token) => {
                     self.waits.tokens.push((token, None));
                     self.step()?;
@@ -398,7 +395,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// # Errors
     /// If it cannot be.
     pub fn listen(&mut self, filter: &Filter<'_>) -> Result<Token, Error> {
-        let token = self.transport.link().client.listen(filter)?;
+        let token = self.link().client.listen(filter)?;
         self.step()?;
         Ok(token)
     }
@@ -409,7 +406,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// [`SendError::Stale`] if it is over.
     pub fn cancel(&mut self, token: Token, reason: Option<&str>) -> Result<(), Error> {
         self.waits.tokens.retain(|(waited, _)| *waited != token);
-        self.transport.link().cancel(token, reason)?;
+        self.link().cancel(token, reason)?;
         self.step().map(drop)
     }
 
@@ -418,7 +415,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// # Errors
     /// As [`request`](Client::request).
     pub fn set_log_level(&mut self, level: Level) -> Result<(), Error> {
-        let link = self.transport.link();
+        let link = self.link();
         let sent = link.client.set_log_level(level, link.out)?;
         if let Some(token) = sent {
             self.waits.tokens.push((token, None));
@@ -432,7 +429,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// # Errors
     /// If it cannot be sent.
     pub fn roots_changed(&mut self) -> Result<(), Error> {
-        let link = self.transport.link();
+        let link = self.link();
         link.client.roots_changed(link.out)?;
         self.step().map(drop)
     }
@@ -469,7 +466,11 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
 
     /// The engine and its sink, for everything else. Call [`run`](Client::run) or wait for something afterwards.
     pub fn link(&mut self) -> Link<'_, 'm> {
-        self.transport.link()
+        let now = self.now();
+        let link = self.transport.link();
+        // The time of what is sent begins now.
+        link.client.set_now(now);
+        link
     }
 
     /// The engine.

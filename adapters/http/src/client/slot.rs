@@ -44,6 +44,8 @@ pub struct Slot<'m> {
     pub(crate) task: Task,
     pub(crate) reply: Answer,
     pub(crate) deadline: Option<Millis>,
+    /// Its request was begun since the time was told last.
+    pub(crate) fresh: bool,
 }
 
 /// The state of a connection.
@@ -251,6 +253,7 @@ impl<'m> Slot<'m> {
             task: Task::NONE,
             reply: Answer { status: 0, keep: false, retry_after: None },
             deadline: None,
+            fresh: false,
         }
     }
 
@@ -339,7 +342,7 @@ impl<'m> Slot<'m> {
     /// Writes the request and sends it, over the connection there is or a new one.
     pub(crate) fn start(&mut self, at: usize, site: &Site<'_>) -> Result<(), Full> {
         self.write_head(at, site)?;
-        (self.sent, self.heard) = (0, false);
+        (self.sent, self.heard, self.fresh) = (0, false, true);
         (self.ready, self.phase) = (None, Phase::Head);
         self.used = self.link == Link::Up && !self.close;
         if self.used {

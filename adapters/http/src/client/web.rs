@@ -222,7 +222,7 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         &mut self.port.remote
     }
 
-    /// The client together with its sink.
+    /// The client together with its sink. [Tell](Engine::set_now) it the time before something is sent.
     pub fn link(&mut self) -> Link<'_, 'm> {
         self.port.modern = self.client.revision().is_some_and(Revision::is_modern);
         Link { client: &mut self.client, out: &mut self.port }
@@ -231,6 +231,7 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
     /// Tells the time, takes at most one thing that has come, and writes what there is to say into slots. `true`: call it
     /// again, there may be more.
     pub fn run(&mut self, now: Millis, handler: &mut dyn Handler, hooks: &mut dyn Hooks) -> bool {
+        self.port.remote.rebase(now);
         self.port.remote.expire(now);
         self.port.flush();
         self.client.set_now(now);
@@ -243,6 +244,7 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         self.blocked = self.link().advance(now, handler).is_err();
         self.sweep();
         let taken = self.take(handler, hooks);
+        self.port.remote.settled();
         self.port.show(hooks);
         taken
     }
