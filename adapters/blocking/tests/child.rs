@@ -355,7 +355,9 @@ fn huge() -> String {
 /// A server that reads its next line when it has said what it has to say.
 #[test]
 fn says_much_before_it_reads() {
-    let script = format!("yes '{{}}' | head -n 100000; head -n 1 >/dev/null; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,{ANSWER}'; cat");
+    let script = format!(
+        "yes '{{}}' | head -n 100000; head -n 1 >/dev/null; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,{ANSWER}'; cat"
+    );
     let mut client = scripted(&script, SOON * 2);
     let huge = huge();
     let arguments = Raw::parse(huge.as_bytes()).unwrap();

@@ -143,7 +143,10 @@ impl<const N: usize> Remote<'_, N> {
             }
         }
         // Where nothing is under way, it is told all the same: the stream has left a slot.
-        if known && !told && let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_free()) {
+        if known
+            && !told
+            && let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_free())
+        {
             slot.fail_kept(Why::SessionLost);
         }
         self.site.end_session();
