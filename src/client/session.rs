@@ -195,6 +195,9 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     }
 
     /// Tells the time, takes what has come and writes what there is to say. Everything that happens goes to `handler`.
+    ///
+    /// On [`Next::Write`], what needs no room has been taken all the same: go on reading too, since a server may not read
+    /// before what it says is taken.
     pub fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> Next {
         let mut link = Link { client: &mut self.client, out: &mut self.out };
         link.client.set_now(now);

@@ -559,6 +559,22 @@ fn rests_for_long() {
     assert_eq!(*told.borrow(), [true]);
 }
 
+/// A user takes long to log in: that is not the request's time, nor the connection's.
+#[test]
+fn takes_long_to_give_credentials() {
+    let server = scripted(|_, request, socket| match request.contains("Bearer") {
+        true => send(socket, &json(&answer(request))),
+        false => send(socket, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"),
+    });
+    let options = HttpOptions::new().options(Options::new().timeout(QUICK * 2)).authorize(|_, headers| {
+        thread::sleep(QUICK * 4);
+        headers.set("Authorization", "Bearer x").unwrap();
+        Verdict::Retry
+    });
+    let options = options.config(Config::DEFAULT.connect_time(250).write_time(250));
+    server.client_with(options, Ignore).request(&call()).unwrap();
+}
+
 /// All connections are taken: the next request waits until one is free.
 #[test]
 fn more_requests_than_connections() {
