@@ -322,7 +322,7 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
             // One that was there for a while was good for something.
             let site = &self.port.remote.site;
             let short = site.now.saturating_sub(self.session_lost) < site.config.retry_most;
-            self.sessions_lost = if short { self.sessions_lost + 1 } else { 1 };
+            self.sessions_lost = if short { self.sessions_lost.saturating_add(1) } else { 1 };
             self.session_lost = site.now;
             if self.sessions_lost > SESSIONS {
                 self.client.end_of_input();
