@@ -146,6 +146,16 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
+    /// Of a response with both: some writers write out what there is none of.
+    pub(crate) fn leave_out_null(&mut self) {
+        let is_null = |raw: Raw<'_>| raw.kind() == JsonKind::Null;
+        match (self.result, self.error) {
+            (Some(_), Some(error)) if is_null(error) => self.error = None,
+            (Some(result), Some(_)) if is_null(result) => self.result = None,
+            _ => {}
+        }
+    }
+
     /// What the message is.
     #[must_use]
     pub fn shape(&self) -> Shape<'a> {

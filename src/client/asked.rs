@@ -4,7 +4,7 @@ use super::flight::{Flight, State};
 use super::held::{ANSWER, Held, QUESTION};
 use super::reply::{Refusal, Reply};
 use super::{Engine, Event, Lost, Oddity, SendError, Token};
-use crate::json::{Items, Members, Raw, Text};
+use crate::json::{Items, JsonKind, Members, Raw, Text};
 use crate::protocol::{ClientFeature, ClientFeatures, code};
 use crate::revision::Revision;
 use crate::rpc::Envelope;
@@ -61,7 +61,12 @@ impl QuestionKind {
     /// Whether the client declared that it can be asked this.
     pub(crate) fn is_declared(self, declared: ClientFeatures, params: Option<Raw<'_>>) -> bool {
         let has = |key| params.is_some_and(|params| params.get(key).is_some());
+        let mode = params.and_then(|params| params.get("mode")).filter(|mode| mode.kind() != JsonKind::Null);
         declared.has(match self {
+            // There are no other modes yet.
+            QuestionKind::Form if mode.is_some_and(|mode| !mode.text().is_some_and(|mode| mode.is("form"))) => {
+                return false;
+            }
             QuestionKind::Form => ClientFeature::ElicitForm,
             QuestionKind::Visit => ClientFeature::ElicitUrl,
             QuestionKind::Roots => ClientFeature::Roots,

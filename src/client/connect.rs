@@ -207,9 +207,7 @@ impl Engine<'_> {
         write_request(out, wire, Method::Discover.name(), &mut |params| {
             profile.write_meta(params, revision, MetaParts::default())
         })?;
-        // Without a legacy revision to fall back to, the probe may take as long as any request.
-        let time = if self.newest(Era::Legacy).is_some() { self.probe_timeout } else { self.timeout };
-        self.on_the_wire(Phase::Probing, wire, time);
+        self.on_the_wire(Phase::Probing, wire);
         Ok(())
     }
 
@@ -221,15 +219,26 @@ impl Engine<'_> {
             profile.write_info(params.key("clientInfo")?, revision)
         })?;
         self.opening.asks = Some(revision);
-        self.on_the_wire(Phase::Initializing, wire, self.timeout);
+        self.on_the_wire(Phase::Initializing, wire);
         Ok(())
     }
 
-    fn on_the_wire(&mut self, phase: Phase, wire: u32, time: Option<Millis>) {
+    fn on_the_wire(&mut self, phase: Phase, wire: u32) {
         self.last_wire = wire;
         self.opening.phase = phase;
         self.opening.wire = wire;
-        self.opening.deadline = after(self.now, time);
+        self.opening_time(wire.into(), true);
+    }
+
+    /// The time of the probe or of `initialize` begins, or stands still.
+    pub(crate) fn opening_time(&mut self, wire: u64, goes: bool) {
+        if wire != u64::from(self.opening.wire) {
+            return;
+        }
+        // Without a legacy revision to fall back to, the probe may take as long as any request.
+        let probes = self.opening.phase == Phase::Probing && self.newest(Era::Legacy).is_some();
+        let time = if probes { self.probe_timeout } else { self.timeout };
+        self.opening.deadline = after(self.now, time.filter(|_| goes));
     }
 
     /// The answer to the probe or to `initialize`.
@@ -245,10 +254,13 @@ impl Engine<'_> {
         }
         match (self.opening.phase, envelope.result, envelope.error) {
             (Phase::Probing, Some(result), None) => Ok(self.discovered(result)),
-            (Phase::Initializing, Some(result), None) if late => Ok(self.discovered_late(result)),
+            // `initialize` is on its way, or waits for room.
+            (Phase::Initializing | Phase::WantInitialize, Some(result), None) if late => {
+                Ok(self.discovered_late(result))
+            }
             (Phase::Initializing, Some(result), None) => self.initialized(result, out),
             // The server is slow, and it is what was thought: one of the older ones.
-            (Phase::Initializing, ..) if late => Ok(None),
+            (Phase::Initializing | Phase::WantInitialize, ..) if late => Ok(None),
             (Phase::Probing, None, Some(error)) => Ok(self.probe_refused(RpcError::read(error))),
             (Phase::Initializing, None, Some(error)) => Ok(self.initialize_refused(RpcError::read(error))),
             (Phase::Probing, ..) if self.newest(Era::Legacy).is_some() => Ok(self.fall_back(None)),

@@ -491,7 +491,8 @@ impl<'m> Engine<'m> {
         message: &'a [u8],
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
-        let Ok(envelope) = Envelope::parse(message) else { return Ok(Some(self.no_object(message))) };
+        let Ok(mut envelope) = Envelope::parse(message) else { return Ok(Some(self.no_object(message))) };
+        envelope.leave_out_null();
         match envelope.shape() {
             Shape::Response { .. } => self.response(exchange, &envelope, out),
             Shape::Notification { method } => Ok(self.notification(exchange, &envelope, method)),
@@ -531,6 +532,29 @@ impl<'m> Engine<'m> {
     pub fn end_of_input(&mut self) {
         self.opening_closed();
         self.lose_all(Lost::Closed, false);
+    }
+
+    /// The transport cannot go on with the request with this id on the wire before somebody has given credentials: its
+    /// time stands still until [`resume`](ClientOf::resume), but for [`at_most`](Request::at_most).
+    pub fn pause(&mut self, wire: u64) {
+        if self.opening.is_on_wire(wire) {
+            return self.opening_time(wire, false);
+        }
+        let token = self.on_wire(wire).map(|flight| flight.token);
+        if let Some(flight) = token.and_then(|token| self.flight_mut(token)) {
+            flight.deadline = None;
+        }
+    }
+
+    /// It goes on: its time begins again. [Tell](ClientOf::set_now) it first.
+    pub fn resume(&mut self, wire: u64) {
+        if self.opening.is_on_wire(wire) {
+            return self.opening_time(wire, true);
+        }
+        let (now, token) = (self.now, self.on_wire(wire).map(|flight| flight.token));
+        if let Some(flight) = token.and_then(|token| self.flight_mut(token)) {
+            flight.deadline = flight::after(now, flight.options.timeout);
+        }
     }
 
     /// All requests end without an answer; listens too, or they are opened again with the next connection.

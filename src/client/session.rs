@@ -31,7 +31,8 @@ pub struct Link<'l, 'm> {
 }
 
 impl Link<'_, '_> {
-    /// Sends a request, see [`ClientOf::send`](super::ClientOf::send).
+    /// Sends a request, see [`ClientOf::send`](super::ClientOf::send). Its time begins at the time that was
+    /// [told](super::ClientOf::set_now) last.
     ///
     /// # Errors
     /// What [`SendError`] tells.
@@ -194,14 +195,16 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     }
 
     /// Tells the time, takes what has come and writes what there is to say. Everything that happens goes to `handler`.
+    ///
+    /// On [`Next::Write`], what needs no room has been taken all the same: go on reading too, since a server may not read
+    /// before what it says is taken.
     pub fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> Next {
         let mut link = Link { client: &mut self.client, out: &mut self.out };
         link.client.set_now(now);
         loop {
-            // Once the input has ended, nobody reads what would be written.
-            if !self.ended && link.advance(now, handler).is_err() {
-                return Next::Write;
-            }
+            // Once the input has ended, nobody reads what would be written. What finds no room waits, but not what has come
+            // and needs none: a server may read nothing before it has said all it has to say.
+            let waits = !self.ended && link.advance(now, handler).is_err();
             let taken = match self.input.peek() {
                 Some(Line::Message(message)) => link.receive(None, message, &mut self.done, handler),
                 Some(Line::TooLong { start }) => {
@@ -215,7 +218,7 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
                     link.client.end_of_input();
                     continue;
                 }
-                None => return Next::Read,
+                None => return if waits { Next::Write } else { Next::Read },
             };
             if taken == Err(Full::Now) && !self.ended {
                 return Next::Write;
@@ -275,19 +278,24 @@ fn too_long(start: &[u8], link: &mut Link<'_, '_>, handler: &mut dyn Handler) {
     handler.event(Event::Ignored(Oddity::TooLong), link);
 }
 
-/// The id at the beginning of a response that is not whole.
+/// The id at the beginning of a response that is not whole. Requests of the server's have ids of their own, which say
+/// nothing of ours: what it is must be known.
 fn id_of(start: &[u8]) -> Option<u64> {
     let mut scanner = Scanner::new(start);
-    let mut first = true;
+    let (mut first, mut id) = (true, None);
     scanner.open().ok()?;
     while let Some(key) = scanner.key(&mut first).ok()? {
         // A message with a method is no answer.
         if key.is("method") {
             return None;
         }
+        // Its value is not whole, but it has been named.
+        if id.is_some() && (key.is("result") || key.is("error")) {
+            return id;
+        }
         let value = scanner.value().ok()?;
         if key.is("id") {
-            return value.u64();
+            id = Some(value.u64()?);
         }
     }
     None

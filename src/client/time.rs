@@ -10,7 +10,10 @@ use crate::protocol::Method;
 use crate::server::Millis;
 use crate::sink::{Full, Kind, Out, whole};
 
-impl Engine<'_> {
+/// A step of a request.
+type Step<'m> = fn(&mut Engine<'m>, &Flight, &mut dyn Out) -> Result<Option<Event<'static>>, Full>;
+
+impl<'m> Engine<'m> {
     /// Tells the time and writes what the engine itself has to say: the opening, retries with the answers to questions,
     /// listens, cancellations of what has taken too long. Call it until it gives no event, after everything else and
     /// when [`next_deadline`](super::ClientOf::next_deadline) has come.
@@ -20,6 +23,10 @@ impl Engine<'_> {
     /// belongs to was given up, and will be told.
     pub fn advance(&mut self, now: Millis, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
         self.now = now;
+        // Outcomes first: what finds no room for now must not keep them back.
+        if let Some(event) = self.each_flight(out, Self::tell_outcome)? {
+            return Ok(Some(event));
+        }
         let opened = self.advance_opening(out);
         if matches!(opened, Err(Full::Never)) {
             self.opening_fails(Lost::TooLarge);
@@ -27,9 +34,14 @@ impl Engine<'_> {
         if let Some(event) = opened? {
             return Ok(Some(event));
         }
+        self.each_flight(out, Self::go_on)
+    }
+
+    /// Advances one request after the other, up to the first event.
+    fn each_flight(&mut self, out: &mut dyn Out, step: Step<'m>) -> Result<Option<Event<'static>>, Full> {
         for number in 0..self.flights.len() {
             let Some(flight) = self.flights.get(number).filter(|flight| flight.is_live()).copied() else { continue };
-            let event = self.advance_flight(&flight, out);
+            let event = step(self, &flight, out);
             if matches!(event, Err(Full::Never)) {
                 self.lose(flight.token, Lost::TooLarge);
             }
@@ -40,14 +52,24 @@ impl Engine<'_> {
         Ok(None)
     }
 
-    fn advance_flight(&mut self, flight: &Flight, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
-        if flight.due(self.now).is_some_and(|due| has_come(due, self.now)) {
-            return self.overdue(flight, out);
-        }
+    /// What has ended, or has taken too long.
+    fn tell_outcome(&mut self, flight: &Flight, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
         match flight.state {
             State::Ended(why) => Ok(Some(self.tell_lost(flight, why))),
+            State::Resting => Ok(None),
+            _ if flight.due(self.now).is_some_and(|due| has_come(due, self.now)) => self.overdue(flight, out),
+            _ => Ok(None),
+        }
+    }
+
+    /// What is to be sent.
+    fn go_on(&mut self, flight: &Flight, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
+        match flight.state {
             State::Retry => self.send_again(flight, out).map(|()| None),
             State::Relisting if flight.wire == 0 => self.send_relist(flight, out).map(|()| None),
+            State::Resting if flight.due(self.now).is_some_and(|due| has_come(due, self.now)) => {
+                self.rested(flight, out)
+            }
             State::Opening | State::Closing => self.advance_listen(flight, out),
             _ => Ok(None),
         }
@@ -58,15 +80,17 @@ impl Engine<'_> {
         Event::Done { token: Token(flight.token), method: flight.method, outcome: Err(Failure::Lost(why)) }
     }
 
-    /// A request has taken too long, or a listen has rested long enough.
-    fn overdue(&mut self, flight: &Flight, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
-        if flight.state == State::Resting {
-            let rested = Flight { state: State::Opening, deadline: None, ..*flight };
-            if let Some(flight) = self.flight_mut(flight.token) {
-                *flight = rested;
-            }
-            return self.advance_listen(&rested, out);
+    /// A listen has rested long enough.
+    fn rested(&mut self, flight: &Flight, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
+        let rested = Flight { state: State::Opening, deadline: None, ..*flight };
+        if let Some(flight) = self.flight_mut(flight.token) {
+            *flight = rested;
         }
+        self.advance_listen(&rested, out)
+    }
+
+    /// A request has taken too long.
+    fn overdue(&mut self, flight: &Flight, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
         if flight.state == State::Closing {
             // Nobody waits for it.
             self.close(flight.token);

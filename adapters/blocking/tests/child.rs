@@ -347,6 +347,49 @@ fn reads_nothing() {
     assert_eq!(soon(|| client.close().end().how), How::Terminated);
 }
 
+/// The arguments are larger than all that may wait of answers.
+fn huge() -> String {
+    format!(r#"{{"text":"{}"}}"#, "x".repeat(17 << 20))
+}
+
+/// A server that reads its next line when it has said what it has to say.
+#[test]
+fn says_much_before_it_reads() {
+    let script = format!(
+        "yes '{{}}' | head -n 100000; head -n 1 >/dev/null; echo '{{\"jsonrpc\":\"2.0\",\"id\":1,{ANSWER}'; cat"
+    );
+    let mut client = scripted(&script, SOON * 2);
+    let huge = huge();
+    let arguments = Raw::parse(huge.as_bytes()).unwrap();
+    client.request(&call().arguments(&arguments)).unwrap();
+}
+
+#[test]
+fn dies_while_much_waits_for_it() {
+    let mut client = scripted("sleep 0.2", SOON * 2);
+    let huge = huge();
+    let arguments = Raw::parse(huge.as_bytes()).unwrap();
+    let (why, text) = soon(|| lost(client.request(&call().arguments(&arguments))));
+    assert!(why == Lost::Closed && text.contains("ended"), "{text}");
+}
+
+/// What has come meanwhile is there without a wait.
+#[test]
+fn looks_without_waiting() {
+    let script = format!("while read line; do echo '{{\"jsonrpc\":\"2.0\",\"id\":'$((n+=1))',{ANSWER}'; done");
+    let mut client = scripted(&script, SOON * 2);
+    for way in [false, true] {
+        let token = client.send(&call()).unwrap();
+        std::thread::sleep(QUICK * 2);
+        if way {
+            client.run().unwrap();
+        } else {
+            client.turn(Duration::ZERO).unwrap();
+        }
+        client.poll(token).expect("it has come").unwrap();
+    }
+}
+
 #[test]
 fn wants_to_be_killed() {
     let mut client = scripted("trap '' TERM; echo ready >&2; while :; do sleep 0.05; done", QUICK);

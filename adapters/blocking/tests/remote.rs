@@ -519,6 +519,62 @@ fn never_answers() {
     assert!(!server.requests.lock().unwrap().iter().any(|request| request.contains("notifications/cancelled")));
 }
 
+/// What has come meanwhile is there without a wait.
+#[test]
+fn looks_without_waiting() {
+    let server = scripted(|_, request, socket| send(socket, &json(&answer(request))));
+    let mut client = server.client(SOON);
+    let token = client.send(&call()).unwrap();
+    let begun = Instant::now();
+    let answer = loop {
+        client.run().unwrap();
+        if let Some(answer) = client.poll(token) {
+            break answer;
+        }
+        assert!(begun.elapsed() < SOON, "nothing is read");
+    };
+    answer.unwrap();
+}
+
+/// The time that a connection has begins with the request, however long nothing was asked before.
+#[test]
+fn rests_for_long() {
+    let server = scripted(|_, request, socket| send(socket, &json(&answer(request))));
+    let config = Config::DEFAULT.connect_time(250).write_time(250).idle_time(50);
+    let options = HttpOptions::new().options(Options::new().timeout(QUICK * 2)).config(config);
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let sink = told.clone();
+    let mut client = server.client_with(options, move |event: Event<'_>, _: &mut Link<'_, '_>| {
+        if let Event::Done { outcome, .. } = event {
+            sink.borrow_mut().push(outcome.is_ok());
+        }
+    });
+    for _ in 0..2 {
+        client.request(&call()).unwrap();
+        thread::sleep(QUICK * 4);
+    }
+    // What is sent through the link, too.
+    client.link().send(&call()).unwrap();
+    soon(|| while !client.turn(SOON).unwrap() {});
+    assert_eq!(*told.borrow(), [true]);
+}
+
+/// A user takes long to log in: that is not the request's time, nor the connection's.
+#[test]
+fn takes_long_to_give_credentials() {
+    let server = scripted(|_, request, socket| match request.contains("Bearer") {
+        true => send(socket, &json(&answer(request))),
+        false => send(socket, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"),
+    });
+    let options = HttpOptions::new().options(Options::new().timeout(QUICK * 2)).authorize(|_, headers| {
+        thread::sleep(QUICK * 4);
+        headers.set("Authorization", "Bearer x").unwrap();
+        Verdict::Retry
+    });
+    let options = options.config(Config::DEFAULT.connect_time(250).write_time(250));
+    server.client_with(options, Ignore).request(&call()).unwrap();
+}
+
 /// All connections are taken: the next request waits until one is free.
 #[test]
 fn more_requests_than_connections() {

@@ -408,6 +408,19 @@ fn a_server_that_does_not_read() {
     });
 }
 
+/// It reads its next line when it has said what it has to say.
+#[test]
+fn a_server_that_says_much_before_it_reads() {
+    let answer = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}"#;
+    let script = format!("sleep 0.2; yes '{{}}' | head -n 100000; head -n 1 >/dev/null; echo '{answer}'; cat");
+    run(start(modern(&script), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let big = serde_json::json!({ "text": "x".repeat(2 << 20) });
+        client.request(Request::call("echo").arguments(&big).timeout(10_000)).await.unwrap();
+        client.close().await;
+    });
+}
+
 #[test]
 fn a_server_that_does_not_want_to_end() {
     let child = start(modern("trap '' TERM; while :; do sleep 1; done"), hasty());

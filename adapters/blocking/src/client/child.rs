@@ -16,7 +16,9 @@ use super::process::{Ended, How, Process};
 use super::stderr::{Log, Stderr};
 use super::{Error, IN_FLIGHT, Options, Trace, Transport, Way};
 
-/// What is waiting to be written before no more is read: a server that asks and asks and does not read the answers.
+/// How much of what the server's own messages led to waits to be written before no more is read: a server that asks and
+/// asks and does not read the answers. Requests do not count, however large: a server may have something to say before it
+/// reads them.
 const BACKLOG: usize = 16 << 20;
 
 /// How long a server that has closed its stdin is waited for: what it says last may still come.
@@ -113,6 +115,8 @@ pub struct Child<'m> {
     /// It has ended, and what it wrote last was looked for.
     looked: bool,
     input_broke: Option<Millis>,
+    /// So much of what waits to be written is answers.
+    owed: usize,
     now: Millis,
     tracing: Option<Tracing>,
     ended: Option<Ended>,
@@ -150,6 +154,7 @@ impl<'m> Child<'m> {
             gone: None,
             looked: false,
             input_broke: None,
+            owed: 0,
             now: 0,
             tracing: None,
             ended: None,
@@ -241,6 +246,14 @@ impl<'m> Child<'m> {
                 Err(_) => self.input_broke = Some(self.now),
             }
         }
+        if self.input_broke.is_some() {
+            // Nobody will read it.
+            let n = self.session.pending().len();
+            self.session.sent(n);
+            if let Some(tracing) = &mut self.tracing {
+                tracing.shown = 0;
+            }
+        }
     }
 
     /// Reads once. Whether there was anything.
@@ -275,7 +288,7 @@ impl<'m> Child<'m> {
     }
 
     fn wants_more(&self) -> bool {
-        self.session.pending().len() < BACKLOG
+        self.owed.min(self.session.pending().len()) < BACKLOG
     }
 }
 
@@ -295,8 +308,10 @@ impl<'m> Transport<'m> for Child<'m> {
         if self.gone.is_some() {
             self.session.end_of_input();
         }
+        let before = self.session.pending().len();
         // Its output is never full.
         let _ = self.session.run(now, handler);
+        self.owed = self.owed.min(before) + self.session.pending().len().saturating_sub(before);
         self.write();
         Ok(read)
     }

@@ -88,7 +88,11 @@ impl HttpOptions {
     }
 
     /// What is called when the server wants authorization (401 or 403): it sets headers and says whether to try again.
-    /// It may take its time; nothing else happens meanwhile. [`Verdict::Later`] waits for [`Http::retry`].
+    /// It may take its time, which does not count for the challenged request. But nothing else happens meanwhile: other
+    /// requests are neither sent nor answered, though their time goes on. What takes long is better done elsewhere:
+    /// [`Verdict::Later`] lets everything else go on, until [`Http::set_header`] and [`Http::retry`] (or
+    /// [`Http::give_up`]) are called with the [slot](Challenge::slot), through
+    /// [`Client::transport`](super::Client::transport).
     pub fn authorize(self, authorize: impl FnMut(&Challenge<'_>, &mut Headers<'_>) -> Verdict + 'static) -> Self {
         HttpOptions { authorize: Some(Box::new(authorize)), ..self }
     }

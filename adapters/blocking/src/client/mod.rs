@@ -335,13 +335,10 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         }
         self.settle()?;
         loop {
-            let now = self.now();
-            let mut link = self.transport.link();
-            link.client.set_now(now);
-            match link.send(request) {
+            match self.link().send(request) {
                 Ok(token) => {
                     self.waits.tokens.push((token, None));
-                    self.run()?;
+                    self.step()?;
                     return Ok(token);
                 }
                 // All connections are taken. One will be free: what is in flight has deadlines.
@@ -398,8 +395,8 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// # Errors
     /// If it cannot be.
     pub fn listen(&mut self, filter: &Filter<'_>) -> Result<Token, Error> {
-        let token = self.transport.link().client.listen(filter)?;
-        self.run()?;
+        let token = self.link().client.listen(filter)?;
+        self.step()?;
         Ok(token)
     }
 
@@ -409,8 +406,8 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// [`SendError::Stale`] if it is over.
     pub fn cancel(&mut self, token: Token, reason: Option<&str>) -> Result<(), Error> {
         self.waits.tokens.retain(|(waited, _)| *waited != token);
-        self.transport.link().cancel(token, reason)?;
-        self.run()
+        self.link().cancel(token, reason)?;
+        self.step().map(drop)
     }
 
     /// Which log messages the server shall send from here on; they go to the handler.
@@ -418,7 +415,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// # Errors
     /// As [`request`](Client::request).
     pub fn set_log_level(&mut self, level: Level) -> Result<(), Error> {
-        let link = self.transport.link();
+        let link = self.link();
         let sent = link.client.set_log_level(level, link.out)?;
         if let Some(token) = sent {
             self.waits.tokens.push((token, None));
@@ -432,9 +429,9 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// # Errors
     /// If it cannot be sent.
     pub fn roots_changed(&mut self) -> Result<(), Error> {
-        let link = self.transport.link();
+        let link = self.link();
         link.client.roots_changed(link.out)?;
-        self.run()
+        self.step().map(drop)
     }
 
     /// Serves what happens while nothing is waited for: waits until something has happened, at most so long. Whether
@@ -444,6 +441,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// If the operating system refuses something.
     pub fn turn(&mut self, at_most: Duration) -> Result<bool, Error> {
         let end = Instant::now() + at_most;
+        self.transport.wait(Duration::ZERO)?;
         loop {
             if self.step()? {
                 return Ok(true);
@@ -456,17 +454,23 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         }
     }
 
-    /// Does what can be done without waiting.
+    /// Does what can be done without waiting: takes what has come, writes what there is to write.
     ///
     /// # Errors
     /// If the operating system refuses something.
     pub fn run(&mut self) -> Result<(), Error> {
+        // What has come since the last wait is not known yet.
+        self.transport.wait(Duration::ZERO)?;
         self.step().map(drop)
     }
 
     /// The engine and its sink, for everything else. Call [`run`](Client::run) or wait for something afterwards.
     pub fn link(&mut self) -> Link<'_, 'm> {
-        self.transport.link()
+        let now = self.now();
+        let link = self.transport.link();
+        // The time of what is sent begins now.
+        link.client.set_now(now);
+        link
     }
 
     /// The engine.

@@ -107,6 +107,10 @@ impl Slot<'_> {
     /// Waits, then resumes the stream; or gives up.
     fn resume_later(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
         self.hang_up();
+        // One that was there for a while was not opened in vain, though nothing may have come.
+        if self.task.opened.take().is_some_and(|at| site.now.saturating_sub(at) >= site.config.retry_most) {
+            self.task.tries = 0;
+        }
         let listens = self.task.what == What::Listen;
         let can = listens || (!self.task.modern && !self.message.last_id().is_empty());
         if !can || self.task.tries >= site.config.tries {
@@ -132,8 +136,11 @@ impl Slot<'_> {
 
     fn on_head(&mut self, at: usize, reply: &Reply, site: &mut Site<'_>) {
         self.heard = true;
-        self.deadline = None;
         let status = reply.status;
+        // An answer that is to follow has only the time that it had.
+        if status == 101 || status >= 200 {
+            self.deadline = None;
+        }
         self.reply = Answer { status, keep: reply.keep, retry_after: reply.retry_after };
         let deletes = self.task.what == What::Delete;
         match status {
@@ -142,6 +149,7 @@ impl Slot<'_> {
             401 | 403 if !deletes && (status == 401 || reply.challenge.is_some()) => {
                 self.keep_text(reply.challenge.clone().unwrap_or(0..0));
                 self.hang_up();
+                self.task.challenges = self.task.challenges.saturating_add(1);
                 (self.ready, self.after, self.phase) = (Some(Ready::Challenge(status)), After::Hold, Phase::Over);
             }
             300..=399 if !deletes => self.on_redirect(at, reply, site),
@@ -154,10 +162,11 @@ impl Slot<'_> {
         }
     }
 
-    /// Whether a 404 means that the session is lost. Some servers answer it to any GET.
+    /// Whether a 404 means that the session is lost. Some servers answer it to any GET, but not where there was a stream.
     fn loses_session(&self, site: &Site<'_>) -> bool {
         let asks = matches!(self.task.what, What::Request | What::Tell);
-        asks && self.task.in_session() && site.session().is_some()
+        let listens = self.task.what == What::Listen && self.task.was_open;
+        (asks || listens) && self.task.in_session() && site.session().is_some()
     }
 
     fn on_redirect(&mut self, at: usize, reply: &Reply, site: &mut Site<'_>) {
@@ -194,6 +203,7 @@ impl Slot<'_> {
         let good = (200..300).contains(&reply.status);
         let streams = good && reply.content == Content::Stream && reply.status != 204;
         self.kept = 0;
+        self.task.challenges = 0;
         self.phase = match self.task.what {
             What::Request if good && self.task.topic == Topic::Initialize && !self.task.old => {
                 let session = self.input.text(reply.session.clone());
@@ -228,6 +238,7 @@ impl Slot<'_> {
             }
         };
         if streams {
+            (self.task.was_open, self.task.opened) = (true, Some(site.now));
             if self.task.resume { self.message.restart() } else { self.message.reset() }
         }
         if self.phase == Phase::Over {
@@ -343,7 +354,7 @@ impl Slot<'_> {
     fn on_json(&mut self, site: &mut Site<'_>) {
         let (task, kept) = (self.task, self.kept);
         let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
-        match class(body, task.request) {
+        match class(body, task.request, site.takes_batches(&task)) {
             Class::Response(Some(id), _) if Some(id) == task.request => {
                 learn(&task, body, site);
                 self.answered();
@@ -366,7 +377,7 @@ impl Slot<'_> {
     fn on_error(&mut self, site: &mut Site<'_>) {
         let (task, kept) = (self.task, self.kept);
         let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
-        let is_error = match class(body, task.request) {
+        let is_error = match class(body, task.request, false) {
             Class::Response(id, true) => id.is_none() || id == task.request,
             _ => false,
         };
@@ -390,7 +401,7 @@ impl Slot<'_> {
     pub(crate) fn tell_error(&mut self) {
         let (task, kept) = (self.task, self.kept);
         let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
-        match class(body, task.request) {
+        match class(body, task.request, false) {
             Class::Response(id, true) if task.what == What::Request && (id.is_none() || id == task.request) => {
                 self.answered();
             }
@@ -430,7 +441,7 @@ impl Slot<'_> {
         if !matches!(event.name, "" | "message") || event.data.is_empty() {
             return self.message.consume();
         }
-        match class(event.data, task.request) {
+        match class(event.data, task.request, site.takes_batches(&task)) {
             Class::NotJson => self.skip(Why::Garbage),
             Class::Response(id, error) => {
                 let own = task.what == What::Request && (id == task.request || (id.is_none() && error));

@@ -280,10 +280,34 @@ impl<'m, const N: usize> Remote<'m, N> {
         self.give(at)
     }
 
+    /// The request of a slot.
+    pub(crate) fn request(&self, slot: usize) -> Option<u64> {
+        self.slots.get(slot).and_then(Slot::request)
+    }
+
+    /// How often the message of a slot was challenged, the last time included.
+    pub(crate) fn challenges(&self, slot: usize) -> u8 {
+        self.slots.get(slot).map_or(0, |slot| slot.task.challenges)
+    }
+
     /// When to call [`expire`](Remote::expire) at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         self.slots.iter().filter_map(Slot::deadline).min()
+    }
+
+    /// Has the time of what was begun since [`settled`](Remote::settled) begin now: nobody told how late it was.
+    pub(crate) fn rebase(&mut self, now: Millis) {
+        let passed = now.saturating_sub(self.site.now);
+        for slot in self.slots.iter_mut().filter(|slot| slot.fresh) {
+            slot.fresh = false;
+            slot.deadline = slot.deadline.map(|deadline| deadline.saturating_add(passed));
+        }
+    }
+
+    /// What was begun so far was begun at the time that is known.
+    pub(crate) fn settled(&mut self) {
+        self.slots.iter_mut().for_each(|slot| slot.fresh = false);
     }
 
     /// Tells the time. Call it first whenever the loop wakes up: deadlines count from what was told last.

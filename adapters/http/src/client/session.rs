@@ -51,7 +51,8 @@ impl<const N: usize> Remote<'_, N> {
     /// Closes the streams of a session that is over.
     fn forget_streams(&mut self) {
         for (at, slot) in self.slots.iter_mut().enumerate() {
-            if slot.is_listen() {
+            // One that has failed will be told.
+            if slot.is_listen() && slot.phase != Phase::Over {
                 slot.abandon(&mut self.site, at);
             }
         }
@@ -132,12 +133,21 @@ impl<const N: usize> Remote<'_, N> {
     fn lose_old(&mut self, why: Why) {
         let known = self.site.old == Old::Known;
         self.forget_streams();
+        let mut told = false;
         for slot in &mut self.slots {
             if slot.phase == Phase::Wait(Wait::Fallback) {
                 slot.tell_error();
             } else if slot.task.old && (slot.is(What::Request) || slot.is(What::Tell)) {
                 slot.fail_next(if known { Why::SessionLost } else { why });
+                told = true;
             }
+        }
+        // Where nothing is under way, it is told all the same: the stream has left a slot.
+        if known
+            && !told
+            && let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_free())
+        {
+            slot.fail_kept(Why::SessionLost);
         }
         self.site.end_session();
     }

@@ -11,6 +11,7 @@ use super::config::{Config, Transport};
 use super::event::Why;
 use super::head::{BadHeader, RESERVED};
 use super::params;
+use super::slot::Task;
 use super::url::{Astray, Url, UrlError, resolve};
 use crate::wire::chunked::is_token;
 
@@ -100,6 +101,11 @@ impl<'m> Site<'m> {
 
     fn forget(&mut self, owner: u32, kind: u8) {
         self.texts.remove(|record| record.kind == kind && record.owner == owner);
+    }
+
+    /// Whether the answer to a message may stand in an array.
+    pub(crate) fn takes_batches(&self, task: &Task) -> bool {
+        !task.modern && self.version.is_none_or(Revision::has_batches)
     }
 
     pub(crate) const fn is_old(&self) -> bool {

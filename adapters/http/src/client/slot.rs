@@ -44,6 +44,8 @@ pub struct Slot<'m> {
     pub(crate) task: Task,
     pub(crate) reply: Answer,
     pub(crate) deadline: Option<Millis>,
+    /// Its request was begun since the time was told last.
+    pub(crate) fresh: bool,
 }
 
 /// The state of a connection.
@@ -176,6 +178,12 @@ pub(crate) struct Task {
     pub(crate) retried: bool,
     pub(crate) redirects: u8,
     pub(crate) tries: u8,
+    /// How often the server wanted authorization, since it last wanted none.
+    pub(crate) challenges: u8,
+    /// There was a stream.
+    pub(crate) was_open: bool,
+    /// Since when there is one.
+    pub(crate) opened: Option<Millis>,
 }
 
 impl Task {
@@ -190,6 +198,9 @@ impl Task {
         retried: false,
         redirects: 0,
         tries: 0,
+        challenges: 0,
+        was_open: false,
+        opened: None,
     };
 
     /// Whether it is sent by POST.
@@ -242,6 +253,7 @@ impl<'m> Slot<'m> {
             task: Task::NONE,
             reply: Answer { status: 0, keep: false, retry_after: None },
             deadline: None,
+            fresh: false,
         }
     }
 
@@ -330,7 +342,7 @@ impl<'m> Slot<'m> {
     /// Writes the request and sends it, over the connection there is or a new one.
     pub(crate) fn start(&mut self, at: usize, site: &Site<'_>) -> Result<(), Full> {
         self.write_head(at, site)?;
-        (self.sent, self.heard) = (0, false);
+        (self.sent, self.heard, self.fresh) = (0, false, true);
         (self.ready, self.phase) = (None, Phase::Head);
         self.used = self.link == Link::Up && !self.close;
         if self.used {
@@ -468,9 +480,11 @@ impl<'m> Slot<'m> {
             return;
         }
         self.input.filled(n);
-        if !self.is_on_the_wire() {
+        let unasked = self.used && self.sent == 0 && self.phase == Phase::Head;
+        if unasked || !self.is_on_the_wire() {
             // Nothing was asked: whatever it is, it is no answer.
             self.hang_up();
+            self.gone = unasked.then_some(Gone::Cut);
         }
     }
 
@@ -574,14 +588,14 @@ pub(crate) enum Class {
     Other,
 }
 
-/// Finds out what a message is, for a stream on which `request` is to be answered.
-pub(crate) fn class(bytes: &[u8], request: Option<u64>) -> Class {
+/// Finds out what a message is, for a stream on which `request` is to be answered, in an array where there are `batches`.
+pub(crate) fn class(bytes: &[u8], request: Option<u64>, batches: bool) -> Class {
     let Ok(envelope) = Envelope::parse(bytes) else {
         let items = Raw::parse(bytes).ok().filter(|raw| raw.as_bytes().starts_with(b"["));
         let Some(items) = items else { return Class::NotJson };
         let answers = |item: Raw<'_>| {
-            class(item.as_bytes(), None) == Class::Response(request, false)
-                || class(item.as_bytes(), None) == Class::Response(request, true)
+            let class = class(item.as_bytes(), None, false);
+            batches && (class == Class::Response(request, false) || class == Class::Response(request, true))
         };
         // A batch within a batch is none.
         let found = items.items().any(|item| item.as_bytes().starts_with(b"{") && answers(item));

@@ -540,6 +540,29 @@ fn the_old_transport_by_its_url() {
     });
 }
 
+/// A client that waits for nothing has to learn of it too: what it would send next would be for nobody.
+#[test]
+fn the_old_stream_is_gone_while_nothing_is_under_way() {
+    for transport in [Transport::Sse, Transport::Detect] {
+        in_pieces("http://h/sse", Config::DEFAULT.transport(transport), |bench| {
+            bench.send(&legacy(0, "initialize"));
+            if transport == Transport::Detect {
+                bench.received(0);
+                bench.reply(0, &json("405 No", "", ""));
+            }
+            let stream_slot = bench.find("GET /sse HTTP/1.1\r\n");
+            bench.reply(stream_slot, &stream("event: endpoint\ndata: /messages\n\n"));
+            let slot = bench.find("POST /messages HTTP/1.1\r\n");
+            bench.reply(slot, ACCEPTED);
+            bench.reply(stream_slot, &chunk(&format!("data: {}\n\n", result(0))));
+            assert_eq!(bench.told(), [format!("0 {}", result(0))]);
+            bench.close(stream_slot);
+            assert_eq!(bench.told(), ["- SessionLost "]);
+            assert!(bench.remote.is_idle() && !bench.remote.is_old());
+        });
+    }
+}
+
 #[test]
 fn the_old_transport_is_found_out() {
     for (status, body) in
@@ -641,6 +664,209 @@ fn redirects_on_the_same_origin() {
     assert_eq!(bench.told(), ["1 Redirect(308) /z"]);
     bench.send(&modern(2, "tools/call", ""));
     assert!(bench.received(bench.find("POST")).starts_with("POST /a/mcp HTTP/1.1\r\n"));
+}
+
+/// Some servers say 408 before they close a connection that is idle.
+#[test]
+fn a_kept_connection_on_which_something_came_unasked() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    bench.send(&modern(1, "ping", ""));
+    bench.received(0);
+    bench.reply(0, &json("200 OK", "", &result(1)));
+    bench.told();
+    let message = modern(2, "tools/call", "");
+    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    bench.reply(0, &json("408 Request Timeout", "Connection: close\r\n", "late"));
+    assert_eq!((bench.told(), bench.connections), (vec![], 2));
+    assert!(bench.received(0).ends_with(&message));
+    bench.reply(0, &json("200 OK", "", &result(2)));
+    assert_eq!(bench.told(), [format!("2 {}", result(2))]);
+}
+
+/// Proxies cut streams on which nothing comes.
+#[test]
+fn a_quiet_stream_is_opened_again_and_again() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let mut get = open_session(&mut bench, SESSION);
+    for _ in 0..20 {
+        bench.reply(get, &stream(""));
+        bench.received(get);
+        bench.wait(60_000);
+        bench.close(get);
+        bench.wait(1_000);
+        get = bench.find("GET");
+    }
+    // But not one that is closed at once; the last one was tried once.
+    let mut tries = 1;
+    while bench.remote.listening() != Listening::No {
+        tries += 1;
+        bench.reply(get, &stream(""));
+        bench.received(get);
+        bench.close(get);
+        bench.wait(60_000);
+        get = bench.sent.iter().position(|sent| sent.as_ref().is_some_and(|sent| !sent.is_empty())).unwrap_or(get);
+    }
+    assert_eq!(tries, 6);
+}
+
+/// A client that merely listens has to learn of it too.
+#[test]
+fn a_session_that_is_lost_while_nothing_is_under_way() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        let gone = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+        let get = open_session(bench, SESSION);
+        bench.reply(get, &stream(""));
+        bench.close(get);
+        bench.wait(1_000);
+        bench.reply(bench.find("GET"), gone);
+        assert_eq!(bench.told(), ["- SessionLost "]);
+        assert_eq!((bench.remote.session(), bench.remote.listening()), (None, Listening::No));
+        // Of a stream that never was it says nothing.
+        let get = open_session(bench, SESSION);
+        bench.reply(get, gone);
+        assert_eq!((bench.told(), bench.remote.session()), (vec![], Some("s-1")));
+    });
+}
+
+#[test]
+fn an_answer_that_is_announced_and_never_comes() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    bench.reply(0, "HTTP/1.1 100 Continue\r\n\r\n");
+    bench.wait(30_000);
+    assert_eq!(bench.told(), ["- TimedOut "]);
+    bench.send(&modern(1, "ping", ""));
+    bench.reply(0, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
+    bench.wait(3_000_000);
+    bench.reply(0, &json("200 OK", "", &result(1)));
+    assert_eq!(bench.told(), [format!("1 {}", result(1))]);
+}
+
+/// From 2025-06-18 on there are none: what a client cannot read is no answer, and its request must not wait for another.
+#[test]
+fn answers_in_arrays() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        let get = open_session(bench, SESSION);
+        bench.reply(get, "HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n");
+        let array = format!("[{}]", result(1));
+        bench.send(&legacy(1, "tools/list"));
+        let slot = bench.find("POST");
+        bench.received(slot);
+        bench.reply(slot, &json("200 OK", "", &array));
+        assert_eq!(bench.told(), ["1 Garbage "]);
+        bench.send(&legacy(1, "tools/list"));
+        let slot = bench.find("POST");
+        bench.received(slot);
+        bench.reply(slot, &stream(&format!("data: {array}\n\n")));
+        bench.reply(slot, "0\r\n\r\n");
+        assert_eq!(bench.told(), [format!("1 {array}"), "1 Unanswered ".into()]);
+    });
+}
+
+/// A client with two connections; what it is told.
+fn web(profile: &'static mcp_sansio::client::Profile<'static>) -> Web<'static, 4, 2> {
+    let client = mcp_sansio::client::Client::growing(profile).timeout(5_000);
+    let mut web = Web::growing(client, Remote::growing("http://h/mcp", Config::DEFAULT).unwrap());
+    web.client().connect_as(Revision::V2026_07_28);
+    web
+}
+
+const PROFILE: mcp_sansio::client::Profile<'static> = mcp_sansio::client::Profile::new("test", "1");
+
+/// What waits for a slot does not keep others from taking too long.
+#[test]
+fn time_goes_on_while_all_slots_are_taken() {
+    use mcp_sansio::client::{Event as Told, Filter, Link, Request};
+    let mut web = web(&PROFILE);
+    let first = web.link().send(&Request::list_tools()).unwrap();
+    web.link().send(&Request::list_prompts()).unwrap();
+    web.link().cancel(first, None).unwrap();
+    // It has a place before the other's.
+    let listen = web.client().listen(&Filter::new().tools()).unwrap();
+    let mut told = Vec::new();
+    let mut handler = |event: Told<'_>, _: &mut Link<'_, '_>| told.push(format!("{event:?}"));
+    while web.run(0, &mut handler, &mut ()) {}
+    web.link().send(&Request::list_resources()).unwrap();
+    while web.run(1, &mut handler, &mut ()) {}
+    assert!(web.next_deadline().is_some_and(|due| due <= 5_000));
+    while web.run(5_001, &mut handler, &mut ()) {}
+    assert!(told.iter().any(|told| told.contains("TimedOut")), "{told:?}");
+    assert!(web.engine().is_open(listen));
+}
+
+/// A user takes minutes to log in. Neither does the probe count as unanswered then.
+#[test]
+fn time_stands_still_while_somebody_gives_credentials() {
+    use mcp_sansio::client::{Event as Told, Link, Request};
+    struct Later;
+    impl Hooks for Later {
+        fn challenged(&mut self, _: &Challenge<'_>, _: &mut Headers<'_>) -> Verdict {
+            Verdict::Later
+        }
+    }
+    for probes in [true, false] {
+        let mut web = web(&PROFILE);
+        if probes {
+            web.client().connect();
+        } else {
+            web.link().send(&Request::list_tools()).unwrap();
+        }
+        let mut told = Vec::new();
+        let mut handler = |event: Told<'_>, _: &mut Link<'_, '_>| told.push(format!("{event:?}"));
+        while web.run(0, &mut handler, &mut Later) {}
+        assert_eq!(web.remote().next_action(), Some(Action::Connect(0)));
+        web.remote().connected(0);
+        let n = web.remote().pending(0).len();
+        web.remote().sent(0, n);
+        let answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+        web.remote().space(0)[..answer.len()].copy_from_slice(answer);
+        web.remote().filled(0, answer.len());
+        while web.run(4_000, &mut handler, &mut Later) {}
+        assert_eq!(web.next_deadline(), None);
+        while web.run(400_000, &mut handler, &mut Later) {}
+        assert!(web.engine().awaits(1), "{probes}");
+        web.retry(0);
+        while web.run(500_000, &mut handler, &mut Later) {}
+        assert_eq!(web.next_deadline(), Some(505_000), "it begins again");
+        while web.run(505_000, &mut handler, &mut Later) {}
+        assert_eq!(told.len(), usize::from(!probes), "{told:?}");
+    }
+}
+
+/// However many are challenged in turn.
+#[test]
+fn challenges_are_bounded() {
+    use mcp_sansio::client::{Event as Told, Link, Request};
+    struct Always(u32);
+    impl Hooks for Always {
+        fn challenged(&mut self, _: &Challenge<'_>, _: &mut Headers<'_>) -> Verdict {
+            self.0 += 1;
+            Verdict::Retry
+        }
+    }
+    let mut web = web(&PROFILE);
+    web.link().send(&Request::list_tools()).unwrap();
+    web.link().send(&Request::list_prompts()).unwrap();
+    let (mut hooks, mut failed) = (Always(0), 0);
+    let mut handler = |event: Told<'_>, _: &mut Link<'_, '_>| failed += u32::from(matches!(event, Told::Done { .. }));
+    for _ in 0..100 {
+        while web.run(0, &mut handler, &mut hooks) {}
+        while let Some(action) = web.remote().next_action() {
+            if let Action::Connect(slot) = action {
+                web.remote().connected(slot);
+            }
+        }
+        for slot in 0..2 {
+            let n = web.remote().pending(slot).len();
+            web.remote().sent(slot, n);
+            if n > 0 {
+                let answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+                web.remote().space(slot)[..answer.len()].copy_from_slice(answer);
+                web.remote().filled(slot, answer.len());
+            }
+        }
+    }
+    assert_eq!((failed, hooks.0), (2, 2 * u32::from(CHALLENGES)));
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub enum Verdict {
     Retry,
     /// There is no authorization to be had.
     GiveUp,
-    /// It takes time: [`Web::retry`] or [`Web::give_up`] follows.
+    /// It takes time: [`Web::retry`] or [`Web::give_up`] follows. The request's own time stands still meanwhile.
     Later,
 }
 
@@ -158,7 +158,10 @@ pub struct Web<'m, const N: usize, const S: usize> {
     blocked: bool,
     ended: bool,
     sessions_lost: u8,
-    challenged: (usize, Option<u64>, u8),
+    /// When the last one was.
+    session_lost: Millis,
+    /// The slots whose challenged exchanges go on, once it is known what time it is: to be asked may have taken long.
+    resumed: [bool; S],
     fault: Option<(Option<u64>, Why)>,
     detail: Text<DETAIL>,
 }
@@ -186,7 +189,8 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
             blocked: false,
             ended: false,
             sessions_lost: 0,
-            challenged: (0, None, 0),
+            session_lost: 0,
+            resumed: [false; S],
             fault: None,
             detail: Text::NEW,
         }
@@ -218,7 +222,7 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         &mut self.port.remote
     }
 
-    /// The client together with its sink.
+    /// The client together with its sink. [Tell](Engine::set_now) it the time before something is sent.
     pub fn link(&mut self) -> Link<'_, 'm> {
         self.port.modern = self.client.revision().is_some_and(Revision::is_modern);
         Link { client: &mut self.client, out: &mut self.port }
@@ -227,11 +231,20 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
     /// Tells the time, takes at most one thing that has come, and writes what there is to say into slots. `true`: call it
     /// again, there may be more.
     pub fn run(&mut self, now: Millis, handler: &mut dyn Handler, hooks: &mut dyn Hooks) -> bool {
+        self.port.remote.rebase(now);
         self.port.remote.expire(now);
         self.port.flush();
+        self.client.set_now(now);
+        for (slot, _) in self.resumed.iter_mut().map(core::mem::take).enumerate().filter(|(_, resumed)| *resumed) {
+            if let Some(request) = self.port.remote.request(slot) {
+                self.client.resume(request);
+            }
+            self.port.remote.retry(slot);
+        }
         self.blocked = self.link().advance(now, handler).is_err();
         self.sweep();
         let taken = self.take(handler, hooks);
+        self.port.remote.settled();
         self.port.show(hooks);
         taken
     }
@@ -258,9 +271,13 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
                 self.failed(request, why);
             }
             Event::Challenge { slot, request, status, www_authenticate } => {
+                // Whoever gives credentials has all the time there is.
+                if let Some(request) = request {
+                    self.client.pause(request);
+                }
                 self.detail.set(www_authenticate);
                 let len = keep(&mut self.inbox, www_authenticate.as_bytes());
-                self.challenge(slot, request, status, len.unwrap_or(0), hooks);
+                self.challenge(slot, status, len.unwrap_or(0), hooks);
             }
             Event::Skipped { request, why, start } => {
                 self.detail.set(core::str::from_utf8(start).unwrap_or(""));
@@ -302,7 +319,11 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         // Several exchanges may tell it; a session that was given since is another one.
         let news = self.client.is_connected() && self.port.remote.session().is_none();
         if lost == Lost::SessionLost && news {
-            self.sessions_lost += 1;
+            // One that was there for a while was good for something.
+            let site = &self.port.remote.site;
+            let short = site.now.saturating_sub(self.session_lost) < site.config.retry_most;
+            self.sessions_lost = if short { self.sessions_lost.saturating_add(1) } else { 1 };
+            self.session_lost = site.now;
             if self.sessions_lost > SESSIONS {
                 self.client.end_of_input();
             } else {
@@ -315,10 +336,8 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         }
     }
 
-    fn challenge(&mut self, slot: usize, request: Option<u64>, status: u16, len: usize, hooks: &mut dyn Hooks) {
-        let (last_slot, last_request, tries) = self.challenged;
-        let tries = if (last_slot, last_request) == (slot, request) { tries.saturating_add(1) } else { 0 };
-        self.challenged = (slot, request, tries);
+    fn challenge(&mut self, slot: usize, status: u16, len: usize, hooks: &mut dyn Hooks) {
+        let tries = self.port.remote.challenges(slot).saturating_sub(1);
         let text = self.inbox.bytes().get(..len).and_then(|bytes| core::str::from_utf8(bytes).ok());
         let mut url = Text::<1024>::NEW;
         let place = self.port.remote.url();
@@ -348,9 +367,11 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         }
     }
 
-    /// Sends the message of a challenged exchange again; see [`Verdict::Later`].
+    /// Has the next [`run`](Web::run) send the message of a challenged exchange again; see [`Verdict::Later`].
     pub fn retry(&mut self, slot: usize) {
-        self.port.remote.retry(slot);
+        if let Some(resumed) = self.resumed.get_mut(slot) {
+            *resumed = true;
+        }
     }
 
     /// Gives a challenged exchange up.
@@ -397,8 +418,9 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
     /// When to [`run`](Web::run) again at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        // A client that waits for a free slot is not helped by the time.
-        let client = self.client.next_deadline().filter(|_| !self.blocked);
+        // What is due and waits for a free slot is not helped by the time.
+        let now = self.port.remote.site.now;
+        let client = self.client.next_deadline().filter(|&due| !self.blocked || due > now);
         client.into_iter().chain(self.port.remote.next_deadline()).min()
     }
 }

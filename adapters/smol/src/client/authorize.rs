@@ -39,7 +39,7 @@ pub type Credentials = Vec<(String, String)>;
 pub trait Authorize: Send {
     /// The server wants authorization. `None` gives up: requests end as
     /// [`Lost::Unauthorized`](mcp_sansio::client::Lost::Unauthorized). Messages that are challenged meanwhile wait for the
-    /// same credentials.
+    /// same credentials. The time of requests that wait for them stands still, so this must come to an end by itself.
     fn authorize(&mut self, demand: Demand) -> Pin<Box<dyn Future<Output = Option<Credentials>> + Send>>;
 }
 

@@ -215,8 +215,8 @@ impl Transport for Child {
             more = life.poll_errors(cx);
         }
         self.talk.poll_write(now, cx);
-        let full = self.talk.is_full();
-        if self.gone.is_none() && !full {
+        let owing = self.talk.is_owing();
+        if self.gone.is_none() && !owing {
             let got = self.talk.poll_read(cx);
             self.look(now, got);
             more |= got == Got::Bytes;
@@ -224,10 +224,9 @@ impl Transport for Child {
         if self.gone.is_some() {
             self.talk.session.end_of_input();
         }
-        // Its output is never full.
-        let _ = self.talk.session.run(now, handler);
+        self.talk.run(now, handler);
         self.talk.poll_write(now, cx);
-        more || full && !self.talk.is_full()
+        more || owing && !self.talk.is_owing()
     }
 
     fn next_deadline(&self) -> Option<Millis> {

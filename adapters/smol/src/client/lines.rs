@@ -14,9 +14,13 @@ use super::child::Ended;
 use super::{IN_FLIGHT, Options, Trace, Transport, Way};
 use crate::backlog::Backlog;
 
-/// What may wait to be written before requests have to wait and no more is read. What the engine itself has to say is
-/// small and bounded by the requests; so it always goes.
+/// What may wait to be written before requests have to wait. What the engine itself has to say is small and bounded by the
+/// requests; so it always goes.
 const BACKLOG: usize = 1 << 20;
+
+/// How much of what the server's own messages led to may wait before no more is read: a server that asks and asks and does
+/// not read the answers. Requests do not count, however large: a server may have something to say before it reads them.
+const OWED: usize = 16 << 20;
 
 /// How long the rest is waited for when the writer has broken: what a server says last may still come.
 const LAST_WORDS: Millis = 500;
@@ -30,6 +34,8 @@ pub(super) struct Talk<R, W> {
     dirty: bool,
     /// When the writer broke.
     broke: Option<Millis>,
+    /// So much of what waits to be written is answers.
+    owed: usize,
     tracing: Option<Tracing>,
 }
 
@@ -52,6 +58,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
             writer: Some(writer),
             dirty: false,
             broke: None,
+            owed: 0,
             tracing: None,
         }
     }
@@ -61,9 +68,22 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
         self.writer.is_some() && self.session.out().pending().len() >= BACKLOG
     }
 
+    /// Whether so many answers wait for the writer that no more is read.
+    pub(super) fn is_owing(&mut self) -> bool {
+        self.owed.min(self.session.out().pending().len()) >= OWED
+    }
+
+    /// Takes what has come.
+    pub(super) fn run(&mut self, now: Millis, handler: &mut dyn Handler) {
+        let before = self.session.out().pending().len();
+        // Its output is never full.
+        let _ = self.session.run(now, handler);
+        self.owed = self.owed.min(before) + self.session.out().pending().len().saturating_sub(before);
+    }
+
     /// Writes as much as is taken.
     pub(super) fn poll_write(&mut self, now: Millis, cx: &mut Context<'_>) {
-        let Some(writer) = &mut self.writer else { return };
+        let Some(writer) = &mut self.writer else { return self.drop_pending() };
         let mut broke = false;
         while !broke && !self.session.out().is_empty() {
             let pending = self.session.out().pending();
@@ -92,6 +112,16 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
         if broke {
             self.writer = None;
             self.broke = Some(now);
+            self.drop_pending();
+        }
+    }
+
+    /// Nobody will read what waits to be written.
+    fn drop_pending(&mut self) {
+        let n = self.session.out().pending().len();
+        self.session.out().sent(n);
+        if let Some(tracing) = &mut self.tracing {
+            tracing.shown = 0;
         }
     }
 
@@ -196,8 +226,8 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for Ov
 
     fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn Handler) -> bool {
         self.talk.poll_write(now, cx);
-        let full = self.talk.is_full();
-        let got = if full || self.gone.is_some() { Got::Nothing } else { self.talk.poll_read(cx) };
+        let owing = self.talk.is_owing();
+        let got = if owing || self.gone.is_some() { Got::Nothing } else { self.talk.poll_read(cx) };
         if got == Got::End {
             self.gone = Some("it closed the connection");
         } else if got == Got::Nothing && self.talk.last_words().is_some_and(|at| at <= now) {
@@ -206,10 +236,9 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for Ov
         if self.gone.is_some() {
             self.talk.session.end_of_input();
         }
-        // Its output is never full.
-        let _ = self.talk.session.run(now, handler);
+        self.talk.run(now, handler);
         self.talk.poll_write(now, cx);
-        got == Got::Bytes || full && !self.talk.is_full()
+        got == Got::Bytes || owing && !self.talk.is_owing()
     }
 
     fn next_deadline(&self) -> Option<Millis> {

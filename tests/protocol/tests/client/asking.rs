@@ -365,6 +365,8 @@ fn what_was_not_declared_is_refused() {
     let tools = r#"{"messages":[],"maxTokens":1,"tools":[]}"#;
     let cases = [
         (&FORMS, "elicitation/create", VISIT, -32602),
+        (&FORMS, "elicitation/create", r#"{"mode":"voice","message":"m","requestedSchema":{}}"#, -32602),
+        (&FORMS, "elicitation/create", r#"{"mode":3,"message":"m","requestedSchema":{}}"#, -32602),
         (&VISITS, "elicitation/create", FORM, -32602),
         (&PLAIN, "elicitation/create", FORM, -32601),
         (&FORMS, "roots/list", "{}", -32601),

@@ -1,8 +1,10 @@
 //! Opening a connection, in every way that there is.
 
 use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
-use mcp_sansio::client::{Client, Lost, Profile, Request, SendError};
+use mcp_sansio::Full;
+use mcp_sansio::client::{Client, Event, Lost, Profile, Request, SendError};
 use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio::sink::{Lines, Slice};
 
 static MODERN_ONLY: Profile<'static> = FULL.revisions(Revisions::NONE.with(Revision::V2026_07_28));
 static LEGACY_ONLY: Profile<'static> =
@@ -215,6 +217,21 @@ fn a_late_modern_answer_counts() {
         assert!(desk.one()["params"]["_meta"].is_object());
         desk
     });
+}
+
+/// The answer comes while `initialize` waits for room.
+#[test]
+fn a_late_modern_answer_counts_before_initialize_is_sent() {
+    let mut bytes = [0; 300];
+    let mut out = Lines::new(Slice::new(&mut bytes));
+    let mut client = Client::<2>::growing(&PLAIN);
+    client.connect();
+    assert!(client.advance(0, &mut out).unwrap().is_none());
+    assert!(!out.pending().is_empty());
+    assert_eq!(client.advance(5_000, &mut out).unwrap_err(), Full::Now);
+    let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"]}}"#;
+    let event = client.receive(answer, &mut out).unwrap();
+    assert!(matches!(event, Some(Event::Connected(_))), "{event:?}");
 }
 
 #[test]

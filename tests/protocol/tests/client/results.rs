@@ -23,6 +23,9 @@ fn results_and_what_is_none() {
         (r#""result":null"#, invalid, true),
         (r#""result":"x""#, invalid, true),
         (r#""result":{},"error":{"code":1,"message":"both"}"#, invalid, true),
+        // Some write out what there is none of.
+        (r#""result":{"tools":[]},"error":null"#, r#"tools/list ok {"tools":[]}"#, true),
+        (r#""result":null,"error":{"code":-32601,"message":"gone"}"#, "tools/list failed: gone (-32601)", true),
         (r#""error":{"code":-32601,"message":"gone"}"#, "tools/list failed: gone (-32601)", true),
         (r#""error":{"code":1e9,"message":"big"}"#, "tools/list failed: big (1000000000)", true),
         (r#""error":{"code":"x"}"#, "tools/list failed:  (0)", true),

@@ -1,7 +1,7 @@
 //! A client over lines: cut anywhere, ended anywhere, in lent memory, with a sink of any size.
 
 use crate::desk::{FULL, OFFERS, PLAIN};
-use mcp_sansio::client::{Client, Event, Link, Request, Session};
+use mcp_sansio::client::{Client, Event, Filter, Link, Request, Session};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::session::Next;
@@ -155,6 +155,49 @@ fn a_line_that_is_too_long_loses_its_request_alone() {
     let mut told = feed(&mut session, &lines);
     told.sort_unstable();
     assert_eq!(told, ["Ignored(TooLong)", "done", "the answer is larger than the limit"]);
+}
+
+/// A request of the server's has an id of its own, which may be that of one of ours.
+#[test]
+fn a_long_request_of_the_servers_loses_none_of_ours() {
+    let long = "x".repeat(6000);
+    let asks = format!(r#""method":"sampling/createMessage","params":{{"messages":"{long}"}}"#);
+    for line in [
+        format!(r#"{{"jsonrpc":"2.0","id":1,{asks}}}"#),
+        format!(r#"{{{asks},"jsonrpc":"2.0","id":1}}"#),
+        // What it is was not told in time.
+        format!(r#"{{"jsonrpc":"2.0","id":1,"x":"{long}","result":{{}}}}"#),
+    ] {
+        let mut session = session(4096);
+        session.link().send(&Request::list_tools()).unwrap();
+        assert_eq!(feed(&mut session, &format!("{line}\n")), ["Ignored(TooLong)"]);
+        assert_eq!(feed(&mut session, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"), ["done"]);
+    }
+}
+
+/// A server that reads nothing before it has said what it has to say: what it says is taken, although there is no room for
+/// what is to be sent next.
+#[test]
+fn a_full_sink_does_not_keep_answers_out() {
+    let mut output = [0; 600];
+    let mut input = [0; 512];
+    let client = Client::<4>::growing(&PLAIN);
+    let mut session = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+    session.client().connect_as(Revision::V2026_07_28);
+    while session.link().send(&Request::list_tools()).is_ok() {}
+    session.client().listen(&Filter::new().tools()).unwrap();
+    let mut told = 0;
+    assert_eq!(session.run(0, &mut |_: Event<'_>, _: &mut Link<'_, '_>| told += 1), Next::Write);
+    let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+    session.space()[..line.len()].copy_from_slice(line);
+    session.filled(line.len());
+    let next = session.run(0, &mut |_: Event<'_>, _: &mut Link<'_, '_>| told += 1);
+    assert_eq!((next, told), (Next::Write, 1));
+    let n = session.pending().len();
+    session.sent(n);
+    let next = session.run(0, &mut |_: Event<'_>, _: &mut Link<'_, '_>| told += 1);
+    assert_eq!((next, told), (Next::Read, 1));
+    assert!(session.pending().windows(20).any(|part| part == b"subscriptions/listen"));
 }
 
 /// A server that has closed its output and reads no more: what cannot be sent does not keep the end from being told.
