@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::arguments::meant;
 use mcp_sansio::protocol::Level;
 use mcp_sansio::revision::Revision;
 
@@ -74,6 +75,25 @@ pub(crate) enum Command {
     Raw { method: String, params: Option<String> },
 }
 
+const COMMANDS: [&str; 11] =
+    ["tools", "resources", "prompts", "call", "read", "prompt", "complete", "watch", "ping", "raw", "trace"];
+
+const OPTIONS: [&str; 13] = [
+    "--json",
+    "--revision",
+    "--timeout",
+    "--header",
+    "--env",
+    "--root",
+    "--log",
+    "--output",
+    "--trace",
+    "--quiet",
+    "--no-color",
+    "--version",
+    "--help",
+];
+
 /// Where the server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
@@ -138,7 +158,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             "--root" => options.roots.push(value("a path")?),
             "--log" => options.log = Some(level(&value("a level, like info")?)?),
             "-o" | "--output" => options.output = Some(value("a file")?),
-            _ if arg.len() > 1 && arg.starts_with('-') => return Err(format!("there is no option {arg}")),
+            _ if arg.len() > 1 && arg.starts_with('-') => {
+                return Err(format!("there is no option {arg}{}", meant(name, &OPTIONS)));
+            }
             _ => words.push(arg),
         }
     }
@@ -171,7 +193,10 @@ fn target(mut words: Vec<String>, program: Option<Vec<OsString>>) -> Result<(Vec
     let url = match words.as_slice() {
         [first, ..] if is_url(first) => words.remove(0),
         [.., last] if is_url(last) => words.pop().unwrap_or_default(),
-        _ => return Err("which server? End with its URL, or with -- and the program to start".into()),
+        _ => {
+            let ways = "End with its URL (http:// or https://), or with -- and the program to start";
+            return Err(format!("which server? {ways}"));
+        }
     };
     Ok((words, Target::Url(url)))
 }
@@ -196,8 +221,8 @@ fn command(mut words: impl Iterator<Item = String>) -> Result<Command, String> {
         "ping" => Command::Ping,
         "raw" => Command::Raw { method: need("a method, like tools/list")?, params: words.next() },
         _ => {
-            let near = "tools, resources, prompts, call, read, prompt, complete, watch, ping, raw, trace";
-            return Err(format!("there is no command {verb:?}; there are {near}"));
+            let meant = meant(&verb, &COMMANDS);
+            return Err(format!("there is no command {verb:?}{meant}; there are {}", COMMANDS.join(", ")));
         }
     };
     match words.next() {
@@ -303,9 +328,12 @@ mod tests {
         for (line, words) in [
             ("", "which server?"),
             ("tools", "which server?"),
+            ("tools localhost:80/mcp", "http:// or https://"),
+            ("tool -- s", "(did you mean \"tools\"?)"),
+            ("--jso -- s", "(did you mean \"--json\"?)"),
             ("--", "a program must follow --"),
             ("http://h -- s", "two servers"),
-            ("tool -- s", "there is no command \"tool\"; there are tools,"),
+            ("tool -- s", "there is no command \"tool\""),
             ("call -- s", "call needs the name of a tool"),
             ("ping now -- s", "ping takes no \"now\""),
             ("--jso -- s", "there is no option --jso"),

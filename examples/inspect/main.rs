@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(wrong) => {
-            eprintln!("inspect: {}; see inspect --help", text::clean(wrong));
+            live::write(&format!("inspect: {}; see inspect --help\n", text::clean(wrong)));
             return ExitCode::from(2);
         }
     };
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     let Err(trouble) = done else { return ExitCode::SUCCESS };
     let (code, words) = explain(&trouble, &options, &command);
     if !words.is_empty() {
-        eprintln!("{} {}", look.paint(Style::Bad, "inspect:"), text::clean(words));
+        live::write(&format!("{} {}\n", look.paint(Style::Bad, "inspect:"), text::clean(words)));
     }
     ExitCode::from(code)
 }
@@ -101,6 +101,7 @@ fn inspect(
         waiting: Vec::new(),
         withdrawn: Vec::new(),
         over: None,
+        odd: Vec::new(),
     };
     let around = Around { live: Rc::clone(live), stop, look };
     let mut session = Session::new(target, options, &profile, host, around.clone()).map_err(Trouble::Connect)?;
@@ -170,6 +171,12 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, Stri
         }
         Error::Lost { why: Lost::Unauthorized, .. } => {
             (code, format!("{error}; like --header 'Authorization: Bearer TOKEN'"))
+        }
+        Error::Lost { why: Lost::Status(404 | 405), .. } if code == 3 => {
+            (code, format!("{error}; is that the URL of an MCP server, with its path? Many are at /mcp"))
+        }
+        Error::Lost { why: Lost::Status(301 | 302 | 307 | 308), .. } => {
+            (code, format!("{error}; redirections are not followed: give the URL that it names"))
         }
         Error::NoCommonRevision if options.revision.is_some() => {
             (3, "the server does not speak that revision; without --revision the best one is found".into())
