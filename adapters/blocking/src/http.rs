@@ -8,6 +8,10 @@
 //! HttpServer::bind("127.0.0.1:8931")?.serve(&service, &mut ())?; // at http://127.0.0.1:8931/mcp
 //! # Ok::<(), std::io::Error>(())
 //! ```
+//!
+//! Handlers run one after the other, and nothing is sent while one runs, not even its progress. One that takes long calls
+//! [`later`](mcp_sansio::service::Handling::later); `tick` of [`serve_with`](HttpServer::serve_with) tells its progress and
+//! answers.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
