@@ -56,7 +56,7 @@ On a terminal, questions of the server are asked there; elsewhere they are decli
 
 Exit codes: 0 good, 1 the tool failed, 2 wrong usage, 3 no connection, 4 the server
 answered with an error, 5 it took too long, 6 the connection broke or an answer made
-no sense, 130 interrupted
+no sense, 130 interrupted (watch: 0)
 ";
 
 /// What is asked for.

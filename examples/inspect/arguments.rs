@@ -90,8 +90,13 @@ pub(crate) fn listed(some: &str, none: &str, names: &[&str]) -> String {
 /// What was meant by a name that there is not: a few words, or none.
 pub(crate) fn meant(typed: &str, names: &[&str]) -> String {
     let near = names.iter().map(|name| (distance(typed, name), name)).min_by_key(|(far, _)| *far);
+    let near_enough = match typed.chars().count() {
+        0 | 1 => return String::new(),
+        2 | 3 => 1,
+        n => 1 + n / 4,
+    };
     match near {
-        Some((far, name)) if far > 0 && far <= 1 + typed.chars().count() / 4 => format!(" (did you mean {name:?}?)"),
+        Some((far, name)) if *name != typed && far <= near_enough => format!(" (did you mean {name:?}?)"),
         _ => String::new(),
     }
 }
@@ -173,6 +178,18 @@ fn article(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn near_names() {
+        let names = ["processes", "disk", "load", "add"];
+        for (typed, name) in [("proceses", "processes"), ("Disk", "disk"), ("laod", "load"), ("ad", "add")] {
+            assert_eq!(meant(typed, &names), format!(" (did you mean {name:?}?)"));
+        }
+        for typed in ["a", "uptime", "processes", ""] {
+            assert_eq!(meant(typed, &names), "", "{typed}");
+        }
+        assert_eq!(meant("x", &[]), "");
+    }
 
     const SCHEMA: Raw<'_> = Raw::constant(
         r#"{"type":"object","properties":{

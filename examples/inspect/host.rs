@@ -204,9 +204,11 @@ impl Host {
 /// What a right server does not do.
 fn odd(oddity: Oddity) -> &'static str {
     match oddity {
-        Oddity::NoMessage => "The server sent something that is no message. (Does it print to stdout? --trace shows it.)",
+        Oddity::NoMessage => {
+            "The server sent something that is no message. (Does it print to stdout? --trace shows it.)"
+        }
         Oddity::UnknownResponse => "The server answered a request that is not under way.",
-        Oddity::Unread { .. } => "The server could not read a message.",
+        Oddity::Unread { .. } => "The server could not read a message. (Was it too long for it?)",
         Oddity::UnknownProgress => "The server tells progress that nobody asked for.",
         Oddity::UnknownListen => "The server tells a change that nobody listens to.",
         Oddity::Undeclared => "The server asked for something that this program did not declare; it was refused.",
