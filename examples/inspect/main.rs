@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let done = inspect(&options, &command, &target, begun, look, &live);
     live.borrow_mut().clear();
     let Err(trouble) = done else { return ExitCode::SUCCESS };
-    let (code, words) = explain(&trouble, &options, &command);
+    let (code, words) = explain(&trouble, &options, &command, &target);
     if !words.is_empty() {
         live::write(&format!("{} {}\n", look.paint(Style::Bad, "inspect:"), text::clean(words)));
     }
@@ -150,7 +150,7 @@ fn file_uri(path: &Path) -> String {
 }
 
 /// The exit code, and what to say about it.
-fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, String) {
+fn explain(trouble: &Trouble, options: &Options, command: &Command, target: &Target) -> (u8, String) {
     let (code, error) = match trouble {
         Trouble::Usage(words) => return (2, words.clone()),
         Trouble::Tool => return (1, String::new()),
@@ -172,8 +172,11 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, Stri
         Error::Lost { why: Lost::Unauthorized, .. } => {
             (code, format!("{error}; like --header 'Authorization: Bearer TOKEN'"))
         }
+        Error::Lost { why: Lost::Status(404 | 405), .. } | Error::Server(_) if code == 3 && !has_path(target) => {
+            (code, format!("{error}; many servers are at a path, like /mcp"))
+        }
         Error::Lost { why: Lost::Status(404 | 405), .. } if code == 3 => {
-            (code, format!("{error}; is that the URL of an MCP server, with its path? Many are at /mcp"))
+            (code, format!("{error}; is that the whole URL of an MCP server?"))
         }
         Error::Lost { why: Lost::Status(301 | 302 | 307 | 308), .. } => {
             (code, format!("{error}; redirections are not followed: give the URL that it names"))
@@ -186,6 +189,13 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, Stri
         }
         error => (code, error.to_string()),
     }
+}
+
+/// Whether a URL has more than a host. A program has no path to get wrong.
+fn has_path(target: &Target) -> bool {
+    let Target::Url(url) = target else { return true };
+    let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+    rest.split_once('/').is_some_and(|(_, path)| !path.is_empty())
 }
 
 /// What the server says, and where to look.
