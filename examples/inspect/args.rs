@@ -165,6 +165,13 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
         }
     }
     let (words, target) = target(words, program)?;
+    match target {
+        Target::Url(_) if !options.env.is_empty() => return Err("--env is for programs, not for a URL".into()),
+        Target::Program(_) if !options.headers.is_empty() => {
+            return Err("--header is for servers at a URL, not for programs".into());
+        }
+        _ => {}
+    }
     options.only_trace = words.first().is_some_and(|word| word == "trace");
     options.trace |= options.only_trace;
     let command = command(words.into_iter().skip(usize::from(options.only_trace)))?;
@@ -302,16 +309,18 @@ mod tests {
     #[test]
     fn options() {
         let (options, ..) = parsed(
-            "--json --timeout=2.5 --header A:b --header=C:d:e --env X=y=z tools --root . --log info -q --no-color \
-             --revision 2025-06-18 --trace -o f -- s",
+            "--json --timeout=2.5 --header A:b --header=C:d:e tools --root . --log info -q --no-color \
+             --revision 2025-06-18 --trace -o f http://h/mcp",
         )
         .unwrap();
+        let (with_env, ..) = parsed("--env X=y=z -- s").unwrap();
+        assert_eq!(with_env.env, [("X".into(), "y=z".into())]);
         let expected = Options {
             json: true,
             revision: Some(Revision::V2025_06_18),
             timeout: Some(Duration::from_millis(2500)),
             headers: vec![("A".into(), "b".into()), ("C".into(), "d:e".into())],
-            env: vec![("X".into(), "y=z".into())],
+            env: vec![],
             roots: vec![".".into()],
             log: Some(Level::Info),
             output: Some("f".into()),
@@ -340,6 +349,8 @@ mod tests {
             ("--timeout x -- s", "--timeout needs a number of seconds, not \"x\""),
             ("--timeout", "--timeout needs a number of seconds"),
             ("--header A -- s", "--header needs a name and a value"),
+            ("--header A:b -- s", "--header is for servers at a URL"),
+            ("--env A=b http://h", "--env is for programs"),
             ("--revision 2020 -- s", "there are 2024-11-05, 2025-03-26"),
             ("--log loud -- s", "there are debug, info"),
         ] {

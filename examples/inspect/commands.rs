@@ -349,7 +349,8 @@ impl Run<'_, '_> {
             })?;
             match path.as_str() {
                 "-" => print(&body)?,
-                path => std::fs::write(path, body)?,
+                path => std::fs::write(path, body)
+                    .map_err(|error| Trouble::Usage(format!("{path} cannot be written: {error}")))?,
             }
             return Ok(());
         }
