@@ -8,6 +8,43 @@
 //!   bytes out ◄──────────── a sink of yours ◄────┘
 //! ```
 //!
+//! ```
+//! use mcp_sansio::frame::LineBuffer;
+//! use mcp_sansio::server::Server;
+//! use mcp_sansio::service::{Call, Outcome, Service, Tool};
+//! use mcp_sansio::session::{Next, Session};
+//! use mcp_sansio::sink::{Lines, Slice};
+//!
+//! fn count(counter: &mut u32, call: &mut Call<'_>) -> Outcome {
+//!     *counter += 1;
+//!     call.text(format_args!("called {counter} times"))
+//! }
+//! static TOOLS: [Tool<u32>; 1] = [Tool::new("count", "Counts its calls", count)];
+//!
+//! let service = Service::new("counter", "1.0").tools(&TOOLS);
+//! let (mut input, mut output, mut counter) = ([0; 1024], [0; 512], 0);
+//! let mut session = Session::<_, 4>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+//!
+//! // What has come over a pipe, a serial line, a socket: pieces of any size.
+//! let received = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\
+//!     \"capabilities\":{},\"clientInfo\":{\"name\":\"demo\",\"version\":\"1.0\"}}}\n\
+//!     {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"count\"}}\n";
+//! let mut sent = Vec::new();
+//! for piece in received.chunks(100) {
+//!     session.space()[..piece.len()].copy_from_slice(piece);
+//!     session.filled(piece.len());
+//!     loop {
+//!         let next = session.run(&service, &mut counter);
+//!         sent.extend_from_slice(session.pending()); // a real connection takes what it can
+//!         session.sent(session.pending().len());
+//!         if next == Next::Read {
+//!             break;
+//!         }
+//!     }
+//! }
+//! assert!(String::from_utf8(sent).unwrap().contains("called 1 times"));
+//! ```
+//!
 //! Most programs need a [`Service`](service::Service) (what is offered), a [`Session`](session::Session) (a connection in
 //! one value) and a loop of their own, or one of the adapters: `mcp-sansio-blocking`, `mcp-sansio-smol`,
 //! `mcp-sansio-http`. Those who would rather dispatch themselves use [`Server::handle`](server::ServerOf::handle).
@@ -35,8 +72,8 @@
 //! 5. "Need more bytes", "handled inside" and "here is an event" are three different values.
 //! 6. A peer's mistake is an answer or an event, never a dead engine.
 //!
-//! Features, all additive: none (no allocator at all), `ask` (the default: handlers may ask the client), `alloc` (growing buffers, sinks over `Vec`, tools made at run time),
-//! `std` (exact floats), `serde` (typed arguments and results), `defmt` (log formats for devices), `heapless` and `bytes`
+//! Features, all additive: none (no allocator at all), `ask` (the default: handlers may ask the client), `alloc` (growing
+//! buffers, sinks over `Vec`, tools made at run time), `std` (exact floats), `serde` (typed arguments and results), `defmt` (log formats for devices), `heapless` and `bytes`
 //! (their buffers as sinks).
 #![no_std]
 #![forbid(unsafe_code)]

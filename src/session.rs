@@ -1,7 +1,17 @@
 //! A connection in one value: line buffer, server, sink, and the loop between them.
 //!
 //! A [`Session`] is what stdio and serial lines need. It does no I/O: read into [`space`](Session::space), call
-//! [`run`](Session::run), write what is [`pending`](Session::pending). Adapters are loops around it; so is yours.
+//! [`run`](Session::run), write what is [`pending`](Session::pending). Adapters are loops around it; so is yours. Each turn:
+//!
+//! 1. [`expire`](Session::expire) with the time, if handlers ask the client or look at the time.
+//! 2. [`run`](Session::run). After [`Next::Read`] read on, after [`Next::Write`] only once something was sent. Send what is
+//!    pending in both cases.
+//! 3. Read into [`space`](Session::space) and say with [`filled`](Session::filled) how much came; at the end of the input
+//!    call [`end_of_input`](Session::end_of_input).
+//! 4. Write what is pending and say with [`sent`](Session::sent) how much went. The loop is over when
+//!    [`is_done`](Session::is_done) and nothing is pending.
+//!
+//! Between turns [`answer`](Session::answer) what was put off, and [`publish`](Session::publish) what has changed; then run.
 
 use crate::frame::{Line, LineBuffer};
 use crate::server::{Change, Engine, Millis, Progress, Pull, SendError, Server, Token, Told};

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::arguments::meant;
 use mcp_sansio::protocol::Level;
 use mcp_sansio::revision::Revision;
 
@@ -55,7 +56,7 @@ On a terminal, questions of the server are asked there; elsewhere they are decli
 
 Exit codes: 0 good, 1 the tool failed, 2 wrong usage, 3 no connection, 4 the server
 answered with an error, 5 it took too long, 6 the connection broke or an answer made
-no sense, 130 interrupted
+no sense, 130 interrupted (watch: 0)
 ";
 
 /// What is asked for.
@@ -73,6 +74,25 @@ pub(crate) enum Command {
     Ping,
     Raw { method: String, params: Option<String> },
 }
+
+const COMMANDS: [&str; 11] =
+    ["tools", "resources", "prompts", "call", "read", "prompt", "complete", "watch", "ping", "raw", "trace"];
+
+const OPTIONS: [&str; 13] = [
+    "--json",
+    "--revision",
+    "--timeout",
+    "--header",
+    "--env",
+    "--root",
+    "--log",
+    "--output",
+    "--trace",
+    "--quiet",
+    "--no-color",
+    "--version",
+    "--help",
+];
 
 /// Where the server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,11 +158,20 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             "--root" => options.roots.push(value("a path")?),
             "--log" => options.log = Some(level(&value("a level, like info")?)?),
             "-o" | "--output" => options.output = Some(value("a file")?),
-            _ if arg.len() > 1 && arg.starts_with('-') => return Err(format!("there is no option {arg}")),
+            _ if arg.len() > 1 && arg.starts_with('-') => {
+                return Err(format!("there is no option {arg}{}", meant(name, &OPTIONS)));
+            }
             _ => words.push(arg),
         }
     }
     let (words, target) = target(words, program)?;
+    match target {
+        Target::Url(_) if !options.env.is_empty() => return Err("--env is for programs, not for a URL".into()),
+        Target::Program(_) if !options.headers.is_empty() => {
+            return Err("--header is for servers at a URL, not for programs".into());
+        }
+        _ => {}
+    }
     options.only_trace = words.first().is_some_and(|word| word == "trace");
     options.trace |= options.only_trace;
     let command = command(words.into_iter().skip(usize::from(options.only_trace)))?;
@@ -171,7 +200,10 @@ fn target(mut words: Vec<String>, program: Option<Vec<OsString>>) -> Result<(Vec
     let url = match words.as_slice() {
         [first, ..] if is_url(first) => words.remove(0),
         [.., last] if is_url(last) => words.pop().unwrap_or_default(),
-        _ => return Err("which server? End with its URL, or with -- and the program to start".into()),
+        _ => {
+            let ways = "End with its URL (http:// or https://), or with -- and the program to start";
+            return Err(format!("which server? {ways}"));
+        }
     };
     Ok((words, Target::Url(url)))
 }
@@ -196,8 +228,8 @@ fn command(mut words: impl Iterator<Item = String>) -> Result<Command, String> {
         "ping" => Command::Ping,
         "raw" => Command::Raw { method: need("a method, like tools/list")?, params: words.next() },
         _ => {
-            let near = "tools, resources, prompts, call, read, prompt, complete, watch, ping, raw, trace";
-            return Err(format!("there is no command {verb:?}; there are {near}"));
+            let meant = meant(&verb, &COMMANDS);
+            return Err(format!("there is no command {verb:?}{meant}; there are {}", COMMANDS.join(", ")));
         }
     };
     match words.next() {
@@ -277,16 +309,18 @@ mod tests {
     #[test]
     fn options() {
         let (options, ..) = parsed(
-            "--json --timeout=2.5 --header A:b --header=C:d:e --env X=y=z tools --root . --log info -q --no-color \
-             --revision 2025-06-18 --trace -o f -- s",
+            "--json --timeout=2.5 --header A:b --header=C:d:e tools --root . --log info -q --no-color \
+             --revision 2025-06-18 --trace -o f http://h/mcp",
         )
         .unwrap();
+        let (with_env, ..) = parsed("--env X=y=z -- s").unwrap();
+        assert_eq!(with_env.env, [("X".into(), "y=z".into())]);
         let expected = Options {
             json: true,
             revision: Some(Revision::V2025_06_18),
             timeout: Some(Duration::from_millis(2500)),
             headers: vec![("A".into(), "b".into()), ("C".into(), "d:e".into())],
-            env: vec![("X".into(), "y=z".into())],
+            env: vec![],
             roots: vec![".".into()],
             log: Some(Level::Info),
             output: Some("f".into()),
@@ -303,15 +337,20 @@ mod tests {
         for (line, words) in [
             ("", "which server?"),
             ("tools", "which server?"),
+            ("tools localhost:80/mcp", "http:// or https://"),
+            ("tool -- s", "(did you mean \"tools\"?)"),
+            ("--jso -- s", "(did you mean \"--json\"?)"),
             ("--", "a program must follow --"),
             ("http://h -- s", "two servers"),
-            ("tool -- s", "there is no command \"tool\"; there are tools,"),
+            ("tool -- s", "there is no command \"tool\""),
             ("call -- s", "call needs the name of a tool"),
             ("ping now -- s", "ping takes no \"now\""),
             ("--jso -- s", "there is no option --jso"),
             ("--timeout x -- s", "--timeout needs a number of seconds, not \"x\""),
             ("--timeout", "--timeout needs a number of seconds"),
             ("--header A -- s", "--header needs a name and a value"),
+            ("--header A:b -- s", "--header is for servers at a URL"),
+            ("--env A=b http://h", "--env is for programs"),
             ("--revision 2020 -- s", "there are 2024-11-05, 2025-03-26"),
             ("--log loud -- s", "there are debug, info"),
         ] {

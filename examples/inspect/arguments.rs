@@ -70,7 +70,8 @@ fn typed(key: &str, value: &str, schema: Option<Schema<'_>>, params: &[Param<'_>
     let Some(param) = params.iter().find(|param| param.name == key) else {
         if schema.is_closed() {
             let names: Vec<_> = params.iter().map(|param| param.name.as_str()).collect();
-            return Err(format!("there is no argument {key}; {}", listed("it takes", "it takes none", &names)));
+            let meant = meant(key, &names);
+            return Err(format!("there is no argument {key}{meant}; {}", listed("it takes", "it takes none", &names)));
         }
         return Ok(guess(value));
     };
@@ -84,6 +85,39 @@ fn typed(key: &str, value: &str, schema: Option<Schema<'_>>, params: &[Param<'_>
 /// A list of names after a few words, or other words if there are none.
 pub(crate) fn listed(some: &str, none: &str, names: &[&str]) -> String {
     if names.is_empty() { none.into() } else { format!("{some} {}", names.join(", ")) }
+}
+
+/// What was meant by a name that there is not: a few words, or none.
+pub(crate) fn meant(typed: &str, names: &[&str]) -> String {
+    let near = names.iter().map(|name| (distance(typed, name), name)).min_by_key(|(far, _)| *far);
+    let near_enough = match typed.chars().count() {
+        0 | 1 => return String::new(),
+        2 | 3 => 1,
+        n => 1 + n / 4,
+    };
+    match near {
+        Some((far, name)) if *name != typed && far <= near_enough => format!(" (did you mean {name:?}?)"),
+        _ => String::new(),
+    }
+}
+
+/// How many characters must be put in, left out, changed or swapped with the next one.
+fn distance(from: &str, to: &str) -> usize {
+    let lower = |text: &str| text.chars().take(64).flat_map(char::to_lowercase).collect::<Vec<_>>();
+    let (from, to) = (lower(from), lower(to));
+    let mut rows = vec![(0..=to.len()).collect::<Vec<_>>()];
+    for (i, a) in from.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, b) in to.iter().enumerate() {
+            let mut least = (rows[i][j] + usize::from(a != b)).min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && from[i - 1] == *b && to[j - 1] == *a {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[from.len()][to.len()]
 }
 
 /// A value of no known type: JSON if it is, else a string.
@@ -144,6 +178,18 @@ fn article(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn near_names() {
+        let names = ["processes", "disk", "load", "add"];
+        for (typed, name) in [("proceses", "processes"), ("Disk", "disk"), ("laod", "load"), ("ad", "add")] {
+            assert_eq!(meant(typed, &names), format!(" (did you mean {name:?}?)"));
+        }
+        for typed in ["a", "uptime", "processes", ""] {
+            assert_eq!(meant(typed, &names), "", "{typed}");
+        }
+        assert_eq!(meant("x", &[]), "");
+    }
 
     const SCHEMA: Raw<'_> = Raw::constant(
         r#"{"type":"object","properties":{

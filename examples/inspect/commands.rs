@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::client::views::{CallResult, Completion, Flaw, PromptResult, ReadResult};
 use mcp_sansio::client::{Filter, Reference, Request, SendError};
-use mcp_sansio::json::Raw;
+use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::protocol::{Feature, Features, Level, code};
 use mcp_sansio_blocking::client::{Answer, Error};
 
 use crate::args::{Command, Options, Target};
-use crate::arguments::{are_pairs, build, listed};
+use crate::arguments::{are_pairs, build, listed, meant};
 use crate::json::{Members, array, compact, pretty, quote};
 use crate::page::{Look, Page, Style};
 use crate::schema::Schema;
@@ -275,22 +275,33 @@ impl Run<'_, '_> {
             let tool = named(&items(&pages, "tools"), name)?;
             let schema = Schema::new(tool.get("inputSchema").unwrap_or(Raw::constant("{}")));
             let json = build(&args, Some(schema)).map_err(Trouble::Usage)?;
-            self.note_missing(schema, &json);
+            self.note_odd(schema, &json);
             json
         } else {
             build(&args, None).map_err(Trouble::Usage)?
         };
         let arguments = Raw::parse(json.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
-        let answer = self.session.request(&Request::call(name).arguments(&arguments).with_progress())?;
+        let answer = self.session.request(&Request::call(name).arguments(&arguments).with_progress());
+        let answer = self.or_note_unknown(answer, ("tools", "name", Feature::Tools), name)?;
         let result: CallResult<'_> = answer.view()?;
         self.show_or_save(&answer, |page| show::call(page, result))?;
         if result.is_error() { Err(Trouble::Tool) } else { Ok(()) }
     }
 
     /// The server may know better, so it is asked all the same.
-    fn note_missing(&self, schema: Schema<'_>, json: &str) {
+    fn note_odd(&self, schema: Schema<'_>, json: &str) {
         let given = Raw::parse(json.as_bytes()).unwrap_or(Raw::constant("{}"));
         let params = schema.params();
+        let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+        for (name, _) in given.members() {
+            let name = name.to_string();
+            // Other names may be right; one that is nearly right hardly is.
+            let meant = meant(&name, &names);
+            if !names.contains(&name.as_str()) && !meant.is_empty() {
+                let note = format!("the schema has no {name:?}{meant}");
+                self.around.live.borrow_mut().note(Style::Warn, &note);
+            }
+        }
         let missing: Vec<&str> = params
             .iter()
             .filter(|param| param.required && given.get(&param.name).is_none())
@@ -302,8 +313,31 @@ impl Run<'_, '_> {
         }
     }
 
+    /// If the server knows nothing of that name, and something of nearly that name: tells so.
+    fn or_note_unknown(
+        &mut self,
+        answer: Result<Answer, Error>,
+        (list, key, feature): (&str, &str, Feature),
+        name: &str,
+    ) -> Result<Answer, Trouble> {
+        let refused = matches!(&answer, Err(Error::Server(error))
+            if matches!(error.code, code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND));
+        if refused && let Ok(pages) = self.list(list, feature) {
+            let texts = items(&pages, list).into_iter().filter_map(|item| item.get(key)?.text());
+            let names: Vec<String> = texts.map(|text| text.to_string()).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let meant = meant(name, &names);
+            if !names.contains(&name) && !meant.is_empty() {
+                let note = format!("{list} has no {name:?}{meant}");
+                self.around.live.borrow_mut().note(Style::Warn, &note);
+            }
+        }
+        Ok(answer?)
+    }
+
     fn read(&mut self, uri: &str) -> Done {
-        let answer = self.session.request(&Request::read(uri).with_progress())?;
+        let answer = self.session.request(&Request::read(uri).with_progress());
+        let answer = self.or_note_unknown(answer, ("resources", "uri", Feature::Resources), uri)?;
         let result: ReadResult<'_> = answer.view()?;
         self.show_or_save(&answer, |page| show::read(page, result))
     }
@@ -315,7 +349,8 @@ impl Run<'_, '_> {
             })?;
             match path.as_str() {
                 "-" => print(&body)?,
-                path => std::fs::write(path, body)?,
+                path => std::fs::write(path, body)
+                    .map_err(|error| Trouble::Usage(format!("{path} cannot be written: {error}")))?,
             }
             return Ok(());
         }
@@ -330,7 +365,8 @@ impl Run<'_, '_> {
     fn prompt(&mut self, name: &str, args: &[String]) -> Done {
         let json = build(&from_stdin(args)?, None).map_err(Trouble::Usage)?;
         let arguments = Raw::parse(json.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
-        let answer = self.session.request(&Request::prompt(name).arguments(&arguments).with_progress())?;
+        let answer = self.session.request(&Request::prompt(name).arguments(&arguments).with_progress());
+        let answer = self.or_note_unknown(answer, ("prompts", "name", Feature::Prompts), name)?;
         let result: PromptResult<'_> = answer.view()?;
         self.show_or_save(&answer, |page| show::prompt(page, result))
     }
@@ -397,6 +433,9 @@ impl Run<'_, '_> {
         };
         let params = Raw::parse(params.as_bytes())
             .map_err(|fault| Trouble::Usage(format!("the params are no valid JSON: {fault}")))?;
+        if params.kind() != JsonKind::Object {
+            return Err(Trouble::Usage("the params must be a JSON object".into()));
+        }
         let answer = self.session.request(&Request::raw(method, Some(params)).with_progress())?;
         self.print_json(&compact(answer.raw()))
     }
@@ -409,7 +448,11 @@ fn named<'a>(items: &[Raw<'a>], name: &str) -> Result<Raw<'a>, Trouble> {
         let names: Vec<String> =
             items.iter().filter_map(|item| Some(crate::text::one_line(item.get("name")?.text()?))).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        Trouble::Usage(format!("there is no tool {name:?}; {}", listed("there are", "there are none", &names)))
+        Trouble::Usage(format!(
+            "there is no tool {name:?}{}; {}",
+            meant(name, &names),
+            listed("there are", "there are none", &names)
+        ))
     })
 }
 
@@ -419,6 +462,9 @@ fn from_stdin(args: &[String]) -> Result<Vec<String>, Trouble> {
         return Ok(args.to_vec());
     }
     let text = std::io::read_to_string(std::io::stdin())?;
+    if text.trim().is_empty() {
+        return Err(Trouble::Usage("there is nothing on stdin, where \"-\" reads the arguments from".into()));
+    }
     Ok(vec![text])
 }
 

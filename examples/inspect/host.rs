@@ -44,6 +44,8 @@ pub(crate) struct Host {
     pub(crate) withdrawn: Vec<QuestionId>,
     /// Why there will be no more news.
     pub(crate) over: Option<String>,
+    /// What is wrong with the server, as far as it was told.
+    pub(crate) odd: Vec<&'static str>,
 }
 
 impl Handler for Host {
@@ -98,7 +100,14 @@ impl Handler for Host {
                 });
             }
             Event::Unconnected(why) => self.over = Some(why.to_string()),
-            Event::Ignored(oddity) => self.live.borrow_mut().note(Style::Warn, odd(oddity)),
+            Event::Ignored(oddity) => {
+                // Once: some do it with each line.
+                let words = odd(oddity);
+                if !self.odd.contains(&words) {
+                    self.odd.push(words);
+                    self.live.borrow_mut().note(Style::Warn, words);
+                }
+            }
             _ => {}
         }
     }
@@ -195,9 +204,11 @@ impl Host {
 /// What a right server does not do.
 fn odd(oddity: Oddity) -> &'static str {
     match oddity {
-        Oddity::NoMessage => "The server sent something that is no message. (Does it print to stdout?)",
+        Oddity::NoMessage => {
+            "The server sent something that is no message. (Does it print to stdout? --trace shows it.)"
+        }
         Oddity::UnknownResponse => "The server answered a request that is not under way.",
-        Oddity::Unread { .. } => "The server could not read a message.",
+        Oddity::Unread { .. } => "The server could not read a message. (Was it too long for it?)",
         Oddity::UnknownProgress => "The server tells progress that nobody asked for.",
         Oddity::UnknownListen => "The server tells a change that nobody listens to.",
         Oddity::Undeclared => "The server asked for something that this program did not declare; it was refused.",

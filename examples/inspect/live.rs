@@ -96,7 +96,8 @@ impl Live {
     }
 }
 
-fn write(text: &str) {
+/// To stderr as it is.
+pub(crate) fn write(text: &str) {
     // There is nobody to tell if it fails.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

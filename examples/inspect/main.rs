@@ -44,7 +44,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(wrong) => {
-            eprintln!("inspect: {}; see inspect --help", text::clean(wrong));
+            live::write(&format!("inspect: {}; see inspect --help\n", text::clean(wrong)));
             return ExitCode::from(2);
         }
     };
@@ -53,9 +53,9 @@ fn main() -> ExitCode {
     let done = inspect(&options, &command, &target, begun, look, &live);
     live.borrow_mut().clear();
     let Err(trouble) = done else { return ExitCode::SUCCESS };
-    let (code, words) = explain(&trouble, &options, &command);
+    let (code, words) = explain(&trouble, &options, &command, &target);
     if !words.is_empty() {
-        eprintln!("{} {}", look.paint(Style::Bad, "inspect:"), text::clean(words));
+        live::write(&format!("{} {}\n", look.paint(Style::Bad, "inspect:"), text::clean(words)));
     }
     ExitCode::from(code)
 }
@@ -101,6 +101,7 @@ fn inspect(
         waiting: Vec::new(),
         withdrawn: Vec::new(),
         over: None,
+        odd: Vec::new(),
     };
     let around = Around { live: Rc::clone(live), stop, look };
     let mut session = Session::new(target, options, &profile, host, around.clone()).map_err(Trouble::Connect)?;
@@ -149,7 +150,7 @@ fn file_uri(path: &Path) -> String {
 }
 
 /// The exit code, and what to say about it.
-fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, String) {
+fn explain(trouble: &Trouble, options: &Options, command: &Command, target: &Target) -> (u8, String) {
     let (code, error) = match trouble {
         Trouble::Usage(words) => return (2, words.clone()),
         Trouble::Tool => return (1, String::new()),
@@ -171,6 +172,15 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, Stri
         Error::Lost { why: Lost::Unauthorized, .. } => {
             (code, format!("{error}; like --header 'Authorization: Bearer TOKEN'"))
         }
+        Error::Lost { why: Lost::Status(404 | 405), .. } | Error::Server(_) if code == 3 && !has_path(target) => {
+            (code, format!("{error}; many servers are at a path, like /mcp"))
+        }
+        Error::Lost { why: Lost::Status(404 | 405), .. } if code == 3 => {
+            (code, format!("{error}; is that the whole URL of an MCP server?"))
+        }
+        Error::Lost { why: Lost::Status(301 | 302 | 307 | 308), .. } => {
+            (code, format!("{error}; redirections are not followed: give the URL that it names"))
+        }
         Error::NoCommonRevision if options.revision.is_some() => {
             (3, "the server does not speak that revision; without --revision the best one is found".into())
         }
@@ -179,6 +189,13 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command) -> (u8, Stri
         }
         error => (code, error.to_string()),
     }
+}
+
+/// Whether a URL has more than a host. A program has no path to get wrong.
+fn has_path(target: &Target) -> bool {
+    let Target::Url(url) = target else { return true };
+    let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
+    rest.split_once('/').is_some_and(|(_, path)| !path.is_empty())
 }
 
 /// What the server says, and where to look.

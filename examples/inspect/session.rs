@@ -20,7 +20,7 @@ use crate::ask::{Asker, Console, Said};
 use crate::host::{Host, Waiting};
 use crate::live::Live;
 use crate::page::{Look, Style};
-use crate::terminal::{Keyboard, Stop};
+use crate::terminal::{Keyboard, Stop, is_unread};
 
 /// How long to wait at most before Ctrl-C is looked for.
 const SLICE: Duration = Duration::from_millis(200);
@@ -129,6 +129,8 @@ impl<'m> Session<'m> {
                 return outcome;
             }
             self.ask_waiting()?;
+            // A server that never stops leaves no time to wait, where this is looked at too.
+            self.around.stop.check()?;
             self.client.turn(SLICE)?;
         }
     }
@@ -156,9 +158,9 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// Tells what happens until there is no more, or Ctrl-C.
+    /// Tells what happens until there is no more, nobody reads it, or Ctrl-C.
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
-        while self.client.handler().over.is_none() {
+        while self.client.handler().over.is_none() && !self.around.stop.is_set() && !is_unread() {
             match self.client.turn(SLICE) {
                 Err(Error::Io(error)) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
                 done => done?,

@@ -431,9 +431,11 @@ pub(crate) fn one_body(result: Raw<'_>) -> Option<Vec<u8>> {
         }));
     }
     let is_blob = |body: &&Body<'_>| matches!(body, Body::Blob(_));
+    let read = ReadResult::of(result).is_ok();
     let one = match bodies.iter().filter(is_blob).count() {
         0 if bodies.len() == 1 => bodies.first(),
-        1 => bodies.iter().find(is_blob),
+        // Of a tool's answer the texts around it are what one says of it.
+        1 if !read || bodies.len() == 1 => bodies.iter().find(is_blob),
         _ => None,
     };
     one.copied().and_then(body_of)

@@ -87,6 +87,14 @@ impl Keyboard {
     }
 }
 
+/// Whether nobody reads stdout any more.
+pub(crate) fn is_unread() -> bool {
+    let stdout = rustix::stdio::stdout();
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    let told = poll(&mut fds, Some(&Timespec::default()));
+    told.is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
 /// Prints to stdout. A reader that has gone away is none of our errors.
 pub(crate) fn print(text: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();

@@ -307,7 +307,11 @@ impl fmt::Display for Error {
                 f.write_str("the server speaks none of the revisions that this client may speak")
             }
             Error::Start { program, error } => {
-                write!(f, "cannot start {program:?}: {error}; is it installed, and in PATH?")
+                let advice = match error.kind() {
+                    std::io::ErrorKind::PermissionDenied => "is it a program, and may it be executed?",
+                    _ => "is it installed, and in PATH?",
+                };
+                write!(f, "cannot start {program:?}: {error}; {advice}")
             }
             Error::Url(why) => f.write_str(why),
             Error::Io(error) => error.fmt(f),

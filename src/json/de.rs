@@ -86,7 +86,7 @@ impl Refused {
             Refused::Missing(name) => ["missing member `", name, "`"],
             Refused::Member(name, Wrong::Type) => ["member `", name, "` has the wrong type"],
             Refused::Member(name, Wrong::Value) => ["member `", name, "` is not one of the values allowed"],
-            Refused::Member(name, Wrong::Range) => ["member `", name, "` is out of range"],
+            Refused::Member(name, Wrong::Range) => ["member `", name, "` is out of range or too long"],
             Refused::Unknown => ["unknown member or variant", "", ""],
             Refused::Type => ["a value has the wrong type", "", ""],
             Refused::Value => ["a value is not one of those allowed", "", ""],

@@ -142,7 +142,7 @@ impl<'a> Handling<'a> {
 }
 
 impl Call<'_> {
-    /// Answers with text.
+    /// Answers with text: a `&str` or `&String`, a number, `format_args!(..)`, or several of these as `&[..]`.
     pub fn text<'w>(&mut self, text: impl Into<Words<'w>>) -> Outcome {
         self.words(text.into(), false)
     }

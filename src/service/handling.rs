@@ -33,6 +33,20 @@ pub(crate) enum Settled {
 
 /// Why a handler does not answer. `?` turns it into the right reply: for wrong arguments of a tool a result with
 /// `isError`, so that the model can do better; for a [`Failure`] the JSON-RPC error.
+///
+/// Errors of the application's own are told in words, which the model reads:
+///
+/// ```
+/// use mcp_sansio::service::{Call, Outcome};
+///
+/// fn host_name(_: &mut (), call: &mut Call<'_>) -> Outcome {
+///     match std::fs::read_to_string("/etc/hostname") {
+///         Ok(name) => call.text(name.trim()),
+///         Err(error) => call.error(format_args!("/etc/hostname cannot be read: {error}")),
+///     }
+/// }
+/// # let _: fn(&mut (), &mut Call<'_>) -> Outcome = host_name;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal(pub(crate) Why);
 

@@ -26,6 +26,57 @@
 //! # Ok::<(), mcp_sansio::Full>(())
 //! ```
 
+//!
+//! # What handlers do
+//!
+//! - **Read arguments**: [`args`](Handling::args) into a type, [`arg`](Handling::arg) one by one (feature `serde`), or
+//!   [`arguments`](Handling::arguments) as JSON.
+//! - **Answer**: [`text`](Call::text), [`json`](Call::json), [`content`](Call::content), [`error`](Call::error); a
+//!   [`Resource`] with [`Read::text`] or [`Read::blob`], a [`Prompt`] with [`Get::user`].
+//! - **Tell**: [`progress`](Handling::progress), [`log`](Handling::log).
+//! - **Answer later**: [`later`](Handling::later) gives a token; whoever has it answers by
+//!   [`Session::answer`](crate::session::Session::answer) or what the adapters have for that.
+//! - **Ask** (feature `ask`): the handler is run again from its beginning when the answers are in.
+//!
+//! Subscribers of a resource hear of changes if the service declares it, `.feature(Feature::Subscribe)`, and something calls
+//! [`publish`](crate::session::Session::publish) when there is one: the loop, not a handler, which may leave a mark in the state.
+//!
+//! ```
+//! use mcp_sansio::json::Raw;
+//! use mcp_sansio::protocol::Feature;
+//! use mcp_sansio::service::{Call, Outcome, Question, Read, Resource, Service, Tool};
+//!
+//! struct Counter {
+//!     count: u32,
+//!     changed: bool, // the loop publishes `Change::Resource("counter://count")` and takes this back
+//! }
+//!
+//! const SURE: Raw<'static> = Raw::constant(
+//!     r#"{"type":"object","properties":{"sure":{"type":"boolean"}},"required":["sure"]}"#,
+//! );
+//!
+//! fn reset(counter: &mut Counter, call: &mut Call<'_>) -> Outcome {
+//!     let Some(answer) = call.answer("reset") else {
+//!         return call.ask(&[Question::elicit("reset", "Begin again from 0?", SURE)], b"");
+//!     };
+//!     // Not accepted: declined, cancelled, or the client is gone.
+//!     if !answer.accepted() || answer.value("sure").and_then(|sure| sure.bool()) != Some(true) {
+//!         return call.text("It was left as it is");
+//!     }
+//!     (counter.count, counter.changed) = (0, true);
+//!     call.text("It is 0 now")
+//! }
+//!
+//! fn read(counter: &mut Counter, read: &mut Read<'_>) -> Outcome {
+//!     read.text(format_args!("{}", counter.count))
+//! }
+//!
+//! static TOOLS: [Tool<Counter>; 1] = [Tool::new("reset", "Sets the counter to 0, if the user agrees", reset)];
+//! static RESOURCES: [Resource<Counter>; 1] = [Resource::new("counter://count", "count", read).mime("text/plain")];
+//! let service = Service::new("counter", "1.0").tools(&TOOLS).resources(&RESOURCES).feature(Feature::Subscribe);
+//! # let _ = service;
+//! ```
+
 mod call;
 mod content;
 mod define;

@@ -8,6 +8,10 @@
 //! HttpServer::bind("127.0.0.1:8931")?.serve(&service, &mut ())?; // at http://127.0.0.1:8931/mcp
 //! # Ok::<(), std::io::Error>(())
 //! ```
+//!
+//! Handlers run one after the other, and nothing is sent while one runs, not even its progress. One that takes long calls
+//! [`later`](mcp_sansio::service::Handling::later); `tick` of [`serve_with`](HttpServer::serve_with) tells its progress and
+//! answers.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -164,6 +168,34 @@ impl HttpServer {
 
     /// Serves until it is stopped, with authorization if `app` has it. `tick` is called after each turn of the loop, and
     /// at the time that it said last.
+    ///
+    /// ```no_run
+    /// use std::sync::mpsc::{Sender, channel};
+    /// use mcp_sansio::server::{Change, Token};
+    /// use mcp_sansio::service::{Call, Outcome, Service, Tool};
+    /// use mcp_sansio_blocking::http::{App, HttpServer};
+    ///
+    /// fn brew(ready: &mut Sender<Token>, call: &mut Call<'_>) -> Outcome {
+    ///     let (token, outcome) = call.later();
+    ///     let ready = ready.clone();
+    ///     std::thread::spawn(move || ready.send(token)); // when it is
+    ///     outcome
+    /// }
+    /// static TOOLS: [Tool<Sender<Token>>; 1] = [Tool::new("brew", "Brews coffee", brew)];
+    ///
+    /// let service = Service::new("kitchen", "1.0").tools(&TOOLS);
+    /// let (mut ready, brewed) = channel();
+    /// let app = App::new(&service, &mut ready);
+    /// HttpServer::bind("127.0.0.1:8931")?.serve_with(app, &mut |app, endpoint, now| {
+    ///     for token in brewed.try_iter() {
+    ///         // It fails if the client has cancelled: then there is nobody to tell.
+    ///         let _ = endpoint.answer(app, token, |_, call| call.text("coffee"));
+    ///         endpoint.publish(Change::Resource("kitchen://pot"));
+    ///     }
+    ///     Some(now + 50) // looks again in 50 ms at the latest
+    /// })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`serve`](HttpServer::serve).

@@ -13,7 +13,86 @@
 //! }
 //! ```
 //!
-//! Features: `http`, a server over HTTP; `client`, clients of child processes, with `http` over HTTP too, with `tls` over
+//! Handlers run one after the other on the caller's thread. What one tells meanwhile, its progress and log messages, is
+//! written at once.
+//!
+//! # Late answers and changes
+//!
+//! [`serve`] waits for input and for nothing else. Where answers come [later](mcp_sansio::service::Handling::later), or
+//! subscribers hear of [changes](mcp_sansio::session::Session::publish), the loop is yours: here a thread reads, and a
+//! channel brings what it has read and what others have found out. (`http::HttpServer::serve_with` has a place for both, and
+//! `mcp_sansio_smol` waits for anything.)
+//!
+//! ```
+//! use std::io::Read;
+//! use std::sync::mpsc::{Sender, channel};
+//! use mcp_sansio::server::{Limits, Token};
+//! use mcp_sansio::service::{Call, Outcome, Service, Tool};
+//! use mcp_sansio::session::{Next, Session};
+//! use mcp_sansio_blocking::WriterOut;
+//!
+//! enum Event {
+//!     Input(Vec<u8>),
+//!     Brewed(Token),
+//! }
+//!
+//! fn brew(events: &mut Sender<Event>, call: &mut Call<'_>) -> Outcome {
+//!     let (token, outcome) = call.later();
+//!     let events = events.clone();
+//!     std::thread::spawn(move || events.send(Event::Brewed(token))); // as soon as it is ready
+//!     outcome
+//! }
+//! static TOOLS: [Tool<Sender<Event>>; 1] = [Tool::new("brew", "Brews coffee", brew)];
+//!
+//! # let mut stdin = &br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"brew","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#[..];
+//! # let mut stdout = Vec::new();
+//! let service = Service::new("kitchen", "1.0").tools(&TOOLS);
+//! let (mut events, happened) = channel();
+//! let read = events.clone();
+//! std::thread::spawn(move || {
+//!     let mut bytes = [0; 8192];
+//!     loop {
+//!         let n = stdin.read(&mut bytes).unwrap_or(0);
+//!         if read.send(Event::Input(bytes[..n].to_vec())).is_err() || n == 0 {
+//!             return;
+//!         }
+//!     }
+//! });
+//! let mut session = Session::<_, 32>::growing(Limits::default(), WriterOut::new(&mut stdout));
+//! loop {
+//!     while session.run(&service, &mut events) == Next::Write {}
+//!     session.out().flush();
+//!     if session.is_done() || session.out().failed() {
+//!         break;
+//!     }
+//!     match happened.recv().expect("`events` is a sender") {
+//!         Event::Input(bytes) if bytes.is_empty() => session.end_of_input(),
+//!         Event::Input(bytes) => {
+//!             let mut rest = &bytes[..];
+//!             while !rest.is_empty() {
+//!                 let space = session.space();
+//!                 let n = space.len().min(rest.len());
+//!                 space[..n].copy_from_slice(&rest[..n]);
+//!                 session.filled(n);
+//!                 rest = &rest[n..];
+//!                 while session.run(&service, &mut events) == Next::Write {}
+//!             }
+//!         }
+//!         // It fails if the client has cancelled: then there is nobody to tell.
+//!         Event::Brewed(token) => drop(session.answer(&service, &mut events, token, |_, call| call.text("coffee"))),
+//!     }
+//!     // And `session.publish(Change::Resource(uri))` for what has changed meanwhile.
+//! }
+//! # drop(session);
+//! # assert!(String::from_utf8(stdout).unwrap().contains("coffee"));
+//! ```
+//!
+//! If handlers ask the client, also call [`expire`](mcp_sansio::session::Session::expire) with the time in each turn, and wait
+//! with `recv_timeout`: a question that nobody answers then ends.
+//!
+//! # Features
+//!
+//! `http`, a server over HTTP; `client`, clients of child processes, with `http` over HTTP too, with `tls` over
 //! HTTPS. `client` (the module) shows how they are used.
 
 #[cfg(feature = "client")]
@@ -51,7 +130,8 @@ pub fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()>
 /// Serves `reader` and `writer`, which may be anything that blocks, until `reader` ends. One thread, no busy loop.
 ///
 /// Handlers run one after the other. One that puts its answer off ([`later`](mcp_sansio::service::Handling::later)) has
-/// nobody here to give it: it is answered with an error at the end.
+/// nobody here to give it: it is answered with an error at the end. Nor is there anybody to publish changes. The
+/// [crate's page](crate) shows the loop for both.
 ///
 /// # Errors
 /// What `reader` or `writer` fails with; a reader that has gone away ([`ErrorKind::BrokenPipe`]) is no error.

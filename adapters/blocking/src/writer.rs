@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, IoSlice, Write};
 use mcp_sansio::Full;
 use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 
-/// Bytes collected before they are written; a long message is written while it is being made.
+/// Bytes collected before they are written; a long message is written while it is being made, a notification at its end.
 const BUFFER: usize = 64 * 1024;
 
 /// A piece that is not copied into the buffer if there is no room for it.
@@ -21,12 +21,14 @@ pub struct WriterOut<W> {
     buffer: Vec<u8>,
     error: Option<io::Error>,
     held: bool,
+    /// What is being written is not to wait for the rest of the turn.
+    prompt: bool,
 }
 
 impl<W: Write> WriterOut<W> {
     /// A sink over `writer`.
     pub const fn new(writer: W) -> Self {
-        WriterOut { writer, buffer: Vec::new(), error: None, held: false }
+        WriterOut { writer, buffer: Vec::new(), error: None, held: false, prompt: false }
     }
 
     /// Writes everything that has been collected.
@@ -116,12 +118,20 @@ impl<W: Write> Sink for WriterOut<W> {
 }
 
 impl<W: Write> Out for WriterOut<W> {
-    fn begin(&mut self, _: Kind) -> Result<(), Full> {
-        if self.held { Err(Full::Now) } else { Ok(()) }
+    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+        if self.held {
+            return Err(Full::Now);
+        }
+        // The handler that tells its progress may go on for long.
+        self.prompt = kind == Kind::Notification;
+        Ok(())
     }
 
     fn end(&mut self) {
         let _ = self.put(b"\n");
+        if self.prompt {
+            self.flush();
+        }
     }
 
     fn mark(&self) -> Mark {

@@ -249,6 +249,16 @@ fn floods_stderr() {
     assert!(lines[2999].starts_with(b"line 2999 is"));
 }
 
+/// A server that never stops writing: a request ends in time all the same.
+#[test]
+fn floods_stdout() {
+    for line in ["what?", r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#] {
+        let mut client = scripted(&format!("exec yes '{line}'"), QUICK);
+        let error = soon(|| client.request(&call()).unwrap_err());
+        assert!(matches!(error, Error::Lost { why: Lost::TimedOut, .. }), "{error}");
+    }
+}
+
 /// Even without an end of the line, no more of it is kept than a piece.
 #[test]
 fn floods_stderr_without_a_newline() {

@@ -214,7 +214,11 @@ fn exit_codes_and_advice() {
     for (args, code, words) in [
         (&["call", "add", "--", calc.as_str()][..], 1, ""),
         (&["--nope"], 2, "there is no option --nope; see inspect --help"),
-        (&["call", "ad", "a=1", "--", &calc], 2, "there is no tool \"ad\"; there are add, echo"),
+        (
+            &["call", "ad", "a=1", "--", &calc],
+            2,
+            "there is no tool \"ad\" (did you mean \"add\"?); there are add, echo",
+        ),
         (&["call", "add", "a=x", "--", &calc], 2, "a must be an integer, not \"x\""),
         (&["--", "/does/not/exist"], 3, "is it installed, and in PATH?"),
         (&["http://127.0.0.1:1/mcp"], 3, "is it running, and are host and port right?"),
@@ -284,6 +288,42 @@ fn watch(target: &[&str]) {
     interrupt(&child);
     assert!(wait(&mut child));
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+/// As in `inspect watch | head -1`.
+#[test]
+fn watches_as_long_as_somebody_reads() {
+    let mut child = inspect(&["watch", "--", &example("sysmon")]).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("has changed"), "{line}");
+    assert!(wait(&mut child));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn nobody_reads_stderr() {
+    let mut child = inspect(&["--timeout", "0.5", "tools", "--", "yes"]).spawn().unwrap();
+    drop(child.stderr.take());
+    assert!(wait(&mut child));
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+}
+
+#[test]
+fn near_names_are_suggested() {
+    let sysmon = |args: &[&str]| against("sysmon", args);
+    for (args, code, words) in [
+        (&["call", "proceses"][..], 4, "tools has no \"proceses\" (did you mean \"processes\"?)"),
+        (&["call", "proceses", "limit=1"], 2, "(did you mean \"processes\"?); there are"),
+        (&["call", "processes", "lmit=1"], 0, "the schema has no \"lmit\" (did you mean \"limit\"?)"),
+        (&["read", "sys://lod"], 4, "(did you mean \"sys://load\"?)"),
+        (&["prompt", "diagnos", "symptom=x"], 4, "(did you mean \"diagnose\"?)"),
+        (&["raw", "tools/list", "[1]"], 2, "must be a JSON object"),
+        (&["call", "load", "-"], 2, "nothing on stdin"),
+    ] {
+        let (got, _, err) = sysmon(args);
+        assert!(got == code && err.contains(words), "{args:?}: {got} {err}");
+    }
 }
 
 fn interrupt(child: &Child) {

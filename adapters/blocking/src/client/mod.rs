@@ -69,6 +69,9 @@ pub const IN_FLIGHT: usize = 64;
 /// Pages of one list at the most, unless [`Pages::at_most`] says otherwise.
 const PAGES: usize = 1_000;
 
+/// Runs of the transport before whoever waits looks at what has come of them.
+const TURNS: usize = 64;
+
 /// How long a request waits for a free connection, if the requests before it end neither.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -186,6 +189,8 @@ pub struct Client<'m, T, H> {
     handler: H,
     waits: Waits,
     started: Instant,
+    /// There is more to do at once: there was too much for one turn.
+    busy: bool,
     profile: PhantomData<&'m ()>,
 }
 
@@ -259,7 +264,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// [`Ignore`].
     pub fn new(transport: T, handler: H) -> Self {
         let waits = Waits::default();
-        Client { transport, handler, waits, started: Instant::now(), profile: PhantomData }
+        Client { transport, handler, waits, started: Instant::now(), busy: false, profile: PhantomData }
     }
 
     /// Opens the connection and waits for it. It finds out which revisions the server speaks.
@@ -525,10 +530,11 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         }
     }
 
-    /// Everything that can be done without waiting. Whether something has happened.
+    /// What can be done without waiting, within reason: a server that never stops must not keep its caller from looking
+    /// at the time. Whether something has happened.
     fn step(&mut self) -> Result<bool, Error> {
         let mut happened = false;
-        loop {
+        for _ in 0..TURNS {
             let now = self.now();
             let mut tap = Tap { waits: &mut self.waits, handler: &mut self.handler, happened: false };
             let more = self.transport.run(now, &mut tap)?;
@@ -536,13 +542,18 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
                 happened = true;
                 self.waits.explain(&mut self.transport);
             }
+            self.busy = more;
             if !more {
-                return Ok(happened);
+                break;
             }
         }
+        Ok(happened)
     }
 
     fn rest(&mut self, at_most: Option<Duration>) -> Result<(), Error> {
+        if self.busy {
+            return Ok(self.transport.wait(Duration::ZERO)?);
+        }
         let now = self.now();
         let due = self.transport.next_deadline().map(|due| due.wrapping_sub(now) as i64);
         let due = due.map(|left| Duration::from_millis(left.max(0) as u64));

@@ -51,9 +51,11 @@
 //!     // Then wait: for sockets to read from, for those with something `pending`, for `remote.next_deadline()`.
 //! }
 //!
+//! # #[cfg(feature = "alloc")] {
 //! let mut remote: Remote<'_, 4> = Remote::growing("http://localhost:8931/mcp", Config::DEFAULT)?;
 //! let mut sockets = [None::<()>; 4];
 //! turn(&mut remote, &mut sockets, 0, |_, _| None, |_, _| None, |_, _| None, |_| {});
+//! # }
 //! # Ok::<(), mcp_sansio_http::client::UrlError>(())
 //! ```
 //!

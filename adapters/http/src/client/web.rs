@@ -119,6 +119,7 @@ const SESSIONS: u8 = 3;
 /// use mcp_sansio::client::{Client, Event, Link, Profile};
 /// use mcp_sansio_http::client::{Action, Config, Remote, Web};
 ///
+/// # #[cfg(feature = "alloc")] {
 /// let profile = Profile::new("demo", "1.0");
 /// let remote = Remote::<2>::growing("http://localhost:8931/mcp", Config::DEFAULT)?;
 /// let (mut held, mut inbox, mut outbox) = ([0; 512], [0; 2048], [0; 512]);
@@ -147,6 +148,7 @@ const SESSIONS: u8 = 3;
 /// web.remote().filled(slot, answer.len());
 /// while web.run(5, &mut handler, &mut ()) {}
 /// assert_eq!(revision, Some("2026-07-28"));
+/// # }
 /// # Ok::<(), mcp_sansio_http::client::UrlError>(())
 /// ```
 #[derive(Debug)]
