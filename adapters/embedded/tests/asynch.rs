@@ -176,7 +176,7 @@ fn a_client_connects_calls_and_gives_up_in_time() {
     );
     let (rx, mut tx) = (Forever(Rx::new(hello.as_bytes(), 7)), SlowTx(Tx::new(9)));
     block_on(drive(rx, &mut tx, &mut session, &mut handler, &mut ticks)).unwrap();
-    assert!(connected && lost && deadlines > 0 && now < 2_000, "{now}");
+    assert!(connected && lost && deadlines > 0 && now < 10_000, "{now}");
 }
 
 /// Never ends.
