@@ -34,11 +34,11 @@ fi
 name=${1:-}
 port=${2:-}
 usage() {
-    echo "usage: run.sh uart | run.sh ethernet PORT | run.sh build uart|ethernet" >&2
+    echo "usage: run.sh uart|embassy|interrupts | run.sh ethernet PORT | run.sh build uart|embassy|interrupts|ethernet" >&2
     exit 2
 }
 case $name in
-uart) ;;
+uart | embassy | interrupts) ;;
 ethernet) [ -z "$run" ] || [[ $port =~ ^[0-9]+$ ]] || usage ;;
 *) usage ;;
 esac

@@ -4,11 +4,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "history")]
-mod history;
 #[cfg(feature = "report")]
 mod report;
-mod sensor;
 mod service;
 
 use board::{Input, Static};
