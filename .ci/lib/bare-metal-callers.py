@@ -17,7 +17,13 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-spec = importlib.util.spec_from_file_location("elf", Path(__file__).with_name("bare-metal-elf.py"))
+sys.path.insert(0, str(Path(__file__).parent))
+from elf import Elf
+
+spec = importlib.util.spec_from_file_location("sizes", Path(__file__).with_name("bare-metal-elf.py"))
+sizes = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(sizes)
+
 PANIC = re.compile(
     r"core[0-9]*(\[[0-9a-f]+\])?::.*(panic|unwrap_failed|expect_failed|_fail$|len_mismatch_fail|slice_index_fail)|rust_begin_unwind"
 )
@@ -25,26 +31,11 @@ ALLOCATOR = re.compile(r"__(rust|rg|rdl)_(alloc|dealloc|realloc)|alloc::(alloc|r
 OUTLINED = re.compile(r"^OUTLINED_FUNCTION")
 
 
-def load():
-    source = Path(__file__).with_name("bare-metal-elf.py").read_text().replace("sys.exit(main())", "")
-    module = {}
-    exec(compile(source, "bare-metal-elf.py", "exec"), module)
-    return module
-
-
-def functions(path, elf):
-    """Start and end of each function, its code, its name."""
-    data = open(path, "rb").read()
-    sections, _ = elf["read"](path)
-    for table in sections:
-        if table.type != elf["SHT_SYMTAB"]:
-            continue
-        names = data[sections[table.link].offset :][: sections[table.link].size]
-        for name, value, size, info, _, home in struct.iter_unpack("<IIIBBH", data[table.offset : table.offset + table.size]):
-            if info & 15 == 2 and size and 0 < home < len(sections):
-                start = value & ~1
-                code = data[sections[home].offset + start - sections[home].address :][:size]
-                yield start, code, elf["string"](names, name)
+def functions(elf):
+    """Start of each function, its code, its name."""
+    for name, symbol in elf.symbols.items():
+        if symbol.size and (code := elf.code(symbol)):
+            yield symbol.address & ~1, code, name
 
 
 def branches(start, code):
@@ -74,9 +65,8 @@ def branches(start, code):
 
 
 def main():
-    elf = load()
-    found = list(functions(sys.argv[1], elf))
-    names = dict(zip([name for *_, name in found], elf["readable"]([name for *_, name in found])))
+    found = list(functions(Elf(sys.argv[1])))
+    names = dict(zip([name for *_, name in found], sizes.readable([name for *_, name in found])))
     names = {raw: re.sub(r"::h[0-9a-f]{16}$", "", name) for raw, name in names.items()}
     at = {start: names[raw] for start, _, raw in found}
     lines = (line.split("#")[0].strip() for line in open(sys.argv[2]))

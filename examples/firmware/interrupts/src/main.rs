@@ -58,6 +58,6 @@ fn main() -> ! {
 /// Not inlined: what is moved around here would keep its place on the stack of `main`.
 #[inline(never)]
 fn session() -> Option<Session<'static, Lines<Slice<'static>>, REQUESTS>> {
-    let server = Server::new().scratch(SCRATCH.take()?).subscriptions(SUBSCRIPTIONS.take()?);
+    let server = Server::new().reopening().scratch(SCRATCH.take()?).subscriptions(SUBSCRIPTIONS.take()?);
     Some(Session::new(LineBuffer::new(INPUT.take()?), server, Lines::new(Slice::new(OUTPUT.take()?))))
 }
