@@ -56,7 +56,7 @@ bm_debian_ready() {
     [ -x /usr/bin/rustc ] && [ -x /usr/bin/cargo ] && command -v ld.lld >/dev/null || return 1
     [ -e /usr/lib/rustlib/src/rust/library/core/Cargo.toml ] || return 1
     minor=$(/usr/bin/rustc --version </dev/null | sed -n 's/^rustc 1\.\([0-9]*\)\..*/\1/p')
-    [ "${minor:-0}" -ge 87 ]
+    [ "${minor:-0}" -ge 88 ]
 }
 
 bm_debian() {

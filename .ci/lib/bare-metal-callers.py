@@ -10,19 +10,14 @@ Exits with 1 if there is another caller, or a function of an allocator.
 Reads the branches of Thumb-2 code itself. What the linker has outlined counts as its callers.
 """
 
-import importlib.util
+import os
 import re
 import struct
 import sys
 from collections import defaultdict
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-from elf import Elf
-
-spec = importlib.util.spec_from_file_location("sizes", Path(__file__).with_name("bare-metal-elf.py"))
-sizes = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sizes)
+sys.path.insert(0, os.path.dirname(__file__))
+from elf import Elf, readable
 
 PANIC = re.compile(
     r"core[0-9]*(\[[0-9a-f]+\])?::.*(panic|unwrap_failed|expect_failed|_fail$|len_mismatch_fail|slice_index_fail)|rust_begin_unwind"
@@ -34,7 +29,7 @@ OUTLINED = re.compile(r"^OUTLINED_FUNCTION")
 def functions(elf):
     """Start of each function, its code, its name."""
     for name, symbol in elf.symbols.items():
-        if symbol.size and (code := elf.code(symbol)):
+        if code := elf.code(symbol):
             yield symbol.address & ~1, code, name
 
 
@@ -66,7 +61,7 @@ def branches(start, code):
 
 def main():
     found = list(functions(Elf(sys.argv[1])))
-    names = dict(zip([name for *_, name in found], sizes.readable([name for *_, name in found])))
+    names = dict(zip([name for *_, name in found], readable([name for *_, name in found])))
     names = {raw: re.sub(r"::h[0-9a-f]{16}$", "", name) for raw, name in names.items()}
     at = {start: names[raw] for start, _, raw in found}
     lines = (line.split("#")[0].strip() for line in open(sys.argv[2]))

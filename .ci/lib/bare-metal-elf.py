@@ -10,12 +10,10 @@ are others, or any function of an allocator, and names them and what calls them.
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, Elf
+from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, Elf, readable
 
 # In mangled names, old style and new. `rust_begin_unwind` is the panic handler
 # of the firmware itself (board/src/end.rs keeps it from being inlined): it is in
@@ -29,13 +27,6 @@ ALLOCATOR = re.compile(
     r"|^(malloc|calloc|realloc|free|sbrk|_sbrk)$"
 )
 FORMAT = re.compile(r"4core3fmt|NtCs\w*_4core3fmt")
-
-
-def readable(names):
-    if not shutil.which("c++filt"):
-        return names
-    done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True)
-    return done.stdout.splitlines() if done.returncode == 0 else names
 
 
 def main():

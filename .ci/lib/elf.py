@@ -1,6 +1,8 @@
 """Reads an ELF file itself: binutils for another machine than this one are not there everywhere."""
 
+import shutil
 import struct
+import subprocess
 import sys
 from collections import namedtuple
 
@@ -14,6 +16,14 @@ ARM = 40
 
 def string(table, offset):
     return table[offset : table.index(b"\0", offset)].decode()
+
+
+def readable(names):
+    """The names as in the source, where there is a tool for it."""
+    if not shutil.which("c++filt"):
+        return names
+    done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True)
+    return done.stdout.splitlines() if done.returncode == 0 else names
 
 
 class Elf:

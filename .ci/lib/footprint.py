@@ -41,7 +41,9 @@ ROWS = [
     ("templates", "a family of resources, with completion", "tools_raw"),
     ("prompts", "a prompt, with completion", "tools_raw"),
     ("asks", "questions to the client (feature `ask`)", "tools_raw"),
-    ("everything", "all of these, log and progress", None),
+    ("http", "HTTP in place of lines: one connection, sessions, event streams (calls of 2026-07-28)", "tools_raw"),
+    ("everything", "all of these but HTTP, log and progress", None),
+    ("client", "the other role: a client that calls a tool, both eras", None),
 ]
 # Whole programs, with the board's start-up, drivers and main loop.
 PROGRAMS = [
@@ -76,7 +78,33 @@ def opening():
     )
 
 
-def everything():
+def post(message):
+    """A message of 2026-07-28 over HTTP."""
+    read = json.loads(message)
+    head = {
+        "Host": "localhost",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": read["method"],
+        "Mcp-Name": read["params"].get("name"),
+        "Content-Length": len(message),
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in head.items() if value)
+    return f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode() + message
+
+
+def answers(count):
+    """What a server says to a client: who it is, and the same answer to each call."""
+    hello = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+    text = {"resultType": "complete", "content": [{"type": "text", "text": "42"}], "isError": False}
+    lines = [{"jsonrpc": "2.0", "id": 1 + n, "result": text if n else hello} for n in range(1 + count)]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def everything(name):
+    if name == "client":
+        return answers(20)
     calls = [
         ("tools/call", dict(name="add", arguments={"a": 40, "b": 2})),
         ("tools/call", dict(name="add", arguments={"a": "no"})),
@@ -102,17 +130,22 @@ def everything():
     complete = dict(ref={"type": "ref/prompt", "name": "explain"}, argument={"name": "value", "value": "t"})
     calls.append(("completion/complete", complete))
     legacy = opening() + b"".join(request(n, method, **params) for n, (method, params) in enumerate(calls))
-    modern = b"".join(request(100 + n, method, _meta=META, **params) for n, (method, params) in enumerate(calls))
+    modern = [request(100 + n, method, _meta=META, **params) for n, (method, params) in enumerate(calls)]
+    if name == "http":
+        return post(opening().splitlines()[0]) + b"".join(post(message) for message in modern)
     listen = request("l", "subscriptions/listen", _meta=META, notifications={"resourceSubscriptions": ["board://status"]})
-    return legacy + request("d", "server/discover", _meta=META) + modern + listen + b"[" * 900 + b"\n"
+    return legacy + request("d", "server/discover", _meta=META) + b"".join(modern) + listen + b"[" * 900 + b"\n"
 
 
 def calls(name, count):
     if name == "core":
         return b"".join(request(n, "ping") for n in range(count))
-    if name == "modern":
+    if name == "client":
+        return answers(count)
+    if name in ("modern", "http"):
         arguments = dict(name="add", arguments={"a": 40, "b": 2}, _meta=META)
-        return b"".join(request(n, "tools/call", **arguments) for n in range(count))
+        messages = [request(n, "tools/call", **arguments) for n in range(count)]
+        return b"".join(map(post, messages) if name == "http" else messages)
     return opening() + b"".join(request(n, "tools/call", name="add", arguments={"a": 40, "b": 2}) for n in range(count))
 
 
@@ -142,7 +175,7 @@ def measured(images):
     for name, *_ in ROWS:
         image = images.get(name + "/report")
         if image:
-            stack, _ = run(image, everything())
+            stack, _ = run(image, everything(name))
             few, many = (run(image, calls(name, count))[1] for count in (50, 150))
             here = found[f"{TARGETS[0]}/{name}"]
             here["stack"] = stack
@@ -150,7 +183,7 @@ def measured(images):
     for name, _ in PROGRAMS:
         image = images.get(name + "/report")
         if image:
-            found[f"{TARGETS[0]}/{name}"]["stack"] = run(image, everything())[0]
+            found[f"{TARGETS[0]}/{name}"]["stack"] = run(image, everything(name))[0]
     return found
 
 

@@ -1,6 +1,10 @@
 //! The messages that are measured. Those of a kind differ only in two holes of ten digits: the id, and a number in the
 //! text that comes back.
 
+#[cfg(feature = "calls")]
+pub mod calls;
+pub mod counting;
+
 /// A kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {

@@ -86,11 +86,11 @@ impl Engine<'_> {
         let error = envelope.error.filter(|_| envelope.result.is_none());
         // An error in the request's own exchange, or while nothing else is under way, needs no id.
         let meant = named.or_else(|| error.and(exchange)).or_else(|| error.and(self.opening_waits_alone(envelope)));
-        let Some(wire) = meant else { return Ok(Some(unknown(error))) };
+        let Some(wire) = meant else { return Ok(Some(unknown(envelope))) };
         if self.opening.is_on_wire(wire) {
             return self.opening_answered(wire, envelope, out);
         }
-        let Some(flight) = self.on_wire(wire).copied() else { return Ok(Some(unknown(error))) };
+        let Some(flight) = self.on_wire(wire).copied() else { return Ok(Some(unknown(envelope))) };
         if matches!(flight.state, State::Opening | State::Closing) && !self.is_modern() {
             return Ok(self.listen_answered(flight.token, error.is_none()));
         }
@@ -111,8 +111,7 @@ impl Engine<'_> {
 
     /// An error without an id, while an answer to the opening is waited for: it is meant.
     fn opening_waits_alone(&self, envelope: &Envelope<'_>) -> Option<u64> {
-        let nameless = envelope.id.is_none_or(|id| id.kind() == JsonKind::Null);
-        self.opening_waits().filter(|_| nameless)
+        self.opening_waits().filter(|_| is_nameless(envelope))
     }
 
     fn result<'a>(&mut self, flight: &Flight, result: Raw<'a>) -> Option<Event<'a>> {
@@ -242,10 +241,15 @@ impl Flight {
     }
 }
 
-/// A response to nothing.
-fn unknown<'a>(error: Option<Raw<'_>>) -> Event<'a> {
-    Event::Ignored(match error {
-        Some(error) => Oddity::Unread { code: RpcError::read(error).code },
-        None => Oddity::UnknownResponse,
+/// A response to nothing. Only an error without an id tells of a message that the server could not read: one with an id is
+/// late, as when a server answers what was cancelled.
+fn unknown<'a>(envelope: &Envelope<'_>) -> Event<'a> {
+    Event::Ignored(match envelope.error {
+        Some(error) if is_nameless(envelope) => Oddity::Unread { code: RpcError::read(error).code },
+        _ => Oddity::UnknownResponse,
     })
+}
+
+fn is_nameless(envelope: &Envelope<'_>) -> bool {
+    envelope.id.is_none_or(|id| id.kind() == JsonKind::Null)
 }

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Installs the pinned client SDKs into folders that git ignores. What is there
+# Installs the pinned SDKs and servers into folders that git ignores. What is there
 # already, made from the same lock file, is left alone.
+#   install.sh           what run.sh needs
+#   install.sh servers   what reverse.sh needs, too
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -12,9 +14,11 @@ fresh() {
     [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$(cat "$@" | sha256sum)" ]
 }
 
-for version in 1.30 2.3; do
-    venv=".venv-mcp-$version"
-    lock="requirements-mcp-$version.txt"
+packages=(mcp-1.30 mcp-2.3)
+[ "${1:-}" = servers ] && packages+=(fastmcp-4)
+for package in "${packages[@]}"; do
+    venv=".venv-$package"
+    lock="requirements-$package.txt"
     if ! fresh "$venv/.stamp" "$lock"; then
         echo "interop: installing $lock into $venv"
         rm -rf "$venv"
@@ -29,7 +33,7 @@ if ! fresh node_modules/.stamp package.json package-lock.json; then
     echo "interop: installing package-lock.json into node_modules"
     major="$(node --version | sed 's/^v\([0-9]*\).*/\1/')"
     if [ "$major" -lt 20 ]; then
-        echo "interop: the npm clients need Node 20 or newer, found $(node --version)" >&2
+        echo "interop: the npm packages need Node 20 or newer, found $(node --version)" >&2
         exit 2
     fi
     npm ci --no-audit --no-fund --ignore-scripts --loglevel=error

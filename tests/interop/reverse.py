@@ -5,7 +5,6 @@ import argparse
 import asyncio
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -15,37 +14,47 @@ import time
 from pathlib import Path
 
 from harness import HERE, LEGACY, MODERN, ROOT, TARGET, end_group
+from verdict import ALL, Mismatch, check_list, check_step, choose, is_flaw, load_plan, title, unused, within
 
-ALL = [*LEGACY, MODERN]
 AUTO = "auto"
-WALK_SECONDS = 90
+WALK_SECONDS = 120
 LISTEN_SECONDS = 60
 NPM = str(HERE / "node_modules/@modelcontextprotocol/server-")
 LOOPBACK = {"NODE_OPTIONS": f"--require={HERE / 'servers/loopback.cjs'}"}
+
+
+# One of the roots that the walker offers: the filesystem server serves nothing outside them.
+ROOT_OF_WALKER = "/tmp"
+PATHS = {"http": "/mcp", "sse": "/sse"}
 
 
 def python(venv, kit):
     return [str(HERE / f".venv-{venv}/bin/python"), str(HERE / f"servers/{kit}.py")]
 
 
-def kit(command, revisions, auto):
-    return {
-        "stdio": lambda _: [*command, "stdio"],
-        "http": lambda port, _: ([*command, "http", str(port)], {}),
-        "plan": "kit",
-        "revisions": revisions,
-        "auto": auto,
-    }
+def kit(command, revisions, auto, *transports):
+    on_port = {one: lambda port, one=one: ([*command, one, str(port)], {}) for one in transports}
+    return {"stdio": lambda _: [*command, "stdio"], **on_port, "plan": "kit", "revisions": revisions, "auto": auto}
+
+
+def everything(how):
+    return lambda port: (["node", NPM + "everything/dist/index.js", how], {"PORT": str(port), **LOOPBACK})
+
+
+def sysmon(port):
+    return [str(TARGET / "release/examples/sysmon"), "--http", f"127.0.0.1:{port}"], {}
+
+
+def calc(port):
+    return [str(TARGET / "release/examples/calc"), "http", str(port)], {}
 
 
 # What starts each server, which plan it is walked through with, what it speaks, and what it settles on if not pinned.
 SERVERS = {
     "everything": {
         "stdio": lambda _: ["node", NPM + "everything/dist/index.js", "stdio"],
-        "http": lambda port, _: (
-            ["node", NPM + "everything/dist/index.js", "streamableHttp"],
-            {"PORT": str(port), **LOOPBACK},
-        ),
+        "http": everything("streamableHttp"),
+        "sse": everything("sse"),
         "plan": "everything",
         "revisions": LEGACY,
         "auto": LEGACY[-1],
@@ -62,138 +71,32 @@ SERVERS = {
         "revisions": LEGACY,
         "auto": LEGACY[-1],
     },
-    "mcp-1.30": kit(python("mcp-1.30", "kit_mcp_1"), LEGACY, LEGACY[-1]),
-    "mcp-2.3": kit(python("mcp-2.3", "kit_mcp_2"), ALL, MODERN),
-    "fastmcp-4": kit(python("fastmcp-4", "kit_fastmcp_4"), ALL, MODERN),
-    "rmcp-3.9": kit([str(TARGET / "release/interop-rmcp")], ALL, MODERN),
+    "mcp-1.30": kit(python("mcp-1.30", "kit_mcp_1"), LEGACY, LEGACY[-1], "http", "sse"),
+    "mcp-2.3": kit(python("mcp-2.3", "kit_mcp_2"), ALL, MODERN, "http", "sse"),
+    "fastmcp-4": kit(python("fastmcp-4", "kit_fastmcp_4"), ALL, MODERN, "http", "sse"),
+    "rmcp-3.9": kit([str(TARGET / "release/interop-rmcp")], ALL, MODERN, "http"),
     "calc": {
         "stdio": lambda _: [str(TARGET / "release/examples/calc"), "stdio"],
-        "http": lambda port, _: ([str(TARGET / "release/examples/calc"), "http", str(port)], {}),
+        "http": calc,
+        "sse": calc,
         "plan": "calc",
         "revisions": ALL,
         "auto": MODERN,
     },
     "sysmon": {
         "stdio": lambda _: [str(TARGET / "release/examples/sysmon")],
-        "http": lambda port, _: ([str(TARGET / "release/examples/sysmon"), "--http", f"127.0.0.1:{port}"], {}),
+        "http": sysmon,
+        "sse": sysmon,
         "plan": "sysmon",
         "revisions": ALL,
         "auto": MODERN,
     },
 }
 
-# What a server does though it should not: the server, what is told of it (None: how it ends), in which steps (None: any).
-# Whatever it is, our client goes on, and the steps are checked all the same.
-FLAWS = []
-
-
-class Mismatch(Exception):
-    """Something is not as the plan has it."""
-
-
-def within(expected, found, where=""):
-    """Whether all that is expected is there. Strings that begin with ~ are regular expressions."""
-    if isinstance(expected, dict) and isinstance(found, dict):
-        for key, value in expected.items():
-            if key not in found and value is not None:
-                raise Mismatch(f"{where}.{key} is missing")
-            within(value, found.get(key), f"{where}.{key}")
-    elif isinstance(expected, list) and isinstance(found, list):
-        if len(expected) != len(found):
-            raise Mismatch(f"{where} has {len(found)} elements, not {len(expected)}")
-        for at, (a, b) in enumerate(zip(expected, found)):
-            within(a, b, f"{where}[{at}]")
-    elif isinstance(expected, str) and expected.startswith("~"):
-        if not re.search(expected[1:], str(found)):
-            raise Mismatch(f"{where} is {found!r}, which has no /{expected[1:]}/")
-    elif expected != found:
-        raise Mismatch(f"{where} is {found!r}, not {expected!r}")
-
-
-def is_within(expected, found):
-    try:
-        within(expected, found)
-        return True
-    except Mismatch:
-        return False
-
-
-def applies(step, server, transport, revision):
-    return (
-        step.get("from", ALL[0]) <= revision <= step.get("until", MODERN)
-        and step.get("on", transport) == transport
-        and server in step.get("servers", [server])
-        and server not in step.get("not", [])
-    )
-
-
-def check_step(server, step, came):
-    """What came of a step, against the plan's `expect`."""
-    expect = step.get("expect", {})
-    events = came.get("events", [])
-    for event in events:
-        if event in came.get("late", []):
-            continue
-        odd = event["event"] in ("ignored", "other") or event.get("failure")
-        if odd and not is_flaw(server, event, step) and event not in expect.get("odd", []):
-            raise Mismatch(f"odd: {event}")
-    for late in came.get("late", []):
-        # What was under way already, may come; an answer may not.
-        under_way = late["event"] in ("log", "asked") or late == {"event": "ignored", "what": "UnknownProgress"}
-        if not under_way and not is_flaw(server, late, step):
-            raise Mismatch(f"after it was cancelled: {late}")
-    if came.get("flaws"):
-        raise Mismatch(f"flaws: {came['flaws']}")
-    for inner, result in zip(step.get("then", []), [e["came"] for e in events if e["event"] == "then"]):
-        check_step(server, inner, result)
-    if "error" in expect:
-        within({"code": expect["error"]}, came.get("error") or {"instead": came}, "error")
-        return
-    if "failure" in expect:
-        within("~" + expect["failure"], came.get("failure"), "failure")
-        return
-    if "error" in came or "failure" in came:
-        raise Mismatch(f"{came.get('error') or came.get('failure')}")
-    result = came.get("result") or {}
-    if step["do"] == "call" and "cancelled" not in came:
-        within(expect.get("is_error", False), result.get("isError", False), "isError")
-    if "text" in expect:
-        texts = [piece.get("text", "") for piece in result.get("content", [])]
-        within("~" + expect["text"], "\n".join(texts), "text")
-    for key in ("result", "answers"):
-        if key in expect:
-            within(expect[key], came[key], key)
-    left = iter(events)
-    for event in expect.get("events", []):
-        if not any(is_within(event, other) for other in left):
-            raise Mismatch(f"no event like {event} (in that order) among {events}")
-    for name, least in expect.get("counts", {}).items():
-        if (count := sum(event["event"] == name for event in events)) < least:
-            raise Mismatch(f"{count} events {name}, not {least}")
-    if "names" in expect:
-        check_names(expect["names"], came["items"], came["name"])
-
-
-def check_names(offer, items, what):
-    found = [item.get("uriTemplate") or item.get("uri") or item["name"] for item in items]
-    missing = [name for name in offer.get("always", []) if name not in found]
-    known = offer.get("always", []) + offer.get("maybe", [])
-    more = [name for name in found if not any(re.fullmatch(one, name) or one == name for one in known)]
-    if missing or more or len(set(found)) != len(found):
-        raise Mismatch(f"{what}: missing {missing}, not in the plan {more}, all {found}")
-
-
-def is_flaw(server, event, step=None):
-    name = step and (step.get("name") or step["do"])
-    for whose, what, where in FLAWS:
-        if whose == server and is_within(what, event) and (where is None or where == name):
-            return True
-    return False
-
 
 class Report:
     def __init__(self, verbose):
-        self.passed = self.failed = 0
+        self.passed = self.failed = self.skipped = 0
         self.verbose, self.table = verbose, {}
 
     def line(self, where, name, reason, millis=0):
@@ -206,6 +109,13 @@ class Report:
             print(f"{word}  {server:<10} {transport:<5} {revision:<10}  {name:<36} {millis:6} ms" + (f"  {reason}" if reason else ""), flush=True)
 
 
+    def skip(self, where, name, why):
+        self.skipped += 1
+        if self.verbose:
+            server, transport, revision = where
+            print(f"skip  {server:<10} {transport:<5} {revision:<10}  {name:<36}            {why}", flush=True)
+
+
 def seed(folder):
     """What the file servers find."""
     (folder / "hello.txt").write_text("hello\nworld\n")
@@ -216,10 +126,10 @@ def seed(folder):
 
 async def walk(server, transport, revision, target, folder, options, report):
     spec = SERVERS[server]
-    plan = json.loads((HERE / f"plans/{spec['plan']}.json").read_text().replace("$FOLDER", str(folder)))
-    spoken = spec["auto"] if revision == AUTO else revision
+    plan = load_plan(spec["plan"], folder)
     where = (server, transport, revision)
-    steps = [step for step in plan["steps"] if applies(step, server, transport, spoken)]
+    spoken = (server, transport, auto(spec, transport) if revision == AUTO else revision)
+    steps, skipped = choose(plan["steps"], spoken)
     logs = Path(options.logs) / "reverse" / server / transport / revision
     logs.mkdir(parents=True, exist_ok=True)
     stdin = "".join(json.dumps(step) + "\n" for step in steps)
@@ -240,65 +150,62 @@ async def walk(server, transport, revision, target, folder, options, report):
     (logs / "walk.jsonl").write_bytes(output)
     if left and transport == "stdio":
         report.line(where, "end", "a process was left behind")
-    came = [json.loads(line) for line in output.splitlines()]
-    judge(where, spoken, plan, steps, came, report)
+    for name, why in skipped:
+        report.skip(where, name, why)
+    judge(where, spoken, plan, steps, [json.loads(line) for line in output.splitlines()], report)
+
+
+def auto(spec, transport):
+    """What is spoken if nothing is pinned. HTTP with SSE came before 2026-07-28."""
+    return LEGACY[-1] if transport == "sse" else spec["auto"]
 
 
 def judge(where, spoken, plan, steps, came, report):
-    server, transport, _ = where
-    taken = iter(steps)
-    seen = {"connect": False, "end": False}
-    listed = {}
+    left, missing = iter(steps), ["connect", *(f"list {what}" for what in plan["offers"]), "end"]
     for one in came:
-        name, reason = one.get("step", "?"), None
+        step = {"do": one.get("step", "?"), "name": one.get("name") or ""}
+        if step["do"] not in ("connect", "list", "end"):
+            step = next(left, None) or {"do": "?"}
+        name, reason = title(step), None
+        missing = [what for what in missing if what != name]
         try:
-            if name == "connect":
-                seen["connect"] = True
-                if "failure" in one:
-                    raise Mismatch(one["failure"])
-                within(spoken, one["revision"], "revision")
-                within(plan.get("connect", {}), one["result"])
-                check_step(server, {"do": "connect"}, one)
-            elif name == "end":
-                seen["end"] = True
-                if transport == "stdio" and not is_flaw(server, {"how": one["how"]}):
-                    within({"how": "Closed", "code": 0}, one)
-            elif "items" in one and "name" not in one or name in plan["offers"]:
-                listed[name] = [item.get("uriTemplate") or item.get("uri") or item["name"] for item in one.get("items", [])]
-                check_step(server, {"do": name}, one)
-                check_names(plan["offers"][name], one["items"], name)
-            elif name in ("start", "?"):
-                raise Mismatch(str(one))
-            else:
-                step = next(taken)
-                name = f"{step['do']} {step.get('name', '')}".strip()
-                check_step(server, step, one)
-        except Mismatch as mismatch:
-            reason = str(mismatch)
+            check(step, spoken, plan, one)
+        except (Mismatch, KeyError, TypeError, AttributeError) as mismatch:
+            reason = f"{type(mismatch).__name__}: {mismatch}"
         report.line(where, name, reason, one.get("took", 0))
-    for what, there in seen.items():
-        if not there:
-            report.line(where, what, "the walker did not come to it")
-    for step in taken:
-        report.line(where, f"{step['do']} {step.get('name', '')}", "not taken")
-    called = {step.get("name") for step in all_steps(plan["steps"])}
-    for tool in listed.get("tools", []):
-        if tool not in called and tool not in plan.get("uncalled", {}):
-            report.line(where, f"call {tool}", "listed, but in no step of the plan")
+    for name in missing:
+        report.line(where, name, "the walker did not come to it")
+    for step in left:
+        report.line(where, title(step), "not taken")
 
 
-def all_steps(steps):
-    for step in steps:
-        yield step
-        yield from all_steps(step.get("then", []))
+def check(step, spoken, plan, came):
+    server, transport, revision = spoken
+    if step["do"] == "connect":
+        if "failure" in came:
+            raise Mismatch(came["failure"])
+        within(revision, came["revision"], "revision")
+        within(plan.get("connect", {}), came["result"])
+        check_step(server, step, came)
+    elif step["do"] == "list":
+        check_list(spoken, plan, came)
+        if forgotten := unused(plan, came["name"], came["items"]):
+            raise Mismatch(f"in no step of the plan: {forgotten}")
+    elif step["do"] == "end":
+        if transport == "stdio" and not is_flaw(server, came):
+            within({"how": "Closed", "code": 0}, came)
+    elif came.get("step") != step["do"]:
+        raise Mismatch(str(came))
+    else:
+        check_step(server, step, came)
 
 
-async def serve(server, folder, log):
+async def serve(server, transport, folder, log):
     """A server over HTTP, and where it is."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command, env = SERVERS[server]["http"](port, str(folder))
+    command, env = SERVERS[server][transport](port)
     process = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
         start_new_session=True, env={**os.environ, **env},
@@ -308,7 +215,7 @@ async def serve(server, folder, log):
         try:
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.close()
-            return process, f"http://127.0.0.1:{port}/mcp"
+            return process, f"http://127.0.0.1:{port}{PATHS[transport]}"
         except OSError:
             await asyncio.sleep(0.05)
     return process, None
@@ -316,7 +223,7 @@ async def serve(server, folder, log):
 
 async def combination(server, transport, revisions, options, report):
     """A server over a transport in all revisions, one after the other."""
-    with tempfile.TemporaryDirectory(prefix="walker-") as temporary:
+    with tempfile.TemporaryDirectory(prefix="walker-", dir=ROOT_OF_WALKER) as temporary:
         for number, revision in enumerate(revisions):
             folder = Path(temporary) / str(number)
             folder.mkdir()
@@ -324,11 +231,11 @@ async def combination(server, transport, revisions, options, report):
             if transport == "stdio":
                 target = ["--", *SERVERS[server]["stdio"](str(folder))]
                 await walk(server, transport, revision, target, folder, options, report)
-        if transport == "http":
+        if transport != "stdio":
             logs = Path(options.logs) / "reverse" / server / transport
             logs.mkdir(parents=True, exist_ok=True)
             with open(logs / "server.log", "wb") as log:
-                process, url = await serve(server, temporary, log)
+                process, url = await serve(server, transport, temporary, log)
                 try:
                     for revision in revisions:
                         if url is None:
@@ -345,10 +252,10 @@ async def combination(server, transport, revisions, options, report):
 async def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--server", choices=[*SERVERS, "all"], default="all")
-    parser.add_argument("--transport", choices=["stdio", "http", "all"], default="all")
+    parser.add_argument("--transport", choices=["stdio", "http", "sse", "all"], default="all")
     parser.add_argument("--revision", choices=[*ALL, AUTO, "all"], default="all")
     parser.add_argument("--quick", action="store_true", help="not pinned, and the oldest revision, alone")
-    parser.add_argument("--jobs", type=int, default=2, help="servers side by side (default 2)")
+    parser.add_argument("--jobs", type=int, default=4, help="servers side by side (default 4)")
     parser.add_argument("--verbose", action="store_true", help="a line for each step, not only for what failed")
     parser.add_argument("--trace", action="store_true", help="every message in the log")
     parser.add_argument("--logs", default=str(HERE / ".logs"))
@@ -362,6 +269,8 @@ async def main():
         spec = SERVERS[server]
         revisions = [AUTO, LEGACY[0]] if options.quick else [AUTO, *spec["revisions"]]
         revisions = [one for one in revisions if options.revision in (one, "all")]
+        if transport == "sse":
+            revisions = [one for one in revisions if one != MODERN]
         async with gate:
             await combination(server, transport, revisions, options, report)
 
@@ -369,7 +278,7 @@ async def main():
         *(
             guarded(server, transport)
             for server in ([options.server] if options.server != "all" else SERVERS)
-            for transport in (["stdio", "http"] if options.transport == "all" else [options.transport])
+            for transport in (["stdio", "http", "sse"] if options.transport == "all" else [options.transport])
             if transport in SERVERS[server]
         )
     )
@@ -378,6 +287,7 @@ async def main():
         cells = [report.table.get((server, transport, revision)) for revision in [AUTO, *ALL]]
         words = ["-" if cell is None else f"{cell[0]}/{sum(cell)}" for cell in cells]
         print(f"{server:<11} {transport:<6}" + "".join(f"{word:>12}" for word in words))
+    print(f"\n{report.skipped} steps were skipped for a reason in their plan (--verbose lists them)")
     print(f"{report.passed} passed, {report.failed} failed")
     return 1 if report.failed or not report.passed else 0
 

@@ -1,4 +1,4 @@
-"""The kit on PyPI `fastmcp` 4. `kit_fastmcp_4.py stdio`, `kit_fastmcp_4.py http PORT`."""
+"""The kit on PyPI `fastmcp` 4. `kit_fastmcp_4.py stdio`, `kit_fastmcp_4.py http|sse PORT`."""
 
 import asyncio
 import sys
@@ -13,6 +13,7 @@ from mcp_types import (
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitRequestURLParams,
+    ImageContent,
     InputRequiredResult,
     ListRootsRequest,
     SamplingMessage,
@@ -22,7 +23,7 @@ from pydantic import BaseModel, Field
 
 fastmcp.settings.enable_rich_tracebacks = False
 warnings.simplefilter("ignore")  # of what 2026-07-28 deprecates
-http = sys.argv[1] == "http"
+how = sys.argv[1]
 kit = FastMCP("kit-fastmcp-4", version="1", instructions="A kit for tests.")
 counter = 0
 MODERN = "2026-07-28"
@@ -113,6 +114,12 @@ async def roots(ctx: Context):
 
 
 @kit.tool()
+def picture():
+    """Shows something."""
+    return ImageContent(type="image", data="iVBORw0KGgo=", mime_type="image/png")
+
+
+@kit.tool()
 def fail() -> str:
     """Fails."""
     raise ValueError("it went wrong")
@@ -173,7 +180,7 @@ async def complete(ref, argument, context):
     return Completion(values=[value for value in names if value.startswith(argument.value)], has_more=False)
 
 
-if http:
-    kit.run("http", host="127.0.0.1", port=int(sys.argv[2]), show_banner=False, log_level="ERROR")
-else:
+if how == "stdio":
     kit.run("stdio", show_banner=False, log_level="ERROR")
+else:
+    kit.run(how, host="127.0.0.1", port=int(sys.argv[2]), show_banner=False, log_level="ERROR")

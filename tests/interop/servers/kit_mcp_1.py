@@ -1,14 +1,14 @@
-"""The kit on PyPI `mcp` 1.x: a bit of everything that its FastMCP offers. `kit_mcp_1.py stdio`, `kit_mcp_1.py http PORT`."""
+"""The kit on PyPI `mcp` 1.x: a bit of everything that its FastMCP offers. `kit_mcp_1.py stdio`, `kit_mcp_1.py http|sse PORT`."""
 
 import asyncio
 import sys
 
 from mcp.server.fastmcp import Context, FastMCP
-from mcp.types import Completion, SamplingMessage, TextContent
+from mcp.types import Completion, ImageContent, SamplingMessage, TextContent
 from pydantic import BaseModel, Field
 
-http = sys.argv[1] == "http"
-kit = FastMCP("kit-mcp-1", instructions="A kit for tests.", port=int(sys.argv[2]) if http else 8000, log_level="ERROR")
+how = sys.argv[1]
+kit = FastMCP("kit-mcp-1", instructions="A kit for tests.", port=8000 if how == "stdio" else int(sys.argv[2]), log_level="ERROR")
 counter = 0
 
 
@@ -66,6 +66,12 @@ async def sample(ctx: Context, prompt: str) -> str:
 async def roots(ctx: Context) -> str:
     """Asks for the roots."""
     return ", ".join(str(root.uri) for root in (await ctx.session.list_roots()).roots)
+
+
+@kit.tool()
+def picture():
+    """Shows something."""
+    return ImageContent(type="image", data="iVBORw0KGgo=", mimeType="image/png")
 
 
 @kit.tool()
@@ -139,4 +145,22 @@ async def unsubscribe(uri):
     pass
 
 
-kit.run("streamable-http" if http else "stdio")
+@kit._mcp_server.set_logging_level()
+async def set_level(level):
+    pass
+
+
+# This SDK never tells that it has these, and our client asks for nothing that is not offered.
+offered = kit._mcp_server.get_capabilities
+
+
+def get_capabilities(*options):
+    capabilities = offered(*options)
+    capabilities.resources.subscribe = capabilities.tools.listChanged = True
+    return capabilities
+
+
+kit._mcp_server.get_capabilities = get_capabilities
+
+
+kit.run("streamable-http" if how == "http" else how)

@@ -1,4 +1,4 @@
-"""The kit on PyPI `mcp` 2.x. `kit_mcp_2.py stdio`, `kit_mcp_2.py http PORT`."""
+"""The kit on PyPI `mcp` 2.x. `kit_mcp_2.py stdio`, `kit_mcp_2.py http|sse PORT`."""
 
 import asyncio
 import sys
@@ -12,6 +12,7 @@ from mcp_types import (
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitRequestURLParams,
+    ImageContent,
     InputRequiredResult,
     ListRootsRequest,
     SamplingMessage,
@@ -20,7 +21,7 @@ from mcp_types import (
 from pydantic import BaseModel, Field
 
 warnings.simplefilter("ignore")  # of what 2026-07-28 deprecates
-http = sys.argv[1] == "http"
+how = sys.argv[1]
 kit = MCPServer("kit-mcp-2", version="1", instructions="A kit for tests.", log_level="ERROR")
 counter = 0
 MODERN = "2026-07-28"
@@ -111,6 +112,12 @@ async def roots(ctx: Context):
 
 
 @kit.tool()
+def picture():
+    """Shows something."""
+    return ImageContent(type="image", data="iVBORw0KGgo=", mime_type="image/png")
+
+
+@kit.tool()
 def fail() -> str:
     """Fails."""
     raise ValueError("it went wrong")
@@ -173,7 +180,7 @@ async def complete(ref, argument, context):
     return Completion(values=[value for value in names if value.startswith(argument.value)], has_more=False)
 
 
-if http:
-    kit.run("streamable-http", port=int(sys.argv[2]))
-else:
+if how == "stdio":
     kit.run("stdio")
+else:
+    kit.run("streamable-http" if how == "http" else "sse", port=int(sys.argv[2]))

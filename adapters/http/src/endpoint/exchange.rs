@@ -9,6 +9,7 @@ use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 use super::config::Streams;
 use super::gate::HeaderGate;
 use super::head::{Content, Head, Response};
+use super::media::Accept;
 use super::refusal::refuse;
 use super::stream::StreamOut;
 use super::{App, Asker, Endpoint};
@@ -181,13 +182,13 @@ impl<const N: usize> Endpoint<'_, N> {
     ) -> Said {
         self.exchanges = self.exchanges.wrapping_add(1).max(1);
         let route = self.exchanges;
-        let takes_stream = head.accepts("text/event-stream");
-        let slot = if takes_stream { self.open_stream(asker, route) } else { None };
+        let accept = Accept::of(head);
+        let slot = if accept.stream() { self.open_stream(asker, route) } else { None };
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
         let stream = slot.and_then(|slot| Some(StreamOut::new(log, streams.get_mut(usize::from(slot))?, slot)));
         // What opens a session is a body: it decides what the session's streams are like.
         let open = asker.modern || peer.revision().is_some();
-        let prefers = open && self.config.streams == Streams::Preferred && head.prefers_stream();
+        let prefers = open && self.config.streams == Streams::Preferred && accept.prefers_stream();
         let mut exchange = Exchange::new(body, stream, prefers);
         let gate = HeaderGate { head: *head, modern: asker.modern };
         let origin = origin_of(&gate, principal);
@@ -204,7 +205,14 @@ impl<const N: usize> Endpoint<'_, N> {
             exchange.clear();
         }
         server.swap_peer(peer, Scope(0));
-        Said { route, takes_stream, slot, step, mode: exchange.mode, wanted_stream: exchange.wanted_stream }
+        Said {
+            route,
+            takes_stream: accept.stream(),
+            slot,
+            step,
+            mode: exchange.mode,
+            wanted_stream: exchange.wanted_stream,
+        }
     }
 
     fn conclude<'r, S>(

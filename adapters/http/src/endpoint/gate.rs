@@ -20,23 +20,27 @@ const fn mismatch(message: &'static str) -> Failure<'static> {
     Failure::new(code::HEADER_MISMATCH, message).refusing()
 }
 
+/// The header that tells the revision.
+const VERSION: &str = "mcp-protocol-version";
+
 /// Whether the version header is of a legacy revision.
 pub(crate) fn legacy_version(head: &Head<'_>) -> Option<Revision> {
-    let version = head.text("mcp-protocol-version")?;
-    Revision::from_date(version).filter(|revision| revision.era() == Era::Legacy)
+    let version = head.value(VERSION)?;
+    let known = Revision::ALL.into_iter().find(|revision| revision.date().as_bytes() == version);
+    known.filter(|revision| revision.era() == Era::Legacy)
 }
 
 /// Whether the version header is of the stateless era: the dates from the first such revision on.
 pub(crate) fn modern_version(head: &Head<'_>) -> bool {
     let first = Revision::ALL.into_iter().find(|revision| revision.era() == Era::Modern);
-    let is_date = |text: &str| text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    let version = head.text("mcp-protocol-version").filter(|version| is_date(version));
-    version.zip(first).is_some_and(|(version, first)| version >= first.date())
+    let is_date = |text: &[u8]| text.len() == 10 && text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
+    let version = head.value(VERSION).filter(|version| is_date(version));
+    version.zip(first).is_some_and(|(version, first)| version >= first.date().as_bytes())
 }
 
 /// Whether there is a version header that is of neither era.
 pub(crate) fn is_unknown_version(head: &Head<'_>) -> bool {
-    head.headers.get("mcp-protocol-version").is_some() && !modern_version(head) && legacy_version(head).is_none()
+    head.headers.get(VERSION).is_some() && !modern_version(head) && legacy_version(head).is_none()
 }
 
 impl Gate for HeaderGate<'_> {
@@ -45,7 +49,7 @@ impl Gate for HeaderGate<'_> {
     }
 
     fn version(&self, version: &Text<'_>) -> Result<(), Failure<'static>> {
-        match self.head.text("mcp-protocol-version") {
+        match self.head.text(VERSION) {
             Some(header) if version.is(header) => Ok(()),
             Some(_) => Err(mismatch("MCP-Protocol-Version differs from the version in _meta")),
             None => Err(mismatch("MCP-Protocol-Version is missing")),

@@ -6,12 +6,23 @@ use super::stream::StreamId;
 pub trait Headers {
     /// The value of the first header of that name.
     fn get(&self, name: &str) -> Option<&[u8]>;
+
+    /// Tells the values of all headers of that name, in order. As it stands, of the first one only.
+    fn each(&self, name: &str, tell: &mut dyn FnMut(&[u8])) {
+        if let Some(value) = self.get(name) {
+            tell(value);
+        }
+    }
 }
 
 /// Name and value pairs, as parsers give them.
 impl Headers for &[(&str, &[u8])] {
     fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+    }
+
+    fn each(&self, name: &str, tell: &mut dyn FnMut(&[u8])) {
+        self.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).for_each(|(_, value)| tell(value));
     }
 }
 
@@ -45,61 +56,17 @@ impl<'h> Head<'h> {
             .map(|(_, value)| value)
     }
 
+    /// A header without white space around it.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&'h [u8]> {
+        self.headers.get(name).map(<[u8]>::trim_ascii)
+    }
+
     /// A header as text without white space around it; `None` if it is not there or not UTF-8.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'h str> {
-        core::str::from_utf8(self.headers.get(name)?).ok().map(str::trim)
+        core::str::from_utf8(self.value(name)?).ok()
     }
-
-    /// Whether the client takes an answer of that MIME type; no header at all takes everything.
-    pub(crate) fn accepts(&self, mime: &str) -> bool {
-        let Some(accept) = self.headers.get("accept") else { return true };
-        let Ok(accept) = core::str::from_utf8(accept) else { return false };
-        let kind = mime.split_once('/').map_or("", |(kind, _)| kind);
-        accept.split(',').filter(|range| weight(range) > 0).map(essence).any(|range| {
-            range.eq_ignore_ascii_case(mime)
-                || range == "*/*"
-                || range.strip_suffix("/*").is_some_and(|any| any.eq_ignore_ascii_case(kind))
-        })
-    }
-
-    /// Whether the client would rather have an event stream than JSON: by weight, else by naming it first.
-    pub(crate) fn prefers_stream(&self) -> bool {
-        let place = |mime: &str| {
-            let ranges = self.text("accept").unwrap_or("").split(',').enumerate();
-            ranges
-                .filter(|(_, range)| essence(range).eq_ignore_ascii_case(mime))
-                .map(|(at, it)| (weight(it), at))
-                .next()
-        };
-        match (place("text/event-stream"), place("application/json")) {
-            (Some((stream, first)), Some((json, second))) => stream > json || stream == json && first < second,
-            (stream, _) => stream.is_some(),
-        }
-    }
-
-    /// Whether the body is JSON.
-    pub(crate) fn is_json(&self) -> bool {
-        let kind = self.text("content-type").and_then(|kind| kind.split(';').next());
-        kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-    }
-}
-
-/// A media range without its parameters.
-fn essence(range: &str) -> &str {
-    range.split(';').next().unwrap_or("").trim()
-}
-
-/// The weight of a media range, in thousandths.
-fn weight(range: &str) -> u16 {
-    let parameters = range.split(';').skip(1).map(str::trim);
-    let Some(quality) = parameters.filter_map(|it| it.strip_prefix("q=").or(it.strip_prefix("Q="))).next() else {
-        return 1000;
-    };
-    let (whole, part) = quality.split_once('.').unwrap_or((quality, ""));
-    let digits = part.bytes().chain([b'0'; 3]).take(3).map(|digit| digit.wrapping_sub(b'0').min(9));
-    let part = digits.fold(0, |sum, digit| sum * 10 + u16::from(digit));
-    if whole == "0" { part } else { 1000 }
 }
 
 impl core::fmt::Debug for Head<'_> {
@@ -222,34 +189,3 @@ pub const STREAM_HEADERS: [(&str, &str); 3] =
 /// granted as they stand.
 const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn accept() {
-        // Accepted: JSON, a stream; and whether the stream is preferred.
-        for (accept, json, stream, prefers) in [
-            ("application/json, text/event-stream", true, true, false),
-            ("text/event-stream, application/json", true, true, true),
-            ("text/event-stream;q=0.5, application/json", true, true, false),
-            ("application/json; q=0.25, Text/Event-Stream; q=0.3", true, true, true),
-            ("application/json, text/event-stream;q=0", true, false, false),
-            ("application/json", true, false, false),
-            ("text/event-stream", false, true, true),
-            ("*/*", true, true, false),
-            ("application/*, text/*;q=0.001", true, true, false),
-            ("text/html", false, false, false),
-        ] {
-            let headers: &[(&str, &[u8])] = &[("Accept", accept.as_bytes())];
-            let head = Head::new("POST", "/mcp", None, &headers);
-            assert_eq!(head.accepts("application/json"), json, "{accept}");
-            assert_eq!(head.accepts("text/event-stream"), stream, "{accept}");
-            assert_eq!(head.prefers_stream(), prefers, "{accept}");
-        }
-        let nothing: &[(&str, &[u8])] = &[];
-        let head = Head::new("POST", "/mcp", None, &nothing);
-        assert!(head.accepts("application/json") && head.accepts("text/event-stream") && !head.prefers_stream());
-    }
-}

@@ -11,6 +11,7 @@ use mcp_sansio::sink::Out;
 
 use super::exchange::{Message, origin_of};
 use super::head::{Content, Head, Response, SessionId};
+use super::media::{Accept, is_json};
 use super::refusal::{not_allowed, refuse};
 use super::session::{Session, make_id, same_id, slot_of};
 use super::stream::{Link, Purpose, StreamId, StreamOut, read_event_id};
@@ -33,7 +34,7 @@ impl<const N: usize> Endpoint<'_, N> {
         body: &mut dyn Out,
     ) -> Response<'r> {
         let opens = matches!(request.envelope().shape(), Shape::Request { method, .. } if Method::from_name(&method) == Method::Initialize);
-        let no_header = head.text("mcp-session-id").is_none();
+        let no_header = head.headers.get("mcp-session-id").is_none();
         if opens && no_header {
             return self.open_session(app, head, request, principal, random, body);
         }
@@ -165,10 +166,10 @@ impl<const N: usize> Endpoint<'_, N> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
-        if !head.accepts("text/event-stream") {
+        if !Accept::of(head).stream() {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
         }
-        let bare = head.text("mcp-session-id").is_none() && head.text("mcp-protocol-version").is_none();
+        let bare = head.headers.get("mcp-session-id").is_none() && head.headers.get("mcp-protocol-version").is_none();
         if bare {
             // Clients of 2024-11-05 open their stream at the same URL.
             return self.old_get(app, head, principal, random, body);
@@ -261,7 +262,7 @@ impl<const N: usize> Endpoint<'_, N> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
-        if !head.accepts("text/event-stream") {
+        if !Accept::of(head).stream() {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
         }
         let overloaded = "Overloaded: too many sessions";
@@ -302,11 +303,12 @@ impl<const N: usize> Endpoint<'_, N> {
         if !self.config.legacy {
             return not_allowed(body, "POST");
         }
-        if !head.is_json() {
+        if !is_json(head) {
             return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
         }
         let Some(given) = head.member("session") else { return no_session(NoSession::Missing, body) };
-        let Some(slot) = self.find_session(given, principal).filter(|slot| self.session(*slot).is_some_and(|s| s.old))
+        let Some(slot) =
+            self.find_session(given.as_bytes(), principal).filter(|slot| self.session(*slot).is_some_and(|s| s.old))
         else {
             return no_session(NoSession::Unknown, body);
         };
@@ -349,7 +351,8 @@ impl<const N: usize> Endpoint<'_, N> {
     /// [`request`](Endpoint::request) now, it may be refused as overload.
     #[must_use]
     pub fn must_wait(&self, head: &Head<'_>) -> bool {
-        let session = head.member("session").filter(|_| head.path == self.config.post_path).and_then(slot_of);
+        let session =
+            head.member("session").filter(|_| head.path == self.config.post_path).and_then(|id| slot_of(id.as_bytes()));
         let session = session.and_then(|slot| self.sessions.slots().get(slot)).filter(|session| session.live);
         let stream = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old));
         let stream = stream.and_then(|id| self.streams.slots().get(id.slot()).filter(|stream| stream.is(id)));
@@ -413,12 +416,12 @@ impl<const N: usize> Endpoint<'_, N> {
 
     /// The session that a request's header names; one of another principal is as if unknown.
     fn session_of(&self, head: &Head<'_>, principal: Option<&str>) -> Result<u16, NoSession> {
-        let given = head.text("mcp-session-id").ok_or(NoSession::Missing)?;
+        let given = head.value("mcp-session-id").ok_or(NoSession::Missing)?;
         let found = self.find_session(given, principal);
         found.filter(|slot| self.session(*slot).is_some_and(|session| !session.old)).ok_or(NoSession::Unknown)
     }
 
-    fn find_session(&self, given: &str, principal: Option<&str>) -> Option<u16> {
+    fn find_session(&self, given: &[u8], principal: Option<&str>) -> Option<u16> {
         let slot = u16::try_from(slot_of(given)?).ok()?;
         let session = self.session(slot)?;
         (same_id(&session.id, given) && session.is_of(principal)).then_some(slot)

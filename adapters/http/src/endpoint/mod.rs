@@ -15,6 +15,7 @@ mod expiry;
 mod gate;
 mod head;
 mod legacy;
+mod media;
 mod metadata;
 mod modern;
 mod notification;

@@ -7,6 +7,7 @@ use mcp_sansio::sink::Out;
 
 use super::exchange::Message;
 use super::head::{Content, Head, Response};
+use super::media::Accept;
 use super::refusal::refuse;
 use super::stream::Purpose;
 use super::{App, Asker, Endpoint};
@@ -29,7 +30,7 @@ impl<const N: usize> Endpoint<'_, N> {
             Shape::Request { method, .. } => Method::from_name(&method) == Method::Listen,
             _ => false,
         };
-        if listens && !head.accepts("text/event-stream") {
+        if listens && !Accept::of(head).stream() {
             return refuse(body, 406, code::INVALID_REQUEST, "A listen is answered with an event stream");
         }
         let scope = self.new_scope();

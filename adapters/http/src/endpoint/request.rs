@@ -6,6 +6,7 @@ use mcp_sansio::server::{Millis, Request};
 use mcp_sansio::sink::Out;
 
 use super::head::{Head, Response};
+use super::media::{Accept, is_json};
 use super::metadata::{is_metadata, serve_metadata};
 use super::refusal::{not_allowed, refuse};
 use super::session::PRINCIPAL_MAX;
@@ -72,14 +73,12 @@ impl<const N: usize> Endpoint<'_, N> {
 
     /// Whether Host or Origin names a site that may not come here.
     fn is_foreign(&self, head: &Head<'_>) -> bool {
-        let host = head.text("host").or_else(|| head.text(":authority"));
-        let origin = head.text("origin");
-        // What is there and cannot be read is not allowed either.
-        let unreadable = |name, text: Option<&str>| text.is_none() && head.headers.get(name).is_some();
-        let garbled = unreadable("host", host) || unreadable("origin", origin);
-        host.is_some_and(|host| !self.config.allows(host))
-            || origin.is_some_and(|origin| !self.config.allows_origin(origin))
-            || (garbled && !self.config.any_host)
+        let host = head.value("host").or_else(|| head.value(":authority"));
+        let origin = head.value("origin");
+        // What cannot be read is not allowed either.
+        let read = |value| core::str::from_utf8(value).unwrap_or("\0");
+        host.is_some_and(|host| !self.config.allows(read(host)))
+            || origin.is_some_and(|origin| !self.config.allows_origin(read(origin)))
     }
 
     fn route<'r, 'a: 'r, S>(
@@ -127,10 +126,10 @@ impl<const N: usize> Endpoint<'_, N> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
-        if !head.is_json() {
+        if !is_json(head) {
             return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
         }
-        if !head.accepts("application/json") {
+        if !Accept::of(head).json() {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have application/json and text/event-stream");
         }
         let mut request = Request::empty();

@@ -78,11 +78,11 @@ pub(crate) fn make_id(random: [u8; SessionId::LEN / 2], slot: u16) -> SessionId 
 }
 
 /// The slot that an id names.
-pub(crate) fn slot_of(id: &str) -> Option<usize> {
+pub(crate) fn slot_of(id: &[u8]) -> Option<usize> {
     if id.len() != SessionId::LEN {
         return None;
     }
-    usize::from_str_radix(id.get(..4)?, 16).ok()
+    usize::from_str_radix(core::str::from_utf8(id.get(..4)?).ok()?, 16).ok()
 }
 
 const fn hex(digit: u8) -> u8 {
@@ -90,7 +90,7 @@ const fn hex(digit: u8) -> u8 {
 }
 
 /// Whether two ids are the same, in a time that does not tell where they differ.
-pub(crate) fn same_id(known: &SessionId, given: &str) -> bool {
-    let differences = known.0.iter().zip(given.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+pub(crate) fn same_id(known: &SessionId, given: &[u8]) -> bool {
+    let differences = known.0.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
     given.len() == SessionId::LEN && differences == 0
 }

@@ -164,6 +164,10 @@ impl crate::endpoint::Headers for Head<'_> {
             _ => Head::get(self, name),
         }
     }
+
+    fn each(&self, name: &str, tell: &mut dyn FnMut(&[u8])) {
+        self.get_all(name).for_each(tell);
+    }
 }
 
 /// What a head says about what follows it.

@@ -45,7 +45,6 @@ pub fn serve(service: &Service<'static, Device>, server: Server<'static, REQUEST
         session.filled(count);
         port.timed(|| {
             let _ = session.run(service, &mut device);
-            !session.pending().is_empty()
         });
         let sent = port.write(session.pending());
         session.sent(sent);

@@ -29,6 +29,7 @@ mod arm {
         }
 
         /// Bytes that have come; `None` when there will be no more.
+        #[cfg(not(feature = "report"))]
         pub fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
             match self.board.uart.read(bytes) {
                 Input::Bytes(count) => Some(count),
@@ -37,18 +38,40 @@ mod arm {
             }
         }
 
+        /// The same message by message, so that the work does not depend on when bytes come. Lines of an HTTP head end
+        /// with CR LF, messages with LF.
+        #[cfg(feature = "report")]
+        pub fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
+            let mut before = 0;
+            for (at, place) in bytes.iter_mut().enumerate() {
+                let byte = core::slice::from_mut(place);
+                loop {
+                    match self.board.uart.read(byte) {
+                        Input::Bytes(_) => break,
+                        Input::Empty => {}
+                        Input::End => return (at > 0).then_some(at),
+                    }
+                }
+                if *place == b'\n' && before != b'\r' {
+                    return Some(at + 1);
+                }
+                before = *place;
+            }
+            Some(bytes.len())
+        }
+
         /// How many of the bytes were taken.
         pub fn write(&mut self, bytes: &[u8]) -> usize {
             self.board.uart.write(bytes)
         }
 
-        /// Does the work on what was read; it counts if an answer has come of it.
+        /// Does the work on what was read.
         #[inline]
-        pub fn timed(&mut self, work: impl FnOnce() -> bool) {
+        pub fn timed(&mut self, work: impl FnOnce()) {
             #[cfg(feature = "report")]
             {
-                let (answered, ticks) = board::timed(work);
-                self.ticks += if answered { ticks } else { 0 };
+                let ((), ticks) = board::timed(work);
+                self.ticks += ticks;
             }
             #[cfg(not(feature = "report"))]
             work();
@@ -115,7 +138,7 @@ mod link_only {
 
         /// Does the work on what was read.
         #[inline]
-        pub fn timed(&mut self, work: impl FnOnce() -> bool) {
+        pub fn timed(&mut self, work: impl FnOnce()) {
             work();
         }
 

@@ -23,8 +23,11 @@ use watch::Watch;
 
 type Guide<T> = Client<'static, T, Watch>;
 
-/// How long any one thing may take.
-const STEP: Duration = Duration::from_secs(10);
+/// How long any one thing may take: on a busy machine some servers need as long to start.
+const STEP: Duration = Duration::from_secs(25);
+
+/// How long a server may take to end.
+const END: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -33,12 +36,13 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let profile: &'static Profile<'static> = Box::leak(Box::new(profile(Revision::from_date(&revision))));
-    let options = Options::new().timeout(STEP);
+    // Servers that take long to start are not taken for older ones.
+    let options = Options::new().timeout(STEP).probe_timeout(STEP);
     let begun = Instant::now();
     let done = if target == "--" {
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words);
-        let options = ChildOptions::new().options(options).stderr(Stderr::Inherit);
+        let options = ChildOptions::new().options(options).stderr(Stderr::Inherit).close_time(END);
         Child::spawn_with(command, profile, options).map(|child| {
             let mut child = walk(child, begun);
             let ended = child.end();
@@ -133,8 +137,10 @@ fn look_around<T: Transport<'static>>(client: &mut Guide<T>) {
             continue;
         }
         let came = match list_all(client, what, list) {
-            Ok((pages, items, flaws)) => json!({"step": what, "pages": pages, "items": items, "flaws": flaws}),
-            Err(error) => step::failed(json!({"step": what}), &error),
+            Ok((pages, items, flaws)) => {
+                json!({"step": "list", "name": what, "pages": pages, "items": items, "flaws": flaws})
+            }
+            Err(error) => step::failed(json!({"step": "list", "name": what}), &error),
         };
         told(client, came);
     }

@@ -79,6 +79,12 @@ fn done<T: Transport<'static>>(client: &mut Guide<T>, step: &Value, mut came: Va
             came["result"] = value(answer.raw());
         }
         "listen" => listen(client, step)?,
+        "together" => {
+            // What the steps lead to may come before, between or after their answers.
+            take_inner(client, step);
+            let times = step["times"].as_u64().unwrap_or(1) as usize;
+            wait_for(client, text(step, "await"), times, patience(step))?;
+        }
         "level" => {
             let level = Level::ALL.into_iter().find(|level| level.name() == name).unwrap_or(Level::Info);
             client.set_log_level(level)?;
@@ -86,12 +92,6 @@ fn done<T: Transport<'static>>(client: &mut Guide<T>, step: &Value, mut came: Va
         "roots" => {
             client.roots_changed()?;
             pause(client, step["wait"].as_u64().unwrap_or(200))?;
-        }
-        "wait" => {
-            let end = Instant::now() + Duration::from_millis(step["wait"].as_u64().unwrap_or(1_000));
-            while client.handler().count(name) == 0 && Instant::now() < end {
-                client.turn(end.saturating_duration_since(Instant::now()))?;
-            }
         }
         "relist" => {
             let list = match name {
@@ -186,16 +186,28 @@ fn listen<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -> Result<
         filter = filter.resources();
     }
     let token = client.listen(&filter)?;
-    let wait = Duration::from_millis(step["wait"].as_u64().unwrap_or(3_000));
-    wait_for(client, "listening", 1, wait)?;
+    wait_for(client, "listening", 1, patience(step))?;
+    if client.handler().count("done") > 0 {
+        return Ok(()); // The server has refused it.
+    }
+    take_inner(client, step);
+    let changes = step["changes"].as_u64().unwrap_or(0) as usize;
+    wait_for(client, "changed", changes, patience(step))?;
+    client.cancel(token, None)?;
+    pause(client, QUIET.as_millis() as u64)
+}
+
+/// The steps within a step: what comes of them is among its events.
+fn take_inner<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) {
     for inner in step["then"].as_array().into_iter().flatten() {
         let came = take(client, inner);
         client.handler().events.push(json!({"event": "then", "came": came}));
     }
-    let changes = step["changes"].as_u64().unwrap_or(0) as usize;
-    wait_for(client, "changed", changes, wait)?;
-    client.cancel(token, None)?;
-    pause(client, QUIET.as_millis() as u64)
+}
+
+/// How long to wait for what a step leads to.
+fn patience(step: &Value) -> Duration {
+    Duration::from_millis(step["wait"].as_u64().unwrap_or(4_000))
 }
 
 fn wait_for<T: Transport<'static>>(
@@ -205,7 +217,7 @@ fn wait_for<T: Transport<'static>>(
     at_most: Duration,
 ) -> Result<(), Error> {
     let end = Instant::now() + at_most;
-    while client.handler().count(event) < times && Instant::now() < end {
+    while client.handler().count(event) < times && client.handler().count("done") == 0 && Instant::now() < end {
         client.turn(end.saturating_duration_since(Instant::now()))?;
     }
     Ok(())

@@ -73,6 +73,8 @@ impl Handler for Watch {
                 };
                 json!({"event": "changed", "what": what, "listen": listen.is_some()})
             }
+            // Of what nobody waits for: a listen that has ended.
+            Event::Done { outcome, .. } => json!({"event": "done", "what": format!("{outcome:?}")}),
             Event::Visited { id } => json!({"event": "visited", "id": id.to_string()}),
             Event::Withdrawn(_) => json!({"event": "withdrawn"}),
             Event::Notification { method, .. } => json!({"event": "notification", "method": method.to_string()}),

@@ -210,7 +210,7 @@ fn a_late_modern_answer_counts() {
         );
         assert_eq!(desk.event(), "connected 2026-07-28");
         desk.feed(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}"#);
-        assert_eq!(desk.event(), "ignored Unread { code: -32601 }");
+        assert_eq!(desk.event(), "ignored UnknownResponse");
         desk.send(&Request::list_tools());
         assert!(desk.one()["params"]["_meta"].is_object());
         desk

@@ -107,6 +107,9 @@ fn late_answers_are_ignored() {
         desk.cancel(token).unwrap();
         desk.result_of(id, "{}");
         assert_eq!(desk.event(), "ignored UnknownResponse");
+        // What was cancelled, some servers answer with an error. They could read it.
+        desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":0,"message":"Request cancelled"}}}}"#));
+        assert_eq!(desk.event(), "ignored UnknownResponse");
         desk.send(&Request::call("x"));
         desk.client().lost(id + 1, Lost::Broken);
         desk.result_of(id + 1, "{}");

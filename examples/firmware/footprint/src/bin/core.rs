@@ -38,7 +38,6 @@ fn serve() {
                 }
                 lines.consume();
             }
-            !out.pending().is_empty()
         });
         let sent = port.write(out.pending());
         out.sent(sent);

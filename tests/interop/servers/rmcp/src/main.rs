@@ -30,6 +30,19 @@ struct Shared {
     news: broadcast::Sender<News>,
 }
 
+impl Shared {
+    /// rmcp acknowledges a subscription before it calls `listen`, so a call right after may come first. It may also be that
+    /// nobody listens.
+    async fn tell(&self, news: News) {
+        for _ in 0..20 {
+            if self.news.send(news).is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
@@ -150,6 +163,7 @@ impl Kit {
                     result["roots"].as_array().into_iter().flatten().map(|root| text(&root["uri"])).collect();
                 said(roots.join(", "))
             }
+            "picture" => CallToolResult::success(vec![ContentBlock::image("iVBORw0KGgo=", "image/png")]).into(),
             "fail" => CallToolResult::error(vec![ContentBlock::text("it went wrong")]).into(),
             "touch" => {
                 let now = self.shared.counter.fetch_add(1, Ordering::Relaxed) + 1;
@@ -157,8 +171,7 @@ impl Kit {
                     let news = ResourceUpdatedNotificationParam::new("kit://counter");
                     peer.notify_resource_updated(news).await.map_err(failed)?;
                 }
-                // It may be that nobody listens.
-                let _ = self.shared.news.send(News::Counter);
+                self.shared.tell(News::Counter).await;
                 said(now.to_string())
             }
             "grow" => {
@@ -166,7 +179,7 @@ impl Kit {
                 if !modern {
                     peer.notify_tool_list_changed().await.map_err(failed)?;
                 }
-                let _ = self.shared.news.send(News::Tools);
+                self.shared.tell(News::Tools).await;
                 said("grown")
             }
             "grown" => said("new"),
@@ -211,7 +224,7 @@ impl ServerHandler for Kit {
             json!({"name": "sample", "description": "Asks a model.",
                 "inputSchema": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]}}),
         ];
-        let mut names = vec!["ask", "visit", "roots", "fail", "touch", "grow"];
+        let mut names = vec!["ask", "visit", "roots", "picture", "fail", "touch", "grow"];
         if self.shared.grown.load(Ordering::Relaxed) {
             names.push("grown");
         }

@@ -1,0 +1,168 @@
+//! Media types: what a client sends, and what it takes.
+
+use memchr::memchr;
+
+use super::head::Head;
+
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const EVENTS: &str = "text/event-stream";
+
+/// What the `Accept` headers say. None at all takes everything (RFC 9110 12.5.1); several are read as one list.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Accept {
+    given: bool,
+    ranges: usize,
+    json: Said,
+    stream: Said,
+}
+
+/// What they say about one media type.
+#[derive(Clone, Copy, Default)]
+struct Said {
+    taken: bool,
+    /// Its weight, and where in the list it stands, where it is named itself.
+    named: Option<(u16, usize)>,
+}
+
+impl Accept {
+    pub(crate) fn of(head: &Head<'_>) -> Self {
+        let mut accept = Accept::default();
+        head.headers.each("accept", &mut |value| {
+            accept.given = true;
+            let mut rest = Some(value);
+            while let Some(list) = rest {
+                let (range, others) = cut(list, b',');
+                accept.note(range);
+                rest = others;
+            }
+        });
+        accept
+    }
+
+    fn note(&mut self, range: &[u8]) {
+        let (essence, parameters) = cut(range, b';');
+        let (essence, weight) = (essence.trim_ascii(), weight(parameters));
+        for (said, mime) in [(&mut self.json, JSON), (&mut self.stream, EVENTS)] {
+            if essence.eq_ignore_ascii_case(mime.as_bytes()) {
+                said.named = said.named.or(Some((weight, self.ranges)));
+                said.taken |= weight > 0;
+            } else if weight > 0 && is_range_over(essence, mime) {
+                said.taken = true;
+            }
+        }
+        self.ranges += 1;
+    }
+
+    /// Whether the client takes JSON.
+    pub(crate) const fn json(&self) -> bool {
+        self.json.taken || !self.given
+    }
+
+    /// Whether the client takes an event stream.
+    pub(crate) const fn stream(&self) -> bool {
+        self.stream.taken || !self.given
+    }
+
+    /// Whether the client would rather have an event stream than JSON: by weight, else by naming it first.
+    pub(crate) fn prefers_stream(&self) -> bool {
+        match (self.stream.named, self.json.named) {
+            (Some((stream, first)), Some((json, second))) => stream > json || stream == json && first < second,
+            (stream, _) => stream.is_some(),
+        }
+    }
+}
+
+/// Whether the body is JSON.
+pub(crate) fn is_json(head: &Head<'_>) -> bool {
+    let kind = head.headers.get("content-type").map(|kind| cut(kind, b';').0.trim_ascii());
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(JSON.as_bytes()))
+}
+
+/// `*/*` and `application/*`.
+fn is_range_over(range: &[u8], mime: &str) -> bool {
+    let Some(kind) = range.strip_suffix(b"*") else { return false };
+    range == b"*/*"
+        || mime.as_bytes().get(..kind.len()).is_some_and(|start| start.eq_ignore_ascii_case(kind))
+            && kind.ends_with(b"/")
+}
+
+/// The weight among the parameters of a media range, in thousandths.
+fn weight(parameters: Option<&[u8]>) -> u16 {
+    let mut rest = parameters;
+    while let Some(list) = rest {
+        let (parameter, others) = cut(list, b';');
+        if let [b'q' | b'Q', b'=', quality @ ..] = parameter.trim_ascii() {
+            return thousandths(quality);
+        }
+        rest = others;
+    }
+    1000
+}
+
+fn thousandths(quality: &[u8]) -> u16 {
+    let (whole, part) = cut(quality, b'.');
+    let digits = part.unwrap_or(&[]).iter().chain(b"000").take(3).map(|digit| digit.wrapping_sub(b'0').min(9));
+    if whole == b"0" { digits.fold(0, |sum, digit| sum * 10 + u16::from(digit)) } else { 1000 }
+}
+
+/// What stands before a mark, and what behind the first one.
+fn cut(text: &[u8], mark: u8) -> (&[u8], Option<&[u8]>) {
+    match memchr(mark, text).and_then(|at| text.split_at_checked(at)) {
+        Some((before, behind)) => (before, behind.get(1..)),
+        None => (text, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accept() {
+        // Accepted: JSON, a stream; and whether the stream is preferred.
+        for (accept, json, stream, prefers) in [
+            ("application/json, text/event-stream", true, true, false),
+            ("text/event-stream, application/json", true, true, true),
+            ("text/event-stream;q=0.5, application/json", true, true, false),
+            ("application/json; q=0.25, Text/Event-Stream; q=0.3", true, true, true),
+            ("application/json, text/event-stream;q=0", true, false, false),
+            ("application/json", true, false, false),
+            ("text/event-stream", false, true, true),
+            ("*/*", true, true, false),
+            ("application/*, text/*;q=0.001", true, true, false),
+            ("application*, text/event*", false, false, false),
+            ("application/json;charset=utf-8;Q=0.000, ,", false, false, false),
+            ("text/html", false, false, false),
+            ("", false, false, false),
+        ] {
+            let headers: &[(&str, &[u8])] = &[("Accept", accept.as_bytes())];
+            let accepted = Accept::of(&Head::new("POST", "/mcp", None, &headers));
+            assert_eq!(accepted.json(), json, "{accept}");
+            assert_eq!(accepted.stream(), stream, "{accept}");
+            assert_eq!(accepted.prefers_stream(), prefers, "{accept}");
+        }
+    }
+
+    #[test]
+    fn no_header_and_several() {
+        let nothing: &[(&str, &[u8])] = &[];
+        let accepted = Accept::of(&Head::new("POST", "/mcp", None, &nothing));
+        assert!(accepted.json() && accepted.stream() && !accepted.prefers_stream());
+        let two: &[(&str, &[u8])] =
+            &[("accept", b"text/event-stream"), ("Host", b"x"), ("Accept", b"application/json")];
+        let accepted = Accept::of(&Head::new("POST", "/mcp", None, &two));
+        assert!(accepted.json() && accepted.stream() && accepted.prefers_stream());
+    }
+
+    #[test]
+    fn content_type() {
+        for (kind, json) in
+            [("application/json", true), ("Application/JSON ; charset=utf-8", true), ("text/json", false)]
+        {
+            let headers: &[(&str, &[u8])] = &[("Content-Type", kind.as_bytes())];
+            assert_eq!(is_json(&Head::new("POST", "/mcp", None, &headers)), json, "{kind}");
+        }
+        let nothing: &[(&str, &[u8])] = &[];
+        assert!(!is_json(&Head::new("POST", "/mcp", None, &nothing)));
+    }
+}

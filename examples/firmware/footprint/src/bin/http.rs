@@ -1,0 +1,56 @@
+//! The five tools over HTTP: one connection at a time, both eras with their sessions and event streams.
+
+#![no_std]
+#![no_main]
+
+use footprint::tools::RAW;
+use footprint::{Device, Port, REQUESTS, Static};
+use mcp_sansio::server::Server;
+use mcp_sansio::sink::Slice;
+use mcp_sansio_http::endpoint::{App, Config, Endpoint, Session, Stream};
+use mcp_sansio_http::host::{Body, Host, Wait, Wired};
+use mcp_sansio_http::wire::Limits;
+
+static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
+static OUTPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
+static BODY: Static<[u8; 512]> = Static::new([0; 512]);
+static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
+static SESSIONS: Static<[Session; 2]> = Static::new([Session::FREE; 2]);
+static STREAMS: Static<[Stream; 2]> = Static::new([Stream::FREE; 2]);
+static LOG: Static<[u8; 1024]> = Static::new([0; 1024]);
+
+const LIMITS: Limits = Limits::DEFAULT.line(256).head(768).body(1024);
+
+footprint::main!(serve());
+
+fn serve() {
+    let (Some(input), Some(output), Some(body), Some(scratch)) =
+        (INPUT.take(), OUTPUT.take(), BODY.take(), SCRATCH.take())
+    else {
+        return;
+    };
+    let (Some(sessions), Some(streams), Some(log)) = (SESSIONS.take(), STREAMS.take(), LOG.take()) else { return };
+    let server = Server::<REQUESTS>::new().scratch(scratch);
+    let mut endpoint = Endpoint::new(Config::DEFAULT, server, &mut sessions[..], &mut streams[..], &mut log[..]);
+    let mut wired = Wired::<16>::new(&mut input[..], &mut output[..], LIMITS);
+    let mut body = Body::new(Slice::new(body));
+    let mut device = Device::default();
+    let mut app = App::new(&RAW, &mut device);
+    let mut port = Port::open();
+    while let Some(count) = port.read(wired.space()) {
+        wired.filled(count);
+        let mut wait = Wait::Read;
+        port.timed(|| {
+            // There is no clock here; where there is one, its time is `now`.
+            let mut host = Host { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
+            wait = wired.serve(&mut host, &mut |bytes| bytes.fill(7));
+        });
+        let sent = port.write(wired.pending());
+        wired.sent(sent);
+        if wait == Wait::Close && !wired.has_pending() {
+            wired.leave(&mut Host { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });
+            wired.reset();
+        }
+    }
+    port.close();
+}
