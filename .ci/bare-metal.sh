@@ -31,7 +31,10 @@ for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf;
     CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
         "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
         --package mcp-sansio-http --lib --no-default-features
-    echo "ok: HTTP for $target"
+    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$root/target}/bare-metal-$kind \
+        "${BM_CARGO[@]}" build --quiet --locked "${BM_FLAGS[@]}" --manifest-path "$root/Cargo.toml" \
+        --package mcp-sansio-embedded --lib --features async
+    echo "ok: HTTP and embedded-io for $target"
 done
 
 # The firmware, by the same command that runs it.
@@ -39,6 +42,22 @@ export BM_TOOLCHAIN=$kind
 elf=$("$root/examples/firmware/run.sh" build uart)
 python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
 python3 "$root/.ci/lib/bare-metal-exchange.py" "$root/examples/firmware/run.sh" uart
+
+# With plain interrupts, over embedded-io: nothing panics either.
+elf=$("$root/examples/firmware/run.sh" build interrupts)
+echo "interrupts:"
+python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
+python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" interrupts
+
+# On embassy, over embedded-io-async: who can panic, by name.
+elf=$("$root/examples/firmware/run.sh" build embassy)
+echo "embassy:"
+python3 "$root/.ci/lib/bare-metal-callers.py" "$elf" "$root/.ci/lib/bare-metal-panics-embassy.txt"
+python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" /dev/null | grep -E '^(flash|RAM):' || true
+python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" embassy
+
+# A serial port as a host has one.
+python3 "$root/tests/firmware/serial.py"
 
 # Over Ethernet: who can panic, by name, and no allocator. What it does is the step `firmware`.
 for features in "" fixture; do

@@ -47,7 +47,7 @@
 //!
 //! Most programs need a [`Service`](service::Service) (what is offered), a [`Session`](session::Session) (a connection in
 //! one value) and a loop of their own, or one of the adapters: `mcp-sansio-blocking`, `mcp-sansio-smol`,
-//! `mcp-sansio-http`. Those who would rather dispatch themselves use [`Server::handle`](server::ServerOf::handle).
+//! `mcp-sansio-embedded`, `mcp-sansio-http`. Those who would rather dispatch themselves use [`Server::handle`](server::ServerOf::handle).
 //!
 //! The other side is [`client`]: a [`Profile`](client::Profile) (what the program says of itself), a
 //! [`client::Session`], and the same adapters.
@@ -113,3 +113,8 @@ struct Readme;
 #[cfg(all(doctest, feature = "std", feature = "serde"))]
 #[doc = include_str!("../docs/clients.md")]
 struct ClientsPage;
+
+/// And those of the page about devices.
+#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[doc = include_str!("../docs/devices.md")]
+struct DevicesPage;

@@ -45,6 +45,13 @@ impl Format for crate::client::Asked<'_> {
     }
 }
 
+/// By its name.
+impl Format for crate::client::form::Field<'_> {
+    fn format(&self, f: Formatter<'_>) {
+        write!(f, "field {}", self.name());
+    }
+}
+
 /// What an application may want to log, of every layer. Checked by the compiler.
 const _: () = {
     const fn formats<T: Format>() {}
@@ -53,6 +60,7 @@ const _: () = {
     formats::<crate::records::NoRoom>();
     formats::<crate::frame::Line<'_>>();
     formats::<crate::frame::sse::Event<'_>>();
+    formats::<crate::frame::sse::Item<'_>>();
     formats::<crate::json::Fault>();
     formats::<crate::json::DecodeError>();
     formats::<crate::json::JsonKind>();
@@ -79,6 +87,14 @@ const _: () = {
     formats::<crate::client::Failure<'_>>();
     formats::<crate::client::Lost>();
     formats::<crate::client::Oddity>();
+    formats::<crate::client::SendError>();
+    formats::<crate::client::Connected<'_>>();
+    formats::<crate::client::Unconnected<'_>>();
+    formats::<crate::client::Changed<'_>>();
+    formats::<crate::client::views::Flaw>();
+    formats::<crate::client::views::BlobError>();
+    formats::<crate::client::form::FormError>();
+    formats::<crate::client::form::Misfit<'_>>();
 };
 
 #[cfg(feature = "serde")]

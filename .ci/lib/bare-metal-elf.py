@@ -60,4 +60,5 @@ def main():
     return 1 if bad or allocators else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

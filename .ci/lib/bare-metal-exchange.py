@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Talks to a firmware through its command, as a client does.
 
-    bare-metal-exchange.py COMMAND...
+    bare-metal-exchange.py [--brief] COMMAND...
     bare-metal-exchange.py --input      prints a session that asks for all there is
 
 COMMAND is an MCP stdio server with the tools of the firmware's thermometer
-(examples/firmware/run.sh uart). Every exchange ends in a bounded time.
+(examples/firmware/run.sh uart), and perhaps `measure`, which answers late. --brief leaves out what is
+about the core more than about a firmware. Every exchange ends in a bounded time.
 """
 
 import json
@@ -172,7 +173,7 @@ def revisions():
         agreed = opened["supportedVersions"] if revision == MODERN else [opened["protocolVersion"]]
         check(f"{revision}: agreed on", revision in agreed, opened)
         names = [tool["name"] for tool in found[1]["tools"]]
-        check(f"{revision}: tools", names == ["read_temperature", "set_led", "history"], names)
+        check(f"{revision}: tools", names[:3] == ["read_temperature", "set_led", "history"], names)
         check(f"{revision}: temperature", 10 < float(text(found[2]).split()[0]) < 40, found[2])
         check(f"{revision}: LED", "on" in text(found[3]) and "off" in text(found[5]), found)
         check(f"{revision}: status", "LED: on" in found[4]["contents"][0]["text"], found[4])
@@ -296,6 +297,35 @@ def listening():
     check("ends with its input", talk.end() == 0)
 
 
+def late():
+    """Answers that come later, with progress; cancelled ones do not come at all."""
+    talk = Talk()
+    talk.send(opening(LEGACY[-1]))
+    talk.receive()
+    talk.send(request(1, "tools/call", name="measure", arguments={"samples": 5}, _meta={"progressToken": "p"}))
+    talk.send(request(2, "ping"))
+    told, answered = [], []
+    while 1 not in answered:
+        message = talk.receive(10) or {"id": 1, "error": "none in time"}
+        if message.get("method") == "notifications/progress":
+            told.append(message["params"]["progress"])
+        else:
+            answered.append(message["id"])
+    check("others are answered before the late one", answered == [2, 1], answered)
+    check("which tells its progress", len(told) > 1 and told == sorted(set(told)), told)
+    check("and has a result", "average" in text(message.get("result", {"content": [{"text": ""}]})), message)
+
+    talk.send(call(3, "measure", samples=1000) + notification("notifications/cancelled", requestId=3))
+    talk.send(call(4, "measure", samples=2))
+    found = talk.receive(10) or {}
+    check("a cancelled one is not answered and holds up nobody", found.get("id") == 4 and "result" in found, found)
+    talk.send(call(5, "measure", samples=5))
+    talk.server.stdin.close()
+    found = talk.receive(10) or {}
+    check("the end of the input waits for a late answer", found.get("id") == 5 and "result" in found, found)
+    check("ends with its input", talk.end() == 0)
+
+
 def terminated():
     talk = Talk()
     talk.send(request(1, "ping"))
@@ -313,7 +343,15 @@ if sys.argv[1] == "--input":
     subscribe = request(10, "resources/subscribe", uri=STATUS)
     sys.stdout.buffer.write(everything(LEGACY[-1]) + subscribe + everything(MODERN) + b"[" * 900 + b"\n")
     sys.exit()
-for part in (revisions, noise, ends, burst, conversation, listening, terminated):
+brief = sys.argv[1] == "--brief"
+if brief:
+    del sys.argv[1]
+    LEGACY = LEGACY[-1:]
+parts = [revisions, conversation, listening] if brief else [revisions, noise, ends, burst, conversation, listening, terminated]
+tools = talk(opening(MODERN) + request(1, "tools/list", MODERN))
+if "measure" in str(tools):
+    parts.append(late)
+for part in parts:
     try:
         part()
     except Exception as error:

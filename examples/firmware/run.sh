@@ -2,6 +2,8 @@
 # Builds a firmware and runs it in QEMU.
 #
 #   run.sh uart            build and run as a stdio server
+#   run.sh embassy         the same, on embassy
+#   run.sh interrupts      the same, with plain interrupts
 #   run.sh ethernet PORT   build and run; http://127.0.0.1:PORT/mcp is the board's
 #   run.sh build uart      build only, and print the path of the image
 #   run.sh build ethernet
@@ -9,7 +11,7 @@
 # Builds are quiet unless they fail; that, QEMU's warnings and what the firmware
 # says go to standard error.
 #
-# `uart`: what comes on standard input goes to UART0, what UART0 sends comes out on
+# `uart`, `embassy`, `interrupts`: what comes on standard input goes to UART0, what UART0 sends comes out on
 # standard output, and nothing else does. It ends with status 0 when standard input
 # ends, after all answers; with 1 when the firmware fails (panic, fault); at once on
 # SIGTERM. Only while it waits for
@@ -34,11 +36,11 @@ fi
 name=${1:-}
 port=${2:-}
 usage() {
-    echo "usage: run.sh uart | run.sh ethernet PORT | run.sh build uart|ethernet" >&2
+    echo "usage: run.sh uart|embassy|interrupts | run.sh ethernet PORT | run.sh build uart|embassy|interrupts|ethernet" >&2
     exit 2
 }
 case $name in
-uart) ;;
+uart | embassy | interrupts) ;;
 ethernet) [ -z "$run" ] || [[ $port =~ ^[0-9]+$ ]] || usage ;;
 *) usage ;;
 esac

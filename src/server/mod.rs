@@ -115,6 +115,8 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) seal: Option<&'m (dyn Seal + Sync)>,
     pub(crate) subscribing: Option<&'static Subscribing>,
     pub(crate) teller: Option<Teller>,
+    /// What is done when a client opens a connection that is open.
+    pub(crate) reopen: Option<fn(&mut Engine<'_>)>,
     /// Some listen or subscription has something to say.
     pub(crate) news: bool,
     live: u16,
@@ -261,6 +263,7 @@ impl<'m, const N: usize> Server<'m, N> {
             seal: None,
             subscribing: None,
             teller: None,
+            reopen: None,
             news: false,
             live: 0,
             slots: [Slot::FREE; N],
@@ -282,6 +285,14 @@ impl<'m, const N: usize> Server<'m, N> {
         self.subscriptions = Records::new(store.into());
         self.subscribing = Some(&Subscribing::CODE);
         self.teller = Some(TELL_ALL);
+        self
+    }
+
+    /// For wires that do not tell when a client goes, such as a UART: `initialize` on a connection that is open opens it
+    /// anew, as if [`forget_peer`](Engine::forget_peer) had been called. Without, it is refused.
+    #[must_use]
+    pub const fn reopening(mut self) -> Self {
+        self.reopen = Some(|engine| engine.forget_peer());
         self
     }
 
@@ -445,6 +456,22 @@ impl Engine<'_> {
         core::mem::swap(&mut self.peer, peer);
         self.teller = self.teller.or(Some(TELL_LISTS));
         self.scope = scope;
+    }
+
+    /// The client of a line has gone, and another one may come over the same line: requests, subscriptions and listens are
+    /// dropped without a word, and their tokens are stale. A reply that goes out in windows still ends.
+    ///
+    /// Call it when the wire tells (USB's DTR, a break); see [`reopening`](Server::reopening) for wires that do not.
+    pub fn forget_peer(&mut self) {
+        for number in 0..self.capacity() {
+            let streaming = self.slots.get(number).is_none_or(|slot| slot.state == State::Streaming);
+            if let Some(token) = self.token_at(number).filter(|_| !streaming) {
+                self.close(token);
+            }
+        }
+        self.subscriptions.remove(|_| true);
+        self.news = false;
+        self.peer = Peer::NEW;
     }
 
     /// Where ids live that come in now.

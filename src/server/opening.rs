@@ -130,6 +130,14 @@ impl Engine<'_> {
             let failure = Failure::invalid_request("Invalid request: the id is too long").refusing();
             return self.refuse(request, &failure, out).map(|()| None);
         }
+        // Not in the middle of what is written to the client before.
+        if request.method == Method::Initialize
+            && self.peer.revision.is_some()
+            && !out.held()
+            && let Some(reopen) = self.reopen
+        {
+            reopen(self);
+        }
         let terms = match self.terms(context, request) {
             Ok(terms) => terms,
             Err(failure) => return self.refuse(request, &failure.refusing(), out).map(|()| None),

@@ -4,6 +4,7 @@
 #   tests/firmware/run.sh robust     what a board meets in the world
 #   tests/firmware/run.sh day        a day of its time in six minutes, its clock's wrap in it
 #   tests/firmware/run.sh interop    clients of other SDKs: the UART over stdio, the board over HTTP
+#   tests/firmware/run.sh serial     the UART behind a pseudo-terminal, through the bridge for serial ports
 #   tests/firmware/run.sh gate       suites, robust, two hours of its time: what CI runs
 #   tests/firmware/run.sh all
 set -euo pipefail
@@ -14,6 +15,7 @@ python="${PYTHON:-python3}"
 case "${1:-}" in
 suites) "$python" "$here/suites.py" ;;
 robust) "$python" "$here/robust.py" ;;
+serial) "$python" "$here/serial.py" ;;
 day) "$python" "$here/day.py" --seconds "${2:-370}" ;;
 interop)
     "$root/tests/interop/run.sh" --server firmware
@@ -28,10 +30,11 @@ all)
     "$here/run.sh" suites
     "$here/run.sh" robust
     "$here/run.sh" day
+    "$here/run.sh" serial
     "$here/run.sh" interop
     ;;
 *)
-    sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
     exit 2
     ;;
 esac

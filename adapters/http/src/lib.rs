@@ -70,4 +70,16 @@ const _: () = {
     formats::<endpoint::StreamId>();
     formats::<endpoint::Access<'_>>();
     formats::<host::Wait>();
+    formats::<client::Action>();
+    formats::<client::Event<'_>>();
+    formats::<client::Why>();
+    formats::<client::Blame>();
+    formats::<client::Challenge<'_>>();
+    formats::<client::Verdict>();
+    formats::<client::Fault<'_>>();
+    formats::<client::Listening>();
+    formats::<client::Transport>();
+    formats::<client::UrlError>();
+    formats::<client::BadHeader>();
+    formats::<client::params::BadAnnotation>();
 };

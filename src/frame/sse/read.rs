@@ -52,6 +52,7 @@ pub struct Decoder<'m, const ID: usize = 128> {
 
 /// What a [`Decoder`] found.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Item<'d> {
     /// An event.
@@ -65,6 +66,7 @@ pub enum Item<'d> {
 
 /// An event that came.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Received<'d> {
     /// Its type; empty means `message`. Of longer ones, only the first 32 bytes.

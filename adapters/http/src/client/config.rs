@@ -4,6 +4,7 @@ use mcp_sansio::server::Millis;
 
 /// Which transport the URL is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "it is known, or found out")]
 pub enum Transport {
     /// Streamable HTTP; if `initialize` is answered 400, 404 or 405, the one of 2024-11-05 is tried on the same URL

@@ -4,6 +4,7 @@ use core::fmt;
 
 /// What the driver does next with a connection. Between the two, the slot's socket is the driver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[allow(clippy::exhaustive_enums, reason = "a connection is opened and closed")]
 pub enum Action {
@@ -15,6 +16,7 @@ pub enum Action {
 
 /// Something happened. Borrows the client until the next call; what it tells of is over then.
 #[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Event<'e> {
     /// A message came.
@@ -61,6 +63,7 @@ pub enum Event<'e> {
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Why {
     /// No connection could be made. Nothing was sent.
@@ -102,6 +105,7 @@ pub enum Why {
 
 /// Whose matter a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Blame {
     /// The network's, or a server's that is down: trying again may help.

@@ -12,6 +12,7 @@ use super::site::Site;
 
 /// Why a header cannot be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum BadHeader {
     /// The name is none.

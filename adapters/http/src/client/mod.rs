@@ -111,6 +111,7 @@ pub struct Remote<'m, const N: usize> {
 
 /// How it stands with the stream of a legacy session for the server's own messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "there is none, there will be, there is")]
 pub enum Listening {
     /// There is none: not asked for, not offered, or no such session.

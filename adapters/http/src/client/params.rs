@@ -12,6 +12,7 @@ use crate::wire::chunked::is_token;
 
 /// Why a tool is excluded: its annotations cannot be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum BadAnnotation {
     /// The name of the header is no text, or empty.

@@ -26,6 +26,7 @@ pub struct Url<'u> {
 
 /// Why a text is no URL that a client can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum UrlError {
     /// It does not begin with `http://` or `https://`.

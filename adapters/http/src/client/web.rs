@@ -36,6 +36,7 @@ impl Hooks for () {}
 
 /// A server wants authorization.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Challenge<'c> {
     /// Which exchange waits, for [`Verdict::Later`].
@@ -55,6 +56,7 @@ pub const CHALLENGES: u8 = 3;
 
 /// What to do about a [`Challenge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "now, later or never")]
 pub enum Verdict {
     /// Send the message again, with the headers as they are now.
@@ -94,6 +96,7 @@ impl core::fmt::Debug for Headers<'_> {
 
 /// What went wrong last, for messages to people.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub struct Fault<'f> {
     /// The request on the wire that it ended, if it was one.

@@ -84,4 +84,6 @@ pub fn timed<R>(work: impl FnOnce() -> R) -> (R, u32) {
 fn SysTick() {
     // The only writer, so no read-modify-write is needed.
     NOW.store(NOW.load(Ordering::Relaxed).wrapping_add(TICK * PACE), Ordering::Relaxed);
+    #[cfg(feature = "embassy")]
+    crate::embassy::tick();
 }

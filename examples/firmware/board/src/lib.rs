@@ -21,6 +21,8 @@
 mod adc;
 mod clock;
 mod copy;
+#[cfg(feature = "embassy")]
+mod embassy;
 mod end;
 #[cfg(feature = "ethernet")]
 mod ethernet;
@@ -30,20 +32,31 @@ mod mmio;
 mod ring;
 pub mod stack;
 mod system;
+#[cfg(feature = "timer")]
+mod timer;
 mod uart;
+#[cfg(feature = "embedded-io")]
+mod uart_io;
 mod vectors;
 mod watchdog;
 
 #[cfg(feature = "adc")]
 pub use adc::Adc;
 pub use clock::{Clock, cycles, timed};
+pub use cortex_m::interrupt::{Mutex, free};
 pub use cortex_m_rt::entry;
+#[cfg(feature = "embassy")]
+pub use embassy::run;
 pub use end::{exit, log};
 #[cfg(feature = "ethernet")]
 pub use ethernet::{Ethernet, EthernetPort};
 pub use led::Led;
 pub use memory::Static;
+#[cfg(feature = "timer")]
+pub use timer::Timer;
 pub use uart::{END_OF_INPUT, Input, Uart};
+#[cfg(feature = "embedded-io")]
+pub use uart_io::{Damaged, UartRx, UartTx, idle};
 pub use watchdog::Watchdog;
 
 /// What the board has, started and ready.
@@ -56,6 +69,9 @@ pub struct Board {
     pub clock: Clock,
     /// Not running yet.
     pub watchdog: Watchdog,
+    /// Not running yet.
+    #[cfg(feature = "timer")]
+    pub timer: Timer,
     /// The temperature sensor, measuring.
     #[cfg(feature = "adc")]
     pub adc: Adc,
@@ -73,6 +89,8 @@ pub fn start() -> Board {
         led: Led::start(),
         clock: Clock::start(core.SYST),
         watchdog: Watchdog::new(),
+        #[cfg(feature = "timer")]
+        timer: Timer::new(),
         #[cfg(feature = "adc")]
         adc: Adc::start(),
         #[cfg(feature = "ethernet")]

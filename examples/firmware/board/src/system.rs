@@ -48,6 +48,13 @@ pub(crate) fn start_adc() {
     let _ = RCGC1.read();
 }
 
+/// Gives a clock to timer 1.
+#[cfg(feature = "timer")]
+pub(crate) fn start_timer() {
+    RCGC1.modify(|gates| gates | 1 << 17);
+    let _ = RCGC1.read();
+}
+
 #[cfg(feature = "ethernet")]
 const RCGC2_ETHERNET: u32 = 1 << 28 | 1 << 30;
 

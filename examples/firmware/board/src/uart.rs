@@ -127,8 +127,9 @@ impl Uart {
         }
         RECEIVED.skip(count);
         // The handler may have stopped listening because the ring was full. If
-        // it has not, or finds the ring full again, this does no harm.
-        IM.write(LISTEN);
+        // it has not, or finds the ring full again, this does no harm. Who waits
+        // for room in the transmitter goes on doing so.
+        cortex_m::interrupt::free(|_| IM.modify(|mask| mask | LISTEN));
         Input::Bytes(count)
     }
 
@@ -143,6 +144,19 @@ impl Uart {
             count += 1;
         }
         count
+    }
+
+    /// The same UART twice: reading and writing share nothing but the mask of interrupts, which is changed with
+    /// interrupts off.
+    #[cfg(feature = "embedded-io")]
+    pub(crate) fn halves(self) -> (Self, Self) {
+        (Self { undecided: 0 }, self)
+    }
+
+    /// Whether the transmitter has no room.
+    #[cfg(feature = "embassy")]
+    pub(crate) fn is_full(&self) -> bool {
+        FR.read() & FR_TX_FULL != 0
     }
 
     /// Whether all that was written has left the chip.
@@ -173,6 +187,21 @@ impl Uart {
             }
         });
     }
+}
+
+/// Whether a read would find something.
+#[cfg(feature = "embedded-io")]
+pub(crate) fn is_ready() -> bool {
+    match RECEIVED.peek(0) {
+        Some(EOT) if cfg!(feature = "qemu") => !matches!(run_of_eot(0), Run::Open(_)),
+        found => found.is_some(),
+    }
+}
+
+/// Asks for an interrupt when the transmitter has room.
+#[cfg(feature = "embassy")]
+pub(crate) fn listen_for_room() {
+    cortex_m::interrupt::free(|_| IM.modify(|mask| mask | INT_TX));
 }
 
 /// The EOTs in the ring from some place on.
@@ -217,4 +246,6 @@ pub(crate) unsafe extern "C" fn on_interrupt() {
         }
     }
     IM.write(listen);
+    #[cfg(feature = "embassy")]
+    crate::uart_io::wake();
 }

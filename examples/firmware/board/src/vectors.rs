@@ -5,6 +5,8 @@
 #[derive(Clone, Copy)]
 pub(crate) enum Interrupt {
     Uart0 = 5,
+    #[cfg(feature = "timer")]
+    Timer1A = 21,
     #[cfg(feature = "ethernet")]
     Ethernet = 42,
 }
@@ -30,6 +32,10 @@ unsafe extern "C" {
 const fn table() -> [Handler; INTERRUPTS] {
     let mut table: [Handler; INTERRUPTS] = [DefaultHandler; INTERRUPTS];
     table[Interrupt::Uart0 as usize] = crate::uart::on_interrupt;
+    #[cfg(feature = "timer")]
+    {
+        table[Interrupt::Timer1A as usize] = crate::timer::on_interrupt;
+    }
     #[cfg(feature = "ethernet")]
     {
         table[Interrupt::Ethernet as usize] = crate::ethernet::on_interrupt;

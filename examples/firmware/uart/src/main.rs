@@ -4,11 +4,8 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "history")]
-mod history;
 #[cfg(feature = "report")]
 mod report;
-mod sensor;
 mod service;
 
 use board::{Input, Static};
@@ -104,7 +101,7 @@ impl Memory {
 /// Not inlined: what is moved around here would keep its place on the stack of `main`.
 #[inline(never)]
 fn session(memory: Memory) -> Session<'static, Lines<Slice<'static>>, REQUESTS> {
-    let server = Server::new().scratch(memory.scratch);
+    let server = Server::new().reopening().scratch(memory.scratch);
     #[cfg(feature = "status")]
     let server = server.subscriptions(memory.subscriptions);
     Session::new(LineBuffer::new(memory.input), server, Lines::new(Slice::new(memory.output)))

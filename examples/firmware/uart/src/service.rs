@@ -8,10 +8,9 @@ use mcp_sansio::{
     service::{Read, Resource},
 };
 use serde::Deserialize;
-
 #[cfg(feature = "history")]
-use crate::history;
-use crate::sensor;
+use thermometer::history;
+use thermometer::sensor;
 
 /// The URI of the resource.
 #[cfg(feature = "status")]

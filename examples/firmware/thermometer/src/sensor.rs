@@ -4,7 +4,7 @@
 use mcp_sansio::json::Decimal;
 
 /// The converter's reading at some time.
-pub(crate) fn reading(seconds: u32) -> u16 {
+pub fn reading(seconds: u32) -> u16 {
     // Up and down by six degrees in an hour, and a little noise.
     let phase = (seconds % 3600) as i32;
     let swing = if phase < 1800 { phase } else { 3600 - phase };
@@ -13,11 +13,11 @@ pub(crate) fn reading(seconds: u32) -> u16 {
 }
 
 /// A reading in tenths of a degree Celsius (data sheet, 11.2.6).
-pub(crate) fn tenths(reading: u16) -> i32 {
+pub fn tenths(reading: u16) -> i32 {
     1475 - 2250 * i32::from(reading) / 1023
 }
 
 /// A reading in degrees Celsius.
-pub(crate) fn celsius(reading: u16) -> Decimal {
+pub fn celsius(reading: u16) -> Decimal {
     Decimal::new(tenths(reading).into(), 1)
 }

@@ -4,7 +4,6 @@
 use mcp_sansio::service::Broken;
 
 use crate::sensor;
-use crate::service::Device;
 
 /// Measurements, one a minute.
 const MINUTES: u32 = 1000;
@@ -14,7 +13,7 @@ const LINE: u32 = LAYOUT.len() as u32;
 const LAYOUT: &[u8; 20] = b"minute ####: +##.#C\n";
 
 /// The source of the tool `history`.
-pub(crate) fn read(_: &mut Device, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+pub fn read<S>(_: &mut S, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
     let minute = at / LINE;
     if minute >= MINUTES {
         return Ok(0);

@@ -1,0 +1,196 @@
+//! The loops over embedded-io-async: the same answers as the blocking ones, and no read is dropped half way.
+
+mod common;
+
+use std::collections::VecDeque;
+
+use common::{Broken, Memory, Rx, SERVICE, State, Tx, call, conversation, ids, messages, opening, tick};
+use futures_lite::future::{block_on, yield_now};
+use mcp_sansio_embedded::Error;
+use mcp_sansio_embedded::asynch::{Ticks, drive, serve, serve_ticking};
+
+/// Each read waits a while; one that is given up in its middle is a failure.
+struct Slow<'b>(Rx<'b>);
+
+struct Whole(bool);
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        assert!(self.0 || std::thread::panicking(), "a read was dropped");
+    }
+}
+
+impl embedded_io::ErrorType for Slow<'_> {
+    type Error = Broken;
+}
+
+impl embedded_io_async::Read for Slow<'_> {
+    async fn read(&mut self, place: &mut [u8]) -> Result<usize, Broken> {
+        let mut whole = Whole(false);
+        for _ in 0..3 {
+            yield_now().await;
+        }
+        whole.0 = true;
+        self.0.next(place)
+    }
+}
+
+struct SlowTx(Tx);
+
+impl embedded_io::ErrorType for SlowTx {
+    type Error = Broken;
+}
+
+impl embedded_io_async::Write for SlowTx {
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
+        yield_now().await;
+        self.0.take(bytes)
+    }
+    async fn flush(&mut self) -> Result<(), Broken> {
+        self.0.flush_now()
+    }
+}
+
+fn expected(input: &[u8]) -> Vec<u8> {
+    let mut tx = Tx::new(usize::MAX);
+    let rx = Rx::new(input, usize::MAX);
+    mcp_sansio_embedded::serve(rx, &mut tx, &SERVICE, &mut State::default(), &mut Memory::new().session()).unwrap();
+    tx.bytes
+}
+
+#[test]
+fn pieces_of_any_size_give_the_same_answers() {
+    let input = conversation();
+    let whole = expected(&input);
+    for piece in (1..60).step_by(3) {
+        let mut tx = SlowTx(Tx::new(1 + piece * 7 % 50));
+        let (mut memory, mut state) = (Memory::new(), State::default());
+        let mut session = memory.session();
+        let rx = Slow(Rx::new(&input, piece));
+        block_on(serve(rx, &mut tx, &SERVICE, &mut state, &mut session)).unwrap();
+        assert_eq!(tx.0.bytes, whole, "pieces of {piece}");
+
+        let mut tx = SlowTx(Tx::new(1 + piece * 7 % 50));
+        let (mut memory, mut chunk) = (Memory::new(), vec![0; 1 + piece % 13]);
+        let mut ticks = Ticks::new(
+            &mut chunk,
+            async || yield_now().await,
+            |(), state: &mut _, session: &mut _| {
+                tick(state, session);
+            },
+        );
+        let rx = Slow(Rx::new(&input, piece));
+        block_on(serve_ticking(rx, &mut tx, &SERVICE, &mut state, &mut memory.session(), &mut ticks)).unwrap();
+        assert_eq!(tx.0.bytes, whole, "pieces of {piece}, ticking");
+        assert_eq!(tx.0.flushed, whole.len());
+    }
+}
+
+#[test]
+fn an_error_at_any_byte_loses_nothing() {
+    let input = conversation();
+    let whole = expected(&input);
+    for at in (0..whole.len()).step_by(41) {
+        let (mut rx, mut tx) = (Slow(Rx::new(&input, 100)), SlowTx(Tx::new(3)));
+        (rx.0.fails_at, tx.0.fails_at) = (Some(at.min(input.len())), Some(at));
+        let (mut memory, mut state, mut chunk) = (Memory::new(), State::default(), [0; 300]);
+        let mut session = memory.session();
+        let mut ticks = Ticks::new(&mut chunk, core::future::pending, |(), _: &mut _, _: &mut _| {});
+        let mut failures = VecDeque::new();
+        while let Err(error) = block_on(serve_ticking(&mut rx, &mut tx, &SERVICE, &mut state, &mut session, &mut ticks))
+        {
+            failures.push_back(error);
+            assert!(failures.len() <= 2, "{failures:?}");
+        }
+        assert!(failures.contains(&Error::Write(Broken)) && failures.contains(&Error::Read(Broken)), "at {at}");
+        assert_eq!(tx.0.bytes, whole, "at {at}");
+    }
+}
+
+#[test]
+fn what_is_late_is_answered_with_its_progress() {
+    let input = opening() + &call(1, "wait") + &call(2, "hello");
+    let mut tx = SlowTx(Tx::new(10));
+    let (mut memory, mut state, mut chunk) = (Memory::new(), State::default(), [0; 8]);
+    let mut ticks = Ticks::new(
+        &mut chunk,
+        async || yield_now().await,
+        |(), state: &mut _, session: &mut _| {
+            tick(state, session);
+        },
+    );
+    let rx = Slow(Rx::new(input.as_bytes(), 4));
+    block_on(serve_ticking(rx, &mut tx, &SERVICE, &mut state, &mut memory.session(), &mut ticks)).unwrap();
+    assert_eq!(ids(&tx.0.bytes), [0, 1, 2]);
+    assert!(messages(&tx.0.bytes).iter().filter(|m| m["method"] == "notifications/progress").count() >= 2);
+}
+
+#[test]
+fn chunks_and_buffers_that_are_too_small_are_told() {
+    let input = conversation();
+    let (mut memory, mut state) = (Memory::new(), State::default());
+    let mut ticks = Ticks::new(&mut [], core::future::pending, |(), _: &mut _, _: &mut _| {});
+    let (rx, tx) = (Slow(Rx::new(&input, 100)), SlowTx(Tx::new(3)));
+    let done = block_on(serve_ticking(rx, tx, &SERVICE, &mut state, &mut memory.session(), &mut ticks));
+    assert_eq!(done, Err(Error::TooSmall));
+}
+
+#[test]
+fn a_client_connects_calls_and_gives_up_in_time() {
+    use mcp_sansio::client::{Client, Event, Failure, Link, Lost, Profile, Request, Session};
+    use mcp_sansio::{frame::LineBuffer, sink::Lines, sink::Slice};
+
+    static PROFILE: Profile<'static> = Profile::new("test", "1");
+    let (mut input, mut output, mut held) = ([0; 1024], [0; 1024], [0; 256]);
+    let client = Client::<2>::new(&PROFILE).held(&mut held).timeout(1_000);
+    let mut session = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+    session.client().connect();
+    // A server of which only the opening is known: the call is never answered.
+    let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\
+                 \"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}}}}\n";
+    let (mut connected, mut lost, mut deadlines, mut now) = (false, false, 0, 0);
+    let done = std::cell::Cell::new(false);
+    let mut handler = |event: Event<'_>, link: &mut Link<'_, '_>| match event {
+        Event::Connected(_) => {
+            connected = true;
+            link.send(&Request::call("sleep")).unwrap();
+        }
+        Event::Done { outcome: Err(Failure::Lost(Lost::TimedOut)), .. } => {
+            lost = true;
+            done.set(true);
+        }
+        _ => {}
+    };
+    let mut chunk = [0; 16];
+    let mut ticks = Ticks::new(
+        &mut chunk,
+        async |deadline: Option<u64>| {
+            yield_now().await;
+            deadline
+        },
+        |deadline: Option<Option<u64>>, _: &mut Session<'_, _, 2>| {
+            now += 50;
+            deadlines += u32::from(deadline.flatten().is_some());
+            (!done.get()).then_some(now)
+        },
+    );
+    let (rx, mut tx) = (Forever(Rx::new(hello.as_bytes(), 7)), SlowTx(Tx::new(9)));
+    block_on(drive(rx, &mut tx, &mut session, &mut handler, &mut ticks)).unwrap();
+    assert!(connected && lost && deadlines > 0 && now < 10_000, "{now}");
+}
+
+/// Never ends.
+struct Forever<'b>(Rx<'b>);
+
+impl embedded_io::ErrorType for Forever<'_> {
+    type Error = Broken;
+}
+
+impl embedded_io_async::Read for Forever<'_> {
+    async fn read(&mut self, place: &mut [u8]) -> Result<usize, Broken> {
+        match self.0.next(place)? {
+            0 => core::future::pending().await,
+            n => Ok(n),
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `client::drive` against a server on the other end of a wire in memory.
+
+mod common;
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+
+use common::{Connection, Memory, SERVICE, State, tick};
+use mcp_sansio::client::{Client, Event, Link, Profile, Request, Session};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio_embedded::client::drive;
+
+/// The server's end; both halves of the client's wire are references to it.
+struct Peer<'m> {
+    session: Connection<'m>,
+    state: State,
+    piece: usize,
+}
+
+struct Half<'p, 'm>(&'p RefCell<Peer<'m>>);
+
+impl embedded_io::ErrorType for Half<'_, '_> {
+    type Error = Infallible;
+}
+
+impl embedded_io::Write for Half<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
+        let peer = &mut *self.0.borrow_mut();
+        let space = peer.session.space();
+        let n = bytes.len().min(peer.piece).min(space.len());
+        space[..n].copy_from_slice(&bytes[..n]);
+        peer.session.filled(n);
+        Ok(n)
+    }
+    fn flush(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+impl embedded_io::ReadReady for Half<'_, '_> {
+    fn read_ready(&mut self) -> Result<bool, Infallible> {
+        let peer = &mut *self.0.borrow_mut();
+        tick(&mut peer.state, &mut peer.session);
+        let _ = peer.session.run(&SERVICE, &mut peer.state);
+        Ok(!peer.session.pending().is_empty())
+    }
+}
+
+impl embedded_io::Read for Half<'_, '_> {
+    fn read(&mut self, place: &mut [u8]) -> Result<usize, Infallible> {
+        let peer = &mut *self.0.borrow_mut();
+        let n = place.len().min(peer.piece).min(peer.session.pending().len());
+        place[..n].copy_from_slice(&peer.session.pending()[..n]);
+        peer.session.sent(n);
+        Ok(n)
+    }
+}
+
+#[test]
+fn connects_and_calls_whatever_the_pieces() {
+    static PROFILE: Profile<'static> = Profile::new("test", "1");
+    for piece in 1..40 {
+        let mut memory = Memory::new();
+        let peer = RefCell::new(Peer { session: memory.session(), state: State::default(), piece });
+        let (mut input, mut output, mut held) = ([0; 1024], [0; 1024], [0; 256]);
+        let client = Client::<2>::new(&PROFILE).held(&mut held).timeout(10_000);
+        let mut session = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+        session.client().connect();
+        let answer = RefCell::new(None);
+        let mut handler = |event: Event<'_>, link: &mut Link<'_, '_>| match event {
+            Event::Connected(_) => drop(link.send(&Request::call("wait")).unwrap()),
+            Event::Done { outcome, .. } => *answer.borrow_mut() = Some(format!("{outcome:?}")),
+            _ => {}
+        };
+        let mut now = 0;
+        drive(Half(&peer), Half(&peer), &mut session, &mut handler, |_| {
+            now += 1;
+            (answer.borrow().is_none() && now < 10_000).then_some(now)
+        })
+        .unwrap();
+        let answer = answer.into_inner().expect("an answer");
+        assert!(answer.contains("waited"), "{answer}");
+    }
+}

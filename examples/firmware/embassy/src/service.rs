@@ -1,0 +1,117 @@
+//! What the device offers.
+
+use board::Led;
+use mcp_sansio::protocol::Feature;
+use mcp_sansio::server::{Change, Progress, Token};
+use mcp_sansio::service::{Call, Hints, Outcome, Read, Resource, Service, Tool};
+use mcp_sansio::session::Session;
+use mcp_sansio::sink::{Lines, Slice};
+use serde::Deserialize;
+use thermometer::{history, sensor};
+
+use crate::REQUESTS;
+use crate::measure::{CANCELLED, JOBS, Job, NEWS, News, seconds};
+
+const STATUS: &str = "board://status";
+
+/// The state that all handlers share.
+pub(crate) struct Device {
+    led: Led,
+}
+
+impl Device {
+    pub(crate) fn new(led: Led) -> Self {
+        Device { led }
+    }
+}
+
+pub(crate) const SERVICE: Service<'static, Device> = Service::new("embassy", env!("CARGO_PKG_VERSION"))
+    .tools(&TOOLS)
+    .resources(&RESOURCES)
+    .feature(Feature::Subscribe)
+    .on_cancel(|_, token| CANCELLED.signal(token));
+
+const READS: Hints = Hints::new().read_only(true).open_world(false);
+const SETS: Hints = Hints::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+
+static TOOLS: [Tool<Device>; 4] = [
+    Tool::new("read_temperature", "Measures the temperature, in degrees Celsius", read_temperature).hints(READS),
+    Tool::new("set_led", "Turns the LED on or off", set_led)
+        .input(r#"{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}"#)
+        .hints(SETS),
+    Tool::new("history", "Gives the temperature of each of the last 1000 minutes", |_, call| call.stream_text(0))
+        .source(history::read)
+        .hints(READS),
+    Tool::new("measure", "Gives the mean of some measurements; tells how far it is", measure)
+        .input(
+            r#"{"type":"object","properties":{"samples":{"type":"integer","minimum":1,"maximum":1000,"default":5},"interval_ms":{"type":"integer","minimum":1,"maximum":60000,"default":100}}}"#,
+        )
+        .hints(READS),
+];
+
+static RESOURCES: [Resource<Device>; 1] =
+    [Resource::new(STATUS, "status", status).description("The LED and the time since the start").mime("text/plain")];
+
+fn read_temperature(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+    call.text(&[sensor::celsius(sensor::reading(seconds())).into(), " degrees Celsius".into()])
+}
+
+#[derive(Deserialize)]
+struct SetLed {
+    on: bool,
+}
+
+fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+    let SetLed { on } = call.args()?;
+    if on != device.led.is_on() {
+        // Where there is no room somebody will be told of something else at once, and reads the status anyway.
+        let _ = NEWS.try_send(News::Switched);
+    }
+    device.led.set(on);
+    call.text(if on { "The LED is on" } else { "The LED is off" })
+}
+
+#[derive(Deserialize)]
+struct Measure {
+    samples: Option<u32>,
+    interval_ms: Option<u32>,
+}
+
+/// Answered later, by the task that measures.
+fn measure(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+    let Measure { samples, interval_ms } = call.args()?;
+    let (samples, every) = (samples.unwrap_or(5), interval_ms.unwrap_or(100));
+    if !(1..=1000).contains(&samples) || !(1..=60_000).contains(&every) {
+        return call.error("samples is 1 to 1000, interval_ms is 1 to 60000");
+    }
+    if JOBS.is_full() {
+        return call.error("Too many measurements are under way: try again later");
+    }
+    let (token, later) = call.later();
+    // There is room, and nobody else sends.
+    let _ = JOBS.try_send(Job { token, samples, every_millis: every.into() });
+    later
+}
+
+fn status(device: &mut Device, read: &mut Read<'_>) -> Outcome {
+    let led = if device.led.is_on() { "on" } else { "off" };
+    read.text(&["LED: ".into(), led.into(), "\nup: ".into(), i64::from(seconds()).into(), " s\n".into()])
+}
+
+/// Passes news on to the client. What it does not want any more is refused as stale.
+pub(crate) fn tell(news: News, device: &mut Device, session: &mut Session<'static, Lines<Slice<'static>>, REQUESTS>) {
+    match news {
+        News::Sampled(token, taken, of) => {
+            let _ = session.progress(token, Progress::new(taken.into()).of(of.into()));
+        }
+        News::Measured(token, mean) => answer(token, mean, device, session),
+        News::Switched => session.publish(Change::Resource(STATUS)),
+    }
+}
+
+fn answer(token: Token, mean: u16, device: &mut Device, session: &mut Session<'_, Lines<Slice<'_>>, REQUESTS>) {
+    // There is room: everything was written before these news were taken.
+    let _ = session.answer(&SERVICE, device, token, |_, call| {
+        call.text(&[sensor::celsius(mean).into(), " degrees Celsius on average".into()])
+    });
+}

@@ -1,0 +1,114 @@
+//! A wire that does not tell when a client goes: the next one opens the connection anew.
+
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::protocol::Feature;
+use mcp_sansio::server::{Change, Server, Token};
+use mcp_sansio::service::{Call, Outcome, Read, Resource, Service, Tool};
+use mcp_sansio::session::Session;
+use mcp_sansio::sink::{Lines, Slice};
+
+fn wait(state: &mut Option<Token>, call: &mut Call<'_>) -> Outcome {
+    let (token, outcome) = call.later();
+    *state = Some(token);
+    outcome
+}
+
+fn large(_: &mut Option<Token>, call: &mut Call<'_>) -> Outcome {
+    call.stream_text(0)
+}
+
+static TOOLS: [Tool<Option<Token>>; 2] = [
+    Tool::new("wait", "Waits", wait),
+    Tool::new("large", "More than fits", large).source(|_, _, at, bytes| {
+        let n = bytes.len().min(2_000 - at as usize);
+        bytes[..n].fill(b'x');
+        Ok(n)
+    }),
+];
+static RESOURCES: [Resource<Option<Token>>; 1] =
+    [Resource::new("test://a", "a", |_: &mut _, read: &mut Read<'_>| read.text("a"))];
+const SERVICE: Service<'static, Option<Token>> =
+    Service::new("test", "1.0").tools(&TOOLS).resources(&RESOURCES).feature(Feature::Subscribe);
+
+const OPENING: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
+    "\n",
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    "\n",
+);
+const SUBSCRIBE: &str =
+    concat!(r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"test://a"}}"#, "\n");
+
+fn call(id: u32, name: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#) + "\n"
+}
+
+type Wire<'m> = Session<'m, Lines<Slice<'m>>, 2>;
+
+fn say(session: &mut Wire<'_>, state: &mut Option<Token>, text: &str) -> String {
+    let mut said = Vec::new();
+    let mut rest = text.as_bytes();
+    loop {
+        let space = session.space();
+        let n = space.len().min(rest.len());
+        space[..n].copy_from_slice(&rest[..n]);
+        session.filled(n);
+        rest = &rest[n..];
+        let _ = session.run(&SERVICE, state);
+        let pending = session.pending().len();
+        said.extend_from_slice(session.pending());
+        session.sent(pending);
+        if rest.is_empty() && pending == 0 {
+            return String::from_utf8(said).unwrap();
+        }
+    }
+}
+
+fn with_wire(reopening: bool, test: impl FnOnce(&mut Wire<'_>, &mut Option<Token>)) {
+    let (mut input, mut output, mut subscriptions) = ([0; 1024], [0; 512], [0; 128]);
+    let server = Server::new().subscriptions(&mut subscriptions);
+    let server = if reopening { server.reopening() } else { server };
+    let mut session = Session::new(LineBuffer::new(&mut input), server, Lines::new(Slice::new(&mut output)));
+    test(&mut session, &mut None);
+}
+
+#[test]
+fn the_next_client_finds_nothing_of_the_one_before() {
+    with_wire(true, |session, state| {
+        say(session, state, OPENING);
+        say(session, state, SUBSCRIBE);
+        // All slots taken; ids that the next client uses too.
+        assert_eq!(say(session, state, &(call(0, "wait") + &call(1, "wait"))), "");
+        let token = state.unwrap();
+        assert!(say(session, state, OPENING).contains("serverInfo"));
+        assert_eq!(session.server().in_flight(), 0);
+        assert!(session.answer(&SERVICE, state, token, |_, call| call.text("late")).is_err());
+        session.publish(Change::Resource("test://a"));
+        assert_eq!(say(session, state, ""), "", "nobody is subscribed");
+        assert_eq!(say(session, state, &call(1, "wait")), "");
+        let token = state.unwrap();
+        session.answer(&SERVICE, state, token, |_, call| call.text("now")).unwrap();
+        assert!(say(session, state, "").contains("now"));
+    });
+}
+
+#[test]
+fn a_reply_in_windows_ends_first() {
+    with_wire(true, |session, state| {
+        say(session, state, OPENING);
+        let said = say(session, state, &(call(1, "large") + OPENING + &call(1, "large")));
+        let lines: Vec<_> = said.lines().collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert!(lines[0].len() > 2_000 && lines[1].contains("serverInfo") && lines[2].len() > 2_000);
+    });
+}
+
+#[test]
+fn without_it_a_connection_is_opened_once() {
+    with_wire(false, |session, state| {
+        say(session, state, OPENING);
+        assert!(say(session, state, OPENING).contains("already initialized"));
+        session.server().forget_peer();
+        assert!(say(session, state, OPENING).contains("serverInfo"));
+    });
+}
