@@ -207,7 +207,7 @@ fn odd(oddity: Oddity) -> &'static str {
         Oddity::NoMessage => {
             "The server sent something that is no message. (Does it print to stdout? --trace shows it.)"
         }
-        Oddity::UnknownResponse => "The server answered a request that is not under way.",
+        Oddity::UnknownResponse => "The server answered a request that is not under way, or no longer.",
         Oddity::Unread { .. } => "The server could not read a message. (Was it too long for it?)",
         Oddity::UnknownProgress => "The server tells progress that nobody asked for.",
         Oddity::UnknownListen => "The server tells a change that nobody listens to.",

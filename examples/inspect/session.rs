@@ -31,6 +31,9 @@ const GLANCE: Duration = Duration::from_millis(20);
 /// How long the server is waited for then: only what is waited for is seen.
 const BLINK: Duration = Duration::from_millis(1);
 
+/// How long the first question may take, after which the server is taken for an older one.
+const PROBE: Duration = Duration::from_secs(5);
+
 /// The most pages of a list.
 const PAGES: usize = 1_000;
 
@@ -97,7 +100,8 @@ impl<'m> Session<'m> {
     ) -> Result<Self, Error> {
         let mut limits = Limits::new();
         if let Some(time) = options.timeout {
-            limits = limits.timeout(time).probe_timeout(time.min(Duration::from_secs(5)));
+            // Whoever gives it minutes knows that it is slow to start: it may be compiled first.
+            limits = limits.timeout(time).probe_timeout(time.min(PROBE).max(time / 10));
         }
         let inner: Box<dyn Transport<'m> + 'm> = match target {
             Target::Program(words) => Box::new(spawn(words, options, limits, profile, &around)?),
