@@ -283,7 +283,7 @@ impl Engine<'_> {
     fn asking(&self, question: QuestionId) -> Option<u32> {
         let bit = 1u16.checked_shl(question.index.into()).unwrap_or(0);
         let waits = |flight: &&Flight| flight.state == State::Asked && flight.asking == question.owner;
-        let flight = self.flights.iter().find(waits)?;
+        let flight = self.taken().iter().find(waits)?;
         (flight.asked & bit != 0 && flight.answered & bit == 0).then_some(flight.token)
     }
 

@@ -114,7 +114,7 @@ impl Engine<'_> {
     /// How many requests and listens are in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.flights.iter().filter(|flight| flight.is_live()).count()
+        self.taken().iter().filter(|flight| flight.is_live()).count()
     }
 
     /// Whether a request has not had its outcome yet.
@@ -135,12 +135,22 @@ impl Engine<'_> {
         self.flight(token.0).map(|flight| flight.wire.into()).filter(|&wire| wire != 0)
     }
 
+    /// The places that may be taken. All behind them are free, and need not be looked at for each message.
+    pub(crate) fn taken(&self) -> &[Flight] {
+        self.flights.get(..self.used).unwrap_or(&[])
+    }
+
+    /// The same to change them.
+    pub(crate) fn taken_mut(&mut self) -> &mut [Flight] {
+        self.flights.get_mut(..self.used).unwrap_or(&mut [])
+    }
+
     /// The next id: never 0, and none that is in use. It is taken once it is noted as the last one.
     pub(crate) fn next_wire(&self) -> u32 {
         let mut wire = self.last_wire;
         loop {
             wire = wire.checked_add(1).unwrap_or(1);
-            let mut flights = self.flights.iter().filter(|flight| flight.is_live());
+            let mut flights = self.taken().iter().filter(|flight| flight.is_live());
             let used = flights.any(|flight| [flight.token, flight.wire, flight.asking].contains(&wire));
             if !used && !self.opening.is_on_wire(wire.into()) {
                 return wire;
@@ -149,23 +159,25 @@ impl Engine<'_> {
     }
 
     pub(crate) fn flight(&self, token: u32) -> Option<&Flight> {
-        self.flights.iter().find(|flight| flight.is_live() && flight.token == token)
+        self.taken().iter().find(|flight| flight.is_live() && flight.token == token)
     }
 
     pub(crate) fn flight_mut(&mut self, token: u32) -> Option<&mut Flight> {
-        self.flights.iter_mut().find(|flight| flight.is_live() && flight.token == token)
+        self.taken_mut().iter_mut().find(|flight| flight.is_live() && flight.token == token)
     }
 
     /// The request that has this id on the wire.
     pub(crate) fn on_wire(&self, wire: u64) -> Option<&Flight> {
         let wire = u32::try_from(wire).ok().filter(|&wire| wire != 0)?;
-        self.flights.iter().find(|flight| flight.is_live() && flight.wire == wire)
+        self.taken().iter().find(|flight| flight.is_live() && flight.wire == wire)
     }
 
     /// Takes a place. The request has not been written yet.
     pub(crate) fn admit(&mut self, request: &Request<'_>) -> Result<u32, SendError> {
         let (now, usual, wire) = (self.now, self.timeout, self.next_wire());
-        let flight = self.flights.iter_mut().find(|flight| !flight.is_live()).ok_or(SendError::Busy)?;
+        let mut places = self.flights.iter_mut().enumerate();
+        let (place, flight) = places.find(|(_, flight)| !flight.is_live()).ok_or(SendError::Busy)?;
+        self.used = self.used.max(place + 1);
         let options = Options { timeout: request.options.timeout.or(usual), ..request.options };
         let options = if options.patient { Options { timeout: None, longest: None, ..options } } else { options };
         *flight = Flight {
@@ -186,6 +198,9 @@ impl Engine<'_> {
     pub(crate) fn close(&mut self, token: u32) {
         if let Some(flight) = self.flight_mut(token) {
             *flight = Flight::FREE;
+        }
+        while self.taken().last().is_some_and(|flight| !flight.is_live()) {
+            self.used -= 1;
         }
         self.held.remove(|record| record.owner == token);
     }

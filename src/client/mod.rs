@@ -99,6 +99,8 @@ pub struct ClientOf<'m, F: ?Sized> {
     pub(crate) rounds_max: u8,
     pub(crate) last_wire: u32,
     pub(crate) held: Records<'m>,
+    /// How many of the places, from the first on, may be taken.
+    pub(crate) used: usize,
     pub(crate) flights: F,
 }
 
@@ -314,6 +316,7 @@ impl<'m, const N: usize> Client<'m, N> {
             rounds_max: ROUNDS,
             last_wire: 0,
             held: Records::new(Store::none()),
+            used: 0,
             flights: [Flight::FREE; N],
         }
     }
@@ -561,7 +564,7 @@ impl<'m> Engine<'m> {
     pub(crate) fn lose_all(&mut self, why: Lost, keep_listens: bool) {
         self.forget_questions();
         self.forget_subscriptions();
-        for flight in self.flights.iter_mut().filter(|flight| flight.is_live()) {
+        for flight in self.taken_mut().iter_mut().filter(|flight| flight.is_live()) {
             match flight.state {
                 State::Ended(_) => {}
                 // It was given up by the application.

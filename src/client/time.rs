@@ -39,8 +39,13 @@ impl<'m> Engine<'m> {
 
     /// Advances one request after the other, up to the first event.
     fn each_flight(&mut self, out: &mut dyn Out, step: Step<'m>) -> Result<Option<Event<'static>>, Full> {
-        for number in 0..self.flights.len() {
-            let Some(flight) = self.flights.get(number).filter(|flight| flight.is_live()).copied() else { continue };
+        let mut next = 0;
+        // How many places are taken may change with each step.
+        while let Some(flight) = self.taken().get(next).copied() {
+            next += 1;
+            if !flight.is_live() {
+                continue;
+            }
             let event = step(self, &flight, out);
             if matches!(event, Err(Full::Never)) {
                 self.lose(flight.token, Lost::TooLarge);
@@ -165,7 +170,7 @@ impl<'m> Engine<'m> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         let left = |deadline: &Millis| deadline.wrapping_sub(self.now) as i64;
-        let flights = self.flights.iter().filter_map(|flight| flight.due(self.now));
+        let flights = self.taken().iter().filter_map(|flight| flight.due(self.now));
         flights.chain(self.opening.due()).min_by_key(left)
     }
 }
