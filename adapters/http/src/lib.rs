@@ -55,6 +55,7 @@ pub use mcp_sansio;
 pub mod client;
 pub mod endpoint;
 pub mod host;
+mod mirror;
 #[cfg(feature = "seal")]
 pub mod seal;
 pub mod wire;

@@ -8,6 +8,7 @@ use mcp_sansio::json::{JsonKind, Raw, Text, write};
 use mcp_sansio::records::{NoRoom, Records};
 use mcp_sansio::sink::Sink;
 
+use crate::mirror::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
 use crate::wire::chunked::is_token;
 
 /// Why a tool is excluded: its annotations cannot be followed.
@@ -44,9 +45,6 @@ impl fmt::Display for BadAnnotation {
 
 impl core::error::Error for BadAnnotation {}
 
-const ANNOTATION: &str = "x-mcp-header";
-/// How deep schemas are looked into.
-const DEPTH: usize = 24;
 const MOST: usize = 64;
 
 /// Checks the annotations in a tool's `inputSchema`. Over HTTP, a tool with a wrong one must be left out of the list; how
@@ -277,7 +275,7 @@ fn write_header(name: Text<'_>, value: Raw<'_>, out: &mut dyn Sink) -> Result<()
     if matches!(value.kind(), JsonKind::Null | JsonKind::Object | JsonKind::Array) {
         return Ok(());
     }
-    out.put(b"Mcp-Param-")?;
+    out.put(PARAM.as_bytes())?;
     // It was checked to be made of such characters.
     for character in name.chars().flatten().filter_map(|c| u8::try_from(c).ok()).filter(|byte| is_token(*byte)) {
         out.put(&[character])?;
@@ -290,9 +288,6 @@ fn write_header(name: Text<'_>, value: Raw<'_>, out: &mut dyn Sink) -> Result<()
     }
     out.put(b"\r\n")
 }
-
-const OPEN: &str = "=?base64?";
-const CLOSE: &str = "?=";
 
 /// Writes the value of `Mcp-Name` or `Mcp-Param-*`: as it is, or in base64 where it must be (Value Encoding).
 pub(crate) fn write_value(text: Text<'_>, out: &mut dyn Sink) -> Result<(), Full> {

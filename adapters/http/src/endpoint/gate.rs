@@ -7,6 +7,7 @@ use mcp_sansio::revision::{Era, Revision};
 use mcp_sansio::server::{Failure, Gate};
 
 use super::head::Head;
+use crate::mirror::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
 
 /// Compares headers with the body.
 #[derive(Clone, Copy, Debug)]
@@ -84,16 +85,13 @@ impl Gate for HeaderGate<'_> {
     }
 }
 
-/// How deep annotated properties are looked for.
-const DEPTH: u8 = 8;
-
 impl HeaderGate<'_> {
     /// Checks each property with an `x-mcp-header`, through chains of `properties` only.
-    fn check_properties(&self, schema: Raw<'_>, arguments: Raw<'_>, depth: u8) -> Result<(), Failure<'static>> {
+    fn check_properties(&self, schema: Raw<'_>, arguments: Raw<'_>, depth: usize) -> Result<(), Failure<'static>> {
         let Some(properties) = schema.get("properties").filter(|_| depth < DEPTH) else { return Ok(()) };
         for (name, property) in properties.members() {
             let value = arguments.members().filter(|(key, _)| key.same(&name)).last().map(|(_, value)| value);
-            if let Some(suffix) = property.get("x-mcp-header").and_then(|suffix| suffix.text()) {
+            if let Some(suffix) = property.get(ANNOTATION).and_then(|suffix| suffix.text()) {
                 self.check_param(suffix, value)?;
             } else {
                 // What is not there has no members; their headers must not be there either.
@@ -118,7 +116,7 @@ impl HeaderGate<'_> {
     /// The value of `Mcp-Param-SUFFIX`.
     fn param(&self, suffix: Text<'_>) -> Option<&str> {
         let mut name = [0; 128];
-        let prefix = b"mcp-param-";
+        let prefix = PARAM.as_bytes();
         let suffix = suffix.plain()?.as_bytes();
         for (place, byte) in name.iter_mut().zip(prefix.iter().chain(suffix)) {
             *place = *byte;
@@ -152,7 +150,7 @@ fn same_number(header: &str, value: &str) -> bool {
 
 /// Whether a header says a text: plainly, or in base64 between `=?base64?` and `?=`.
 fn same(header: &str, text: &Text<'_>) -> bool {
-    let encoded = header.strip_prefix("=?base64?").and_then(|header| header.strip_suffix("?="));
+    let encoded = header.strip_prefix(OPEN).and_then(|header| header.strip_suffix(CLOSE));
     match encoded {
         None => text.is(header),
         Some(encoded) => same_base64(encoded.as_bytes(), text),
@@ -212,6 +210,7 @@ impl Iterator for Base64<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::borrow::ToOwned;
 
     fn text(json: &str) -> Text<'_> {
         Raw::parse(json.as_bytes()).unwrap().text().unwrap()
@@ -236,6 +235,24 @@ mod tests {
         assert!(same("SGVsbG8=", &text("\"SGVsbG8=\"")));
         assert!(same("=?base64?w6k=?=", &text(r#""\u00e9""#)));
         assert!(same("=?base64??=", &text("\"\"")));
+    }
+
+    #[test]
+    fn deep_arguments_have_headers_too() {
+        // As deep as a client looks.
+        let (mut schema, mut arguments) =
+            (r#"{"type":"string","x-mcp-header":"Deep"}"#.to_owned(), r#""a""#.to_owned());
+        for _ in 1..DEPTH {
+            schema = std::format!(r#"{{"properties":{{"p":{schema}}}}}"#);
+            arguments = std::format!(r#"{{"p":{arguments}}}"#);
+        }
+        let raw = |json: &'static str| Raw::parse(json.as_bytes()).unwrap();
+        let (schema, arguments) = (raw(schema.leak()), raw(arguments.leak()));
+        for (value, right) in [("a", true), ("b", false)] {
+            let headers: &[(&str, &[u8])] = &[("mcp-param-deep", value.as_bytes())];
+            let gate = HeaderGate { head: Head::new("POST", "/mcp", None, &headers), modern: true };
+            assert_eq!(gate.arguments(schema, arguments).is_ok(), right, "{value}");
+        }
     }
 
     #[test]
