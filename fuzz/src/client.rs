@@ -68,7 +68,7 @@ fn said(u: &mut Unstructured<'_>, world: &World) -> Result<String> {
 fn events(u: &mut Unstructured<'_>, world: &World) -> Result<String> {
     let mut all = String::new();
     for _ in 0..u.int_in_range(0..=4)? {
-        all.push_str(*u.choose(&[
+        all.push_str(u.choose(&[
             "",
             "",
             "id: 3\n",
