@@ -165,7 +165,7 @@ async def main():
     parser.add_argument("--revision", choices=[*LEGACY, MODERN, "all"], default="all")
     parser.add_argument("--scenario", action="append", metavar="TEXT", help="only those whose name holds TEXT")
     parser.add_argument("--url", help="a server that is already there, over --transport http or sse, in place of a command")
-    parser.add_argument("--jobs", type=int, default=2, help="clients at work side by side (default 2)")
+    parser.add_argument("--jobs", type=int, default=4, help="clients at work side by side (default 4)")
     parser.add_argument("--logs", default=str(HERE / ".logs"), help="where the wire logs go")
     options = parser.parse_args()
     options.logs = str(Path(options.logs).resolve())
