@@ -53,7 +53,6 @@ python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/
 elf=$("$root/examples/firmware/run.sh" build embassy)
 echo "embassy:"
 python3 "$root/.ci/lib/bare-metal-callers.py" "$elf" "$root/.ci/lib/bare-metal-panics-embassy.txt"
-python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" /dev/null | grep -E '^(flash|RAM):' || true
 python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" embassy
 
 # A serial port as a host has one.
@@ -64,7 +63,6 @@ for features in "" fixture; do
     ethernet=$(FIRMWARE_FEATURES=$features "$root/examples/firmware/run.sh" build ethernet)
     echo "ethernet${features:+, with the $features}:"
     python3 "$root/.ci/lib/bare-metal-callers.py" "$ethernet" "$root/.ci/lib/bare-metal-panics-ethernet.txt"
-    python3 "$root/.ci/lib/bare-metal-elf.py" "$ethernet" /dev/null | grep -E '^(flash|RAM):' || true
 done
 
 # How deep the stack got, in a build that says so.

@@ -60,7 +60,9 @@ def branches(start, code):
 
 
 def main():
-    found = list(functions(Elf(sys.argv[1])))
+    elf = Elf(sys.argv[1])
+    elf.print_sizes()
+    found = list(functions(elf))
     names = dict(zip([name for *_, name in found], readable([name for *_, name in found])))
     names = {raw: re.sub(r"::h[0-9a-f]{16}$", "", name) for raw, name in names.items()}
     at = {start: names[raw] for start, _, raw in found}

@@ -13,7 +13,7 @@ import re
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, Elf, readable
+from elf import Elf, readable
 
 # In mangled names, old style and new. `rust_begin_unwind` is the panic handler
 # of the firmware itself (board/src/end.rs keeps it from being inlined): it is in
@@ -32,15 +32,11 @@ FORMAT = re.compile(r"4core3fmt|NtCs\w*_4core3fmt")
 def main():
     path = sys.argv[1]
     elf = Elf(path)
-    sections, symbols = elf.sections, elf.symbols
+    symbols = elf.symbols
     if not symbols:
         sys.exit(f"{path}: no symbols, nothing can be said")
 
-    held = [s for s in sections if s.flags & SHF_ALLOC and s.size]
-    flash = [s for s in held if s.type != SHT_NOBITS]
-    ram = [s for s in held if s.flags & SHF_WRITE or (s.type == SHT_NOBITS)]
-    print("flash: {:6} bytes ({})".format(sum(s.size for s in flash), ", ".join(f"{s.name} {s.size}" for s in flash)))
-    print("RAM:   {:6} bytes static ({})".format(sum(s.size for s in ram), ", ".join(f"{s.name} {s.size}" for s in ram)))
+    elf.print_sizes()
     formatting = {name: symbol.size for name, symbol in symbols.items() if FORMAT.search(name)}
     print(f"core::fmt: {len(formatting)} functions, {sum(formatting.values())} bytes")
 

@@ -26,6 +26,10 @@ def readable(names):
     return done.stdout.splitlines() if done.returncode == 0 else names
 
 
+def total(sections):
+    return sum(s.size for s in sections)
+
+
 class Elf:
     """Sections, symbols by name, and the machine that they are for."""
 
@@ -49,6 +53,20 @@ class Elf:
                 # Functions, objects, and symbols of no type; not sections and files.
                 if info & 15 <= 2 and home != 0:
                     self.symbols[string(strings, name)] = Symbol(address, size)
+
+    def flash(self):
+        """The sections that are in flash."""
+        return [s for s in self.sections if s.flags & SHF_ALLOC and s.size and s.type != SHT_NOBITS]
+
+    def ram(self):
+        """The sections that are in RAM."""
+        held = [s for s in self.sections if s.flags & SHF_ALLOC and s.size]
+        return [s for s in held if s.flags & SHF_WRITE or s.type == SHT_NOBITS]
+
+    def print_sizes(self):
+        flash, ram = self.flash(), self.ram()
+        print("flash: {:6} bytes ({})".format(total(flash), ", ".join(f"{s.name} {s.size}" for s in flash)))
+        print("RAM:   {:6} bytes static ({})".format(total(ram), ", ".join(f"{s.name} {s.size}" for s in ram)))
 
     def code(self, symbol):
         """The bytes of a function."""

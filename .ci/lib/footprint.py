@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
-from elf import SHF_ALLOC, SHF_WRITE, SHT_NOBITS, Elf
+from elf import Elf, total
 
 README = os.path.join(os.path.dirname(__file__), "..", "..", "README.md")
 BEGIN, END = "<!-- footprint: made by .ci/footprint.sh -->", "<!-- /footprint -->"
@@ -55,10 +55,8 @@ PROGRAMS = [
 
 def sizes(path):
     """Bytes of flash and of static RAM."""
-    held = [s for s in Elf(path).sections if s.flags & SHF_ALLOC and s.size]
-    flash = sum(s.size for s in held if s.type != SHT_NOBITS)
-    ram = sum(s.size for s in held if s.flags & SHF_WRITE or s.type == SHT_NOBITS)
-    return flash, ram
+    elf = Elf(path)
+    return total(elf.flash()), total(elf.ram())
 
 
 # What the images are asked while their stack is watched.
