@@ -7,7 +7,7 @@ pub(crate) enum Interrupt {
     Uart0 = 5,
     #[cfg(feature = "timer")]
     Timer1A = 21,
-    #[cfg(feature = "ethernet")]
+    #[cfg(all(feature = "ethernet", not(armv6m)))]
     Ethernet = 42,
 }
 
@@ -19,7 +19,7 @@ unsafe impl cortex_m::interrupt::InterruptNumber for Interrupt {
 }
 
 /// Entries up to the last interrupt that the chip has, the hibernation module's; or as many as there can be on an
-/// ARMv6-M, for which this is built to see how large that becomes.
+/// ARMv6-M, whose code the chip runs as well.
 const INTERRUPTS: usize = if cfg!(armv6m) { 32 } else { 44 };
 
 type Handler = unsafe extern "C" fn();
@@ -36,7 +36,7 @@ const fn table() -> [Handler; INTERRUPTS] {
     {
         table[Interrupt::Timer1A as usize] = crate::timer::on_interrupt;
     }
-    #[cfg(feature = "ethernet")]
+    #[cfg(all(feature = "ethernet", not(armv6m)))]
     {
         table[Interrupt::Ethernet as usize] = crate::ethernet::on_interrupt;
     }
