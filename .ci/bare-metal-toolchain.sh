@@ -8,7 +8,7 @@
 #                          BM_KIND    rustup | debian
 #                          BM_CARGO   array: the cargo command, environment and all
 #                          BM_FLAGS   array: to follow `cargo build` (has --target)
-#   bm_qemu              makes sure of qemu-system-arm
+#   bm_qemu [TARGET]     makes sure of the QEMU that runs TARGET's images; sets BM_QEMU to its name
 #   Both return non-zero, with a reason on standard error, when there is none.
 #   Nothing is ever written to standard output, and standard input is not read.
 # Run:  .ci/bare-metal-toolchain.sh [TARGET]  does both and prints the choice.
@@ -99,17 +99,20 @@ bm_select() {
 }
 
 bm_qemu() {
-    command -v qemu-system-arm >/dev/null && return
-    bm_apt qemu-system-arm && command -v qemu-system-arm >/dev/null && return
-    bm_say "no qemu-system-arm"
+    local package=qemu-system-arm
+    BM_QEMU=qemu-system-arm
+    case ${1:-} in riscv32*) BM_QEMU=qemu-system-riscv32 package=qemu-system-misc ;; esac
+    command -v "$BM_QEMU" >/dev/null && return
+    bm_apt "$package" && command -v "$BM_QEMU" >/dev/null && return
+    bm_say "no $BM_QEMU"
     return 1
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -eu
     bm_select "$@"
-    bm_qemu
+    bm_qemu "$@"
     printf 'kind:  %s\ncargo: %s\nflags: %s\n' "$BM_KIND" "${BM_CARGO[*]}" "${BM_FLAGS[*]}"
     case $BM_KIND in debian) /usr/bin/rustc --version ;; *) rustc --version ;; esac
-    qemu-system-arm --version | head -1
+    "$BM_QEMU" --version | head -1
 fi

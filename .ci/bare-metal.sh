@@ -43,6 +43,16 @@ elf=$("$root/examples/firmware/run.sh" build uart)
 python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
 python3 "$root/.ci/lib/bare-metal-exchange.py" "$root/examples/firmware/run.sh" uart
 
+# The same program in the other kinds of code: on the same board, and on one of RISC-V.
+for target in thumbv6m-none-eabi riscv32imc-unknown-none-elf; do
+    export FIRMWARE_TARGET=$target
+    elf=$("$root/examples/firmware/run.sh" build uart)
+    echo "uart for $target:"
+    python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
+    python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" uart
+done
+unset FIRMWARE_TARGET
+
 # With plain interrupts, over embedded-io: nothing panics either.
 elf=$("$root/examples/firmware/run.sh" build interrupts)
 echo "interrupts:"

@@ -20,63 +20,53 @@ firmware=$root/examples/firmware
 base=${CARGO_TARGET_DIR:-$firmware/target}
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
-programs=$(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//')
-asking="asks everything"
+asking=(asks everything)
+plain=($(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//' | grep -vxE "$(IFS='|'; echo "${asking[*]}")"))
 
-build() { # DIRECTORY FEATURES PACKAGE NAME...: builds programs of a package
-    local directory=$1 features=$2 package=$3
-    shift 3
+build() { # DIRECTORY PACKAGE ARGUMENTS...
+    local directory=$1 package=$2
+    shift 2
     CARGO_TARGET_DIR=$directory "${BM_CARGO[@]}" build --quiet --locked --release "${BM_FLAGS[@]}" \
-        --manifest-path "$firmware/Cargo.toml" --package "$package" --features "$features" "${@/#/--bin=}" >&2
+        --manifest-path "$firmware/Cargo.toml" --package "$package" "$@" >&2
 }
 
-list() { # KEY-PREFIX KEY-SUFFIX DIRECTORY NAME...
-    local prefix=$1 suffix=$2 directory=$3 name
-    shift 3
-    for name; do printf '%s%s%s\t%s\n' "$prefix" "$name" "$suffix" "$directory/$BM_TARGET/release/$name" >>"$rows"; done
+row() { # KEY IMAGE
+    printf '%s\t%s\n' "$1" "$2" >>"$rows"
 }
 
-plain=$(for name in $programs; do [[ " $asking " == *" $name "* ]] || echo "$name"; done)
-for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf; do
-    BM_TOOLCHAIN=$kind bm_select "$target" || { echo "left out: $target" >&2; continue; }
-    directory=$base/footprint-$kind
+small() { # DIRECTORY FEATURE PREFIX SUFFIX: the small images, each under PREFIX, its name, SUFFIX
+    local name
     # What asks is built apart: the feature would be linked into the others.
-    build "$directory" "" footprint $plain
-    build "$directory" ask footprint $asking
-    list "$target/" "" "$directory" $plain $asking
+    build "$1" footprint --features "$2" "${plain[@]/#/--bin=}"
+    build "$1" footprint --features "$2,ask" "${asking[@]/#/--bin=}"
+    for name in "${plain[@]}" "${asking[@]}"; do row "$3$name$4" "$1/$BM_TARGET/release/$name"; done
+}
+
+program() { # KEY PACKAGE ARGUMENTS...: a whole program
+    local key=$1 directory=$base/footprint-programs-$kind
+    shift
+    build "$directory" "$@"
+    # The next build of the same program writes over it.
+    local kept=$directory/${key//\//-}
+    cp "$directory/$BM_TARGET/release/$1" "$kept"
+    row "$key" "$kept"
+}
+
+for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf; do
+    BM_TOOLCHAIN=$kind bm_select "$target"
+    small "$base/footprint-$kind" "" "$target/" ""
+    program "$target/uart-tools" uart --no-default-features
+    program "$target/uart" uart
+    program "$target/ethernet" ethernet
 done
 
-# The same for QEMU, with a word at the end.
+# The same for QEMU, with a word at the end. `ethernet` says it to whoever asks, as it is.
 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
-build "$base/footprint-report-$kind" report footprint $plain
-build "$base/footprint-report-$kind" report,ask footprint $asking
-list "" /report "$base/footprint-report-$kind" $plain $asking
+small "$base/footprint-report-$kind" report "" /report
+program uart-tools/report uart --no-default-features --features report
+program uart/report uart --features report
+row ethernet/asked "$base/footprint-programs-$kind/$BM_TARGET-ethernet"
 
-# Whole programs.
-program() { # NAME PACKAGE ARGUMENTS...
-    local name=$1 package=$2 kept
-    shift 2
-    local what
-    for what in "" report; do
-        # Its stack cannot be seen from here: it talks by TCP.
-        [ "$what$package" != reportethernet ] || continue
-        CARGO_TARGET_DIR=$base/footprint-programs-$kind "${BM_CARGO[@]}" build --quiet --locked --release "${BM_FLAGS[@]}" \
-            --manifest-path "$firmware/Cargo.toml" --package "$package" "$@" ${what:+--features "$what"} >&2
-        # The next build of the same program writes over it.
-        kept=$base/footprint-programs-$kind/$name${what:+-$what}
-        cp "$base/footprint-programs-$kind/$BM_TARGET/release/$package" "$kept"
-        if [ -z "$what" ]; then
-            printf '%s/%s\t%s\n' "$BM_TARGET" "$name" "$kept" >>"$rows"
-        else
-            printf '%s/report\t%s\n' "$name" "$kept" >>"$rows"
-        fi
-    done
-}
-program uart-tools uart --no-default-features
-program uart uart
-[ ! -d "$firmware/ethernet" ] || program ethernet ethernet
-
-if [ -x "$root/examples/wasm/run.sh" ] && module=$("$root/examples/wasm/run.sh" build); then
-    printf 'wasm\t%s\n' "$module" >>"$rows"
-fi
+module=$("$root/examples/wasm/run.sh" build)
+row wasm "$module"
 python3 "$root/.ci/lib/footprint.py" "$rows" "$@"

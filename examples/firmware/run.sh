@@ -22,7 +22,9 @@
 # address by DHCP and forwards PORT of this machine (127.0.0.1 only) to its port 80.
 # It serves until it is ended by a signal; standard input and output are not used.
 #
-#   FIRMWARE_ELF=path         run this image, build nothing
+#   FIRMWARE_TARGET=target    thumbv7m-none-eabi; or thumbv6m-none-eabi, on the same board; or
+#                             riscv32imc-unknown-none-elf, on QEMU's virt (not `embassy`, `interrupts`, `ethernet`)
+#   FIRMWARE_ELF=path         run this image, which is for that target, and build nothing
 #   FIRMWARE_FEATURES=report  cargo features to build with
 #   CARGO_TARGET_DIR, BM_TOOLCHAIN: as for cargo and .ci/bare-metal-toolchain.sh
 set -eu
@@ -47,9 +49,10 @@ esac
 
 . "$here/../../.ci/bare-metal-toolchain.sh"
 
+target=${FIRMWARE_TARGET:-thumbv7m-none-eabi}
 elf=${FIRMWARE_ELF:-}
 if [ -z "$elf" ]; then
-    bm_select thumbv7m-none-eabi
+    bm_select "$target"
     # Its own directory for each toolchain, or each would undo the other's work.
     export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}/$BM_KIND
     "${BM_CARGO[@]}" build --quiet --locked --release "${BM_FLAGS[@]}" \
@@ -61,13 +64,18 @@ if [ -z "$run" ]; then
     printf '%s\n' "$elf"
     exit
 fi
-bm_qemu
+bm_qemu "$target"
+case $target in
+# Without what an RV32IMC has not, so that nothing can use it.
+riscv32*) machine=(-machine virt -cpu rv32,a=off,f=off,d=off,mmu=off -m 8M -bios none) ;;
+*) machine=(-machine lm3s6965evb) ;;
+esac
+machine+=(-nodefaults -display none -monitor none -semihosting-config "enable=on,target=native")
 
 if [ "$name" = ethernet ]; then
     # FIRMWARE_QEMU: more arguments, say `-icount shift=5` or a packet capture.
-    exec qemu-system-arm -machine lm3s6965evb -nodefaults -display none -monitor none -serial none \
+    exec "$BM_QEMU" "${machine[@]}" -serial none \
         -nic "user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:$port-:80" \
-        -semihosting-config enable=on,target=native \
         ${FIRMWARE_QEMU:-} -kernel "$elf" </dev/null >&2
 fi
 
@@ -78,7 +86,5 @@ fi
 # `exec`, so that QEMU *is* the process the client started: signals reach it, and
 # there is nobody to outlive it but the relay, which ends with the client's pipe.
 # -nodefaults: no monitor, no second UART; nothing but UART0 on standard output.
-exec qemu-system-arm -machine lm3s6965evb -nodefaults -display none -monitor none \
-    -chardev stdio,id=uart0 -serial chardev:uart0 \
-    -semihosting-config enable=on,target=native \
+exec "$BM_QEMU" "${machine[@]}" -chardev stdio,id=uart0 -serial chardev:uart0 \
     -kernel "$elf" < <(cat 2>/dev/null && printf '\004\004\004\004' 2>/dev/null)

@@ -3,19 +3,26 @@
 use std::{env, fs, path::PathBuf};
 
 fn main() {
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let stack = if env::var_os("CARGO_FEATURE_SMALL_STACK").is_some() { "10K" } else { "16K" };
-    let memory = fs::read_to_string("memory.x").expect("memory.x can be read");
-    let memory = format!("STACK_LENGTH = {stack};\n{memory}");
-    let device = fs::read_to_string("device.x").expect("device.x can be read");
-    for (script, text) in [("memory.x", memory), ("device.x", device)] {
-        fs::write(out.join(script), text).expect("OUT_DIR can be written");
-        println!("cargo:rerun-if-changed={script}");
-    }
+    let target = env::var("TARGET").expect("cargo sets TARGET");
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
-    if env::var("TARGET").is_ok_and(|target| target.starts_with("thumbv6m")) {
+    if target.starts_with("riscv") {
+        // Under the name that programs ask for, which is that of cortex-m-rt's.
+        put("virt.x", "link.x", stack);
+    } else {
+        put("memory.x", "memory.x", stack);
+        put("device.x", "device.x", stack);
+    }
+    if target.starts_with("thumbv6m") {
         println!("cargo:rustc-cfg=armv6m");
     }
-    println!("cargo:rustc-link-search={}", out.display());
     println!("cargo:rerun-if-changed=build.rs");
+}
+
+fn put(script: &str, name: &str, stack: &str) {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let text = fs::read_to_string(script).expect("the script can be read");
+    fs::write(out.join(name), format!("STACK_LENGTH = {stack};\n{text}")).expect("OUT_DIR can be written");
+    println!("cargo:rerun-if-changed={script}");
+    println!("cargo:rustc-link-search={}", out.display());
 }

@@ -1,15 +1,8 @@
-//! Milliseconds, by SysTick.
+//! Milliseconds, counted by an interrupt.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use cortex_m::peripheral::SYST;
-use cortex_m::peripheral::syst::SystClkSource;
-use cortex_m_rt::exception;
-
-use crate::system;
-
-/// Milliseconds between two interrupts, and so the clock's resolution.
-const TICK: u32 = 1;
+use crate::chip;
 
 /// How many milliseconds the clock counts in one.
 const PACE: u32 = if cfg!(feature = "fast-clock") { 240 } else { 1 };
@@ -20,15 +13,9 @@ const START: u32 = if cfg!(feature = "fast-clock") { u32::MAX - 40 * 60_000 } el
 /// Milliseconds since the start, modulo 2^32.
 static NOW: AtomicU32 = AtomicU32::new(START);
 
-/// Where the processor is within the present tick, in cycles: its low bits are hard to foretell when something from
-/// outside has just happened.
-pub fn cycles() -> u32 {
-    SYST::get_current()
-}
-
 /// Milliseconds since the start.
+#[derive(Default)]
 pub struct Clock {
-    _systick: SYST,
     last: u32,
     wraps: u32,
     seconds: u32,
@@ -37,15 +24,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn start(mut systick: SYST) -> Self {
-        systick.set_clock_source(SystClkSource::Core);
-        systick.set_reload(system::CLOCK / 1000 * TICK - 1);
-        systick.clear_current();
-        systick.enable_interrupt();
-        systick.enable_counter();
-        Self { _systick: systick, last: 0, wraps: 0, seconds: 0, rest: 0 }
-    }
-
     /// Milliseconds since the start. Never goes back; it must be asked once in
     /// 49 days to notice that the 32 bits below it have wrapped.
     pub fn now(&mut self) -> u64 {
@@ -71,19 +49,15 @@ impl Clock {
 
 /// Does some work that nothing interrupts, of less than a millisecond; how many ticks of the processor's clock it took.
 pub fn timed<R>(work: impl FnOnce() -> R) -> (R, u32) {
-    const RELOAD: u32 = system::CLOCK / 1000 * TICK;
-    cortex_m::interrupt::free(|_| {
-        let before = SYST::get_current();
+    chip::alone(|| {
+        let before = chip::cycles();
         let result = work();
-        // It counts down, and begins again at the top.
-        (result, (before + RELOAD - SYST::get_current()) % RELOAD)
+        (result, chip::cycles_since(before))
     })
 }
 
-#[exception]
-fn SysTick() {
+/// A millisecond has passed.
+pub(crate) fn tick() {
     // The only writer, so no read-modify-write is needed.
-    NOW.store(NOW.load(Ordering::Relaxed).wrapping_add(TICK * PACE), Ordering::Relaxed);
-    #[cfg(feature = "embassy")]
-    crate::embassy::tick();
+    NOW.store(NOW.load(Ordering::Relaxed).wrapping_add(PACE), Ordering::Relaxed);
 }

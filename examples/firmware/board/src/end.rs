@@ -1,34 +1,14 @@
-//! How the program ends, in good and in bad, and what it says of it.
+//! How the program ends in bad.
 
 use core::panic::PanicInfo;
 
-use cortex_m_rt::{ExceptionFrame, exception};
-
-/// Says something to whoever runs the device: under QEMU on its standard error.
-/// Nobody listens elsewhere.
-#[cfg_attr(not(feature = "qemu"), expect(unused_variables, reason = "nobody listens"))]
-pub fn log(text: &[u8]) {
-    #[cfg(feature = "qemu")]
-    if let Ok(mut stream) = cortex_m_semihosting::hio::hstderr() {
-        // There is nowhere to complain to.
-        let _ = stream.write_all(text);
-    }
-}
-
-/// Ends the program: QEMU ends, with status 0. A device starts again.
-pub fn exit() -> ! {
-    #[cfg(feature = "qemu")]
-    cortex_m_semihosting::debug::exit(cortex_m_semihosting::debug::EXIT_SUCCESS);
-    cortex_m::peripheral::SCB::sys_reset()
-}
+use crate::chip;
 
 /// Ends the program, after something that must not happen: QEMU ends, with
 /// status 1. A device starts again.
 pub(crate) fn fail(text: &[u8]) -> ! {
-    log(text);
-    #[cfg(feature = "qemu")]
-    cortex_m_semihosting::debug::exit(cortex_m_semihosting::debug::EXIT_FAILURE);
-    cortex_m::peripheral::SCB::sys_reset()
+    chip::log(text);
+    chip::give_up()
 }
 
 // Not inlined, so that `.ci/bare-metal.sh` finds its name in every image in
@@ -37,17 +17,4 @@ pub(crate) fn fail(text: &[u8]) -> ! {
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     fail(b"board: panic\n")
-}
-
-// SAFETY: HardFault and DefaultHandler may run at any point of the program;
-// these touch none of its state, and do not return to it.
-#[exception]
-unsafe fn HardFault(_: &ExceptionFrame) -> ! {
-    fail(b"board: hard fault\n")
-}
-
-// SAFETY: see above.
-#[exception]
-unsafe fn DefaultHandler(_: i16) -> ! {
-    fail(b"board: unexpected interrupt\n")
 }

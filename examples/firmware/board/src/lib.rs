@@ -1,5 +1,6 @@
 //! The TI/Luminary LM3S6965 evaluation board: a Cortex-M3 with 256 KiB of flash
-//! and 64 KiB of RAM, which QEMU has as `lm3s6965evb`.
+//! and 64 KiB of RAM, which QEMU has as `lm3s6965evb`. And built for RISC-V as
+//! much of a machine that there is in QEMU only, `virt`.
 //!
 //! All `unsafe` of the firmware is here. Nothing here allocates, formats or
 //! panics.
@@ -8,7 +9,8 @@
 //! #![no_std]
 //! #![no_main]
 //!
-//! #[board::entry]
+//! board::entry!(main);
+//!
 //! fn main() -> ! {
 //!     let mut board = board::start();
 //!     // ...
@@ -17,47 +19,48 @@
 
 #![no_std]
 
-#[cfg(feature = "adc")]
-mod adc;
+#[cfg_attr(target_arch = "arm", path = "lm3s6965/mod.rs")]
+#[cfg_attr(target_arch = "riscv32", path = "virt/mod.rs")]
+mod chip;
 mod clock;
-mod copy;
-#[cfg(feature = "embassy")]
-mod embassy;
 mod end;
-#[cfg(feature = "ethernet")]
-mod ethernet;
-mod led;
 mod memory;
 mod mmio;
 mod ring;
 pub mod stack;
-mod system;
-#[cfg(feature = "timer")]
-mod timer;
 mod uart;
 #[cfg(feature = "embedded-io")]
 mod uart_io;
-mod vectors;
-mod watchdog;
 
 #[cfg(feature = "adc")]
-pub use adc::Adc;
-pub use clock::{Clock, cycles, timed};
-pub use cortex_m::interrupt::{Mutex, free};
-pub use cortex_m_rt::entry;
-#[cfg(feature = "embassy")]
-pub use embassy::run;
-pub use end::{exit, log};
-#[cfg(feature = "ethernet")]
-pub use ethernet::{Ethernet, EthernetPort};
-pub use led::Led;
-pub use memory::Static;
+pub use chip::Adc;
 #[cfg(feature = "timer")]
-pub use timer::Timer;
+pub use chip::Timer;
+#[cfg(feature = "embassy")]
+pub use chip::run;
+#[cfg(feature = "ethernet")]
+pub use chip::{Ethernet, EthernetPort};
+pub use chip::{Led, Watchdog, cycles, exit, log};
+#[cfg(target_arch = "arm")]
+pub use chip::{Mutex, free};
+pub use clock::{Clock, timed};
+pub use memory::Static;
 pub use uart::{END_OF_INPUT, Input, Uart};
 #[cfg(feature = "embedded-io")]
 pub use uart_io::{Damaged, UartRx, UartTx, idle};
-pub use watchdog::Watchdog;
+
+/// Names the function that the program begins with, of type `fn() -> !`.
+#[macro_export]
+macro_rules! entry {
+    ($main:path) => {
+        // SAFETY: no other function is called so; the start-up code expects this one.
+        #[unsafe(export_name = "main")]
+        extern "C" fn board_main() -> ! {
+            let main: fn() -> ! = $main;
+            main()
+        }
+    };
+}
 
 /// What the board has, started and ready.
 pub struct Board {
@@ -82,12 +85,11 @@ pub struct Board {
 
 /// Starts the clocks and UART0. Once: a second call resets the device.
 pub fn start() -> Board {
-    let Some(core) = cortex_m::Peripherals::take() else { end::fail(b"board: started twice\n") };
-    system::start();
+    chip::start();
     Board {
         uart: Uart::start(),
         led: Led::start(),
-        clock: Clock::start(core.SYST),
+        clock: Clock::default(),
         watchdog: Watchdog::new(),
         #[cfg(feature = "timer")]
         timer: Timer::new(),

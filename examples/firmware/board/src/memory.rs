@@ -22,8 +22,8 @@ impl<T> Static<T> {
     /// The value, the first time; nothing after that.
     #[expect(clippy::mut_from_ref, reason = "it is given away once")]
     pub fn take(&'static self) -> Option<&'static mut T> {
-        // Not by one atomic instruction: an ARMv6-M has none.
-        let taken = cortex_m::interrupt::free(|_| {
+        // Not by one atomic instruction: an ARMv6-M has none, nor has a RISC-V without its A.
+        let taken = crate::chip::alone(|| {
             let taken = self.taken.load(Ordering::Relaxed);
             self.taken.store(true, Ordering::Relaxed);
             taken

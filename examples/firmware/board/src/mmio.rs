@@ -1,35 +1,36 @@
-//! One 32-bit device register.
+//! One device register.
 
-/// A device register at a fixed address.
-#[derive(Clone, Copy)]
-pub(crate) struct Reg(usize);
+use core::marker::PhantomData;
 
-impl Reg {
+/// A device register at a fixed address, of 32 bits or of eight.
+pub(crate) struct Reg<T = u32>(usize, PhantomData<T>);
+
+impl<T: Copy> Reg<T> {
     /// Names the register at `address`.
     ///
     /// # Safety
     ///
-    /// `address` is that of a 32-bit register of this chip, and reading and
-    /// writing it can do no harm to memory, whatever the value.
+    /// `address` is that of a register of this chip and of this width, and reading
+    /// and writing it can do no harm to memory, whatever the value.
     pub(crate) const unsafe fn at(address: usize) -> Self {
-        Self(address)
+        Self(address, PhantomData)
     }
 
     #[inline(always)]
-    pub(crate) fn read(self) -> u32 {
+    pub(crate) fn read(&self) -> T {
         // SAFETY: `at` was promised a register of this chip: always there,
         // aligned, and harmless to memory.
-        unsafe { (self.0 as *const u32).read_volatile() }
+        unsafe { (self.0 as *const T).read_volatile() }
     }
 
     #[inline(always)]
-    pub(crate) fn write(self, value: u32) {
+    pub(crate) fn write(&self, value: T) {
         // SAFETY: as in `read`.
-        unsafe { (self.0 as *mut u32).write_volatile(value) }
+        unsafe { (self.0 as *mut T).write_volatile(value) }
     }
 
     #[inline(always)]
-    pub(crate) fn modify(self, change: impl FnOnce(u32) -> u32) {
+    pub(crate) fn modify(&self, change: impl FnOnce(T) -> T) {
         self.write(change(self.read()));
     }
 }

@@ -1,4 +1,4 @@
-//! UART0: a PL011 with 16-byte FIFOs.
+//! UART0.
 //!
 //! The interrupt handler moves received bytes into a ring, so that the main
 //! program may be busy for as long as it takes the wire to fill that ring
@@ -9,50 +9,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::mmio::Reg;
+use crate::chip;
 use crate::ring::Ring;
-use crate::system;
-use crate::vectors::Interrupt;
-
-// SAFETY: registers of UART0, data sheet chapter 12; none of them makes the UART
-// touch memory.
-const DR: Reg = unsafe { Reg::at(0x4000_C000) };
-// SAFETY: see above.
-const FR: Reg = unsafe { Reg::at(0x4000_C018) };
-// SAFETY: see above.
-const IBRD: Reg = unsafe { Reg::at(0x4000_C024) };
-// SAFETY: see above.
-const FBRD: Reg = unsafe { Reg::at(0x4000_C028) };
-// SAFETY: see above.
-const LCRH: Reg = unsafe { Reg::at(0x4000_C02C) };
-// SAFETY: see above.
-const CTL: Reg = unsafe { Reg::at(0x4000_C030) };
-// SAFETY: see above.
-const IFLS: Reg = unsafe { Reg::at(0x4000_C034) };
-// SAFETY: see above.
-const IM: Reg = unsafe { Reg::at(0x4000_C038) };
-
-const DR_ERROR: u32 = 0xF00;
-const DR_BREAK: u32 = 1 << 10;
-
-const FR_BUSY: u32 = 1 << 3;
-const FR_RX_EMPTY: u32 = 1 << 4;
-const FR_TX_FULL: u32 = 1 << 5;
-
-const INT_RX: u32 = 1 << 4;
-const INT_TX: u32 = 1 << 5;
-/// Bytes lie in the FIFO, too few for `INT_RX`, and the line is quiet.
-const INT_RX_TIMEOUT: u32 = 1 << 6;
-
-const LISTEN: u32 = INT_RX | INT_RX_TIMEOUT;
-
-const LCRH_FIFO: u32 = 1 << 4;
-const LCRH_8_BITS: u32 = 0b11 << 5;
-
-/// Not under QEMU, which receives from the moment it starts, and to which
-/// turning on the FIFO means to forget what came before: the first byte of the
-/// input was lost. Without a FIFO it holds the bytes back just the same.
-const FIFO: bool = !cfg!(feature = "qemu");
 
 static RECEIVED: Ring<512> = Ring::new();
 static ERRORS: AtomicU32 = AtomicU32::new(0);
@@ -86,19 +44,7 @@ pub struct Uart {
 impl Uart {
     /// 115200 baud, 8N1.
     pub(crate) fn start() -> Self {
-        // The divisor is in 64ths: clock / (16 * baud), rounded.
-        let divisor = (system::CLOCK * 4 + 115_200 / 2) / 115_200;
-        CTL.write(0);
-        IBRD.write(divisor >> 6);
-        FBRD.write(divisor & 63);
-        LCRH.write(LCRH_8_BITS | if FIFO { LCRH_FIFO } else { 0 });
-        // Interrupts at one eighth of the receive FIFO and of the transmit FIFO.
-        IFLS.write(0);
-        IM.write(LISTEN);
-        CTL.write(1 << 9 | 1 << 8 | 1);
-        // SAFETY: the handler is in place, and shares nothing with the main
-        // program but atomics.
-        unsafe { cortex_m::peripheral::NVIC::unmask(Interrupt::Uart0) };
+        chip::uart::start();
         Self { undecided: 0 }
     }
 
@@ -129,7 +75,7 @@ impl Uart {
         // The handler may have stopped listening because the ring was full. If
         // it has not, or finds the ring full again, this does no harm. Who waits
         // for room in the transmitter goes on doing so.
-        cortex_m::interrupt::free(|_| IM.modify(|mask| mask | LISTEN));
+        chip::alone(chip::uart::listen);
         Input::Bytes(count)
     }
 
@@ -137,10 +83,10 @@ impl Uart {
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let mut count = 0;
         for &byte in bytes {
-            if FR.read() & FR_TX_FULL != 0 {
+            if !chip::uart::has_room() {
                 break;
             }
-            DR.write(u32::from(byte));
+            chip::uart::put(byte);
             count += 1;
         }
         count
@@ -153,15 +99,9 @@ impl Uart {
         (Self { undecided: 0 }, self)
     }
 
-    /// Whether the transmitter has no room.
-    #[cfg(feature = "embassy")]
-    pub(crate) fn is_full(&self) -> bool {
-        FR.read() & FR_TX_FULL != 0
-    }
-
     /// Whether all that was written has left the chip.
     pub fn is_flushed(&self) -> bool {
-        FR.read() & FR_BUSY == 0
+        chip::uart::is_flushed()
     }
 
     /// Received bytes that are damaged, or followed by a gap, so far.
@@ -175,15 +115,15 @@ impl Uart {
     pub fn wait(&mut self, to_write: bool) {
         // With interrupts off nothing can slip in between the look and the
         // sleep, and a pending interrupt still ends the sleep.
-        cortex_m::interrupt::free(|_| {
+        chip::alone(|| {
             let ready = if to_write {
-                IM.write(LISTEN | INT_TX);
-                FR.read() & FR_TX_FULL == 0
+                chip::uart::listen_for_room();
+                chip::uart::has_room()
             } else {
                 RECEIVED.len() > self.undecided
             };
             if !ready {
-                cortex_m::asm::wfi();
+                chip::sleep();
             }
         });
     }
@@ -196,12 +136,6 @@ pub(crate) fn is_ready() -> bool {
         Some(EOT) if cfg!(feature = "qemu") => !matches!(run_of_eot(0), Run::Open(_)),
         found => found.is_some(),
     }
-}
-
-/// Asks for an interrupt when the transmitter has room.
-#[cfg(feature = "embassy")]
-pub(crate) fn listen_for_room() {
-    cortex_m::interrupt::free(|_| IM.modify(|mask| mask | INT_TX));
 }
 
 /// The EOTs in the ring from some place on.
@@ -225,27 +159,17 @@ fn run_of_eot(start: usize) -> Run {
     Run::Whole
 }
 
-/// UART0's interrupt.
-///
-/// It masks what it cannot serve, so that no condition keeps it busy: what the
-/// ring has no room for waits in the FIFO, and room in the transmitter is only
-/// ever a reason to wake up.
-pub(crate) unsafe extern "C" fn on_interrupt() {
-    let mut listen = LISTEN;
-    while FR.read() & FR_RX_EMPTY == 0 {
-        if RECEIVED.is_full() {
-            listen = 0;
-            break;
-        }
-        let data = DR.read();
-        if data & DR_ERROR != 0 {
-            ERRORS.store(ERRORS.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        }
-        if data & DR_BREAK == 0 {
-            RECEIVED.push(data as u8);
-        }
+/// For the interrupt: there is no room for another byte.
+pub(crate) fn is_full() -> bool {
+    RECEIVED.is_full()
+}
+
+/// For the interrupt: a byte has come, or is missing.
+pub(crate) fn received(byte: Option<u8>, damaged: bool) {
+    if damaged {
+        ERRORS.store(ERRORS.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
-    IM.write(listen);
-    #[cfg(feature = "embassy")]
-    crate::uart_io::wake();
+    if let Some(byte) = byte {
+        RECEIVED.push(byte);
+    }
 }

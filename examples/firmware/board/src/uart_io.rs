@@ -8,6 +8,7 @@ use core::{future::poll_fn, task::Poll};
 use embassy_sync::waitqueue::AtomicWaker;
 use embedded_io::{ErrorKind, ErrorType, Read, ReadReady, Write};
 
+use crate::chip;
 use crate::uart::{self, Input, Uart};
 
 /// Who waits for a byte, who for room.
@@ -80,9 +81,9 @@ impl UartTx {
 pub fn idle() {
     // With interrupts off nothing can slip in between the look and the sleep,
     // and a pending interrupt still ends the sleep.
-    cortex_m::interrupt::free(|_| {
+    chip::alone(|| {
         if !uart::is_ready() {
-            cortex_m::asm::wfi();
+            chip::sleep();
         }
     });
 }
@@ -152,8 +153,8 @@ impl embedded_io_async::Write for UartTx {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, Infallible> {
         poll_fn(|cx| {
             WRITER.register(cx.waker());
-            if !bytes.is_empty() && self.uart.is_full() {
-                uart::listen_for_room();
+            if !bytes.is_empty() && !chip::uart::has_room() {
+                chip::alone(chip::uart::listen_for_room);
             }
             match self.uart.write(bytes) {
                 0 if !bytes.is_empty() => Poll::Pending,

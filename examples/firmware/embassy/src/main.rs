@@ -35,7 +35,8 @@ const CHUNK: usize = 32;
 
 const WATCHDOG_MILLIS: u32 = 60_000;
 
-#[board::entry]
+board::entry!(main);
+
 fn main() -> ! {
     board::run(start)
 }

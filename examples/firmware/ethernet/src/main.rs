@@ -38,7 +38,8 @@ type Body = host::Body<Slice<'static>>;
 /// Longer than any turn of the loop takes.
 const WATCHDOG_MILLIS: u32 = 4_000;
 
-#[board::entry]
+board::entry!(main);
+
 fn main() -> ! {
     let board = board::start();
     let mut clock = board.clock;

@@ -10,14 +10,15 @@ pub mod parts;
 mod port;
 pub mod tools;
 
+#[doc(hidden)]
+pub use board;
+pub use board::Static;
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::server::Server;
 use mcp_sansio::service::Service;
 use mcp_sansio::session::Session;
 use mcp_sansio::sink::{Lines, Slice};
-#[cfg(target_arch = "arm")]
-pub use port::entry;
-pub use port::{Port, Static};
+pub use port::Port;
 
 /// The state of all handlers.
 #[derive(Default)]
@@ -37,7 +38,9 @@ static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
 
 /// What a device's main loop does, until its input ends.
 pub fn serve(service: &Service<'static, Device>, server: Server<'static, REQUESTS>) -> ! {
-    let (Some(input), Some(output), Some(scratch)) = (INPUT.take(), OUTPUT.take(), SCRATCH.take()) else { loop {} };
+    let (Some(input), Some(output), Some(scratch)) = (INPUT.take(), OUTPUT.take(), SCRATCH.take()) else {
+        board::exit()
+    };
     let mut session = Session::new(LineBuffer::new(input), server.scratch(scratch), Lines::new(Slice::new(output)));
     let mut device = Device::default();
     let mut port = Port::open();

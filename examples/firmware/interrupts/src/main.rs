@@ -31,7 +31,8 @@ const REQUESTS: usize = 4;
 
 const WATCHDOG_MILLIS: u32 = 60_000;
 
-#[board::entry]
+board::entry!(main);
+
 fn main() -> ! {
     let mut board = board::start();
     let Some(mut session) = session() else { board::exit() };

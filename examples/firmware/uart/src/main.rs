@@ -37,7 +37,8 @@ const REQUESTS: usize = 4;
 /// also runs while a client does not read, which stops the machine.
 const WATCHDOG_MILLIS: u32 = 60_000;
 
-#[board::entry]
+board::entry!(main);
+
 fn main() -> ! {
     let mut board = board::start();
     let Some(memory) = Memory::take() else { board::exit() };

@@ -3,8 +3,8 @@
 //!
 //! QEMU has no sensor; its converter gives 0x200 and a little noise.
 
+use super::system;
 use crate::mmio::Reg;
-use crate::system;
 
 // SAFETY: registers of the converter, data sheet chapter 11; nothing of it touches memory.
 const ACTSS: Reg = unsafe { Reg::at(0x4003_8000) };

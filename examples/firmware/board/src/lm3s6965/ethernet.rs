@@ -4,10 +4,10 @@
 //! they are asked for. Its number is 42, and an ARMv6-M has 32 at the most: in code for that it is the clock's tick, each
 //! millisecond, that ends the sleep.
 
-use crate::mmio::Reg;
-use crate::system;
+use super::system;
 #[cfg(not(armv6m))]
-use crate::vectors::Interrupt;
+use super::vectors::Interrupt;
+use crate::mmio::Reg;
 
 // SAFETY: registers of the Ethernet controller, data sheet chapter 15; it has no DMA and makes nothing touch memory.
 const RIS: Reg = unsafe { Reg::at(0x4004_8000) };
@@ -75,7 +75,9 @@ impl EthernetPort {
         RCTL.write(RCTL_ON | RCTL_DROP_BAD_CRC);
         // SAFETY: the handler is in place, and shares nothing with the main program.
         #[cfg(not(armv6m))]
-        unsafe { cortex_m::peripheral::NVIC::unmask(Interrupt::Ethernet) };
+        unsafe {
+            cortex_m::peripheral::NVIC::unmask(Interrupt::Ethernet)
+        };
         Ethernet { _private: () }
     }
 }

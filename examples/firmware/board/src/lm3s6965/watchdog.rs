@@ -1,7 +1,7 @@
 //! The watchdog timer.
 
+use super::system;
 use crate::mmio::Reg;
-use crate::system;
 
 // SAFETY: registers of the watchdog, data sheet chapter 10; all it can do is
 // reset the chip.

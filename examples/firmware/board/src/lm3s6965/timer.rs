@@ -4,9 +4,9 @@ use core::cell::Cell;
 
 use cortex_m::interrupt::Mutex;
 
+use super::system;
+use super::vectors::Interrupt;
 use crate::mmio::Reg;
-use crate::system;
-use crate::vectors::Interrupt;
 
 // SAFETY: registers of timer 1, data sheet chapter 9; nothing of it touches memory.
 const CFG: Reg = unsafe { Reg::at(0x4003_1000) };

@@ -31,14 +31,14 @@ unsafe extern "C" {
 
 const fn table() -> [Handler; INTERRUPTS] {
     let mut table: [Handler; INTERRUPTS] = [DefaultHandler; INTERRUPTS];
-    table[Interrupt::Uart0 as usize] = crate::uart::on_interrupt;
+    table[Interrupt::Uart0 as usize] = super::uart::on_interrupt;
     #[cfg(feature = "timer")]
     {
-        table[Interrupt::Timer1A as usize] = crate::timer::on_interrupt;
+        table[Interrupt::Timer1A as usize] = super::timer::on_interrupt;
     }
     #[cfg(all(feature = "ethernet", not(armv6m)))]
     {
-        table[Interrupt::Ethernet as usize] = crate::ethernet::on_interrupt;
+        table[Interrupt::Ethernet as usize] = super::ethernet::on_interrupt;
     }
     table
 }

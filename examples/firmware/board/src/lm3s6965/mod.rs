@@ -1,0 +1,52 @@
+//! The chip of the TI/Luminary LM3S6965 evaluation board, which QEMU has as `lm3s6965evb`.
+
+#[cfg(feature = "adc")]
+mod adc;
+mod copy;
+#[cfg(feature = "embassy")]
+mod embassy;
+mod end;
+#[cfg(feature = "ethernet")]
+mod ethernet;
+mod led;
+mod system;
+mod tick;
+#[cfg(feature = "timer")]
+mod timer;
+pub(crate) mod uart;
+mod vectors;
+mod watchdog;
+
+#[cfg(feature = "adc")]
+pub use adc::Adc;
+pub use cortex_m::interrupt::{Mutex, free};
+pub(crate) use cortex_m_rt::STACK_PAINT_VALUE;
+#[cfg(feature = "embassy")]
+pub use embassy::run;
+pub(crate) use end::give_up;
+pub use end::{exit, log};
+#[cfg(feature = "ethernet")]
+pub use ethernet::{Ethernet, EthernetPort};
+pub use led::Led;
+pub use tick::cycles;
+pub(crate) use tick::cycles_since;
+#[cfg(feature = "timer")]
+pub use timer::Timer;
+pub use watchdog::Watchdog;
+
+/// Starts the clocks of the chip and that which ticks.
+pub(crate) fn start() {
+    let Some(core) = cortex_m::Peripherals::take() else { crate::end::fail(b"board: started twice\n") };
+    system::start();
+    tick::start(core.SYST);
+}
+
+/// Does something that no interrupt gets in between.
+pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> R {
+    cortex_m::interrupt::free(|_| work())
+}
+
+/// Waits for an interrupt; with interrupts off, for one that would come.
+pub(crate) fn sleep() {
+    cortex_m::asm::wfi();
+}

@@ -1,0 +1,35 @@
+//! QEMU's `virt` as far as a small device has the like: one RV32IMC, 256 KiB that stand for flash, 64 KiB of RAM, a
+//! 16550, a clock. It is a machine of no particular make, and exists nowhere else.
+//!
+//! What it does not have is made up: the LED is a variable, the watchdog does nothing.
+
+mod copy;
+mod end;
+mod led;
+mod start;
+mod tick;
+mod trap;
+pub(crate) mod uart;
+mod watchdog;
+
+pub(crate) use end::give_up;
+pub use end::{exit, log};
+pub use led::Led;
+pub(crate) use start::STACK_PAINT_VALUE;
+pub use tick::cycles;
+pub(crate) use tick::cycles_since;
+pub(crate) use trap::{alone, sleep};
+pub use watchdog::Watchdog;
+
+use crate::memory::Static;
+
+static STARTED: Static<()> = Static::new(());
+
+/// Starts that which ticks.
+pub(crate) fn start() {
+    if STARTED.take().is_none() {
+        crate::end::fail(b"board: started twice\n");
+    }
+    tick::start();
+    trap::start();
+}

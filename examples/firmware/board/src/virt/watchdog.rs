@@ -1,0 +1,18 @@
+//! The watchdog, which the machine does not have.
+
+/// Does nothing.
+pub struct Watchdog {
+    _private: (),
+}
+
+impl Watchdog {
+    pub(crate) const fn new() -> Self {
+        Self { _private: () }
+    }
+
+    /// Does nothing.
+    pub fn start(&mut self, _milliseconds: u32) {}
+
+    /// Does nothing.
+    pub fn kick(&mut self) {}
+}
