@@ -23,7 +23,7 @@
 # It serves until it is ended by a signal; standard input and output are not used.
 #
 #   FIRMWARE_TARGET=target    thumbv7m-none-eabi; or thumbv6m-none-eabi, on the same board; or
-#                             riscv32imc-unknown-none-elf, on QEMU's virt (not `embassy`, `interrupts`, `ethernet`)
+#                             riscv32imc-unknown-none-elf, on QEMU's virt (not `embassy` and `interrupts`)
 #   FIRMWARE_ELF=path         run this image, which is for that target, and build nothing
 #   FIRMWARE_FEATURES=report  cargo features to build with
 #   CARGO_TARGET_DIR, BM_TOOLCHAIN: as for cargo and .ci/bare-metal-toolchain.sh
@@ -74,8 +74,13 @@ machine+=(-nodefaults -display none -monitor none -semihosting-config "enable=on
 
 if [ "$name" = ethernet ]; then
     # FIRMWARE_QEMU: more arguments, say `-icount shift=5` or a packet capture.
-    exec "$BM_QEMU" "${machine[@]}" -serial none \
-        -nic "user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:$port-:80" \
+    net=user,id=net0,restrict=on,hostfwd=tcp:127.0.0.1:$port-:80
+    case $target in
+    riscv32*) net=(-netdev "$net" -global virtio-mmio.force-legacy=false
+        -device virtio-net-device,netdev=net0,bus=virtio-mmio-bus.0) ;;
+    *) net=(-nic "$net") ;;
+    esac
+    exec "$BM_QEMU" "${machine[@]}" -serial none "${net[@]}" \
         ${FIRMWARE_QEMU:-} -kernel "$elf" </dev/null >&2
 fi
 

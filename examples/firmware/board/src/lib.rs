@@ -19,6 +19,8 @@
 
 #![no_std]
 
+#[cfg(feature = "adc")]
+mod adc;
 #[cfg_attr(target_arch = "arm", path = "lm3s6965/mod.rs")]
 #[cfg_attr(target_arch = "riscv32", path = "virt/mod.rs")]
 mod chip;

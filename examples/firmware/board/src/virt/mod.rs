@@ -1,10 +1,15 @@
-//! QEMU's `virt` as far as a small device has the like: one RV32IMC, 256 KiB that stand for flash, 64 KiB of RAM, a
-//! 16550, a clock. It is a machine of no particular make, and exists nowhere else.
+//! QEMU's `virt` as far as a small device has the like: one RV32IMC, 256 KiB that stand for flash, 80 KiB of RAM, a
+//! 16550, a clock, a network. It is a machine of no particular make, and exists nowhere else.
 //!
-//! What it does not have is made up: the LED is a variable, the watchdog does nothing.
+//! What it does not have is made up: the LED is a variable, the watchdog does nothing, the temperature is a constant and
+//! noise.
 
+#[cfg(feature = "adc")]
+mod adc;
 mod copy;
 mod end;
+#[cfg(feature = "ethernet")]
+mod ethernet;
 mod led;
 mod start;
 mod tick;
@@ -12,8 +17,12 @@ mod trap;
 pub(crate) mod uart;
 mod watchdog;
 
+#[cfg(feature = "adc")]
+pub use adc::Adc;
 pub(crate) use end::give_up;
 pub use end::{exit, log};
+#[cfg(feature = "ethernet")]
+pub use ethernet::{Ethernet, EthernetPort};
 pub use led::Led;
 pub(crate) use start::STACK_PAINT_VALUE;
 pub use tick::cycles;

@@ -6,8 +6,12 @@ use super::{tick, uart};
 use crate::end::fail;
 use crate::mmio::Reg;
 
-// SAFETY: registers of the interrupt controller; nothing of it touches memory. The UART is its source 10.
-const PRIORITY_UART: Reg = unsafe { Reg::at(0x0C00_0000 + 4 * UART as usize) };
+/// The interrupt controller's priorities, one for each source.
+const fn priority(source: u32) -> Reg {
+    // SAFETY: registers of the interrupt controller; nothing of it touches memory.
+    unsafe { Reg::at(0x0C00_0000 + 4 * source as usize) }
+}
+
 // SAFETY: see above.
 const ENABLE: Reg = unsafe { Reg::at(0x0C00_2000) };
 // SAFETY: see above.
@@ -15,7 +19,10 @@ const THRESHOLD: Reg = unsafe { Reg::at(0x0C20_0000) };
 // SAFETY: see above.
 const CLAIM: Reg = unsafe { Reg::at(0x0C20_0004) };
 
+/// Sources of interrupts.
 const UART: u32 = 10;
+#[cfg(feature = "ethernet")]
+pub(super) const NETWORK: u32 = 1;
 
 /// mcause of interrupts.
 const TIMER: u32 = 1 << 31 | 7;
@@ -72,8 +79,11 @@ extern "C" fn board_interrupt(cause: u32) {
         TIMER => tick::on_interrupt(),
         DEVICE => {
             let source = CLAIM.read();
-            if source == UART {
-                uart::on_interrupt();
+            match source {
+                UART => uart::on_interrupt(),
+                #[cfg(feature = "ethernet")]
+                NETWORK => super::ethernet::on_interrupt(),
+                _ => {}
             }
             CLAIM.write(source);
         }
@@ -89,8 +99,7 @@ extern "C" fn board_fault() -> ! {
 
 /// Interrupts may come from now on.
 pub(super) fn start() {
-    PRIORITY_UART.write(1);
-    ENABLE.write(1 << UART);
+    unmask(UART);
     THRESHOLD.write(0);
     // SAFETY: the handlers are in place, and share nothing with the main program but atomics.
     unsafe {
@@ -98,6 +107,12 @@ pub(super) fn start() {
         asm!("csrw mie, {}", in(reg) MIE);
         asm!("csrs mstatus, {}", in(reg) MSTATUS_MIE);
     }
+}
+
+/// Lets a source of interrupts through, whose handler is in place.
+pub(super) fn unmask(source: u32) {
+    priority(source).write(1);
+    ENABLE.modify(|enabled| enabled | 1 << source);
 }
 
 /// Does something that no interrupt gets in between.
