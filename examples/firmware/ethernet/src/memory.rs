@@ -85,27 +85,35 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// All of it, once. Not inlined: what is put together here would keep its place on the stack of `main`.
+    /// All of it, once. Not inlined: what is put together here would keep its place on the stack of `main`. Nor are the
+    /// parts: what each needs for itself is given back before the next one.
     #[inline(never)]
     pub(crate) fn take(port: board::EthernetPort, now: Millis) -> Option<Self> {
         let mut port = take_port(port)?;
-        let mut key = [0; 32];
-        port.random.fill(&mut key);
-        let endpoint = take_endpoint(&key)?;
+        let seal = take_seal(&mut port)?;
+        let endpoint = take_endpoint(seal)?;
         let (net, connections) = take_net(port, now)?;
         let body = THE_BODY.take()?.insert(Body::new(Slice::new(BODY_BYTES.take()?)));
         Some(Memory { net, endpoint, connections, body })
     }
 }
 
+#[inline(never)]
 fn take_port(port: board::EthernetPort) -> Option<Port> {
     let (received, sent) = FRAMES.take()?;
     Some(Port::new(port, received, sent, OPENINGS.take()?))
 }
 
-fn take_endpoint(key: &[u8; 32]) -> Option<&'static mut Endpoint> {
+#[inline(never)]
+fn take_seal(port: &mut Port) -> Option<&'static HmacSeal> {
+    let mut key = [0; 32];
+    port.random.fill(&mut key);
+    Some(SEAL.take()?.insert(HmacSeal::new(&key)))
+}
+
+#[inline(never)]
+fn take_endpoint(seal: &'static HmacSeal) -> Option<&'static mut Endpoint> {
     let (asks, subscriptions, scratch) = (ASK_BYTES.take()?, SUBSCRIPTION_BYTES.take()?, SCRATCH_BYTES.take()?);
-    let seal: &'static HmacSeal = SEAL.take()?.insert(HmacSeal::new(key));
     let endpoint = place_endpoint(Server::new().seal(seal).asks(asks).subscriptions(subscriptions).scratch(scratch))?;
     endpoint.set_share(SHARE);
     Some(endpoint)
