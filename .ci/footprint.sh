@@ -17,44 +17,44 @@ bm_select thumbv7m-none-eabi
 kind=$BM_KIND
 bm_qemu
 firmware=$root/examples/firmware
-base=${CARGO_TARGET_DIR:-$firmware/target}
+directory=${CARGO_TARGET_DIR:-$firmware/target}/footprint-$kind
+mkdir -p "$directory/images"
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 asking=(asks everything)
 plain=($(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//' | grep -vxE "$(IFS='|'; echo "${asking[*]}")"))
 
-build() { # DIRECTORY PACKAGE ARGUMENTS...
-    local directory=$1 package=$2
-    shift 2
+build() { # PACKAGE ARGUMENTS...
+    local package=$1
+    shift
     CARGO_TARGET_DIR=$directory "${BM_CARGO[@]}" build --quiet --locked --release "${BM_FLAGS[@]}" \
         --manifest-path "$firmware/Cargo.toml" --package "$package" "$@" >&2
 }
 
-row() { # KEY IMAGE
-    printf '%s\t%s\n' "$1" "$2" >>"$rows"
+row() { # KEY NAME: an image that was built; kept, for the next build of the same program writes over it
+    local kept=$directory/images/${1//\//-}
+    cp "$directory/$BM_TARGET/release/$2" "$kept"
+    printf '%s\t%s\n' "$1" "$kept" >>"$rows"
 }
 
-small() { # DIRECTORY FEATURE PREFIX SUFFIX: the small images, each under PREFIX, its name, SUFFIX
+small() { # FEATURE PREFIX SUFFIX: the small images, each under PREFIX, its name, SUFFIX
     local name
     # What asks is built apart: the feature would be linked into the others.
-    build "$1" footprint --features "$2" "${plain[@]/#/--bin=}"
-    build "$1" footprint --features "$2,ask" "${asking[@]/#/--bin=}"
-    for name in "${plain[@]}" "${asking[@]}"; do row "$3$name$4" "$1/$BM_TARGET/release/$name"; done
+    build footprint --features "$1" "${plain[@]/#/--bin=}"
+    build footprint --features "$1,ask" "${asking[@]/#/--bin=}"
+    for name in "${plain[@]}" "${asking[@]}"; do row "$2$name$3" "$name"; done
 }
 
 program() { # KEY PACKAGE ARGUMENTS...: a whole program
-    local key=$1 directory=$base/footprint-programs-$kind
+    local key=$1
     shift
-    build "$directory" "$@"
-    # The next build of the same program writes over it.
-    local kept=$directory/${key//\//-}
-    cp "$directory/$BM_TARGET/release/$1" "$kept"
-    row "$key" "$kept"
+    build "$@"
+    row "$key" "$1"
 }
 
 for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf; do
     BM_TOOLCHAIN=$kind bm_select "$target"
-    small "$base/footprint-$kind" "" "$target/" ""
+    small "" "$target/" ""
     program "$target/uart-tools" uart --no-default-features
     program "$target/uart" uart
     program "$target/ethernet" ethernet
@@ -62,11 +62,11 @@ done
 
 # The same for QEMU, with a word at the end. `ethernet` says it to whoever asks, as it is.
 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
-small "$base/footprint-report-$kind" report "" /report
+small report "" /report
 program uart-tools/report uart --no-default-features --features report
 program uart/report uart --features report
-row ethernet/asked "$base/footprint-programs-$kind/$BM_TARGET-ethernet"
+row ethernet/asked ethernet
 
 module=$("$root/examples/wasm/run.sh" build)
-row wasm "$module"
+printf 'wasm\t%s\n' "$module" >>"$rows"
 python3 "$root/.ci/lib/footprint.py" "$rows" "$@"

@@ -68,6 +68,13 @@ struct Descriptor {
     flags: AtomicU32,
 }
 
+impl Descriptor {
+    const fn new() -> Self {
+        let (address, address_high) = (AtomicU32::new(0), AtomicU32::new(0));
+        Descriptor { address, address_high, length: AtomicU32::new(0), flags: AtomicU32::new(0) }
+    }
+}
+
 /// What the device may use: numbers of descriptors.
 #[repr(C)]
 struct Offered {
@@ -103,14 +110,8 @@ fn address<T>(of: &T) -> u32 {
 
 impl Queue {
     const fn new() -> Self {
-        const NOTHING: Descriptor = Descriptor {
-            address: AtomicU32::new(0),
-            address_high: AtomicU32::new(0),
-            length: AtomicU32::new(0),
-            flags: AtomicU32::new(0),
-        };
         Queue {
-            descriptors: [NOTHING; FRAMES],
+            descriptors: [const { Descriptor::new() }; FRAMES],
             offered: Offered {
                 flags: AtomicU16::new(0),
                 count: AtomicU16::new(0),
