@@ -4,6 +4,7 @@
 //! whole firmware.
 
 use super::{Raw, Text, run};
+use crate::small::SMALL;
 use core::fmt;
 
 /// The deepest nesting of arrays and objects that is accepted.
@@ -500,6 +501,10 @@ impl<'a> Scanner<'a> {
 /// The length of the multibyte character that `bytes` starts with; `None` if that is not UTF-8.
 #[inline]
 fn utf8_len(bytes: &[u8]) -> Option<usize> {
+    if SMALL {
+        let len = bytes.first()?.leading_ones() as usize;
+        return core::str::from_utf8(bytes.get(..len)?).is_ok_and(|text| !text.is_empty()).then_some(len);
+    }
     // The table of the Unicode standard: what the second byte may be depends on the first.
     let (&lead, rest) = bytes.split_first()?;
     let (len, second) = match lead {
