@@ -165,8 +165,8 @@ impl<'t> ToolInfo<'t> {
 /// Whether a revision can carry an output schema.
 fn can_carry(revision: Revision, schema: &str) -> bool {
     // It was checked when it was given; only its type is of interest.
-    let is_object = || Raw::trusted(schema.trim_ascii().as_bytes()).get("type").and_then(|kind| kind.text()?.plain());
-    revision.has(Since::AnyStructured) || revision.has(Since::StructuredOutput) && is_object() == Some("object")
+    let is_object = || Raw::trusted(schema.as_bytes()).get("type").is_some_and(|kind| kind.as_bytes() == b"\"object\"");
+    revision.has(Since::AnyStructured) || revision.has(Since::StructuredOutput) && is_object()
 }
 
 /// A tool: what is told of it, and the function behind it.

@@ -120,10 +120,8 @@ fn write_cursor(out: &mut Writer<'_>, start: u32) -> Result<(), Full> {
 }
 
 fn read_cursor(cursor: Raw<'_>) -> Option<usize> {
-    let digits = cursor.text()?.plain()?;
-    let canonical = !digits.starts_with('0') && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    if !canonical || digits.len() > 9 {
-        return None;
-    }
-    Some(digits.bytes().fold(0, |value, digit| value * 10 + usize::from(digit - b'0')))
+    let digits = cursor.text()?.raw();
+    let canonical =
+        (1..=9).contains(&digits.len()) && !digits.starts_with(b"0") && digits.iter().all(u8::is_ascii_digit);
+    canonical.then(|| digits.iter().fold(0, |value, digit| value * 10 + usize::from(digit - b'0')))
 }
