@@ -29,8 +29,8 @@ pub(crate) enum Data<'e> {
     Uri(Text<'e>),
     /// The revision asked for, and those there are.
     Versions(Text<'e>, Revisions),
-    /// The client capability that is missing.
-    Capability(ClientFeature),
+    /// How a client declares the capability that is missing.
+    Capability(&'static str),
 }
 
 impl<'e> Failure<'e> {
@@ -100,7 +100,7 @@ impl<'e> Failure<'e> {
         Failure {
             code: code::MISSING_CAPABILITY,
             message: "The client did not declare a capability that this request needs",
-            data: Data::Capability(feature),
+            data: Data::Capability(feature.declaration()),
             refuses: true,
         }
     }
@@ -122,9 +122,9 @@ impl Data<'_> {
                 write_decodable(&mut object, "requested", requested)?;
                 object.close()
             }
-            Data::Capability(feature) => {
+            Data::Capability(declaration) => {
                 let mut object = Object::open(out);
-                object.fixed("requiredCapabilities", feature.declaration())?;
+                object.fixed("requiredCapabilities", declaration)?;
                 object.close()
             }
         }
