@@ -335,32 +335,101 @@ impl<S: Storage> Out for Lines<S> {
 /// Runs `write` as one whole message: all of it or nothing.
 ///
 /// On a sink that has nothing else pending, too large for now means too large for ever: [`Full::Never`].
-pub fn whole(out: &mut dyn Out, kind: Kind, write: impl FnOnce(&mut dyn Out) -> Result<(), Full>) -> Result<(), Full> {
-    let mark = begin(out, kind)?;
-    let written = write(out);
-    end(out, mark, written)
+pub fn whole(
+    out: &mut dyn Out,
+    kind: Kind,
+    write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>,
+) -> Result<(), Full> {
+    let mut writer = Writer::begin(out, kind)?;
+    let written = write(&mut writer);
+    writer.end(written)
 }
 
-#[cfg_attr(target_pointer_width = "64", inline(always))]
-#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-fn begin(out: &mut dyn Out, kind: Kind) -> Result<Mark, Full> {
-    let mark = out.mark();
-    out.begin(kind)?;
-    Ok(mark)
+/// Runs `write` as part of a message; whether it all fitted.
+pub(crate) fn part(out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Result<(), Full> {
+    let mut writer = Writer { out, full: None, mark: Mark(0) };
+    let written = write(&mut writer);
+    writer.written().and(written)
 }
 
-#[cfg_attr(target_pointer_width = "64", inline(always))]
-#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-fn end(out: &mut dyn Out, mark: Mark, written: Result<(), Full>) -> Result<(), Full> {
-    match written {
-        Ok(()) => {
-            out.end();
-            Ok(())
+/// Writes one message: what [`whole`] lends.
+///
+/// ```
+/// use mcp_sansio::sink::{Kind, Lines, Slice, whole};
+/// let mut bytes = [0; 16];
+/// let mut out = Lines::new(Slice::new(&mut bytes));
+/// whole(&mut out, Kind::Notification, |out| out.put(b"{}"))?;
+/// let long = whole(&mut out, Kind::Notification, |out| {
+///     out.put(b"[0,1,2,3,")?;
+///     out.put(b"4,5,6,7]") // does not fit
+/// });
+/// assert!(long.is_err());
+/// assert_eq!(out.pending(), b"{}\n");
+/// # Ok::<(), mcp_sansio::Full>(())
+/// ```
+///
+/// A piece that does not fit is left out; [`whole`] then takes the message back and says so. So those who write need not
+/// look after each piece.
+pub struct Writer<'o> {
+    out: &'o mut dyn Out,
+    full: Option<Full>,
+    /// Where the message began.
+    mark: Mark,
+}
+
+impl<'o> Writer<'o> {
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn begin(out: &'o mut dyn Out, kind: Kind) -> Result<Self, Full> {
+        let mark = out.mark();
+        out.begin(kind)?;
+        Ok(Writer { out, full: None, mark })
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn end(self, written: Result<(), Full>) -> Result<(), Full> {
+        match self.written().and(written) {
+            Ok(()) => {
+                self.out.end();
+                Ok(())
+            }
+            Err(full) => {
+                self.out.roll_back(self.mark);
+                Err(if self.mark.at() == 0 { Full::Never } else { full })
+            }
         }
-        Err(full) => {
-            out.roll_back(mark);
-            Err(if mark.at() == 0 { Full::Never } else { full })
+    }
+
+    /// Whether everything fitted so far.
+    pub(crate) fn written(&self) -> Result<(), Full> {
+        self.full.map_or(Ok(()), Err)
+    }
+
+    /// Appends a piece. Always `Ok`: that it did not fit is said by [`whole`].
+    #[inline(always)]
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.add(bytes);
+        Ok(())
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn add(&mut self, bytes: &[u8]) {
+        if let Err(full) = self.out.put(bytes) {
+            self.full = Some(full);
         }
+    }
+}
+
+impl Sink for Writer<'_> {
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        Writer::put(self, bytes)
+    }
+
+    fn room(&self) -> usize {
+        self.out.room()
     }
 }
 

@@ -8,8 +8,9 @@ use crate::json::{Items, JsonKind, Members, Raw, Text};
 use crate::protocol::{ClientFeature, ClientFeatures, code};
 use crate::revision::Revision;
 use crate::rpc::Envelope;
+use crate::rpc::begin;
 use crate::server;
-use crate::sink::{Full, Kind, Out, whole};
+use crate::sink::{Full, Kind, Out, Writer, part, whole};
 
 /// A question of the server's. `Copy`, and never that of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -230,7 +231,7 @@ impl Engine<'_> {
                 None => (server::Failure::internal("No room for another question"), Oddity::NoRoom),
             },
         };
-        server::respond_failure(out, server::Id::Known(id.as_bytes()), &failure)?;
+        server::respond_failure(out, Some(id.as_bytes()), &failure)?;
         Ok(Some(Event::Ignored(oddity)))
     }
 
@@ -274,7 +275,7 @@ impl Engine<'_> {
         }
         let id = self.question_id(question).ok_or(SendError::Stale)?;
         let failure = server::Failure::new(refusal.code, refusal.message);
-        server::respond_failure(out, server::Id::Known(id.as_bytes()), &failure)?;
+        server::respond_failure(out, Some(id.as_bytes()), &failure)?;
         self.held.remove(|record| record.owner == question.owner);
         Ok(())
     }
@@ -303,7 +304,7 @@ impl Engine<'_> {
         if !visits {
             let mut answer =
                 Held::begin(&mut self.held, token, ANSWER, question.index).map_err(|_| SendError::NoRoom)?;
-            if reply.write(&mut answer, revision).is_err() {
+            if part(&mut answer, |out| reply.write(out, revision)).is_err() {
                 answer.drop();
                 return Err(SendError::NoRoom);
             }
@@ -342,12 +343,10 @@ fn kind_of(tag: u8) -> QuestionKind {
 fn respond(
     out: &mut dyn Out,
     id: Raw<'_>,
-    result: &mut dyn FnMut(&mut dyn Out) -> Result<(), Full>,
+    result: &mut dyn FnMut(&mut Writer<'_>) -> Result<(), Full>,
 ) -> Result<(), Full> {
     whole(out, Kind::Result, |out| {
-        out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-        out.put(id.as_bytes())?;
-        out.put(b",\"result\":")?;
+        begin(out, id.as_bytes(), ",\"result\":")?;
         result(out)?;
         out.put(b"}")
     })

@@ -6,7 +6,7 @@ use super::request::Request;
 use crate::json::{Raw, object::Object};
 use crate::records::Records;
 use crate::revision::Revision;
-use crate::sink::{Full, Kind, Mark, Out, Sink};
+use crate::sink::{Full, Kind, Mark, Out, Sink, part};
 
 /// The kinds of records. Owner is the token of the request, or the number of the question.
 pub(crate) const PARAMS: u8 = 1;
@@ -106,9 +106,11 @@ impl Engine<'_> {
 
     fn hold_parts(&mut self, token: u32, request: &Request<'_>, revision: Revision) -> Result<(), Full> {
         let mut params = Held::begin(&mut self.held, token, PARAMS, 0)?;
-        let mut object = Object::open(&mut params);
-        request.write_members(&mut object, revision)?;
-        object.close()?;
+        part(&mut params, |out| {
+            let mut object = Object::open(out);
+            request.write_members(&mut object, revision)?;
+            object.close()
+        })?;
         match request.own_meta() {
             Some(meta) => {
                 self.held.push(token, META, 0, &[meta.as_bytes()]).map_err(|_| Full::Never)?;

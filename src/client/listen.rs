@@ -10,7 +10,7 @@ use crate::protocol::{Feature, Method};
 use crate::records::Record;
 use crate::revision::Revision;
 use crate::rpc::Envelope;
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Out, Writer};
 
 /// What to listen to.
 #[derive(Clone, Copy, Debug, Default)]
@@ -286,6 +286,6 @@ impl Engine<'_> {
 }
 
 /// A URI of the application's, as a string.
-fn write_uri(out: &mut dyn Out, uri: &[u8]) -> Result<(), Full> {
+fn write_uri(out: &mut Writer<'_>, uri: &[u8]) -> Result<(), Full> {
     write::string(out, core::str::from_utf8(uri).unwrap_or(""))
 }

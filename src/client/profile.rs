@@ -4,7 +4,7 @@ use crate::json::{Raw, Text, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, Level, meta};
 use crate::revision::{Revision, Revisions, Since};
 use crate::server::{Icon, Icons};
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Writer};
 
 /// What a client says of itself; `clientInfo` and `capabilities` of the protocol.
 ///
@@ -135,7 +135,7 @@ impl<'t> Profile<'t> {
     }
 
     /// Writes the `clientInfo` object.
-    pub(crate) fn write_info(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write_info(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
@@ -151,7 +151,7 @@ impl<'t> Profile<'t> {
     }
 
     /// Writes the `capabilities` object, with what the revision knows of it.
-    pub(crate) fn write_capabilities(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.raw_if("experimental", self.experimental)?;
         if revision.has(Since::Extensions) {
@@ -171,7 +171,7 @@ impl<'t> Profile<'t> {
         object.close()
     }
 
-    fn write_sampling(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    fn write_sampling(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut sampling = Object::open(out);
         if revision.has(Since::SamplingTools) && self.has(ClientFeature::SamplingTools) {
             sampling.fixed("tools", "{}")?;

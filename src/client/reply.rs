@@ -24,7 +24,7 @@ use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::protocol::code;
 use crate::revision::{Revision, Since};
 use crate::service::Content;
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Writer};
 use core::fmt;
 
 /// An answer to a question of the server.
@@ -104,7 +104,7 @@ impl<'r> Reply<'r> {
     }
 
     /// Writes the result object.
-    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         match self.0 {
             Kind::Accept { content: None, .. } => out.put(br#"{"action":"accept"}"#),
             Kind::Accept { content: Some(content), schema } => {
@@ -122,7 +122,7 @@ impl<'r> Reply<'r> {
 }
 
 /// Content of a form, with the defaults that it lacks.
-fn write_filled(out: &mut dyn Out, content: Raw<'_>, schema: Option<Raw<'_>>) -> Result<(), Full> {
+fn write_filled(out: &mut Writer<'_>, content: Raw<'_>, schema: Option<Raw<'_>>) -> Result<(), Full> {
     let Some(form) = schema.and_then(|schema| Form::of(schema).ok()) else { return write::raw(out, content) };
     let mut object = Object::open(out);
     if content.kind() == JsonKind::Object {
@@ -187,7 +187,7 @@ impl<'r> Sampled<'r> {
         Sampled { meta: Some(meta), ..self }
     }
 
-    fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let tools = revision.has(Since::SamplingTools);
         let mut object = Object::open(out);
         object.fixed("role", "\"assistant\"")?;
@@ -217,7 +217,7 @@ impl Said<'_> {
         }
     }
 
-    fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         match self {
             Said::One(piece) | Said::Pieces([piece]) => piece.write_in(out, revision, true),
             Said::Raw(raw) => write::raw(out, *raw),
@@ -235,7 +235,7 @@ impl Said<'_> {
     }
 
     /// One block, and none about tools: as it was before 2025-11-25.
-    fn write_one(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    fn write_one(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let piece = match self {
             Said::Raw(raw) => {
                 let block = blocks(*raw).find(|&block| !is_block(block, TOOL_USE) && !is_block(block, TOOL_RESULT));
@@ -286,7 +286,7 @@ impl<'r> Root<'r> {
     }
 }
 
-fn write_roots(out: &mut dyn Out, roots: &[Root<'_>], revision: Revision) -> Result<(), Full> {
+fn write_roots(out: &mut Writer<'_>, roots: &[Root<'_>], revision: Revision) -> Result<(), Full> {
     out.put(br#"{"roots":["#)?;
     for (i, root) in roots.iter().enumerate() {
         if i > 0 {
@@ -411,7 +411,7 @@ fn is_block(block: Raw<'_>, kind: &str) -> bool {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::sink::{Lines, Slice};
+    use crate::sink::{Lines, Slice, part};
     use std::format;
     use std::string::String;
 
@@ -424,7 +424,7 @@ mod tests {
     fn written(reply: Reply<'_>, revision: Revision) -> String {
         let mut bytes = [0; 1024];
         let mut out = Lines::new(Slice::new(&mut bytes));
-        reply.write(&mut out, revision).unwrap();
+        part(&mut out, |out| reply.write(out, revision)).unwrap();
         let json = raw(core::str::from_utf8(out.pending()).unwrap());
         String::from(json.as_str())
     }

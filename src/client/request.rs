@@ -6,7 +6,9 @@ use crate::protocol::{Level, Method};
 use crate::revision::{Revision, Since};
 use crate::server::Millis;
 use crate::service::Words;
-use crate::sink::{Full, Kind, Out, Sink, whole};
+#[cfg(feature = "alloc")]
+use crate::sink::part;
+use crate::sink::{Full, Kind, Out, Sink, Writer, whole};
 
 /// Something that can be written as a JSON object: the arguments of a call.
 ///
@@ -318,16 +320,17 @@ fn write_completion(
     argument.close()
 }
 
-fn write_arguments(out: &mut dyn Out, arguments: &dyn Arguments) -> Result<(), Full> {
+fn write_arguments(out: &mut Writer<'_>, arguments: &dyn Arguments) -> Result<(), Full> {
     arguments.write(&mut OneLine(out))
 }
 
 /// Newlines between tokens become spaces: one could otherwise end a line.
-struct OneLine<'o, 'w>(&'o mut (dyn Out + 'w));
+struct OneLine<'o, 'w>(&'o mut Writer<'w>);
 
 impl Sink for OneLine<'_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        write::one_line(self.0, bytes)
+        write::one_line(self.0, bytes)?;
+        self.0.written()
     }
 
     fn room(&self) -> usize {
@@ -390,10 +393,12 @@ impl Request<'_> {
     /// [`Full::Never`] if the arguments cannot be written as JSON.
     pub fn keep(&self) -> Result<OwnedRequest, Full> {
         let mut out = crate::sink::Lines::new(alloc::vec::Vec::new());
-        let mut object = Object::open(&mut out);
-        // What a revision lacks is left out when it is sent.
-        self.write_members(&mut object, Revision::V2026_07_28)?;
-        object.close()?;
+        part(&mut out, |out| {
+            let mut object = Object::open(out);
+            // What a revision lacks is left out when it is sent.
+            self.write_members(&mut object, Revision::V2026_07_28)?;
+            object.close()
+        })?;
         Ok(OwnedRequest {
             method: self.method,
             name: self.name.into(),

@@ -17,6 +17,7 @@ mod scan;
 #[cfg(feature = "serde")]
 pub mod ser;
 mod text;
+mod utf8;
 pub mod write;
 
 #[cfg(feature = "serde")]

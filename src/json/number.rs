@@ -25,7 +25,7 @@ impl Number {
                 b'-' => number.negative = true,
                 b'.' => point = true,
                 b'0'..=b'9' => {
-                    let longer = number.with(byte).filter(|_| !full);
+                    let longer = append(number.digits, byte.wrapping_sub(b'0')).filter(|_| !full);
                     full = longer.is_none();
                     number.digits = longer.unwrap_or(number.digits);
                     number.exact &= !full || byte == b'0';
@@ -45,11 +45,6 @@ impl Number {
         number
     }
 
-    /// The digits with one more; `None` if they do not fit.
-    fn with(&self, digit: u8) -> Option<u64> {
-        self.digits.checked_mul(10)?.checked_add(u64::from(digit.wrapping_sub(b'0')))
-    }
-
     /// Whether there is a minus sign.
     pub(super) fn negative(&self) -> bool {
         self.negative
@@ -67,7 +62,7 @@ impl Number {
         let mut whole = self.digits;
         for _ in 0..self.exponent.unsigned_abs() {
             whole = match self.exponent {
-                0.. => whole.checked_mul(10)?,
+                0.. => append(whole, 0)?,
                 _ => Some(tenth(whole)).filter(|(_, digit)| *digit == 0)?.0,
             };
         }
@@ -170,6 +165,12 @@ fn power_of_ten(mut exponent: u32) -> f64 {
         exponent >>= 1;
     }
     power
+}
+
+/// A number with one more digit; `None` if that does not fit.
+#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+fn append(value: u64, digit: u8) -> Option<u64> {
+    value.checked_mul(10)?.checked_add(digit.into())
 }
 
 /// A tenth of a number, and the digit that is left over.

@@ -1,12 +1,12 @@
 //! Writes the members of an object, commas included.
 
 use super::{Raw, Text, write};
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Writer};
 use crate::small::SMALL;
 
 /// An object under way. Keys are the protocol's own and need no escaping.
 pub(crate) struct Object<'o, 'w> {
-    pub(crate) out: &'o mut (dyn Out + 'w),
+    pub(crate) out: &'o mut Writer<'w>,
     stage: Stage,
 }
 
@@ -34,23 +34,23 @@ impl Stage {
 
 impl<'o, 'w> Object<'o, 'w> {
     /// Begins an object.
-    pub(crate) fn open(out: &'o mut (dyn Out + 'w)) -> Self {
+    pub(crate) fn open(out: &'o mut Writer<'w>) -> Self {
         Object { out, stage: Stage::Nothing }
     }
 
     /// Goes on behind members that were written by hand; `first` if there are none yet, but the brace.
-    pub(crate) fn resume(out: &'o mut (dyn Out + 'w), first: bool) -> Self {
+    pub(crate) fn resume(out: &'o mut Writer<'w>, first: bool) -> Self {
         Object { out, stage: if first { Stage::Brace } else { Stage::Members } }
     }
 
     /// Writes a key and its colon; the value is the caller's.
-    pub(crate) fn key(&mut self, key: &str) -> Result<&mut (dyn Out + 'w), Full> {
+    pub(crate) fn key(&mut self, key: &str) -> Result<&mut Writer<'w>, Full> {
         if !SMALL { self.key_in_one(key) } else { self.key_in_pieces(key.as_bytes()) }
     }
 
     /// One piece, if it is of ordinary length: each piece that goes to the sink has its price.
     #[inline]
-    fn key_in_one(&mut self, key: &str) -> Result<&mut (dyn Out + 'w), Full> {
+    fn key_in_one(&mut self, key: &str) -> Result<&mut Writer<'w>, Full> {
         let before = self.stage.before();
         let mut space = [b'"'; 40];
         if let Some(place) = space.first_chunk_mut::<2>() {
@@ -72,7 +72,7 @@ impl<'o, 'w> Object<'o, 'w> {
     }
 
     #[inline(never)]
-    fn key_in_pieces(&mut self, key: &[u8]) -> Result<&mut (dyn Out + 'w), Full> {
+    fn key_in_pieces(&mut self, key: &[u8]) -> Result<&mut Writer<'w>, Full> {
         let before = core::mem::replace(&mut self.stage, Stage::Members).before();
         self.out.put(before)?;
         self.out.put(key)?;
@@ -81,7 +81,7 @@ impl<'o, 'w> Object<'o, 'w> {
     }
 
     /// Members that are written out already, with a comma in front of them.
-    pub(crate) fn literal(&mut self, members: &str) -> Result<&mut (dyn Out + 'w), Full> {
+    pub(crate) fn literal(&mut self, members: &str) -> Result<&mut Writer<'w>, Full> {
         let members = members.as_bytes();
         let behind = members.strip_prefix(b",").unwrap_or(members);
         match core::mem::replace(&mut self.stage, Stage::Members) {
@@ -169,7 +169,7 @@ impl<'o, 'w> Object<'o, 'w> {
     }
 
     /// Writes the closing brace and gives the sink back.
-    pub(crate) fn finish(self) -> Result<&'o mut (dyn Out + 'w), Full> {
+    pub(crate) fn finish(self) -> Result<&'o mut Writer<'w>, Full> {
         self.out.put(if self.stage == Stage::Nothing { b"{}" } else { b"}" })?;
         Ok(self.out)
     }

@@ -3,7 +3,7 @@
 //! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
 //! whole firmware.
 
-use super::{Raw, Text, run};
+use super::{Raw, Text, run, utf8};
 use core::fmt;
 
 /// The deepest nesting of arrays and objects that is accepted.
@@ -236,7 +236,7 @@ impl<'a> Scanner<'a> {
     fn wide(&mut self) -> Result<(), Fault> {
         while let Some(0x80..) = self.peek() {
             let rest = self.bytes.get(self.at..).unwrap_or_default();
-            self.at += utf8_len(rest).ok_or(Fault::Utf8)?;
+            self.at += utf8::len(rest).ok_or(Fault::Utf8)?;
         }
         Ok(())
     }
@@ -495,24 +495,4 @@ impl<'a> Scanner<'a> {
     pub(crate) fn since(&self, from: usize) -> Result<Raw<'a>, Fault> {
         self.bytes.get(from..self.at).map(Raw::trusted).ok_or(Fault::End)
     }
-}
-
-/// The length of the multibyte character that `bytes` starts with; `None` if that is not UTF-8.
-#[inline]
-fn utf8_len(bytes: &[u8]) -> Option<usize> {
-    // The table of the Unicode standard: what the second byte may be depends on the first.
-    let (&lead, rest) = bytes.split_first()?;
-    let (len, second) = match lead {
-        0xc2..=0xdf => (2, 0x80..=0xbf),
-        0xe0 => (3, 0xa0..=0xbf),
-        0xed => (3, 0x80..=0x9f),
-        0xe1..=0xef => (3, 0x80..=0xbf),
-        0xf0 => (4, 0x90..=0xbf),
-        0xf1..=0xf3 => (4, 0x80..=0xbf),
-        0xf4 => (4, 0x80..=0x8f),
-        _ => return None,
-    };
-    let (first, rest) = rest.split_first()?;
-    let rest = rest.get(..len - 2)?;
-    (second.contains(first) && rest.iter().all(|byte| byte & 0xc0 == 0x80)).then_some(len)
 }

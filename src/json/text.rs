@@ -1,6 +1,6 @@
 //! One string of a message, as it stands between its quotes.
 
-use super::run;
+use super::{run, utf8};
 use crate::sink::copy;
 use crate::small::find;
 use core::fmt::{self, Write};
@@ -203,14 +203,9 @@ impl Iterator for Decode<'_> {
             self.raw = rest;
             return Some(Ok(char::from(first)));
         }
-        let len = match first {
-            ..0xe0 => 2,
-            0xe0..0xf0 => 3,
-            0xf0.. => 4,
-        };
-        let (head, rest) = self.raw.split_at_checked(len)?;
+        let (character, rest) = utf8::split_first(self.raw)?;
         self.raw = rest;
-        core::str::from_utf8(head).ok()?.chars().next().map(Ok)
+        Some(Ok(character))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::json::write::{escape, is_plain};
 use crate::json::{Raw, object::Object};
 use crate::protocol::{Feature, Features};
 use crate::revision::{Era, Revision, Revisions, Since};
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Writer};
 
 /// How long a client may keep a list, a resource or the description of the server (2026-07-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl<'t> Icon<'t> {
         Icon { theme: Some(theme), ..self }
     }
 
-    fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
+    fn write(&self, out: &mut Writer<'_>) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text("src", self.src)?;
         object.text_if("mimeType", self.mime)?;
@@ -95,7 +95,7 @@ impl<'t> Icon<'t> {
 #[derive(Clone, Copy, Debug)]
 pub struct Icons<'t>(Option<(&'t [Icon<'t>], WriteIcons)>);
 
-type WriteIcons = fn(&mut dyn Out, &[Icon<'_>]) -> Result<(), Full>;
+type WriteIcons = fn(&mut Writer<'_>, &[Icon<'_>]) -> Result<(), Full>;
 
 impl<'t> Icons<'t> {
     /// No icons.
@@ -115,7 +115,7 @@ impl<'t> Icons<'t> {
     }
 }
 
-fn write_icons(out: &mut dyn Out, icons: &[Icon<'_>]) -> Result<(), Full> {
+fn write_icons(out: &mut Writer<'_>, icons: &[Icon<'_>]) -> Result<(), Full> {
     for (i, icon) in icons.iter().enumerate() {
         out.put(if i == 0 { b"[" } else { b"," })?;
         icon.write(out)?;
@@ -123,7 +123,7 @@ fn write_icons(out: &mut dyn Out, icons: &[Icon<'_>]) -> Result<(), Full> {
     out.put(b"]")
 }
 
-pub(crate) fn write_texts(out: &mut dyn Out, texts: &[&str]) -> Result<(), Full> {
+pub(crate) fn write_texts(out: &mut Writer<'_>, texts: &[&str]) -> Result<(), Full> {
     out.put(b"[")?;
     for (i, text) in texts.iter().enumerate() {
         if i > 0 {
@@ -258,7 +258,7 @@ impl<'t> About<'t> {
         self.features.has(feature)
     }
 
-    pub(crate) fn write_implementation(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write_implementation(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
@@ -274,15 +274,15 @@ impl<'t> About<'t> {
     }
 
     /// The short form that signs each result of 2026-07-28.
-    pub(crate) fn write_signature(&self, out: &mut dyn Out) -> Result<(), Full> {
+    pub(crate) fn write_signature(&self, out: &mut Writer<'_>) -> Result<(), Full> {
         out.put(b"{\"name\":\"")?;
         self.write_names(out)?;
         out.put(b"\"}")
     }
 
     /// What stands between the first and the last quote of the signature's values.
-    fn write_names(&self, out: &mut dyn Out) -> Result<(), Full> {
-        let write = |out: &mut dyn Out, text: &str| match self.plain {
+    fn write_names(&self, out: &mut Writer<'_>) -> Result<(), Full> {
+        let write = |out: &mut Writer<'_>, text: &str| match self.plain {
             true => out.put(text.as_bytes()),
             false => escape(out, text),
         };
@@ -299,7 +299,7 @@ impl<'t> About<'t> {
         out.put(b"\"}}}}")
     }
 
-    pub(crate) fn write_capabilities(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         if revision.has(Since::CompletionsCapability) && self.has(Feature::Completions) {
             object.fixed("completions", "{}")?;

@@ -6,10 +6,10 @@
 
 use core::fmt;
 
-use super::{Engine, Failure, Id, Millis, SendError, Slot, Token, respond_failure};
+use super::{Engine, Failure, Millis, SendError, Slot, Token, respond_failure};
 use crate::json::{Raw, write};
 use crate::rpc::Envelope;
-use crate::sink::{Full, Kind, Out, whole};
+use crate::sink::{Full, Kind, Out, Writer, whole};
 
 /// Whether handlers can ask. What follows from it is not compiled into a program that cannot.
 pub(crate) const ASKS: bool = cfg!(feature = "ask");
@@ -266,7 +266,7 @@ impl Engine<'_> {
     /// Ends a request with an internal error, whatever it is waiting for.
     pub fn give_up(&mut self, token: Token, message: &str, out: &mut dyn Out) -> Result<(), Full> {
         if let Some(slot) = self.slot(token) {
-            respond_failure(out, Id::Known(slot.id.as_bytes()), &Failure::internal(message))?;
+            respond_failure(out, Some(slot.id.as_bytes()), &Failure::internal(message))?;
         }
         self.close(token);
         Ok(())
@@ -357,7 +357,7 @@ impl Engine<'_> {
     }
 }
 
-fn write_cancelled(out: &mut dyn Out, id: u64) -> Result<(), Full> {
+fn write_cancelled(out: &mut Writer<'_>, id: u64) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":")?;
     write::unsigned(out, id)?;
     out.put(b"}}")

@@ -56,7 +56,7 @@ impl Engine<'_> {
             if legacy {
                 return Ok(false);
             }
-            id = super::Id::Known(known.as_bytes());
+            id = Some(known.as_bytes());
         }
         respond_failure(out, id, &Failure::invalid_request("Invalid request: not allowed inside a batch"))?;
         Ok(true)

@@ -5,7 +5,8 @@ use core::fmt;
 use crate::json::{Raw, Text, object::Object, write};
 use crate::protocol::{ClientFeature, code};
 use crate::revision::{Era, Revision, Revisions};
-use crate::sink::{Full, Kind, Out, whole};
+use crate::rpc::begin;
+use crate::sink::{Full, Kind, Out, Writer, whole};
 
 /// Why a request is answered with an error.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +29,8 @@ pub(crate) enum Data<'e> {
     Uri(Text<'e>),
     /// The revision asked for, and those there are.
     Versions(Text<'e>, Revisions),
-    /// The client capability that is missing.
-    Capability(ClientFeature),
+    /// How a client declares the capability that is missing.
+    Capability(&'static str),
 }
 
 impl<'e> Failure<'e> {
@@ -99,26 +100,14 @@ impl<'e> Failure<'e> {
         Failure {
             code: code::MISSING_CAPABILITY,
             message: "The client did not declare a capability that this request needs",
-            data: Data::Capability(feature),
+            data: Data::Capability(feature.declaration()),
             refuses: true,
         }
-    }
-
-    fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
-        out.put(b"{\"code\":")?;
-        write::signed(out, self.code.into())?;
-        out.put(b",\"message\":")?;
-        write::string(out, self.message)?;
-        if !matches!(self.data, Data::None) {
-            out.put(b",\"data\":")?;
-            self.data.write(out)?;
-        }
-        out.put(b"}")
     }
 }
 
 impl Data<'_> {
-    fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
+    fn write(&self, out: &mut Writer<'_>) -> Result<(), Full> {
         match self {
             Data::None => Ok(()),
             Data::Raw(raw) => write::raw(out, *raw),
@@ -133,9 +122,9 @@ impl Data<'_> {
                 write_decodable(&mut object, "requested", requested)?;
                 object.close()
             }
-            Data::Capability(feature) => {
+            Data::Capability(declaration) => {
                 let mut object = Object::open(out);
-                object.fixed("requiredCapabilities", feature.declaration())?;
+                object.fixed("requiredCapabilities", declaration)?;
                 object.close()
             }
         }
@@ -156,7 +145,7 @@ fn write_decodable(object: &mut Object<'_, '_>, key: &str, text: &Text<'_>) -> R
 }
 
 /// The revisions that are served without a handshake, newest first.
-pub(crate) fn write_revisions(out: &mut dyn Out, served: Revisions) -> Result<(), Full> {
+pub(crate) fn write_revisions(out: &mut Writer<'_>, served: Revisions) -> Result<(), Full> {
     out.put(b"[")?;
     for (i, revision) in served.of(Era::Modern).enumerate() {
         out.put(if i == 0 { b"\"" } else { b",\"" })?;
@@ -166,24 +155,13 @@ pub(crate) fn write_revisions(out: &mut dyn Out, served: Revisions) -> Result<()
     out.put(b"]")
 }
 
-/// How an error names the request that it answers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Id<'i> {
-    /// As it came.
-    Known(&'i [u8]),
-    /// It could not be read: `null`.
-    Null,
-    /// It could not be read: no member.
-    Absent,
-}
-
 /// Writes an error response without an id, as the body of an HTTP error has it.
 pub fn write_error(out: &mut dyn Out, failure: &Failure<'_>) -> Result<(), Full> {
-    respond(out, Id::Absent, &failure.refusing())
+    respond(out, None, &failure.refusing())
 }
 
-/// Writes an error response. One that is larger than the sink will ever take is replaced by a shorter one.
-pub(crate) fn respond(out: &mut dyn Out, id: Id<'_>, failure: &Failure<'_>) -> Result<(), Full> {
+/// Writes an error response, without an id if that could not be read. One that is larger than the sink will ever take is replaced by a shorter one.
+pub(crate) fn respond(out: &mut dyn Out, id: Option<&[u8]>, failure: &Failure<'_>) -> Result<(), Full> {
     let kind = if failure.refuses { Kind::Refusal(failure.code) } else { Kind::Error(failure.code) };
     match whole(out, kind, |out| write_response(out, id, failure)) {
         Err(Full::Never) => {
@@ -194,20 +172,19 @@ pub(crate) fn respond(out: &mut dyn Out, id: Id<'_>, failure: &Failure<'_>) -> R
     }
 }
 
-fn write_response(out: &mut dyn Out, id: Id<'_>, failure: &Failure<'_>) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",")?;
+fn write_response(out: &mut Writer<'_>, id: Option<&[u8]>, failure: &Failure<'_>) -> Result<(), Full> {
     match id {
-        Id::Known(id) => {
-            out.put(b"\"id\":")?;
-            out.put(id)?;
-            out.put(b",")?;
-        }
-        Id::Null => out.put(b"\"id\":null,")?,
-        Id::Absent => {}
+        Some(id) => begin(out, id, ",\"error\":{\"code\":")?,
+        None => out.put(b"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":")?,
     }
-    out.put(b"\"error\":")?;
-    failure.write(out)?;
-    out.put(b"}")
+    write::signed(out, failure.code.into())?;
+    out.put(b",\"message\":")?;
+    write::string(out, failure.message)?;
+    if !matches!(failure.data, Data::None) {
+        out.put(b",\"data\":")?;
+        failure.data.write(out)?;
+    }
+    out.put(b"}}")
 }
 
 impl fmt::Display for Failure<'_> {

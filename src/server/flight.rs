@@ -1,7 +1,8 @@
 //! Admitting, finding, answering and ending the requests in flight.
 
-use super::{Engine, Failure, Id, SendError, Slot, State, Token, respond_failure};
+use super::{Engine, Failure, SendError, Slot, State, Token, respond_failure};
 use crate::json::{Raw, object::Object};
+use crate::rpc::begin;
 use crate::server::request::{Request, Terms};
 use crate::sink::{Full, Kind, Out, whole};
 
@@ -22,9 +23,7 @@ impl Engine<'_> {
     pub fn respond(&mut self, token: Token, result: Raw<'_>, out: &mut dyn Out) -> Result<(), SendError> {
         let slot = self.slot(token).filter(|slot| slot.state == State::Open).ok_or(SendError::Stale)?;
         whole(out, Kind::Result, |out| {
-            out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-            out.put(slot.id.as_bytes())?;
-            out.put(b",\"result\":")?;
+            begin(out, slot.id.as_bytes(), ",\"result\":")?;
             let mut object = Object::open(out);
             if slot.revision.is_modern() && result.get("resultType").is_none() {
                 object.fixed("resultType", "\"complete\"")?;
@@ -39,7 +38,7 @@ impl Engine<'_> {
     /// Answers a request with an error.
     pub fn fail(&mut self, token: Token, failure: &Failure<'_>, out: &mut dyn Out) -> Result<(), SendError> {
         let slot = self.slot(token).filter(|slot| slot.state == State::Open).ok_or(SendError::Stale)?;
-        respond_failure(out, Id::Known(slot.id.as_bytes()), failure)?;
+        respond_failure(out, Some(slot.id.as_bytes()), failure)?;
         self.close(token);
         Ok(())
     }
@@ -129,7 +128,7 @@ impl Engine<'_> {
 
     /// Refuses a request with an error that names it.
     pub(crate) fn refuse(&self, request: &Request<'_>, failure: &Failure<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        match respond_failure(out, Id::Known(request.id.as_bytes()), failure) {
+        match respond_failure(out, Some(request.id.as_bytes()), failure) {
             // The id is longer than the sink.
             Err(Full::Never) => respond_failure(out, self.no_id(), failure),
             refused => refused,

@@ -5,14 +5,14 @@
 
 use super::{About, Engine, State, Token};
 use crate::revision::Revision;
-use crate::sink::{Full, Kind, Mark, Out, Sink};
+use crate::sink::{Full, Kind, Mark, Out, Sink, Writer, part};
 
 /// What goes out in windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
     Nothing,
     /// A reply that is always the same.
-    Reply(Writer),
+    Reply(WriteReply),
     /// A list, or a page of it.
     List {
         start: u32,
@@ -29,7 +29,7 @@ pub(crate) enum What {
 }
 
 /// Writes a reply with this id under this revision.
-pub(crate) type Writer = fn(&About<'_>, &[u8], Revision, &mut dyn Out) -> Result<(), Full>;
+pub(crate) type WriteReply = fn(&About<'_>, &[u8], Revision, &mut Writer<'_>) -> Result<(), Full>;
 
 /// Gives bytes of content from a place on, see [`Source`](crate::service::Source).
 pub(crate) type Give<'g> = dyn FnMut(u32, &mut [u8]) -> Result<usize, ()> + 'g;
@@ -57,9 +57,13 @@ impl Large {
     }
 
     /// Sends as much of a piece as there is room for; whether it is through.
-    pub(crate) fn send(&mut self, out: &mut dyn Out, write: impl FnOnce(&mut dyn Out) -> Result<(), Full>) -> bool {
+    pub(crate) fn send(
+        &mut self,
+        out: &mut dyn Out,
+        write: &mut dyn FnMut(&mut Writer<'_>) -> Result<(), Full>,
+    ) -> bool {
         let mut window = Skip::new(out, self.offset as usize);
-        let whole = write(&mut window).is_ok();
+        let whole = part(&mut window, write).is_ok();
         self.offset = if whole { 0 } else { window.gone as u32 };
         if whole {
             self.piece += 1;
@@ -102,7 +106,7 @@ impl Engine<'_> {
         let Some(slot) = self.slot_mut(token).filter(|slot| slot.state == State::Streaming) else { return true };
         let (id, revision, large) = (slot.id, slot.revision, &mut slot.large);
         let done = match large.what {
-            What::Reply(write) => large.send(out, |out| write(about, id.as_bytes(), revision, out)),
+            What::Reply(write) => large.send(out, &mut |out| write(about, id.as_bytes(), revision, out)),
             _ => true,
         };
         if done {
@@ -119,25 +123,31 @@ pub(crate) struct Skip<'o> {
     skip: usize,
     /// How much has gone out, in this window and before it: never less than there was to skip.
     gone: usize,
+    /// There was no room for some of it: nothing behind that may go out.
+    shut: bool,
 }
 
 impl<'o> Skip<'o> {
     pub(crate) fn new(out: &'o mut dyn Out, skip: usize) -> Self {
-        Skip { out, skip, gone: skip }
+        Skip { out, skip, gone: skip, shut: false }
     }
 }
 
 impl Sink for Skip<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        if self.shut {
+            return Err(Full::Now);
+        }
         let skipped = self.skip.min(bytes.len());
         self.skip -= skipped;
         let rest = bytes.get(skipped..).unwrap_or(&[]);
         let now = rest.get(..self.out.room().min(rest.len())).unwrap_or(&[]);
+        self.shut = now.len() < rest.len();
         if !now.is_empty() {
-            self.out.put(now)?;
+            self.out.put(now).inspect_err(|_| self.shut = true)?;
             self.gone += now.len();
         }
-        if now.len() == rest.len() { Ok(()) } else { Err(Full::Now) }
+        if self.shut { Err(Full::Now) } else { Ok(()) }
     }
 
     fn room(&self) -> usize {
@@ -199,7 +209,7 @@ mod tests {
         }
     }
 
-    fn say(out: &mut dyn Out) -> Result<(), Full> {
+    fn say(out: &mut Writer<'_>) -> Result<(), Full> {
         out.put(b"one,")?;
         out.put(b"two,")?;
         out.put(b"three")
@@ -211,11 +221,11 @@ mod tests {
         for room in 1..13 {
             let (mut large, mut said) = (Large::NONE, Vec::new());
             loop {
-                let (shut, offset) = (large.send(&mut Shut, say), large.offset);
+                let (shut, offset) = (large.send(&mut Shut, &mut say), large.offset);
                 assert!(!shut && offset as usize == said.len(), "behind {}", said.len());
                 let mut space = [0; 14];
                 let mut out = Lines::new(Slice::new(&mut space[..=room]));
-                let whole = large.send(&mut out, say);
+                let whole = large.send(&mut out, &mut say);
                 said.extend_from_slice(out.pending());
                 if whole {
                     break;

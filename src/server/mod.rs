@@ -27,9 +27,9 @@ pub use ask::{Bound, Seal, SealError, Unsealed};
 pub(crate) use batch::Batch;
 pub use batch::BatchOut;
 pub use failure::Failure;
+pub(crate) use failure::respond as respond_failure;
 pub use failure::write_error;
-pub(crate) use failure::{Id, respond as respond_failure};
-pub(crate) use large::{Give, Large, Puller, What, Writer};
+pub(crate) use large::{Give, Large, Puller, What, WriteReply};
 pub use notify::{Change, Progress, Pull, Told};
 pub use opening::{Context, Gate};
 pub use request::Request;
@@ -429,7 +429,7 @@ impl Engine<'_> {
             Shape::Notification { method } => self.notification(&request.envelope, method, out),
             Shape::Response { id } => self.response(&request.envelope, id, out).map(|()| None),
             Shape::Invalid { id } => {
-                let id = id.map_or(self.no_id(), |id| Id::Known(id.as_bytes()));
+                let id = id.map(|id| id.as_bytes()).or(self.no_id());
                 respond_failure(out, id, &Failure::invalid_request("Invalid request").refusing()).map(|()| None)
             }
         }
@@ -588,10 +588,10 @@ impl Engine<'_> {
     }
 
     /// How an error says that it does not know the id.
-    pub(crate) fn no_id(&self) -> Id<'static> {
+    pub(crate) fn no_id(&self) -> Option<&'static [u8]> {
         match self.peer.revision {
-            Some(revision) if !self.over_http && revision.writes_null_id() => Id::Null,
-            _ => Id::Absent,
+            Some(revision) if !self.over_http && revision.writes_null_id() => Some(b"null"),
+            _ => None,
         }
     }
 }

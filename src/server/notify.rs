@@ -6,7 +6,7 @@ use super::{About, Engine, Slot, Token};
 use crate::json::object::Object;
 use crate::protocol::{Feature, Level};
 use crate::revision::{Revision, Since};
-use crate::sink::{Full, Kind, Out, whole};
+use crate::sink::{Full, Kind, Out, Writer, whole};
 
 /// What has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,7 +234,7 @@ pub(crate) fn tell_log(
 }
 
 /// Writes a notification, unless it would take the last `keep` bytes of room: these belong to a reply.
-fn tell(keep: usize, out: &mut dyn Out, write: impl FnOnce(&mut dyn Out) -> Result<(), Full>) -> Told {
+fn tell(keep: usize, out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Told {
     let mark = out.mark();
     if whole(out, Kind::Notification, write).is_err() {
         return Told::NoRoom;

@@ -2,12 +2,12 @@
 //! that the engine answers itself.
 
 use super::request::{Request, Terms, object};
-use super::{About, Engine, Failure, Large, Taken, Token, What, Writer};
+use super::{About, Engine, Failure, Large, Taken, Token, What, WriteReply};
 use crate::json::{Text, object::Object};
 use crate::protocol::{ClientFeatures, Level, Method, meta};
 use crate::revision::{Era, Revision, Revisions};
-use crate::rpc::is_id;
-use crate::sink::{Full, Kind, Out, whole};
+use crate::rpc::{begin, is_id};
+use crate::sink::{Full, Kind, Out, Writer, whole};
 use crate::small::SMALL;
 
 /// What the engine needs to know of the server around it, for one message.
@@ -287,7 +287,7 @@ impl Engine<'_> {
         context: &Context<'_>,
         request: &Request<'_>,
         terms: &Terms,
-        write: Writer,
+        write: WriteReply,
         out: &mut dyn Out,
     ) -> Result<Written, Full> {
         match whole(out, Kind::Result, |out| write(context.about, request.id.as_bytes(), terms.revision, out)) {
@@ -314,11 +314,7 @@ impl Engine<'_> {
 
     /// Exactly `{}`: clients of the legacy revisions accept nothing else.
     pub(crate) fn reply_empty(&self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        whole(out, Kind::Result, |out| {
-            out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-            out.put(request.id.as_bytes())?;
-            out.put(b",\"result\":{}}")
-        })
+        whole(out, Kind::Result, |out| begin(out, request.id.as_bytes(), ",\"result\":{}}"))
     }
 }
 
@@ -366,11 +362,9 @@ pub(crate) fn write_initialized(
     about: &About<'_>,
     id: &[u8],
     revision: Revision,
-    out: &mut dyn Out,
+    out: &mut Writer<'_>,
 ) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-    out.put(id)?;
-    out.put(b",\"result\":")?;
+    begin(out, id, ",\"result\":")?;
     let mut result = Object::open(out);
     result.text("protocolVersion", revision.date())?;
     about.write_capabilities(result.key("capabilities")?, revision)?;
@@ -384,11 +378,9 @@ pub(crate) fn write_discovered(
     about: &About<'_>,
     id: &[u8],
     revision: Revision,
-    out: &mut dyn Out,
+    out: &mut Writer<'_>,
 ) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-    out.put(id)?;
-    out.put(b",\"result\":")?;
+    begin(out, id, ",\"result\":")?;
     let mut result = Object::open(out);
     result.fixed("resultType", "\"complete\"")?;
     super::failure::write_revisions(result.key("supportedVersions")?, about.revisions)?;

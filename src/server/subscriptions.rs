@@ -10,8 +10,9 @@ use super::{About, Context, Engine, Failure, Scope};
 use crate::json::{DecodeError, Raw, Text, object::Object, write};
 use crate::protocol::{Feature, Method, meta};
 use crate::records::Record;
+use crate::rpc::begin;
 use crate::rpc::same_id;
-use crate::sink::{Full, Kind, Out, whole};
+use crate::sink::{Full, Kind, Out, Writer, whole};
 
 /// A URI that a legacy client subscribed to. Tag: [`CHANGED`]. Data: the URI.
 const URI: u8 = 1;
@@ -308,7 +309,7 @@ impl Engine<'_> {
         self.subscriptions.remove(|record| is_listen_uri(record, scope, id));
     }
 
-    fn write_acknowledgement(&self, out: &mut dyn Out, id: &[u8], wanted: u8) -> Result<(), Full> {
+    fn write_acknowledgement(&self, out: &mut Writer<'_>, id: &[u8], wanted: u8) -> Result<(), Full> {
         out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":")?;
         let mut params = Object::open(out);
         write_subscription_id(params.key("_meta")?, id)?;
@@ -388,13 +389,13 @@ fn changed_list(tag: u8) -> (u8, &'static str, Feature, &'static str) {
     LISTS.into_iter().find(|list| tag >> CHANGED_SHIFT & list.0 != 0).unwrap_or(first)
 }
 
-fn write_subscription_id(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
+fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) -> Result<(), Full> {
     let mut object = Object::open(out);
     object.key(meta::SUBSCRIPTION_ID)?.put(id)?;
     object.close()
 }
 
-fn write_list_changed(out: &mut dyn Out, method: &str, listen: Option<&[u8]>) -> Result<(), Full> {
+fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
     out.put(method.as_bytes())?;
     out.put(b"\"")?;
@@ -407,7 +408,7 @@ fn write_list_changed(out: &mut dyn Out, method: &str, listen: Option<&[u8]>) ->
     out.put(b"}")
 }
 
-fn write_updated(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
+fn write_updated(out: &mut Writer<'_>, record: &Record<'_>) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
     out.put(UPDATED.as_bytes())?;
     out.put(b"\",\"params\":")?;
@@ -420,17 +421,15 @@ fn write_updated(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
     out.put(b"}")
 }
 
-fn write_uri(out: &mut dyn Out, record: &Record<'_>) -> Result<(), Full> {
+fn write_uri(out: &mut Writer<'_>, record: &Record<'_>) -> Result<(), Full> {
     write::string(out, core::str::from_utf8(split(record).1).unwrap_or(""))
 }
 
 /// The server ends a listen: its result, and behind it the cancellation; deployed clients read a cancellation that
 /// comes first as a loss. They are two messages, so that a small sink can take them one after the other.
 fn write_listen_result(out: &mut dyn Out, about: &About<'_>, id: &[u8]) -> Result<(), Full> {
-    let write = |out: &mut dyn Out, signs: bool| {
-        out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-        out.put(id)?;
-        out.put(b",\"result\":{\"resultType\":\"complete\",\"_meta\":")?;
+    let write = |out: &mut Writer<'_>, signs: bool| {
+        begin(out, id, ",\"result\":{\"resultType\":\"complete\",\"_meta\":")?;
         let mut object = Object::open(out);
         if signs {
             about.write_signature(object.key(meta::SERVER_INFO)?)?;
@@ -444,7 +443,7 @@ fn write_listen_result(out: &mut dyn Out, about: &About<'_>, id: &[u8]) -> Resul
     }
 }
 
-fn write_listen_cancelled(out: &mut dyn Out, id: &[u8]) -> Result<(), Full> {
+fn write_listen_cancelled(out: &mut Writer<'_>, id: &[u8]) -> Result<(), Full> {
     out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":")?;
     out.put(id)?;
     out.put(b"}}")

@@ -9,9 +9,9 @@ use super::stream::{pull_base64, pull_text};
 use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::server::{Caching, Failure, Puller, What};
-use crate::sink::{Full, Kind, Out};
 #[cfg(feature = "serde")]
-use crate::sink::{Mark, Sink};
+use crate::sink::Sink;
+use crate::sink::{Full, Kind, Writer, part};
 
 /// A call of a tool. It dereferences to [`Handling`].
 ///
@@ -130,8 +130,7 @@ impl<'a> Handling<'a> {
         let (id, revision) = (self.slot.id, self.slot.revision);
         let mut write = || {
             self.out.begin(Kind::Streamed)?;
-            let mut result = begin_result(self.out, id.as_bytes(), revision)?;
-            head(&mut result, revision)
+            part(self.out, |out| head(&mut begin_result(out, id.as_bytes(), revision)?, revision))
         };
         if let Err(full) = write() {
             self.out.roll_back(mark);
@@ -167,10 +166,10 @@ impl Call<'_> {
     pub fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Outcome {
         use crate::json::ser::{SerError, to_escaped, to_sink};
         // What is not JSON shows before the first byte has gone out.
-        to_sink(&mut Nowhere, value).map_err(|_| Failure::internal("The handler's result is not JSON"))?;
+        let mut first = First::default();
+        to_sink(&mut first, value).map_err(|_| Failure::internal("The handler's result is not JSON"))?;
         let full = |error: SerError| error.full().unwrap_or(Full::Never);
-        let is_object = starts_object(&|out| to_sink(out, value).map_err(full));
-        self.structured(is_object, &|out| to_escaped(out, value).map_err(full), &|out| {
+        self.structured(first.0 == Some(b'{'), &|out| to_escaped(out, value).map_err(full), &|out| {
             to_sink(out, value).map_err(full)
         })
     }
@@ -217,8 +216,8 @@ impl Call<'_> {
     fn structured(
         &mut self,
         is_object: bool,
-        text: &dyn Fn(&mut dyn Out) -> Result<(), Full>,
-        value: &dyn Fn(&mut dyn Out) -> Result<(), Full>,
+        text: &dyn Fn(&mut Writer<'_>) -> Result<(), Full>,
+        value: &dyn Fn(&mut Writer<'_>) -> Result<(), Full>,
     ) -> Outcome {
         self.write_result(&mut |result, revision| {
             let out = result.key("content")?;
@@ -233,68 +232,21 @@ impl Call<'_> {
     }
 }
 
-/// Whether what is written begins an object: stops after the first bytes.
+/// Takes everything and keeps only the first byte of it.
 #[cfg(feature = "serde")]
-fn starts_object(write: &dyn Fn(&mut dyn Out) -> Result<(), Full>) -> bool {
-    struct First(Option<u8>);
-    impl Sink for First {
-        fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-            match bytes.first() {
-                None => Ok(()),
-                Some(first) => {
-                    self.0 = self.0.or(Some(*first));
-                    Err(Full::Never)
-                }
-            }
-        }
-        fn room(&self) -> usize {
-            usize::MAX
-        }
-    }
-    no_framing!(First);
-    let mut first = First(None);
-    let _ = write(&mut first);
-    first.0 == Some(b'{')
-}
-
-/// Takes everything and keeps nothing.
-#[cfg(feature = "serde")]
-struct Nowhere;
+#[derive(Default)]
+struct First(Option<u8>);
 
 #[cfg(feature = "serde")]
-impl Sink for Nowhere {
-    fn put(&mut self, _: &[u8]) -> Result<(), Full> {
+impl Sink for First {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.0 = self.0.or(bytes.first().copied());
         Ok(())
     }
     fn room(&self) -> usize {
         usize::MAX
     }
 }
-
-#[cfg(feature = "serde")]
-macro_rules! no_framing {
-    ($type:ty) => {
-        impl Out for $type {
-            fn begin(&mut self, _: Kind) -> Result<(), Full> {
-                Ok(())
-            }
-            fn end(&mut self) {}
-            fn mark(&self) -> Mark {
-                Mark::new(0)
-            }
-            fn roll_back(&mut self, _: Mark) {}
-            fn hold(&mut self, _: bool) {}
-            fn held(&self) -> bool {
-                false
-            }
-            fn capacity(&self) -> usize {
-                usize::MAX
-            }
-        }
-    };
-}
-#[cfg(feature = "serde")]
-use no_framing;
 
 impl<'a> Read<'a> {
     /// The URI that is read.
@@ -335,7 +287,7 @@ impl<'a> Read<'a> {
     #[cfg(feature = "serde")]
     pub fn json<T: serde::Serialize + ?Sized>(&mut self, value: &T) -> Outcome {
         use crate::json::ser::{SerError, to_escaped, to_sink};
-        to_sink(&mut Nowhere, value).map_err(|_| Failure::internal("The handler's value is not JSON"))?;
+        to_sink(&mut First::default(), value).map_err(|_| Failure::internal("The handler's value is not JSON"))?;
         let (uri, mime, caching) = (self.uri, self.mime, self.caching);
         self.write_result(&mut |result, revision| {
             let out = result.key("contents")?;
@@ -389,7 +341,7 @@ impl<'a> Read<'a> {
             None => Failure::invalid_params("Resource not found"),
         };
         let id = self.slot.id;
-        crate::server::respond_failure(self.out, crate::server::Id::Known(id.as_bytes()), &failure)?;
+        crate::server::respond_failure(self.out, Some(id.as_bytes()), &failure)?;
         self.settle(Settled::Answered)
     }
 

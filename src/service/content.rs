@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::json::{Decimal, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Writer};
 
 use crate::server::{Icon, Icons};
 
@@ -26,7 +26,7 @@ pub enum Words<'w> {
 }
 
 #[inline(never)]
-fn write_joined(words: &[Words<'_>], out: &mut dyn Out) -> Result<(), Full> {
+fn write_joined(words: &[Words<'_>], out: &mut Writer<'_>) -> Result<(), Full> {
     words.iter().try_for_each(|words| words.write_body(out))
 }
 
@@ -34,10 +34,10 @@ fn write_joined(words: &[Words<'_>], out: &mut dyn Out) -> Result<(), Full> {
 #[derive(Clone, Copy)]
 pub struct Shown<'w> {
     arguments: fmt::Arguments<'w>,
-    write: fn(&mut dyn Out, fmt::Arguments<'_>) -> Result<(), Full>,
+    write: fn(&mut Writer<'_>, fmt::Arguments<'_>) -> Result<(), Full>,
 }
 
-fn write_shown(out: &mut dyn Out, shown: fmt::Arguments<'_>) -> Result<(), Full> {
+fn write_shown(out: &mut Writer<'_>, shown: fmt::Arguments<'_>) -> Result<(), Full> {
     match shown.as_str() {
         Some(text) => write::escape(out, text),
         None => write::display(out, shown),
@@ -45,7 +45,7 @@ fn write_shown(out: &mut dyn Out, shown: fmt::Arguments<'_>) -> Result<(), Full>
 }
 
 impl Words<'_> {
-    pub(crate) fn write(&self, out: &mut dyn Out) -> Result<(), Full> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>) -> Result<(), Full> {
         out.put(b"\"")?;
         self.write_body(out)?;
         out.put(b"\"")
@@ -53,7 +53,7 @@ impl Words<'_> {
 
     /// Without the quotes.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn write_body(&self, out: &mut dyn Out) -> Result<(), Full> {
+    pub(crate) fn write_body(&self, out: &mut Writer<'_>) -> Result<(), Full> {
         match self {
             Words::Plain(text) => write::escape(out, text),
             Words::Shown(shown) => (shown.write)(out, shown.arguments),
@@ -233,7 +233,7 @@ impl<'c> Contents<'c> {
         }
     }
 
-    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         self.uri.write(object.key("uri")?)?;
         object.text_if("mimeType", self.mime)?;
@@ -397,12 +397,12 @@ impl<'c> Content<'c> {
         matches!(self.kind, Kind::ToolUse { .. } | Kind::ToolResult { .. })
     }
 
-    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         self.write_in(out, revision, false)
     }
 
     /// Writes it; in messages for `sampling` there are no resources and no links, so that these become text.
-    pub(crate) fn write_in(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
+    pub(crate) fn write_in(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) -> Result<(), Full> {
         let mut object = Object::open(out);
         match self.kind {
             Kind::Text(text) => {
@@ -490,7 +490,7 @@ impl<'c> Message<'c> {
         Message { role: Role::Assistant, content }
     }
 
-    fn write(&self, out: &mut dyn Out, revision: Revision, sampling: bool) -> Result<(), Full> {
+    fn write(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) -> Result<(), Full> {
         out.put(match self.role {
             Role::User => b"{\"role\":\"user\",\"content\":",
             Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
@@ -501,7 +501,7 @@ impl<'c> Message<'c> {
 }
 
 /// An array of contents.
-pub(crate) fn write_all(out: &mut dyn Out, content: &[Content<'_>], revision: Revision) -> Result<(), Full> {
+pub(crate) fn write_all(out: &mut Writer<'_>, content: &[Content<'_>], revision: Revision) -> Result<(), Full> {
     out.put(b"[")?;
     for (i, piece) in content.iter().enumerate() {
         if i > 0 {
@@ -514,7 +514,7 @@ pub(crate) fn write_all(out: &mut dyn Out, content: &[Content<'_>], revision: Re
 
 /// An array of messages, of a prompt or for sampling.
 pub(crate) fn write_messages(
-    out: &mut dyn Out,
+    out: &mut Writer<'_>,
     messages: &[Message<'_>],
     revision: Revision,
     sampling: bool,
@@ -545,7 +545,7 @@ fn write_resource(object: &mut Object<'_, '_>, contents: &Contents<'_>, revision
     contents.write(object.key("resource")?, revision)
 }
 
-fn write_base64(out: &mut dyn Out, bytes: &[u8]) -> Result<(), Full> {
+fn write_base64(out: &mut Writer<'_>, bytes: &[u8]) -> Result<(), Full> {
     out.put(b"\"")?;
     write::base64(out, bytes)?;
     out.put(b"\"")

@@ -9,7 +9,7 @@ use super::{Call, Complete, Get, Read};
 use crate::json::{Raw, constant, object::Object};
 use crate::revision::{Revision, Since};
 use crate::server::{Caching, Icon, Icons};
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Writer};
 
 /// Room in the sink that is kept for a handler's reply unless its definition says otherwise. A handler is not run
 /// before there is so much room (or all the room there ever is); a reply that outgrows the sink all the same becomes
@@ -141,7 +141,7 @@ impl<'t> ToolInfo<'t> {
     }
 
     /// Writes it as an element of `tools/list`.
-    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
@@ -165,8 +165,8 @@ impl<'t> ToolInfo<'t> {
 /// Whether a revision can carry an output schema.
 fn can_carry(revision: Revision, schema: &str) -> bool {
     // It was checked when it was given; only its type is of interest.
-    let is_object = || Raw::trusted(schema.trim_ascii().as_bytes()).get("type").and_then(|kind| kind.text()?.plain());
-    revision.has(Since::AnyStructured) || revision.has(Since::StructuredOutput) && is_object() == Some("object")
+    let is_object = || Raw::trusted(schema.as_bytes()).get("type").is_some_and(|kind| kind.as_bytes() == b"\"object\"");
+    revision.has(Since::AnyStructured) || revision.has(Since::StructuredOutput) && is_object()
 }
 
 /// A tool: what is told of it, and the function behind it.
@@ -297,7 +297,7 @@ impl ResourceInfo {
     }
 
     /// Writes it as an element of `resources/list` or `resources/templates/list`.
-    pub(crate) fn write(&self, out: &mut dyn Out, uri_key: &str, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, uri_key: &str, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text(uri_key, self.uri)?;
         object.text("name", self.name)?;
@@ -479,7 +479,7 @@ impl Argument {
         self
     }
 
-    fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {
@@ -566,7 +566,7 @@ impl<S> Prompt<S> {
     }
 
     /// Writes it as an element of `prompts/list`.
-    pub(crate) fn write(&self, out: &mut dyn Out, revision: Revision) -> Result<(), Full> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text("name", self.name)?;
         if revision.has(Since::Title) {

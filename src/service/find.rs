@@ -25,10 +25,6 @@ pub(crate) enum Found<'s, S: 'static> {
     Of(&'static Kind<S>, Spot<S>),
 }
 
-impl Asked<'_> {
-    pub(crate) const NOTHING: Asked<'static> = Asked { params: None, members: &Members::NONE, name: None };
-}
-
 impl<S> Service<'_, S> {
     /// What a request names.
     #[inline]

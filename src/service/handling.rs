@@ -8,11 +8,12 @@ use crate::json::{JsonKind, Raw, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, Feature, Level, Method, code, meta};
 use crate::records::{self, Keep, NoRoom};
 use crate::revision::Revision;
-use crate::rpc::Members;
+use crate::rpc::{Members, begin};
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
 use crate::server::notify::{least_level, tell_log, tell_progress};
 use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Token, Told, What};
-use crate::sink::{Full, Kind, Out, whole};
+use crate::sink::{Full, Kind, Out, Writer, whole};
+use crate::small::SMALL;
 
 /// What a handler returns: that it has done something about its request, or why it cannot.
 pub type Outcome = Result<Done, Refusal>;
@@ -52,29 +53,39 @@ pub struct Refusal(pub(crate) Why);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Why {
-    /// Arguments that are not what the handler reads.
-    #[cfg(feature = "serde")]
-    Arguments(crate::json::Refused),
     Fail(Failure<'static>),
-    Missing(ClientFeature),
-    /// The client cannot be asked this, in words for the model.
-    CannotAsk(&'static str),
+    Teach(Lesson),
     /// No room for the questions now: nothing was written, the handler may be run again.
     AskLater,
     /// No room for the reply: the handler has had its effects and may not be run again.
     TooLarge,
 }
 
+/// What a model is told where the protocol leaves the choice, which is in a tool's result, and the error that it is
+/// elsewhere. In pieces, so that a device need not format; made by those who refuse, so that a program which never does
+/// is linked without the words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lesson {
+    pub(crate) words: [&'static str; 4],
+    code: i32,
+    otherwise: &'static str,
+}
+
+impl Lesson {
+    pub(crate) const fn otherwise(&self) -> Failure<'static> {
+        Failure::new(self.code, self.otherwise)
+    }
+}
+
 impl Why {
     /// An error in few words, for which room was kept.
     pub(crate) const fn in_short(&self) -> Failure<'static> {
-        let (code, words) = match self {
-            #[cfg(feature = "serde")]
-            Why::Arguments(_) => (code::INVALID_PARAMS, "Invalid arguments"),
-            Why::Fail(failure) => (failure.code, "The answer is larger than the output buffer"),
-            _ => (code::INTERNAL, "The reply is larger than the output buffer"),
+        let code = match self {
+            Why::Fail(failure) => failure.code,
+            Why::Teach(lesson) => lesson.code,
+            Why::AskLater | Why::TooLarge => code::INTERNAL,
         };
-        Failure::new(code, words)
+        Failure::new(code, "The reply is larger than the output buffer")
     }
 }
 
@@ -87,7 +98,12 @@ impl From<Failure<'static>> for Refusal {
 #[cfg(feature = "serde")]
 impl From<crate::json::Refused> for Refusal {
     fn from(refused: crate::json::Refused) -> Self {
-        Refusal(Why::Arguments(refused))
+        let [first, second, third] = refused.words();
+        Refusal(Why::Teach(Lesson {
+            words: ["Invalid arguments: ", first, second, third],
+            code: code::INVALID_PARAMS,
+            otherwise: "Invalid params: wrong arguments",
+        }))
     }
 }
 
@@ -179,7 +195,17 @@ impl<'a> Handling<'a> {
 
     /// Refuses to go on without a client capability: -32021 from 2026-07-28 on, before that the nearest there is.
     pub fn need(&self, feature: ClientFeature) -> Result<(), Refusal> {
-        if self.client_has(feature) { Ok(()) } else { Err(Refusal(Why::Missing(feature))) }
+        if self.client_has(feature) {
+            return Ok(());
+        }
+        if self.slot.revision.is_modern() {
+            return Err(Failure::missing_capability(feature).into());
+        }
+        Err(Refusal(Why::Teach(Lesson {
+            words: ["The client does not support ", feature.name(), "", ""],
+            code: code::INTERNAL,
+            otherwise: "The client cannot be asked",
+        })))
     }
 
     /// Puts `meta`, an object as it stands, into the reply's `_meta`. Call it before answering.
@@ -254,7 +280,7 @@ impl<'a> Handling<'a> {
         match self.desk {
             Desk::Travels { .. } => self.ask_by_result(questions, state),
             Desk::Stays { .. } => self.ask_by_request(questions, state),
-            Desk::Closed => Err(Refusal(Why::CannotAsk("an answer that was put off cannot ask"))),
+            Desk::Closed => Err(cannot_ask("an answer that was put off cannot ask")),
         }
     }
 
@@ -306,25 +332,7 @@ impl<'a> Handling<'a> {
     /// As [`write_result`](Handling::write_result), of a result that is one text: the most frequent of all.
     pub(crate) fn write_words(&mut self, words: &Words<'_>, is_error: bool) -> Outcome {
         self.unsettled()?;
-        let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
-        let modern = slot.revision.is_modern();
-        whole(self.out, Kind::Result, |out| {
-            let head = match modern {
-                true => r#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
-                false => r#","result":{"content":[{"type":"text","text":""#,
-            };
-            begin_with(out, slot.id.as_bytes(), head)?;
-            words.write_body(out)?;
-            let (tail, ends) = match is_error {
-                true => (r#""}],"isError":true"#, r#""}],"isError":true}}"#),
-                false => (r#""}],"isError":false"#, r#""}],"isError":false}}"#),
-            };
-            if !modern && extra.is_none() {
-                return out.put(ends.as_bytes());
-            }
-            out.put(tail.as_bytes())?;
-            end_result(Object::resume(out, false), about, slot.revision, extra)
-        })?;
+        write_words(self.out, self.about, self.slot, self.result_meta, words, is_error)?;
         self.settle(Settled::Answered)
     }
 
@@ -361,7 +369,7 @@ impl<'a> Handling<'a> {
         }
         for question in questions {
             if !question.exists_in(self.slot.revision) {
-                return Err(Refusal(Why::CannotAsk("this client's protocol revision cannot ask that")));
+                return Err(cannot_ask("this client's protocol revision cannot ask that"));
             }
             self.need(question.needs())?;
         }
@@ -415,10 +423,10 @@ impl<'a> Handling<'a> {
     /// Before 2026-07-28: the questions are requests, and the request waits here for the answers.
     fn ask_by_request(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
         let Desk::Stays { live, keep, has_slot } = &mut self.desk else {
-            return Err(Refusal(Why::CannotAsk("there is nowhere to wait for the answer")));
+            return Err(cannot_ask("there is nowhere to wait for the answer"));
         };
         if !*has_slot {
-            return Err(Refusal(Why::CannotAsk("too many questions are open already; try again later")));
+            return Err(cannot_ask("too many questions are open already; try again later"));
         }
         let round = self.slot.asking.round;
         if round >= ROUNDS_MAX {
@@ -429,7 +437,7 @@ impl<'a> Handling<'a> {
             if live.is_none() { Some(self.params.map_or(&b"{}"[..], |params| params.as_bytes())) } else { None };
         if keep_ask(*keep, owner, params, state, questions).is_err() {
             keep.drop_all(owner);
-            return Err(Refusal(Why::CannotAsk("the request is too large to wait for an answer")));
+            return Err(cannot_ask("the request is too large to wait for an answer"));
         }
         let terms = (self.slot.revision, self.slot.client);
         if let Err(full) = send_questions(self.out, self.token, round + 1, questions, terms) {
@@ -474,11 +482,16 @@ impl fmt::Debug for Handling<'_> {
     }
 }
 
+/// The client cannot be asked, in words for the model.
+const fn cannot_ask(words: &'static str) -> Refusal {
+    Refusal(Why::Teach(Lesson { words: [words, "", "", ""], code: code::INTERNAL, otherwise: words }))
+}
+
 /// No room for questions: wait if that helps.
 fn ask_later(full: Full) -> Refusal {
     match full {
         Full::Now => Refusal(Why::AskLater),
-        Full::Never => Refusal(Why::CannotAsk("the questions are larger than the output buffer")),
+        Full::Never => cannot_ask("the questions are larger than the output buffer"),
     }
 }
 
@@ -564,16 +577,14 @@ fn write_questions(
 }
 
 fn write_visits(
-    out: &mut dyn Out,
+    out: &mut Writer<'_>,
     id: &[u8],
     questions: &[Question<'_>],
     (revision, client): (Revision, ClientFeatures),
 ) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-    out.put(id)?;
-    out.put(
-        b",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\"data\":{\"elicitations\":[",
-    )?;
+    const HEAD: &str =
+        ",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\"data\":{\"elicitations\":[";
+    begin(out, id, HEAD)?;
     for (i, question) in questions.iter().filter(|question| question.is_url()).enumerate() {
         if i > 0 {
             out.put(b",")?;
@@ -585,25 +596,70 @@ fn write_visits(
 
 /// The head of a result: envelope, and what the revision demands of every complete one.
 pub(crate) fn begin_result<'o, 'w>(
-    out: &'o mut (dyn Out + 'w),
+    out: &'o mut Writer<'w>,
     id: &[u8],
     revision: Revision,
 ) -> Result<Object<'o, 'w>, Full> {
     let modern = revision.is_modern();
-    begin_with(out, id, if modern { ",\"result\":{\"resultType\":\"complete\"" } else { ",\"result\":{" })?;
+    begin(out, id, if modern { ",\"result\":{\"resultType\":\"complete\"" } else { ",\"result\":{" })?;
     Ok(Object::resume(out, !modern))
 }
 
-fn begin_message<'o, 'w>(out: &'o mut (dyn Out + 'w), id: &[u8]) -> Result<Object<'o, 'w>, Full> {
-    begin_with(out, id, ",\"result\":{")?;
+fn begin_message<'o, 'w>(out: &'o mut Writer<'w>, id: &[u8]) -> Result<Object<'o, 'w>, Full> {
+    begin(out, id, ",\"result\":{")?;
     Ok(Object::resume(out, true))
 }
 
-/// The head of a message with what is behind the id, in as few pieces as there can be: each has its price.
-fn begin_with(out: &mut dyn Out, id: &[u8], behind: &str) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-    out.put(id)?;
-    out.put(behind.as_bytes())
+/// Writes a tool's result that is one text.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+pub(crate) fn write_words(
+    out: &mut dyn Out,
+    about: &About<'_>,
+    slot: &Slot,
+    extra: Option<Extra<'_>>,
+    words: &Words<'_>,
+    is_error: bool,
+) -> Result<(), Full> {
+    whole(out, Kind::Result, |out| {
+        if !SMALL {
+            return write_words_in_few(out, about, slot, extra, words, is_error);
+        }
+        let mut result = begin_result(out, slot.id.as_bytes(), slot.revision)?;
+        let out = result.key("content")?;
+        out.put(b"[{\"type\":\"text\",\"text\":\"")?;
+        words.write_body(out)?;
+        out.put(b"\"}]")?;
+        result.boolean("isError", is_error)?;
+        end_result(result, about, slot.revision, extra)
+    })
+}
+
+/// The same in few pieces: each has its price.
+#[inline]
+fn write_words_in_few(
+    out: &mut Writer<'_>,
+    about: &About<'_>,
+    slot: &Slot,
+    extra: Option<Extra<'_>>,
+    words: &Words<'_>,
+    is_error: bool,
+) -> Result<(), Full> {
+    let modern = slot.revision.is_modern();
+    let head = match modern {
+        true => r#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
+        false => r#","result":{"content":[{"type":"text","text":""#,
+    };
+    begin(out, slot.id.as_bytes(), head)?;
+    words.write_body(out)?;
+    let (tail, ends) = match is_error {
+        true => (r#""}],"isError":true"#, r#""}],"isError":true}}"#),
+        false => (r#""}],"isError":false"#, r#""}],"isError":false}}"#),
+    };
+    if !modern && extra.is_none() {
+        return out.put(ends.as_bytes());
+    }
+    out.put(tail.as_bytes())?;
+    end_result(Object::resume(out, false), about, slot.revision, extra)
 }
 
 /// What a handler adds to `_meta`, and what writes it: a program without is linked without.

@@ -12,7 +12,7 @@ use crate::json::Text;
 use crate::protocol::Method;
 use crate::revision::Revision;
 use crate::server::{Failure, Slot};
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Writer};
 
 /// What completes a value.
 pub(crate) type Completer<S> = fn(&mut S, &mut Complete<'_>) -> Outcome;
@@ -23,9 +23,9 @@ pub(crate) struct Kind<S: 'static> {
     /// What a request names.
     pub(crate) find: for<'a> fn(&Service<'_, S>, &Slot, &Asked<'a>) -> Result<Spot<S>, Failure<'a>>,
     /// Runs its handler.
-    pub(crate) call: for<'a> fn(&'a Service<'a, S>, &mut S, &Spot<S>, &Asked<'a>, Handling<'a>, &'a str) -> Ran,
+    pub(crate) call: for<'a> fn(&'a Service<'a, S>, &mut S, &Spot<S>, &Asked<'a>, Handling<'a>) -> Ran,
     /// Writes the one at an index of the list that the method asks for.
-    pub(crate) write: fn(&Service<'_, S>, Method, usize, Revision, &mut dyn Out) -> Result<(), Full>,
+    pub(crate) write: fn(&Service<'_, S>, Method, usize, Revision, &mut Writer<'_>) -> Result<(), Full>,
 }
 
 /// Where a thing is among those of its kind.
@@ -51,7 +51,7 @@ impl<S> Kind<S> {
             let index = service.find_resource(&uri).ok_or(Failure::unknown_resource(uri, slot.revision))?;
             Ok(Spot::at(index, service.resource_info(index).map_or(0, |info| info.reserve)))
         },
-        call: |service, state, spot, _, handling, uri| service.call_read(state, handling, spot.index, uri),
+        call: |service, state, spot, asked, handling| service.call_read(state, handling, spot.index, asked),
         write: |service, method, index, revision, out| match method {
             Method::ResourcesList => match service.resources.get(index) {
                 Some(resource) => resource.info.write(out, "uri", revision),
@@ -70,7 +70,7 @@ impl<S> Kind<S> {
             let index = service.find_prompt(asked)?;
             Ok(Spot::at(index, service.prompts.get(index).map_or(0, |prompt| prompt.reserve)))
         },
-        call: |service, state, spot, _, handling, _| {
+        call: |service, state, spot, _, handling| {
             let Some(prompt) = service.prompts.get(spot.index) else { return handling.ran_nothing() };
             let mut get = Get { handling, description: prompt.description };
             let outcome = (prompt.get)(state, &mut get);
@@ -87,7 +87,7 @@ impl<S> Kind<S> {
         find: |service, _, asked| {
             Ok(Spot { index: 0, reserve: DEFAULT_RESERVE, complete: service.find_completion(asked)? })
         },
-        call: |_, state, spot, asked, mut handling, _| {
+        call: |_, state, spot, asked, mut handling| {
             let Some((complete, (argument, value))) = spot.complete.zip(completed(asked)) else {
                 // Nobody completes it: an empty list.
                 let argument = Text::from_raw(b"");
@@ -109,7 +109,7 @@ impl<S> Kind<S> {
     /// Requests that the protocol does not know.
     pub(crate) const OTHERS: &'static Kind<S> = &Kind {
         find: |_, _, _| Ok(Spot::at(0, DEFAULT_RESERVE)),
-        call: |service, state, _, asked, handling, _| {
+        call: |service, state, _, asked, handling| {
             let Some(other) = service.other else { return handling.ran_nothing() };
             let method = asked.name.unwrap_or(Text::from_raw(b""));
             let mut call = Other { handling, method };
@@ -121,7 +121,7 @@ impl<S> Kind<S> {
 }
 
 /// What is in no list.
-fn nothing<S>(_: &Service<'_, S>, _: Method, _: usize, _: Revision, _: &mut dyn Out) -> Result<(), Full> {
+fn nothing<S>(_: &Service<'_, S>, _: Method, _: usize, _: Revision, _: &mut Writer<'_>) -> Result<(), Full> {
     Ok(())
 }
 
@@ -163,6 +163,18 @@ impl<S> Kinds<S> {
     }
 }
 
+/// The URI of a request, borrowed from the message or decoded into the scratch, which then is what is left of it.
+fn decode_uri<'a>(asked: &Asked<'a>, scratch: &mut &'a mut [u8]) -> &'a str {
+    let Some(uri) = asked.members.uri.and_then(|uri| uri.text_of(asked.members.plain)) else { return "" };
+    if let Some(uri) = uri.plain() {
+        return uri;
+    }
+    let space = core::mem::take(scratch);
+    let Some((place, rest)) = space.split_at_mut_checked(uri.decoded_len().unwrap_or(0)) else { return "" };
+    *scratch = rest;
+    uri.decode(place).unwrap_or("")
+}
+
 impl<S> Clone for Kinds<S> {
     fn clone(&self) -> Self {
         *self
@@ -172,7 +184,8 @@ impl<S> Clone for Kinds<S> {
 impl<S> Copy for Kinds<S> {}
 
 impl<S> Service<'_, S> {
-    fn call_read<'a>(&'a self, state: &mut S, handling: Handling<'a>, index: usize, uri: &'a str) -> Ran {
+    fn call_read<'a>(&'a self, state: &mut S, mut handling: Handling<'a>, index: usize, asked: &Asked<'a>) -> Ran {
+        let uri = decode_uri(asked, &mut handling.scratch);
         let (template, read, uri) = match self.resources.get(index) {
             Some(resource) => (None, resource.read, resource.info.uri),
             None => match self.templates.get(index.wrapping_sub(self.resources.len())) {

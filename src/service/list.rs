@@ -6,7 +6,7 @@ use crate::json::{Raw, object::Object, write};
 use crate::protocol::Method;
 use crate::revision::Revision;
 use crate::server::{Large, Slot};
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Out, Writer};
 
 /// Which entries a request is answered with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,14 +45,14 @@ impl<S> Service<'_, S> {
         }
     }
 
-    fn write_entry(&self, method: Method, index: usize, revision: Revision, out: &mut dyn Out) -> Result<(), Full> {
+    fn write_entry(&self, method: Method, index: usize, revision: Revision, out: &mut Writer<'_>) -> Result<(), Full> {
         match method {
             Method::ToolsList => self.with_tool(index, |info| info.write(out, revision)).unwrap_or(Ok(())),
             _ => self.kinds.of(method).map_or(Ok(()), |kind| (kind.write)(self, method, index, revision, out)),
         }
     }
 
-    fn write_head(&self, slot: &Slot, out: &mut dyn Out) -> Result<(), Full> {
+    fn write_head(&self, slot: &Slot, out: &mut Writer<'_>) -> Result<(), Full> {
         let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
         let key = match slot.method {
             Method::ToolsList => "tools",
@@ -63,7 +63,7 @@ impl<S> Service<'_, S> {
         result.key(key)?.put(b"[")
     }
 
-    fn write_tail(&self, slot: &Slot, page: Page, out: &mut dyn Out) -> Result<(), Full> {
+    fn write_tail(&self, slot: &Slot, page: Page, out: &mut Writer<'_>) -> Result<(), Full> {
         out.put(b"]")?;
         let mut result = Object::resume(out, false);
         if (page.end as usize) < self.list_len(slot.method) {
@@ -76,7 +76,7 @@ impl<S> Service<'_, S> {
     }
 
     /// The whole list in one go.
-    pub(crate) fn write_list(&self, slot: &Slot, page: Page, out: &mut dyn Out) -> Result<(), Full> {
+    pub(crate) fn write_list(&self, slot: &Slot, page: Page, out: &mut Writer<'_>) -> Result<(), Full> {
         self.write_head(slot, out)?;
         for index in page.start..page.end {
             self.write_separated(slot, page, index, out)?;
@@ -86,7 +86,7 @@ impl<S> Service<'_, S> {
 
     /// As much of the list as there is room for; whether it is through.
     pub(crate) fn pump_list(&self, large: &mut Large, slot: &Slot, page: Page, out: &mut dyn Out) -> bool {
-        if large.piece == 0 && !large.send(out, |out| self.write_head(slot, out)) {
+        if large.piece == 0 && !large.send(out, &mut |out| self.write_head(slot, out)) {
             return false;
         }
         let entries = page.end - page.start;
@@ -97,14 +97,14 @@ impl<S> Service<'_, S> {
                 break;
             }
             let index = page.start + large.piece - 1;
-            if !large.send(out, |out| self.write_separated(slot, page, index, out)) {
+            if !large.send(out, &mut |out| self.write_separated(slot, page, index, out)) {
                 return false;
             }
         }
-        large.send(out, |out| self.write_tail(slot, page, out))
+        large.send(out, &mut |out| self.write_tail(slot, page, out))
     }
 
-    fn write_separated(&self, slot: &Slot, page: Page, index: u32, out: &mut dyn Out) -> Result<(), Full> {
+    fn write_separated(&self, slot: &Slot, page: Page, index: u32, out: &mut Writer<'_>) -> Result<(), Full> {
         if index > page.start {
             out.put(b",")?;
         }
@@ -113,17 +113,15 @@ impl<S> Service<'_, S> {
 }
 
 /// Cursors say where a page begins; only ones that we could have given are taken back.
-fn write_cursor(out: &mut dyn Out, start: u32) -> Result<(), Full> {
+fn write_cursor(out: &mut Writer<'_>, start: u32) -> Result<(), Full> {
     out.put(b"\"")?;
     write::unsigned(out, start.into())?;
     out.put(b"\"")
 }
 
 fn read_cursor(cursor: Raw<'_>) -> Option<usize> {
-    let digits = cursor.text()?.plain()?;
-    let canonical = !digits.starts_with('0') && !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
-    if !canonical || digits.len() > 9 {
-        return None;
-    }
-    Some(digits.bytes().fold(0, |value, digit| value * 10 + usize::from(digit - b'0')))
+    let digits = cursor.text()?.raw();
+    let canonical =
+        (1..=9).contains(&digits.len()) && !digits.starts_with(b"0") && digits.iter().all(u8::is_ascii_digit);
+    canonical.then(|| digits.iter().fold(0, |value, digit| value * 10 + usize::from(digit - b'0')))
 }

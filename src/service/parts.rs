@@ -15,7 +15,6 @@ pub(crate) struct Parts<'a> {
     /// For the sealed state of an ask.
     pub(crate) sealing: &'a mut [u8],
     pub(crate) state: &'a [u8],
-    pub(crate) uri: &'a str,
     pub(crate) seal: Option<&'a (dyn Seal + Sync)>,
     pub(crate) level: Level,
     pub(crate) now: Millis,
@@ -96,7 +95,6 @@ impl<'a> Parts<'a> {
     pub(crate) fn of<'m>(
         server: &'a mut Engine<'m>,
         token: Token,
-        asked: &Asked<'a>,
         layout: Layout,
     ) -> Option<(Self, &'a mut Records<'m>)> {
         let ServerOf { peer, now, ask_timeout, asks, scratch, seal, slots, .. } = server;
@@ -104,22 +102,8 @@ impl<'a> Parts<'a> {
         let (state, scratch) = scratch.bytes_mut().split_at_mut_checked(layout.state)?;
         let texts = layout.texts.min(scratch.len());
         let (scratch, sealing) = scratch.split_at_mut_checked(texts)?;
-        let (uri, scratch) = if asked.members.uri.is_some() { decode_uri(asked, scratch) } else { ("", scratch) };
         let (level, now, ask_timeout) = (peer.level, *now, *ask_timeout);
-        let parts = Parts { slot, scratch, sealing, state, uri, seal: *seal, level, now, ask_timeout };
+        let parts = Parts { slot, scratch, sealing, state, seal: *seal, level, now, ask_timeout };
         Some((parts, asks))
-    }
-}
-
-/// The URI of a request, borrowed from the message or decoded into the scratch; and the rest of the scratch.
-pub(crate) fn decode_uri<'a>(asked: &Asked<'a>, scratch: &'a mut [u8]) -> (&'a str, &'a mut [u8]) {
-    let Some(uri) = asked.members.uri.and_then(|uri| uri.text_of(asked.members.plain)) else { return ("", scratch) };
-    if let Some(uri) = uri.plain() {
-        return (uri, scratch);
-    }
-    let len = uri.decoded_len().unwrap_or(0);
-    match scratch.split_at_mut_checked(len) {
-        Some((place, rest)) => (uri.decode(place).unwrap_or(""), rest),
-        None => ("", &mut []),
     }
 }

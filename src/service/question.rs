@@ -5,7 +5,7 @@ use crate::json::{Decimal, Raw, Text, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, code};
 use crate::revision::{Revision, Since};
 use crate::server::write_texts;
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Writer};
 
 /// A question to the client: a form for the user, a page for the user to visit, a model's answer, the client's roots.
 #[derive(Clone, Copy, Debug)]
@@ -87,7 +87,7 @@ impl<'q> Question<'q> {
 
     pub(crate) fn write_params(
         &self,
-        out: &mut dyn Out,
+        out: &mut Writer<'_>,
         revision: Revision,
         client: ClientFeatures,
     ) -> Result<(), Full> {

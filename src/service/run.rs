@@ -1,18 +1,19 @@
 //! Runs handlers, and settles what they did: the reply that is owed, the questions that are open.
 
 use super::call::{Call, Get, Read};
+use super::content::Words;
 use super::dispatch::{Origin, Step, fail};
 use super::find::{Asked, Found};
-use super::handling::{Desk, Handling, Outcome, Settled, Why, end_result};
-use super::parts::{Layout, Parts, decode_uri};
+use super::handling::{Desk, Handling, Outcome, Settled, Why, write_words};
+use super::parts::{Layout, Parts};
 use super::{Service, ToolInfo};
-use crate::json::{Raw, write};
+use crate::json::Raw;
 use crate::protocol::Method;
 use crate::records::Iter;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
-use crate::server::{ASKS, About, Engine, Failure, Id, Large, Request, SendError, Slot, State, Token, respond_failure};
-use crate::sink::{Full, Kind, Out, whole};
+use crate::server::{ASKS, About, Engine, Failure, Large, Request, SendError, Slot, State, Token, respond_failure};
+use crate::sink::{Full, Out};
 
 /// What a finished run leaves behind, freed from everything it borrowed.
 pub(crate) struct Ran {
@@ -53,7 +54,7 @@ impl<S> Service<'_, S> {
             Ok(layout) => layout,
             Err(failure) => return fail(server, token, &failure, out),
         };
-        let Some((parts, asks)) = Parts::of(server, token, &asked, layout) else { return Ok(Step::Handled) };
+        let Some((parts, asks)) = Parts::of(server, token, layout) else { return Ok(Step::Handled) };
         let desk = match modern {
             true => Desk::Travels { responses: asked.members.input_responses },
             false if ASKS => Desk::Stays { live: None, keep: asks, has_slot },
@@ -123,7 +124,7 @@ impl<S> Service<'_, S> {
             Ok(found) => found,
             // The service has changed meanwhile.
             Err(failure) => {
-                respond_failure(out, Id::Known(slot.id.as_bytes()), &failure)?;
+                respond_failure(out, Some(slot.id.as_bytes()), &failure)?;
                 server.close(token);
                 return Ok(Step::Handled);
             }
@@ -133,10 +134,10 @@ impl<S> Service<'_, S> {
             return Err(Full::Now);
         }
         slot.state = State::Open;
-        let (uri, scratch) = decode_uri(&asked, server.scratch.bytes_mut());
+        let scratch = server.scratch.bytes_mut();
         let (seal, level, now, ask_timeout) = (server.seal, server.peer.level, server.now, server.ask_timeout);
         let sealing = &mut [];
-        let parts = Parts { slot, scratch, sealing, state: kept_state, uri, seal, level, now, ask_timeout };
+        let parts = Parts { slot, scratch, sealing, state: kept_state, seal, level, now, ask_timeout };
         let desk = Desk::Stays { live: Some(live), keep: &mut draft, has_slot: true };
         let mut ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         ran.drafted = draft.used();
@@ -187,7 +188,6 @@ impl<S> Service<'_, S> {
         token: Token,
         out: &'a mut dyn Out,
     ) -> Ran {
-        let uri = parts.uri;
         // A tool is called most, and this is large: what is called with it is made of it in place.
         let mut call = Call {
             handling: Handling {
@@ -223,7 +223,7 @@ impl<S> Service<'_, S> {
                     None => Err(Failure::method_not_found().into()),
                 }
             }
-            Found::Of(kind, spot) => return (kind.call)(self, state, &spot, asked, call.handling, uri),
+            Found::Of(kind, spot) => return (kind.call)(self, state, &spot, asked, call.handling),
         };
         call.ran(outcome)
     }
@@ -281,7 +281,7 @@ impl<S> Service<'_, S> {
                 let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
                 let refused = match refuse(&self.about, slot, why, out) {
                     // The handler has run and must not run again: what fits now is said now.
-                    Err(Full::Now) => respond_failure(out, Id::Known(slot.id.as_bytes()), &why.in_short()),
+                    Err(_) => respond_failure(out, Some(slot.id.as_bytes()), &why.in_short()),
                     refused => refused,
                 };
                 server.close(token);
@@ -313,56 +313,15 @@ impl Handling<'_> {
 /// Writes the reply that a refusal becomes: for tools a result that a model can learn from where the protocol leaves
 /// the choice, else an error.
 fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result<(), Full> {
-    let id = slot.id.as_bytes();
-    let tool = slot.method == Method::ToolsCall;
-    match why {
-        Why::Fail(failure) => respond_failure(out, Id::Known(id), &failure),
-        Why::Missing(feature) if slot.revision.is_modern() => {
-            respond_failure(out, Id::Known(id), &Failure::missing_capability(feature))
+    let failure = match why {
+        Why::Teach(lesson) if slot.method == Method::ToolsCall => {
+            return write_words(out, about, slot, None, &Words::Joined(&lesson.words.map(Words::Plain)), true);
         }
-        Why::Missing(feature) if tool => {
-            write_tool_error(about, slot, "The client does not support ", [feature.name(), "", ""], out)
-        }
-        Why::Missing(_) => respond_failure(out, Id::Known(id), &Failure::internal("The client cannot be asked")),
-        Why::CannotAsk(words) if tool && ASKS => write_tool_error(about, slot, words, [""; 3], out),
-        Why::CannotAsk(words) => respond_failure(out, Id::Known(id), &Failure::internal(words)),
-        #[cfg(feature = "serde")]
-        Why::Arguments(refused) if tool => write_tool_error(about, slot, "Invalid arguments: ", refused.words(), out),
-        #[cfg(feature = "serde")]
-        Why::Arguments(_) => {
-            respond_failure(out, Id::Known(id), &Failure::invalid_params("Invalid params: wrong arguments"))
-        }
-        Why::TooLarge | Why::AskLater => {
-            respond_failure(out, Id::Known(id), &Failure::internal("The reply is larger than the output buffer"))
-        }
-    }
-}
-
-fn write_tool_error(
-    about: &About<'_>,
-    slot: &Slot,
-    first: &str,
-    words: [&str; 3],
-    out: &mut dyn Out,
-) -> Result<(), Full> {
-    let written = whole(out, Kind::Result, |out| {
-        let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
-        let out = result.key("content")?;
-        out.put(b"[{\"type\":\"text\",\"text\":\"")?;
-        write::escape(out, first)?;
-        for words in words {
-            write::escape(out, words)?;
-        }
-        out.put(b"\"}]")?;
-        result.boolean("isError", true)?;
-        end_result(result, about, slot.revision, None)
-    });
-    match written {
-        Err(Full::Never) => {
-            respond_failure(out, Id::Known(slot.id.as_bytes()), &Failure::invalid_params("Invalid arguments"))
-        }
-        written => written,
-    }
+        Why::Teach(lesson) => lesson.otherwise(),
+        Why::Fail(failure) => failure,
+        Why::AskLater | Why::TooLarge => why.in_short(),
+    };
+    respond_failure(out, Some(slot.id.as_bytes()), &failure)
 }
 
 impl<S> Service<'_, S> {
@@ -435,8 +394,7 @@ impl<S> Service<'_, S> {
             return Err(SendError::FullNow);
         }
         let empty = out.mark().at() == 0;
-        let asked = Asked::NOTHING;
-        let Some((parts, _)) = Parts::of(server, token, &asked, Layout::EMPTY) else { return Err(SendError::Stale) };
+        let Some((parts, _)) = Parts::of(server, token, Layout::EMPTY) else { return Err(SendError::Stale) };
         let handling = Handling {
             about: &self.about,
             out: &mut *out,

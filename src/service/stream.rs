@@ -6,7 +6,7 @@ use super::{Service, Source};
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::Method;
 use crate::server::{Caching, Engine, Give, Large, Slot, State, Token, What};
-use crate::sink::{Full, Out};
+use crate::sink::{Full, Out, Writer, part};
 
 /// What [`Service::pump`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl<S> Service<'_, S> {
             What::Content { index, .. } => match self.source(slot.method, usize::from(index)) {
                 Some(source) => (source.pump)(self, source.give, state, &mut large, slot, out),
                 // The service has changed, or the definition forgot it. What is begun is closed.
-                None => large.send(out, |out| out.put(b"\"}]}}")),
+                None => large.send(out, &mut |out| out.put(b"\"}]}}")),
             },
             _ => return if server.pump(token, &self.about, out) { Pump::Done } else { Pump::More },
         };
@@ -92,11 +92,11 @@ impl<S> Service<'_, S> {
             (large.piece, large.offset) = (1, 0);
         }
         let broken = large.broken;
-        large.send(out, |out| self.end_content(slot, usize::from(index), broken, out))
+        large.send(out, &mut |out| self.end_content(slot, usize::from(index), broken, out))
     }
 
     /// What stands behind the content; whether it broke off can still be said there.
-    fn end_content(&self, slot: &Slot, index: usize, broken: bool, out: &mut dyn Out) -> Result<(), Full> {
+    fn end_content(&self, slot: &Slot, index: usize, broken: bool, out: &mut Writer<'_>) -> Result<(), Full> {
         out.put(b"\"}]")?;
         let mut result = Object::resume(out, false);
         if slot.method == Method::ToolsCall {
@@ -157,7 +157,7 @@ pub(crate) fn pull_base64(source: &mut Give<'_>, large: &mut Large, out: &mut dy
         let (len, end) = fill(source, large.offset, place);
         // Where it broke off, only whole groups are sent.
         let len = if end == End::Broken { len - len % 3 } else { len };
-        if write::base64(out, place.get(..len).unwrap_or(&[])).is_err() {
+        if part(out, |out| write::base64(out, place.get(..len).unwrap_or(&[]))).is_err() {
             return false;
         }
         large.offset += len as u32;
@@ -185,7 +185,7 @@ pub(crate) fn pull_text(source: &mut Give<'_>, large: &mut Large, out: &mut dyn 
                 (text.unwrap_or(""), error.error_len().is_some() || end != End::NotYet)
             }
         };
-        if write::escape(out, text).is_err() {
+        if part(out, |out| write::escape(out, text)).is_err() {
             return false;
         }
         large.offset += text.len() as u32;

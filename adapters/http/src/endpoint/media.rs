@@ -28,6 +28,12 @@ impl Accept {
     pub(crate) fn of(head: &Head<'_>) -> Self {
         let mut accept = Accept::default();
         head.headers.each("accept", &mut |value| {
+            if !accept.given
+                && let Some(usual) = Accept::usual(value)
+            {
+                accept = usual;
+                return;
+            }
             accept.given = true;
             let mut rest = Some(value);
             while let Some(list) = rest {
@@ -37,6 +43,17 @@ impl Accept {
             }
         });
         accept
+    }
+
+    /// What nearly every client sends, the SDKs among them: known without taking it apart.
+    fn usual(value: &[u8]) -> Option<Self> {
+        let (json, stream) = match value {
+            b"application/json, text/event-stream" => (0, 1),
+            b"text/event-stream, application/json" => (1, 0),
+            _ => return None,
+        };
+        let named = |place| Said { taken: true, named: Some((1000, place)) };
+        Some(Accept { given: true, ranges: 2, json: named(json), stream: named(stream) })
     }
 
     fn note(&mut self, range: &[u8]) {
