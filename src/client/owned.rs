@@ -1,5 +1,9 @@
 //! What adapters of hosts give to their applications: what a server answered, kept; why there is no answer; times and
-//! limits.
+//! limits; what becomes of its stderr.
+
+mod stderr;
+
+pub use stderr::{Stderr, StderrLog};
 
 use std::borrow::ToOwned;
 use std::boxed::Box;
