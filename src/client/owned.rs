@@ -1,9 +1,13 @@
 //! What adapters of hosts give to their applications: what a server answered, kept; why there is no answer; times and
-//! limits; what becomes of its stderr.
+//! limits; how its process ended and what it said on stderr; the messages as they pass by.
 
+mod process;
 mod stderr;
+mod trace;
 
+pub use process::{Ended, Gone, How};
 pub use stderr::{Stderr, StderrLog};
+pub use trace::{LineTrace, Way};
 
 use std::borrow::ToOwned;
 use std::boxed::Box;

@@ -2,9 +2,12 @@
 
 use std::borrow::ToOwned;
 use std::fmt;
+use std::format;
 use std::process::Stdio;
 use std::string::String;
 use std::vec::Vec;
+
+use crate::client::Lost;
 
 /// What becomes of what a server writes to its stderr. It is always read, so that a talkative server does not hang.
 #[non_exhaustive]
@@ -120,6 +123,17 @@ impl<L: FnMut(&[u8])> StderrLog<L> {
             _ => text.to_owned(),
         }
     }
+
+    /// Adds the last words to what is known about a loss, if they may say why.
+    #[must_use]
+    pub fn explain(&self, why: Lost, known: String) -> String {
+        let words = self.last_words();
+        if words.is_empty() || !matches!(why, Lost::Closed | Lost::TimedOut) {
+            return known;
+        }
+        let comma = if known.is_empty() { "" } else { ", " };
+        format!("{known}{comma}after it wrote to stderr: {words}")
+    }
 }
 
 impl<L> fmt::Debug for StderrLog<L> {
@@ -131,7 +145,6 @@ impl<L> fmt::Debug for StderrLog<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::format;
 
     /// What is told of it, however it is cut.
     #[test]

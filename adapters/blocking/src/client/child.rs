@@ -5,6 +5,7 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mcp_sansio::client::owned::{Gone, LineTrace};
 use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile, Session};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::server::Millis;
@@ -12,9 +13,9 @@ use mcp_sansio::sink::Lines;
 use mcp_sansio::store::Store;
 
 use super::pipes::{Got, Pipes, Wants};
-use super::process::{Ended, How, Process};
+use super::process::Process;
 use super::stderr::{Log, Stderr};
-use super::{Error, IN_FLIGHT, Options, Trace, Transport, Way};
+use super::{Ended, Error, How, IN_FLIGHT, Options, Trace, Transport};
 
 /// How much of what the server's own messages led to waits to be written before no more is read: a server that asks and
 /// asks and does not read the answers. Requests do not count, however large: a server may have something to say before it
@@ -89,19 +90,6 @@ impl Default for ChildOptions {
     }
 }
 
-/// Why nothing more comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gone {
-    /// The process has ended.
-    Process,
-    /// It closed its stdout.
-    Output,
-    /// It closed its stdin.
-    Input,
-    /// It was closed from here.
-    Closed,
-}
-
 /// A server that runs as a child process. When this is dropped, the process is ended in the order that the specification
 /// asks for: its stdin is closed, then it is asked to end, then it is killed, each after a while.
 pub struct Child<'m> {
@@ -118,7 +106,7 @@ pub struct Child<'m> {
     /// So much of what waits to be written is answers.
     owed: usize,
     now: Millis,
-    tracing: Option<Tracing>,
+    tracing: Option<LineTrace<Trace>>,
     ended: Option<Ended>,
 }
 
@@ -187,7 +175,7 @@ impl<'m> Child<'m> {
 
     fn shut_down(&mut self) -> Ended {
         if let Some(status) = self.process.status() {
-            return Ended { status: Some(status), how: How::Itself };
+            return Ended::new(Some(status), How::Itself);
         }
         self.write();
         self.pipes.close_input();
@@ -199,10 +187,10 @@ impl<'m> Child<'m> {
                 _ => {}
             }
             if self.drain(time) {
-                return Ended { status: self.process.status(), how };
+                return Ended::new(self.process.status(), how);
             }
         }
-        Ended { status: None, how: How::Killed }
+        Ended::new(None, How::Killed)
     }
 
     /// Reads and forgets until the process has ended: one that writes must not be stuck in it.
@@ -240,7 +228,7 @@ impl<'m> Child<'m> {
                 Ok(n) => {
                     self.session.sent(n);
                     if let Some(tracing) = &mut self.tracing {
-                        tracing.shown -= n;
+                        tracing.written(n);
                     }
                 }
                 Err(_) => self.input_broke = Some(self.now),
@@ -251,7 +239,7 @@ impl<'m> Child<'m> {
             let n = self.session.pending().len();
             self.session.sent(n);
             if let Some(tracing) = &mut self.tracing {
-                tracing.shown = 0;
+                tracing.written(n);
             }
         }
     }
@@ -331,29 +319,20 @@ impl<'m> Transport<'m> for Child<'m> {
     }
 
     fn explain(&mut self, why: Lost) -> String {
-        let gone = self.gone.filter(|_| why == Lost::Closed);
-        let mut text = match gone {
+        let known = match self.gone.filter(|_| why == Lost::Closed) {
             None => String::new(),
-            Some(Gone::Closed) => "it was closed".to_owned(),
             Some(gone) => {
-                self.drain(LEARN);
-                match (self.process.status(), gone) {
-                    (Some(status), _) => format!("the process {:?} ended ({status})", self.program),
-                    (None, Gone::Input) => format!("the process {:?} closed its stdin, but goes on", self.program),
-                    _ => format!("the process {:?} closed its stdout, but goes on", self.program),
+                if gone != Gone::Closed {
+                    self.drain(LEARN);
                 }
+                gone.explain(&self.program, self.process.status())
             }
         };
-        let words = self.log.last_words();
-        if !words.is_empty() && matches!(why, Lost::Closed | Lost::TimedOut) {
-            let comma = if text.is_empty() { "" } else { ", " };
-            text = format!("{text}{comma}after it wrote to stderr: {words}");
-        }
-        text
+        self.log.explain(why, known)
     }
 
     fn trace(&mut self, trace: Trace) {
-        self.tracing = Some(Tracing { trace, shown: self.session.pending().len(), line: Vec::new() });
+        self.tracing = Some(LineTrace::new(trace, self.session.pending().len()));
     }
 
     fn close(&mut self) {
@@ -372,34 +351,3 @@ impl fmt::Debug for Child<'_> {
         f.debug_struct("Child").field("program", &self.program).field("id", &self.id()).finish_non_exhaustive()
     }
 }
-
-/// Shows messages as they pass by.
-struct Tracing {
-    trace: Trace,
-    /// How much of what is pending was shown.
-    shown: usize,
-    /// The line that has not come to its end.
-    line: Vec<u8>,
-}
-
-impl Tracing {
-    fn sent(&mut self, pending: &[u8]) {
-        for line in pending[self.shown..].split_inclusive(|&byte| byte == b'\n') {
-            (self.trace)(Way::Sent, line.trim_ascii_end());
-        }
-        self.shown = pending.len();
-    }
-
-    fn received(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.line.len() >= SHOWN {
-                (self.trace)(Way::Received, self.line.trim_ascii_end());
-                self.line.clear();
-            }
-        }
-    }
-}
-
-/// The most of a line that is shown at once.
-const SHOWN: usize = 1 << 20;

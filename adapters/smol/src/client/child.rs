@@ -11,42 +11,19 @@ use std::time::Duration;
 use async_io::Timer;
 use async_process::{Child as Spawned, ChildStderr, ChildStdin, ChildStdout, Command};
 use futures_lite::AsyncRead;
+use mcp_sansio::client::owned::Gone;
 use mcp_sansio::client::{Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 
 use super::lines::{Got, Talk};
 use super::stderr::{Log, Stderr};
-use super::{Error, Options, Trace, Transport};
+use super::{Ended, Error, How, Options, Trace, Transport};
 
 /// How long to wait to learn how the process ended when its stdout has.
 const LEARN: Millis = 200;
 
 /// Chunks of stderr that are read before it is the others' turn.
 const CHUNKS: usize = 16;
-
-/// How a server's process has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Ended {
-    /// What it ended with; `None` if not even killing it helped in time.
-    pub status: Option<ExitStatus>,
-    /// What it took.
-    pub how: How,
-}
-
-/// What it took to end a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum How {
-    /// It ended by itself, before it was asked to.
-    Itself,
-    /// Its stdin was closed.
-    Closed,
-    /// It was asked to end (SIGTERM; not on Windows).
-    Terminated,
-    /// It was killed.
-    Killed,
-}
 
 /// How a child process is started and ended.
 ///
@@ -114,19 +91,6 @@ impl Default for ChildOptions {
     fn default() -> Self {
         ChildOptions::new()
     }
-}
-
-/// Why nothing more comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gone {
-    /// The process has ended.
-    Process,
-    /// It closed its stdout.
-    Output,
-    /// It closed its stdin.
-    Input,
-    /// It was closed from here.
-    Closed,
 }
 
 /// A server that runs as a child process. When it is dropped without [`Client::close`](super::Client::close), its process
@@ -239,20 +203,13 @@ impl Transport for Child {
     }
 
     fn explain(&self, why: Lost) -> String {
+        let gone = self.gone.filter(|_| why == Lost::Closed);
         let status = self.life.as_ref().and_then(|life| life.status);
-        let mut text = match (self.gone.filter(|_| why == Lost::Closed), status) {
-            (None, _) => String::new(),
-            (Some(Gone::Closed), _) => "it was closed".to_owned(),
-            (Some(_), Some(status)) => format!("the process {:?} ended ({status})", self.program),
-            (Some(Gone::Input), None) => format!("the process {:?} closed its stdin, but goes on", self.program),
-            (Some(_), None) => format!("the process {:?} closed its stdout, but goes on", self.program),
-        };
-        let words = self.life.as_ref().map(|life| life.log.last_words()).unwrap_or_default();
-        if !words.is_empty() && matches!(why, Lost::Closed | Lost::TimedOut) {
-            let comma = if text.is_empty() { "" } else { ", " };
-            text = format!("{text}{comma}after it wrote to stderr: {words}");
+        let known = gone.map(|gone| gone.explain(&self.program, status)).unwrap_or_default();
+        match &self.life {
+            Some(life) => life.log.explain(why, known),
+            None => known,
         }
-        text
     }
 
     fn trace(&mut self, trace: Trace) {
@@ -352,7 +309,7 @@ impl Life {
             if status.is_some() {
                 self.poll_errors(cx);
                 self.log.end();
-                self.ended = Some(Ended { status, how: self.how });
+                self.ended = Some(Ended::new(status, self.how));
             } else if self.poll_errors(cx) | poll_waste(output, cx) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -377,7 +334,7 @@ impl Life {
                 self.terminate();
                 self.step(How::Terminated, self.times.terminate);
             }
-            How::Killed => self.ended = Some(Ended { status: None, how: How::Killed }),
+            How::Killed => self.ended = Some(Ended::new(None, How::Killed)),
             _ => {
                 let _ = self.child.kill();
                 self.step(How::Killed, self.times.kill);

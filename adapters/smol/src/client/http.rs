@@ -12,9 +12,8 @@ pub use mcp_sansio_http::client::Config;
 use mcp_sansio_http::client::{Action, Challenge, Headers, Hooks, Remote, Slot, Verdict, Web};
 
 use super::authorize::{Asking, Authorize};
-use super::child::Ended;
 use super::socket::{Dialing, Place, Socket};
-use super::{Error, IN_FLIGHT, Options, Trace, Transport, Way};
+use super::{Ended, Error, IN_FLIGHT, Options, Trace, Transport, Way};
 
 /// Connections at the most; further requests wait.
 pub const CONNECTIONS: usize = 8;
