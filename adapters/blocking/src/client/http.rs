@@ -458,21 +458,7 @@ impl<'m> Transport<'m> for Http<'m> {
     }
 
     fn explain(&mut self, why: Lost) -> String {
-        let fault = self.web.fault().filter(|fault| mcp_sansio_http::client::lost(fault.why) == why);
-        let Some(fault) = fault else { return String::new() };
-        let mut text = match why {
-            // Said already.
-            Lost::Status(_) | Lost::SessionLost | Lost::Unauthorized => String::new(),
-            _ => fault.why.to_string(),
-        };
-        let trouble = if why == Lost::Unreachable || why == Lost::Broken { self.trouble.as_str() } else { "" };
-        for more in [fault.detail.trim(), trouble] {
-            if !more.is_empty() {
-                let colon = if text.is_empty() { "" } else { ": " };
-                text = format!("{text}{colon}{more}");
-            }
-        }
-        text
+        self.web.explain(why, &self.trouble)
     }
 
     fn is_settling(&self) -> bool {
