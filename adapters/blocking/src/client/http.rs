@@ -10,7 +10,7 @@ use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 use mcp_sansio::store::Store;
-use mcp_sansio_http::client::{Action, Hooks, Remote, Slot, Web};
+use mcp_sansio_http::client::{Action, Hooks, Remote, Web};
 pub use mcp_sansio_http::client::{Challenge, Config, Headers, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -203,9 +203,7 @@ impl<'m> Http<'m> {
     /// # Errors
     /// As [`new`](Http::new), and if a header cannot be one.
     pub fn with(url: &str, profile: &'m Profile<'m>, options: HttpOptions) -> Result<Self, Error> {
-        let limit = options.options.message_limit();
-        let slots = std::array::from_fn(|_| Slot::growing(limit));
-        let remote = Remote::new(url, options.config, Store::growing(1 << 16), Store::growing(1 << 20), slots);
+        let remote = Remote::growing_up_to(url, options.config, options.options.message_limit());
         let mut remote = remote.map_err(|error| Error::Url(format!("{url}: {error}")))?;
         for (name, value) in &options.headers {
             remote.set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))?;

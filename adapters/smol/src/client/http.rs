@@ -9,7 +9,7 @@ use mcp_sansio::client::{Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 use mcp_sansio::store::Store;
 pub use mcp_sansio_http::client::Config;
-use mcp_sansio_http::client::{Action, Challenge, Headers, Hooks, Remote, Slot, Verdict, Web};
+use mcp_sansio_http::client::{Action, Challenge, Headers, Hooks, Remote, Verdict, Web};
 
 use super::authorize::{Asking, Authorize};
 use super::socket::{Dialing, Place, Socket};
@@ -185,9 +185,7 @@ impl Http {
     /// # Errors
     /// As [`new`](Http::new), and if a header cannot be one.
     pub fn with(url: &str, profile: &'static Profile<'static>, options: HttpOptions) -> Result<Self, Error> {
-        let limit = options.options.message_limit();
-        let slots = std::array::from_fn(|_| Slot::growing(limit));
-        let remote = Remote::new(url, options.config, Store::growing(1 << 16), Store::growing(1 << 20), slots);
+        let remote = Remote::growing_up_to(url, options.config, options.options.message_limit());
         let mut remote = remote.map_err(|error| Error::Url(format!("{url}: {error}")))?;
         for (name, value) in &options.headers {
             remote.set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))?;
