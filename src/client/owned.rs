@@ -1,11 +1,11 @@
 //! What adapters of hosts give to their applications: what a server answered, kept; why there is no answer; times and
-//! limits; how its process ended and what it said on stderr; the messages as they pass by.
+//! limits; how its process is started and ended, and what it said on stderr; the messages as they pass by.
 
 mod process;
 mod stderr;
 mod trace;
 
-pub use process::{Ended, Gone, How};
+pub use process::{ChildOptions, Ended, Gone, How, Patience};
 pub use stderr::{Stderr, StderrLog};
 pub use trace::{LineTrace, Way};
 

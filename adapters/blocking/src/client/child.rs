@@ -5,7 +5,7 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::owned::{Gone, LineTrace};
+use mcp_sansio::client::owned::{self, Gone, LineTrace, Patience};
 use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile, Session};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::server::Millis;
@@ -14,8 +14,8 @@ use mcp_sansio::store::Store;
 
 use super::pipes::{Got, Pipes, Wants};
 use super::process::Process;
-use super::stderr::{Log, Stderr};
-use super::{Ended, Error, How, IN_FLIGHT, Options, Trace, Transport};
+use super::stderr::{Log, OnLine};
+use super::{Ended, Error, How, IN_FLIGHT, Trace, Transport};
 
 /// How much of what the server's own messages led to waits to be written before no more is read: a server that asks and
 /// asks and does not read the answers. Requests do not count, however large: a server may have something to say before it
@@ -37,58 +37,7 @@ const LEARN: Duration = Duration::from_millis(200);
 ///     .stderr(Stderr::Lines(Box::new(|line| println!("server: {}", String::from_utf8_lossy(line)))))
 ///     .close_time(Duration::from_secs(1));
 /// ```
-#[derive(Debug)]
-#[must_use]
-pub struct ChildOptions {
-    options: Options,
-    stderr: Stderr,
-    close: Duration,
-    terminate: Duration,
-    kill: Duration,
-}
-
-impl ChildOptions {
-    /// The defaults: stderr is [kept](Stderr::Keep) for errors; 2 seconds for each step of ending it.
-    pub const fn new() -> Self {
-        let time = Duration::from_secs(2);
-        ChildOptions { options: Options::new(), stderr: Stderr::Keep, close: time, terminate: time, kill: time }
-    }
-
-    /// Times and limits of the client.
-    pub const fn options(mut self, options: Options) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// What becomes of what it writes to stderr.
-    pub fn stderr(self, stderr: Stderr) -> Self {
-        ChildOptions { stderr, ..self }
-    }
-
-    /// How long it may take to end after its stdin was closed, before it is asked to (SIGTERM).
-    pub const fn close_time(mut self, time: Duration) -> Self {
-        self.close = time;
-        self
-    }
-
-    /// How long it may take to end after it was asked to, before it is killed. Zero does not ask.
-    pub const fn terminate_time(mut self, time: Duration) -> Self {
-        self.terminate = time;
-        self
-    }
-
-    /// How long to wait for a killed process.
-    pub const fn kill_time(mut self, time: Duration) -> Self {
-        self.kill = time;
-        self
-    }
-}
-
-impl Default for ChildOptions {
-    fn default() -> Self {
-        ChildOptions::new()
-    }
-}
+pub type ChildOptions = owned::ChildOptions<OnLine>;
 
 /// A server that runs as a child process. When this is dropped, the process is ended in the order that the specification
 /// asks for: its stdin is closed, then it is asked to end, then it is killed, each after a while.
@@ -98,7 +47,7 @@ pub struct Child<'m> {
     pipes: Pipes,
     log: Log,
     program: String,
-    times: [Duration; 3],
+    patience: Patience,
     gone: Option<Gone>,
     /// It has ended, and what it wrote last was looked for.
     looked: bool,
@@ -124,21 +73,22 @@ impl<'m> Child<'m> {
     /// # Errors
     /// If the program cannot be started.
     pub fn spawn_with(mut command: Command, profile: &'m Profile<'m>, options: ChildOptions) -> Result<Self, Error> {
+        let (options, stderr, patience) = options.into_parts();
         let program = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(options.stderr.stdio());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => return Err(Error::Start { program, error }),
         };
         let pipes = Pipes::new(&mut child)?;
-        let input = LineBuffer::new(Store::growing(options.options.message_limit()));
+        let input = LineBuffer::new(Store::growing(options.message_limit()));
         Ok(Child {
-            session: Session::new(input, options.options.engine(profile), Lines::new(Vec::new())),
+            session: Session::new(input, options.engine(profile), Lines::new(Vec::new())),
             process: Process::new(child),
             pipes,
-            log: Log::new(options.stderr),
+            log: Log::new(stderr),
             program,
-            times: [options.close, options.terminate, options.kill],
+            patience,
             gone: None,
             looked: false,
             input_broke: None,
@@ -179,7 +129,8 @@ impl<'m> Child<'m> {
         }
         self.write();
         self.pipes.close_input();
-        for (how, time) in [How::Closed, How::Terminated, How::Killed].into_iter().zip(self.times) {
+        let Patience { close, terminate, kill } = self.patience;
+        for (how, time) in [(How::Closed, close), (How::Terminated, terminate), (How::Killed, kill)] {
             match how {
                 How::Terminated if time.is_zero() || !cfg!(unix) => continue,
                 How::Terminated => self.process.terminate(),

@@ -11,13 +11,13 @@ use std::time::Duration;
 use async_io::Timer;
 use async_process::{Child as Spawned, ChildStderr, ChildStdin, ChildStdout, Command};
 use futures_lite::AsyncRead;
-use mcp_sansio::client::owned::Gone;
+use mcp_sansio::client::owned::{self, Gone, Patience};
 use mcp_sansio::client::{Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 
 use super::lines::{Got, Talk};
-use super::stderr::{Log, Stderr};
-use super::{Ended, Error, How, Options, Trace, Transport};
+use super::stderr::{Log, OnLine};
+use super::{Ended, Error, How, Trace, Transport};
 
 /// How long to wait to learn how the process ended when its stdout has.
 const LEARN: Millis = 200;
@@ -34,64 +34,7 @@ const CHUNKS: usize = 16;
 ///     .stderr(Stderr::Lines(Box::new(|line| println!("server: {}", String::from_utf8_lossy(line)))))
 ///     .close_time(Duration::from_secs(1));
 /// ```
-#[derive(Debug)]
-#[must_use]
-pub struct ChildOptions {
-    options: Options,
-    stderr: Stderr,
-    times: Times,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    close: Duration,
-    terminate: Duration,
-    kill: Duration,
-}
-
-impl ChildOptions {
-    /// The defaults: stderr is [kept](Stderr::Keep) for errors; 2 seconds for each step of ending it.
-    pub const fn new() -> Self {
-        let time = Duration::from_secs(2);
-        let times = Times { close: time, terminate: time, kill: time };
-        ChildOptions { options: Options::new(), stderr: Stderr::Keep, times }
-    }
-
-    /// Times and limits of the client.
-    pub const fn options(mut self, options: Options) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// What becomes of what it writes to stderr.
-    pub fn stderr(self, stderr: Stderr) -> Self {
-        ChildOptions { stderr, ..self }
-    }
-
-    /// How long it may take to end after its stdin was closed, before it is asked to (SIGTERM).
-    pub const fn close_time(mut self, time: Duration) -> Self {
-        self.times.close = time;
-        self
-    }
-
-    /// How long it may take to end after it was asked to, before it is killed. Zero does not ask.
-    pub const fn terminate_time(mut self, time: Duration) -> Self {
-        self.times.terminate = time;
-        self
-    }
-
-    /// How long to wait for a killed process.
-    pub const fn kill_time(mut self, time: Duration) -> Self {
-        self.times.kill = time;
-        self
-    }
-}
-
-impl Default for ChildOptions {
-    fn default() -> Self {
-        ChildOptions::new()
-    }
-}
+pub type ChildOptions = owned::ChildOptions<OnLine>;
 
 /// A server that runs as a child process. When it is dropped without [`Client::close`](super::Client::close), its process
 /// is ended in the same order by a thread of [`blocking`]: its stdin is closed, then it is asked to end, then it is killed.
@@ -124,7 +67,7 @@ impl Child {
         profile: &'static Profile<'static>,
         options: ChildOptions,
     ) -> Result<Self, Error> {
-        let ChildOptions { options, stderr, times } = options;
+        let (options, stderr, patience) = options.into_parts();
         let mut command = command.into();
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
@@ -138,7 +81,7 @@ impl Child {
         Ok(Child {
             talk: Talk::new(output, input, profile, &options),
             id: child.id(),
-            life: Some(Life::new(child, Log::new(stderr), times)),
+            life: Some(Life::new(child, Log::new(stderr), patience)),
             program,
             ending: None,
             gone: None,
@@ -255,7 +198,7 @@ struct Life {
     status: Option<ExitStatus>,
     errors: Option<ChildStderr>,
     log: Log,
-    times: Times,
+    patience: Patience,
     /// What was done to end it.
     how: How,
     timer: Timer,
@@ -263,10 +206,10 @@ struct Life {
 }
 
 impl Life {
-    fn new(mut child: Spawned, log: Log, times: Times) -> Self {
+    fn new(mut child: Spawned, log: Log, patience: Patience) -> Self {
         let errors = child.stderr.take();
         let ends = Box::pin(child.status());
-        Life { child, ends, status: None, errors, log, times, how: How::Itself, timer: Timer::never(), ended: None }
+        Life { child, ends, status: None, errors, log, patience, how: How::Itself, timer: Timer::never(), ended: None }
     }
 
     fn poll_status(&mut self, cx: &mut Context<'_>) -> Option<ExitStatus> {
@@ -297,7 +240,7 @@ impl Life {
     /// Notes that its end was not its own idea. Its stdin is to be closed next.
     fn begin_end(&mut self, cx: &mut Context<'_>) {
         if self.how == How::Itself && self.poll_status(cx).is_none() {
-            self.step(How::Closed, self.times.close);
+            self.step(How::Closed, self.patience.close);
         }
     }
 
@@ -330,14 +273,14 @@ impl Life {
     /// It did not end in time.
     fn insist(&mut self) {
         match self.how {
-            How::Itself | How::Closed if !self.times.terminate.is_zero() => {
+            How::Itself | How::Closed if !self.patience.terminate.is_zero() => {
                 self.terminate();
-                self.step(How::Terminated, self.times.terminate);
+                self.step(How::Terminated, self.patience.terminate);
             }
             How::Killed => self.ended = Some(Ended::new(None, How::Killed)),
             _ => {
                 let _ = self.child.kill();
-                self.step(How::Killed, self.times.kill);
+                self.step(How::Killed, self.patience.kill);
             }
         }
     }
