@@ -10,9 +10,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 seconds=${1:-}
-shift || true
-targets=("$@")
-[ $# -gt 0 ] || mapfile -t targets < <(sed -n 's/^name = "\(.*\)"$/\1/p' Cargo.toml | tail -n +2)
+targets=("${@:2}")
+[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(sed -n 's/^name = "\(.*\)"$/\1/p' Cargo.toml | tail -n +2)
 version=0.13.2
 
 # How many inputs the gate tries: ten to thirty seconds' worth on one core. The time is only a bound, for a machine that is slow.

@@ -3,6 +3,7 @@
 # (benches/src/bin/floor.rs). Over stdio; every answer is checked; everything is bounded: about four minutes once built.
 # Rates move with whatever else the machine does: compare within one run only. The rest does not move.
 set -euo pipefail
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 fast=$CARGO_TARGET_DIR/fast small=$CARGO_TARGET_DIR/small
@@ -45,7 +46,7 @@ crates() { # Without what only the benchmark itself needs
 each() { # TITLE FUNCTION ARGS...: a row with one figure for each server
   local title=$1 server figures=()
   shift
-  for server in "${servers[@]}"; do figures+=("$("$1" "$server" "${@:2}" || true)"); done
+  for server in "${servers[@]}"; do figures+=("$("$1" "$server" "${@:2}")"); done
   echo "| $title | ${figures[0]} | ${figures[1]} | ${figures[2]} |"
 }
 

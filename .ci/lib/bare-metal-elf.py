@@ -14,6 +14,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
 from elf import Elf, readable
+from image import allocators, patterns
 
 # In mangled names, old style and new. `rust_begin_unwind` is the panic handler
 # of the firmware itself (board/src/end.rs keeps it from being inlined): it is in
@@ -21,10 +22,6 @@ from elf import Elf, readable
 PANIC = re.compile(
     r"\dpanic|_panic|panicking|rust_begin_unwind|unwrap_failed|expect_failed"
     r"|slice_\w*fail|str_\w*fail|len_mismatch_fail|_overflow_fail|handle_alloc_error"
-)
-ALLOCATOR = re.compile(
-    r"__(rust|rg|rdl)_(alloc|dealloc|realloc|no_alloc)|5alloc5alloc|5alloc7raw_vec|handle_alloc_error"
-    r"|^(malloc|calloc|realloc|free|sbrk|_sbrk)$"
 )
 FORMAT = re.compile(r"4core3fmt|NtCs\w*_4core3fmt")
 
@@ -40,20 +37,17 @@ def main():
     formatting = {name: symbol.size for name, symbol in symbols.items() if FORMAT.search(name)}
     print(f"core::fmt: {len(formatting)} functions, {sum(formatting.values())} bytes")
 
-    allowed = []
-    if len(sys.argv) > 2:
-        lines = (line.split("#")[0].strip() for line in open(sys.argv[2]))
-        allowed = [re.compile(line) for line in lines if line]
+    allowed = patterns(sys.argv[2]) if len(sys.argv) > 2 else []
     panics = sorted(name for name in symbols if PANIC.search(name))
     bad = [name for name in panics if not any(a.search(name) for a in allowed)]
-    allocators = sorted(name for name in symbols if ALLOCATOR.search(name))
+    allocating = allocators(symbols)
     print(f"panic functions: {len(panics)}, of which allowed {len(panics) - len(bad)}")
-    for caller, callee in zip(*[iter(readable([name for pair in elf.callers(bad) for name in pair]))] * 2):
+    for caller, callee in zip(*[iter(readable([name for pair in elf.calls(bad) for name in pair]))] * 2):
         print(f"PANICS: {caller}\n        calls {callee}")
-    for title, names in ("PANICS", bad), ("ALLOCATES", allocators):
+    for title, names in ("PANICS", bad), ("ALLOCATES", allocating):
         for name in readable(names):
             print(f"{title}: {name}")
-    return 1 if bad or allocators else 0
+    return 1 if bad or allocating else 0
 
 
 if __name__ == "__main__":

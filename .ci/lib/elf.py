@@ -30,6 +30,35 @@ def total(sections):
     return sum(s.size for s in sections)
 
 
+def branches(start, code):
+    """Where the branches of a function in Thumb-2 code lead, wide ones and narrow ones."""
+    halves = struct.unpack(f"<{len(code) // 2}H", code[: len(code) // 2 * 2])
+    at = 0
+    while at < len(halves):
+        first, pc = halves[at], start + 2 * at + 4
+        wide = first >> 11 in (0b11101, 0b11110, 0b11111)
+        if wide and at + 1 < len(halves) and first & 0xF800 == 0xF000:
+            second = halves[at + 1]
+            s, j1, j2 = first >> 10 & 1, second >> 13 & 1, second >> 11 & 1
+            if second & 0x9000 == 0x9000:
+                # BL and B.W
+                offset = (s << 24 | (1 - (j1 ^ s)) << 23 | (1 - (j2 ^ s)) << 22 | (first & 0x3FF) << 12 | (second & 0x7FF) << 1)
+                yield pc + offset - (s << 25)
+            elif second & 0xD000 == 0x8000 and first >> 7 & 7 != 7:
+                # B<c>.W
+                offset = s << 20 | j2 << 19 | j1 << 18 | (first & 0x3F) << 12 | (second & 0x7FF) << 1
+                yield pc + offset - (s << 21)
+        elif first & 0xF800 == 0xE000:
+            # B
+            offset = (first & 0x7FF) << 1
+            yield pc + offset - (0x1000 if offset & 0x800 else 0)
+        elif first & 0xF000 == 0xD000 and first >> 8 & 0xF < 14:
+            # B<c>
+            offset = (first & 0xFF) << 1
+            yield pc + offset - (0x200 if offset & 0x100 else 0)
+        at += 2 if wide else 1
+
+
 class Elf:
     """Sections, symbols by name, and the machine that they are for."""
 
@@ -76,22 +105,15 @@ class Elf:
                 return self.data[s.offset + at - s.address : s.offset + at - s.address + symbol.size]
         return b""
 
-    def callers(self, targets):
-        """The functions that call one of the targets, or jump to it: (caller, target). ARM's Thumb only."""
+    def calls(self, targets):
+        """Who calls one of the targets, or jumps to it: (function, target), by name. ARM's Thumb only."""
         if self.machine != ARM:
             return []
         wanted = {self.symbols[name].address & ~1: name for name in targets}
         found = set()
         for name, symbol in self.symbols.items():
-            code, at = self.code(symbol), symbol.address & ~1
-            for i in range(0, len(code) - 3, 2):
-                first, second = struct.unpack_from("<HH", code, i)
-                # BL and B.W
-                if first >> 11 != 0b11110 or second >> 14 not in (0b11, 0b10) or not second >> 12 & 1:
-                    continue
-                s, j1, j2 = first >> 10 & 1, second >> 13 & 1, second >> 11 & 1
-                offset = (first & 0x3FF) << 12 | (second & 0x7FF) << 1 | (1 ^ j1 ^ s) << 23 | (1 ^ j2 ^ s) << 22
-                target = at + i + 4 + offset - (s << 24)
-                if target in wanted and wanted[target] != name:
+            start = symbol.address & ~1
+            for target in branches(start, self.code(symbol)):
+                if target in wanted and target != start:
                     found.add((name, wanted[target]))
         return sorted(found)

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use mcp_sansio::client::reply::{Refusal, Reply, Root};
-use mcp_sansio::client::{Changed, Event, Failure, Handler, Link, Log, Oddity, QuestionId, QuestionKind};
+use mcp_sansio::client::{Changed, Event, Failure, Handler, Link, Listening, Log, Oddity, QuestionId, QuestionKind};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::Method;
 
@@ -56,31 +56,14 @@ impl Handler for Host {
                     self.asked(question.id, question.kind, question.params, link);
                 }
             }
-            Event::Withdrawn(id) => {
-                self.waiting.retain(|waiting| waiting.id != id);
-                self.withdrawn.push(id);
-                self.live.borrow_mut().note(Style::Dim, "\nThe server does not want an answer any more.");
-            }
+            Event::Withdrawn(id) => self.withdrawn(id),
             Event::Progress(report) => {
                 let message = report.message.map(|message| message.to_string());
                 let total = report.total.map(|total| total.as_str());
                 self.live.borrow_mut().progress(report.done.as_str(), total, message.as_deref());
             }
             Event::Log(log) => self.log(&log),
-            Event::Listening(listening) => {
-                let lists =
-                    [(listening.tools, "tools"), (listening.prompts, "prompts"), (listening.resources, "resources")];
-                let mut words: Vec<String> =
-                    lists.iter().filter(|(told, _)| *told).map(|(_, name)| format!("the list of {name}")).collect();
-                match listening.uris {
-                    0 => {}
-                    1 => words.push("one resource".into()),
-                    n => words.push(format!("{n} resources")),
-                }
-                let words =
-                    if words.is_empty() { "nothing: the server tells no changes".into() } else { words.join(", ") };
-                self.live.borrow_mut().note(Style::Dim, &format!("Listening to {words}. Ctrl-C ends."));
-            }
+            Event::Listening(listening) => self.listening(&listening),
             Event::Changed { what, .. } => self.changed(what),
             Event::Visited { id } => {
                 let id = one_line(id);
@@ -100,14 +83,7 @@ impl Handler for Host {
                 });
             }
             Event::Unconnected(why) => self.over = Some(why.to_string()),
-            Event::Ignored(oddity) => {
-                // Once: some do it with each line.
-                let words = odd(oddity);
-                if !self.odd.contains(&words) {
-                    self.odd.push(words);
-                    self.live.borrow_mut().note(Style::Warn, words);
-                }
-            }
+            Event::Ignored(oddity) => self.complain(odd(oddity)),
             _ => {}
         }
     }
@@ -139,6 +115,12 @@ impl Host {
         };
     }
 
+    fn withdrawn(&mut self, id: QuestionId) {
+        self.waiting.retain(|waiting| waiting.id != id);
+        self.withdrawn.push(id);
+        self.live.borrow_mut().note(Style::Dim, "\nThe server does not want an answer any more.");
+    }
+
     fn declined(&self, params: Raw<'_>) {
         let message = params.get("message").and_then(|message| message.text()).map(one_line).unwrap_or_default();
         let note = format!("The server asks: {message:?}. Without a terminal that is declined.");
@@ -159,6 +141,19 @@ impl Host {
         }
     }
 
+    fn listening(&self, listening: &Listening) {
+        let lists = [(listening.tools, "tools"), (listening.prompts, "prompts"), (listening.resources, "resources")];
+        let mut words: Vec<String> =
+            lists.iter().filter(|(told, _)| *told).map(|(_, name)| format!("the list of {name}")).collect();
+        match listening.uris {
+            0 => {}
+            1 => words.push("one resource".into()),
+            n => words.push(format!("{n} resources")),
+        }
+        let words = if words.is_empty() { "nothing: the server tells no changes".into() } else { words.join(", ") };
+        self.live.borrow_mut().note(Style::Dim, &format!("Listening to {words}. Ctrl-C ends."));
+    }
+
     fn changed(&mut self, what: Changed<'_>) {
         match what {
             Changed::Tools => {
@@ -175,6 +170,14 @@ impl Host {
                 self.tell("changed", &format!("{uri} has changed"), |json| json.add("uri", &quote(&uri)));
             }
             _ => {}
+        }
+    }
+
+    /// Once: some servers do it with each line.
+    fn complain(&mut self, words: &'static str) {
+        if !self.odd.contains(&words) {
+            self.odd.push(words);
+            self.live.borrow_mut().note(Style::Warn, words);
         }
     }
 

@@ -72,27 +72,8 @@ fn inspect(
     let out = terminal::look(&io::stdout(), rustix::stdio::stdout(), options.no_color);
     let interactive = io::stdin().is_terminal() && io::stderr().is_terminal();
     let roots = roots(&options.roots)?;
-    let mut profile = Profile::new("inspect", env!("CARGO_PKG_VERSION"))
-        .title("Inspector of mcp-sansio")
-        .feature(ClientFeature::ElicitForm)
-        .feature(ClientFeature::ElicitUrl)
-        .feature(ClientFeature::Sampling);
-    if !roots.is_empty() {
-        profile = profile.feature(ClientFeature::Roots);
-    }
-    if let Some(revision) = options.revision {
-        profile = profile.revisions(Revisions::NONE.with(revision));
-    }
-    let news = match command {
-        Command::Watch { .. } if !options.only_trace => {
-            if options.json {
-                News::Json
-            } else {
-                News::Lines(out)
-            }
-        }
-        _ => News::No,
-    };
+    let profile = profile(options, !roots.is_empty());
+    let news = news(command, options, out);
     let host = Host {
         live: Rc::clone(live),
         roots,
@@ -117,14 +98,45 @@ fn inspect(
     let pretty = io::stdout().is_terminal();
     let done = Run { session: &mut session, options, target, around: &around, look: out, pretty }.run(command);
     if let (true, Err(Trouble::Request(Error::Server(error)))) = (options.json && !options.only_trace, &done) {
-        let mut json = json::Members::default();
-        json.add("code", &error.code.to_string());
-        json.add("message", &json::quote(&error.message));
-        error.data.iter().for_each(|data| json.add("data", data));
-        terminal::print(format!("{{\"error\":{}}}\n", json.finish()).as_bytes())?;
+        print_error(error)?;
     }
     session.close();
     done
+}
+
+/// What this program says of itself.
+fn profile(options: &Options, has_roots: bool) -> Profile<'static> {
+    let mut profile = Profile::new("inspect", env!("CARGO_PKG_VERSION"))
+        .title("Inspector of mcp-sansio")
+        .feature(ClientFeature::ElicitForm)
+        .feature(ClientFeature::ElicitUrl)
+        .feature(ClientFeature::Sampling);
+    if has_roots {
+        profile = profile.feature(ClientFeature::Roots);
+    }
+    match options.revision {
+        Some(revision) => profile.revisions(Revisions::NONE.with(revision)),
+        None => profile,
+    }
+}
+
+/// What is printed of what the server tells of its own accord.
+fn news(command: &Command, options: &Options, out: Look) -> News {
+    match command {
+        Command::Watch { .. } if options.only_trace => News::No,
+        Command::Watch { .. } if options.json => News::Json,
+        Command::Watch { .. } => News::Lines(out),
+        _ => News::No,
+    }
+}
+
+/// What the server answered with instead of a result, as JSON.
+fn print_error(error: &ServerError) -> io::Result<()> {
+    let mut json = json::Members::default();
+    json.add("code", &error.code.to_string());
+    json.add("message", &json::quote(&error.message));
+    error.data.iter().for_each(|data| json.add("data", data));
+    terminal::print(format!("{{\"error\":{}}}\n", json.finish()).as_bytes())
 }
 
 /// The roots as URIs, with their names.

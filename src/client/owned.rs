@@ -1,5 +1,13 @@
 //! What adapters of hosts give to their applications: what a server answered, kept; why there is no answer; times and
-//! limits.
+//! limits; how its process is started and ended, and what it said on stderr; the messages as they pass by.
+
+mod process;
+mod stderr;
+mod trace;
+
+pub use process::{ChildOptions, Ended, Gone, How, Patience};
+pub use stderr::{Stderr, StderrLog};
+pub use trace::{LineTrace, Way};
 
 use std::borrow::ToOwned;
 use std::boxed::Box;

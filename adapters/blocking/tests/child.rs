@@ -2,45 +2,26 @@
 //! wrong, soon, and goes on with what is not concerned.
 #![cfg(all(feature = "client", unix))]
 
+mod common;
+
 use std::cell::RefCell;
 use std::process::Command;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::{PROFILE, QUICK, SOON, call, lost, service, soon};
 use mcp_sansio::client::reply::Reply;
 use mcp_sansio::client::views::{CallResult, Tools};
-use mcp_sansio::client::{Lost, Oddity, Profile, Request};
+use mcp_sansio::client::{Lost, Oddity, Request};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::ClientFeature;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::service::{Call, Outcome, Question, Service, Tool};
-use mcp_sansio_blocking::client::{
-    Answer, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, Stderr, Way,
-};
-
-fn add(_: &mut (), call: &mut Call<'_>) -> Outcome {
-    let (a, b): (i64, i64) = (call.arg("a")?, call.arg("b")?);
-    call.text(format_args!("{}", a + b))
-}
-
-const FORM: Raw<'static> =
-    Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}},"required":["yes"]}"#);
-
-fn confirm(_: &mut (), call: &mut Call<'_>) -> Outcome {
-    let Some(answer) = call.answer("sure") else {
-        return call.ask(&[Question::elicit("sure", "Really?", FORM)], b"");
-    };
-    let agreed = answer.value("yes").and_then(|yes| yes.bool());
-    call.text(if agreed == Some(true) { "confirmed" } else { "never mind" })
-}
-
-static TOOLS: [Tool<()>; 2] = [Tool::new("add", "Adds", add), Tool::new("confirm", "Asks", confirm)];
+use mcp_sansio_blocking::client::{Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, Stderr, Way};
 
 /// What this program is when [`own_server`] runs it: a server that behaves.
 #[test]
 #[ignore = "a server"]
 fn server() {
-    mcp_sansio_blocking::serve_stdio(&Service::new("own", "1").tools(&TOOLS), &mut ()).unwrap();
+    mcp_sansio_blocking::serve_stdio(&service(), &mut ()).unwrap();
 }
 
 /// The harness says a few words of its own on stdout, which a client has to bear.
@@ -49,13 +30,6 @@ fn own_server() -> Command {
     command.args(["--exact", "server", "--ignored", "--nocapture"]);
     command
 }
-
-static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
-
-const QUICK: Duration = Duration::from_millis(150);
-
-/// No misbehaviour takes longer to notice than this, on a slow machine.
-const SOON: Duration = Duration::from_secs(3);
 
 /// A server made of a shell script, without a greeting. It gets the requests with the ids 1, 2, ..., and a client that
 /// waits for them as long as `timeout`.
@@ -77,26 +51,6 @@ fn scripted_with<H: mcp_sansio::client::Handler>(
     let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), handler);
     client.connect_as(Revision::V2026_07_28).unwrap();
     client
-}
-
-/// Takes the time of something that must not take long.
-#[track_caller]
-fn soon<R>(what: impl FnOnce() -> R) -> R {
-    let begun = Instant::now();
-    let done = what();
-    assert!(begun.elapsed() < SOON, "it took {:?}", begun.elapsed());
-    done
-}
-
-#[track_caller]
-fn lost(outcome: Result<Answer, Error>) -> (Lost, String) {
-    let error = outcome.unwrap_err();
-    (error.lost().unwrap_or_else(|| panic!("{error}")), error.to_string())
-}
-
-/// A tool's name: what is asked does not matter to scripts.
-fn call() -> Request<'static> {
-    Request::call("any")
 }
 
 const ANSWER: &str = r#""result":{"content":[],"resultType":"complete"}}"#;

@@ -2,43 +2,32 @@
 //! and goes on with what is not concerned.
 #![cfg(all(feature = "client", feature = "http", unix))]
 
+mod common;
+#[path = "../../../tests/remote/scripted.rs"]
+mod scripted;
+#[cfg(feature = "tls")]
+#[path = "../../../tests/remote/secured.rs"]
+mod secured;
+
 use std::cell::RefCell;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use common::{PROFILE, QUICK, SOON, call, lost, service, soon};
 use mcp_sansio::client::reply::Reply;
 use mcp_sansio::client::views::Tools;
-use mcp_sansio::client::{Filter, Handler, Lost, Oddity, Profile, Request};
+use mcp_sansio::client::{Filter, Handler, Lost, Oddity, Request};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::ClientFeature;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::service::{Call, Outcome, Question, Service, Tool};
-use mcp_sansio_blocking::client::{
-    Answer, Client, Config, Error, Event, Http, HttpOptions, Ignore, Link, Options, Verdict, Way,
-};
+#[cfg(feature = "tls")]
+use mcp_sansio_blocking::client::rustls;
+use mcp_sansio_blocking::client::{Client, Config, Event, Http, HttpOptions, Ignore, Link, Options, Verdict, Way};
 use mcp_sansio_blocking::http::{HttpServer, Stopper};
-
-fn add(_: &mut (), call: &mut Call<'_>) -> Outcome {
-    let (a, b): (i64, i64) = (call.arg("a")?, call.arg("b")?);
-    call.text(format_args!("{}", a + b))
-}
-
-const FORM: Raw<'static> =
-    Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}},"required":["yes"]}"#);
-
-fn confirm(_: &mut (), call: &mut Call<'_>) -> Outcome {
-    let Some(answer) = call.answer("sure") else {
-        return call.ask(&[Question::elicit("sure", "Really?", FORM)], b"");
-    };
-    let agreed = answer.value("yes").and_then(|yes| yes.bool());
-    call.text(if agreed == Some(true) { "confirmed" } else { "never mind" })
-}
-
-static TOOLS: [Tool<()>; 2] = [Tool::new("add", "Adds", add), Tool::new("confirm", "Asks", confirm)];
+use scripted::{Scripted, answer, id, json, scripted, send, stream, until_gone};
 
 /// A server that behaves.
 struct Running {
@@ -52,7 +41,7 @@ fn start(address: impl std::net::ToSocketAddrs) -> Running {
     config.hosts = &["127.0.0.77"];
     let server = HttpServer::bind(address).unwrap().config(config);
     let (address, stopper) = (server.local_addr().unwrap(), server.stopper().unwrap());
-    let thread = thread::spawn(move || server.serve(&Service::new("own", "1").tools(&TOOLS), &mut ()));
+    let thread = thread::spawn(move || server.serve(&service(), &mut ()));
     Running { address, stopper, thread: Some(thread) }
 }
 
@@ -70,30 +59,8 @@ impl Drop for Running {
     }
 }
 
-static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
-
 /// An address whose ports nobody else takes meanwhile.
 const OWN: &str = if cfg!(target_os = "linux") { "127.0.0.77:0" } else { "127.0.0.1:0" };
-
-const QUICK: Duration = Duration::from_millis(150);
-
-/// No misbehaviour takes longer to notice than this, on a slow machine.
-const SOON: Duration = Duration::from_secs(3);
-
-/// Takes the time of something that must not take long.
-#[track_caller]
-fn soon<R>(what: impl FnOnce() -> R) -> R {
-    let begun = Instant::now();
-    let done = what();
-    assert!(begun.elapsed() < SOON, "it took {:?}", begun.elapsed());
-    done
-}
-
-#[track_caller]
-fn lost(outcome: Result<Answer, Error>) -> (Lost, String) {
-    let error = outcome.unwrap_err();
-    (error.lost().unwrap_or_else(|| panic!("{error}")), error.to_string())
-}
 
 fn sum() -> Raw<'static> {
     Raw::constant(r#"{"a":1,"b":2}"#)
@@ -228,92 +195,7 @@ fn a_name_that_leads_nowhere() {
     assert!(error.to_string().contains("nowhere.invalid"), "{error}");
 }
 
-/// What a scripted server does with a request: it is given its number, head and body, and the socket.
-type Script = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
-
-/// A server that does what it is told, however wrong. Each connection has a thread; each serves one request.
-struct Scripted {
-    address: SocketAddr,
-    requests: Arc<Mutex<Vec<String>>>,
-}
-
-fn scripted(script: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static) -> Scripted {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let requests = Arc::new(Mutex::new(Vec::new()));
-    let (script, seen): (Arc<Script>, _) = (Arc::new(script), requests.clone());
-    thread::spawn(move || {
-        for socket in listener.incoming() {
-            let (Ok(mut socket), script, seen) = (socket, script.clone(), seen.clone()) else { return };
-            thread::spawn(move || {
-                let Some(request) = read_request(&mut socket) else { return };
-                let number = {
-                    let mut seen = seen.lock().unwrap();
-                    seen.push(request.clone());
-                    seen.len() - 1
-                };
-                script(number, &request, &mut socket);
-            });
-        }
-    });
-    Scripted { address, requests }
-}
-
-/// Reads a whole request.
-fn read_request(socket: &mut TcpStream) -> Option<String> {
-    let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length =
-                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
-            if body.len() >= length.unwrap_or(0) {
-                return Some(text);
-            }
-        }
-        match socket.read(&mut chunk) {
-            Ok(n) if n > 0 => bytes.extend_from_slice(&chunk[..n]),
-            _ => return None,
-        }
-    }
-}
-
-/// The id of a request.
-fn id(request: &str) -> &str {
-    let rest = request.split("\"id\":").nth(1).unwrap_or("0");
-    rest.split([',', '}']).next().unwrap()
-}
-
-fn answer(request: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"resultType":"complete"}}}}"#, id(request))
-}
-
-fn json(body: &str) -> String {
-    let length = body.len();
-    format!(
-        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-}
-
-fn events(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{body}")
-}
-
-fn send(socket: &mut TcpStream, text: &str) {
-    let _ = socket.write_all(text.as_bytes());
-}
-
-/// Waits until the other side hangs up.
-fn until_gone(socket: &mut TcpStream) {
-    let mut waste = [0; 1024];
-    while socket.read(&mut waste).is_ok_and(|n| n > 0) {}
-}
-
 impl Scripted {
-    fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
-    }
-
     fn client(&self, timeout: Duration) -> Client<'static, Http<'static>, Ignore> {
         self.client_with(HttpOptions::new().options(Options::new().timeout(timeout).message(100_000)), Ignore)
     }
@@ -327,16 +209,11 @@ impl Scripted {
     /// Waits until something was asked.
     fn until(&self, what: &str) {
         let begun = Instant::now();
-        while !self.requests.lock().unwrap().iter().any(|request| request.contains(what)) {
+        while !self.was_asked(what) {
             assert!(begun.elapsed() < SOON, "no {what}");
             thread::sleep(Duration::from_millis(2));
         }
     }
-}
-
-/// A tool's name: what is asked does not matter to scripts.
-fn call() -> Request<'static> {
-    Request::call("any")
 }
 
 /// The first request goes wrong in the way that `wrong` has, the second is answered.
@@ -409,7 +286,7 @@ fn garbage() {
         );
     });
     assert_eq!(why, Lost::Invalid);
-    let (why, _) = goes_wrong(|_, socket| send(socket, &events(": nothing\n\n")));
+    let (why, _) = goes_wrong(|_, socket| send(socket, &stream(": nothing\n\n")));
     assert_eq!(why, Lost::Invalid);
 }
 
@@ -427,7 +304,7 @@ fn answers_that_are_too_large() {
 fn an_endless_event() {
     let server = scripted(|_, request, socket| match request.contains("slow") {
         true => {
-            send(socket, &events("data: "));
+            send(socket, &stream("data: "));
             while socket.write_all(&[b'x'; 10_000]).is_ok() {}
         }
         false => send(socket, &json(&answer(request))),
@@ -454,7 +331,7 @@ fn garbage_events() {
     let server = scripted(|_, request, socket| {
         let stray = r#"{"jsonrpc":"2.0","id":99,"result":{}}"#;
         let text = format!("data: {{nonsense\n\ndata: {stray}\n\ndata: {}\n\n", answer(request));
-        send(socket, &events(&text));
+        send(socket, &stream(&text));
     });
     let options = HttpOptions::new().options(Options::new().timeout(SOON).message(100_000));
     let mut client = server.client_with(options, handler);
@@ -469,7 +346,7 @@ fn drops_the_answer_at_each_byte() {
         let message = answer(request);
         let whole = match number % 2 {
             0 => json(&message),
-            _ => events(&format!(": hello\n\ndata: {message}\n\n")),
+            _ => stream(&format!(": hello\n\ndata: {message}\n\n")),
         };
         let cut = (number / 2).min(whole.len());
         send(socket, &whole[..cut]);
@@ -619,7 +496,7 @@ fn many_answers_at_once() {
     let server = scripted(|_, request, socket| {
         if request.contains("slow") {
             let ping = |n: usize| format!("data: {{\"jsonrpc\":\"2.0\",\"id\":\"ping-{n}\",\"method\":\"ping\"}}\n\n");
-            send(socket, &events(&(0..10).map(ping).collect::<String>()));
+            send(socket, &stream(&(0..10).map(ping).collect::<String>()));
             until_gone(socket);
         } else if request.contains("\"ping-") {
             thread::sleep(Duration::from_millis(1));
@@ -675,7 +552,7 @@ fn the_stream_comes_first() {
     let server = scripted(|_, request, socket| {
         if request.starts_with("GET") {
             thread::sleep(QUICK);
-            send(socket, &events(": hello\n\n"));
+            send(socket, &stream(": hello\n\n"));
             until_gone(socket);
         } else if !legacy(request, socket) {
             send(socket, &json(&answer(request)));
@@ -799,7 +676,7 @@ fn a_listen_comes_back() {
             )
         };
         let open = note("subscriptions/acknowledged", "\"notifications\":{\"toolsListChanged\":true},");
-        send(socket, &events(&(open + &note("tools/list_changed", ""))));
+        send(socket, &stream(&(open + &note("tools/list_changed", ""))));
         if number > 0 {
             until_gone(socket);
         }
@@ -837,70 +714,7 @@ fn says_nothing() {
 #[cfg(feature = "tls")]
 mod tls {
     use super::*;
-    use mcp_sansio_blocking::client::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-    use mcp_sansio_blocking::client::rustls::{
-        self, ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
-    };
-
-    const CERTIFICATE: &[u8] = include_bytes!("tls/localhost.cert.der");
-    const KEY: &[u8] = include_bytes!("tls/localhost.key.der");
-
-    fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-        Arc::new(rustls::crypto::ring::default_provider())
-    }
-
-    fn trusting(certificate: Option<&'static [u8]>) -> Arc<ClientConfig> {
-        let mut roots = RootCertStore::empty();
-        if let Some(certificate) = certificate {
-            roots.add(CertificateDer::from(certificate)).unwrap();
-        }
-        let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
-        Arc::new(config.with_root_certificates(roots).with_no_client_auth())
-    }
-
-    /// TLS around the requests of a server that behaves: one after the other, each on a connection of its own.
-    fn secured(inner: SocketAddr) -> SocketAddr {
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
-        let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
-        let config = config.with_no_client_auth().with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key);
-        let config = Arc::new(config.unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        thread::spawn(move || {
-            for socket in listener.incoming() {
-                let (socket, config) = (socket.unwrap(), config.clone());
-                thread::spawn(move || forward(StreamOwned::new(ServerConnection::new(config).unwrap(), socket), inner));
-            }
-        });
-        address
-    }
-
-    /// Hands bytes on, both ways.
-    fn forward(mut outer: StreamOwned<ServerConnection, TcpStream>, inner: SocketAddr) {
-        let mut inner = TcpStream::connect(inner).unwrap();
-        while outer.conn.is_handshaking() {
-            if outer.conn.complete_io(&mut outer.sock).is_err() {
-                return;
-            }
-        }
-        for socket in [&outer.sock, &inner] {
-            socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        }
-        let mut chunk = [0; 16_384];
-        loop {
-            match outer.read(&mut chunk) {
-                Ok(0) => return,
-                Ok(n) => inner.write_all(&chunk[..n]).unwrap(),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => return,
-            }
-            match inner.read(&mut chunk) {
-                Ok(0) => return,
-                Ok(n) => outer.write_all(&chunk[..n]).unwrap(),
-                Err(_) => {}
-            }
-        }
-    }
+    use secured::{CERTIFICATE, secured, trusting};
 
     #[test]
     fn a_whole_life() {

@@ -2,6 +2,7 @@
 
 use embedded_io::{Read, Write};
 use mcp_sansio::session::Next;
+use mcp_sansio::sink::{Lines, Storage};
 
 use crate::Error;
 
@@ -57,36 +58,22 @@ fn write_all<R, W: Write>(writer: &mut W, session: &mut impl Ends) -> Result<boo
     Ok(wrote)
 }
 
-impl<B: mcp_sansio::sink::Storage, const N: usize> Ends
-    for mcp_sansio::session::Session<'_, mcp_sansio::sink::Lines<B>, N>
-{
-    fn space(&mut self) -> &mut [u8] {
-        self.space()
-    }
-    fn filled(&mut self, n: usize) {
-        self.filled(n);
-    }
-    fn pending(&self) -> &[u8] {
-        self.pending()
-    }
-    fn sent(&mut self, n: usize) {
-        self.sent(n);
-    }
+macro_rules! ends {
+    ($($session:ty),*) => {$(
+        impl<B: Storage, const N: usize> Ends for $session {
+            fn space(&mut self) -> &mut [u8] {
+                self.space()
+            }
+            fn filled(&mut self, n: usize) {
+                self.filled(n);
+            }
+            fn pending(&self) -> &[u8] {
+                self.pending()
+            }
+            fn sent(&mut self, n: usize) {
+                self.sent(n);
+            }
+        }
+    )*};
 }
-
-impl<B: mcp_sansio::sink::Storage, const N: usize> Ends
-    for mcp_sansio::client::Session<'_, mcp_sansio::sink::Lines<B>, N>
-{
-    fn space(&mut self) -> &mut [u8] {
-        self.space()
-    }
-    fn filled(&mut self, n: usize) {
-        self.filled(n);
-    }
-    fn pending(&self) -> &[u8] {
-        self.pending()
-    }
-    fn sent(&mut self, n: usize) {
-        self.sent(n);
-    }
-}
+ends!(mcp_sansio::session::Session<'_, Lines<B>, N>, mcp_sansio::client::Session<'_, Lines<B>, N>);

@@ -2,9 +2,14 @@
 #![cfg(all(feature = "client", feature = "http"))]
 
 mod common;
+#[path = "../../../tests/remote/scripted.rs"]
+mod scripted;
+#[cfg(feature = "tls")]
+#[path = "../../../tests/remote/secured.rs"]
+mod secured;
 
 use std::future::Future;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,10 +24,13 @@ use mcp_sansio::protocol::ClientFeature;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::server::Change as Published;
 use mcp_sansio_smol::channel;
+#[cfg(feature = "tls")]
+use mcp_sansio_smol::client::rustls;
 use mcp_sansio_smol::client::{
     Answer, Change, Client, Demand, Error, Handler, Http, HttpOptions, Ignore, Options, OwnedEvent, events,
 };
 use mcp_sansio_smol::http::{HttpServer, Stopper};
+use scripted::{Scripted, answer, json, scripted, send, stream, until_gone};
 use smol::stream::StreamExt;
 use smol::{Timer, future};
 
@@ -375,100 +383,14 @@ fn servers_that_misbehave() {
     }
 }
 
-/// What a scripted server does with a request: it is given its number, head and body, and the socket.
-type Script = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
-
-/// A server that does what it is told, however wrong. Each connection has a thread; each serves one request.
-#[derive(Clone)]
-struct Scripted {
-    address: SocketAddr,
-    requests: Arc<Mutex<Vec<String>>>,
-}
-
-fn scripted(script: impl Fn(usize, &str, &mut TcpStream) + Send + Sync + 'static) -> Scripted {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let requests = Arc::new(Mutex::new(Vec::new()));
-    let (script, seen): (Arc<Script>, _) = (Arc::new(script), requests.clone());
-    thread::spawn(move || {
-        for socket in listener.incoming() {
-            let (Ok(mut socket), script, seen) = (socket, script.clone(), seen.clone()) else { return };
-            thread::spawn(move || {
-                let Some(request) = read_request(&mut socket) else { return };
-                let number = {
-                    let mut seen = seen.lock().unwrap();
-                    seen.push(request.clone());
-                    seen.len() - 1
-                };
-                script(number, &request, &mut socket);
-            });
-        }
-    });
-    Scripted { address, requests }
-}
-
-/// Reads a whole request.
-fn read_request(socket: &mut TcpStream) -> Option<String> {
-    let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
-    loop {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length =
-                head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length:")?.trim().parse().ok());
-            if body.len() >= length.unwrap_or(0) {
-                return Some(text);
-            }
-        }
-        match socket.read(&mut chunk) {
-            Ok(n) if n > 0 => bytes.extend_from_slice(&chunk[..n]),
-            _ => return None,
-        }
-    }
-}
-
-/// The id of a request.
-fn id(request: &str) -> &str {
-    let rest = request.split("\"id\":").nth(1).unwrap_or("0");
-    rest.split([',', '}']).next().unwrap()
-}
-
-fn answer(request: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"resultType":"complete"}}}}"#, id(request))
-}
-
-fn json(body: &str) -> String {
-    let length = body.len();
-    format!(
-        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    )
-}
-
-fn stream(body: &str) -> String {
-    format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{body}")
-}
-
-fn send(socket: &mut TcpStream, text: &str) {
-    let _ = socket.write_all(text.as_bytes());
-}
-
-/// Waits until the other side hangs up.
-fn until_gone(socket: &mut TcpStream) {
-    let mut waste = [0; 1024];
-    while socket.read(&mut waste).is_ok_and(|n| n > 0) {}
-}
-
 impl Scripted {
-    fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
-    }
-
     fn http(&self, options: HttpOptions) -> Http {
         Http::with(&self.url(), &PROFILE, options).unwrap()
     }
 
     /// Waits until something was asked.
     async fn until(&self, what: &str) {
-        while !self.requests.lock().unwrap().iter().any(|request| request.contains(what)) {
+        while !self.was_asked(what) {
             Timer::after(Duration::from_millis(2)).await;
         }
     }
@@ -482,70 +404,7 @@ fn call() -> Request<'static> {
 #[cfg(feature = "tls")]
 mod tls {
     use super::*;
-    use mcp_sansio_smol::client::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-    use mcp_sansio_smol::client::rustls::{
-        self, ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned,
-    };
-
-    const CERTIFICATE: &[u8] = include_bytes!("../../blocking/tests/tls/localhost.cert.der");
-    const KEY: &[u8] = include_bytes!("../../blocking/tests/tls/localhost.key.der");
-
-    fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-        Arc::new(rustls::crypto::ring::default_provider())
-    }
-
-    fn trusting(certificate: Option<&'static [u8]>) -> Arc<ClientConfig> {
-        let mut roots = RootCertStore::empty();
-        if let Some(certificate) = certificate {
-            roots.add(CertificateDer::from(certificate)).unwrap();
-        }
-        let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
-        Arc::new(config.with_root_certificates(roots).with_no_client_auth())
-    }
-
-    /// TLS around a server that behaves.
-    fn secured(inner: SocketAddr) -> SocketAddr {
-        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
-        let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
-        let config = config.with_no_client_auth().with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key);
-        let config = Arc::new(config.unwrap());
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        thread::spawn(move || {
-            for socket in listener.incoming() {
-                let (socket, config) = (socket.unwrap(), config.clone());
-                thread::spawn(move || forward(StreamOwned::new(ServerConnection::new(config).unwrap(), socket), inner));
-            }
-        });
-        address
-    }
-
-    /// Hands bytes on, both ways.
-    fn forward(mut outer: StreamOwned<ServerConnection, TcpStream>, inner: SocketAddr) {
-        let mut inner = TcpStream::connect(inner).unwrap();
-        while outer.conn.is_handshaking() {
-            if outer.conn.complete_io(&mut outer.sock).is_err() {
-                return;
-            }
-        }
-        for socket in [&outer.sock, &inner] {
-            socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        }
-        let mut chunk = [0; 16_384];
-        loop {
-            match outer.read(&mut chunk) {
-                Ok(0) => return,
-                Ok(n) => inner.write_all(&chunk[..n]).unwrap(),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(_) => return,
-            }
-            match inner.read(&mut chunk) {
-                Ok(0) => return,
-                Ok(n) => outer.write_all(&chunk[..n]).unwrap(),
-                Err(_) => {}
-            }
-        }
-    }
+    use secured::{CERTIFICATE, secured, trusting};
 
     #[test]
     fn a_whole_life() {

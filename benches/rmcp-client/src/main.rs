@@ -1,8 +1,6 @@
 //! rmcp's client over a child process: `bench-rmcp-client N COMMAND ARGS…` makes N calls one after the other and prints
 //! what they cost, like benches/src/bin/client.rs.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use rmcp::ServiceExt;
@@ -10,25 +8,11 @@ use rmcp::model::CallToolRequestParams;
 use rmcp::transport::TokioChildProcess;
 use serde_json::json;
 
-/// The system's allocator, counting.
-struct Counting;
+// By its path: this program must not depend on what it is compared with.
+#[path = "../../src/counting.rs"]
+mod counting;
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: it hands everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
+use counting::{Counting, allocations};
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -52,16 +36,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     assert!(is_echo(client.call_tool(echo()).await?));
     let first = begun.elapsed();
-    let (begun, before) = (Instant::now(), ALLOCATIONS.load(Relaxed));
+    let (begun, before) = (Instant::now(), allocations());
     for _ in 0..calls {
         assert!(is_echo(client.call_tool(echo()).await?));
     }
-    let (took, allocations) = (begun.elapsed(), ALLOCATIONS.load(Relaxed) - before);
+    let (took, allocated) = (begun.elapsed(), allocations() - before);
     println!(
         "{} {:.0} {:.1}",
         first.as_micros(),
         f64::from(calls) / took.as_secs_f64(),
-        allocations as f64 / f64::from(calls)
+        allocated as f64 / f64::from(calls)
     );
     client.cancel().await?;
     Ok(())

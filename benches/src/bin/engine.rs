@@ -10,35 +10,14 @@ use mcp_sansio::server::{Limits, Server, Slot};
 use mcp_sansio::service::{Call, Outcome, Service, Tool};
 use mcp_sansio::session::Session;
 use mcp_sansio::sink::Lines;
+use mcp_sansio_bench::counting::{self, Counting};
 use mcp_sansio_bench::{Kind, OPENING};
 use serde::Deserialize;
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// The system's allocator, counting.
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static GLOBAL: Counting = Counting;
+static COUNTING: Counting = Counting;
 
 #[derive(Deserialize)]
 struct Echo<'a> {
@@ -110,9 +89,9 @@ fn table() {
         let (mut began, mut before, mut done, mut allocations) = (Instant::now(), 0, 0, 0);
         run(case, kind, |turns| {
             if turns == 64 {
-                (began, before) = (Instant::now(), ALLOCATIONS.load(Relaxed));
+                (began, before) = (Instant::now(), counting::allocations());
             }
-            (done, allocations) = (turns, ALLOCATIONS.load(Relaxed) - before);
+            (done, allocations) = (turns, counting::allocations() - before);
             turns % 64 != 0 || turns == 64 || began.elapsed() < Duration::from_millis(200)
         });
         let (elapsed, turns) = (began.elapsed().as_secs_f64(), (done - 64) as f64);
@@ -139,10 +118,10 @@ fn allocations() {
         let mut input = OPENING.to_owned();
         (0..n).for_each(|i| input.push_str(&kind.line(i)));
         let service = Service::new("engine", "1").tools(&TOOLS);
-        let before = ALLOCATIONS.load(Relaxed);
+        let before = counting::allocations();
         mcp_sansio_blocking::serve(input.as_bytes(), std::io::sink(), &service, &mut (), Limits::default())
             .expect("nothing that fails");
-        ALLOCATIONS.load(Relaxed) - before
+        counting::allocations() - before
     };
     println!("| allocations per message | adapter and engine |\n|---|---|");
     for kind in [Kind::Ping, Kind::List, Kind::Echo32, Kind::Modern32, Kind::Plain64k, Kind::Escaped64k] {

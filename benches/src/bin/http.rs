@@ -5,12 +5,11 @@
 //! `http allocations` counts what the blocking server and the endpoint allocate for each request.
 //! `http requests KIND N PROGRAM` sends N requests over one connection, for those who count instructions.
 
+use mcp_sansio_bench::counting::{self, Counting};
 use mcp_sansio_bench::{Kind, id, text};
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::json::Text;
@@ -398,28 +397,8 @@ fn scale(program: &str) {
     assert!(held >= 10_000.0, "10,000 requests a second");
 }
 
-/// The system's allocator, counting.
-struct Counting;
-
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: every call is passed on as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
 #[global_allocator]
-static GLOBAL: Counting = Counting;
+static COUNTING: Counting = Counting;
 
 fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
     let text: Text<'_> = call.arg("text")?;
@@ -439,12 +418,12 @@ fn allocations() {
     for (kind, width) in [(Kind::Modern32, 1), (Kind::Modern32, 16), (Kind::Echo32, 1), (Kind::Echo32, 16)] {
         let mut loads: Vec<_> = (0..width).map(|_| Load::new(port, kind)).collect();
         let mut run = |n: usize| {
-            let before = ALLOCATIONS.load(Relaxed);
+            let before = counting::allocations();
             for _ in 0..n {
                 loads.iter_mut().for_each(Load::send);
                 loads.iter_mut().for_each(Load::check);
             }
-            ALLOCATIONS.load(Relaxed) - before
+            counting::allocations() - before
         };
         run(100);
         let count = run(1000);

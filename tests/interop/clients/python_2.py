@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import driver
+from python_common import Common, dump, on_stdio
 
 import mcp.client.session
 import mcp_types as types
@@ -18,41 +19,19 @@ from mcp.shared.exceptions import MCPError
 MODERN = "2026-07-28"
 
 
-def dump(model):
-    return model.model_dump(by_alias=True, mode="json", exclude_none=True)
+class Client(Common):
+    types = types
+    Error = MCPError
 
-
-@contextlib.contextmanager
-def rpc_errors():
-    try:
-        yield
-    except MCPError as error:
-        raise driver.RpcError(error.error.code, error.error.message, error.error.data) from None
-
-
-class Client:
     def __init__(self, emit):
-        self.emit = emit
-        self.connection = None
-        self.client = None
-        self.questions = {}
+        super().__init__(emit)
         self.listening = {}
 
     @contextlib.asynccontextmanager
     async def _open(self, client):
-        with rpc_errors():
+        with self.rpc_errors():
             async with client:
                 yield client
-
-    async def _elicit(self, _context, params):
-        key = str(len(self.questions))
-        self.questions[key] = asyncio.get_running_loop().create_future()
-        self.emit("question", key=key, params=dump(params))
-        answer = await self.questions[key]
-        return types.ElicitResult(**answer)
-
-    async def _logged(self, params):
-        self.emit("log", params=dump(params))
 
     async def _message(self, message):
         if isinstance(message, Exception):
@@ -66,8 +45,7 @@ class Client:
         self.questions.clear()
         self.listening.clear()
         if transport["kind"] == "stdio":
-            command, *args = transport["command"]
-            server = StdioServerParameters(command=command, args=args, env=dict(os.environ), cwd=transport.get("cwd"))
+            server = on_stdio(StdioServerParameters, transport)
         elif transport["kind"] == "http":
             server = transport["url"]
         elif transport["kind"] == "sse":
@@ -87,80 +65,35 @@ class Client:
             message_handler=self._message,
         )
         self.connection = driver.Connection(self._open(client))
-        self.client = await self.connection.opened
-        info = self.client.server_info
+        self.sdk = await self.connection.opened
+        info = self.sdk.server_info
         return {
-            "revision": self.client.protocol_version,
+            "revision": self.sdk.protocol_version,
             "serverInfo": dump(info) if info else None,
-            "capabilities": dump(self.client.server_capabilities),
-            "instructions": self.client.instructions,
+            "capabilities": dump(self.sdk.server_capabilities),
+            "instructions": self.sdk.instructions,
         }
 
-    async def op_close(self):
-        connection, self.connection = self.connection, None
-        if connection:
-            await connection.close()
-
-    async def op_ping(self):
-        with rpc_errors():
-            return dump(await self.client.send_ping())
-
-    async def op_list(self, what, cursor=None):
-        method = {
-            "tools": self.client.list_tools,
-            "resources": self.client.list_resources,
-            "resourceTemplates": self.client.list_resource_templates,
-            "prompts": self.client.list_prompts,
-        }[what]
-        with rpc_errors():
-            page = dump(await method(cursor=cursor))
-        return {"items": page[what], "next": page.get("nextCursor")}
-
-    async def op_list_all(self, what):
-        items, pages, cursor = [], 0, None
-        while True:
-            page = await self.op_list(what, cursor)
-            items += page["items"]
-            pages += 1
-            cursor = page["next"]
-            if cursor is None:
-                return {"items": items, "pages": pages}
+    async def _page(self, method, cursor):
+        return await method(cursor=cursor)
 
     async def op_call_tool(self, number, name, arguments, progress=False, log_level=None):
-        async def report(progress, total, message):
-            self.emit("progress", target=number, progress=progress, total=total, message=message)
-
         meta = {"io.modelcontextprotocol/logLevel": log_level} if log_level else None
-        with rpc_errors():
-            return dump(
-                await self.client.call_tool(name, arguments, progress_callback=report if progress else None, meta=meta)
+        with self.rpc_errors():
+            call = self.sdk.call_tool(
+                name, arguments, progress_callback=self._progress(number) if progress else None, meta=meta
             )
+            return dump(await call)
 
     async def cancel(self, _target, task):
         task.cancel()  # the SDK sends notifications/cancelled for an abandoned request
 
-    async def op_set_level(self, level):
-        with rpc_errors():
-            return dump(await self.client.set_logging_level(level))
-
-    async def op_read(self, uri):
-        with rpc_errors():
-            return dump(await self.client.read_resource(uri))
-
-    async def op_subscribe(self, uri):
-        with rpc_errors():
-            return dump(await self.client.subscribe_resource(uri))
-
-    async def op_unsubscribe(self, uri):
-        with rpc_errors():
-            return dump(await self.client.unsubscribe_resource(uri))
-
     async def op_listen(self, uris):
         """Opens a listen stream; what it yields becomes events."""
         key = f"listen {len(self.listening)}"
-        self.listening[key] = stream = driver.Connection(self.client.listen(resource_subscriptions=uris))
+        self.listening[key] = stream = driver.Connection(self.sdk.listen(resource_subscriptions=uris))
         try:
-            with rpc_errors():
+            with self.rpc_errors():
                 subscription = await stream.opened
         except BaseException:
             del self.listening[key]
@@ -177,18 +110,6 @@ class Client:
         stream = self.listening.pop(key)
         await stream.close()
         await stream.forward
-
-    async def op_complete(self, ref, argument):
-        kind = types.PromptReference if ref["type"] == "ref/prompt" else types.ResourceTemplateReference
-        with rpc_errors():
-            return dump(await self.client.complete(kind(**ref), argument))
-
-    async def op_get_prompt(self, name, arguments):
-        with rpc_errors():
-            return dump(await self.client.get_prompt(name, arguments))
-
-    async def op_answer(self, key, answer):
-        self.questions[key].set_result(answer)
 
 
 asyncio.run(driver.serve(Client))

@@ -5,6 +5,7 @@ use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mcp_sansio::client::owned::{self, Gone, LineTrace, Patience};
 use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile, Session};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::server::Millis;
@@ -12,9 +13,9 @@ use mcp_sansio::sink::Lines;
 use mcp_sansio::store::Store;
 
 use super::pipes::{Got, Pipes, Wants};
-use super::process::{Ended, How, Process};
-use super::stderr::{Log, Stderr};
-use super::{Error, IN_FLIGHT, Options, Trace, Transport, Way};
+use super::process::Process;
+use super::stderr::{Log, OnLine};
+use super::{Ended, Error, How, IN_FLIGHT, Trace, Transport};
 
 /// How much of what the server's own messages led to waits to be written before no more is read: a server that asks and
 /// asks and does not read the answers. Requests do not count, however large: a server may have something to say before it
@@ -36,71 +37,7 @@ const LEARN: Duration = Duration::from_millis(200);
 ///     .stderr(Stderr::Lines(Box::new(|line| println!("server: {}", String::from_utf8_lossy(line)))))
 ///     .close_time(Duration::from_secs(1));
 /// ```
-#[derive(Debug)]
-#[must_use]
-pub struct ChildOptions {
-    options: Options,
-    stderr: Stderr,
-    close: Duration,
-    terminate: Duration,
-    kill: Duration,
-}
-
-impl ChildOptions {
-    /// The defaults: stderr is [kept](Stderr::Keep) for errors; 2 seconds for each step of ending it.
-    pub const fn new() -> Self {
-        let time = Duration::from_secs(2);
-        ChildOptions { options: Options::new(), stderr: Stderr::Keep, close: time, terminate: time, kill: time }
-    }
-
-    /// Times and limits of the client.
-    pub const fn options(mut self, options: Options) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// What becomes of what it writes to stderr.
-    pub fn stderr(self, stderr: Stderr) -> Self {
-        ChildOptions { stderr, ..self }
-    }
-
-    /// How long it may take to end after its stdin was closed, before it is asked to (SIGTERM).
-    pub const fn close_time(mut self, time: Duration) -> Self {
-        self.close = time;
-        self
-    }
-
-    /// How long it may take to end after it was asked to, before it is killed. Zero does not ask.
-    pub const fn terminate_time(mut self, time: Duration) -> Self {
-        self.terminate = time;
-        self
-    }
-
-    /// How long to wait for a killed process.
-    pub const fn kill_time(mut self, time: Duration) -> Self {
-        self.kill = time;
-        self
-    }
-}
-
-impl Default for ChildOptions {
-    fn default() -> Self {
-        ChildOptions::new()
-    }
-}
-
-/// Why nothing more comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gone {
-    /// The process has ended.
-    Process,
-    /// It closed its stdout.
-    Output,
-    /// It closed its stdin.
-    Input,
-    /// It was closed from here.
-    Closed,
-}
+pub type ChildOptions = owned::ChildOptions<OnLine>;
 
 /// A server that runs as a child process. When this is dropped, the process is ended in the order that the specification
 /// asks for: its stdin is closed, then it is asked to end, then it is killed, each after a while.
@@ -110,7 +47,7 @@ pub struct Child<'m> {
     pipes: Pipes,
     log: Log,
     program: String,
-    times: [Duration; 3],
+    patience: Patience,
     gone: Option<Gone>,
     /// It has ended, and what it wrote last was looked for.
     looked: bool,
@@ -118,7 +55,7 @@ pub struct Child<'m> {
     /// So much of what waits to be written is answers.
     owed: usize,
     now: Millis,
-    tracing: Option<Tracing>,
+    tracing: Option<LineTrace<Trace>>,
     ended: Option<Ended>,
 }
 
@@ -136,21 +73,22 @@ impl<'m> Child<'m> {
     /// # Errors
     /// If the program cannot be started.
     pub fn spawn_with(mut command: Command, profile: &'m Profile<'m>, options: ChildOptions) -> Result<Self, Error> {
+        let (options, stderr, patience) = options.into_parts();
         let program = command.get_program().to_string_lossy().into_owned();
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(options.stderr.stdio());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
         let mut child = match command.spawn() {
             Ok(child) => child,
             Err(error) => return Err(Error::Start { program, error }),
         };
         let pipes = Pipes::new(&mut child)?;
-        let input = LineBuffer::new(Store::growing(options.options.message_limit()));
+        let input = LineBuffer::new(Store::growing(options.message_limit()));
         Ok(Child {
-            session: Session::new(input, options.options.engine(profile), Lines::new(Vec::new())),
+            session: Session::new(input, options.engine(profile), Lines::new(Vec::new())),
             process: Process::new(child),
             pipes,
-            log: Log::new(options.stderr),
+            log: Log::new(stderr),
             program,
-            times: [options.close, options.terminate, options.kill],
+            patience,
             gone: None,
             looked: false,
             input_broke: None,
@@ -187,11 +125,12 @@ impl<'m> Child<'m> {
 
     fn shut_down(&mut self) -> Ended {
         if let Some(status) = self.process.status() {
-            return Ended { status: Some(status), how: How::Itself };
+            return Ended::new(Some(status), How::Itself);
         }
         self.write();
         self.pipes.close_input();
-        for (how, time) in [How::Closed, How::Terminated, How::Killed].into_iter().zip(self.times) {
+        let Patience { close, terminate, kill } = self.patience;
+        for (how, time) in [(How::Closed, close), (How::Terminated, terminate), (How::Killed, kill)] {
             match how {
                 How::Terminated if time.is_zero() || !cfg!(unix) => continue,
                 How::Terminated => self.process.terminate(),
@@ -199,10 +138,10 @@ impl<'m> Child<'m> {
                 _ => {}
             }
             if self.drain(time) {
-                return Ended { status: self.process.status(), how };
+                return Ended::new(self.process.status(), how);
             }
         }
-        Ended { status: None, how: How::Killed }
+        Ended::new(None, How::Killed)
     }
 
     /// Reads and forgets until the process has ended: one that writes must not be stuck in it.
@@ -240,7 +179,7 @@ impl<'m> Child<'m> {
                 Ok(n) => {
                     self.session.sent(n);
                     if let Some(tracing) = &mut self.tracing {
-                        tracing.shown -= n;
+                        tracing.written(n);
                     }
                 }
                 Err(_) => self.input_broke = Some(self.now),
@@ -251,7 +190,7 @@ impl<'m> Child<'m> {
             let n = self.session.pending().len();
             self.session.sent(n);
             if let Some(tracing) = &mut self.tracing {
-                tracing.shown = 0;
+                tracing.written(n);
             }
         }
     }
@@ -331,29 +270,20 @@ impl<'m> Transport<'m> for Child<'m> {
     }
 
     fn explain(&mut self, why: Lost) -> String {
-        let gone = self.gone.filter(|_| why == Lost::Closed);
-        let mut text = match gone {
+        let known = match self.gone.filter(|_| why == Lost::Closed) {
             None => String::new(),
-            Some(Gone::Closed) => "it was closed".to_owned(),
             Some(gone) => {
-                self.drain(LEARN);
-                match (self.process.status(), gone) {
-                    (Some(status), _) => format!("the process {:?} ended ({status})", self.program),
-                    (None, Gone::Input) => format!("the process {:?} closed its stdin, but goes on", self.program),
-                    _ => format!("the process {:?} closed its stdout, but goes on", self.program),
+                if gone != Gone::Closed {
+                    self.drain(LEARN);
                 }
+                gone.explain(&self.program, self.process.status())
             }
         };
-        let words = self.log.last_words();
-        if !words.is_empty() && matches!(why, Lost::Closed | Lost::TimedOut) {
-            let comma = if text.is_empty() { "" } else { ", " };
-            text = format!("{text}{comma}after it wrote to stderr: {words}");
-        }
-        text
+        self.log.explain(why, known)
     }
 
     fn trace(&mut self, trace: Trace) {
-        self.tracing = Some(Tracing { trace, shown: self.session.pending().len(), line: Vec::new() });
+        self.tracing = Some(LineTrace::new(trace, self.session.pending().len()));
     }
 
     fn close(&mut self) {
@@ -372,34 +302,3 @@ impl fmt::Debug for Child<'_> {
         f.debug_struct("Child").field("program", &self.program).field("id", &self.id()).finish_non_exhaustive()
     }
 }
-
-/// Shows messages as they pass by.
-struct Tracing {
-    trace: Trace,
-    /// How much of what is pending was shown.
-    shown: usize,
-    /// The line that has not come to its end.
-    line: Vec<u8>,
-}
-
-impl Tracing {
-    fn sent(&mut self, pending: &[u8]) {
-        for line in pending[self.shown..].split_inclusive(|&byte| byte == b'\n') {
-            (self.trace)(Way::Sent, line.trim_ascii_end());
-        }
-        self.shown = pending.len();
-    }
-
-    fn received(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.line.len() >= SHOWN {
-                (self.trace)(Way::Received, self.line.trim_ascii_end());
-                self.line.clear();
-            }
-        }
-    }
-}
-
-/// The most of a line that is shown at once.
-const SHOWN: usize = 1 << 20;

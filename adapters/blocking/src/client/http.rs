@@ -10,7 +10,7 @@ use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 use mcp_sansio::store::Store;
-use mcp_sansio_http::client::{Action, Hooks, Remote, Slot, Web};
+use mcp_sansio_http::client::{Action, Hooks, Remote, Web};
 pub use mcp_sansio_http::client::{Challenge, Config, Headers, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -203,9 +203,7 @@ impl<'m> Http<'m> {
     /// # Errors
     /// As [`new`](Http::new), and if a header cannot be one.
     pub fn with(url: &str, profile: &'m Profile<'m>, options: HttpOptions) -> Result<Self, Error> {
-        let limit = options.options.message_limit();
-        let slots = std::array::from_fn(|_| Slot::growing(limit));
-        let remote = Remote::new(url, options.config, Store::growing(1 << 16), Store::growing(1 << 20), slots);
+        let remote = Remote::growing_up_to(url, options.config, options.options.message_limit());
         let mut remote = remote.map_err(|error| Error::Url(format!("{url}: {error}")))?;
         for (name, value) in &options.headers {
             remote.set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))?;
@@ -458,21 +456,7 @@ impl<'m> Transport<'m> for Http<'m> {
     }
 
     fn explain(&mut self, why: Lost) -> String {
-        let fault = self.web.fault().filter(|fault| mcp_sansio_http::client::lost(fault.why) == why);
-        let Some(fault) = fault else { return String::new() };
-        let mut text = match why {
-            // Said already.
-            Lost::Status(_) | Lost::SessionLost | Lost::Unauthorized => String::new(),
-            _ => fault.why.to_string(),
-        };
-        let trouble = if why == Lost::Unreachable || why == Lost::Broken { self.trouble.as_str() } else { "" };
-        for more in [fault.detail.trim(), trouble] {
-            if !more.is_empty() {
-                let colon = if text.is_empty() { "" } else { ": " };
-                text = format!("{text}{colon}{more}");
-            }
-        }
-        text
+        self.web.explain(why, &self.trouble)
     }
 
     fn is_settling(&self) -> bool {

@@ -41,11 +41,10 @@ mod tls;
 pub use child::{Child, ChildOptions};
 #[cfg(all(feature = "http", unix))]
 pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
-pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
+pub use mcp_sansio::client::owned::{Answer, Ended, Error, Hello, How, Options, ServerError, Way};
 pub use mcp_sansio::client::{Event, Handler, Link};
 #[cfg(all(feature = "http", unix))]
 pub use mcp_sansio_http::client::params;
-pub use process::{Ended, How};
 #[cfg(feature = "tls")]
 pub use rustls;
 pub use stderr::{OnLine, Stderr};
@@ -74,16 +73,6 @@ const TURNS: usize = 64;
 
 /// How long a request waits for a free connection, if the requests before it end neither.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Which way a message went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "there are two")]
-pub enum Way {
-    /// To the server.
-    Sent,
-    /// From the server.
-    Received,
-}
 
 /// What is shown every message, see [`Client::trace`].
 pub type Trace = Box<dyn FnMut(Way, &[u8])>;

@@ -3,30 +3,6 @@
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// How a server's process has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Ended {
-    /// What it ended with; `None` if not even killing it helped in time.
-    pub status: Option<ExitStatus>,
-    /// What it took.
-    pub how: How,
-}
-
-/// What it took to end a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum How {
-    /// It ended by itself, before it was asked to.
-    Itself,
-    /// Its stdin was closed.
-    Closed,
-    /// It was asked to end (SIGTERM; not on Windows).
-    Terminated,
-    /// It was killed.
-    Killed,
-}
-
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,

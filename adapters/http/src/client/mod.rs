@@ -146,7 +146,16 @@ impl<'m, const N: usize> Remote<'m, N> {
     /// If `url` is not one of `http` or `https`.
     #[cfg(feature = "alloc")]
     pub fn growing(url: &str, config: Config) -> Result<Self, UrlError> {
-        let slots = core::array::from_fn(|_| Slot::growing(slot::MOST));
+        Self::growing_up_to(url, config, slot::MOST)
+    }
+
+    /// The same for messages and events of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// If `url` is not one of `http` or `https`.
+    #[cfg(feature = "alloc")]
+    pub fn growing_up_to(url: &str, config: Config, limit: usize) -> Result<Self, UrlError> {
+        let slots = core::array::from_fn(|_| Slot::growing(limit));
         Self::new(url, config, Store::growing(1 << 16), Store::growing(1 << 20), slots)
     }
 

@@ -391,6 +391,24 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         Some(Fault { request, why, detail: self.detail.as_str() })
     }
 
+    /// What is known about a loss that [`run`](Web::run) told last, besides the loss itself. `trouble` is what the driver
+    /// knows of its connections.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn explain(&self, why: Lost, trouble: &str) -> alloc::string::String {
+        use alloc::string::{String, ToString};
+        let Some(fault) = self.fault().filter(|fault| lost(fault.why) == why) else { return String::new() };
+        let what = match why {
+            // Said already.
+            Lost::Status(_) | Lost::SessionLost | Lost::Unauthorized => String::new(),
+            _ => fault.why.to_string(),
+        };
+        let trouble = if matches!(why, Lost::Unreachable | Lost::Broken) { trouble } else { "" };
+        let mut parts = alloc::vec::Vec::from([what.as_str(), fault.detail.trim(), trouble]);
+        parts.retain(|part| !part.is_empty());
+        parts.join(": ")
+    }
+
     /// Whether the stream of a new legacy session for the server's own messages is still being opened. What a server asks
     /// it may ask there, so wait with the first request, but not for ever.
     #[must_use]

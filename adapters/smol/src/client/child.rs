@@ -11,42 +11,19 @@ use std::time::Duration;
 use async_io::Timer;
 use async_process::{Child as Spawned, ChildStderr, ChildStdin, ChildStdout, Command};
 use futures_lite::AsyncRead;
+use mcp_sansio::client::owned::{self, Gone, Patience};
 use mcp_sansio::client::{Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 
 use super::lines::{Got, Talk};
-use super::stderr::{Log, Stderr};
-use super::{Error, Options, Trace, Transport};
+use super::stderr::{Log, OnLine};
+use super::{Ended, Error, How, Trace, Transport};
 
 /// How long to wait to learn how the process ended when its stdout has.
 const LEARN: Millis = 200;
 
 /// Chunks of stderr that are read before it is the others' turn.
 const CHUNKS: usize = 16;
-
-/// How a server's process has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Ended {
-    /// What it ended with; `None` if not even killing it helped in time.
-    pub status: Option<ExitStatus>,
-    /// What it took.
-    pub how: How,
-}
-
-/// What it took to end a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum How {
-    /// It ended by itself, before it was asked to.
-    Itself,
-    /// Its stdin was closed.
-    Closed,
-    /// It was asked to end (SIGTERM; not on Windows).
-    Terminated,
-    /// It was killed.
-    Killed,
-}
 
 /// How a child process is started and ended.
 ///
@@ -57,77 +34,7 @@ pub enum How {
 ///     .stderr(Stderr::Lines(Box::new(|line| println!("server: {}", String::from_utf8_lossy(line)))))
 ///     .close_time(Duration::from_secs(1));
 /// ```
-#[derive(Debug)]
-#[must_use]
-pub struct ChildOptions {
-    options: Options,
-    stderr: Stderr,
-    times: Times,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    close: Duration,
-    terminate: Duration,
-    kill: Duration,
-}
-
-impl ChildOptions {
-    /// The defaults: stderr is [kept](Stderr::Keep) for errors; 2 seconds for each step of ending it.
-    pub const fn new() -> Self {
-        let time = Duration::from_secs(2);
-        let times = Times { close: time, terminate: time, kill: time };
-        ChildOptions { options: Options::new(), stderr: Stderr::Keep, times }
-    }
-
-    /// Times and limits of the client.
-    pub const fn options(mut self, options: Options) -> Self {
-        self.options = options;
-        self
-    }
-
-    /// What becomes of what it writes to stderr.
-    pub fn stderr(self, stderr: Stderr) -> Self {
-        ChildOptions { stderr, ..self }
-    }
-
-    /// How long it may take to end after its stdin was closed, before it is asked to (SIGTERM).
-    pub const fn close_time(mut self, time: Duration) -> Self {
-        self.times.close = time;
-        self
-    }
-
-    /// How long it may take to end after it was asked to, before it is killed. Zero does not ask.
-    pub const fn terminate_time(mut self, time: Duration) -> Self {
-        self.times.terminate = time;
-        self
-    }
-
-    /// How long to wait for a killed process.
-    pub const fn kill_time(mut self, time: Duration) -> Self {
-        self.times.kill = time;
-        self
-    }
-}
-
-impl Default for ChildOptions {
-    fn default() -> Self {
-        ChildOptions::new()
-    }
-}
-
-/// Why nothing more comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Gone {
-    /// The process has ended.
-    Process,
-    /// It closed its stdout.
-    Output,
-    /// It closed its stdin.
-    Input,
-    /// It was closed from here.
-    Closed,
-}
+pub type ChildOptions = owned::ChildOptions<OnLine>;
 
 /// A server that runs as a child process. When it is dropped without [`Client::close`](super::Client::close), its process
 /// is ended in the same order by a thread of [`blocking`]: its stdin is closed, then it is asked to end, then it is killed.
@@ -160,7 +67,7 @@ impl Child {
         profile: &'static Profile<'static>,
         options: ChildOptions,
     ) -> Result<Self, Error> {
-        let ChildOptions { options, stderr, times } = options;
+        let (options, stderr, patience) = options.into_parts();
         let mut command = command.into();
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
@@ -174,7 +81,7 @@ impl Child {
         Ok(Child {
             talk: Talk::new(output, input, profile, &options),
             id: child.id(),
-            life: Some(Life::new(child, Log::new(stderr), times)),
+            life: Some(Life::new(child, Log::new(stderr), patience)),
             program,
             ending: None,
             gone: None,
@@ -239,20 +146,13 @@ impl Transport for Child {
     }
 
     fn explain(&self, why: Lost) -> String {
+        let gone = self.gone.filter(|_| why == Lost::Closed);
         let status = self.life.as_ref().and_then(|life| life.status);
-        let mut text = match (self.gone.filter(|_| why == Lost::Closed), status) {
-            (None, _) => String::new(),
-            (Some(Gone::Closed), _) => "it was closed".to_owned(),
-            (Some(_), Some(status)) => format!("the process {:?} ended ({status})", self.program),
-            (Some(Gone::Input), None) => format!("the process {:?} closed its stdin, but goes on", self.program),
-            (Some(_), None) => format!("the process {:?} closed its stdout, but goes on", self.program),
-        };
-        let words = self.life.as_ref().map(|life| life.log.last_words()).unwrap_or_default();
-        if !words.is_empty() && matches!(why, Lost::Closed | Lost::TimedOut) {
-            let comma = if text.is_empty() { "" } else { ", " };
-            text = format!("{text}{comma}after it wrote to stderr: {words}");
+        let known = gone.map(|gone| gone.explain(&self.program, status)).unwrap_or_default();
+        match &self.life {
+            Some(life) => life.log.explain(why, known),
+            None => known,
         }
-        text
     }
 
     fn trace(&mut self, trace: Trace) {
@@ -298,7 +198,7 @@ struct Life {
     status: Option<ExitStatus>,
     errors: Option<ChildStderr>,
     log: Log,
-    times: Times,
+    patience: Patience,
     /// What was done to end it.
     how: How,
     timer: Timer,
@@ -306,10 +206,10 @@ struct Life {
 }
 
 impl Life {
-    fn new(mut child: Spawned, log: Log, times: Times) -> Self {
+    fn new(mut child: Spawned, log: Log, patience: Patience) -> Self {
         let errors = child.stderr.take();
         let ends = Box::pin(child.status());
-        Life { child, ends, status: None, errors, log, times, how: How::Itself, timer: Timer::never(), ended: None }
+        Life { child, ends, status: None, errors, log, patience, how: How::Itself, timer: Timer::never(), ended: None }
     }
 
     fn poll_status(&mut self, cx: &mut Context<'_>) -> Option<ExitStatus> {
@@ -340,7 +240,7 @@ impl Life {
     /// Notes that its end was not its own idea. Its stdin is to be closed next.
     fn begin_end(&mut self, cx: &mut Context<'_>) {
         if self.how == How::Itself && self.poll_status(cx).is_none() {
-            self.step(How::Closed, self.times.close);
+            self.step(How::Closed, self.patience.close);
         }
     }
 
@@ -352,7 +252,7 @@ impl Life {
             if status.is_some() {
                 self.poll_errors(cx);
                 self.log.end();
-                self.ended = Some(Ended { status, how: self.how });
+                self.ended = Some(Ended::new(status, self.how));
             } else if self.poll_errors(cx) | poll_waste(output, cx) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
@@ -373,14 +273,14 @@ impl Life {
     /// It did not end in time.
     fn insist(&mut self) {
         match self.how {
-            How::Itself | How::Closed if !self.times.terminate.is_zero() => {
+            How::Itself | How::Closed if !self.patience.terminate.is_zero() => {
                 self.terminate();
-                self.step(How::Terminated, self.times.terminate);
+                self.step(How::Terminated, self.patience.terminate);
             }
-            How::Killed => self.ended = Some(Ended { status: None, how: How::Killed }),
+            How::Killed => self.ended = Some(Ended::new(None, How::Killed)),
             _ => {
                 let _ = self.child.kill();
-                self.step(How::Killed, self.times.kill);
+                self.step(How::Killed, self.patience.kill);
             }
         }
     }

@@ -9,12 +9,11 @@ use mcp_sansio::client::{Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 use mcp_sansio::store::Store;
 pub use mcp_sansio_http::client::Config;
-use mcp_sansio_http::client::{Action, Challenge, Headers, Hooks, Remote, Slot, Verdict, Web};
+use mcp_sansio_http::client::{Action, Challenge, Headers, Hooks, Remote, Verdict, Web};
 
 use super::authorize::{Asking, Authorize};
-use super::child::Ended;
 use super::socket::{Dialing, Place, Socket};
-use super::{Error, IN_FLIGHT, Options, Trace, Transport, Way};
+use super::{Ended, Error, IN_FLIGHT, Options, Trace, Transport, Way};
 
 /// Connections at the most; further requests wait.
 pub const CONNECTIONS: usize = 8;
@@ -186,9 +185,7 @@ impl Http {
     /// # Errors
     /// As [`new`](Http::new), and if a header cannot be one.
     pub fn with(url: &str, profile: &'static Profile<'static>, options: HttpOptions) -> Result<Self, Error> {
-        let limit = options.options.message_limit();
-        let slots = std::array::from_fn(|_| Slot::growing(limit));
-        let remote = Remote::new(url, options.config, Store::growing(1 << 16), Store::growing(1 << 20), slots);
+        let remote = Remote::growing_up_to(url, options.config, options.options.message_limit());
         let mut remote = remote.map_err(|error| Error::Url(format!("{url}: {error}")))?;
         for (name, value) in &options.headers {
             remote.set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))?;
@@ -360,21 +357,7 @@ impl Transport for Http {
         if self.closed && why == Lost::Closed {
             return "it was closed".to_owned();
         }
-        let fault = self.web.fault().filter(|fault| mcp_sansio_http::client::lost(fault.why) == why);
-        let Some(fault) = fault else { return String::new() };
-        let mut text = match why {
-            // Said already.
-            Lost::Status(_) | Lost::SessionLost | Lost::Unauthorized => String::new(),
-            _ => fault.why.to_string(),
-        };
-        let trouble = if why == Lost::Unreachable || why == Lost::Broken { self.trouble.as_str() } else { "" };
-        for more in [fault.detail.trim(), trouble] {
-            if !more.is_empty() {
-                let colon = if text.is_empty() { "" } else { ": " };
-                text = format!("{text}{colon}{more}");
-            }
-        }
-        text
+        self.web.explain(why, &self.trouble)
     }
 
     fn is_settling(&self) -> bool {

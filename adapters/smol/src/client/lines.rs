@@ -5,13 +5,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_lite::{AsyncRead, AsyncWrite};
+use mcp_sansio::client::owned::LineTrace;
 use mcp_sansio::client::{Handler, Link, Lost, Profile, Session};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::server::Millis;
 use mcp_sansio::store::Store;
 
-use super::child::Ended;
-use super::{IN_FLIGHT, Options, Trace, Transport, Way};
+use super::{Ended, IN_FLIGHT, Options, Trace, Transport};
 use crate::backlog::Backlog;
 
 /// What may wait to be written before requests have to wait. What the engine itself has to say is small and bounded by the
@@ -36,7 +36,7 @@ pub(super) struct Talk<R, W> {
     broke: Option<Millis>,
     /// So much of what waits to be written is answers.
     owed: usize,
-    tracing: Option<Tracing>,
+    tracing: Option<LineTrace<Trace>>,
 }
 
 /// What came of reading.
@@ -95,7 +95,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
                     self.session.out().sent(n);
                     self.dirty = true;
                     if let Some(tracing) = &mut self.tracing {
-                        tracing.shown = tracing.shown.saturating_sub(n);
+                        tracing.written(n);
                     }
                 }
                 Poll::Ready(_) => broke = true,
@@ -121,7 +121,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
         let n = self.session.out().pending().len();
         self.session.out().sent(n);
         if let Some(tracing) = &mut self.tracing {
-            tracing.shown = 0;
+            tracing.written(n);
         }
     }
 
@@ -152,38 +152,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
 
     pub(super) fn trace(&mut self, trace: Trace) {
         let shown = self.session.out().pending().len();
-        self.tracing = Some(Tracing { trace, shown, line: Vec::new() });
-    }
-}
-
-/// Shows messages as they pass by.
-struct Tracing {
-    trace: Trace,
-    /// How much of what is pending was shown.
-    shown: usize,
-    /// The line that has not come to its end.
-    line: Vec<u8>,
-}
-
-/// The most of a line that is shown at once.
-const SHOWN: usize = 1 << 20;
-
-impl Tracing {
-    fn sent(&mut self, pending: &[u8]) {
-        for line in pending.get(self.shown..).unwrap_or_default().split_inclusive(|&byte| byte == b'\n') {
-            (self.trace)(Way::Sent, line.trim_ascii_end());
-        }
-        self.shown = pending.len();
-    }
-
-    fn received(&mut self, bytes: &[u8]) {
-        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            self.line.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.line.len() >= SHOWN {
-                (self.trace)(Way::Received, self.line.trim_ascii_end());
-                self.line.clear();
-            }
-        }
+        self.tracing = Some(LineTrace::new(trace, shown));
     }
 }
 

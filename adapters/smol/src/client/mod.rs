@@ -108,14 +108,14 @@ mod tls;
 
 #[cfg(feature = "http")]
 pub use authorize::{Authorize, Credentials, Demand};
-pub use child::{Child, ChildOptions, Ended, How};
+pub use child::{Child, ChildOptions};
 pub use driver::Driver;
 pub use events::{Ask, Events, OwnedEvent, Teller, events};
 #[cfg(feature = "http")]
 pub use http::{CONNECTIONS, Config, Http, HttpOptions};
 pub use lines::Over;
 pub use listen::{Change, Changes};
-pub use mcp_sansio::client::owned::{Answer, Error, Hello, Options, ServerError};
+pub use mcp_sansio::client::owned::{Answer, Ended, Error, Hello, How, Options, ServerError, Way};
 pub use mcp_sansio::client::{Event, Handler, Link};
 pub use outcome::{Outcome, Pages};
 #[cfg(feature = "tls")]
@@ -138,16 +138,6 @@ use state::{Shared, State};
 
 /// Requests and listens in flight at the most; further requests wait.
 pub const IN_FLIGHT: usize = 64;
-
-/// Which way a message went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(clippy::exhaustive_enums, reason = "there are two")]
-pub enum Way {
-    /// To the server.
-    Sent,
-    /// From the server.
-    Received,
-}
 
 /// What is shown every message, see [`Client::trace`].
 pub type Trace = Box<dyn FnMut(Way, &[u8]) + Send>;

@@ -10,9 +10,8 @@ use mcp_sansio::client::{Event, Filter, Handler, Link, Lost, OwnedRequest, Reque
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 
-use super::child::Ended;
 use super::listen::Heard;
-use super::{Answer, Error, Hello, Transport};
+use super::{Answer, Ended, Error, Hello, Transport};
 
 /// How long a request without a time of its own waits for room while nobody else gets any.
 const PATIENCE: Millis = 60_000;

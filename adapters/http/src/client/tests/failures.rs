@@ -1,0 +1,243 @@
+//! What can go wrong with a connection and with an answer, and when.
+
+use super::*;
+
+#[test]
+fn failures() {
+    let bad = |status: &str, headers: &str, body: &str| {
+        format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len())
+    };
+    let cases: Vec<(String, bool, &str)> = vec![
+        (String::new(), true, "1 Reset "),
+        ("HTTP/1.1 2".into(), true, "1 Broken "),
+        (json("200 OK", "", &result(1))[..80].into(), true, "1 Broken "),
+        ("SSH-2.0-x\r\n".into(), false, "1 NotHttp "),
+        ("\x16\x03\x01".into(), false, "1 NotHttp "),
+        (bad("200 OK", "", ""), false, "1 Unanswered "),
+        (ACCEPTED.into(), false, "1 Unanswered "),
+        (bad("200 OK", "Content-Type: text/html\r\n", "<p>"), false, "1 ContentType "),
+        (json("200 OK", "Content-Encoding: gzip\r\n", "x"), false, "1 ContentType "),
+        (json("200 OK", "", "{"), false, "1 Garbage "),
+        (json("200 OK", "", &result(2)), false, "1 Garbage "),
+        (json("200 OK", "", &legacy(1, "ping")), false, "1 Garbage "),
+        (bad("500 Oops", "", "at line 1"), false, "1 Status { code: 500, retry_after: None } at line 1"),
+        (bad("503 Busy", "Retry-After: 7\r\n", ""), false, "1 Status { code: 503, retry_after: Some(7) } "),
+        (json("403 No", "", r#"{"a":1}"#), false, r#"1 Status { code: 403, retry_after: None } {"a":1}"#),
+        (bad("302 Found", "Location: /x\r\n", ""), false, "1 Redirect(302) /x"),
+        (bad("307 Moved", "Location: http://evil/x\r\n", ""), false, "1 Redirect(307) http://evil/x"),
+        (bad("308 Moved", "", ""), false, "1 Redirect(308) "),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n".into(), false, "1 NotHttp "),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".into(), false, "1 NotHttp "),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n".into(), false, "1 NotHttp "),
+        (
+            json("200 OK", "", "").replace("Content-Length: 0", "Transfer-Encoding: chunked") + "zz\r\n",
+            false,
+            "1 NotHttp ",
+        ),
+    ];
+    for (reply, close, expected) in cases {
+        in_pieces("http://h/", Config::DEFAULT, |bench| {
+            bench.send(&modern(1, "tools/call", ""));
+            bench.reply(0, &reply);
+            if close {
+                bench.close(0);
+            }
+            assert_eq!(bench.told(), [expected], "{reply}");
+            assert!(bench.remote.is_idle());
+            // And it goes on.
+            bench.send(&modern(2, "tools/call", ""));
+            let slot = bench.find("POST");
+            bench.reply(slot, &json("200 OK", "Connection: close\r\n", &result(2)));
+            assert_eq!(bench.told(), [format!("2 {}", result(2))]);
+            assert!(bench.sent[slot].is_none());
+        });
+    }
+}
+
+#[test]
+fn redirects_on_the_same_origin() {
+    let mut bench = Bench::new("http://h/a/mcp", Config::DEFAULT);
+    let to = |location: &str| format!("HTTP/1.1 308 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
+    bench.send(&modern(1, "tools/call", ""));
+    for (target, location) in [("/a/mcp", "/b/mcp"), ("/b/mcp", "x"), ("/b/x", "?y"), ("/b/x?y", "/z")] {
+        assert!(bench.received(0).starts_with(&format!("POST {target} HTTP/1.1\r\n")), "{target}");
+        bench.reply(0, &to(location));
+    }
+    assert_eq!(bench.told(), ["1 Redirect(308) /z"]);
+    bench.send(&modern(2, "tools/call", ""));
+    assert!(bench.received(bench.find("POST")).starts_with("POST /a/mcp HTTP/1.1\r\n"));
+}
+
+/// Some servers say 408 before they close a connection that is idle.
+#[test]
+fn a_kept_connection_on_which_something_came_unasked() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    bench.send(&modern(1, "ping", ""));
+    bench.received(0);
+    bench.reply(0, &json("200 OK", "", &result(1)));
+    bench.told();
+    let message = modern(2, "tools/call", "");
+    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    bench.reply(0, &json("408 Request Timeout", "Connection: close\r\n", "late"));
+    assert_eq!((bench.told(), bench.connections), (vec![], 2));
+    assert!(bench.received(0).ends_with(&message));
+    bench.reply(0, &json("200 OK", "", &result(2)));
+    assert_eq!(bench.told(), [format!("2 {}", result(2))]);
+}
+
+#[test]
+fn an_answer_that_is_announced_and_never_comes() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    bench.reply(0, "HTTP/1.1 100 Continue\r\n\r\n");
+    bench.wait(30_000);
+    assert_eq!(bench.told(), ["- TimedOut "]);
+    bench.send(&modern(1, "ping", ""));
+    bench.reply(0, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n");
+    bench.wait(3_000_000);
+    bench.reply(0, &json("200 OK", "", &result(1)));
+    assert_eq!(bench.told(), [format!("1 {}", result(1))]);
+}
+
+#[test]
+fn a_kept_connection_that_was_closed_meanwhile() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let first = |bench: &mut Bench| {
+        bench.send(&modern(1, "ping", ""));
+        bench.received(0);
+        bench.reply(0, &json("200 OK", "", &result(1)));
+        bench.told();
+    };
+    first(&mut bench);
+    bench.send(&modern(2, "tools/list", ""));
+    let request = bench.received(0);
+    bench.close(0);
+    assert_eq!(bench.received(0), request, "it is sent again");
+    bench.close(0);
+    assert_eq!(bench.told(), ["2 Reset "], "but only once");
+    first(&mut bench);
+    bench.send(&modern(3, "tools/call", ""));
+    bench.received(0);
+    bench.close(0);
+    assert_eq!(bench.told(), ["3 Reset "], "it may have been done");
+    first(&mut bench);
+    // Not all of it was sent: nobody can have done it.
+    let message = modern(4, "tools/call", "");
+    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    let n = bench.remote.pending(0).len() - 1;
+    bench.remote.sent(0, n);
+    bench.close(0);
+    assert!(bench.received(0).ends_with(&message));
+}
+
+#[test]
+fn times() {
+    let config = Config::DEFAULT;
+    let mut bench = Bench::new("http://h/mcp", config);
+    let message = modern(1, "ping", "");
+    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    assert_eq!(bench.remote.next_action(), Some(Action::Connect(0)));
+    bench.remote.expire(9_999);
+    assert!(bench.remote.next_event().is_none());
+    bench.remote.expire(10_000);
+    bench.listen();
+    assert_eq!(bench.told(), ["1 TimedOut "]);
+    assert_eq!(bench.remote.next_action(), Some(Action::Close(0)));
+    bench.now = 10_000;
+    // A server that does not read.
+    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    let _ = bench.remote.next_action();
+    bench.sent[0] = Some(Vec::new());
+    bench.remote.connected(0);
+    bench.remote.sent(0, 1);
+    bench.remote.expire(39_999);
+    assert!(bench.remote.next_event().is_none());
+    bench.wait(30_000);
+    assert_eq!(bench.told(), ["1 TimedOut "]);
+    // A request may take as long as the caller lets it; what is none is answered soon.
+    bench.send(&modern(2, "tools/call", ""));
+    bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    bench.wait(30_000);
+    assert_eq!(bench.told(), ["- TimedOut "]);
+    bench.wait(3_000_000);
+    bench.reply(0, &json("200 OK", "", &result(2)));
+    assert_eq!(bench.told(), [format!("2 {}", result(2))]);
+}
+
+#[test]
+fn a_notification_that_is_not_taken() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+        bench.reply(0, &json("400 Bad", "", r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"m"}}"#));
+        let told = bench.told();
+        assert!(told[0].starts_with("- Status { code: 400, retry_after: None } {\"jsonrpc\""), "{told:?}");
+        bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+        bench.reply(0, &json("200 OK", "", r#"{"jsonrpc":"2.0","result":{}}"#));
+        assert!(bench.told().is_empty() && bench.remote.is_idle());
+    });
+}
+
+/// Wherever a connection is lost, and however: each request comes to exactly one end, in bounded time.
+#[test]
+fn a_connection_lost_at_every_byte() {
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
+    let answers = [
+        json("200 OK", "", &result(1)),
+        json("500 No", "", &result(1)),
+        json("401 No", "", ""),
+        stream(&format!("id: 1\nretry: 5\ndata:\n\ndata: {progress}\n\ndata: {}\n\n", result(1))) + "0\r\n\r\n",
+        format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", result(1)),
+        "HTTP/1.1 307 Go\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n".to_string(),
+    ];
+    for answer in &answers {
+        for request in [modern(1, "ping", ""), legacy(1, "ping"), legacy(1, "initialize"), modern(1, "tools/call", "")]
+        {
+            for (at, clean) in (0..=answer.len()).flat_map(|at| [(at, true), (at, false)]) {
+                let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+                bench.send(&request);
+                bench.reply(0, &answer[..at]);
+                for _ in 0..40 {
+                    for slot in 0..4 {
+                        if bench.sent[slot].take().is_some() {
+                            if clean { bench.remote.closed(slot) } else { bench.remote.failed(slot) }
+                        }
+                        bench.remote.give_up(slot);
+                    }
+                    bench.turn();
+                    bench.wait(100_000);
+                }
+                assert!(bench.remote.is_idle(), "cut at {at} of {answer}");
+                let ends = |told: &String| !told.contains("progress") && !told.contains("challenge");
+                assert_eq!(bench.told().iter().filter(|told| ends(told)).count(), 1, "cut at {at} of {answer}");
+            }
+        }
+    }
+}
+
+/// What is decided at once, before the next event is asked for, counts all the same.
+#[test]
+fn decisions_in_the_middle_of_events() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let message = modern(1, "ping", "");
+    let ask = |bench: &mut Bench| {
+        mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+        while bench.remote.next_action().is_some() {}
+        bench.sent[0] = Some(Vec::new());
+        bench.remote.connected(0);
+        let n = bench.remote.pending(0).len();
+        bench.remote.sent(0, n);
+        let reply = json("401 No", "", "");
+        bench.remote.space(0)[..reply.len()].copy_from_slice(reply.as_bytes());
+        bench.remote.filled(0, reply.len());
+        assert!(matches!(bench.remote.next_event(), Some(Event::Challenge { slot: 0, .. })));
+    };
+    ask(&mut bench);
+    bench.remote.give_up(0);
+    bench.turn();
+    assert_eq!(bench.told(), ["1 GivenUp "]);
+    ask(&mut bench);
+    bench.remote.retry(0);
+    bench.turn();
+    bench.reply(0, &json("200 OK", "", &result(1)));
+    assert_eq!(bench.told(), [format!("1 {}", result(1))]);
+}

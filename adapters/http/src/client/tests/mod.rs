@@ -1,0 +1,228 @@
+//! Servers made of scripts: what a client sends to them, and what it makes of their answers wherever they are cut.
+
+mod challenges;
+mod failures;
+mod old;
+mod room;
+mod sessions;
+mod streams;
+
+use super::*;
+use std::format;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+/// What was told, as text.
+type Told = Vec<String>;
+
+/// A client with sockets that end in strings.
+struct Bench {
+    remote: Remote<'static, 4>,
+    /// What was sent on each open connection and not looked at.
+    sent: [Option<Vec<u8>>; 4],
+    told: Told,
+    now: u64,
+    /// Bytes that are delivered at once; 0 means all.
+    step: usize,
+    connections: usize,
+}
+
+impl Bench {
+    fn new(url: &str, config: Config) -> Bench {
+        Bench {
+            remote: Remote::growing(url, config).unwrap(),
+            sent: [const { None }; 4],
+            told: Vec::new(),
+            now: 0,
+            step: 0,
+            connections: 0,
+        }
+    }
+
+    fn send(&mut self, message: &str) {
+        let kind = if !message.contains("\"method\"") {
+            Kind::Result
+        } else if message.contains("\"id\"") {
+            Kind::Request
+        } else {
+            Kind::Notification
+        };
+        mcp_sansio::sink::whole(&mut self.remote, kind, |out| out.put(message.as_bytes())).unwrap();
+        self.turn();
+    }
+
+    /// Carries out actions, takes what is sent, and listens, until nothing happens any more.
+    fn turn(&mut self) {
+        loop {
+            let mut any = self.listen();
+            while let Some(action) = self.remote.next_action() {
+                any = true;
+                match action {
+                    Action::Connect(slot) => {
+                        assert!(self.sent[slot].is_none(), "it is connected");
+                        self.sent[slot] = Some(Vec::new());
+                        self.connections += 1;
+                        self.remote.connected(slot);
+                    }
+                    Action::Close(slot) => {
+                        assert!(self.sent[slot].take().is_some(), "it is not connected");
+                    }
+                }
+            }
+            for slot in 0..4 {
+                let n = self.remote.pending(slot).len();
+                if n > 0 {
+                    any = true;
+                    let sent = self.sent[slot].as_mut().expect("a connection");
+                    sent.extend_from_slice(self.remote.pending(slot));
+                    self.remote.sent(slot, n);
+                }
+            }
+            if !any {
+                break;
+            }
+        }
+    }
+
+    fn listen(&mut self) -> bool {
+        let mut any = false;
+        while let Some(event) = self.remote.next_event() {
+            any = true;
+            self.told.push(match event {
+                Event::Message { request, bytes } => {
+                    format!("{} {}", id(request), String::from_utf8_lossy(bytes))
+                }
+                Event::Failed { request, why, detail } => format!("{} {why:?} {detail}", id(request)),
+                Event::Challenge { slot, request, status, www_authenticate } => {
+                    format!("{} challenge {slot} {status} {www_authenticate}", id(request))
+                }
+                Event::Skipped { request, why, start } => {
+                    format!("{} skipped {why:?} {}", id(request), String::from_utf8_lossy(start))
+                }
+                Event::Ended => "ended".to_string(),
+            });
+        }
+        any
+    }
+
+    /// The request that came on a connection, of which there is one.
+    fn received(&mut self, slot: usize) -> String {
+        let bytes = core::mem::take(self.sent[slot].as_mut().unwrap_or_else(|| panic!("{slot} is not connected")));
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// The connection on which something was sent that begins like this.
+    fn find(&self, start: &str) -> usize {
+        let found = |sent: &Option<Vec<u8>>| sent.as_ref().is_some_and(|sent| sent.starts_with(start.as_bytes()));
+        self.sent.iter().position(found).unwrap_or_else(|| panic!("no {start} in {:?}", self.sent))
+    }
+
+    fn reply(&mut self, slot: usize, bytes: &str) {
+        let mut rest = bytes.as_bytes();
+        while !rest.is_empty() {
+            let space = self.remote.space(slot);
+            let step = if self.step == 0 { rest.len() } else { self.step };
+            let n = space.len().min(step).min(rest.len());
+            if n == 0 {
+                break; // it is closed
+            }
+            let (now, later) = rest.split_at(n);
+            space[..n].copy_from_slice(now);
+            rest = later;
+            self.remote.filled(slot, n);
+            self.turn();
+        }
+    }
+
+    fn close(&mut self, slot: usize) {
+        self.sent[slot] = None;
+        self.remote.closed(slot);
+        self.turn();
+    }
+
+    fn wait(&mut self, millis: u64) {
+        self.now += millis;
+        self.remote.expire(self.now);
+        self.turn();
+    }
+
+    fn told(&mut self) -> Told {
+        core::mem::take(&mut self.told)
+    }
+}
+
+fn id(request: Option<u64>) -> String {
+    request.map_or("-".to_string(), |id| id.to_string())
+}
+
+fn json(status: &str, headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn stream(body: &str) -> String {
+    let chunk = if body.is_empty() { String::new() } else { chunk(body) };
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}"
+    )
+}
+
+fn chunk(body: &str) -> String {
+    format!("{:x}\r\n{body}\r\n", body.len())
+}
+
+const ACCEPTED: &str = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+fn modern(id: u64, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}{META}}}}}"#)
+}
+
+fn result(id: u64) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+}
+
+/// Runs a script with answers whole, byte by byte, and in other pieces.
+fn in_pieces(url: &str, config: Config, script: impl Fn(&mut Bench)) {
+    for step in [0, 1, 2, 3, 5, 7, 16, 61] {
+        let mut bench = Bench::new(url, config);
+        bench.step = step;
+        script(&mut bench);
+    }
+}
+
+/// `notifications/initialized` and what comes before it, with a session; the streams of the server's own opens at the end.
+fn open_session(bench: &mut Bench, headers: &str) -> usize {
+    bench.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#);
+    let request = bench.received(0);
+    assert!(!request.contains("Mcp-") && !request.contains("MCP-"), "{request}");
+    let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
+    bench.reply(0, &json("200 OK", headers, answer));
+    assert_eq!(bench.told(), [format!("0 {answer}")]);
+    bench.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+    let request = bench.received(0);
+    assert!(request.contains("\r\nMCP-Protocol-Version: 2025-06-18\r\n"), "{request}");
+    assert_eq!(request.contains("\r\nMcp-Session-Id: s-1\r\n"), headers.contains("s-1"), "{request}");
+    bench.reply(0, ACCEPTED);
+    assert!(bench.told().is_empty());
+    bench.find("GET /mcp HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n")
+}
+
+const SESSION: &str = "mcp-session-id: s-1\r\n";
+
+fn legacy(id: u64, method: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
+}
+
+/// A client with two connections; what it is told.
+fn web(profile: &'static mcp_sansio::client::Profile<'static>) -> Web<'static, 4, 2> {
+    let client = mcp_sansio::client::Client::growing(profile).timeout(5_000);
+    let mut web = Web::growing(client, Remote::growing("http://h/mcp", Config::DEFAULT).unwrap());
+    web.client().connect_as(Revision::V2026_07_28);
+    web
+}
+
+const PROFILE: mcp_sansio::client::Profile<'static> = mcp_sansio::client::Profile::new("test", "1");

@@ -1,0 +1,104 @@
+//! The transport of 2024-11-05: HTTP with SSE.
+
+use super::*;
+
+#[test]
+fn the_old_transport_by_its_url() {
+    in_pieces("http://h/sse", Config::DEFAULT.transport(Transport::Sse), |bench| {
+        bench.send(&legacy(0, "initialize"));
+        let stream_slot = bench.find("GET /sse HTTP/1.1\r\n");
+        assert_eq!(bench.sent.iter().flatten().count(), 1, "nothing is posted before it is known where to");
+        bench.reply(stream_slot, &stream("event: endpoint\ndata: /messages?id=7\n\n"));
+        assert!(bench.remote.is_old());
+        let slot = bench.find("POST /messages?id=7 HTTP/1.1\r\n");
+        bench.received(slot);
+        let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2024-11-05"}}"#;
+        bench.reply(slot, ACCEPTED);
+        bench.reply(stream_slot, &chunk(&format!("event: message\ndata: {answer}\n\n")));
+        assert_eq!(bench.told(), [format!("0 {answer}")]);
+        // The answer may come before the message is said to be accepted.
+        bench.send(&legacy(1, "tools/call"));
+        let slot = bench.find("POST /messages?id=7 HTTP/1.1\r\n");
+        let ping = legacy(5, "ping");
+        bench.reply(stream_slot, &chunk(&format!("data: {ping}\n\ndata: {}\n\ndata: {}\n\n", result(1), result(9))));
+        assert_eq!(bench.told(), [format!("- {ping}"), format!("1 {}", result(1)), format!("- {}", result(9))]);
+        bench.reply(slot, ACCEPTED);
+        // When the stream is gone, so is the session.
+        bench.send(&legacy(2, "tools/call"));
+        bench.close(stream_slot);
+        assert_eq!(bench.told(), ["2 SessionLost "]);
+        bench.send(&legacy(3, "initialize"));
+        let stream_slot = bench.find("GET /sse HTTP/1.1\r\n");
+        bench.reply(stream_slot, &stream("event: endpoint\ndata: //evil/x\n\n"));
+        assert_eq!(bench.told(), ["3 Endpoint "]);
+        bench.send(&legacy(4, "initialize"));
+        bench.reply(bench.find("GET"), "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(bench.told(), ["4 Status { code: 500, retry_after: None } "]);
+        assert!(bench.remote.is_idle());
+    });
+}
+
+/// A client that waits for nothing has to learn of it too: what it would send next would be for nobody.
+#[test]
+fn the_old_stream_is_gone_while_nothing_is_under_way() {
+    for transport in [Transport::Sse, Transport::Detect] {
+        in_pieces("http://h/sse", Config::DEFAULT.transport(transport), |bench| {
+            bench.send(&legacy(0, "initialize"));
+            if transport == Transport::Detect {
+                bench.received(0);
+                bench.reply(0, &json("405 No", "", ""));
+            }
+            let stream_slot = bench.find("GET /sse HTTP/1.1\r\n");
+            bench.reply(stream_slot, &stream("event: endpoint\ndata: /messages\n\n"));
+            let slot = bench.find("POST /messages HTTP/1.1\r\n");
+            bench.reply(slot, ACCEPTED);
+            bench.reply(stream_slot, &chunk(&format!("data: {}\n\n", result(0))));
+            assert_eq!(bench.told(), [format!("0 {}", result(0))]);
+            bench.close(stream_slot);
+            assert_eq!(bench.told(), ["- SessionLost "]);
+            assert!(bench.remote.is_idle() && !bench.remote.is_old());
+        });
+    }
+}
+
+#[test]
+fn the_old_transport_is_found_out() {
+    for (status, body) in
+        [("400 Bad", ""), ("404 No", "<html>"), ("405 No", r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000}}"#)]
+    {
+        in_pieces("http://h/x/mcp", Config::DEFAULT, |bench| {
+            bench.send(&legacy(0, "initialize"));
+            bench.received(0);
+            bench.reply(0, &json(status, "", body));
+            assert!(bench.told().is_empty());
+            let get = bench.find("GET /x/mcp HTTP/1.1\r\n");
+            bench.reply(get, &stream("event: endpoint\ndata: http://h/x/post\n\n"));
+            let slot = bench.find("POST /x/post HTTP/1.1\r\n");
+            bench.received(slot);
+            bench.reply(slot, ACCEPTED);
+            bench.reply(get, &chunk(&format!("data: {}\n\n", result(0))));
+            assert_eq!(bench.told(), [format!("0 {}", result(0))]);
+        });
+        // It is not, after all: then what was answered first counts.
+        in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+            bench.send(&legacy(0, "initialize"));
+            bench.received(0);
+            bench.reply(0, &json(status, "", body));
+            bench.reply(bench.find("GET"), &json("405 No", "", ""));
+            let code = &status[..3];
+            let expected = if body.starts_with('{') {
+                format!("0 {body}")
+            } else {
+                format!("0 Status {{ code: {code}, retry_after: None }} {body}")
+            };
+            assert_eq!(bench.told(), [expected]);
+            assert!(!bench.remote.is_old() && bench.remote.is_idle());
+        });
+    }
+    let unknown = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"m"}}"#;
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        bench.send(&legacy(0, "initialize"));
+        bench.reply(0, &json("404 No", "", unknown));
+        assert_eq!(bench.told(), [format!("0 {unknown}")]);
+    });
+}

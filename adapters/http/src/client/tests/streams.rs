@@ -1,0 +1,149 @@
+//! Event streams, and requests of 2026-07-28.
+
+use super::*;
+
+#[test]
+fn modern_requests_over_one_connection() {
+    in_pieces("http://localhost:80/mcp", Config::DEFAULT, |bench| {
+        bench.send(&modern(1, "tools/list", ""));
+        let request = bench.received(0);
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert_eq!(
+            head,
+            format!(
+                "POST /mcp HTTP/1.1\r\nHost: localhost:80\r\nAccept: application/json, text/event-stream\r\n\
+                 Content-Type: application/json\r\nContent-Length: {}\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+                 Mcp-Method: tools/list",
+                body.len()
+            )
+        );
+        assert_eq!(body, modern(1, "tools/list", ""));
+        let tools = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"Region"}}}}]}}"#;
+        bench.reply(0, &json("200 OK", "", tools));
+        assert_eq!(bench.told(), [format!("1 {tools}")]);
+
+        bench.send(&modern(2, "tools/call", r#""name":"t","arguments":{"r":"é"},"#));
+        let request = bench.received(0);
+        assert!(
+            request.contains("\r\nMcp-Method: tools/call\r\nMcp-Name: t\r\nMcp-Param-Region: =?base64?w6k=?=\r\n\r\n")
+        );
+        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
+        let events = format!(": hello\n\ndata: {progress}\n\nevent: message\ndata: {}\n\n", result(2));
+        bench.reply(0, &stream(&events));
+        assert_eq!(bench.told(), [format!("2 {progress}"), format!("2 {}", result(2))]);
+        assert!(bench.remote.is_idle() || bench.remote.next_deadline() == Some(500));
+        bench.reply(0, "0\r\n\r\n");
+
+        bench.send(&modern(3, "resources/read", r#""uri":"file:///a b","#));
+        assert!(bench.received(0).contains("\r\nMcp-Name: file:///a b\r\n"));
+        bench.reply(0, "HTTP/1.1 100 Continue\r\n\r\n");
+        bench.reply(0, &json("404 Not Found", "", r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"m"}}"#));
+        assert_eq!(bench.told().len(), 1);
+        assert_eq!(bench.connections, 1);
+        bench.wait(2_999);
+        assert!(bench.sent[0].is_some());
+        bench.wait(1);
+        assert!(bench.sent[0].is_none(), "an idle connection is closed");
+        assert!(bench.remote.is_idle());
+    });
+}
+
+#[test]
+fn a_broken_stream_is_resumed() {
+    in_pieces("http://h/mcp", Config::DEFAULT.listen(false), |bench| {
+        let first = "id: 1\nretry: 500\ndata:\n\n";
+        bench.send(&legacy(7, "tools/call"));
+        bench.received(0);
+        bench.reply(0, &stream(first));
+        bench.reply(0, "0\r\n\r\n");
+        bench.wait(499);
+        assert_eq!(bench.remote.next_deadline(), Some(500));
+        bench.wait(1);
+        assert!(bench.received(0).starts_with("GET /mcp HTTP/1.1\r\n"));
+        // In vain, and each time after a longer wait.
+        bench.close(0);
+        bench.wait(999);
+        assert!(bench.sent[0].is_none());
+        bench.wait(1);
+        assert!(bench.received(0).contains("\r\nLast-Event-ID: 1\r\n"));
+        bench.reply(0, &stream(&format!("id: 2\ndata: {}\n\n", result(7))));
+        assert_eq!(bench.told(), [format!("7 {}", result(7))]);
+        bench.close(0);
+        // Without an id there is nothing to go on from.
+        bench.send(&legacy(8, "tools/call"));
+        bench.reply(0, &stream("retry: 1\ndata:\n\n"));
+        bench.close(0);
+        assert_eq!(bench.told(), ["8 Broken "]);
+        // It is not tried for ever.
+        bench.send(&legacy(9, "tools/call"));
+        bench.reply(0, &stream(first));
+        bench.close(0);
+        for _ in 0..5 {
+            bench.wait(60_000);
+            bench.close(0);
+        }
+        assert_eq!(bench.told(), ["9 Reset "]);
+        // What the server has given up is given up.
+        bench.send(&legacy(10, "tools/call"));
+        bench.reply(0, &stream(first));
+        bench.close(0);
+        bench.wait(500);
+        bench.reply(0, "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!(bench.told(), ["10 Broken "]);
+    });
+}
+
+#[test]
+fn modern_streams_are_never_resumed() {
+    in_pieces("http://h/", Config::DEFAULT, |bench| {
+        bench.send(&modern(1, "tools/call", ""));
+        bench.reply(0, &stream("id: 1\ndata:\n\n"));
+        bench.close(0);
+        bench.send(&modern(2, "tools/call", ""));
+        bench.reply(0, &stream("id: 1\ndata:\n\n"));
+        bench.reply(0, "0\r\n\r\n");
+        assert_eq!(bench.told(), ["1 Broken ", "2 Unanswered "]);
+        bench.send(&modern(3, "subscriptions/listen", ""));
+        bench.reply(bench.find("POST"), &stream(""));
+        assert!(bench.remote.abandon(3) && !bench.remote.abandon(3));
+        bench.turn();
+        assert!(bench.sent.iter().all(Option::is_none));
+        assert!(bench.told().is_empty());
+    });
+}
+
+/// Proxies cut streams on which nothing comes.
+#[test]
+fn a_quiet_stream_is_opened_again_and_again() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let mut get = open_session(&mut bench, SESSION);
+    for _ in 0..20 {
+        bench.reply(get, &stream(""));
+        bench.received(get);
+        bench.wait(60_000);
+        bench.close(get);
+        bench.wait(1_000);
+        get = bench.find("GET");
+    }
+    // But not one that is closed at once; the last one was tried once.
+    let mut tries = 1;
+    while bench.remote.listening() != Listening::No {
+        tries += 1;
+        bench.reply(get, &stream(""));
+        bench.received(get);
+        bench.close(get);
+        bench.wait(60_000);
+        get = bench.sent.iter().position(|sent| sent.as_ref().is_some_and(|sent| !sent.is_empty())).unwrap_or(get);
+    }
+    assert_eq!(tries, 6);
+}
+
+#[test]
+fn what_is_skipped_in_streams() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        bench.send(&modern(1, "tools/call", ""));
+        let body = format!("data: {{\n\nevent: other\ndata: 1\n\n: hi\n\ndata: [{}]\n\n", result(1));
+        bench.reply(0, &stream(&body));
+        assert_eq!(bench.told(), ["1 skipped Garbage {".to_string(), format!("1 [{}]", result(1))]);
+    });
+}

@@ -1,0 +1,187 @@
+//! The life of a connection: its deadlines, its end, and what it costs.
+
+use super::*;
+
+#[test]
+fn reset() {
+    let request = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
+    let (mut input, mut output) = ([0; 128], [0; 256]);
+    let mut connection = Connection::<8>::new(&mut input, &mut output, LIMITS);
+    for unfinished in [request, "GE", "T / HTTP/1.1\r\n\r\n", ""] {
+        connection.space()[..unfinished.len()].copy_from_slice(unfinished.as_bytes());
+        connection.filled(unfinished.len());
+        let _ = connection.step(0);
+        connection.end_of_input();
+        connection.close();
+        let _ = connection.step(1);
+        connection.reset();
+        assert_eq!((connection.has_pending(), connection.head().is_none(), connection.refused()), (false, true, None));
+        assert_eq!((connection.step(2), connection.input_ended()), (Step::Read, false));
+        assert_eq!(connection.space().len(), 128);
+        assert_eq!(connection.next_deadline(), Some(2 + LIMITS.idle_time));
+    }
+    let whole = [request, "abc"].concat();
+    connection.space()[..whole.len()].copy_from_slice(whole.as_bytes());
+    connection.filled(whole.len());
+    assert_eq!(connection.step(3), Step::Request);
+}
+
+#[test]
+fn what_follows_a_refusal_is_dropped_up_to_a_bound() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n";
+    let mut connection = connected((&mut input, &mut output), head);
+    assert_eq!(connection.step(0), Step::Shut);
+    assert_eq!(connection.refused(), Some(Status::CONTENT_TOO_LARGE));
+    for _ in 0..2 {
+        feed(&mut connection, "x");
+        assert_eq!(connection.step(0), Step::Shut);
+    }
+    feed(&mut connection, &"x".repeat(64));
+    assert_eq!(connection.step(0), Step::Close);
+    assert!(sent(&mut connection).starts_with("HTTP/1.1 413 Content Too Large\r\n"));
+}
+
+#[test]
+fn deadlines() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), "");
+    assert_eq!(connection.next_deadline(), None);
+    // Idle: closed without a word.
+    assert_eq!(connection.step(1), Step::Read);
+    assert_eq!(connection.next_deadline(), Some(60_001));
+    assert_eq!(connection.expire(60_000), Expired::Nothing);
+    // A head: from its first byte, not from its last.
+    feed(&mut connection, "POST / HTTP/1.1\r\n");
+    assert_eq!(connection.step(50_000), Step::Read);
+    feed(&mut connection, "Host: a\r\n");
+    assert_eq!(connection.step(55_000), Step::Read);
+    assert_eq!(connection.next_deadline(), Some(60_000));
+    feed(&mut connection, "Content-Length: 2\r\n\r\n");
+    assert_eq!(connection.step(56_000), Step::Read);
+    assert_eq!(connection.next_deadline(), Some(116_000));
+    feed(&mut connection, "a");
+    assert_eq!(connection.step(57_000), Step::Read);
+    assert_eq!(connection.next_deadline(), Some(116_000));
+    feed(&mut connection, "b");
+    // While the answer is made, nobody is waited for.
+    assert_eq!(connection.step(58_000), Step::Request);
+    assert_eq!(connection.next_deadline(), None);
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    // The peer must take something from time to time.
+    assert_eq!(connection.step(70_000), Step::Read);
+    assert_eq!(connection.next_deadline(), Some(100_000));
+    connection.sent(1);
+    assert_eq!(connection.step(80_000), Step::Read);
+    assert_eq!(connection.next_deadline(), Some(110_000));
+    sent(&mut connection);
+    assert_eq!(connection.step(81_000), Step::Read);
+    assert_eq!(connection.next_deadline(), Some(141_000));
+    // Too slow.
+    feed(&mut connection, "G");
+    assert_eq!(connection.step(90_000), Step::Read);
+    assert_eq!(connection.expire(100_000), Expired::Refused);
+    assert_eq!(connection.step(100_000), Step::Shut);
+    assert_eq!(sent(&mut connection), "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert_eq!(connection.step(100_000), Step::Shut);
+    assert_eq!(connection.next_deadline(), Some(102_000));
+    assert_eq!(connection.expire(102_000), Expired::Close);
+    assert_eq!(connection.step(102_000), Step::Close);
+    assert_eq!(connection.next_deadline(), None);
+}
+
+#[test]
+fn a_peer_that_reads_nothing_is_let_go() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), Step::Request);
+    connection.answer().stream(&[]).unwrap();
+    connection.consume();
+    assert_eq!(connection.step(0), Step::Answering);
+    sse::comment("", connection.answer()).unwrap();
+    assert_eq!(connection.step(10_000), Step::Answering);
+    assert_eq!(connection.next_deadline(), Some(30_000));
+    assert_eq!(connection.expire(30_000), Expired::Close);
+    assert_eq!(connection.step(30_000), Step::Close);
+    assert_eq!(connection.pending(), b"");
+}
+
+#[test]
+fn closing_when_asked() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), &[GET, GET].concat());
+    assert_eq!(connection.step(0), Step::Request);
+    connection.close();
+    connection.answer().full(Status::ACCEPTED, &[], b"").unwrap();
+    // The second request is dropped; its sender sees that this was the last answer.
+    assert_eq!(connection.step(0), Step::Shut);
+    assert!(sent(&mut connection).contains("Connection: close"));
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), "");
+    assert_eq!(connection.step(0), Step::Read);
+    connection.close();
+    assert_eq!(connection.step(0), Step::Close);
+}
+
+#[test]
+fn half_closed_sockets_get_their_answer() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    connection.end_of_input();
+    assert_eq!(connection.step(0), Step::Request);
+    connection.consume();
+    assert_eq!(connection.step(0), Step::Answering);
+    connection.answer().full(Status::OK, &[], b"late").unwrap();
+    assert_eq!(connection.step(0), Step::Close);
+    assert!(sent(&mut connection).ends_with("late"));
+}
+
+#[test]
+fn work_is_linear() {
+    // 4 KiB of head and a large chunked body of tiny chunks, byte by byte: quadratic work would take minutes.
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nX: {}\r\nTransfer-Encoding: chunked\r\n\r\n", "x".repeat(4000));
+    let body = "1\r\nx\r\n".repeat(100_000) + "0\r\n\r\n";
+    let (mut input, mut output) = (vec![0; 128 * 1024], [0; 256]);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], Limits::default());
+    for byte in head.bytes().chain(body.bytes()) {
+        connection.space()[0] = byte;
+        connection.filled(1);
+        if connection.step(0) == Step::Request {
+            assert_eq!(connection.exchange().unwrap().0.body.len(), 100_000);
+            return;
+        }
+    }
+    panic!("no request");
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn stores_that_grow_and_shrink() {
+    let mut connection = Connection::<8>::new(Store::growing(1 << 20), Store::growing(1 << 20), Limits::default());
+    for length in [0, 1, 5000, 1_000_000] {
+        let input = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{}", "y".repeat(length));
+        let mut rest = input.as_bytes();
+        while connection.step(0) == Step::Read {
+            let space = connection.space();
+            let n = space.len().min(rest.len());
+            assert!(n > 0);
+            space[..n].copy_from_slice(&rest[..n]);
+            connection.filled(n);
+            rest = &rest[n..];
+        }
+        assert_eq!(rest, b"");
+        let (request, answer) = connection.exchange().unwrap();
+        assert_eq!(request.body.len(), length);
+        answer.full(Status::OK, &[], request.body).unwrap();
+        assert!(sent(&mut connection).ends_with(&input[input.len() - length..]));
+        assert_eq!(connection.step(0), Step::Read);
+        connection.release();
+    }
+    assert_eq!(Store::growing(7).limit(), 7);
+}
+
+#[test]
+fn sizes() {
+    let connection = size_of::<Connection<'static, 16>>();
+    assert!(connection <= 560, "a connection with 16 headers has {connection} bytes");
+}

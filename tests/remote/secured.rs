@@ -1,0 +1,73 @@
+//! TLS around a server, and clients that trust it or do not. For clients of all adapters, by its path; it uses the `rustls`
+//! of the module that it is in.
+#![allow(unreachable_pub, reason = "shared by tests of different crates")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::rustls;
+use super::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use super::rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+pub const CERTIFICATE: &[u8] = include_bytes!("localhost.cert.der");
+const KEY: &[u8] = include_bytes!("localhost.key.der");
+
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+pub fn trusting(certificate: Option<&'static [u8]>) -> Arc<ClientConfig> {
+    let mut roots = RootCertStore::empty();
+    if let Some(certificate) = certificate {
+        roots.add(CertificateDer::from(certificate)).unwrap();
+    }
+    let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
+    Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// TLS around the requests of a server that behaves: one after the other, each on a connection of its own.
+pub fn secured(inner: SocketAddr) -> SocketAddr {
+    let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
+    let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
+    let config = config.with_no_client_auth().with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key);
+    let config = Arc::new(config.unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let (socket, config) = (socket.unwrap(), config.clone());
+            thread::spawn(move || forward(StreamOwned::new(ServerConnection::new(config).unwrap(), socket), inner));
+        }
+    });
+    address
+}
+
+/// Hands bytes on, both ways.
+fn forward(mut outer: StreamOwned<ServerConnection, TcpStream>, inner: SocketAddr) {
+    let mut inner = TcpStream::connect(inner).unwrap();
+    while outer.conn.is_handshaking() {
+        if outer.conn.complete_io(&mut outer.sock).is_err() {
+            return;
+        }
+    }
+    for socket in [&outer.sock, &inner] {
+        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    }
+    let mut chunk = [0; 16_384];
+    loop {
+        match outer.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(n) => inner.write_all(&chunk[..n]).unwrap(),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+        match inner.read(&mut chunk) {
+            Ok(0) => return,
+            Ok(n) => outer.write_all(&chunk[..n]).unwrap(),
+            Err(_) => {}
+        }
+    }
+}
