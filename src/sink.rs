@@ -2,6 +2,7 @@
 //!
 //! [`Sink`] takes bytes. [`Out`] adds framing, so that the engine never knows whether a message becomes a
 //! line, a server-sent event or a body. [`Lines`] is the framing of stdio and serial lines over any storage.
+//! [`whole`] writes one message, with a [`Writer`].
 
 use core::fmt;
 
@@ -413,11 +414,12 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
+    // On a small machine a piece is a call and nothing else: there are hundreds of them.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn add(&mut self, bytes: &[u8]) {
         if let Err(full) = self.out.put(bytes) {
-            self.full = Some(full);
+            self.full = self.full.or(Some(full));
         }
     }
 }
