@@ -452,3 +452,37 @@ pub(crate) fn move_down(bytes: &mut [u8], from: usize, place: core::ops::Range<u
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands behind a piece that did not fit may fit itself: nothing of the message stays all the same.
+    #[test]
+    fn a_message_is_whole_or_not_there() {
+        let mut bytes = [0; 16];
+        let mut out = Lines::new(Slice::new(&mut bytes));
+        let write = |out: &mut Writer<'_>| {
+            out.put(b"[")?;
+            out.put(b"more than there is room for")?;
+            out.put(b"]")
+        };
+        // An empty sink will never take it.
+        assert_eq!(whole(&mut out, Kind::Result, write), Err(Full::Never));
+        assert_eq!(out.pending(), b"");
+        whole(&mut out, Kind::Result, |out| out.put(b"{}")).unwrap();
+        assert_eq!(whole(&mut out, Kind::Result, write), Err(Full::Now));
+        assert_eq!(out.pending(), b"{}\n");
+        assert_eq!(part(&mut out, write), Err(Full::Now));
+    }
+
+    /// A writer may give up for a reason of its own, such as a `Display` that fails.
+    #[test]
+    fn what_fails_by_itself_is_taken_back_too() {
+        let mut bytes = [0; 16];
+        let mut out = Lines::new(Slice::new(&mut bytes));
+        whole(&mut out, Kind::Result, |out| out.put(b"{}")).unwrap();
+        let failed = whole(&mut out, Kind::Result, |out| out.put(b"[").and(Err(Full::Never)));
+        assert_eq!((failed, out.pending()), (Err(Full::Never), &b"{}\n"[..]));
+    }
+}
