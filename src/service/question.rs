@@ -8,10 +8,11 @@ use crate::server::write_texts;
 use crate::sink::{Full, Writer};
 
 /// A question to the client: a form for the user, a page for the user to visit, a model's answer, the client's roots.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Question<'q> {
     pub(crate) key: &'q str,
     kind: Kind<'q>,
+    way: &'static Way,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,63 +23,110 @@ enum Kind<'q> {
     Roots,
 }
 
+/// How a kind of question is asked. Questions have it with them, so that a program is linked with those that it asks.
+struct Way {
+    /// The method that asks it.
+    method: &'static str,
+    /// What the client must have declared.
+    needs: fn(&Kind<'_>) -> ClientFeature,
+    /// Whether the revision has a way to ask it at all.
+    exists_in: fn(&Kind<'_>, Revision) -> bool,
+    write: fn(&Kind<'_>, &mut Object<'_, '_>, Revision, ClientFeatures) -> Result<(), Full>,
+}
+
+impl Way {
+    const FORM: Way = Way {
+        method: "elicitation/create",
+        needs: |_| ClientFeature::ElicitForm,
+        exists_in: |kind, revision| {
+            let Kind::Form { schema, .. } = kind else { return false };
+            let plain = !revision.has_plain_elicitation_only() || is_plain(*schema);
+            revision.has(Since::Elicitation) && plain
+        },
+        write: |kind, params, revision, _| {
+            let Kind::Form { message, schema } = kind else { return Ok(()) };
+            if revision.has(Since::ElicitationMode) {
+                params.fixed("mode", "\"form\"")?;
+            }
+            params.text("message", message)?;
+            params.raw("requestedSchema", *schema)
+        },
+    };
+
+    const URL: Way = Way {
+        method: "elicitation/create",
+        needs: |_| ClientFeature::ElicitUrl,
+        exists_in: |_, revision| revision.has(Since::ElicitationMode),
+        write: |kind, params, revision, _| {
+            let Kind::Url { message, url, id } = kind else { return Ok(()) };
+            params.fixed("mode", "\"url\"")?;
+            params.text("message", message)?;
+            params.text("url", url)?;
+            if revision.is_modern() { Ok(()) } else { params.text("elicitationId", id) }
+        },
+    };
+
+    const SAMPLE: Way = Way {
+        method: "sampling/createMessage",
+        needs: |kind| match kind {
+            Kind::Sample(sampling) => sampling.needs(),
+            _ => ClientFeature::Sampling,
+        },
+        exists_in: |kind, revision| matches!(kind, Kind::Sample(sampling) if sampling.exists_in(revision)),
+        write: |kind, params, revision, client| {
+            let Kind::Sample(sampling) = kind else { return Ok(()) };
+            sampling.write(params, revision, client)
+        },
+    };
+
+    const ROOTS: Way = Way {
+        method: "roots/list",
+        needs: |_| ClientFeature::Roots,
+        exists_in: |_, _| true,
+        write: |_, _, _, _| Ok(()),
+    };
+}
+
 impl<'q> Question<'q> {
     /// A form for the user (from 2025-06-18 on). The schema is an object of plain properties: strings, numbers,
     /// booleans, choices.
     #[must_use]
     pub const fn elicit(key: &'q str, message: &'q str, schema: Raw<'q>) -> Self {
-        Question { key, kind: Kind::Form { message, schema } }
+        Question { key, kind: Kind::Form { message, schema }, way: &Way::FORM }
     }
 
     /// A page for the user to visit (from 2025-11-25 on). `id` names the visit, for
     /// [`elicitation_complete`](crate::server::ServerOf::elicitation_complete).
     #[must_use]
     pub const fn visit(key: &'q str, message: &'q str, url: &'q str, id: &'q str) -> Self {
-        Question { key, kind: Kind::Url { message, url, id } }
+        Question { key, kind: Kind::Url { message, url, id }, way: &Way::URL }
     }
 
     /// A model's answer to a conversation.
     #[must_use]
     pub const fn sample(key: &'q str, sampling: Sampling<'q>) -> Self {
-        Question { key, kind: Kind::Sample(sampling) }
+        Question { key, kind: Kind::Sample(sampling), way: &Way::SAMPLE }
     }
 
     /// The client's roots.
     #[must_use]
     pub const fn roots(key: &'q str) -> Self {
-        Question { key, kind: Kind::Roots }
+        Question { key, kind: Kind::Roots, way: &Way::ROOTS }
     }
 
     /// The method that asks it.
     pub(crate) const fn method(&self) -> &'static str {
-        match self.kind {
-            Kind::Form { .. } | Kind::Url { .. } => "elicitation/create",
-            Kind::Sample(_) => "sampling/createMessage",
-            Kind::Roots => "roots/list",
-        }
+        self.way.method
     }
 
     /// What the client must have declared.
     pub(crate) fn needs(&self) -> ClientFeature {
-        match self.kind {
-            Kind::Form { .. } => ClientFeature::ElicitForm,
-            Kind::Url { .. } => ClientFeature::ElicitUrl,
-            Kind::Sample(sampling) => sampling.needs(),
-            Kind::Roots => ClientFeature::Roots,
-        }
+        (self.way.needs)(&self.kind)
     }
 
     /// Whether the revision has a way to ask it at all.
     pub(crate) fn exists_in(&self, revision: Revision) -> bool {
-        match self.kind {
-            Kind::Form { schema, .. } => {
-                let plain = !revision.has_plain_elicitation_only() || is_plain(schema);
-                revision.has(Since::Elicitation) && plain
-            }
-            Kind::Url { .. } => revision.has(Since::ElicitationMode),
-            Kind::Sample(sampling) => sampling.exists_in(revision),
-            Kind::Roots => true,
-        }
+        (self.way.exists_in)(&self.kind, revision)
     }
 
     pub(crate) const fn is_url(&self) -> bool {
@@ -92,26 +140,14 @@ impl<'q> Question<'q> {
         client: ClientFeatures,
     ) -> Result<(), Full> {
         let mut params = Object::open(out);
-        match self.kind {
-            Kind::Form { message, schema } => {
-                if revision.has(Since::ElicitationMode) {
-                    params.fixed("mode", "\"form\"")?;
-                }
-                params.text("message", message)?;
-                params.raw("requestedSchema", schema)?;
-            }
-            Kind::Url { message, url, id } => {
-                params.fixed("mode", "\"url\"")?;
-                params.text("message", message)?;
-                params.text("url", url)?;
-                if !revision.is_modern() {
-                    params.text("elicitationId", id)?;
-                }
-            }
-            Kind::Sample(sampling) => sampling.write(&mut params, revision, client)?,
-            Kind::Roots => {}
-        }
+        (self.way.write)(&self.kind, &mut params, revision, client)?;
         params.close()
+    }
+}
+
+impl core::fmt::Debug for Question<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Question").field("key", &self.key).field("kind", &self.kind).finish()
     }
 }
 
