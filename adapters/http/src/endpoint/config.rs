@@ -80,22 +80,23 @@ impl Default for Config<'static> {
 
 impl Config<'_> {
     /// Whether a host, with or without a port, may be asked for.
-    pub(crate) fn allows(&self, authority: &str) -> bool {
+    pub(crate) fn allows(&self, authority: &[u8]) -> bool {
         let host = without_port(authority);
         let own = ["localhost", "127.0.0.1", "[::1]"];
-        self.any_host || own.iter().chain(self.hosts).any(|known| known.eq_ignore_ascii_case(host))
+        self.any_host || own.iter().chain(self.hosts).any(|known| known.as_bytes().eq_ignore_ascii_case(host))
     }
 
     /// Whether a page of this origin may ask. `null` is the origin of pages that hide theirs.
-    pub(crate) fn allows_origin(&self, origin: &str) -> bool {
-        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    pub(crate) fn allows_origin(&self, origin: &[u8]) -> bool {
+        let authority = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
         self.any_host || authority.is_some_and(|authority| self.allows(authority))
     }
 }
 
-fn without_port(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+fn without_port(authority: &[u8]) -> &[u8] {
+    let digits = authority.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    match authority.split_at_checked(authority.len() - digits) {
+        Some(([host @ .., b':'], [_, ..])) => host,
         _ => authority,
     }
 }
@@ -122,5 +123,45 @@ pub struct EndpointLimits {
 impl Default for EndpointLimits {
     fn default() -> Self {
         EndpointLimits { sessions: 10_000, streams: 10_000, log: 256 << 20, stream: 16 << 20, keep: 1 << 20 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports() {
+        for (authority, host) in [
+            ("localhost:80", "localhost"),
+            ("localhost", "localhost"),
+            ("localhost:", "localhost:"),
+            ("localhost:8a", "localhost:8a"),
+            ("[::1]:8080", "[::1]"),
+            ("[::1]", "[::1]"),
+            ("a:1:2", "a:1"),
+            ("127.0.0.1", "127.0.0.1"),
+            (":1", ""),
+            ("1", "1"),
+            ("", ""),
+        ] {
+            assert_eq!(without_port(authority.as_bytes()), host.as_bytes(), "{authority}");
+        }
+    }
+
+    #[test]
+    fn hosts_and_origins() {
+        let config = Config { hosts: &["Example.org"], ..Config::DEFAULT };
+        for allowed in [&b"LOCALHOST:1"[..], b"127.0.0.1", b"[::1]:80", b"example.ORG"] {
+            assert!(config.allows(allowed));
+        }
+        for other in [&b"example.com"[..], b"", b"localhost.example.com", b"localhost\xff"] {
+            assert!(!config.allows(other));
+        }
+        assert!(config.allows_origin(b"https://example.org:444") && config.allows_origin(b"http://localhost"));
+        for other in [&b"null"[..], b"ftp://localhost", b"localhost", b"http://example.com"] {
+            assert!(!config.allows_origin(other));
+        }
+        assert!(Config { any_host: true, ..config }.allows(b"\xff"));
     }
 }

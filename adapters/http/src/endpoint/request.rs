@@ -30,7 +30,7 @@ impl<const N: usize> Endpoint<'_, N> {
         self.tick(now);
         let mut response = self.respond(app, head, content, random, body);
         if self.config.cors {
-            response.origin = head.text("origin").filter(|origin| self.config.allows_origin(origin));
+            response.origin = head.text("origin").filter(|origin| self.config.allows_origin(origin.as_bytes()));
         }
         response
     }
@@ -76,10 +76,8 @@ impl<const N: usize> Endpoint<'_, N> {
     fn is_foreign(&self, head: &Head<'_>) -> bool {
         let host = head.value("host").or_else(|| head.value(":authority"));
         let origin = head.value("origin");
-        // What cannot be read is not allowed either.
-        let read = |value| core::str::from_utf8(value).unwrap_or("\0");
-        host.is_some_and(|host| !self.config.allows(read(host)))
-            || origin.is_some_and(|origin| !self.config.allows_origin(read(origin)))
+        host.is_some_and(|host| !self.config.allows(host))
+            || origin.is_some_and(|origin| !self.config.allows_origin(origin))
     }
 
     fn route<'r, 'a: 'r, S>(
