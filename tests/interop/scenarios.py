@@ -386,12 +386,17 @@ async def call_disk(t):
 @scenario("call.processes", servers=["sysmon"])
 async def call_processes(t):
     await t.connect()
-    data = await structured(t, "processes", {"limit": 2})
-    if t.at_least("2025-06-18"):
+    # A process may end before it is looked for, but hardly each time.
+    for _ in range(3):
+        data = await structured(t, "processes", {"limit": 2})
+        if not t.at_least("2025-06-18"):
+            return
         lists = [v for v in data.values() if isinstance(v, list)]
         t.expect(len(lists) == 1 and len(lists[0]) == 2, f"two processes asked, but it says {short(data)}")
-        for process in lists[0]:
-            t.expect(os.path.isdir(f"/proc/{process['pid']}"), f"no process {process}")
+        gone = [process for process in lists[0] if not os.path.isdir(f"/proc/{process['pid']}")]
+        if not gone:
+            return
+    t.expect(False, f"no such processes: {gone}")
 
 
 @scenario("call.temperature", servers=["firmware", "board"])
