@@ -419,7 +419,7 @@ impl<'o> Writer<'o> {
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn add(&mut self, bytes: &[u8]) {
         if let Err(full) = self.out.put(bytes) {
-            self.full = self.full.or(Some(full));
+            self.full = Some(full);
         }
     }
 }
