@@ -160,7 +160,8 @@ pub fn write_error(out: &mut dyn Out, failure: &Failure<'_>) -> Result<(), Full>
     respond(out, None, &failure.refusing())
 }
 
-/// Writes an error response, without an id if that could not be read. One that is larger than the sink will ever take is replaced by a shorter one.
+/// Writes an error response, without an id if that could not be read. One that is larger than the sink will ever take is
+/// replaced by a shorter one.
 pub(crate) fn respond(out: &mut dyn Out, id: Option<&[u8]>, failure: &Failure<'_>) -> Result<(), Full> {
     let kind = if failure.refuses { Kind::Refusal(failure.code) } else { Kind::Error(failure.code) };
     match whole(out, kind, |out| write_response(out, id, failure)) {
