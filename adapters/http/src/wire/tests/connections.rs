@@ -8,8 +8,7 @@ fn reset() {
     let (mut input, mut output) = ([0; 128], [0; 256]);
     let mut connection = Connection::<8>::new(&mut input, &mut output, LIMITS);
     for unfinished in [request, "GE", "T / HTTP/1.1\r\n\r\n", ""] {
-        connection.space()[..unfinished.len()].copy_from_slice(unfinished.as_bytes());
-        connection.filled(unfinished.len());
+        feed(&mut connection, unfinished);
         let _ = connection.step(0);
         connection.end_of_input();
         connection.close();
@@ -21,8 +20,7 @@ fn reset() {
         assert_eq!(connection.next_deadline(), Some(2 + LIMITS.idle_time));
     }
     let whole = [request, "abc"].concat();
-    connection.space()[..whole.len()].copy_from_slice(whole.as_bytes());
-    connection.filled(whole.len());
+    feed(&mut connection, &whole);
     assert_eq!(connection.step(3), Step::Request);
 }
 
