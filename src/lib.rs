@@ -72,12 +72,16 @@
 //! 5. "Need more bytes", "handled inside" and "here is an event" are three different values.
 //! 6. A peer's mistake is an answer or an event, never a dead engine.
 //!
-//! Features, all additive: none (no allocator at all), `ask` (the default: handlers may ask the client), `alloc` (growing
+//! Features, all additive: none (no allocator at all); by default `ask` (handlers may ask the client) and `windows` (replies
+//! larger than the sink; without, lists are cut into pages that fit); `alloc` (growing
 //! buffers, sinks over `Vec`, tools made at run time), `std` (exact floats), `serde` (typed arguments and results), `defmt` (log formats for devices), `heapless` and `bytes`
 //! (their buffers as sinks).
 #![no_std]
 #![forbid(unsafe_code)]
-#![cfg_attr(not(feature = "ask"), allow(dead_code, reason = "what only asking needs stays where it is"))]
+#![cfg_attr(
+    not(all(feature = "ask", feature = "windows")),
+    allow(dead_code, reason = "what only asking or windows need stays where it is")
+)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;

@@ -14,7 +14,7 @@
 //! Between turns [`answer`](Session::answer) what was put off, and [`publish`](Session::publish) what has changed; then run.
 
 use crate::frame::{Line, LineBuffer};
-use crate::server::{Change, Engine, Millis, Progress, Pull, SendError, Server, Token, Told};
+use crate::server::{Change, Engine, Millis, Progress, Pull, SendError, Server, Token, Told, WINDOWS};
 use crate::service::{Call, Outcome, Pump, Service, Step};
 use crate::sink::{Full, Lines, Out, Storage};
 
@@ -110,7 +110,7 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     pub fn run<S>(&mut self, service: &Service<'_, S>, state: &mut S) -> Next {
         let server: &mut Engine<'m> = &mut self.server;
         loop {
-            if let Some(token) = self.streaming {
+            if let Some(token) = self.streaming.filter(|_| WINDOWS) {
                 if service.pump(state, token, server, &mut self.out) == Pump::More {
                     // What comes in meanwhile may be a cancellation: it needs no room.
                     return match quiet(&mut self.input, service, state, server, &mut self.out) {

@@ -76,6 +76,11 @@ impl<'e> Failure<'e> {
         Failure::new(code::INTERNAL, message)
     }
 
+    /// -32603: said in place of a reply that does not fit.
+    pub(crate) const fn too_large() -> Self {
+        Failure::internal("The reply is larger than the output buffer")
+    }
+
     /// No such resource: -32002 up to 2025-11-25, then -32602, with `data.uri` in all.
     #[must_use]
     pub const fn unknown_resource(uri: Text<'e>, revision: Revision) -> Self {

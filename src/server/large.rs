@@ -7,6 +7,9 @@ use super::{About, Engine, State, Token};
 use crate::revision::Revision;
 use crate::sink::{Full, Kind, Mark, Out, Sink, Writer, part};
 
+/// Whether replies may be larger than the sink.
+pub(crate) const WINDOWS: bool = cfg!(feature = "windows");
+
 /// What goes out in windows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
@@ -103,7 +106,9 @@ impl Engine<'_> {
     /// Sends more of what [`Event::Streaming`](super::Event::Streaming) began; `true` when it is through. Call it
     /// whenever the sink has room. Those who use a [`Service`](crate::service::Service) call its `pump` instead.
     pub fn pump(&mut self, token: Token, about: &About<'_>, out: &mut dyn Out) -> bool {
-        let Some(slot) = self.slot_mut(token).filter(|slot| slot.state == State::Streaming) else { return true };
+        let Some(slot) = self.slot_mut(token).filter(|slot| WINDOWS && slot.state == State::Streaming) else {
+            return true;
+        };
         let (id, revision, large) = (slot.id, slot.revision, &mut slot.large);
         let done = match large.what {
             What::Reply(write) => large.send(out, &mut |out| write(about, id.as_bytes(), revision, out)),

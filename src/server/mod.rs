@@ -29,7 +29,7 @@ pub use batch::BatchOut;
 pub use failure::Failure;
 pub(crate) use failure::respond as respond_failure;
 pub use failure::write_error;
-pub(crate) use large::{Give, Large, Puller, What, WriteReply};
+pub(crate) use large::{Give, Large, Puller, WINDOWS, What, WriteReply};
 pub use notify::{Change, Progress, Pull, Told};
 pub use opening::{Context, Gate};
 pub use request::Request;
@@ -551,7 +551,7 @@ impl Engine<'_> {
         let Some(slot) = self.slot(token) else { return Ok(None) };
         match slot.state {
             _ if slot.method == Method::Initialize => return Ok(None),
-            State::Streaming => {
+            State::Streaming if WINDOWS => {
                 // The line is begun: it is cut short by closing its JSON, not abandoned.
                 if let Some(slot) = self.slot_mut(token) {
                     slot.large.cut_short();

@@ -2,7 +2,7 @@
 //! that the engine answers itself.
 
 use super::request::{Request, Terms, object};
-use super::{About, Engine, Failure, Large, Taken, Token, What, WriteReply};
+use super::{About, Engine, Failure, Large, Taken, Token, WINDOWS, What, WriteReply};
 use crate::json::{Text, object::Object};
 use crate::protocol::{ClientFeatures, Level, Method, meta};
 use crate::revision::{Era, Revision, Revisions};
@@ -291,7 +291,10 @@ impl Engine<'_> {
         out: &mut dyn Out,
     ) -> Result<Written, Full> {
         match whole(out, Kind::Result, |out| write(context.about, request.id.as_bytes(), terms.revision, out)) {
-            Err(Full::Never) => {}
+            Err(Full::Never) if WINDOWS => {}
+            Err(Full::Never) => {
+                return self.refuse(request, &Failure::too_large(), out).map(|()| Written::Refused);
+            }
             done => return done.map(|()| Written::Whole),
         }
         match self.admit(request, terms) {

@@ -5,6 +5,7 @@ use core::ops::{Deref, DerefMut};
 use super::content::{Content, Contents, Message, Words, write_all, write_messages};
 pub use super::handling::{Done, Outcome, Refusal};
 use super::handling::{Handling, Settled, Why, begin_result};
+#[cfg(feature = "windows")]
 use super::stream::{pull_base64, pull_text};
 use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
@@ -182,6 +183,7 @@ impl Call<'_> {
     }
 
     /// Answers with text of any length, pulled from the tool's [`source`](super::Tool::source) while the sink drains.
+    #[cfg(feature = "windows")]
     pub fn stream_text(&mut self, key: u32) -> Outcome {
         let index = self.slot.handler;
         self.begin_stream(What::Content { index, key, pull: pull_text }, &mut |result, _| {
@@ -190,6 +192,7 @@ impl Call<'_> {
     }
 
     /// Answers with an image of any size, pulled from the tool's [`source`](super::Tool::source).
+    #[cfg(feature = "windows")]
     pub fn stream_image(&mut self, key: u32, mime: &str) -> Outcome {
         let index = self.slot.handler;
         self.begin_stream(What::Content { index, key, pull: pull_base64 }, &mut |result, _| {
@@ -322,11 +325,13 @@ impl<'a> Read<'a> {
     }
 
     /// Answers with text of any length, pulled from the [`source`](super::Resource::source) of the definition.
+    #[cfg(feature = "windows")]
     pub fn stream_text(&mut self, key: u32) -> Outcome {
         self.stream(key, "text", pull_text)
     }
 
     /// Answers with bytes of any number, pulled from the [`source`](super::Resource::source) of the definition.
+    #[cfg(feature = "windows")]
     pub fn stream_blob(&mut self, key: u32) -> Outcome {
         self.stream(key, "blob", pull_base64)
     }

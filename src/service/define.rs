@@ -255,6 +255,7 @@ impl<S> Tool<S> {
     }
 
     /// Where its large content comes from, see [`Call::stream_text`](super::Call::stream_text).
+    #[cfg(feature = "windows")]
     #[must_use]
     pub const fn source(mut self, source: Source<S>) -> Self {
         self.source = Some(Sourced::new(source));
@@ -377,6 +378,7 @@ macro_rules! resource_setters {
         }
 
         /// Where its large content comes from, see [`Read::stream_text`](super::Read::stream_text).
+        #[cfg(feature = "windows")]
         #[must_use]
         pub const fn source(mut self, source: Source<S>) -> Self {
             self.source = Some(Sourced::new(source));

@@ -4,7 +4,7 @@ use super::Service;
 use super::handling::are_responses;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
-use crate::server::{ASKS, BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, What};
+use crate::server::{ASKS, BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, WINDOWS, What};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What is left to do after a message.
@@ -225,24 +225,28 @@ impl<S> Service<'_, S> {
         server: &mut Engine<'_>,
         out: &mut dyn Out,
     ) -> Result<Step, Full> {
-        let Some(page) = self.page(request.method(), request.members().cursor) else {
+        let Some(mut page) = self.page(request.method(), request.members().cursor) else {
             return fail(server, token, &Failure::invalid_params("Invalid params: no such cursor"), out);
         };
         let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
-        match whole(out, Kind::Result, |out| self.write_list(slot, page, out)) {
-            Ok(()) => {
-                server.forget(token);
-                Ok(Step::Handled)
-            }
-            Err(Full::Now) => {
-                server.retract(token);
-                Err(Full::Now)
-            }
-            Err(Full::Never) => {
-                server.begin_large(token, Large::of(What::List { start: page.start, end: page.end }), out)?;
-                Ok(self.streaming(state, token, server, out))
+        loop {
+            match whole(out, Kind::Result, |out| self.write_list(slot, page, out)) {
+                Ok(()) => {
+                    server.forget(token);
+                    return Ok(Step::Handled);
+                }
+                Err(Full::Now) => {
+                    server.retract(token);
+                    return Err(Full::Now);
+                }
+                Err(Full::Never) if WINDOWS => break,
+                // What does not fit stands behind the cursor.
+                Err(Full::Never) if page.end - page.start > 1 => page.end -= (page.end - page.start).div_ceil(4),
+                Err(Full::Never) => return fail(server, token, &Failure::too_large(), out),
             }
         }
+        server.begin_large(token, Large::of(What::List { start: page.start, end: page.end }), out)?;
+        Ok(self.streaming(state, token, server, out))
     }
 
     /// Sends the first window of a reply in windows.
@@ -296,7 +300,7 @@ impl<S> Service<'_, S> {
                     Ok(Step::Streaming(token)) => server.peer.batch.streaming = Some(token),
                 }
             }
-            if let Some(token) = server.peer.batch.streaming {
+            if let Some(token) = server.peer.batch.streaming.filter(|_| WINDOWS) {
                 if self.pump(state, token, server, out) == super::Pump::More {
                     return Err(Full::Now);
                 }

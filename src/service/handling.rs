@@ -80,12 +80,12 @@ impl Lesson {
 impl Why {
     /// An error in few words, for which room was kept.
     pub(crate) const fn in_short(&self) -> Failure<'static> {
-        let code = match self {
-            Why::Fail(failure) => failure.code,
-            Why::Teach(lesson) => lesson.code,
-            Why::AskLater | Why::TooLarge => code::INTERNAL,
-        };
-        Failure::new(code, "The reply is larger than the output buffer")
+        let short = Failure::too_large();
+        match self {
+            Why::Fail(failure) => Failure { code: failure.code, ..short },
+            Why::Teach(lesson) => Failure { code: lesson.code, ..short },
+            Why::AskLater | Why::TooLarge => short,
+        }
     }
 }
 

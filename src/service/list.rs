@@ -5,7 +5,7 @@ use super::{Service, ToolInfo};
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::Method;
 use crate::revision::Revision;
-use crate::server::{Large, Slot};
+use crate::server::{Large, Slot, WINDOWS};
 use crate::sink::{Full, Out, Writer};
 
 /// Which entries a request is answered with.
@@ -21,7 +21,9 @@ impl<S> Service<'_, S> {
         let len = self.list_len(method);
         let start = match cursor {
             None => 0,
-            Some(cursor) => read_cursor(cursor).filter(|start| *start < len && start % self.page_size == 0)?,
+            Some(cursor) => {
+                read_cursor(cursor).filter(|start| *start < len && (!WINDOWS || start % self.page_size == 0))?
+            }
         };
         let end = start.saturating_add(self.page_size).min(len);
         Some(Page { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })

@@ -12,7 +12,9 @@ use crate::protocol::Method;
 use crate::records::Iter;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, STATE};
-use crate::server::{ASKS, About, Engine, Failure, Large, Request, SendError, Slot, State, Token, respond_failure};
+use crate::server::{
+    ASKS, About, Engine, Failure, Large, Request, SendError, Slot, State, Token, WINDOWS, respond_failure,
+};
 use crate::sink::{Full, Out};
 
 /// What a finished run leaves behind, freed from everything it borrowed.
@@ -267,6 +269,7 @@ impl<S> Service<'_, S> {
                 }
                 Ok(Step::Handled)
             }
+            Ok(Settled::Streaming(_)) if !WINDOWS => Ok(Step::Handled),
             Ok(Settled::Streaming(what)) => {
                 server.forget_questions(token);
                 out.hold(true);

@@ -5,7 +5,7 @@ use super::list::Page;
 use super::{Service, Source};
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::Method;
-use crate::server::{Caching, Engine, Give, Large, Slot, State, Token, What};
+use crate::server::{Caching, Engine, Give, Large, Slot, State, Token, WINDOWS, What};
 use crate::sink::{Full, Out, Writer, part};
 
 /// What [`Service::pump`] did.
@@ -54,7 +54,7 @@ impl<S> Copy for Sourced<S> {}
 impl<S> Service<'_, S> {
     /// Sends more of a reply in windows. Call it whenever the sink has room, until it is done.
     pub fn pump(&self, state: &mut S, token: Token, server: &mut Engine<'_>, out: &mut dyn Out) -> Pump {
-        let Some(slot) = server.slot_mut(token).filter(|slot| slot.state == State::Streaming) else {
+        let Some(slot) = server.slot_mut(token).filter(|slot| WINDOWS && slot.state == State::Streaming) else {
             return Pump::Done;
         };
         let mut large = slot.large;

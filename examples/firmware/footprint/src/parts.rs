@@ -1,6 +1,8 @@
 //! What the rows add to the five tools, each as little as shows its cost.
 
-use mcp_sansio::service::{Argument, Broken, Call, Complete, Get, Outcome, Prompt, Read, Resource, Template, Tool};
+#[cfg(feature = "windows")]
+use mcp_sansio::service::Broken;
+use mcp_sansio::service::{Argument, Call, Complete, Get, Outcome, Prompt, Read, Resource, Template, Tool};
 
 use crate::Device;
 use crate::tools::RAW_TABLE;
@@ -14,9 +16,11 @@ const fn with(tool: Tool<Device>) -> [Tool<Device>; 6] {
 pub static FORMATS: [Tool<Device>; 6] = with(Tool::new("formatted", "Gives the seconds since the start", formatted));
 
 /// The five tools and one with a large reply.
+#[cfg(feature = "windows")]
 pub static STREAMS: [Tool<Device>; 6] = with(STREAM);
 
 /// With a large reply.
+#[cfg(feature = "windows")]
 pub(crate) const STREAM: Tool<Device> = Tool::new("history", "Gives 20 KB of text", history).source(history_at);
 
 /// A resource.
@@ -36,10 +40,12 @@ pub(crate) fn formatted(device: &mut Device, call: &mut Call<'_>) -> Outcome {
     call.text(format_args!("up: {} s", device.seconds))
 }
 
+#[cfg(feature = "windows")]
 fn history(_: &mut Device, call: &mut Call<'_>) -> Outcome {
     call.stream_text(0)
 }
 
+#[cfg(feature = "windows")]
 fn history_at(_: &mut Device, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
     let left = 20_000_u32.saturating_sub(at) as usize;
     let count = left.min(bytes.len());

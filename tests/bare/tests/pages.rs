@@ -1,0 +1,75 @@
+//! Without the feature `windows`, a list is cut into pages that fit, and what does not fit at all is an error.
+
+use mcp_sansio::server::{Engine, Server};
+use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio::sink::{Lines, Slice};
+
+static TOOLS: [Tool<()>; 5] = [
+    Tool::new("one", "The first", said),
+    Tool::new("two", "The second", said),
+    Tool::new("three", "The third", said),
+    Tool::new("four", "The fourth", said),
+    Tool::new("five", "The fifth", said),
+];
+
+/// More than fits.
+const WORDS: &str = match str::from_utf8(&[b'x'; 600]) {
+    Ok(words) => words,
+    Err(_) => "",
+};
+static LONG: [Tool<()>; 1] = [Tool::new("long", WORDS, said)];
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+
+fn said(_: &mut (), call: &mut Call<'_>) -> Outcome {
+    call.text("said")
+}
+
+/// What a sink of `room` bytes gets from a service.
+fn answer(service: &Service<'_, ()>, server: &mut Engine<'_>, room: usize, message: &str) -> String {
+    let mut space = vec![0; room];
+    let mut out = Lines::new(Slice::new(&mut space));
+    let _ = service.dispatch(&mut (), message.as_bytes(), server, &mut out);
+    String::from_utf8_lossy(out.pending()).into_owned()
+}
+
+fn opened() -> Server<'static, 2> {
+    let mut server = Server::new();
+    assert!(answer(&Service::new("demo", "1"), &mut server, 512, INITIALIZE).contains("\"result\""));
+    server
+}
+
+/// What stands between `before` and the next quote, each time.
+fn quoted<'p>(page: &'p str, before: &str) -> Vec<&'p str> {
+    page.split(before).skip(1).filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn each_tool_is_on_one_page() {
+    let service = Service::new("demo", "1").tools(&TOOLS);
+    let whole = answer(&service, &mut opened(), 1024, LIST);
+    assert_eq!(quoted(&whole, "\"name\":\"").len(), TOOLS.len());
+    for room in 256..whole.len() {
+        let (mut server, mut names, mut request) = (opened(), Vec::new(), LIST.to_owned());
+        for _ in 0..TOOLS.len() {
+            let page = answer(&service, &mut server, room, &request);
+            names.extend(quoted(&page, "\"name\":\"").into_iter().map(str::to_owned));
+            let Some(cursor) = quoted(&page, "\"nextCursor\":\"").first().copied().map(str::to_owned) else { break };
+            request = LIST.replace('}', &format!(r#","params":{{"cursor":"{cursor}"}}}}"#));
+        }
+        assert_eq!(names, ["one", "two", "three", "four", "five"], "in {room} bytes");
+    }
+}
+
+#[test]
+fn what_does_not_fit_at_all_is_an_error() {
+    let service = Service::new("demo", "1").tools(&LONG).instructions(WORDS);
+    let mut server = opened();
+    let list = answer(&service, &mut server, 512, LIST);
+    assert!(list.contains("-32603"), "{list}");
+    server.forget_peer();
+    let opening = answer(&service, &mut server, 512, INITIALIZE);
+    assert!(opening.contains("-32603"), "{opening}");
+    assert_eq!(server.in_flight(), 0);
+}
