@@ -2,7 +2,7 @@
 
 use crate::json::{Fault, JsonKind, Raw, Scanner, Text};
 use crate::protocol::{code, meta};
-use crate::sink::{Full, Writer};
+use crate::sink::Writer;
 use crate::small::SMALL;
 
 /// A message, taken apart. Nothing is decoded or copied.
@@ -421,10 +421,10 @@ fn object<'a>(
 }
 
 /// Writes the head of a message with what is behind the id, in as few pieces as there can be: each has its price.
-pub(crate) fn begin(out: &mut Writer<'_>, id: &[u8], behind: &str) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-    out.put(id)?;
-    out.put(behind.as_bytes())
+pub(crate) fn begin(out: &mut Writer<'_>, id: &[u8], behind: &str) {
+    out.add(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.add(id);
+    out.add(behind.as_bytes());
 }
 
 /// The error that answers a message which is not a request: not JSON, or not an object of the right shape.

@@ -417,7 +417,7 @@ impl<'o> Writer<'o> {
     // On a small machine a piece is a call and nothing else: there are hundreds of them.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn add(&mut self, bytes: &[u8]) {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         if let Err(full) = self.out.put(bytes) {
             self.full = Some(full);
         }

@@ -346,7 +346,7 @@ fn respond(
     result: &mut dyn FnMut(&mut Writer<'_>) -> Result<(), Full>,
 ) -> Result<(), Full> {
     whole(out, Kind::Result, |out| {
-        begin(out, id.as_bytes(), ",\"result\":")?;
+        begin(out, id.as_bytes(), ",\"result\":");
         result(out)?;
         out.put(b"}")
     })

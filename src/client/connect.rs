@@ -215,8 +215,8 @@ impl Engine<'_> {
         let (wire, profile) = (self.next_wire(), self.profile);
         write_request(out, wire, Method::Initialize.name(), &mut |params| {
             params.text("protocolVersion", revision.date())?;
-            profile.write_capabilities(params.key("capabilities")?, revision)?;
-            profile.write_info(params.key("clientInfo")?, revision)
+            profile.write_capabilities(params.key("capabilities"), revision)?;
+            profile.write_info(params.key("clientInfo"), revision)
         })?;
         self.opening.asks = Some(revision);
         self.on_the_wire(Phase::Initializing, wire);

@@ -172,7 +172,7 @@ impl Engine<'_> {
         });
         let Some(uri) = next else { return Ok(false) };
         write_request(out, wire, method.name(), &mut |params| {
-            write_uri(params.key("uri")?, uri.data)?;
+            write_uri(params.key("uri"), uri.data)?;
             profile.write_meta(params, revision, MetaParts::default())
         })?;
         let at = uri.at();
@@ -214,13 +214,13 @@ impl Engine<'_> {
         let (wire, profile) = (self.next_wire(), self.profile);
         let held = &self.held;
         write_request(out, wire, Method::Listen.name(), &mut |params| {
-            let mut filter = Object::open(params.key("notifications")?);
+            let mut filter = Object::open(params.key("notifications"));
             for (_, name, _) in LISTS.iter().filter(|list| flight.lists & list.0 != 0) {
                 filter.boolean(name, true)?;
             }
             let mut uris = held.iter().filter(|r| r.owner == flight.token && r.kind == URI).peekable();
             if uris.peek().is_some() {
-                let out = filter.key("resourceSubscriptions")?;
+                let out = filter.key("resourceSubscriptions");
                 for (i, uri) in uris.enumerate() {
                     out.put(if i == 0 { b"[" } else { b"," })?;
                     write_uri(out, uri.data)?;

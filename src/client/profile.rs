@@ -163,7 +163,7 @@ impl<'t> Profile<'t> {
             object.fixed("roots", if changed { r#"{"listChanged":true}"# } else { "{}" })?;
         }
         if self.has(ClientFeature::Sampling) || self.has(ClientFeature::SamplingTools) {
-            self.write_sampling(object.key("sampling")?, revision)?;
+            self.write_sampling(object.key("sampling"), revision)?;
         }
         if revision.has(Since::Elicitation) {
             self.write_elicitation(&mut object, revision)?;
@@ -226,17 +226,17 @@ impl Profile<'_> {
         if !revision.is_modern() && parts.progress.is_none() && parts.own.is_none() {
             return Ok(());
         }
-        let mut object = Object::open(params.key("_meta")?);
+        let mut object = Object::open(params.key("_meta"));
         if revision.is_modern() {
             object.text(meta::VERSION, revision.date())?;
-            self.write_info(object.key(meta::CLIENT_INFO)?, revision)?;
-            self.write_capabilities(object.key(meta::CLIENT_CAPABILITIES)?, revision)?;
+            self.write_info(object.key(meta::CLIENT_INFO), revision)?;
+            self.write_capabilities(object.key(meta::CLIENT_CAPABILITIES), revision)?;
             if let Some(level) = parts.level {
                 object.text(meta::LOG_LEVEL, level.name())?;
             }
         }
         if let Some(token) = parts.progress {
-            write::unsigned(object.key("progressToken")?, token.into())?;
+            write::unsigned(object.key("progressToken"), token.into())?;
         }
         for (key, value) in parts.own.iter().flat_map(Raw::members) {
             if !parts.writes(&key, revision) {

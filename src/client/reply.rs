@@ -191,7 +191,7 @@ impl<'r> Sampled<'r> {
         let tools = revision.has(Since::SamplingTools);
         let mut object = Object::open(out);
         object.fixed("role", "\"assistant\"")?;
-        let content = object.key("content")?;
+        let content = object.key("content");
         if tools {
             self.content.write(content, revision)?
         } else {

@@ -231,19 +231,19 @@ impl<'r> Request<'r> {
     pub(crate) fn write_members(&self, params: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
         match &self.body {
             Body::List(None) | Body::Raw(None) => {}
-            Body::List(Some(cursor)) => cursor.write(params.key("cursor")?)?,
+            Body::List(Some(cursor)) => cursor.write(params.key("cursor"))?,
             Body::Named(name) => {
-                name.write(params.key("name")?)?;
+                name.write(params.key("name"))?;
                 if let Some(arguments) = self.arguments {
-                    write_arguments(params.key("arguments")?, arguments)?;
+                    write_arguments(params.key("arguments"), arguments)?;
                 }
             }
-            Body::Uri(uri) => uri.write(params.key("uri")?)?,
+            Body::Uri(uri) => uri.write(params.key("uri"))?,
             Body::Complete { reference, name, value } => {
                 write_completion(params, reference, name, value)?;
                 if let Some(arguments) = self.arguments.filter(|_| revision.has(Since::CompletionContext)) {
-                    let mut context = Object::open(params.key("context")?);
-                    write_arguments(context.key("arguments")?, arguments)?;
+                    let mut context = Object::open(params.key("context"));
+                    write_arguments(context.key("arguments"), arguments)?;
                     context.close()?;
                 }
             }
@@ -302,19 +302,19 @@ fn write_completion(
     name: &str,
     value: &str,
 ) -> Result<(), Full> {
-    let mut object = Object::open(params.key("ref")?);
+    let mut object = Object::open(params.key("ref"));
     match reference {
         Reference::Prompt(name) => {
             object.text("type", "ref/prompt")?;
-            name.write(object.key("name")?)?;
+            name.write(object.key("name"))?;
         }
         Reference::Resource(uri) => {
             object.text("type", "ref/resource")?;
-            uri.write(object.key("uri")?)?;
+            uri.write(object.key("uri"))?;
         }
     }
     object.close()?;
-    let mut argument = Object::open(params.key("argument")?);
+    let mut argument = Object::open(params.key("argument"));
     argument.text("name", name)?;
     argument.text("value", value)?;
     argument.close()
@@ -353,7 +353,7 @@ pub(crate) fn write_request(
         out.put(b",\"params\":")?;
         let mut object = Object::open(out);
         params(&mut object)?;
-        object.finish()?.put(b"}")
+        object.finish().put(b"}")
     })
 }
 

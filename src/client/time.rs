@@ -180,8 +180,8 @@ pub(crate) fn write_cancelled(wire: u32, reason: Option<&str>, out: &mut dyn Out
     whole(out, Kind::Notification, |out| {
         out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":")?;
         let mut params = Object::open(out);
-        write::unsigned(params.key("requestId")?, wire.into())?;
+        write::unsigned(params.key("requestId"), wire.into())?;
         params.text_if("reason", reason)?;
-        params.finish()?.put(b"}")
+        params.finish().put(b"}")
     })
 }

@@ -44,13 +44,13 @@ impl<'o, 'w> Object<'o, 'w> {
     }
 
     /// Writes a key and its colon; the value is the caller's.
-    pub(crate) fn key(&mut self, key: &str) -> Result<&mut Writer<'w>, Full> {
+    pub(crate) fn key(&mut self, key: &str) -> &mut Writer<'w> {
         if !SMALL { self.key_in_one(key) } else { self.key_in_pieces(key.as_bytes()) }
     }
 
     /// One piece, if it is of ordinary length: each piece that goes to the sink has its price.
     #[inline]
-    fn key_in_one(&mut self, key: &str) -> Result<&mut Writer<'w>, Full> {
+    fn key_in_one(&mut self, key: &str) -> &mut Writer<'w> {
         let before = self.stage.before();
         let mut space = [b'"'; 40];
         if let Some(place) = space.first_chunk_mut::<2>() {
@@ -64,40 +64,40 @@ impl<'o, 'w> Object<'o, 'w> {
                 if let Some(colon) = space.get_mut(end - 1) {
                     *colon = b':';
                 }
-                self.out.put(space.get(..end).unwrap_or_default())?;
-                Ok(self.out)
+                self.out.add(space.get(..end).unwrap_or_default());
+                self.out
             }
             _ => self.key_in_pieces(key.as_bytes()),
         }
     }
 
     #[inline(never)]
-    fn key_in_pieces(&mut self, key: &[u8]) -> Result<&mut Writer<'w>, Full> {
+    fn key_in_pieces(&mut self, key: &[u8]) -> &mut Writer<'w> {
         let before = core::mem::replace(&mut self.stage, Stage::Members).before();
-        self.out.put(before)?;
-        self.out.put(key)?;
-        self.out.put(b"\":")?;
-        Ok(self.out)
+        self.out.add(before);
+        self.out.add(key);
+        self.out.add(b"\":");
+        self.out
     }
 
     /// Members that are written out already, with a comma in front of them.
-    pub(crate) fn literal(&mut self, members: &str) -> Result<&mut Writer<'w>, Full> {
+    pub(crate) fn literal(&mut self, members: &str) -> &mut Writer<'w> {
         let members = members.as_bytes();
         let behind = members.strip_prefix(b",").unwrap_or(members);
         match core::mem::replace(&mut self.stage, Stage::Members) {
             Stage::Nothing => {
-                self.out.put(b"{")?;
-                self.out.put(behind)?;
+                self.out.add(b"{");
+                self.out.add(behind);
             }
-            Stage::Brace => self.out.put(behind)?,
-            Stage::Members => self.out.put(members)?,
+            Stage::Brace => self.out.add(behind),
+            Stage::Members => self.out.add(members),
         }
-        Ok(self.out)
+        self.out
     }
 
     /// A string member.
     pub(crate) fn text(&mut self, key: &str, value: &str) -> Result<(), Full> {
-        write::string(self.key(key)?, value)
+        write::string(self.key(key), value)
     }
 
     /// A string member, if there is a value.
@@ -107,7 +107,7 @@ impl<'o, 'w> Object<'o, 'w> {
 
     /// A string member that shows `value`.
     pub(crate) fn shown(&mut self, key: &str, value: &dyn core::fmt::Display) -> Result<(), Full> {
-        let out = self.key(key)?;
+        let out = self.key(key);
         out.put(b"\"")?;
         write::display(out, value)?;
         out.put(b"\"")
@@ -115,7 +115,7 @@ impl<'o, 'w> Object<'o, 'w> {
 
     /// A member of any kind, as it stands.
     pub(crate) fn raw(&mut self, key: &str, value: Raw<'_>) -> Result<(), Full> {
-        write::raw(self.key(key)?, value)
+        write::raw(self.key(key), value)
     }
 
     /// A member of any kind, as it stands, if there is one.
@@ -125,7 +125,7 @@ impl<'o, 'w> Object<'o, 'w> {
 
     /// A member that is fixed text.
     pub(crate) fn fixed(&mut self, key: &str, value: &str) -> Result<(), Full> {
-        self.key(key)?.put(value.as_bytes())
+        self.key(key).put(value.as_bytes())
     }
 
     /// A boolean member.
@@ -133,14 +133,19 @@ impl<'o, 'w> Object<'o, 'w> {
         self.fixed(key, if value { "true" } else { "false" })
     }
 
+    /// A boolean member, if there is a value.
+    pub(crate) fn boolean_if(&mut self, key: &str, value: Option<bool>) -> Result<(), Full> {
+        value.map_or(Ok(()), |value| self.boolean(key, value))
+    }
+
     /// A whole number.
     pub(crate) fn number(&mut self, key: &str, value: u64) -> Result<(), Full> {
-        write::unsigned(self.key(key)?, value)
+        write::unsigned(self.key(key), value)
     }
 
     /// A member of another object.
     pub(crate) fn member(&mut self, key: Text<'_>, value: Raw<'_>) -> Result<(), Full> {
-        write::raw(self.key_in_pieces(key.raw())?, value)
+        write::raw(self.key_in_pieces(key.raw()), value)
     }
 
     /// All members of another object.
@@ -160,7 +165,8 @@ impl<'o, 'w> Object<'o, 'w> {
 
     /// Writes the closing brace.
     pub(crate) fn close(self) -> Result<(), Full> {
-        self.finish().map(|_| ())
+        self.finish();
+        Ok(())
     }
 
     /// Of one that was [resumed](Object::resume): writes the closing brace and what is behind it.
@@ -169,8 +175,8 @@ impl<'o, 'w> Object<'o, 'w> {
     }
 
     /// Writes the closing brace and gives the sink back.
-    pub(crate) fn finish(self) -> Result<&'o mut Writer<'w>, Full> {
-        self.out.put(if self.stage == Stage::Nothing { b"{}" } else { b"}" })?;
-        Ok(self.out)
+    pub(crate) fn finish(self) -> &'o mut Writer<'w> {
+        self.out.add(if self.stage == Stage::Nothing { b"{}" } else { b"}" });
+        self.out
     }
 }

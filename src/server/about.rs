@@ -3,9 +3,10 @@
 use super::opening::{Legacy, Modern};
 use crate::json::write::{escape, is_plain};
 use crate::json::{Raw, object::Object};
-use crate::protocol::{Feature, Features};
+use crate::protocol::{Feature, Features, meta};
 use crate::revision::{Era, Revision, Revisions, Since};
 use crate::sink::{Full, Writer};
+use crate::small::SMALL;
 
 /// How long a client may keep a list, a resource or the description of the server (2026-07-28).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl<'t> Icon<'t> {
         object.text("src", self.src)?;
         object.text_if("mimeType", self.mime)?;
         if !self.sizes.is_empty() {
-            write_texts(object.key("sizes")?, self.sizes)?;
+            write_texts(object.key("sizes"), self.sizes)?;
         }
         object.text_if("theme", self.theme)?;
         object.close()
@@ -109,7 +110,7 @@ impl<'t> Icons<'t> {
 
     pub(crate) fn write(self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
         match self.0.filter(|_| revision.has(Since::Icons)) {
-            Some((icons, write)) => write(object.key("icons")?, icons),
+            Some((icons, write)) => write(object.key("icons"), icons),
             None => Ok(()),
         }
     }
@@ -155,7 +156,13 @@ pub struct About<'t> {
     pub(crate) signs_results: bool,
     /// Name and version need no escapes.
     plain: bool,
+    /// What writes what only some servers tell of themselves, and of what they can: others are linked without.
+    details: Option<WritePart>,
+    capabilities: Option<WritePart>,
 }
+
+/// Writes some members.
+type WritePart = fn(&About<'_>, &mut Object<'_, '_>, Revision) -> Result<(), Full>;
 
 impl<'t> About<'t> {
     /// A server of that name and version, with no capabilities, in all revisions.
@@ -178,31 +185,33 @@ impl<'t> About<'t> {
             modern: Some(&Modern::CODE),
             signs_results: true,
             plain: is_plain(name) && is_plain(version),
+            details: None,
+            capabilities: None,
         }
     }
 
     /// A name for people.
     #[must_use]
     pub const fn title(self, title: &'t str) -> Self {
-        About { title: Some(title), ..self }
+        About { title: Some(title), details: Some(write_details), ..self }
     }
 
     /// One sentence on what it is.
     #[must_use]
     pub const fn description(self, description: &'t str) -> Self {
-        About { description: Some(description), ..self }
+        About { description: Some(description), details: Some(write_details), ..self }
     }
 
     /// Where to read more.
     #[must_use]
     pub const fn website(self, url: &'t str) -> Self {
-        About { website: Some(url), ..self }
+        About { website: Some(url), details: Some(write_details), ..self }
     }
 
     /// Its icons.
     #[must_use]
     pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
-        About { icons: Icons::new(icons), ..self }
+        About { icons: Icons::new(icons), details: Some(write_details), ..self }
     }
 
     /// How a model should use it.
@@ -214,19 +223,23 @@ impl<'t> About<'t> {
     /// One more capability.
     #[must_use]
     pub const fn feature(self, feature: Feature) -> Self {
-        About { features: self.features.with(feature), ..self }
+        let capabilities = match feature {
+            Feature::Tools | Feature::ToolsChanged => self.capabilities,
+            _ => Some(write_capabilities as WritePart),
+        };
+        About { features: self.features.with(feature), capabilities, ..self }
     }
 
     /// The `experimental` capabilities, an object as it stands.
     #[must_use]
     pub const fn experimental(self, object: Raw<'t>) -> Self {
-        About { experimental: Some(object), ..self }
+        About { experimental: Some(object), capabilities: Some(write_capabilities), ..self }
     }
 
     /// The `extensions` capability, an object as it stands (2026-07-28).
     #[must_use]
     pub const fn extensions(self, object: Raw<'t>) -> Self {
-        About { extensions: Some(object), ..self }
+        About { extensions: Some(object), capabilities: Some(write_capabilities), ..self }
     }
 
     /// How long clients may keep lists, resources and this description (2026-07-28).
@@ -261,23 +274,19 @@ impl<'t> About<'t> {
     pub(crate) fn write_implementation(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text("name", self.name)?;
-        if revision.has(Since::Title) {
-            object.text_if("title", self.title)?;
-        }
         object.text("version", self.version)?;
-        if revision.has(Since::ImplementationDetails) {
-            object.text_if("description", self.description)?;
-            object.text_if("websiteUrl", self.website)?;
+        if let Some(write) = self.details {
+            write(self, &mut object, revision)?;
         }
-        self.icons.write(&mut object, revision)?;
         object.close()
     }
 
     /// The short form that signs each result of 2026-07-28.
     pub(crate) fn write_signature(&self, out: &mut Writer<'_>) -> Result<(), Full> {
-        out.put(b"{\"name\":\"")?;
-        self.write_names(out)?;
-        out.put(b"\"}")
+        let mut object = Object::open(out);
+        object.text("name", self.name)?;
+        object.text("version", self.version)?;
+        object.close()
     }
 
     /// What stands between the first and the last quote of the signature's values.
@@ -294,28 +303,20 @@ impl<'t> About<'t> {
     /// The end of a result with its `_meta`, which is nothing but the signature: in few pieces, since every result of
     /// 2026-07-28 has it.
     pub(crate) fn sign(&self, mut result: Object<'_, '_>) -> Result<(), Full> {
-        let out = result.literal(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"")?;
+        if SMALL {
+            let mut object = Object::open(result.key("_meta"));
+            self.write_signature(object.key(meta::SERVER_INFO))?;
+            return object.close_with(b"}}}");
+        }
+        let out = result.literal(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"");
         self.write_names(out)?;
         out.put(b"\"}}}}")
     }
 
     pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
-        if revision.has(Since::CompletionsCapability) && self.has(Feature::Completions) {
-            object.fixed("completions", "{}")?;
-        }
-        object.raw_if("experimental", self.experimental)?;
-        if revision.has(Since::Extensions) {
-            object.raw_if("extensions", self.extensions)?;
-        }
-        if self.has(Feature::Logging) {
-            object.fixed("logging", "{}")?;
-        }
-        if self.has(Feature::Prompts) {
-            object.fixed("prompts", changed(self.has(Feature::PromptsChanged)))?;
-        }
-        if self.has(Feature::Resources) {
-            object.fixed("resources", self.resources())?;
+        if let Some(write) = self.capabilities {
+            write(self, &mut object, revision)?;
         }
         if self.has(Feature::Tools) {
             object.fixed("tools", changed(self.has(Feature::ToolsChanged)))?;
@@ -331,6 +332,37 @@ impl<'t> About<'t> {
             (false, false) => "{}",
         }
     }
+}
+
+fn write_details(about: &About<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+    if revision.has(Since::Title) {
+        object.text_if("title", about.title)?;
+    }
+    if revision.has(Since::ImplementationDetails) {
+        object.text_if("description", about.description)?;
+        object.text_if("websiteUrl", about.website)?;
+    }
+    about.icons.write(object, revision)
+}
+
+fn write_capabilities(about: &About<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+    if revision.has(Since::CompletionsCapability) && about.has(Feature::Completions) {
+        object.fixed("completions", "{}")?;
+    }
+    object.raw_if("experimental", about.experimental)?;
+    if revision.has(Since::Extensions) {
+        object.raw_if("extensions", about.extensions)?;
+    }
+    if about.has(Feature::Logging) {
+        object.fixed("logging", "{}")?;
+    }
+    if about.has(Feature::Prompts) {
+        object.fixed("prompts", changed(about.has(Feature::PromptsChanged)))?;
+    }
+    if about.has(Feature::Resources) {
+        object.fixed("resources", about.resources())?;
+    }
+    Ok(())
 }
 
 const fn changed(declared: bool) -> &'static str {

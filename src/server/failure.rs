@@ -123,7 +123,7 @@ impl Data<'_> {
             }
             Data::Versions(requested, served) => {
                 let mut object = Object::open(out);
-                write_revisions(object.key("supported")?, *served)?;
+                write_revisions(object.key("supported"), *served)?;
                 write_decodable(&mut object, "requested", requested)?;
                 object.close()
             }
@@ -138,7 +138,7 @@ impl Data<'_> {
 
 /// Text of the peer, as it came; half characters, which strict readers do not take, are replaced.
 fn write_decodable(object: &mut Object<'_, '_>, key: &str, text: &Text<'_>) -> Result<(), Full> {
-    let out = object.key(key)?;
+    let out = object.key(key);
     if text.decoded_len().is_some() {
         return write::text(out, *text);
     }
@@ -180,7 +180,7 @@ pub(crate) fn respond(out: &mut dyn Out, id: Option<&[u8]>, failure: &Failure<'_
 
 fn write_response(out: &mut Writer<'_>, id: Option<&[u8]>, failure: &Failure<'_>) -> Result<(), Full> {
     match id {
-        Some(id) => begin(out, id, ",\"error\":{\"code\":")?,
+        Some(id) => begin(out, id, ",\"error\":{\"code\":"),
         None => out.put(b"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":")?,
     }
     write::signed(out, failure.code.into())?;

@@ -23,13 +23,13 @@ impl Engine<'_> {
     pub fn respond(&mut self, token: Token, result: Raw<'_>, out: &mut dyn Out) -> Result<(), SendError> {
         let slot = self.slot(token).filter(|slot| slot.state == State::Open).ok_or(SendError::Stale)?;
         whole(out, Kind::Result, |out| {
-            begin(out, slot.id.as_bytes(), ",\"result\":")?;
+            begin(out, slot.id.as_bytes(), ",\"result\":");
             let mut object = Object::open(out);
             if slot.revision.is_modern() && result.get("resultType").is_none() {
                 object.fixed("resultType", "\"complete\"")?;
             }
             object.spread(result)?;
-            object.finish()?.put(b"}")
+            object.finish().put(b"}")
         })?;
         self.close(token);
         Ok(())

@@ -317,7 +317,10 @@ impl Engine<'_> {
 
     /// Exactly `{}`: clients of the legacy revisions accept nothing else.
     pub(crate) fn reply_empty(&self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        whole(out, Kind::Result, |out| begin(out, request.id.as_bytes(), ",\"result\":{}}"))
+        whole(out, Kind::Result, |out| {
+            begin(out, request.id.as_bytes(), ",\"result\":{}}");
+            Ok(())
+        })
     }
 }
 
@@ -367,11 +370,11 @@ pub(crate) fn write_initialized(
     revision: Revision,
     out: &mut Writer<'_>,
 ) -> Result<(), Full> {
-    begin(out, id, ",\"result\":")?;
+    begin(out, id, ",\"result\":");
     let mut result = Object::open(out);
     result.text("protocolVersion", revision.date())?;
-    about.write_capabilities(result.key("capabilities")?, revision)?;
-    about.write_implementation(result.key("serverInfo")?, revision)?;
+    about.write_capabilities(result.key("capabilities"), revision)?;
+    about.write_implementation(result.key("serverInfo"), revision)?;
     result.text_if("instructions", about.instructions)?;
     result.close()?;
     out.put(b"}")
@@ -383,15 +386,15 @@ pub(crate) fn write_discovered(
     revision: Revision,
     out: &mut Writer<'_>,
 ) -> Result<(), Full> {
-    begin(out, id, ",\"result\":")?;
+    begin(out, id, ",\"result\":");
     let mut result = Object::open(out);
     result.fixed("resultType", "\"complete\"")?;
-    super::failure::write_revisions(result.key("supportedVersions")?, about.revisions)?;
-    about.write_capabilities(result.key("capabilities")?, revision)?;
+    super::failure::write_revisions(result.key("supportedVersions"), about.revisions)?;
+    about.write_capabilities(result.key("capabilities"), revision)?;
     result.text_if("instructions", about.instructions)?;
     about.caching.write(&mut result)?;
-    let mut meta_object = Object::open(result.key("_meta")?);
-    about.write_implementation(meta_object.key(meta::SERVER_INFO)?, revision)?;
+    let mut meta_object = Object::open(result.key("_meta"));
+    about.write_implementation(meta_object.key(meta::SERVER_INFO), revision)?;
     meta_object.close()?;
     result.close()?;
     out.put(b"}")

@@ -312,8 +312,8 @@ impl Engine<'_> {
     fn write_acknowledgement(&self, out: &mut Writer<'_>, id: &[u8], wanted: u8) -> Result<(), Full> {
         out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":")?;
         let mut params = Object::open(out);
-        write_subscription_id(params.key("_meta")?, id)?;
-        let mut granted = Object::open(params.key("notifications")?);
+        write_subscription_id(params.key("_meta"), id)?;
+        let mut granted = Object::open(params.key("notifications"));
         for (bit, member, ..) in LISTS {
             if wanted & bit != 0 {
                 granted.boolean(member, true)?;
@@ -322,7 +322,7 @@ impl Engine<'_> {
         let scope = self.scope;
         let mut uris = self.subscriptions.iter().filter(|record| is_listen_uri(record, scope, id)).peekable();
         if uris.peek().is_some() {
-            let out = granted.key("resourceSubscriptions")?;
+            let out = granted.key("resourceSubscriptions");
             for (i, record) in uris.enumerate() {
                 out.put(if i == 0 { b"[" } else { b"," })?;
                 write_uri(out, &record)?;
@@ -391,7 +391,7 @@ fn changed_list(tag: u8) -> (u8, &'static str, Feature, &'static str) {
 
 fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) -> Result<(), Full> {
     let mut object = Object::open(out);
-    object.key(meta::SUBSCRIPTION_ID)?.put(id)?;
+    object.key(meta::SUBSCRIPTION_ID).put(id)?;
     object.close()
 }
 
@@ -402,7 +402,7 @@ fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>)
     if let Some(id) = listen {
         out.put(b",\"params\":")?;
         let mut params = Object::open(out);
-        write_subscription_id(params.key("_meta")?, id)?;
+        write_subscription_id(params.key("_meta"), id)?;
         params.close()?;
     }
     out.put(b"}")
@@ -414,9 +414,9 @@ fn write_updated(out: &mut Writer<'_>, record: &Record<'_>) -> Result<(), Full> 
     out.put(b"\",\"params\":")?;
     let mut params = Object::open(out);
     if record.kind == LISTEN_URI {
-        write_subscription_id(params.key("_meta")?, split(record).0)?;
+        write_subscription_id(params.key("_meta"), split(record).0)?;
     }
-    write_uri(params.key("uri")?, record)?;
+    write_uri(params.key("uri"), record)?;
     params.close()?;
     out.put(b"}")
 }
@@ -429,13 +429,13 @@ fn write_uri(out: &mut Writer<'_>, record: &Record<'_>) -> Result<(), Full> {
 /// comes first as a loss. They are two messages, so that a small sink can take them one after the other.
 fn write_listen_result(out: &mut dyn Out, about: &About<'_>, id: &[u8]) -> Result<(), Full> {
     let write = |out: &mut Writer<'_>, signs: bool| {
-        begin(out, id, ",\"result\":{\"resultType\":\"complete\",\"_meta\":")?;
+        begin(out, id, ",\"result\":{\"resultType\":\"complete\",\"_meta\":");
         let mut object = Object::open(out);
         if signs {
-            about.write_signature(object.key(meta::SERVER_INFO)?)?;
+            about.write_signature(object.key(meta::SERVER_INFO))?;
         }
-        object.key(meta::SUBSCRIPTION_ID)?.put(id)?;
-        object.finish()?.put(b"}}")
+        object.key(meta::SUBSCRIPTION_ID).put(id)?;
+        object.finish().put(b"}}")
     };
     match whole(out, Kind::Result, |out| write(out, about.signs_results)) {
         Err(Full::Never) => whole(out, Kind::Result, |out| write(out, false)),

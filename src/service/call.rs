@@ -131,7 +131,7 @@ impl<'a> Handling<'a> {
         let (id, revision) = (self.slot.id, self.slot.revision);
         let mut write = || {
             self.out.begin(Kind::Streamed)?;
-            part(self.out, |out| head(&mut begin_result(out, id.as_bytes(), revision)?, revision))
+            part(self.out, |out| head(&mut begin_result(out, id.as_bytes(), revision), revision))
         };
         if let Err(full) = write() {
             self.out.roll_back(mark);
@@ -187,7 +187,7 @@ impl Call<'_> {
     pub fn stream_text(&mut self, key: u32) -> Outcome {
         let index = self.slot.handler;
         self.begin_stream(What::Content { index, key, pull: pull_text }, &mut |result, _| {
-            result.key("content")?.put(b"[{\"type\":\"text\",\"text\":\"")
+            result.key("content").put(b"[{\"type\":\"text\",\"text\":\"")
         })
     }
 
@@ -196,12 +196,12 @@ impl Call<'_> {
     pub fn stream_image(&mut self, key: u32, mime: &str) -> Outcome {
         let index = self.slot.handler;
         self.begin_stream(What::Content { index, key, pull: pull_base64 }, &mut |result, _| {
-            let out = result.key("content")?;
+            let out = result.key("content");
             out.put(b"[")?;
             let mut image = Object::open(out);
             image.fixed("type", "\"image\"")?;
             image.text("mimeType", mime)?;
-            image.key("data")?.put(b"\"")
+            image.key("data").put(b"\"")
         })
     }
 
@@ -211,7 +211,7 @@ impl Call<'_> {
 
     fn contents(&mut self, content: &[Content<'_>], is_error: bool) -> Outcome {
         self.write_result(&mut |result, revision| {
-            write_all(result.key("content")?, content, revision)?;
+            write_all(result.key("content"), content, revision)?;
             result.boolean("isError", is_error)
         })
     }
@@ -223,12 +223,12 @@ impl Call<'_> {
         value: &dyn Fn(&mut Writer<'_>) -> Result<(), Full>,
     ) -> Outcome {
         self.write_result(&mut |result, revision| {
-            let out = result.key("content")?;
+            let out = result.key("content");
             out.put(b"[{\"type\":\"text\",\"text\":\"")?;
             text(out)?;
             out.put(b"\"}]")?;
             if revision.has(Since::AnyStructured) || is_object && revision.has(Since::StructuredOutput) {
-                value(result.key("structuredContent")?)?;
+                value(result.key("structuredContent"))?;
             }
             result.boolean("isError", false)
         })
@@ -269,13 +269,13 @@ impl<'a> Read<'a> {
         // Not by `contents`: a program with no other contents is linked without what writes them.
         let (words, uri, mime, caching) = (text.into(), self.uri, self.mime, self.caching);
         self.write_result(&mut |result, revision| {
-            let out = result.key("contents")?;
+            let out = result.key("contents");
             out.put(b"[")?;
             let mut contents = Object::open(out);
             contents.text("uri", uri)?;
             contents.text_if("mimeType", mime)?;
-            words.write(contents.key("text")?)?;
-            contents.finish()?.put(b"]")?;
+            words.write(contents.key("text"))?;
+            contents.finish().put(b"]")?;
             if revision.is_modern() { caching.write(result) } else { Ok(()) }
         })
     }
@@ -293,16 +293,16 @@ impl<'a> Read<'a> {
         to_sink(&mut First::default(), value).map_err(|_| Failure::internal("The handler's value is not JSON"))?;
         let (uri, mime, caching) = (self.uri, self.mime, self.caching);
         self.write_result(&mut |result, revision| {
-            let out = result.key("contents")?;
+            let out = result.key("contents");
             out.put(b"[")?;
             let mut contents = Object::open(out);
             contents.text("uri", uri)?;
             contents.text_if("mimeType", mime)?;
-            let out = contents.key("text")?;
+            let out = contents.key("text");
             out.put(b"\"")?;
             to_escaped(out, value).map_err(|error: SerError| error.full().unwrap_or(Full::Never))?;
             out.put(b"\"")?;
-            contents.finish()?.put(b"]")?;
+            contents.finish().put(b"]")?;
             if revision.is_modern() { caching.write(result) } else { Ok(()) }
         })
     }
@@ -311,7 +311,7 @@ impl<'a> Read<'a> {
     pub fn contents(&mut self, contents: &[Contents<'_>]) -> Outcome {
         let caching = self.caching;
         self.write_result(&mut |result, revision| {
-            let out = result.key("contents")?;
+            let out = result.key("contents");
             out.put(b"[")?;
             for (i, contents) in contents.iter().enumerate() {
                 if i > 0 {
@@ -360,12 +360,12 @@ impl<'a> Read<'a> {
     fn stream(&mut self, key: u32, member: &str, pull: Puller) -> Outcome {
         let (index, uri, mime) = (self.slot.handler, self.uri, self.mime);
         self.begin_stream(What::Content { index, key, pull }, &mut |result, _| {
-            let out = result.key("contents")?;
+            let out = result.key("contents");
             out.put(b"[")?;
             let mut contents = Object::open(out);
             contents.text("uri", uri)?;
             contents.text_if("mimeType", mime)?;
-            contents.key(member)?.put(b"\"")
+            contents.key(member).put(b"\"")
         })
     }
 }
@@ -385,7 +385,7 @@ impl<'a> Get<'a> {
             if !description.is_empty() {
                 result.text("description", description)?;
             }
-            let out = result.key("messages")?;
+            let out = result.key("messages");
             out.put(b"[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":")?;
             words.write(out)?;
             out.put(b"}}]")
@@ -399,7 +399,7 @@ impl<'a> Get<'a> {
             if !description.is_empty() {
                 result.text("description", description)?;
             }
-            write_messages(result.key("messages")?, messages, revision, false)
+            write_messages(result.key("messages"), messages, revision, false)
         })
     }
 }
@@ -431,8 +431,8 @@ impl<'a> Complete<'a> {
         let mut values = values.into_iter();
         let values: &mut dyn Iterator<Item = T> = &mut values;
         self.write_result(&mut |result, _| {
-            let mut completion = Object::open(result.key("completion")?);
-            let out = completion.key("values")?;
+            let mut completion = Object::open(result.key("completion"));
+            let out = completion.key("values");
             out.put(b"[")?;
             for i in 0..COMPLETIONS_MAX {
                 let Some(value) = values.next() else { break };

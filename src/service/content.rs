@@ -170,7 +170,7 @@ impl<'c> Annotations<'c> {
         if !self.for_user && !self.for_assistant && self.priority.is_none() && last_modified.is_none() {
             return Ok(());
         }
-        let mut inner = Object::open(object.key("annotations")?);
+        let mut inner = Object::open(object.key("annotations"));
         match (self.for_user, self.for_assistant) {
             (true, true) => inner.fixed("audience", r#"["user","assistant"]"#)?,
             (true, false) => inner.fixed("audience", r#"["user"]"#)?,
@@ -179,7 +179,7 @@ impl<'c> Annotations<'c> {
         }
         if let Some(percent) = self.priority {
             let decimal = crate::json::Decimal::new(percent.into(), 2);
-            write::decimal(inner.key("priority")?, decimal)?;
+            write::decimal(inner.key("priority"), decimal)?;
         }
         inner.text_if("lastModified", last_modified)?;
         inner.close()
@@ -235,11 +235,11 @@ impl<'c> Contents<'c> {
 
     pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
-        self.uri.write(object.key("uri")?)?;
+        self.uri.write(object.key("uri"))?;
         object.text_if("mimeType", self.mime)?;
         match self.body {
-            Body::Text(text) => text.write(object.key("text")?)?,
-            Body::Blob(bytes) => write_base64(object.key("blob")?, bytes)?,
+            Body::Text(text) => text.write(object.key("text"))?,
+            Body::Blob(bytes) => write_base64(object.key("blob"), bytes)?,
         }
         write_meta(&mut object, revision, self.meta)?;
         object.close()
@@ -407,7 +407,7 @@ impl<'c> Content<'c> {
         match self.kind {
             Kind::Text(text) => {
                 object.fixed("type", "\"text\"")?;
-                text.write(object.key("text")?)?;
+                text.write(object.key("text"))?;
             }
             Kind::Image(bytes, mime) => write_media(&mut object, "\"image\"", bytes, mime)?,
             Kind::Audio(bytes, mime) if revision.has(Since::Audio) => {
@@ -423,7 +423,7 @@ impl<'c> Content<'c> {
             }
             Kind::Resource(contents) if sampling => {
                 object.fixed("type", "\"text\"")?;
-                contents.words().write(object.key("text")?)?;
+                contents.words().write(object.key("text"))?;
             }
             Kind::Resource(contents) => write_resource(&mut object, &contents, revision)?,
             Kind::Link(link) if !sampling && revision.has(Since::ResourceLink) => link.write(&mut object, revision)?,
@@ -440,7 +440,7 @@ impl<'c> Content<'c> {
             Kind::ToolResult { id, content, is_error } => {
                 object.fixed("type", "\"tool_result\"")?;
                 object.text("toolUseId", id)?;
-                write_all(object.key("content")?, content, revision)?;
+                write_all(object.key("content"), content, revision)?;
                 object.boolean("isError", is_error)?;
             }
         }
@@ -536,13 +536,13 @@ pub(crate) fn write_meta(object: &mut Object<'_, '_>, revision: Revision, meta: 
 
 fn write_media(object: &mut Object<'_, '_>, kind: &str, bytes: &[u8], mime: &str) -> Result<(), Full> {
     object.fixed("type", kind)?;
-    write_base64(object.key("data")?, bytes)?;
+    write_base64(object.key("data"), bytes)?;
     object.text("mimeType", mime)
 }
 
 fn write_resource(object: &mut Object<'_, '_>, contents: &Contents<'_>, revision: Revision) -> Result<(), Full> {
     object.fixed("type", "\"resource\"")?;
-    contents.write(object.key("resource")?, revision)
+    contents.write(object.key("resource"), revision)
 }
 
 fn write_base64(out: &mut Writer<'_>, bytes: &[u8]) -> Result<(), Full> {

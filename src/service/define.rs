@@ -76,19 +76,12 @@ impl Hints {
         if title.is_none() && *self == Hints::new() {
             return Ok(());
         }
-        let mut inner = Object::open(object.key("annotations")?);
+        let mut inner = Object::open(object.key("annotations"));
         inner.text_if("title", title)?;
-        let hints = [
-            ("readOnlyHint", self.read_only),
-            ("destructiveHint", self.destructive),
-            ("idempotentHint", self.idempotent),
-            ("openWorldHint", self.open_world),
-        ];
-        for (key, hint) in hints {
-            if let Some(hint) = hint {
-                inner.boolean(key, hint)?;
-            }
-        }
+        inner.boolean_if("readOnlyHint", self.read_only)?;
+        inner.boolean_if("destructiveHint", self.destructive)?;
+        inner.boolean_if("idempotentHint", self.idempotent)?;
+        inner.boolean_if("openWorldHint", self.open_world)?;
         inner.close()
     }
 }
@@ -115,7 +108,11 @@ pub struct ToolInfo<'t> {
     pub meta: Option<&'t str>,
     /// Room kept for its reply.
     pub reserve: usize,
+    /// What writes all but name, description and input: a program of whose tools nothing else is told is linked without.
+    pub(crate) details: Option<WriteDetails>,
 }
+
+type WriteDetails = fn(&ToolInfo<'_>, &mut Object<'_, '_>, Revision) -> Result<(), Full>;
 
 /// The schema of a tool without arguments.
 const NO_ARGUMENTS: &str = r#"{"type":"object"}"#;
@@ -137,6 +134,7 @@ impl<'t> ToolInfo<'t> {
             icons: Icons::NONE,
             meta: None,
             reserve: DEFAULT_RESERVE,
+            details: Some(write_details),
         }
     }
 
@@ -144,22 +142,33 @@ impl<'t> ToolInfo<'t> {
     pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), Full> {
         let mut object = Object::open(out);
         object.text("name", self.name)?;
-        if revision.has(Since::Title) {
-            object.text_if("title", self.title)?;
-        }
         object.text("description", self.description)?;
-        self.icons.write(&mut object, revision)?;
         object.raw("inputSchema", Raw::trusted(self.input.as_bytes()))?;
-        if let Some(output) = self.output.filter(|output| can_carry(revision, output)) {
-            object.raw("outputSchema", Raw::trusted(output.as_bytes()))?;
+        if let Some(write) = self.details {
+            write(self, &mut object, revision)?;
         }
-        if revision.has(Since::ToolAnnotations) {
-            // Before tools had titles, their annotations had.
-            self.hints.write(&mut object, self.title.filter(|_| !revision.has(Since::Title)))?;
-        }
-        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
         object.close()
     }
+}
+
+fn write_details(info: &ToolInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+    if revision.has(Since::Title) {
+        object.text_if("title", info.title)?;
+    }
+    info.icons.write(object, revision)?;
+    if let Some(output) = info.output.filter(|output| can_carry(revision, output)) {
+        object.raw("outputSchema", Raw::trusted(output.as_bytes()))?;
+    }
+    write_hints(info, object, revision)?;
+    write_meta(object, revision, info.meta.map(|meta| Raw::trusted(meta.as_bytes())))
+}
+
+fn write_hints(info: &ToolInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+    if !revision.has(Since::ToolAnnotations) {
+        return Ok(());
+    }
+    // Before tools had titles, their annotations had.
+    info.hints.write(object, info.title.filter(|_| !revision.has(Since::Title)))
 }
 
 /// Whether a revision can carry an output schema.
@@ -199,7 +208,13 @@ pub struct Tool<S: 'static> {
 impl<S> Tool<S> {
     /// A tool without arguments.
     pub const fn new(name: &'static str, description: &'static str, run: fn(&mut S, &mut Call<'_>) -> Outcome) -> Self {
-        Tool { info: ToolInfo::new(name, description), run, source: None }
+        let info = ToolInfo { details: None, ..ToolInfo::new(name, description) };
+        Tool { info, run, source: None }
+    }
+
+    const fn detailed(mut self) -> Self {
+        self.info.details = Some(write_details);
+        self
     }
 
     /// The JSON schema of its arguments: an object schema. White space and newlines are fine.
@@ -215,20 +230,23 @@ impl<S> Tool<S> {
     pub const fn output(mut self, schema: &'static str) -> Self {
         assert!(constant::is_object(schema), "an output schema is a JSON object");
         self.info.output = Some(schema);
-        self
+        self.detailed()
     }
 
     /// A name for people.
     #[must_use]
     pub const fn title(mut self, title: &'static str) -> Self {
         self.info.title = Some(title);
-        self
+        self.detailed()
     }
 
     /// Hints on what it does.
     #[must_use]
     pub const fn hints(mut self, hints: Hints) -> Self {
         self.info.hints = hints;
+        if self.info.details.is_none() {
+            self.info.details = Some(write_hints);
+        }
         self
     }
 
@@ -236,7 +254,7 @@ impl<S> Tool<S> {
     #[must_use]
     pub const fn icons(mut self, icons: &'static [Icon<'static>]) -> Self {
         self.info.icons = Icons::new(icons);
-        self
+        self.detailed()
     }
 
     /// `_meta`, a JSON object.
@@ -244,7 +262,7 @@ impl<S> Tool<S> {
     pub const fn meta(mut self, meta: &'static str) -> Self {
         assert!(constant::is_object(meta), "_meta is a JSON object");
         self.info.meta = Some(meta);
-        self
+        self.detailed()
     }
 
     /// Room that its reply needs, in bytes.
@@ -576,7 +594,7 @@ impl<S> Prompt<S> {
         }
         object.text("description", self.description)?;
         if !self.arguments.is_empty() {
-            let out = object.key("arguments")?;
+            let out = object.key("arguments");
             for (i, argument) in self.arguments.iter().enumerate() {
                 out.put(if i == 0 { b"[" } else { b"," })?;
                 argument.write(out, revision)?;

@@ -322,7 +322,7 @@ impl<'a> Handling<'a> {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         whole(self.out, Kind::Result, |out| {
-            let mut result = begin_result(out, slot.id.as_bytes(), slot.revision)?;
+            let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
             members(&mut result, slot.revision)?;
             end_result(result, about, slot.revision, extra)
         })?;
@@ -343,7 +343,7 @@ impl<'a> Handling<'a> {
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         let modern = slot.revision.is_modern();
         whole(self.out, Kind::Result, |out| {
-            let mut result = begin_message(out, slot.id.as_bytes())?;
+            let mut result = begin_message(out, slot.id.as_bytes());
             match own.get("resultType").filter(|_| modern) {
                 Some(kind) => result.raw("resultType", kind)?,
                 None if modern => result.fixed("resultType", "\"complete\"")?,
@@ -383,11 +383,11 @@ impl<'a> Handling<'a> {
         let sealed = sealed.map(|len| sealing.get(..len).unwrap_or(&[]));
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         whole(self.out, Kind::Result, |out| {
-            let mut result = begin_message(out, slot.id.as_bytes())?;
+            let mut result = begin_message(out, slot.id.as_bytes());
             result.fixed("resultType", "\"input_required\"")?;
             write_questions(&mut result, questions, (slot.revision, slot.client))?;
             if let Some(sealed) = sealed {
-                let out = result.key("requestState")?;
+                let out = result.key("requestState");
                 out.put(b"\"")?;
                 write::base64(out, sealed)?;
                 out.put(b"\"")?;
@@ -563,7 +563,7 @@ fn write_questions(
     if questions.is_empty() {
         return Ok(());
     }
-    let out = result.key("inputRequests")?;
+    let out = result.key("inputRequests");
     for (i, question) in questions.iter().enumerate() {
         out.put(if i == 0 { b"{" } else { b"," })?;
         write::string(out, question.key)?;
@@ -584,7 +584,7 @@ fn write_visits(
 ) -> Result<(), Full> {
     const HEAD: &str =
         ",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\"data\":{\"elicitations\":[";
-    begin(out, id, HEAD)?;
+    begin(out, id, HEAD);
     for (i, question) in questions.iter().filter(|question| question.is_url()).enumerate() {
         if i > 0 {
             out.put(b",")?;
@@ -595,19 +595,15 @@ fn write_visits(
 }
 
 /// The head of a result: envelope, and what the revision demands of every complete one.
-pub(crate) fn begin_result<'o, 'w>(
-    out: &'o mut Writer<'w>,
-    id: &[u8],
-    revision: Revision,
-) -> Result<Object<'o, 'w>, Full> {
+pub(crate) fn begin_result<'o, 'w>(out: &'o mut Writer<'w>, id: &[u8], revision: Revision) -> Object<'o, 'w> {
     let modern = revision.is_modern();
-    begin(out, id, if modern { ",\"result\":{\"resultType\":\"complete\"" } else { ",\"result\":{" })?;
-    Ok(Object::resume(out, !modern))
+    begin(out, id, if modern { ",\"result\":{\"resultType\":\"complete\"" } else { ",\"result\":{" });
+    Object::resume(out, !modern)
 }
 
-fn begin_message<'o, 'w>(out: &'o mut Writer<'w>, id: &[u8]) -> Result<Object<'o, 'w>, Full> {
-    begin(out, id, ",\"result\":{")?;
-    Ok(Object::resume(out, true))
+fn begin_message<'o, 'w>(out: &'o mut Writer<'w>, id: &[u8]) -> Object<'o, 'w> {
+    begin(out, id, ",\"result\":{");
+    Object::resume(out, true)
 }
 
 /// Writes a tool's result that is one text.
@@ -624,8 +620,8 @@ pub(crate) fn write_words(
         if !SMALL {
             return write_words_in_few(out, about, slot, extra, words, is_error);
         }
-        let mut result = begin_result(out, slot.id.as_bytes(), slot.revision)?;
-        let out = result.key("content")?;
+        let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
+        let out = result.key("content");
         out.put(b"[{\"type\":\"text\",\"text\":\"")?;
         words.write_body(out)?;
         out.put(b"\"}]")?;
@@ -649,7 +645,7 @@ fn write_words_in_few(
         true => r#","result":{"resultType":"complete","content":[{"type":"text","text":""#,
         false => r#","result":{"content":[{"type":"text","text":""#,
     };
-    begin(out, slot.id.as_bytes(), head)?;
+    begin(out, slot.id.as_bytes(), head);
     words.write_body(out)?;
     let (tail, ends) = match is_error {
         true => (r#""}],"isError":true"#, r#""}],"isError":true}}"#),
@@ -677,9 +673,9 @@ impl<'a> Extra<'a> {
 }
 
 fn write_extra(extra: Raw<'_>, result: &mut Object<'_, '_>, about: &About<'_>, signs: bool) -> Result<(), Full> {
-    let mut object = Object::open(result.key("_meta")?);
+    let mut object = Object::open(result.key("_meta"));
     if signs && extra.get(meta::SERVER_INFO).is_none() {
-        about.write_signature(object.key(meta::SERVER_INFO)?)?;
+        about.write_signature(object.key(meta::SERVER_INFO))?;
     }
     object.spread(extra)?;
     object.close()

@@ -55,21 +55,21 @@ impl<S> Service<'_, S> {
     }
 
     fn write_head(&self, slot: &Slot, out: &mut Writer<'_>) -> Result<(), Full> {
-        let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision)?;
+        let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision);
         let key = match slot.method {
             Method::ToolsList => "tools",
             Method::ResourcesList => "resources",
             Method::TemplatesList => "resourceTemplates",
             _ => "prompts",
         };
-        result.key(key)?.put(b"[")
+        result.key(key).put(b"[")
     }
 
     fn write_tail(&self, slot: &Slot, page: Page, out: &mut Writer<'_>) -> Result<(), Full> {
         out.put(b"]")?;
         let mut result = Object::resume(out, false);
         if (page.end as usize) < self.list_len(slot.method) {
-            write_cursor(result.key("nextCursor")?, page.end)?;
+            write_cursor(result.key("nextCursor"), page.end)?;
         }
         if slot.revision.is_modern() {
             self.about.caching.write(&mut result)?;

@@ -261,7 +261,7 @@ impl<'q> Sampling<'q> {
     }
 
     fn write(&self, params: &mut Object<'_, '_>, revision: Revision, client: ClientFeatures) -> Result<(), Full> {
-        write_messages(params.key("messages")?, self.messages, revision, true)?;
+        write_messages(params.key("messages"), self.messages, revision, true)?;
         params.raw_if("modelPreferences", self.preferences)?;
         params.text_if("systemPrompt", self.system_prompt)?;
         // A client that does not give so much context is asked without.
@@ -270,11 +270,11 @@ impl<'q> Sampling<'q> {
             params.text_if("includeContext", self.include_context)?;
         }
         if let Some(temperature) = self.temperature {
-            write::decimal(params.key("temperature")?, temperature)?;
+            write::decimal(params.key("temperature"), temperature)?;
         }
         params.number("maxTokens", self.max_tokens.into())?;
         if !self.stop_sequences.is_empty() {
-            write_texts(params.key("stopSequences")?, self.stop_sequences)?;
+            write_texts(params.key("stopSequences"), self.stop_sequences)?;
         }
         params.raw_if("metadata", self.metadata)?;
         if revision.has(Since::SamplingTools) {
