@@ -2,7 +2,7 @@
 
 use super::{run, utf8};
 use crate::sink::copy;
-use crate::small::find;
+use crate::small::{SMALL, find};
 use core::fmt::{self, Write};
 
 /// A string of a message: what stands between its quotes, escapes and all.
@@ -11,18 +11,23 @@ use core::fmt::{self, Write};
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     raw: &'a [u8],
-    escaped: bool,
+    /// Whether there is a backslash, if that was [noted](NOTED).
+    escaped: [bool; NOTED],
 }
+
+/// Whether a text keeps in mind that it has escapes, 1 or 0. Small machines look again: without, it goes into two
+/// registers instead of memory.
+const NOTED: usize = !SMALL as usize;
 
 impl<'a> Text<'a> {
     /// What lies between the quotes of a string that was scanned; `escaped` says whether a backslash is in it.
     pub(crate) const fn new(raw: &'a [u8], escaped: bool) -> Self {
-        Text { raw, escaped }
+        Text { raw, escaped: [escaped; NOTED] }
     }
 
     /// As [`new`](Self::new), looking for a backslash.
     pub(crate) fn from_raw(raw: &'a [u8]) -> Self {
-        Text { raw, escaped: run::has_backslash(raw) }
+        Text::new(raw, !SMALL && run::has_backslash(raw))
     }
 
     /// The bytes between the quotes: UTF-8 with the escapes of JSON.
@@ -36,14 +41,17 @@ impl<'a> Text<'a> {
     #[inline]
     #[must_use]
     pub const fn is_escaped(&self) -> bool {
-        self.escaped
+        match self.escaped.first() {
+            Some(escaped) => *escaped,
+            None => looks_escaped(self.raw),
+        }
     }
 
     /// Whether it decodes to `other`.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
     #[must_use]
     pub fn is(&self, other: &str) -> bool {
-        if self.escaped { self.is_decoded(other) } else { self.raw == other.as_bytes() }
+        if self.is_escaped() { self.is_decoded(other) } else { self.raw == other.as_bytes() }
     }
 
     #[cold]
@@ -62,13 +70,13 @@ impl<'a> Text<'a> {
     /// Whether both decode to the same; lone surrogates are equal only to themselves.
     #[must_use]
     pub fn same(&self, other: &Text<'_>) -> bool {
-        if self.escaped || other.escaped { self.chars().eq(other.chars()) } else { self.raw == other.raw }
+        if self.is_escaped() || other.is_escaped() { self.chars().eq(other.chars()) } else { self.raw == other.raw }
     }
 
     /// The string itself if it has no escapes.
     #[must_use]
     pub fn plain(&self) -> Option<&'a str> {
-        if self.escaped { None } else { core::str::from_utf8(self.raw).ok() }
+        if self.is_escaped() { None } else { core::str::from_utf8(self.raw).ok() }
     }
 
     /// Its characters, decoded one by one.
@@ -80,7 +88,7 @@ impl<'a> Text<'a> {
     /// How many bytes it has when decoded; `None` if there is a lone surrogate.
     #[must_use]
     pub fn decoded_len(&self) -> Option<usize> {
-        if !self.escaped {
+        if !self.is_escaped() {
             return Some(self.raw.len());
         }
         self.chars().try_fold(0, |sum, c| Some(sum + c.ok()?.len_utf8()))
@@ -95,7 +103,7 @@ impl<'a> Text<'a> {
     where
         'a: 's,
     {
-        let bytes = if self.escaped {
+        let bytes = if self.is_escaped() {
             let len = self.decode_into(scratch)?;
             scratch.get(..len).unwrap_or_default()
         } else {
@@ -123,6 +131,17 @@ impl<'a> Text<'a> {
             rest = decode.raw;
         }
     }
+}
+
+/// Whether there is a backslash. In a `const fn`, and no faster than small machines need it.
+const fn looks_escaped(mut raw: &[u8]) -> bool {
+    while let [byte, behind @ ..] = raw {
+        if *byte == b'\\' {
+            return true;
+        }
+        raw = behind;
+    }
+    false
 }
 
 fn append(to: &mut [u8], at: usize, from: &[u8]) -> Result<usize, DecodeError> {
