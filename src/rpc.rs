@@ -91,39 +91,35 @@ impl<'a> Envelope<'a> {
     /// As [`parse`](Envelope::parse), into an empty one: it is too large to be passed around.
     pub(crate) fn read(&mut self, message: &'a [u8]) -> Result<(), Fault> {
         let mut scanner = Scanner::new(message);
-        scanner.open()?;
-        let mut first = true;
-        while scanner.has_key(&mut first)? {
-            self.member(&mut scanner)?;
-        }
+        members(&mut scanner, |scanner| self.member(scanner)).ok_or(scanner.fault())?;
         self.members.plain = scanner.is_plain();
         scanner.end()
     }
 
     #[inline]
-    fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn member(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         // As nearly everybody writes them they are found by one comparison each.
         if FAST && scanner.took(b"\"jsonrpc\":") {
-            self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.value()?.as_bytes() == b"\"2.0\"";
+            self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.any_value()?.as_bytes() == b"\"2.0\"";
         } else if FAST && scanner.took(b"\"id\":") {
-            set(&mut self.id, scanner.value()?, &mut self.duplicate);
+            set(&mut self.id, scanner.any_value()?, &mut self.duplicate);
         } else if FAST && scanner.took(b"\"method\":") {
-            set(&mut self.method, scanner.value()?, &mut self.duplicate);
+            set(&mut self.method, scanner.any_value()?, &mut self.duplicate);
         } else if FAST && scanner.took(b"\"params\":") || self.any_member(scanner)? {
             self.params(scanner)?;
         }
-        Ok(())
+        Some(())
     }
 
     /// A member of any name; whether it is `params`, whose value is then next.
     #[inline(never)]
-    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<bool, Fault> {
+    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Option<bool> {
         const PARAMS: usize = 0;
         let known = known(&scanner.any_key()?, &["params", "id", "method", "result", "error", "jsonrpc"]);
         if known == Some(PARAMS) {
-            return Ok(true);
+            return Some(true);
         }
-        let value = scanner.value()?;
+        let value = scanner.any_value()?;
         let place = match known {
             Some(1) => &mut self.id,
             Some(2) => &mut self.method,
@@ -131,20 +127,20 @@ impl<'a> Envelope<'a> {
             Some(4) => &mut self.error,
             Some(_) => {
                 self.jsonrpc = value.as_bytes() == b"\"2.0\"";
-                return Ok(false);
+                return Some(false);
             }
-            None => return Ok(false),
+            None => return Some(false),
         };
         set(place, value, &mut self.duplicate);
-        Ok(false)
+        Some(false)
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn params(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn params(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         let (members, meta) = (&mut self.members, &mut self.meta);
         let params = object(scanner, |scanner| members.member(meta, scanner))?;
         set(&mut self.params, params, &mut self.duplicate);
-        Ok(())
+        Some(())
     }
 
     /// Of a response with both: some writers write out what there is none of.
@@ -181,32 +177,32 @@ impl<'a> Envelope<'a> {
 
 impl<'a> Members<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Option<()> {
         if FAST && scanner.took(b"\"name\":") {
-            self.name = Some(scanner.value()?);
+            self.name = Some(scanner.any_value()?);
         } else if FAST && scanner.took(b"\"arguments\":") {
-            self.arguments = Some(scanner.value()?);
+            self.arguments = Some(scanner.any_value()?);
         } else if FAST && scanner.took(b"\"_meta\":") {
             self.meta = Some(object(scanner, |scanner| meta.member(scanner))?);
         } else {
             self.any_member(meta, scanner)?;
         }
-        Ok(())
+        Some(())
     }
 
     #[inline(never)]
-    fn any_member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn any_member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Option<()> {
         const META: usize = 0;
         let known = known(&scanner.any_key()?, &MEMBERS);
         if known == Some(META) {
             self.meta = Some(object(scanner, |scanner| meta.member(scanner))?);
-            return Ok(());
+            return Some(());
         }
-        let value = scanner.value()?;
+        let value = scanner.any_value()?;
         if let Some(place) = known.and_then(|known| self.place(known)) {
             *place = Some(value);
         }
-        Ok(())
+        Some(())
     }
 
     /// Where the member belongs that has this number in [`MEMBERS`].
@@ -259,7 +255,7 @@ const FAST: bool = !SMALL;
 
 impl<'a> Meta<'a> {
     #[inline]
-    fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn member(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         let place = if FAST && scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") {
             &mut self.version
         } else if FAST && scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") {
@@ -269,16 +265,16 @@ impl<'a> Meta<'a> {
         } else {
             return self.any_member(scanner);
         };
-        *place = Some(scanner.value()?);
-        Ok(())
+        *place = Some(scanner.any_value()?);
+        Some(())
     }
 
     #[inline(never)]
-    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
         const KNOWN: [&str; 5] =
             [meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL, "progressToken"];
         let known = known(&scanner.any_key()?, &KNOWN);
-        let value = Some(scanner.value()?);
+        let value = Some(scanner.any_value()?);
         match known {
             Some(0) => self.version = value,
             Some(1) => self.capabilities = value,
@@ -287,7 +283,7 @@ impl<'a> Meta<'a> {
             Some(_) => self.progress_token = value,
             None => {}
         }
-        Ok(())
+        Some(())
     }
 
     /// Whether the request speaks for itself, as from 2026-07-28 on. Other keys of the protocol exist before.
@@ -403,21 +399,25 @@ fn set<'a>(place: &mut Option<Raw<'a>>, value: Raw<'a>, duplicate: &mut bool) {
 
 /// Walks over an object with `member` for each key, or skips a value of another kind; the span of all of it.
 #[inline]
-fn object<'a>(
-    scanner: &mut Scanner<'a>,
-    mut member: impl FnMut(&mut Scanner<'a>) -> Result<(), Fault>,
-) -> Result<Raw<'a>, Fault> {
+fn object<'a>(scanner: &mut Scanner<'a>, member: impl FnMut(&mut Scanner<'a>) -> Option<()>) -> Option<Raw<'a>> {
     scanner.space();
     if scanner.peek() != Some(b'{') {
-        return scanner.value();
+        return scanner.any_value();
     }
     let from = scanner.position();
-    scanner.open()?;
+    members(scanner, member)?;
+    scanner.since(from)
+}
+
+/// Walks over an object with `member` for each key.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+fn members<'a>(scanner: &mut Scanner<'a>, mut member: impl FnMut(&mut Scanner<'a>) -> Option<()>) -> Option<()> {
+    scanner.opens(b'{')?;
     let mut first = true;
     while scanner.has_key(&mut first)? {
         member(scanner)?;
     }
-    scanner.since(from)
+    Some(())
 }
 
 /// Writes the head of a message with what is behind the id, in as few pieces as there can be: each has its price.
