@@ -91,7 +91,7 @@ impl<'a> Envelope<'a> {
     /// As [`parse`](Envelope::parse), into an empty one: it is too large to be passed around.
     pub(crate) fn read(&mut self, message: &'a [u8]) -> Result<(), Fault> {
         let mut scanner = Scanner::new(message);
-        members(&mut scanner, |scanner| self.member(scanner)).ok_or(scanner.fault())?;
+        members(&mut scanner, |scanner| self.member(scanner)).ok_or_else(|| scanner.fault())?;
         self.members.plain = scanner.is_plain();
         scanner.end()
     }

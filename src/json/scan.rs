@@ -68,33 +68,33 @@ impl core::error::Error for Fault {}
 pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
-    depth: u8,
-    max: u8,
+    /// How much deeper it may go.
+    left: u8,
     /// It has been scanned before.
     checked: bool,
     /// No string so far had an escape.
     plain: bool,
-    /// What was found wrong.
-    fault: Fault,
+    /// What was found wrong, unless it is the byte at hand.
+    fault: Option<Fault>,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: false, plain: true, fault: Fault::Syntax }
+        Scanner { bytes, at: 0, left: DEPTH, checked: false, plain: !SMALL, fault: None }
     }
 
     /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
-        let max = if max < DEPTH { max } else { DEPTH };
-        Scanner { bytes, at: 0, depth: 0, max, checked: false, plain: true, fault: Fault::Syntax }
+        let left = if max < DEPTH { max } else { DEPTH };
+        Scanner { bytes, at: 0, left, checked: false, plain: !SMALL, fault: None }
     }
 
     /// As [`new`](Self::new), for bytes that have been scanned before: strings are skipped, not checked again.
     pub(crate) const fn checked(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: true, plain: true, fault: Fault::Syntax }
+        Scanner { bytes, at: 0, left: DEPTH, checked: true, plain: !SMALL, fault: None }
     }
 
     /// How many bytes lie behind the scanner.
@@ -107,9 +107,10 @@ impl<'a> Scanner<'a> {
     /// What is wrong, once one of the functions that answer an `Option` has given `None`.
     ///
     /// Those are the ones to use in here: a [`Fault`] beside what they give would take every answer through memory.
-    #[inline]
-    pub(crate) const fn fault(&self) -> Fault {
-        self.fault
+    #[cold]
+    pub(crate) fn fault(&self) -> Fault {
+        // If not noted, the byte at hand is not the one expected.
+        self.fault.unwrap_or(if self.at < self.bytes.len() { Fault::Syntax } else { Fault::End })
     }
 
     /// Whether it is known that no string so far had an escape.
@@ -128,41 +129,50 @@ impl<'a> Scanner<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
-        self.byte(self.at)
+        self.bytes.get(self.at).copied()
     }
 
     // Below, positions are passed on as values and stored once: what is in `self` lives in memory.
 
+    /// The byte at `at`; 0, which stands nowhere in JSON, behind the end.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn byte(&self, at: usize) -> Option<u8> {
-        self.bytes.get(at).copied()
+    fn byte(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or_default()
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past_space(&self, mut at: usize) -> usize {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte(at) {
+        while let b' ' | b'\t' | b'\n' | b'\r' = self.byte(at) {
             at += 1;
         }
         at
     }
 
-    /// Notes what is wrong; the scanner stays where that is.
+    /// Where the next token is that is not before `at`, and its first byte.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn token(&self, at: usize) -> (usize, u8) {
+        let at = self.past_space(at);
+        (at, self.byte(at))
+    }
+
+    /// The byte at `at` is not the one expected; the scanner stays there.
     #[cold]
-    fn wrong<T>(&mut self, at: usize, fault: Fault) -> Option<T> {
-        (self.at, self.fault) = (at, fault);
+    fn stray<T>(&mut self, at: usize) -> Option<T> {
+        self.at = at;
         None
     }
 
-    /// The byte at `at` is not the one expected.
+    /// Something else is wrong at `at`.
     #[cold]
-    fn stray<T>(&mut self, at: usize) -> Option<T> {
-        self.wrong(at, if at < self.bytes.len() { Fault::Syntax } else { Fault::End })
+    fn wrong<T>(&mut self, at: usize, fault: Fault) -> Option<T> {
+        self.fault = Some(fault);
+        self.stray(at)
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
-        self.any_string().ok_or(self.fault)
+        self.any_string().ok_or_else(|| self.fault())
     }
 
     /// As [`string`](Self::string).
@@ -177,15 +187,18 @@ impl<'a> Scanner<'a> {
     /// Where the string ends whose opening quote is at `at`: its closing quote; and whether it has escapes.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn string_at(&mut self, at: usize) -> Option<(usize, bool)> {
-        if self.byte(at) != Some(b'"') {
+        if self.byte(at) != b'"' {
             return self.stray(at);
         }
+        if SMALL {
+            return self.string_on(at + 1);
+        }
         let end = run::first::<{ run::WIDE }>(self.bytes, at + 1);
-        if self.byte(end) == Some(b'"') { Some((end, false)) } else { self.string_on(end) }
+        if self.byte(end) == b'"' { Some((end, false)) } else { self.string_on(end) }
     }
 
-    /// As [`string_at`](Self::string_at), from within a string that is not short and plain ASCII.
-    #[inline(never)]
+    /// As [`string_at`](Self::string_at), from within a string; at its beginning only where room counts.
+    #[cfg_attr(target_pointer_width = "64", inline(never))]
     fn string_on(&mut self, mut at: usize) -> Option<(usize, bool)> {
         // Where room counts, the longer way serves as well.
         if self.checked && !SMALL {
@@ -195,12 +208,12 @@ impl<'a> Scanner<'a> {
         loop {
             at = run::next::<{ run::WIDE }>(self.bytes, at);
             match self.byte(at) {
-                Some(b'"') => return Some(self.note(at, escaped)),
-                Some(b'\\') => {
+                b'"' => return Some(self.note(at, escaped)),
+                b'\\' => {
                     escaped = true;
                     at = self.escape(at + 1)?;
                 }
-                Some(0x80..) => at = self.wide(at)?,
+                0x80.. => at = self.wide(at)?,
                 _ => return self.stray(at),
             }
         }
@@ -213,9 +226,9 @@ impl<'a> Scanner<'a> {
         loop {
             at = run::end(self.bytes, at);
             match self.byte(at) {
-                Some(b'"') => return Some(self.note(at, escaped)),
-                Some(_) => escaped = true,
-                None => return self.stray(at),
+                b'"' => return Some(self.note(at, escaped)),
+                b'\\' => escaped = true,
+                _ => return self.stray(at),
             }
             // The escaped character is a quote, a backslash or of no interest.
             at += 2;
@@ -225,19 +238,21 @@ impl<'a> Scanner<'a> {
     /// Notes whether a string had escapes. Small machines look at each string that matters.
     #[inline]
     fn note(&mut self, quote: usize, escaped: bool) -> (usize, bool) {
-        self.plain &= !SMALL && !escaped;
-        (quote, escaped)
+        if !SMALL {
+            self.plain &= !escaped;
+        }
+        (quote, escaped && !SMALL)
     }
 
     /// The position behind the escape whose backslash is in front of `at`.
     #[inline]
     fn escape(&mut self, mut at: usize) -> Option<usize> {
         match self.byte(at) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {}
-            Some(b'u') => {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
+            b'u' => {
                 for _ in 0..4 {
                     at += 1;
-                    if !self.byte(at).is_some_and(|digit| digit.is_ascii_hexdigit()) {
+                    if !self.byte(at).is_ascii_hexdigit() {
                         return self.stray(at);
                     }
                 }
@@ -261,7 +276,7 @@ impl<'a> Scanner<'a> {
     /// Takes one number, from its first byte.
     #[cfg(feature = "serde")]
     pub(super) fn number(&mut self) -> Result<(), Fault> {
-        self.at = self.number_at(self.at).ok_or(self.fault)?;
+        self.at = self.number_at(self.at).ok_or_else(|| self.fault())?;
         Ok(())
     }
 
@@ -269,13 +284,13 @@ impl<'a> Scanner<'a> {
     fn number_at(&mut self, at: usize) -> Option<usize> {
         let mut at = self.past(at, b'-');
         at = match self.byte(at) {
-            Some(b'0') => at + 1,
+            b'0' => at + 1,
             _ => self.digits(at)?,
         };
-        if self.byte(at) == Some(b'.') {
+        if self.byte(at) == b'.' {
             at = self.digits(at + 1)?;
         }
-        if let Some(b'e' | b'E') = self.byte(at) {
+        if let b'e' | b'E' = self.byte(at) {
             let sign = at + 1;
             let plus = self.past(sign, b'+');
             at = self.digits(if plus == sign { self.past(sign, b'-') } else { plus })?;
@@ -293,16 +308,21 @@ impl<'a> Scanner<'a> {
     /// The position behind `byte`, if that is at `at`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past(&self, at: usize, byte: u8) -> usize {
-        at + usize::from(self.byte(at) == Some(byte))
+        at + usize::from(self.byte(at) == byte)
     }
 
     /// The position behind the word that must be at `at`.
-    fn word(&mut self, at: usize, word: &[u8]) -> Option<usize> {
-        let rest = self.bytes.get(at..).unwrap_or_default();
-        if rest.starts_with(word) {
+    fn word(&mut self, mut at: usize, word: &[u8]) -> Option<usize> {
+        if !SMALL && self.bytes.get(at..).is_some_and(|rest| rest.starts_with(word)) {
             return Some(at + word.len());
         }
-        self.wrong(at, if word.starts_with(rest) { Fault::End } else { Fault::Syntax })
+        for letter in word {
+            if self.byte(at) != *letter {
+                return self.stray(at);
+            }
+            at += 1;
+        }
+        Some(at)
     }
 
     /// The position behind the value at `at`, which is neither an array nor an object; `byte` is its first one.
@@ -314,71 +334,74 @@ impl<'a> Scanner<'a> {
             b't' => self.word(at, b"true"),
             b'f' => self.word(at, b"false"),
             b'n' => self.word(at, b"null"),
-            _ => self.wrong(at, Fault::Syntax),
+            _ => self.stray(at),
         }
     }
 
     /// Skips white space and one whole value, checking all of it.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
-        self.any_value().ok_or(self.fault)
+        self.any_value().ok_or_else(|| self.fault())
     }
 
     /// As [`value`](Self::value).
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn any_value(&mut self) -> Option<Raw<'a>> {
-        let from = self.past_space(self.at);
-        self.at = match self.byte(from) {
-            Some(byte) if !SMALL && !matches!(byte, b'{' | b'[') => self.scalar(from, byte)?,
-            _ => self.nested(from)?,
+        let (from, byte) = self.token(self.at);
+        self.at = match byte {
+            b'{' | b'[' => self.nested(from)?,
+            // Where room counts, the longer way serves as well.
+            _ => if SMALL { self.nested(from) } else { self.scalar(from, byte) }?,
         };
         self.since(from)
     }
 
     /// A value with all that is in it; the position behind it.
     fn nested(&mut self, mut at: usize) -> Option<usize> {
-        let floor = self.depth;
-        let mut around = Brackets::new();
+        let mut left = self.left;
+        let mut around = Brackets::NONE;
         // What closes the innermost array or object that was entered here.
         let mut closing = 0;
         loop {
             // A value starts here.
-            at = self.past_space(at);
+            let (start, byte) = self.token(at);
             let mut fresh = false;
-            match self.byte(at) {
-                Some(opening @ (b'{' | b'[')) => {
-                    self.enter(at)?;
-                    closing = opening + 2;
-                    around.push(self.depth, closing);
+            at = match byte {
+                b'{' | b'[' => {
+                    if left == 0 {
+                        return self.wrong(start, Fault::Depth);
+                    }
+                    left -= 1;
+                    closing = byte + 2;
+                    around.push(left, closing);
                     fresh = true;
-                    at += 1;
+                    start + 1
                 }
-                Some(byte) => at = self.scalar(at, byte)?,
-                None => return self.stray(at),
-            }
-            // It has ended here, or is an array or object with nothing in it yet. So may any number of those around it.
+                _ => self.scalar(start, byte)?,
+            };
+            // It has ended here, or has nothing in it yet. So may have any number of those around it.
             loop {
-                if self.depth == floor {
+                if left == self.left {
                     return Some(at);
                 }
-                at = self.past_space(at);
-                match self.byte(at) {
-                    Some(byte) if byte == closing => {
-                        self.leave();
-                        closing = around.pop(self.depth);
-                        fresh = false;
-                        at += 1;
-                    }
-                    Some(_) if fresh => break,
-                    Some(b',') => {
-                        at = self.past_space(at + 1);
-                        break;
-                    }
-                    _ => return self.stray(at),
+                let (next, byte) = self.token(at);
+                if byte == closing {
+                    left += 1;
+                    closing = around.pop(left);
+                    at = next + 1;
+                } else if fresh {
+                    at = next;
+                    break;
+                } else if byte == b',' {
+                    at = next + 1;
+                    break;
+                } else {
+                    return self.stray(next);
                 }
+                fresh = false;
             }
             if closing == b'}' {
-                at = self.string_at(at)?.0 + 1;
+                at = self.string_at(self.past_space(at))?.0 + 1;
                 at = self.colon(at)?;
             }
         }
@@ -387,14 +410,14 @@ impl<'a> Scanner<'a> {
     /// The position behind the colon that must follow the key that ends at `at`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn colon(&mut self, at: usize) -> Option<usize> {
-        let colon = self.past_space(at);
-        if self.byte(colon) == Some(b':') { Some(colon + 1) } else { self.stray(colon) }
+        let (colon, byte) = self.token(at);
+        if byte == b':' { Some(colon + 1) } else { self.stray(colon) }
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn open(&mut self) -> Result<(), Fault> {
-        self.opens(b'{').ok_or(self.fault)
+        self.opens(b'{').ok_or_else(|| self.fault())
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
@@ -402,20 +425,20 @@ impl<'a> Scanner<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
         match self.has_key(first) {
-            Some(true) => self.any_key().map(Some).ok_or(self.fault),
+            Some(true) => self.any_key().map(Some).ok_or_else(|| self.fault()),
             Some(false) => Ok(None),
-            None => Err(self.fault),
+            None => Err(self.fault()),
         }
     }
 
     /// The first half of [`key`](Self::key): whether there is another member. Its key is here.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn has_key(&mut self, first: &mut bool) -> Option<bool> {
-        let at = self.past_space(self.at);
-        self.at = match self.byte(at) {
-            Some(b',') if !*first => self.past_space(at + 1),
-            Some(b'"') if *first => at,
-            Some(b'}') => {
+        let (at, byte) = self.token(self.at);
+        self.at = match byte {
+            b',' if !*first => self.past_space(at + 1),
+            b'"' if *first => at,
+            b'}' => {
                 self.at = at + 1;
                 self.leave();
                 return Some(false);
@@ -447,31 +470,32 @@ impl<'a> Scanner<'a> {
     /// Enters an array, white space before it skipped. Call [`element`](Self::element) until it gives `false`.
     #[inline]
     pub fn open_array(&mut self) -> Result<(), Fault> {
-        self.opens(b'[').ok_or(self.fault)
+        self.opens(b'[').ok_or_else(|| self.fault())
     }
 
     /// Whether there is another element in the array: it is next and must be taken before the following call.
     /// `false` when the array ends, which is then behind the scanner. `first` is `true` before the first call.
     #[inline]
     pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
-        self.has_element(first).ok_or(self.fault)
+        self.has_element(first).ok_or_else(|| self.fault())
     }
 
     /// As [`element`](Self::element).
     #[inline]
     pub(crate) fn has_element(&mut self, first: &mut bool) -> Option<bool> {
-        let at = self.past_space(self.at);
-        self.at = at;
-        match self.byte(at) {
-            Some(b']') => {
+        let (at, byte) = self.token(self.at);
+        self.at = match byte {
+            b']' => {
                 self.at = at + 1;
                 self.leave();
                 return Some(false);
             }
-            Some(_) if *first => *first = false,
-            Some(b',') => self.at = at + 1,
+            0 => return self.stray(at),
+            _ if *first => at,
+            b',' => at + 1,
             _ => return self.stray(at),
-        }
+        };
+        *first = false;
         Some(true)
     }
 
@@ -485,22 +509,15 @@ impl<'a> Scanner<'a> {
     /// Enters what this bracket opens, white space before it skipped.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn opens(&mut self, bracket: u8) -> Option<()> {
-        let at = self.past_space(self.at);
-        if self.byte(at) != Some(bracket) {
+        let (at, byte) = self.token(self.at);
+        if byte != bracket {
             return self.stray(at);
         }
-        self.enter(at)?;
-        self.at = at + 1;
-        Some(())
-    }
-
-    /// Goes one deeper, at an opening bracket.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn enter(&mut self, at: usize) -> Option<()> {
-        if self.depth >= self.max {
+        if self.left == 0 {
             return self.wrong(at, Fault::Depth);
         }
-        self.depth += 1;
+        self.left -= 1;
+        self.at = at + 1;
         Some(())
     }
 
@@ -508,7 +525,7 @@ impl<'a> Scanner<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave(&mut self) {
         // A caller who leaves more often than it enters gets nonsense, but no panic.
-        self.depth = self.depth.saturating_sub(1);
+        self.left = self.left.wrapping_add(1);
     }
 
     /// The value that lies between `from` and here.
@@ -522,31 +539,28 @@ impl<'a> Scanner<'a> {
 struct Brackets {
     /// One bit for each, the innermost lowest; set for an array.
     arrays: u128,
-    /// In place of that one byte for each, by depth, where a wide word takes many instructions.
+    /// In place of that a byte for each, where a wide word takes many instructions.
     bytes: [u8; if SMALL { DEPTH as usize } else { 0 }],
 }
 
 impl Brackets {
-    #[inline]
-    const fn new() -> Self {
-        Brackets { arrays: 0, bytes: [0; if SMALL { DEPTH as usize } else { 0 }] }
-    }
+    const NONE: Brackets = Brackets { arrays: 0, bytes: [0; if SMALL { DEPTH as usize } else { 0 }] };
 
-    /// Notes what closes the one at `depth`.
+    /// Notes what closes the one within which it goes `left` deeper.
     #[inline]
-    fn push(&mut self, depth: u8, closing: u8) {
+    fn push(&mut self, left: u8, closing: u8) {
         if !SMALL {
             self.arrays = self.arrays << 1 | u128::from(closing == b']');
-        } else if let Some(place) = self.bytes.get_mut(usize::from(depth % DEPTH)) {
+        } else if let Some(place) = self.bytes.get_mut(usize::from(left % DEPTH)) {
             *place = closing;
         }
     }
 
-    /// What closes the one at `depth`, after one below it was closed.
+    /// What closes the one within which it goes `left` deeper, after the one in it was closed.
     #[inline]
-    fn pop(&mut self, depth: u8) -> u8 {
+    fn pop(&mut self, left: u8) -> u8 {
         if SMALL {
-            return self.bytes.get(usize::from(depth % DEPTH)).copied().unwrap_or_default();
+            return self.bytes.get(usize::from(left % DEPTH)).copied().unwrap_or_default();
         }
         self.arrays >>= 1;
         if self.arrays & 1 == 1 { b']' } else { b'}' }
