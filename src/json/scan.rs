@@ -3,7 +3,7 @@
 //! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
 //! whole firmware.
 
-use super::{Raw, Text, run, utf8};
+use super::{Raw, Text, run, text, utf8};
 use crate::small::SMALL;
 use core::fmt;
 
@@ -247,17 +247,16 @@ impl<'a> Scanner<'a> {
     /// The position behind the escape whose backslash is in front of `at`.
     #[inline]
     fn escape(&mut self, mut at: usize) -> Option<usize> {
-        match self.byte(at) {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => {}
-            b'u' => {
-                for _ in 0..4 {
-                    at += 1;
-                    if !self.byte(at).is_ascii_hexdigit() {
-                        return self.stray(at);
-                    }
+        let kind = self.byte(at);
+        if kind == b'u' {
+            for _ in 0..4 {
+                at += 1;
+                if !self.byte(at).is_ascii_hexdigit() {
+                    return self.stray(at);
                 }
             }
-            _ => return self.stray(at),
+        } else if text::meaning(kind) == 0 {
+            return self.stray(at);
         }
         Some(at + 1)
     }
