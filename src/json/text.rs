@@ -135,7 +135,7 @@ impl<'a> Text<'a> {
 }
 
 /// What is escaped by a backslash and a letter, each behind that letter.
-const SHORT: [[u8; 2]; 8] = [*b"\"\"", *b"\\\\", *b"//", *b"n\n", *b"r\r", *b"t\t", *b"b\x08", *b"f\x0c"];
+pub(super) const SHORT: [[u8; 2]; 8] = [*b"\"\"", *b"\\\\", *b"//", *b"n\n", *b"r\r", *b"t\t", *b"b\x08", *b"f\x0c"];
 
 /// What a letter behind a backslash stands for; 0 for one that stands for nothing by itself.
 #[cfg_attr(target_pointer_width = "64", inline)]
