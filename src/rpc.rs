@@ -99,11 +99,10 @@ impl<'a> Envelope<'a> {
     /// Walks over an object, or skips a value of another kind; the span of all of it.
     #[inline]
     fn object(&mut self, part: Part, scanner: &mut Scanner<'a>) -> Option<Raw<'a>> {
-        scanner.space();
-        if scanner.peek() != Some(b'{') {
+        let (from, byte) = scanner.ahead();
+        if byte != b'{' {
             return scanner.any_value();
         }
-        let from = scanner.position();
         self.members_of(part, scanner)?;
         scanner.since(from)
     }
@@ -112,7 +111,7 @@ impl<'a> Envelope<'a> {
     fn members_of(&mut self, part: Part, scanner: &mut Scanner<'a>) -> Option<()> {
         scanner.opens(b'{')?;
         let mut first = true;
-        while scanner.has_key(&mut first)? {
+        while scanner.has_key(core::mem::take(&mut first))? {
             // As nearly everybody writes them, members are found by one comparison each.
             let number = if FAST { part.usual(scanner) } else { None };
             let number = match number {
@@ -143,6 +142,7 @@ impl<'a> Envelope<'a> {
 
     /// Where the member belongs that has this number in its [`Part`].
     #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     fn place(&mut self, number: usize) -> Option<&mut Option<Raw<'a>>> {
         let (members, meta) = (&mut self.members, &mut self.meta);
         Some(match number {

@@ -498,7 +498,8 @@ impl<'x, 'de> Inside<'x, 'de> {
     /// Whether there is another member, which is then at hand.
     #[inline]
     fn member(&mut self) -> Result<bool> {
-        self.open = self.open && self.reader.scan.has_key(&mut self.first).ok_or_else(|| self.reader.scan.fault())?;
+        self.open = self.open
+            && self.reader.scan.has_key(core::mem::take(&mut self.first)).ok_or_else(|| self.reader.scan.fault())?;
         if self.open {
             self.at = self.reader.scan.any_key().ok_or_else(|| self.reader.scan.fault())?;
         }

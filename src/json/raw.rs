@@ -3,6 +3,7 @@
 use super::number::Number;
 use super::{Fault, Scanner, Text, constant, run};
 use core::fmt;
+use core::mem::take;
 
 /// The text of exactly one JSON value, known to be valid and without white space around it.
 ///
@@ -202,7 +203,7 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Text<'a>, Raw<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.open = self.open && self.scan.has_key(&mut self.first) == Some(true);
+        self.open = self.open && self.scan.has_key(take(&mut self.first)) == Some(true);
         let mut member = || Some((self.scan.any_key()?, self.scan.any_value()?));
         let next = if self.open { member() } else { None };
         self.open = next.is_some();
@@ -224,7 +225,7 @@ impl<'a> Iterator for Items<'a> {
     type Item = Raw<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.open = self.open && self.scan.has_element(&mut self.first) == Some(true);
+        self.open = self.open && self.scan.has_element(take(&mut self.first)) == Some(true);
         let next = if self.open { self.scan.any_value() } else { None };
         self.open = next.is_some();
         next

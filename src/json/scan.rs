@@ -169,6 +169,14 @@ impl<'a> Scanner<'a> {
         self.stray(at)
     }
 
+    /// Skips white space; where the scanner is then, and the byte there.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn ahead(&mut self) -> (usize, u8) {
+        let (at, byte) = self.token(self.at);
+        self.at = at;
+        (at, byte)
+    }
+
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
@@ -423,8 +431,11 @@ impl<'a> Scanner<'a> {
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
-        match self.has_key(first) {
-            Some(true) => self.any_key().map(Some).ok_or_else(|| self.fault()),
+        match self.has_key(*first) {
+            Some(true) => {
+                *first = false;
+                self.any_key().map(Some).ok_or_else(|| self.fault())
+            }
             Some(false) => Ok(None),
             None => Err(self.fault()),
         }
@@ -432,11 +443,11 @@ impl<'a> Scanner<'a> {
 
     /// The first half of [`key`](Self::key): whether there is another member. Its key is here.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn has_key(&mut self, first: &mut bool) -> Option<bool> {
+    pub(crate) fn has_key(&mut self, first: bool) -> Option<bool> {
         let (at, byte) = self.token(self.at);
         self.at = match byte {
-            b',' if !*first => self.past_space(at + 1),
-            b'"' if *first => at,
+            b',' if !first => self.past_space(at + 1),
+            b'"' if first => at,
             b'}' => {
                 self.at = at + 1;
                 self.leave();
@@ -444,7 +455,6 @@ impl<'a> Scanner<'a> {
             }
             _ => return self.stray(at),
         };
-        *first = false;
         Some(true)
     }
 
@@ -476,12 +486,14 @@ impl<'a> Scanner<'a> {
     /// `false` when the array ends, which is then behind the scanner. `first` is `true` before the first call.
     #[inline]
     pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
-        self.has_element(first).ok_or_else(|| self.fault())
+        let more = self.has_element(*first).ok_or_else(|| self.fault())?;
+        *first &= !more;
+        Ok(more)
     }
 
     /// As [`element`](Self::element).
     #[inline]
-    pub(crate) fn has_element(&mut self, first: &mut bool) -> Option<bool> {
+    pub(crate) fn has_element(&mut self, first: bool) -> Option<bool> {
         let (at, byte) = self.token(self.at);
         self.at = match byte {
             b']' => {
@@ -490,11 +502,10 @@ impl<'a> Scanner<'a> {
                 return Some(false);
             }
             0 => return self.stray(at),
-            _ if *first => at,
+            _ if first => at,
             b',' => at + 1,
             _ => return self.stray(at),
         };
-        *first = false;
         Some(true)
     }
 
@@ -502,7 +513,7 @@ impl<'a> Scanner<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
-        if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
+        if self.at >= self.bytes.len() { Ok(()) } else { Err(Fault::Trailing) }
     }
 
     /// Enters what this bracket opens, white space before it skipped.
