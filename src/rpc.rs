@@ -91,60 +91,89 @@ impl<'a> Envelope<'a> {
     /// As [`parse`](Envelope::parse), into an empty one: it is too large to be passed around.
     pub(crate) fn read(&mut self, message: &'a [u8]) -> Result<(), Fault> {
         let mut scanner = Scanner::new(message);
-        scanner.open()?;
-        let mut first = true;
-        while scanner.has_key(&mut first)? {
-            self.member(&mut scanner)?;
-        }
+        self.members_of(Part::Envelope, &mut scanner).ok_or_else(|| scanner.fault())?;
         self.members.plain = scanner.is_plain();
         scanner.end()
     }
 
+    /// Walks over an object, or skips a value of another kind; the span of all of it.
     #[inline]
-    fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        // As nearly everybody writes them they are found by one comparison each.
-        if FAST && scanner.took(b"\"jsonrpc\":") {
-            self.jsonrpc = scanner.took(b"\"2.0\"") || scanner.value()?.as_bytes() == b"\"2.0\"";
-        } else if FAST && scanner.took(b"\"id\":") {
-            set(&mut self.id, scanner.value()?, &mut self.duplicate);
-        } else if FAST && scanner.took(b"\"method\":") {
-            set(&mut self.method, scanner.value()?, &mut self.duplicate);
-        } else if FAST && scanner.took(b"\"params\":") || self.any_member(scanner)? {
-            self.params(scanner)?;
+    fn object(&mut self, part: Part, scanner: &mut Scanner<'a>) -> Option<Raw<'a>> {
+        let (from, byte) = scanner.ahead();
+        if byte != b'{' {
+            return scanner.any_value();
         }
-        Ok(())
+        self.members_of(part, scanner)?;
+        scanner.since(from)
     }
 
-    /// A member of any name; whether it is `params`, whose value is then next.
-    #[inline(never)]
-    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<bool, Fault> {
-        const PARAMS: usize = 0;
-        let known = known(&scanner.any_key()?, &["params", "id", "method", "result", "error", "jsonrpc"]);
-        if known == Some(PARAMS) {
-            return Ok(true);
+    /// Walks over an object.
+    fn members_of(&mut self, part: Part, scanner: &mut Scanner<'a>) -> Option<()> {
+        scanner.opens(b'{')?;
+        let mut first = true;
+        while scanner.has_key(core::mem::take(&mut first))? {
+            // As nearly everybody writes them, members are found by one comparison each.
+            let number = if FAST { part.usual(scanner) } else { None };
+            let number = match number {
+                None => known(&scanner.any_key()?, part.names()).map(|known| part as usize + known),
+                usual => usual,
+            };
+            let value = match number {
+                Some(PARAMS) => self.object(Part::Params, scanner)?,
+                Some(META) => self.object(Part::Meta, scanner)?,
+                _ => scanner.any_value()?,
+            };
+            self.set(number, value);
         }
-        let value = scanner.value()?;
-        let place = match known {
-            Some(1) => &mut self.id,
-            Some(2) => &mut self.method,
-            Some(3) => &mut self.result,
-            Some(4) => &mut self.error,
-            Some(_) => {
-                self.jsonrpc = value.as_bytes() == b"\"2.0\"";
-                return Ok(false);
-            }
-            None => return Ok(false),
-        };
-        set(place, value, &mut self.duplicate);
-        Ok(false)
+        Some(())
     }
 
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn params(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
+    /// Keeps the member that has this number in its [`Part`].
+    #[inline]
+    fn set(&mut self, number: Option<usize>, value: Raw<'a>) {
+        let Some(number) = number else { return };
+        if number == JSONRPC {
+            self.jsonrpc = value.as_bytes() == b"\"2.0\"";
+        } else if let Some(place) = self.place(number) {
+            let twice = place.replace(value).is_some();
+            self.duplicate |= twice && number < Part::Params as usize;
+        }
+    }
+
+    /// Where the member belongs that has this number in its [`Part`].
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn place(&mut self, number: usize) -> Option<&mut Option<Raw<'a>>> {
         let (members, meta) = (&mut self.members, &mut self.meta);
-        let params = object(scanner, |scanner| members.member(meta, scanner))?;
-        set(&mut self.params, params, &mut self.duplicate);
-        Ok(())
+        Some(match number {
+            PARAMS => &mut self.params,
+            1 => &mut self.id,
+            2 => &mut self.method,
+            3 => &mut self.result,
+            4 => &mut self.error,
+            META => &mut members.meta,
+            7 => &mut members.name,
+            8 => &mut members.arguments,
+            9 => &mut members.uri,
+            10 => &mut members.cursor,
+            11 => &mut members.reference,
+            12 => &mut members.argument,
+            13 => &mut members.context,
+            14 => &mut members.level,
+            15 => &mut members.protocol_version,
+            16 => &mut members.capabilities,
+            17 => &mut members.client_info,
+            18 => &mut members.request_id,
+            19 => &mut members.input_responses,
+            20 => &mut members.request_state,
+            21 => &mut members.notifications,
+            22 => &mut meta.version,
+            23 => &mut meta.capabilities,
+            24 => &mut meta.client_info,
+            25 => &mut meta.log_level,
+            26 => &mut meta.progress_token,
+            _ => return None,
+        })
     }
 
     /// Of a response with both: some writers write out what there is none of.
@@ -179,117 +208,77 @@ impl<'a> Envelope<'a> {
     }
 }
 
-impl<'a> Members<'a> {
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        if FAST && scanner.took(b"\"name\":") {
-            self.name = Some(scanner.value()?);
-        } else if FAST && scanner.took(b"\"arguments\":") {
-            self.arguments = Some(scanner.value()?);
-        } else if FAST && scanner.took(b"\"_meta\":") {
-            self.meta = Some(object(scanner, |scanner| meta.member(scanner))?);
-        } else {
-            self.any_member(meta, scanner)?;
+/// An object with members that the envelope knows; its number is that of the first of them.
+#[derive(Clone, Copy)]
+enum Part {
+    /// The message itself.
+    Envelope = 0,
+    /// Its `params`.
+    Params = META as isize,
+    /// Their `_meta`.
+    Meta = 22,
+}
+
+/// The number of `params`.
+const PARAMS: usize = 0;
+/// The number of `jsonrpc`.
+const JSONRPC: usize = 5;
+/// The number of `_meta`.
+const META: usize = 6;
+
+impl Part {
+    /// The members that are known, in the order of [`Envelope::place`].
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Part::Envelope => &["params", "id", "method", "result", "error", "jsonrpc"],
+            Part::Params => &[
+                "_meta",
+                "name",
+                "arguments",
+                "uri",
+                "cursor",
+                "ref",
+                "argument",
+                "context",
+                "level",
+                "protocolVersion",
+                "capabilities",
+                "clientInfo",
+                "requestId",
+                "inputResponses",
+                "requestState",
+                "notifications",
+            ],
+            Part::Meta => {
+                &[meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL, "progressToken"]
+            }
         }
-        Ok(())
     }
 
-    #[inline(never)]
-    fn any_member(&mut self, meta: &mut Meta<'a>, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        const META: usize = 0;
-        let known = known(&scanner.any_key()?, &MEMBERS);
-        if known == Some(META) {
-            self.meta = Some(object(scanner, |scanner| meta.member(scanner))?);
-            return Ok(());
-        }
-        let value = scanner.value()?;
-        if let Some(place) = known.and_then(|known| self.place(known)) {
-            *place = Some(value);
-        }
-        Ok(())
-    }
-
-    /// Where the member belongs that has this number in [`MEMBERS`].
-    #[inline(never)]
-    fn place(&mut self, number: usize) -> Option<&mut Option<Raw<'a>>> {
-        Some(match number {
-            0 => &mut self.meta,
-            1 => &mut self.name,
-            2 => &mut self.arguments,
-            3 => &mut self.uri,
-            4 => &mut self.cursor,
-            5 => &mut self.reference,
-            6 => &mut self.argument,
-            7 => &mut self.context,
-            8 => &mut self.level,
-            9 => &mut self.protocol_version,
-            10 => &mut self.capabilities,
-            11 => &mut self.client_info,
-            12 => &mut self.request_id,
-            13 => &mut self.input_responses,
-            14 => &mut self.request_state,
-            15 => &mut self.notifications,
+    /// The number of the member whose key is here, if it is one that nearly every message has, written as by nearly
+    /// everybody. The key is then taken.
+    #[inline]
+    fn usual(self, scanner: &mut Scanner<'_>) -> Option<usize> {
+        Some(match self {
+            Part::Envelope if scanner.took(b"\"jsonrpc\":") => JSONRPC,
+            Part::Envelope if scanner.took(b"\"id\":") => 1,
+            Part::Envelope if scanner.took(b"\"method\":") => 2,
+            Part::Envelope if scanner.took(b"\"params\":") => PARAMS,
+            Part::Params if scanner.took(b"\"name\":") => 7,
+            Part::Params if scanner.took(b"\"arguments\":") => 8,
+            Part::Params if scanner.took(b"\"_meta\":") => META,
+            Part::Meta if scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") => 22,
+            Part::Meta if scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") => 23,
+            Part::Meta if scanner.took(b"\"io.modelcontextprotocol/clientInfo\":") => 24,
             _ => return None,
         })
     }
 }
 
-/// The members of `params` that the protocol knows, in the order of [`Members::place`].
-const MEMBERS: [&str; 16] = [
-    "_meta",
-    "name",
-    "arguments",
-    "uri",
-    "cursor",
-    "ref",
-    "argument",
-    "context",
-    "level",
-    "protocolVersion",
-    "capabilities",
-    "clientInfo",
-    "requestId",
-    "inputResponses",
-    "requestState",
-    "notifications",
-];
-
 /// Whether members that nearly every message has are tried first, each by one comparison; small machines save the code.
 const FAST: bool = !SMALL;
 
-impl<'a> Meta<'a> {
-    #[inline]
-    fn member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        let place = if FAST && scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") {
-            &mut self.version
-        } else if FAST && scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") {
-            &mut self.capabilities
-        } else if FAST && scanner.took(b"\"io.modelcontextprotocol/clientInfo\":") {
-            &mut self.client_info
-        } else {
-            return self.any_member(scanner);
-        };
-        *place = Some(scanner.value()?);
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn any_member(&mut self, scanner: &mut Scanner<'a>) -> Result<(), Fault> {
-        const KNOWN: [&str; 5] =
-            [meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL, "progressToken"];
-        let known = known(&scanner.any_key()?, &KNOWN);
-        let value = Some(scanner.value()?);
-        match known {
-            Some(0) => self.version = value,
-            Some(1) => self.capabilities = value,
-            Some(2) => self.client_info = value,
-            Some(3) => self.log_level = value,
-            Some(_) => self.progress_token = value,
-            None => {}
-        }
-        Ok(())
-    }
-
+impl Meta<'_> {
     /// Whether the request speaks for itself, as from 2026-07-28 on. Other keys of the protocol exist before.
     #[must_use]
     pub const fn is_modern(&self) -> bool {
@@ -328,11 +317,10 @@ impl Meta<'_> {
 
 /// The members of `params` that were kept from an earlier message.
 pub(crate) fn read_params(params: Raw<'_>) -> Members<'_> {
-    let (mut members, mut meta) = (Members::NONE, Meta::NONE);
-    let mut scanner = Scanner::checked(params.as_bytes());
+    let mut envelope = Envelope::EMPTY;
     // It has been scanned before: there is nothing to find wrong.
-    let _ = object(&mut scanner, |scanner| members.member(&mut meta, scanner));
-    members
+    let _ = envelope.object(Part::Params, &mut Scanner::checked(params.as_bytes()));
+    envelope.members
 }
 
 /// What a message turned out to be.
@@ -393,31 +381,6 @@ fn same_text(a: &[u8], b: &[u8]) -> bool {
 #[inline(never)]
 fn known(key: &Text<'_>, names: &[&str]) -> Option<usize> {
     names.iter().position(|name| key.is(name))
-}
-
-#[inline]
-fn set<'a>(place: &mut Option<Raw<'a>>, value: Raw<'a>, duplicate: &mut bool) {
-    *duplicate |= place.is_some();
-    *place = Some(value);
-}
-
-/// Walks over an object with `member` for each key, or skips a value of another kind; the span of all of it.
-#[inline]
-fn object<'a>(
-    scanner: &mut Scanner<'a>,
-    mut member: impl FnMut(&mut Scanner<'a>) -> Result<(), Fault>,
-) -> Result<Raw<'a>, Fault> {
-    scanner.space();
-    if scanner.peek() != Some(b'{') {
-        return scanner.value();
-    }
-    let from = scanner.position();
-    scanner.open()?;
-    let mut first = true;
-    while scanner.has_key(&mut first)? {
-        member(scanner)?;
-    }
-    scanner.since(from)
 }
 
 /// Writes the head of a message with what is behind the id, in as few pieces as there can be: each has its price.

@@ -341,16 +341,17 @@ pub fn whole(
     kind: Kind,
     write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>,
 ) -> Result<(), Full> {
-    let mut writer = Writer::begin(out, kind)?;
+    let mut writer = Writer::new(out);
+    writer.begin(kind)?;
     let written = write(&mut writer);
     writer.end(written)
 }
 
 /// Runs `write` as part of a message; whether it all fitted.
 pub(crate) fn part(out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Result<(), Full> {
-    let mut writer = Writer { out, full: None, mark: Mark(0) };
+    let mut writer = Writer::new(out);
     let written = write(&mut writer);
-    writer.written().and(written)
+    writer.written.and(written)
 }
 
 /// Writes one message: what [`whole`] lends.
@@ -373,24 +374,29 @@ pub(crate) fn part(out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>) -> Res
 /// look after each piece.
 pub struct Writer<'o> {
     out: &'o mut dyn Out,
-    full: Option<Full>,
+    /// Whether everything fitted so far.
+    written: Result<(), Full>,
     /// Where the message began.
     mark: Mark,
 }
 
 impl<'o> Writer<'o> {
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn begin(out: &'o mut dyn Out, kind: Kind) -> Result<Self, Full> {
-        let mark = out.mark();
-        out.begin(kind)?;
-        Ok(Writer { out, full: None, mark })
+    #[inline(always)]
+    fn new(out: &'o mut dyn Out) -> Self {
+        Writer { out, written: Ok(()), mark: Mark(0) }
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn end(self, written: Result<(), Full>) -> Result<(), Full> {
-        match self.written().and(written) {
+    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+        self.mark = self.out.mark();
+        self.out.begin(kind)
+    }
+
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn end(&mut self, written: Result<(), Full>) -> Result<(), Full> {
+        match self.written.and(written) {
             Ok(()) => {
                 self.out.end();
                 Ok(())
@@ -404,7 +410,7 @@ impl<'o> Writer<'o> {
 
     /// Whether everything fitted so far.
     pub(crate) fn written(&self) -> Result<(), Full> {
-        self.full.map_or(Ok(()), Err)
+        self.written
     }
 
     /// Appends a piece. Always `Ok`: that it did not fit is said by [`whole`].
@@ -418,8 +424,9 @@ impl<'o> Writer<'o> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn add(&mut self, bytes: &[u8]) {
-        if let Err(full) = self.out.put(bytes) {
-            self.full = Some(full);
+        let put = self.out.put(bytes);
+        if put.is_err() {
+            self.written = put;
         }
     }
 }

@@ -252,7 +252,7 @@ impl<'de> Reader<'de> {
         }
         let from = self.scan.position();
         self.scan.number()?;
-        Ok(self.scan.since(from)?.as_bytes())
+        Ok(self.scan.since(from).ok_or(Fault::End)?.as_bytes())
     }
 
     /// The next value must be exactly this.
@@ -403,7 +403,8 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
                 self.expect(b'"')?;
                 let from = self.scan.position();
                 let text = self.scan.string()?;
-                let bytes = if text.is_escaped() { self.scan.since(from)?.as_bytes() } else { text.raw() };
+                let bytes =
+                    if text.is_escaped() { self.scan.since(from).ok_or(Fault::End)?.as_bytes() } else { text.raw() };
                 visitor.visit_borrowed_bytes(bytes)
             }
             RAW => visitor.visit_borrowed_bytes(self.scan.value()?.as_bytes()),
@@ -497,9 +498,10 @@ impl<'x, 'de> Inside<'x, 'de> {
     /// Whether there is another member, which is then at hand.
     #[inline]
     fn member(&mut self) -> Result<bool> {
-        self.open = self.open && self.reader.scan.has_key(&mut self.first)?;
+        self.open = self.open
+            && self.reader.scan.has_key(core::mem::take(&mut self.first)).ok_or_else(|| self.reader.scan.fault())?;
         if self.open {
-            self.at = self.reader.scan.any_key()?;
+            self.at = self.reader.scan.any_key().ok_or_else(|| self.reader.scan.fault())?;
         }
         Ok(self.open)
     }

@@ -3,6 +3,7 @@
 use super::number::Number;
 use super::{Fault, Scanner, Text, constant, run};
 use core::fmt;
+use core::mem::take;
 
 /// The text of exactly one JSON value, known to be valid and without white space around it.
 ///
@@ -105,7 +106,7 @@ impl<'a> Raw<'a> {
     #[must_use]
     pub fn members(&self) -> Members<'a> {
         let mut scan = Scanner::checked(self.0);
-        let open = scan.open().is_ok();
+        let open = scan.opens(b'{').is_some();
         Members { scan, first: true, open }
     }
 
@@ -113,7 +114,7 @@ impl<'a> Raw<'a> {
     #[must_use]
     pub fn items(&self) -> Items<'a> {
         let mut scan = Scanner::checked(self.0);
-        let open = scan.open_array().is_ok();
+        let open = scan.opens(b'[').is_some();
         Items { scan, first: true, open }
     }
 
@@ -202,10 +203,8 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Text<'a>, Raw<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut member = || {
-            let key = self.scan.key(&mut self.first).ok()??;
-            Some((key, self.scan.value().ok()?))
-        };
+        self.open = self.open && self.scan.has_key(take(&mut self.first)) == Some(true);
+        let mut member = || Some((self.scan.any_key()?, self.scan.any_value()?));
         let next = if self.open { member() } else { None };
         self.open = next.is_some();
         next
@@ -226,8 +225,8 @@ impl<'a> Iterator for Items<'a> {
     type Item = Raw<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.open = self.open && self.scan.element(&mut self.first) == Ok(true);
-        let next = if self.open { self.scan.value().ok() } else { None };
+        self.open = self.open && self.scan.has_element(take(&mut self.first)) == Some(true);
+        let next = if self.open { self.scan.any_value() } else { None };
         self.open = next.is_some();
         next
     }

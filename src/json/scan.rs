@@ -3,7 +3,8 @@
 //! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
 //! whole firmware.
 
-use super::{Raw, Text, run, utf8};
+use super::{Raw, Text, run, text, utf8};
+use crate::small::SMALL;
 use core::fmt;
 
 /// The deepest nesting of arrays and objects that is accepted.
@@ -67,31 +68,33 @@ impl core::error::Error for Fault {}
 pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
-    depth: u8,
-    max: u8,
+    /// How much deeper it may go.
+    left: u8,
     /// It has been scanned before.
     checked: bool,
     /// No string so far had an escape.
     plain: bool,
+    /// What was found wrong, unless it is the byte at hand.
+    fault: Option<Fault>,
 }
 
 impl<'a> Scanner<'a> {
     /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: false, plain: true }
+        Scanner { bytes, at: 0, left: DEPTH, checked: false, plain: !SMALL, fault: None }
     }
 
     /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
-        let max = if max < DEPTH { max } else { DEPTH };
-        Scanner { bytes, at: 0, depth: 0, max, checked: false, plain: true }
+        let left = if max < DEPTH { max } else { DEPTH };
+        Scanner { bytes, at: 0, left, checked: false, plain: !SMALL, fault: None }
     }
 
     /// As [`new`](Self::new), for bytes that have been scanned before: strings are skipped, not checked again.
     pub(crate) const fn checked(bytes: &'a [u8]) -> Self {
-        Scanner { bytes, at: 0, depth: 0, max: DEPTH, checked: true, plain: true }
+        Scanner { bytes, at: 0, left: DEPTH, checked: true, plain: !SMALL, fault: None }
     }
 
     /// How many bytes lie behind the scanner.
@@ -101,7 +104,16 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// Whether no string so far had an escape.
+    /// What is wrong, once one of the functions that answer an `Option` has given `None`.
+    ///
+    /// Those are the ones to use in here: a [`Fault`] beside what they give would take every answer through memory.
+    #[cold]
+    pub(crate) fn fault(&self) -> Fault {
+        // If not noted, the byte at hand is not the one expected.
+        self.fault.unwrap_or(if self.at < self.bytes.len() { Fault::Syntax } else { Fault::End })
+    }
+
+    /// Whether it is known that no string so far had an escape.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.plain
@@ -117,306 +129,341 @@ impl<'a> Scanner<'a> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
-        self.byte(self.at)
+        self.bytes.get(self.at).copied()
     }
 
     // Below, positions are passed on as values and stored once: what is in `self` lives in memory.
 
+    /// The byte at `at`; 0, which stands nowhere in JSON, behind the end.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn byte(&self, at: usize) -> Option<u8> {
-        self.bytes.get(at).copied()
+    fn byte(&self, at: usize) -> u8 {
+        self.bytes.get(at).copied().unwrap_or_default()
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past_space(&self, mut at: usize) -> usize {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.byte(at) {
+        while let b' ' | b'\t' | b'\n' | b'\r' = self.byte(at) {
             at += 1;
         }
         at
     }
 
-    /// What it means that the byte at `at` is not the one expected; the scanner stays there.
+    /// Where the next token is that is not before `at`, and its first byte.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn token(&self, at: usize) -> (usize, u8) {
+        let at = self.past_space(at);
+        (at, self.byte(at))
+    }
+
+    /// The byte at `at` is not the one expected; the scanner stays there.
     #[cold]
-    fn stray(&mut self, at: usize) -> Fault {
+    fn stray<T>(&mut self, at: usize) -> Option<T> {
         self.at = at;
-        if at < self.bytes.len() { Fault::Syntax } else { Fault::End }
+        None
+    }
+
+    /// Something else is wrong at `at`.
+    #[cold]
+    fn wrong<T>(&mut self, at: usize, fault: Fault) -> Option<T> {
+        self.fault = Some(fault);
+        self.stray(at)
+    }
+
+    /// Skips white space; where the scanner is then, and the byte there.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn ahead(&mut self) -> (usize, u8) {
+        let (at, byte) = self.token(self.at);
+        self.at = at;
+        (at, byte)
     }
 
     /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
-        let (text, end) = self.string_at(self.at)?;
-        self.at = end;
-        Ok(text)
+        self.any_string().ok_or_else(|| self.fault())
     }
 
-    /// The string whose opening quote is at `at`, and the position behind it.
+    /// As [`string`](Self::string).
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn string_at(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
-        if self.byte(at) != Some(b'"') {
-            return Err(self.stray(at));
-        }
-        let from = at + 1;
-        let mut end = run::first::<{ run::WIDE }>(self.bytes, from);
-        let mut escaped = false;
-        if self.byte(end) != Some(b'"') {
-            escaped = self.string_on(end)?;
-            end = self.at;
-        }
-        let raw = self.bytes.get(from..end).ok_or(Fault::End)?;
-        Ok((Text::new(raw, escaped), end + 1))
+    fn any_string(&mut self) -> Option<Text<'a>> {
+        let from = self.at + 1;
+        let (quote, escaped) = self.string_at(self.at)?;
+        self.at = quote + 1;
+        self.bytes.get(from..quote).map(|raw| Text::new(raw, escaped))
     }
 
-    /// The rest of a string that is not short and plain ASCII, up to its closing quote; whether it has escapes.
-    #[inline(never)]
-    fn string_on(&mut self, at: usize) -> Result<bool, Fault> {
+    /// Where the string ends whose opening quote is at `at`: its closing quote; and whether it has escapes.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn string_at(&mut self, at: usize) -> Option<(usize, bool)> {
+        if self.byte(at) != b'"' {
+            return self.stray(at);
+        }
+        if SMALL {
+            return self.string_on(at + 1);
+        }
+        let end = run::first::<{ run::WIDE }>(self.bytes, at + 1);
+        if self.byte(end) == b'"' { Some((end, false)) } else { self.string_on(end) }
+    }
+
+    /// As [`string_at`](Self::string_at), from within a string; at its beginning only where room counts.
+    #[cfg_attr(target_pointer_width = "64", inline(never))]
+    fn string_on(&mut self, mut at: usize) -> Option<(usize, bool)> {
         // Where room counts, the longer way serves as well.
-        if self.checked && !crate::small::SMALL {
+        if self.checked && !SMALL {
             return self.checked_string(at);
         }
-        self.at = run::next::<{ run::WIDE }>(self.bytes, at);
         let mut escaped = false;
         loop {
-            match self.peek().ok_or(Fault::End)? {
-                b'"' => {
-                    self.plain &= !escaped;
-                    return Ok(escaped);
-                }
+            at = run::next::<{ run::WIDE }>(self.bytes, at);
+            match self.byte(at) {
+                b'"' => return Some(self.note(at, escaped)),
                 b'\\' => {
                     escaped = true;
-                    self.escape()?;
+                    at = self.escape(at + 1)?;
                 }
-                0x80.. => self.wide()?,
-                _ => return Err(Fault::Syntax),
+                0x80.. => at = self.wide(at)?,
+                _ => return self.stray(at),
             }
-            self.at = run::next::<{ run::WIDE }>(self.bytes, self.at);
         }
     }
 
     /// As [`string_on`](Self::string_on), of a string in which nothing can be wrong.
     #[inline(never)]
-    fn checked_string(&mut self, mut at: usize) -> Result<bool, Fault> {
+    fn checked_string(&mut self, mut at: usize) -> Option<(usize, bool)> {
         let mut escaped = false;
         loop {
             at = run::end(self.bytes, at);
-            match self.byte(at).ok_or(Fault::End)? {
-                b'"' => {
-                    self.at = at;
-                    self.plain &= !escaped;
-                    return Ok(escaped);
-                }
-                _ => escaped = true,
+            match self.byte(at) {
+                b'"' => return Some(self.note(at, escaped)),
+                b'\\' => escaped = true,
+                _ => return self.stray(at),
             }
             // The escaped character is a quote, a backslash or of no interest.
             at += 2;
         }
     }
 
-    /// At a backslash.
+    /// Notes whether a string had escapes. Small machines look at each string that matters.
     #[inline]
-    fn escape(&mut self) -> Result<(), Fault> {
-        self.at += 1;
-        match self.peek().ok_or(Fault::End)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 1,
-            b'u' => {
-                self.at += 1;
-                for _ in 0..4 {
-                    if !self.peek().ok_or(Fault::End)?.is_ascii_hexdigit() {
-                        return Err(Fault::Syntax);
-                    }
-                    self.at += 1;
-                }
-            }
-            _ => return Err(Fault::Syntax),
+    fn note(&mut self, quote: usize, escaped: bool) -> (usize, bool) {
+        if !SMALL {
+            self.plain &= !escaped;
         }
-        Ok(())
+        (quote, escaped && !SMALL)
     }
 
-    /// At the first byte of a multibyte character; takes it and all that follow it.
-    fn wide(&mut self) -> Result<(), Fault> {
-        while let Some(0x80..) = self.peek() {
-            let rest = self.bytes.get(self.at..).unwrap_or_default();
-            self.at += utf8::len(rest).ok_or(Fault::Utf8)?;
+    /// The position behind the escape whose backslash is in front of `at`.
+    #[inline]
+    fn escape(&mut self, mut at: usize) -> Option<usize> {
+        let kind = self.byte(at);
+        if kind == b'u' {
+            for _ in 0..4 {
+                at += 1;
+                if !self.byte(at).is_ascii_hexdigit() {
+                    return self.stray(at);
+                }
+            }
+        } else if text::meaning(kind) == 0 {
+            return self.stray(at);
         }
-        Ok(())
+        Some(at + 1)
+    }
+
+    /// The position behind the multibyte characters at `at`.
+    fn wide(&mut self, mut at: usize) -> Option<usize> {
+        while let Some(rest @ [0x80..=0xff, ..]) = self.bytes.get(at..) {
+            match utf8::len(rest) {
+                Some(len) => at += len,
+                None => return self.wrong(at, Fault::Utf8),
+            }
+        }
+        Some(at)
     }
 
     /// Takes one number, from its first byte.
+    #[cfg(feature = "serde")]
     pub(super) fn number(&mut self) -> Result<(), Fault> {
-        let mut at = self.past(self.at, b'-');
+        self.at = self.number_at(self.at).ok_or_else(|| self.fault())?;
+        Ok(())
+    }
+
+    /// The position behind the number at `at`.
+    fn number_at(&mut self, at: usize) -> Option<usize> {
+        let mut at = self.past(at, b'-');
         at = match self.byte(at) {
-            Some(b'0') => at + 1,
+            b'0' => at + 1,
             _ => self.digits(at)?,
         };
-        if self.byte(at) == Some(b'.') {
+        if self.byte(at) == b'.' {
             at = self.digits(at + 1)?;
         }
-        if let Some(b'e' | b'E') = self.byte(at) {
+        if let b'e' | b'E' = self.byte(at) {
             let sign = at + 1;
             let plus = self.past(sign, b'+');
             at = self.digits(if plus == sign { self.past(sign, b'-') } else { plus })?;
         }
-        self.at = at;
-        Ok(())
+        Some(at)
     }
 
     /// The position behind the digits at `at`, of which there must be one.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn digits(&mut self, at: usize) -> Result<usize, Fault> {
+    fn digits(&mut self, at: usize) -> Option<usize> {
         let end = run::digits(self.bytes, at);
-        if end == at { Err(self.stray(at)) } else { Ok(end) }
+        if end == at { self.stray(at) } else { Some(end) }
     }
 
     /// The position behind `byte`, if that is at `at`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past(&self, at: usize, byte: u8) -> usize {
-        at + usize::from(self.byte(at) == Some(byte))
+        at + usize::from(self.byte(at) == byte)
     }
 
-    fn word(&mut self, word: &[u8]) -> Result<(), Fault> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        if rest.starts_with(word) {
-            self.at += word.len();
-            Ok(())
-        } else {
-            Err(if word.starts_with(rest) { Fault::End } else { Fault::Syntax })
+    /// The position behind the word that must be at `at`.
+    fn word(&mut self, mut at: usize, word: &[u8]) -> Option<usize> {
+        if !SMALL && self.bytes.get(at..).is_some_and(|rest| rest.starts_with(word)) {
+            return Some(at + word.len());
         }
+        for letter in word {
+            if self.byte(at) != *letter {
+                return self.stray(at);
+            }
+            at += 1;
+        }
+        Some(at)
     }
 
     /// The position behind the value at `at`, which is neither an array nor an object; `byte` is its first one.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn scalar(&mut self, at: usize, byte: u8) -> Result<usize, Fault> {
-        if byte == b'"' {
-            return Ok(self.string_at(at)?.1);
-        }
-        self.at = at;
+    fn scalar(&mut self, at: usize, byte: u8) -> Option<usize> {
         match byte {
-            b'-' | b'0'..=b'9' => self.number()?,
-            b't' => self.word(b"true")?,
-            b'f' => self.word(b"false")?,
-            b'n' => self.word(b"null")?,
-            _ => return Err(Fault::Syntax),
+            b'"' => Some(self.string_at(at)?.0 + 1),
+            b'-' | b'0'..=b'9' => self.number_at(at),
+            b't' => self.word(at, b"true"),
+            b'f' => self.word(at, b"false"),
+            b'n' => self.word(at, b"null"),
+            _ => self.stray(at),
         }
-        Ok(self.at)
     }
 
     /// Skips white space and one whole value, checking all of it.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
-        let from = self.past_space(self.at);
-        self.at = match self.byte(from) {
-            Some(b'{' | b'[') => self.nested(from)?,
-            Some(byte) => self.scalar(from, byte)?,
-            None => return Err(self.stray(from)),
+        self.any_value().ok_or_else(|| self.fault())
+    }
+
+    /// As [`value`](Self::value).
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn any_value(&mut self) -> Option<Raw<'a>> {
+        let (from, byte) = self.token(self.at);
+        self.at = match byte {
+            b'{' | b'[' => self.nested(from)?,
+            // Where room counts, the longer way serves as well.
+            _ => if SMALL { self.nested(from) } else { self.scalar(from, byte) }?,
         };
         self.since(from)
     }
 
-    /// An array or object with all that is in it; the position behind it.
-    fn nested(&mut self, mut at: usize) -> Result<usize, Fault> {
-        let floor = self.depth;
-        // One bit for each array or object entered here, the innermost lowest; set for an array.
-        let mut arrays = 0u128;
+    /// A value with all that is in it; the position behind it.
+    fn nested(&mut self, mut at: usize) -> Option<usize> {
+        let mut left = self.left;
+        let mut around = Brackets::NONE;
+        // What closes the innermost array or object that was entered here.
+        let mut closing = 0;
         loop {
             // A value starts here.
-            at = self.past_space(at);
-            match self.byte(at) {
-                Some(b'{') => {
-                    self.enter(at)?;
-                    at = self.past_space(at + 1);
-                    if self.byte(at) != Some(b'}') {
-                        arrays <<= 1;
-                        at = self.member(at)?.1;
-                        continue;
+            let (start, byte) = self.token(at);
+            let mut fresh = false;
+            at = match byte {
+                b'{' | b'[' => {
+                    if left == 0 {
+                        return self.wrong(start, Fault::Depth);
                     }
-                    at += 1;
-                    self.leave();
+                    left -= 1;
+                    closing = byte + 2;
+                    around.push(left, closing);
+                    fresh = true;
+                    start + 1
                 }
-                Some(b'[') => {
-                    self.enter(at)?;
-                    at = self.past_space(at + 1);
-                    if self.byte(at) != Some(b']') {
-                        arrays = arrays << 1 | 1;
-                        continue;
-                    }
-                    at += 1;
-                    self.leave();
-                }
-                Some(byte) => at = self.scalar(at, byte)?,
-                None => return Err(self.stray(at)),
-            }
-            // A value has ended here; so may any number of those around it.
+                _ => self.scalar(start, byte)?,
+            };
+            // It has ended here, or has nothing in it yet. So may have any number of those around it.
             loop {
-                if self.depth == floor {
-                    return Ok(at);
+                if left == self.left {
+                    return Some(at);
                 }
-                at = self.past_space(at);
-                let array = arrays & 1 == 1;
-                match (self.byte(at), array) {
-                    (Some(b','), true) => {
-                        at += 1;
-                        break;
-                    }
-                    (Some(b','), false) => {
-                        at = self.member(self.past_space(at + 1))?.1;
-                        break;
-                    }
-                    (Some(b']'), true) | (Some(b'}'), false) => {
-                        at += 1;
-                        self.leave();
-                        arrays >>= 1;
-                    }
-                    _ => return Err(self.stray(at)),
+                let (next, byte) = self.token(at);
+                if byte == closing {
+                    left += 1;
+                    closing = around.pop(left);
+                    at = next + 1;
+                } else if fresh {
+                    at = next;
+                    break;
+                } else if byte == b',' {
+                    at = next + 1;
+                    break;
+                } else {
+                    return self.stray(next);
                 }
+                fresh = false;
+            }
+            if closing == b'}' {
+                at = self.string_at(self.past_space(at))?.0 + 1;
+                at = self.colon(at)?;
             }
         }
     }
 
-    /// The key at `at`, and the position behind its colon.
+    /// The position behind the colon that must follow the key that ends at `at`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn member(&mut self, at: usize) -> Result<(Text<'a>, usize), Fault> {
-        let (key, end) = self.string_at(at)?;
-        let colon = self.past_space(end);
-        if self.byte(colon) == Some(b':') { Ok((key, colon + 1)) } else { Err(self.stray(colon)) }
+    fn colon(&mut self, at: usize) -> Option<usize> {
+        let (colon, byte) = self.token(at);
+        if byte == b':' { Some(colon + 1) } else { self.stray(colon) }
     }
 
     /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn open(&mut self) -> Result<(), Fault> {
-        self.open_with(b'{')
+        self.opens(b'{').ok_or_else(|| self.fault())
     }
 
     /// The next key of the object, its colon taken too: the value is next and must be taken before the following
     /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
-        if self.has_key(first)? { self.any_key().map(Some) } else { Ok(None) }
+        match self.has_key(*first) {
+            Some(true) => {
+                *first = false;
+                self.any_key().map(Some).ok_or_else(|| self.fault())
+            }
+            Some(false) => Ok(None),
+            None => Err(self.fault()),
+        }
     }
 
     /// The first half of [`key`](Self::key): whether there is another member. Its key is here.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn has_key(&mut self, first: &mut bool) -> Result<bool, Fault> {
-        let at = self.past_space(self.at);
-        self.at = match self.byte(at) {
-            Some(b',') if !*first => self.past_space(at + 1),
-            Some(b'"') if *first => at,
-            Some(b'}') => {
+    pub(crate) fn has_key(&mut self, first: bool) -> Option<bool> {
+        let (at, byte) = self.token(self.at);
+        self.at = match byte {
+            b',' if !first => self.past_space(at + 1),
+            b'"' if first => at,
+            b'}' => {
                 self.at = at + 1;
                 self.leave();
-                return Ok(false);
+                return Some(false);
             }
-            _ => return Err(self.stray(at)),
+            _ => return self.stray(at),
         };
-        *first = false;
-        Ok(true)
+        Some(true)
     }
 
     /// The second half of [`key`](Self::key): whatever key is here.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn any_key(&mut self) -> Result<Text<'a>, Fault> {
-        let (key, end) = self.member(self.at)?;
-        self.at = end;
-        Ok(key)
+    pub(crate) fn any_key(&mut self) -> Option<Text<'a>> {
+        let key = self.any_string()?;
+        self.at = self.colon(self.at)?;
+        Some(key)
     }
 
     /// In place of [`any_key`](Self::any_key): whether the bytes here are exactly these, which are then taken.
@@ -432,67 +479,100 @@ impl<'a> Scanner<'a> {
     /// Enters an array, white space before it skipped. Call [`element`](Self::element) until it gives `false`.
     #[inline]
     pub fn open_array(&mut self) -> Result<(), Fault> {
-        self.open_with(b'[')
+        self.opens(b'[').ok_or_else(|| self.fault())
     }
 
     /// Whether there is another element in the array: it is next and must be taken before the following call.
     /// `false` when the array ends, which is then behind the scanner. `first` is `true` before the first call.
     #[inline]
     pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
-        let at = self.past_space(self.at);
-        self.at = at;
-        match self.byte(at) {
-            Some(b']') => {
+        let more = self.has_element(*first).ok_or_else(|| self.fault())?;
+        *first &= !more;
+        Ok(more)
+    }
+
+    /// As [`element`](Self::element).
+    #[inline]
+    pub(crate) fn has_element(&mut self, first: bool) -> Option<bool> {
+        let (at, byte) = self.token(self.at);
+        self.at = match byte {
+            b']' => {
                 self.at = at + 1;
                 self.leave();
-                return Ok(false);
+                return Some(false);
             }
-            Some(_) if *first => *first = false,
-            Some(b',') => self.at = at + 1,
-            _ => return Err(self.stray(at)),
-        }
-        Ok(true)
+            0 => return self.stray(at),
+            _ if first => at,
+            b',' => at + 1,
+            _ => return self.stray(at),
+        };
+        Some(true)
     }
 
     /// Checks that only white space is left, and skips it.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub fn end(&mut self) -> Result<(), Fault> {
         self.space();
-        if self.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) }
+        if self.at >= self.bytes.len() { Ok(()) } else { Err(Fault::Trailing) }
     }
 
+    /// Enters what this bracket opens, white space before it skipped.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn open_with(&mut self, bracket: u8) -> Result<(), Fault> {
-        let at = self.past_space(self.at);
-        if self.byte(at) != Some(bracket) {
-            return Err(self.stray(at));
+    pub(crate) fn opens(&mut self, bracket: u8) -> Option<()> {
+        let (at, byte) = self.token(self.at);
+        if byte != bracket {
+            return self.stray(at);
         }
-        self.enter(at)?;
+        if self.left == 0 {
+            return self.wrong(at, Fault::Depth);
+        }
+        self.left -= 1;
         self.at = at + 1;
-        Ok(())
-    }
-
-    /// Goes one deeper, at an opening bracket.
-    #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn enter(&mut self, at: usize) -> Result<(), Fault> {
-        if self.depth >= self.max {
-            self.at = at;
-            return Err(Fault::Depth);
-        }
-        self.depth += 1;
-        Ok(())
+        Some(())
     }
 
     /// Goes up again, at a closing bracket.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave(&mut self) {
         // A caller who leaves more often than it enters gets nonsense, but no panic.
-        self.depth = self.depth.saturating_sub(1);
+        self.left = self.left.wrapping_add(1);
     }
 
     /// The value that lies between `from` and here.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn since(&self, from: usize) -> Result<Raw<'a>, Fault> {
-        self.bytes.get(from..self.at).map(Raw::trusted).ok_or(Fault::End)
+    pub(crate) fn since(&self, from: usize) -> Option<Raw<'a>> {
+        self.bytes.get(from..self.at).map(Raw::trusted)
+    }
+}
+
+/// The closing brackets of all arrays and objects that are open.
+struct Brackets {
+    /// One bit for each, the innermost lowest; set for an array.
+    arrays: u128,
+    /// In place of that a byte for each, where a wide word takes many instructions.
+    bytes: [u8; if SMALL { DEPTH as usize } else { 0 }],
+}
+
+impl Brackets {
+    const NONE: Brackets = Brackets { arrays: 0, bytes: [0; if SMALL { DEPTH as usize } else { 0 }] };
+
+    /// Notes what closes the one within which it goes `left` deeper.
+    #[inline]
+    fn push(&mut self, left: u8, closing: u8) {
+        if !SMALL {
+            self.arrays = self.arrays << 1 | u128::from(closing == b']');
+        } else if let Some(place) = self.bytes.get_mut(usize::from(left % DEPTH)) {
+            *place = closing;
+        }
+    }
+
+    /// What closes the one within which it goes `left` deeper, after the one in it was closed.
+    #[inline]
+    fn pop(&mut self, left: u8) -> u8 {
+        if SMALL {
+            return self.bytes.get(usize::from(left % DEPTH)).copied().unwrap_or_default();
+        }
+        self.arrays >>= 1;
+        if self.arrays & 1 == 1 { b']' } else { b'}' }
     }
 }

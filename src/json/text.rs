@@ -2,7 +2,7 @@
 
 use super::{run, utf8};
 use crate::sink::copy;
-use crate::small::find;
+use crate::small::{SMALL, find};
 use core::fmt::{self, Write};
 
 /// A string of a message: what stands between its quotes, escapes and all.
@@ -11,18 +11,23 @@ use core::fmt::{self, Write};
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     raw: &'a [u8],
-    escaped: bool,
+    /// Whether there is a backslash, if that was [noted](NOTED).
+    escaped: [bool; NOTED],
 }
+
+/// Whether a text keeps in mind that it has escapes, 1 or 0. Small machines look again: without, it goes into two
+/// registers instead of memory.
+const NOTED: usize = !SMALL as usize;
 
 impl<'a> Text<'a> {
     /// What lies between the quotes of a string that was scanned; `escaped` says whether a backslash is in it.
     pub(crate) const fn new(raw: &'a [u8], escaped: bool) -> Self {
-        Text { raw, escaped }
+        Text { raw, escaped: [escaped; NOTED] }
     }
 
     /// As [`new`](Self::new), looking for a backslash.
     pub(crate) fn from_raw(raw: &'a [u8]) -> Self {
-        Text { raw, escaped: run::has_backslash(raw) }
+        Text::new(raw, !SMALL && run::has_backslash(raw))
     }
 
     /// The bytes between the quotes: UTF-8 with the escapes of JSON.
@@ -36,24 +41,27 @@ impl<'a> Text<'a> {
     #[inline]
     #[must_use]
     pub const fn is_escaped(&self) -> bool {
-        self.escaped
+        match self.escaped.first() {
+            Some(escaped) => *escaped,
+            None => looks_escaped(self.raw),
+        }
     }
 
     /// Whether it decodes to `other`.
-    #[inline]
+    #[cfg_attr(target_pointer_width = "64", inline)]
     #[must_use]
     pub fn is(&self, other: &str) -> bool {
-        if self.escaped { self.is_decoded(other) } else { self.raw == other.as_bytes() }
+        // Where room counts, the longer way serves as well.
+        if SMALL || self.is_escaped() { self.is_decoded(other) } else { self.raw == other.as_bytes() }
     }
 
     #[cold]
     fn is_decoded(&self, other: &str) -> bool {
-        let mut rest = other.as_bytes();
-        for c in self.chars() {
-            let behind = c.ok().and_then(|c| rest.strip_prefix(c.encode_utf8(&mut [0; 4]).as_bytes()));
-            match behind {
-                Some(behind) => rest = behind,
-                None => return false,
+        let (mut decode, mut rest) = (self.chars(), other.as_bytes());
+        while let Some(code) = decode.code() {
+            match utf8::first(rest) {
+                Some((character, len)) if u32::from(character) == code => rest = rest.get(len..).unwrap_or_default(),
+                _ => return false,
             }
         }
         rest.is_empty()
@@ -62,13 +70,14 @@ impl<'a> Text<'a> {
     /// Whether both decode to the same; lone surrogates are equal only to themselves.
     #[must_use]
     pub fn same(&self, other: &Text<'_>) -> bool {
-        if self.escaped || other.escaped { self.chars().eq(other.chars()) } else { self.raw == other.raw }
+        let escaped = SMALL || self.is_escaped() || other.is_escaped();
+        if escaped { self.chars().codes().eq(other.chars().codes()) } else { self.raw == other.raw }
     }
 
     /// The string itself if it has no escapes.
     #[must_use]
     pub fn plain(&self) -> Option<&'a str> {
-        if self.escaped { None } else { core::str::from_utf8(self.raw).ok() }
+        if self.is_escaped() { None } else { core::str::from_utf8(self.raw).ok() }
     }
 
     /// Its characters, decoded one by one.
@@ -80,10 +89,10 @@ impl<'a> Text<'a> {
     /// How many bytes it has when decoded; `None` if there is a lone surrogate.
     #[must_use]
     pub fn decoded_len(&self) -> Option<usize> {
-        if !self.escaped {
+        if !SMALL && !self.is_escaped() {
             return Some(self.raw.len());
         }
-        self.chars().try_fold(0, |sum, c| Some(sum + c.ok()?.len_utf8()))
+        self.chars().codes().try_fold(0, |sum, code| Some(sum + char::from_u32(code)?.len_utf8()))
     }
 
     /// The string, decoded. Text without escapes is handed out as it stands; the other is written to `scratch`,
@@ -95,7 +104,7 @@ impl<'a> Text<'a> {
     where
         'a: 's,
     {
-        let bytes = if self.escaped {
+        let bytes = if self.is_escaped() {
             let len = self.decode_into(scratch)?;
             scratch.get(..len).unwrap_or_default()
         } else {
@@ -123,6 +132,26 @@ impl<'a> Text<'a> {
             rest = decode.raw;
         }
     }
+}
+
+/// What is escaped by a backslash and a letter, each behind that letter.
+pub(super) const SHORT: [[u8; 2]; 8] = [*b"\"\"", *b"\\\\", *b"//", *b"n\n", *b"r\r", *b"t\t", *b"b\x08", *b"f\x0c"];
+
+/// What a letter behind a backslash stands for; 0 for one that stands for nothing by itself.
+#[cfg_attr(target_pointer_width = "64", inline)]
+pub(super) fn meaning(letter: u8) -> u8 {
+    SHORT.iter().find(|short| short[0] == letter).map_or(0, |short| short[1])
+}
+
+/// Whether there is a backslash. In a `const fn`, and no faster than small machines need it.
+const fn looks_escaped(mut raw: &[u8]) -> bool {
+    while let [byte, behind @ ..] = raw {
+        if *byte == b'\\' {
+            return true;
+        }
+        raw = behind;
+    }
+    false
 }
 
 fn append(to: &mut [u8], at: usize, from: &[u8]) -> Result<usize, DecodeError> {
@@ -193,64 +222,58 @@ impl Iterator for Decode<'_> {
     type Item = Result<char, LoneSurrogate>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (&first, rest) = self.raw.split_first()?;
-        if first == b'\\' {
-            let (&kind, rest) = rest.split_first()?;
-            self.raw = rest;
-            return self.escape(kind);
-        }
-        if first < 0x80 {
-            self.raw = rest;
-            return Some(Ok(char::from(first)));
-        }
-        let (character, rest) = utf8::split_first(self.raw)?;
-        self.raw = rest;
-        Some(Ok(character))
+        let code = self.code()?;
+        // What is no character is half a one.
+        Some(char::from_u32(code).ok_or(LoneSurrogate(code as u16)))
     }
 }
 
 impl Decode<'_> {
-    fn escape(&mut self, kind: u8) -> Option<Result<char, LoneSurrogate>> {
-        Some(Ok(match kind {
-            b'n' => '\n',
-            b't' => '\t',
-            b'r' => '\r',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'u' => return self.unicode(),
-            itself => char::from(itself),
-        }))
+    /// All characters and lone surrogates, as numbers: those go through registers.
+    fn codes(mut self) -> impl Iterator<Item = u32> {
+        core::iter::from_fn(move || self.code())
+    }
+
+    /// The next character or lone surrogate, as its number.
+    fn code(&mut self) -> Option<u32> {
+        let (character, len) = utf8::first(self.raw)?;
+        self.raw = self.raw.get(len..).unwrap_or_default();
+        if character == '\\' { self.escape() } else { Some(character.into()) }
+    }
+
+    /// Behind a backslash.
+    fn escape(&mut self) -> Option<u32> {
+        let (&kind, rest) = self.raw.split_first()?;
+        self.raw = rest;
+        match meaning(kind) {
+            0 if kind == b'u' => self.unicode(),
+            0 => None,
+            byte => Some(byte.into()),
+        }
     }
 
     /// Behind `\u`.
-    fn unicode(&mut self) -> Option<Result<char, LoneSurrogate>> {
+    fn unicode(&mut self) -> Option<u32> {
         let unit = self.hex()?;
-        if let Some(c) = char::from_u32(u32::from(unit)) {
-            return Some(Ok(c));
-        }
-        let behind = Decode { raw: self.raw };
-        if let Some((c, rest)) = behind.pair(unit) {
-            self.raw = rest.raw;
-            return Some(Ok(c));
-        }
-        Some(Err(LoneSurrogate(unit)))
+        let mut behind = Decode { raw: self.raw };
+        let Some(pair) = behind.low(unit) else { return Some(unit) };
+        self.raw = behind.raw;
+        Some(pair)
     }
 
     /// The character of which `high` is the first half, if the second half is next.
-    fn pair(mut self, high: u16) -> Option<(char, Self)> {
+    fn low(&mut self, high: u32) -> Option<u32> {
         self.raw = self.raw.strip_prefix(b"\\u")?;
         let low = self.hex()?;
         // Each half has ten bits; what is not a half makes no character.
-        let halves = (high & 0xfc00, low & 0xfc00) == (0xd800, 0xdc00);
-        let bits = u32::from(high & 0x3ff) << 10 | u32::from(low & 0x3ff);
-        Some((char::from_u32(0x10000 + bits).filter(|_| halves)?, self))
+        let halves = high >> 10 == 0xd800 >> 10 && low >> 10 == 0xdc00 >> 10;
+        halves.then_some(0x10000 + ((high & 0x3ff) << 10 | low & 0x3ff))
     }
 
-    fn hex(&mut self) -> Option<u16> {
+    fn hex(&mut self) -> Option<u32> {
         let (digits, rest) = self.raw.split_at_checked(4)?;
         self.raw = rest;
-        let value = digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))?;
-        u16::try_from(value).ok()
+        digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
     }
 }
 

@@ -2,34 +2,37 @@
 
 use crate::small::SMALL;
 
-/// The multibyte character that `bytes` begin with, and what is behind it; `None` if that is not UTF-8.
+/// The character that `bytes` begin with, and its length; `None` if that is not UTF-8.
+#[inline]
+pub(super) fn first(bytes: &[u8]) -> Option<(char, usize)> {
+    match bytes.first() {
+        Some(&ascii @ ..0x80) => Some((char::from(ascii), 1)),
+        _ => wide(bytes),
+    }
+}
+
+/// The multibyte character that `bytes` begin with, and its length; `None` if that is not UTF-8.
 #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-pub(super) fn split_first(bytes: &[u8]) -> Option<(char, &[u8])> {
-    let (&lead, rest) = bytes.split_first()?;
-    // How many bytes follow, and the least that is not written in fewer.
-    let (more, least) = match lead {
-        0xc0..=0xdf => (1, 0x80),
-        0xe0..=0xef => (2, 0x800),
-        0xf0..=0xf7 => (3, 0x10000),
-        _ => return None,
-    };
-    let (tail, behind) = rest.split_at_checked(more)?;
-    let mut value = u32::from(lead) & (0x3f >> more);
-    for &byte in tail {
+fn wide(bytes: &[u8]) -> Option<(char, usize)> {
+    // The others only follow one, or begin what is longer than need be.
+    let lead = *bytes.first().filter(|lead| (0xc2..0xf8).contains(*lead))?;
+    let len = lead.leading_ones() as usize;
+    let mut value = u32::from(lead) & 0x7f >> len;
+    for &byte in bytes.get(1..len)? {
         if byte & 0xc0 != 0x80 {
             return None;
         }
         value = value << 6 | u32::from(byte & 0x3f);
     }
-    // Neither half characters nor what is beyond the last one.
-    char::from_u32(value).filter(|_| value >= least).map(|character| (character, behind))
+    // Neither half characters nor what is beyond the last one, nor what could be written in fewer bytes.
+    char::from_u32(value).filter(|_| value >> (5 * len - 4) != 0).map(|character| (character, len))
 }
 
 /// The length of the multibyte character that `bytes` begin with; `None` if that is not UTF-8.
 #[inline]
 pub(super) fn len(bytes: &[u8]) -> Option<usize> {
     if SMALL {
-        return split_first(bytes).map(|(_, behind)| bytes.len() - behind.len());
+        return wide(bytes).map(|(_, len)| len);
     }
     // The table of the Unicode standard: what the second byte may be depends on the first.
     let (&lead, rest) = bytes.split_first()?;
@@ -71,9 +74,9 @@ mod tests {
 
     fn compare(bytes: &[u8]) {
         let core = bytes.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next());
-        let here = split_first(bytes);
+        let here = first(bytes);
         assert_eq!(here.map(|(character, _)| character), core, "{bytes:x?}");
-        let len_here = here.map(|(_, behind)| bytes.len() - behind.len());
+        let len_here = here.map(|(_, len)| len);
         assert_eq!(len_here, core.map(char::len_utf8), "{bytes:x?}");
         assert_eq!(len(bytes), len_here, "{bytes:x?}");
     }

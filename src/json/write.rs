@@ -3,6 +3,7 @@
 //! Every function can stop in the middle with [`Full`]: what it had put by then is for the caller to take back, as
 //! [`whole`](crate::sink::whole) does.
 
+use super::text::SHORT;
 use super::{Raw, Text, run};
 use crate::sink::{Full, Sink};
 use crate::small::find_of_two;
@@ -28,8 +29,8 @@ pub(crate) const fn is_plain(text: &str) -> bool {
 /// As [`escape`]. The bytes may be any part of some UTF-8.
 fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
     let mut rest = bytes;
-    let mut stop = run::next::<{ run::CONTROLS }>(rest, 0);
     loop {
+        let stop = run::next::<{ run::CONTROLS }>(rest, 0);
         let (plain, behind) = rest.split_at_checked(stop).unwrap_or_default();
         if !plain.is_empty() {
             out.put(plain)?;
@@ -37,25 +38,20 @@ fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full>
         let Some((&byte, behind)) = behind.split_first() else { return Ok(()) };
         out.put(escape_of(byte, &mut [0; 6]))?;
         rest = behind;
-        stop = run::next::<{ run::CONTROLS }>(rest, 0);
     }
 }
 
 /// The escape of a byte below 0x20, a quote or a backslash.
 fn escape_of(byte: u8, space: &mut [u8; 6]) -> &[u8] {
-    match byte {
-        b'"' => b"\\\"",
-        b'\\' => b"\\\\",
-        b'\n' => b"\\n",
-        b'\r' => b"\\r",
-        b'\t' => b"\\t",
-        0x08 => b"\\b",
-        0x0c => b"\\f",
-        _ => {
-            let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
-            *space = [b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)];
-            space
+    let half = byte & 15;
+    let digit = if half < 10 { b'0' + half } else { b'a' + half - 10 };
+    *space = [b'\\', b'u', b'0', b'0', b'0' + (byte >> 4), digit];
+    match SHORT.iter().find(|short| short[1] == byte) {
+        Some([letter, _]) => {
+            space[1] = *letter;
+            &space[..2]
         }
+        None => space,
     }
 }
 
