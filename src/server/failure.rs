@@ -111,6 +111,47 @@ impl<'e> Failure<'e> {
     }
 }
 
+/// A place for a reason: whoever finds one puts it there and returns `None`. A `Result` would carry it, which is large,
+/// back through every caller.
+impl<'e> Failure<'e> {
+    /// None yet.
+    pub(crate) const NONE: Failure<'static> = Failure::new(0, "");
+
+    /// Becomes that one.
+    pub(crate) fn be<T>(&mut self, failure: Failure<'e>) -> Option<T> {
+        *self = failure;
+        None
+    }
+
+    /// Becomes the one of a `Result`, if it has one.
+    pub(crate) fn unless<T>(&mut self, result: Result<T, Failure<'e>>) -> Option<T> {
+        result.map_or_else(|failure| self.be(failure), Some)
+    }
+
+    /// Becomes one about the params.
+    pub(crate) fn be_params<T>(&mut self, message: &'static str) -> Option<T> {
+        self.be_plain(code::INVALID_PARAMS, message);
+        None
+    }
+
+    /// Becomes one about the request.
+    pub(crate) fn be_request<T>(&mut self, message: &'static str) -> Option<T> {
+        self.be_plain(code::INVALID_REQUEST, message);
+        None
+    }
+
+    /// Becomes: no such method here.
+    pub(crate) fn be_method<T>(&mut self) -> Option<T> {
+        self.be(Failure::method_not_found())
+    }
+
+    // There are dozens of calls.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn be_plain(&mut self, code: i32, message: &'static str) {
+        *self = Failure::new(code, message);
+    }
+}
+
 impl Data<'_> {
     fn write(&self, out: &mut Writer<'_>) -> Result<(), Full> {
         match self {

@@ -55,18 +55,18 @@ impl Engine<'_> {
     }
 
     /// Takes a request into the table. Its id has been checked for duplicates.
-    pub(crate) fn admit(&mut self, request: &Request<'_>, terms: &Terms) -> Result<Token, Failure<'static>> {
+    pub(crate) fn admit(&mut self, request: &Request<'_>, terms: &Terms, why: &mut Failure<'_>) -> Option<Token> {
         let (scope, route) = (self.scope, self.route);
         let free = self.slots.iter_mut().enumerate().find(|(_, slot)| !slot.is_live());
         let Some((number, slot)) = free else {
-            return Err(Failure::internal("Overloaded: too many requests in flight").refusing());
+            return why.be(Failure::internal("Overloaded: too many requests in flight").refusing());
         };
         if !slot.id.set(request.id.as_bytes()) {
-            return Err(Failure::invalid_request("Invalid request: the id is too long"));
+            return why.be_request("Invalid request: the id is too long");
         }
         let progress_token = request.envelope.meta.progress_token.map_or(&b""[..], |token| token.as_bytes());
         if !slot.progress_token.set(progress_token) {
-            return Err(Failure::invalid_params("Invalid params: the progress token is too long"));
+            return why.be_params("Invalid params: the progress token is too long");
         }
         slot.scope = scope;
         slot.route = route;
@@ -79,7 +79,7 @@ impl Engine<'_> {
         slot.progress = 0;
         let token = Token { slot: number as u16, generation: slot.generation };
         self.live += 1;
-        Ok(token)
+        Some(token)
     }
 
     pub(crate) fn slot(&self, token: Token) -> Option<&Slot> {

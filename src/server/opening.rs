@@ -71,6 +71,9 @@ pub trait Gate {
 
 impl Gate for () {}
 
+/// Neither in a request's `_meta` nor in `logging/setLevel`.
+const NO_LEVEL: &str = "Invalid params: no such log level";
+
 /// Before anything was opened, a known method tells both ways in.
 const EITHER_WAY: &str = "Not opened: send initialize first (up to 2025-11-25), or put \
     io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities into _meta (2026-07-28)";
@@ -102,7 +105,7 @@ impl Legacy {
 #[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 #[derive(Debug)]
 pub(crate) struct Modern {
-    terms: for<'a> fn(&Context<'_>, &Request<'a>) -> Result<Terms, Failure<'a>>,
+    terms: for<'a> fn(&Context<'_>, &Request<'a>, &mut Failure<'a>) -> Option<Terms>,
     discover: for<'a> fn(
         &mut Engine<'_>,
         &Context<'_>,
@@ -138,13 +141,12 @@ impl Engine<'_> {
         {
             reopen(self);
         }
-        let terms = match self.terms(context, request) {
-            Ok(terms) => terms,
-            Err(failure) => return self.refuse(request, &failure.refusing(), out).map(|()| None),
+        let mut why = Failure::NONE;
+        let Some(terms) = self.terms(context, request, &mut why) else {
+            return self.refuse(request, &why.refusing(), out).map(|()| None);
         };
-        let terms = match self.check(context, request, terms) {
-            Ok(terms) => terms,
-            Err(failure) => return self.refuse(request, &failure, out).map(|()| None),
+        let Some(terms) = self.check(context, request, terms, &mut why) else {
+            return self.refuse(request, &why, out).map(|()| None);
         };
         let event = match request.method {
             Method::Initialize => {
@@ -166,9 +168,9 @@ impl Engine<'_> {
             Method::Subscribe | Method::Unsubscribe | Method::Listen => {
                 self.subscribing(context, request, out).map(|()| None)
             }
-            _ => match self.admit(request, &terms) {
-                Ok(token) => Ok(Some(Taken::Request { token })),
-                Err(failure) => self.refuse(request, &failure, out).map(|()| None),
+            _ => match self.admit(request, &terms, &mut why) {
+                Some(token) => Ok(Some(Taken::Request { token })),
+                None => self.refuse(request, &why, out).map(|()| None),
             },
         };
         if event.is_ok() && self.peer.revision.is_some() && request.method != Method::Ping {
@@ -179,61 +181,67 @@ impl Engine<'_> {
     }
 
     /// Under which revision a request is served.
-    fn terms<'a>(&self, context: &Context<'_>, request: &Request<'a>) -> Result<Terms, Failure<'a>> {
+    fn terms<'a>(&self, context: &Context<'_>, request: &Request<'a>, why: &mut Failure<'a>) -> Option<Terms> {
         // Where no stateless revision is served, its `_meta` means nothing, and nothing may look as if it did: clients
         // take -32022 for a sign of that era.
         let serves_modern = context.about.modern.is_some();
         if request.envelope.meta.is_modern() || context.gate.is_modern() {
             match context.about.modern {
                 // Where room does not count it is called without the detour.
-                Some(_) if !SMALL => return modern_terms(context, request),
-                Some(modern) => return (modern.terms)(context, request),
+                Some(_) if !SMALL => return modern_terms(context, request, why),
+                Some(modern) => return (modern.terms)(context, request, why),
                 None => {}
             }
             if context.gate.is_modern() {
                 let version = request.envelope.meta.version.and_then(|version| version.text());
-                return Err(match version {
-                    Some(version) => Failure::unsupported_version(version, context.about.revisions),
-                    None => Failure::method_not_found(),
-                });
+                return match version {
+                    Some(version) => why.be(Failure::unsupported_version(version, context.about.revisions)),
+                    None => why.be_method(),
+                };
             }
         }
         let terms = |revision| Terms { revision, client: self.peer.client, level: None };
         match (self.peer.revision, request.method) {
-            (Some(_), Method::Initialize) => Err(Failure::invalid_request("Invalid request: already initialized")),
-            (Some(revision), Method::Other) => Ok(terms(revision)),
-            (Some(revision), method) if method.is_of(Era::Legacy) => Ok(terms(revision)),
-            (None, Method::Initialize | Method::Ping) => Ok(terms(Revision::V2024_11_05)),
-            (None, Method::Other) | (Some(_), _) => Err(Failure::method_not_found()),
-            (None, method) if !serves_modern && !method.is_of(Era::Legacy) => Err(Failure::method_not_found()),
-            (None, _) => Err(Failure::invalid_params(EITHER_WAY)),
+            (Some(_), Method::Initialize) => why.be_request("Invalid request: already initialized"),
+            (Some(revision), Method::Other) => Some(terms(revision)),
+            (Some(revision), method) if method.is_of(Era::Legacy) => Some(terms(revision)),
+            (None, Method::Initialize | Method::Ping) => Some(terms(Revision::V2024_11_05)),
+            (None, Method::Other) | (Some(_), _) => why.be_method(),
+            (None, method) if !serves_modern && !method.is_of(Era::Legacy) => why.be_method(),
+            (None, _) => why.be_params(EITHER_WAY),
         }
     }
 
     /// What any request must fulfil, after its terms are known.
-    fn check<'a>(&self, context: &Context<'_>, request: &Request<'a>, terms: Terms) -> Result<Terms, Failure<'a>> {
+    fn check<'a>(
+        &self,
+        context: &Context<'_>,
+        request: &Request<'a>,
+        terms: Terms,
+        why: &mut Failure<'a>,
+    ) -> Option<Terms> {
         if request.method.gate(terms.revision).is_some_and(|feature| !context.about.has(feature)) {
-            return Err(Failure::method_not_found());
+            return why.be_method();
         }
         if request.params().is_some_and(|params| object(params).is_none()) {
-            return Err(Failure::invalid_params("Invalid params: not an object"));
+            return why.be_params("Invalid params: not an object");
         }
         if request.envelope.meta.progress_token.is_some_and(|token| !is_id(token)) {
-            return Err(Failure::invalid_params("Invalid params: progressToken is neither a string nor an integer"));
+            return why.be_params("Invalid params: progressToken is neither a string nor an integer");
         }
         let level = request.envelope.meta.log_level.filter(|_| terms.revision.is_modern());
         let terms = match level {
             None => terms,
             Some(level) => {
-                let level = Level::read(level).ok_or(Failure::invalid_params("Invalid params: no such log level"))?;
+                let level = Level::read(level).or_else(|| why.be_params(NO_LEVEL))?;
                 Terms { level: Some(level), ..terms }
             }
         };
         let id = request.id.as_bytes();
         if self.find(id).is_some() || self.has_listen(id) {
-            return Err(Failure::invalid_request("Invalid request: the id is in use"));
+            return why.be_request("Invalid request: the id is in use");
         }
-        Ok(terms)
+        Some(terms)
     }
 
     fn initialize<'a>(
@@ -297,18 +305,19 @@ impl Engine<'_> {
             }
             done => return done.map(|()| Written::Whole),
         }
-        match self.admit(request, terms) {
-            Ok(token) => {
+        let mut why = Failure::NONE;
+        match self.admit(request, terms, &mut why) {
+            Some(token) => {
                 self.begin_large(token, Large::of(What::Reply(write)), out)?;
                 Ok(Written::Streaming(token))
             }
-            Err(failure) => self.refuse(request, &failure, out).map(|()| Written::Refused),
+            None => self.refuse(request, &why, out).map(|()| Written::Refused),
         }
     }
 
     fn set_level(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
         let Some(level) = request.members().level.and_then(Level::read) else {
-            return self.refuse(request, &Failure::invalid_params("Invalid params: no such log level"), out);
+            return self.refuse(request, &Failure::invalid_params(NO_LEVEL), out);
         };
         self.reply_empty(request, out)?;
         self.peer.level = level;
@@ -325,34 +334,30 @@ impl Engine<'_> {
 }
 
 /// The checks of 2026-07-28, in their order.
-fn modern_terms<'a>(context: &Context<'_>, request: &Request<'a>) -> Result<Terms, Failure<'a>> {
+fn modern_terms<'a>(context: &Context<'_>, request: &Request<'a>, why: &mut Failure<'a>) -> Option<Terms> {
     let given = &request.envelope.meta;
     let Some(version) = given.version.and_then(|version| version.text_of(request.envelope.members.plain)) else {
-        return Err(Failure::invalid_params(
-            "Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing",
-        ));
+        return why.be_params("Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing");
     };
     let Some(capabilities) = given.capabilities.and_then(object) else {
-        return Err(Failure::invalid_params(
-            "Invalid params: _meta io.modelcontextprotocol/clientCapabilities is missing",
-        ));
+        return why.be_params("Invalid params: _meta io.modelcontextprotocol/clientCapabilities is missing");
     };
     if given.client_info.is_some_and(|client| object(client).is_none()) {
-        return Err(Failure::invalid_params("Invalid params: _meta io.modelcontextprotocol/clientInfo is no object"));
+        return why.be_params("Invalid params: _meta io.modelcontextprotocol/clientInfo is no object");
     }
-    context.gate.version(&version)?;
-    let revision = served(&version, context.about.revisions)?;
-    context.gate.routing(&request.name, target(request).as_ref())?;
+    why.unless(context.gate.version(&version))?;
+    let revision = served(&version, context.about.revisions, why)?;
+    why.unless(context.gate.routing(&request.name, target(request).as_ref()))?;
     if request.method != Method::Other && !request.method.is_of(Era::Modern) {
-        return Err(Failure::method_not_found());
+        return why.be_method();
     }
-    Ok(Terms { revision, client: ClientFeatures::read(capabilities), level: None })
+    Some(Terms { revision, client: ClientFeatures::read(capabilities), level: None })
 }
 
 /// The revision of that name, if it is served without a handshake.
-fn served<'a>(version: &Text<'a>, revisions: Revisions) -> Result<Revision, Failure<'a>> {
+fn served<'a>(version: &Text<'a>, revisions: Revisions, why: &mut Failure<'a>) -> Option<Revision> {
     let known = revisions.of(Era::Modern).find(|revision| version.is(revision.date()));
-    known.ok_or(Failure::unsupported_version(*version, revisions))
+    known.or_else(|| why.be(Failure::unsupported_version(*version, revisions)))
 }
 
 /// What a request names, as transports repeat it.

@@ -190,31 +190,31 @@ impl<S> Service<'_, S> {
     }
 
     /// What the members of a request must be, before its handler is looked for.
-    pub(super) fn check(&self, request: &Request<'_>, modern: bool) -> Result<(), Failure<'static>> {
+    pub(super) fn check(&self, request: &Request<'_>, modern: bool, why: &mut Failure<'_>) -> Option<()> {
         let members = request.members();
         match request.method() {
             Method::ToolsCall | Method::PromptsGet if !request.members().name.is_some_and(is_string) => {
-                return Err(Failure::invalid_params("Invalid params: name is missing"));
+                return why.be_params("Invalid params: name is missing");
             }
             Method::ResourcesRead if !request.members().uri.is_some_and(is_string) => {
-                return Err(Failure::invalid_params("Invalid params: uri is missing"));
+                return why.be_params("Invalid params: uri is missing");
             }
             _ => {}
         }
         if members.arguments.is_some_and(|arguments| arguments.kind() != JsonKind::Object) {
-            return Err(Failure::invalid_params("Invalid params: arguments is not an object"));
+            return why.be_params("Invalid params: arguments is not an object");
         }
         if !modern || !ASKS {
             // Members that these revisions, or programs that never ask, do not know.
-            return Ok(());
+            return Some(());
         }
         if members.input_responses.is_some_and(|responses| !are_responses(responses)) {
-            return Err(Failure::invalid_params("Invalid params: inputResponses is not an object of objects"));
+            return why.be_params("Invalid params: inputResponses is not an object of objects");
         }
         if members.request_state.is_some_and(|state| !is_string(state)) {
-            return Err(Failure::invalid_params("Invalid params: requestState is not a string"));
+            return why.be_params("Invalid params: requestState is not a string");
         }
-        Ok(())
+        Some(())
     }
 
     fn list(

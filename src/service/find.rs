@@ -28,24 +28,26 @@ pub(crate) enum Found<'s, S: 'static> {
 impl<S> Service<'_, S> {
     /// What a request names.
     #[inline]
-    pub(crate) fn find<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
+    pub(crate) fn find<'a>(&self, slot: &Slot, asked: &Asked<'a>, why: &mut Failure<'a>) -> Option<Found<'_, S>> {
         if slot.method != Method::ToolsCall {
-            return self.find_other(slot, asked);
+            return self.find_other(slot, asked, why);
         }
         let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
         let found = name.and_then(|name| self.find_tool(&name));
-        found.ok_or(Failure::invalid_params("Unknown tool"))
+        found.or_else(|| why.be_params("Unknown tool"))
     }
 
     /// What a request names that calls no tool.
     #[inline(never)]
-    fn find_other<'a>(&self, slot: &Slot, asked: &Asked<'a>) -> Result<Found<'_, S>, Failure<'a>> {
-        let kind = self.kinds.of(slot.method).ok_or(match slot.method {
-            // 2024-11-05 has it without a capability: there is merely nothing to complete.
-            Method::Complete => Failure::invalid_params("Unknown completion reference"),
-            _ => Failure::method_not_found(),
-        })?;
-        (kind.find)(self, slot, asked).map(|spot| Found::Of(kind, spot))
+    fn find_other<'a>(&self, slot: &Slot, asked: &Asked<'a>, why: &mut Failure<'a>) -> Option<Found<'_, S>> {
+        let Some(kind) = self.kinds.of(slot.method) else {
+            return match slot.method {
+                // 2024-11-05 has it without a capability: there is merely nothing to complete.
+                Method::Complete => why.be_params("Unknown completion reference"),
+                _ => why.be_method(),
+            };
+        };
+        why.unless((kind.find)(self, slot, asked)).map(|spot| Found::Of(kind, spot))
     }
 
     fn find_tool(&self, name: &Text<'_>) -> Option<Found<'_, S>> {

@@ -38,14 +38,10 @@ impl<S> Service<'_, S> {
         let asked = Asked { params: request.params(), members: request.members(), name: Some(request.method_name()) };
         let Some(slot) = server.slot(token) else { return Ok(Step::Handled) };
         let modern = slot.revision.is_modern();
-        let found = self.check(request, modern).and_then(|()| self.find(slot, &asked)).and_then(|found| {
-            self.check_gate(origin, &found, &asked)?;
-            Ok(found)
-        });
-        let found = match found {
-            Ok(found) => found,
-            Err(failure) => return fail(server, token, &failure, out),
-        };
+        let mut why = Failure::NONE;
+        let found = self.check(request, modern, &mut why).and_then(|()| self.find(slot, &asked, &mut why));
+        let found = found.filter(|found| why.unless(self.check_gate(origin, found, &asked)).is_some());
+        let Some(found) = found else { return fail(server, token, &why, out) };
         let reserve = self.reserve(&found);
         if out.held() || out.room() < reserve.min(out.capacity()) {
             server.retract(token);
@@ -122,14 +118,12 @@ impl<S> Service<'_, S> {
         let members = params.map_or(Members::NONE, crate::rpc::read_params);
         let asked = Asked { params, members: &members, name: None };
         let Some(slot) = server.slots.get_mut(usize::from(token.slot)) else { return Ok(Step::Handled) };
-        let found = match self.find(slot, &asked) {
-            Ok(found) => found,
+        let mut why = Failure::NONE;
+        let Some(found) = self.find(slot, &asked, &mut why) else {
             // The service has changed meanwhile.
-            Err(failure) => {
-                respond_failure(out, Some(slot.id.as_bytes()), &failure)?;
-                server.close(token);
-                return Ok(Step::Handled);
-            }
+            respond_failure(out, Some(slot.id.as_bytes()), &why)?;
+            server.close(token);
+            return Ok(Step::Handled);
         };
         let reserve = self.reserve(&found);
         if out.room() < reserve.min(out.capacity()) {
