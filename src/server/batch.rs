@@ -3,7 +3,7 @@
 //! Elements are handled one after the other. When the sink is full in between, the place is remembered, so that the
 //! same message can be given again and no element is handled twice.
 
-use super::{Engine, Failure, Taken, Token, respond_failure};
+use super::{Engine, Failure, Token, respond_failure};
 use crate::json::{JsonKind, Raw};
 use crate::protocol::Method;
 use crate::rpc::{Envelope, Shape};
@@ -25,17 +25,12 @@ impl Batch {
 }
 
 impl Engine<'_> {
-    /// An array came in: is it one that can be served?
-    pub(crate) fn batch<'a>(&mut self, elements: Raw<'a>, out: &mut dyn Out) -> Result<Option<Taken<'a>>, Full> {
-        let accepted = self.peer.revision.is_some_and(|revision| revision.has_batches());
-        let refusal = if !accepted {
-            "Invalid request: batches are not part of this revision"
-        } else if elements.items().next().is_none() {
-            "Invalid request: the batch is empty"
-        } else {
-            return Ok(Some(Taken::Batch { elements }));
-        };
-        respond_failure(out, self.no_id(), &Failure::invalid_request(refusal).refusing()).map(|()| None)
+    /// An array came in: why it cannot be served.
+    pub(crate) fn refuse_batch(&self, elements: Raw<'_>) -> Option<&'static str> {
+        if !self.peer.revision.is_some_and(|revision| revision.has_batches()) {
+            return Some("Invalid request: batches are not part of this revision");
+        }
+        elements.items().next().is_none().then_some("Invalid request: the batch is empty")
     }
 
     /// Gives up a batch that does not fit its sink, for those who cannot give the same message again.

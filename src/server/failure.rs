@@ -142,7 +142,9 @@ impl<'e> Failure<'e> {
 
     /// Becomes: no such method here.
     pub(crate) fn be_method<T>(&mut self) -> Option<T> {
-        self.be(Failure::method_not_found())
+        let Failure { code, message, .. } = Failure::method_not_found();
+        self.be_plain(code, message);
+        None
     }
 
     // There are dozens of calls.

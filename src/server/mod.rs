@@ -38,7 +38,7 @@ pub use slot::{ID_MAX, Scope, Slot, Token};
 
 use self::subscriptions::{Subscribing, TELL_ALL, TELL_LISTS, Teller};
 use crate::json::{Fault, Raw, Text};
-use crate::protocol::{ClientFeatures, Level, Method};
+use crate::protocol::{ClientFeatures, Level, Method, code};
 use crate::records::Records;
 use crate::revision::Revision;
 use crate::rpc::{Envelope, Shape, fault_code};
@@ -576,15 +576,15 @@ impl Engine<'_> {
         message: &'a [u8],
         out: &mut dyn Out,
     ) -> Result<Option<Taken<'a>>, Full> {
-        let failure = match Raw::parse(message) {
-            Ok(elements) if elements.as_bytes().starts_with(b"[") => return self.batch(elements, out),
-            Ok(_) => Failure::invalid_request("Invalid request: not an object"),
-            Err(_) => {
-                let (code, words) = fault_code(fault);
-                Failure::new(code, words)
-            }
+        let (code, words) = match Raw::parse(message) {
+            Ok(elements) if elements.as_bytes().starts_with(b"[") => match self.refuse_batch(elements) {
+                Some(words) => (code::INVALID_REQUEST, words),
+                None => return Ok(Some(Taken::Batch { elements })),
+            },
+            Ok(_) => (code::INVALID_REQUEST, "Invalid request: not an object"),
+            Err(_) => fault_code(fault),
         };
-        respond_failure(out, self.no_id(), &failure.refusing()).map(|()| None)
+        respond_failure(out, self.no_id(), &Failure::new(code, words).refusing()).map(|()| None)
     }
 
     /// How an error says that it does not know the id.

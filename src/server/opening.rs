@@ -2,7 +2,7 @@
 //! that the engine answers itself.
 
 use super::request::{Request, Terms, object};
-use super::{About, Engine, Failure, Large, Taken, Token, WINDOWS, What, WriteReply};
+use super::{About, Engine, Failure, Large, Taken, WINDOWS, What, WriteReply};
 use crate::json::{Text, object::Object};
 use crate::protocol::{ClientFeatures, Level, Method, meta};
 use crate::revision::{Era, Revision, Revisions};
@@ -78,26 +78,21 @@ const NO_LEVEL: &str = "Invalid params: no such log level";
 const EITHER_WAY: &str = "Not opened: send initialize first (up to 2025-11-25), or put \
     io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities into _meta (2026-07-28)";
 
-/// What became of a reply that may be larger than the sink.
-enum Written {
-    Whole,
-    Streaming(Token),
-    Refused,
-}
+/// What a request came to; `None` if it is refused, for the reason that was put into its place.
+type Served<'a> = Option<Result<Option<Taken<'a>>, Full>>;
 
 /// What only the legacy revisions need. It is reached by this alone, so that it is linked only where one is served.
 #[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 #[derive(Debug)]
 pub(crate) struct Legacy {
-    initialize:
-        for<'a> fn(&mut Engine<'_>, &Context<'_>, &Request<'a>, &mut dyn Out) -> Result<Option<Taken<'a>>, Full>,
-    set_level: fn(&mut Engine<'_>, &Request<'_>, &mut dyn Out) -> Result<(), Full>,
+    initialize: for<'a> fn(&mut Engine<'_>, &Context<'_>, &Request<'a>, &mut Failure<'a>, &mut dyn Out) -> Served<'a>,
+    set_level: for<'a> fn(&mut Engine<'_>, &Request<'a>, &mut Failure<'a>, &mut dyn Out) -> Served<'a>,
 }
 
 impl Legacy {
     pub(crate) const CODE: Legacy = Legacy {
-        initialize: |engine, context, request, out| engine.initialize(context, request, out),
-        set_level: |engine, request, out| engine.set_level(request, out),
+        initialize: |engine, context, request, why, out| engine.initialize(context, request, why, out),
+        set_level: |engine, request, why, out| engine.set_level(request, why, out),
     };
 }
 
@@ -106,19 +101,14 @@ impl Legacy {
 #[derive(Debug)]
 pub(crate) struct Modern {
     terms: for<'a> fn(&Context<'_>, &Request<'a>, &mut Failure<'a>) -> Option<Terms>,
-    discover: for<'a> fn(
-        &mut Engine<'_>,
-        &Context<'_>,
-        &Request<'a>,
-        &Terms,
-        &mut dyn Out,
-    ) -> Result<Option<Taken<'a>>, Full>,
+    discover:
+        for<'a> fn(&mut Engine<'_>, &Context<'_>, &Request<'a>, &Terms, &mut Failure<'a>, &mut dyn Out) -> Served<'a>,
 }
 
 impl Modern {
     pub(crate) const CODE: Modern = Modern {
         terms: modern_terms,
-        discover: |engine, context, request, terms, out| engine.discover(context, request, terms, out),
+        discover: |engine, context, request, terms, why, out| engine.discover(context, request, terms, why, out),
     };
 }
 
@@ -129,9 +119,20 @@ impl Engine<'_> {
         request: &Request<'a>,
         out: &mut dyn Out,
     ) -> Result<Option<Taken<'a>>, Full> {
+        let mut why = Failure::NONE;
+        let served = self.serve(context, request, &mut why, out);
+        served.unwrap_or_else(|| self.refuse(request, &why, out).map(|()| None))
+    }
+
+    fn serve<'a>(
+        &mut self,
+        context: &Context<'_>,
+        request: &Request<'a>,
+        why: &mut Failure<'a>,
+        out: &mut dyn Out,
+    ) -> Served<'a> {
         if request.id.as_bytes().len() > super::ID_MAX {
-            let failure = Failure::invalid_request("Invalid request: the id is too long").refusing();
-            return self.refuse(request, &failure, out).map(|()| None);
+            return why.be(Failure::invalid_request("Invalid request: the id is too long").refusing());
         }
         // Not in the middle of what is written to the client before.
         if request.method == Method::Initialize
@@ -141,43 +142,36 @@ impl Engine<'_> {
         {
             reopen(self);
         }
-        let mut why = Failure::NONE;
-        let Some(terms) = self.terms(context, request, &mut why) else {
-            return self.refuse(request, &why.refusing(), out).map(|()| None);
+        let Some(terms) = self.terms(context, request, why) else {
+            why.refuses = true;
+            return None;
         };
-        let Some(terms) = self.check(context, request, terms, &mut why) else {
-            return self.refuse(request, &why, out).map(|()| None);
-        };
+        let terms = self.check(context, request, terms, why)?;
         let event = match request.method {
-            Method::Initialize => {
-                let Some(legacy) = context.about.legacy else {
-                    // Only the stateless revisions are served here.
-                    return self.refuse(request, &Failure::method_not_found(), out).map(|()| None);
-                };
-                return (legacy.initialize)(self, context, request, out);
-            }
+            Method::Initialize => match context.about.legacy {
+                Some(legacy) => return (legacy.initialize)(self, context, request, why, out),
+                // Only the stateless revisions are served here.
+                None => return why.be_method(),
+            },
             Method::Discover => match context.about.modern {
-                Some(modern) => return (modern.discover)(self, context, request, &terms, out),
+                Some(modern) => return (modern.discover)(self, context, request, &terms, why, out),
                 None => Ok(None),
             },
             Method::Ping => self.reply_empty(request, out).map(|()| None),
             Method::SetLevel => match context.about.legacy {
-                Some(legacy) => (legacy.set_level)(self, request, out).map(|()| None),
+                Some(legacy) => (legacy.set_level)(self, request, why, out)?,
                 None => Ok(None),
             },
             Method::Subscribe | Method::Unsubscribe | Method::Listen => {
-                self.subscribing(context, request, out).map(|()| None)
+                self.subscribing(context, request, why, out)?.map(|()| None)
             }
-            _ => match self.admit(request, &terms, &mut why) {
-                Some(token) => Ok(Some(Taken::Request { token })),
-                None => self.refuse(request, &why, out).map(|()| None),
-            },
+            _ => Ok(Some(Taken::Request { token: self.admit(request, &terms, why)? })),
         };
         if event.is_ok() && self.peer.revision.is_some() && request.method != Method::Ping {
             // Clients that never say `initialized` are as good as those that do.
             self.peer.initialized = true;
         }
-        event
+        Some(event)
     }
 
     /// Under which revision a request is served.
@@ -248,31 +242,27 @@ impl Engine<'_> {
         &mut self,
         context: &Context<'_>,
         request: &Request<'a>,
+        why: &mut Failure<'a>,
         out: &mut dyn Out,
-    ) -> Result<Option<Taken<'a>>, Full> {
+    ) -> Served<'a> {
         let members = request.members();
         let (version, capabilities) = (members.protocol_version.and_then(|v| v.text()), members.capabilities);
         let client = members.client_info.and_then(object);
         let (Some(version), Some(capabilities), Some(client)) = (version, capabilities.and_then(object), client) else {
-            let failure = "Invalid params: initialize needs protocolVersion, capabilities and clientInfo";
-            return self.refuse(request, &Failure::invalid_params(failure), out).map(|()| None);
+            return why.be_params("Invalid params: initialize needs protocolVersion, capabilities and clientInfo");
         };
         let asked = Revision::ALL.into_iter().find(|revision| version.is(revision.date()));
         let Some(revision) = context.about.revisions.negotiate(asked) else {
             // Only the stateless revisions are served here.
-            return self.refuse(request, &Failure::method_not_found(), out).map(|()| None);
+            return why.be_method();
         };
         let terms = Terms { revision, client: ClientFeatures::NONE, level: None };
-        let written = self.whole_or_streamed(context, request, &terms, write_initialized, out)?;
-        if !matches!(written, Written::Refused) {
+        let written = self.whole_or_streamed(context, request, &terms, write_initialized, why, out)?;
+        Some(written.map(|streaming| {
             self.peer.revision = Some(revision);
             self.peer.client = ClientFeatures::read(capabilities);
-        }
-        Ok(match written {
-            Written::Whole => Some(Taken::Opened { revision, client: Some(client) }),
-            Written::Streaming(token) => Some(Taken::Streaming { token }),
-            Written::Refused => None,
-        })
+            Some(streaming.unwrap_or(Taken::Opened { revision, client: Some(client) }))
+        }))
     }
 
     fn discover<'a>(
@@ -280,48 +270,39 @@ impl Engine<'_> {
         context: &Context<'_>,
         request: &Request<'a>,
         terms: &Terms,
+        why: &mut Failure<'a>,
         out: &mut dyn Out,
-    ) -> Result<Option<Taken<'a>>, Full> {
-        let written = self.whole_or_streamed(context, request, terms, write_discovered, out)?;
-        Ok(match written {
-            Written::Streaming(token) => Some(Taken::Streaming { token }),
-            _ => None,
-        })
+    ) -> Served<'a> {
+        self.whole_or_streamed(context, request, terms, write_discovered, why, out)
     }
 
     /// Writes a reply that is always the same: at once if it fits, else in windows.
-    fn whole_or_streamed(
+    fn whole_or_streamed<'a>(
         &mut self,
         context: &Context<'_>,
-        request: &Request<'_>,
+        request: &Request<'a>,
         terms: &Terms,
         write: WriteReply,
+        why: &mut Failure<'a>,
         out: &mut dyn Out,
-    ) -> Result<Written, Full> {
+    ) -> Served<'a> {
         match whole(out, Kind::Result, |out| write(context.about, request.id.as_bytes(), terms.revision, out)) {
             Err(Full::Never) if WINDOWS => {}
-            Err(Full::Never) => {
-                return self.refuse(request, &Failure::too_large(), out).map(|()| Written::Refused);
-            }
-            done => return done.map(|()| Written::Whole),
+            Err(Full::Never) => return why.be(Failure::too_large()),
+            done => return Some(done.map(|()| None)),
         }
-        let mut why = Failure::NONE;
-        match self.admit(request, terms, &mut why) {
-            Some(token) => {
-                self.begin_large(token, Large::of(What::Reply(write)), out)?;
-                Ok(Written::Streaming(token))
-            }
-            None => self.refuse(request, &why, out).map(|()| Written::Refused),
-        }
+        let token = self.admit(request, terms, why)?;
+        let begun = self.begin_large(token, Large::of(What::Reply(write)), out);
+        Some(begun.map(|()| Some(Taken::Streaming { token })))
     }
 
-    fn set_level(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        let Some(level) = request.members().level.and_then(Level::read) else {
-            return self.refuse(request, &Failure::invalid_params(NO_LEVEL), out);
-        };
-        self.reply_empty(request, out)?;
-        self.peer.level = level;
-        Ok(())
+    fn set_level<'a>(&mut self, request: &Request<'a>, why: &mut Failure<'a>, out: &mut dyn Out) -> Served<'a> {
+        let level = request.members().level.and_then(Level::read);
+        let level = level.or_else(|| why.be_params(NO_LEVEL))?;
+        Some(self.reply_empty(request, out).map(|()| {
+            self.peer.level = level;
+            None
+        }))
     }
 
     /// Exactly `{}`: clients of the legacy revisions accept nothing else.

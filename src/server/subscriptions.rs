@@ -80,11 +80,12 @@ impl Engine<'_> {
         &mut self,
         context: &Context<'_>,
         request: &Request<'_>,
+        why: &mut Failure<'_>,
         out: &mut dyn Out,
-    ) -> Result<(), Full> {
+    ) -> Option<Result<(), Full>> {
         match self.subscribing {
-            Some(code) => (code.request)(self, context, request, out),
-            None => self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out),
+            Some(code) => Some((code.request)(self, context, request, out)),
+            None => why.be(Failure::internal("Overloaded: too many subscriptions").refusing()),
         }
     }
 
