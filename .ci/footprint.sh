@@ -6,6 +6,9 @@
 #   .ci/footprint.sh --check   fails where the README's is off by more than the tolerance
 #   .ci/footprint.sh --write   puts it into the README
 #
+# A column says how large some of them are as run.sh builds them where it can (bm_lean in bare-metal-toolchain.sh). Where
+# it cannot, that column stays empty, --check says that it was not looked at, and --write refuses.
+#
 # To add a row: a program in examples/firmware/footprint/src/bin and a line in ROWS of .ci/lib/footprint.py.
 set -euo pipefail
 
@@ -18,8 +21,8 @@ kind=$BM_KIND
 bm_qemu
 bm_qemu riscv32imc-unknown-none-elf
 firmware=$root/examples/firmware
-directory=${CARGO_TARGET_DIR:-$firmware/target}/footprint-$kind
-mkdir -p "$directory/images"
+target_directory=${CARGO_TARGET_DIR:-$firmware/target}
+directory=$target_directory/footprint-$kind
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 asking=(asks everything)
@@ -34,6 +37,7 @@ build() { # PACKAGE ARGUMENTS...
 
 row() { # KEY NAME: an image that was built; kept, for the next build of the same program writes over it
     local kept=$directory/images/${1//\//-}
+    mkdir -p "${kept%/*}"
     cp "$directory/$BM_TARGET/release/$2" "$kept"
     printf '%s\t%s\n' "$1" "$kept" >>"$rows"
 }
@@ -66,6 +70,19 @@ BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
 small report "" /report
 program uart-tools/report uart --no-default-features --features report
 program uart/report uart --features report
+
+# The lean build, of those that no other row is compared with.
+if BM_LEAN=1 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi; then
+    directory=$target_directory/footprint-$BM_BUILD
+    few=(core tools_raw client)
+    build footprint "${few[@]/#/--bin=}"
+    for name in "${few[@]}"; do row "$name/lean" "$name"; done
+    program uart-tools/lean uart --no-default-features
+    program uart/lean uart
+    program ethernet/lean ethernet
+else
+    printf 'footprint: the lean build is not measured\n' >&2
+fi
 
 module=$("$root/examples/wasm/run.sh" build)
 printf 'wasm\t%s\n' "$module" >>"$rows"
