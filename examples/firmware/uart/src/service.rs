@@ -65,7 +65,7 @@ fn read_temperature(device: &mut Device, call: &mut Call<'_>) -> Outcome {
 }
 
 fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
-    // Not by serde, which for one argument takes 1.5 KB.
+    // Not by serde, which for one argument takes 2 KB.
     let Some(on) = call.arguments().get("on").and_then(|on| on.bool()) else {
         return call.error("`on` is a boolean");
     };
