@@ -107,8 +107,8 @@ bm_lean_spec() { # RUSTC FILE
   ],\
   "pre-link-args": { "gnu-lld": ["--icf=all"] },' <<<"$description")
     mkdir -p "${2%/*}"
-    # Left as it is where it says the same: cargo would build all again.
-    [ "$(cat "$2" 2>/dev/null)" = "$description" ] || printf '%s\n' "$description" >"$2"
+    # Left as it is where it says the same, and never there in half: others may build by it now.
+    [ "$(cat "$2" 2>/dev/null)" = "$description" ] || { printf '%s\n' "$description" >"$2.$$" && mv "$2.$$" "$2"; }
     # Whether it is understood, LLVM's arguments too.
     RUSTC_BOOTSTRAP=1 "$1" -Zunstable-options --print cfg --target "$2" >/dev/null 2>&1 </dev/null
 }
@@ -134,8 +134,10 @@ bm_lean() {
     BM_BUILD=$BM_KIND-lean
     # Cargo calls the target by the file's name: the directory of what is built is the same.
     BM_FLAGS=(-Zbuild-std=core --target "$spec")
-    # Since 1.9x cargo wants to be told that files are meant; before that it did not know the flag.
-    RUSTC_BOOTSTRAP=1 "$cargo" -Z help 2>/dev/null </dev/null | grep -q json-target-spec && BM_FLAGS+=(-Zjson-target-spec)
+    # The cargo of today wants to be told that a file is meant; earlier ones do not know the flag.
+    case $(RUSTC_BOOTSTRAP=1 "$cargo" -Z help 2>/dev/null </dev/null) in
+    *json-target-spec*) BM_FLAGS+=(-Zjson-target-spec) ;;
+    esac
     [ "$BM_KIND" = debian ] || BM_CARGO=(env RUSTC_BOOTSTRAP=1 cargo)
 }
 

@@ -35,7 +35,7 @@ pub enum Input {
     End,
 }
 
-/// The one UART, from [`crate::Board::take`].
+/// The one UART, from [`crate::start`].
 pub struct Uart {
     /// Bytes in the ring that `read` could make nothing of yet.
     undecided: usize,
