@@ -37,8 +37,8 @@ for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf;
     echo "ok: HTTP and embedded-io for $target"
 done
 
-# The firmware, by the same command that runs it.
-export BM_TOOLCHAIN=$kind
+# The firmware, by the same command that runs it, as everybody builds.
+export BM_TOOLCHAIN=$kind FIRMWARE_LEAN=0
 elf=$("$root/examples/firmware/run.sh" build uart)
 python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
 python3 "$root/.ci/lib/bare-metal-exchange.py" "$root/examples/firmware/run.sh" uart
@@ -52,6 +52,21 @@ for target in thumbv6m-none-eabi riscv32imc-unknown-none-elf; do
     python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" uart
 done
 unset FIRMWARE_TARGET
+
+# In the lean build, which is other code: nothing panics, and it does the same.
+if (BM_LEAN=1 bm_select thumbv7m-none-eabi); then
+    export FIRMWARE_LEAN=1
+    elf=$("$root/examples/firmware/run.sh" build uart)
+    echo "uart, lean:"
+    python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
+    python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" uart
+    elf=$("$root/examples/firmware/run.sh" build ethernet)
+    echo "ethernet, lean:"
+    python3 "$root/.ci/lib/bare-metal-callers.py" "$elf" "$root/.ci/lib/bare-metal-panics-ethernet.txt"
+    export FIRMWARE_LEAN=0
+else
+    echo "left out: the lean build"
+fi
 
 # With plain interrupts, over embedded-io: nothing panics either.
 elf=$("$root/examples/firmware/run.sh" build interrupts)

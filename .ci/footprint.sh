@@ -6,6 +6,9 @@
 #   .ci/footprint.sh --check   fails where the README's is off by more than the tolerance
 #   .ci/footprint.sh --write   puts it into the README
 #
+# A column says how large some of them are as run.sh builds them where it can (bm_lean in bare-metal-toolchain.sh). Where
+# it cannot, that column stays empty, --check says that it was not looked at, and --write refuses.
+#
 # To add a row: a program in examples/firmware/footprint/src/bin and a line in ROWS of .ci/lib/footprint.py.
 set -euo pipefail
 
@@ -18,12 +21,16 @@ kind=$BM_KIND
 bm_qemu
 bm_qemu riscv32imc-unknown-none-elf
 firmware=$root/examples/firmware
-directory=${CARGO_TARGET_DIR:-$firmware/target}/footprint-$kind
-mkdir -p "$directory/images"
+target_directory=${CARGO_TARGET_DIR:-$firmware/target}
+directory=$target_directory/footprint-$kind
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
-asking=(asks everything)
-plain=($(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//' | grep -vxE "$(IFS='|'; echo "${asking[*]}")"))
+# Those that need a feature are built apart: it would be linked into the others.
+windowed=(windows large)
+asking=(asks)
+all=(everything)
+apart=$(IFS='|'; echo "${windowed[*]}|${asking[*]}|${all[*]}")
+plain=($(cd "$firmware/footprint/src/bin" && ls -- *.rs | sed 's/\.rs$//' | grep -vxE "$apart"))
 
 build() { # PACKAGE ARGUMENTS...
     local package=$1
@@ -34,16 +41,18 @@ build() { # PACKAGE ARGUMENTS...
 
 row() { # KEY NAME: an image that was built; kept, for the next build of the same program writes over it
     local kept=$directory/images/${1//\//-}
+    mkdir -p "${kept%/*}"
     cp "$directory/$BM_TARGET/release/$2" "$kept"
     printf '%s\t%s\n' "$1" "$kept" >>"$rows"
 }
 
 small() { # FEATURE PREFIX SUFFIX: the small images, each under PREFIX, its name, SUFFIX
     local name
-    # What asks is built apart: the feature would be linked into the others.
     build footprint --features "$1" "${plain[@]/#/--bin=}"
+    build footprint --features "$1,windows" "${windowed[@]/#/--bin=}"
     build footprint --features "$1,ask" "${asking[@]/#/--bin=}"
-    for name in "${plain[@]}" "${asking[@]}"; do row "$2$name$3" "$name"; done
+    build footprint --features "$1,ask,windows" "${all[@]/#/--bin=}"
+    for name in "${plain[@]}" "${windowed[@]}" "${asking[@]}" "${all[@]}"; do row "$2$name$3" "$name"; done
 }
 
 program() { # KEY PACKAGE ARGUMENTS...: a whole program
@@ -66,6 +75,19 @@ BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi
 small report "" /report
 program uart-tools/report uart --no-default-features --features report
 program uart/report uart --features report
+
+# The lean build, of those that no other row is compared with.
+if BM_LEAN=1 BM_TOOLCHAIN=$kind bm_select thumbv7m-none-eabi; then
+    directory=$target_directory/footprint-$BM_BUILD
+    few=(core tools_raw client)
+    build footprint "${few[@]/#/--bin=}"
+    for name in "${few[@]}"; do row "$name/lean" "$name"; done
+    program uart-tools/lean uart --no-default-features
+    program uart/lean uart
+    program ethernet/lean ethernet
+else
+    printf 'footprint: the lean build is not measured\n' >&2
+fi
 
 module=$("$root/examples/wasm/run.sh" build)
 printf 'wasm\t%s\n' "$module" >>"$rows"

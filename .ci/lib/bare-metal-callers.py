@@ -25,13 +25,22 @@ PANIC = re.compile(
 OUTLINED = re.compile(r"^OUTLINED_FUNCTION")
 
 
+def named(name):
+    """A demangled name as the list has it: the old way to mangle and the new one, which is that of the lean build, name the
+    same function differently."""
+    name = re.sub(r"::h[0-9a-f]{16}$", "", name)
+    name = re.sub(r"(?<=\w)\[[0-9a-f]+\]", "", name)  # a crate's hash
+    name = re.sub(r"::<[^<>]*>$", "", name)  # what it is generic over
+    return re.sub(r"^<([\w:]+)>::", r"\1::", name)  # the type of an inherent method
+
+
 def main():
     elf = Elf(sys.argv[1])
     if elf.machine != ARM:
         sys.exit(f"{sys.argv[1]}: for a machine whose branches are not known here")
     elf.print_sizes()
     found = [raw for raw, symbol in elf.symbols.items() if elf.code(symbol)]
-    names = {raw: re.sub(r"::h[0-9a-f]{16}$", "", name) for raw, name in zip(found, readable(found))}
+    names = {raw: named(name) for raw, name in zip(found, readable(found))}
     allowed = patterns(sys.argv[2])
     calls = defaultdict(set)
     for caller, called in elf.calls(found):

@@ -26,6 +26,9 @@
 #                             riscv32imc-unknown-none-elf, on QEMU's virt (not `embassy` and `interrupts`)
 #   FIRMWARE_ELF=path         run this image, which is for that target, and build nothing
 #   FIRMWARE_FEATURES=report  cargo features to build with
+#   FIRMWARE_LEAN=1           smaller code for ARM (bm_lean in .ci/bare-metal-toolchain.sh says how), for which the source
+#                             of `core` is fetched if it must; fails where that cannot be. 0: as everybody builds. Unset:
+#                             lean where that source is (rustup component add rust-src), which takes 20 seconds once
 #   CARGO_TARGET_DIR, BM_TOOLCHAIN: as for cargo and .ci/bare-metal-toolchain.sh
 set -eu
 
@@ -52,9 +55,9 @@ esac
 target=${FIRMWARE_TARGET:-thumbv7m-none-eabi}
 elf=${FIRMWARE_ELF:-}
 if [ -z "$elf" ]; then
-    bm_select "$target"
+    BM_LEAN=${FIRMWARE_LEAN:-try} bm_select "$target"
     # Its own directory for each toolchain, or each would undo the other's work.
-    export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}/$BM_KIND
+    export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}/$BM_BUILD
     "${BM_CARGO[@]}" build --quiet --locked --release "${BM_FLAGS[@]}" \
         --manifest-path "$here/Cargo.toml" --package "$name" \
         ${FIRMWARE_FEATURES:+--features "$FIRMWARE_FEATURES"} </dev/null >&2

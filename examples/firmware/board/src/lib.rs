@@ -29,6 +29,7 @@ mod end;
 mod memory;
 mod mmio;
 mod ring;
+#[cfg(feature = "stack")]
 pub mod stack;
 mod uart;
 #[cfg(feature = "embedded-io")]
@@ -85,8 +86,13 @@ pub struct Board {
     pub ethernet: EthernetPort,
 }
 
+static STARTED: Static<()> = Static::new(());
+
 /// Starts the clocks and UART0. Once: a second call resets the device.
 pub fn start() -> Board {
+    if STARTED.take().is_none() {
+        end::fail(b"board: started twice\n");
+    }
     chip::start();
     Board {
         uart: Uart::start(),

@@ -1,7 +1,7 @@
 //! Bytes from one interrupt handler to the main program, without locks and
 //! without `unsafe`: one side only pushes, the other only pops.
 
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering, compiler_fence};
 
 /// A ring of `N` bytes; `N` is a power of two.
 pub(crate) struct Ring<const N: usize> {
@@ -24,33 +24,33 @@ impl<const N: usize> Ring<N> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.head.load(Ordering::Acquire).wrapping_sub(self.tail.load(Ordering::Acquire))
+        let length = self.head.load(Ordering::Relaxed).wrapping_sub(self.tail.load(Ordering::Relaxed));
+        // Of the compiler only: a processor that has no other beside it sees what it did in the order in which it did it.
+        compiler_fence(Ordering::Acquire);
+        length
     }
 
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= N
     }
 
-    /// Producer only. False when the ring is full.
-    pub(crate) fn push(&self, byte: u8) -> bool {
-        if self.is_full() {
-            return false;
-        }
+    /// Producer only, who has seen that the ring is not full: else the oldest bytes are written over.
+    pub(crate) fn push(&self, byte: u8) {
         let head = self.head.load(Ordering::Relaxed);
         self.slot(head).store(byte, Ordering::Relaxed);
-        self.head.store(head.wrapping_add(1), Ordering::Release);
-        true
+        compiler_fence(Ordering::Release);
+        self.head.store(head.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Consumer only: the byte that is `ahead` places behind the oldest.
-    pub(crate) fn peek(&self, ahead: usize) -> Option<u8> {
-        let tail = self.tail.load(Ordering::Relaxed);
-        (ahead < self.len()).then(|| self.slot(tail.wrapping_add(ahead)).load(Ordering::Relaxed))
+    /// Consumer only: the byte that is `ahead` places behind the oldest, of `len` bytes.
+    pub(crate) fn at(&self, ahead: usize) -> u8 {
+        self.slot(self.tail.load(Ordering::Relaxed).wrapping_add(ahead)).load(Ordering::Relaxed)
     }
 
-    /// Consumer only: drops `count` bytes that `peek` has seen.
+    /// Consumer only: drops `count` bytes.
     pub(crate) fn skip(&self, count: usize) {
         let tail = self.tail.load(Ordering::Relaxed);
-        self.tail.store(tail.wrapping_add(count), Ordering::Release);
+        compiler_fence(Ordering::Release);
+        self.tail.store(tail.wrapping_add(count), Ordering::Relaxed);
     }
 }

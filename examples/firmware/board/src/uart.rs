@@ -35,7 +35,7 @@ pub enum Input {
     End,
 }
 
-/// The one UART, from [`crate::Board::take`].
+/// The one UART, from [`crate::start`].
 pub struct Uart {
     /// Bytes in the ring that `read` could make nothing of yet.
     undecided: usize,
@@ -50,19 +50,23 @@ impl Uart {
 
     /// Takes received bytes, as many as are there and `buffer` holds. Never waits.
     pub fn read(&mut self, buffer: &mut [u8]) -> Input {
+        let there = RECEIVED.len();
         let mut count = 0;
         self.undecided = 0;
-        for place in buffer.iter_mut() {
-            let Some(byte) = RECEIVED.peek(count) else { break };
+        for place in buffer.iter_mut().take(there) {
+            let byte = RECEIVED.at(count);
             if cfg!(feature = "qemu") && byte == EOT {
-                match run_of_eot(count) {
-                    Run::Whole if count == 0 => return Input::End,
-                    Run::Whole => break,
-                    Run::Open(length) => {
-                        self.undecided = length;
-                        break;
+                let run = run_of_eot(count, there);
+                if run == END_OF_INPUT {
+                    if count == 0 {
+                        return Input::End;
                     }
-                    Run::Short => {}
+                    break;
+                }
+                if count + run == there {
+                    // The others may come yet.
+                    self.undecided = run;
+                    break;
                 }
             }
             *place = byte;
@@ -132,31 +136,14 @@ impl Uart {
 /// Whether a read would find something.
 #[cfg(feature = "embedded-io")]
 pub(crate) fn is_ready() -> bool {
-    match RECEIVED.peek(0) {
-        Some(EOT) if cfg!(feature = "qemu") => !matches!(run_of_eot(0), Run::Open(_)),
-        found => found.is_some(),
-    }
+    let there = RECEIVED.len();
+    let run = if cfg!(feature = "qemu") { run_of_eot(0, there) } else { 0 };
+    run < there || run == END_OF_INPUT
 }
 
-/// The EOTs in the ring from some place on.
-enum Run {
-    /// Fewer than [`END_OF_INPUT`], and then another byte.
-    Short,
-    /// So many, fewer than [`END_OF_INPUT`], and nothing behind them yet.
-    Open(usize),
-    /// [`END_OF_INPUT`] of them.
-    Whole,
-}
-
-fn run_of_eot(start: usize) -> Run {
-    for length in 0..END_OF_INPUT {
-        match RECEIVED.peek(start + length) {
-            Some(EOT) => {}
-            Some(_) => return Run::Short,
-            None => return Run::Open(length),
-        }
-    }
-    Run::Whole
+/// How many EOTs stand in the ring from some place on, of the bytes that are there: [`END_OF_INPUT`] at most.
+fn run_of_eot(start: usize, there: usize) -> usize {
+    (start..there).take(END_OF_INPUT).take_while(|&place| RECEIVED.at(place) == EOT).count()
 }
 
 /// For the interrupt: there is no room for another byte.
@@ -164,7 +151,7 @@ pub(crate) fn is_full() -> bool {
     RECEIVED.is_full()
 }
 
-/// For the interrupt: a byte has come, or is missing.
+/// For the interrupt: a byte has come, for which there is room, or is missing.
 pub(crate) fn received(byte: Option<u8>, damaged: bool) {
     if damaged {
         ERRORS.store(ERRORS.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

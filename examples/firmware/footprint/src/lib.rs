@@ -32,15 +32,17 @@ pub struct Device {
 /// Requests in flight.
 pub const REQUESTS: usize = 4;
 
-static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
-static OUTPUT: Static<[u8; 512]> = Static::new([0; 512]);
-static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
+struct Memory {
+    input: [u8; 1024],
+    output: [u8; 512],
+    scratch: [u8; 64],
+}
+
+static MEMORY: Static<Memory> = Static::new(Memory { input: [0; 1024], output: [0; 512], scratch: [0; 64] });
 
 /// What a device's main loop does, until its input ends.
 pub fn serve(service: &Service<'static, Device>, server: Server<'static, REQUESTS>) -> ! {
-    let (Some(input), Some(output), Some(scratch)) = (INPUT.take(), OUTPUT.take(), SCRATCH.take()) else {
-        board::exit()
-    };
+    let Some(Memory { input, output, scratch }) = MEMORY.take() else { board::exit() };
     let mut session = Session::new(LineBuffer::new(input), server.scratch(scratch), Lines::new(Slice::new(output)));
     let mut device = Device::default();
     let mut port = Port::open();

@@ -20,15 +20,25 @@ use mcp_sansio::sink::{Lines, Slice};
 use crate::service::STATUS;
 use crate::service::{Device, SERVICE};
 
-/// The longest message that is read, with its newline.
-static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
-/// Replies that are longer than this go out in windows.
-static OUTPUT: Static<[u8; 512]> = Static::new([0; 512]);
-/// What clients are subscribed to, with the ids of their requests.
-#[cfg(feature = "status")]
-static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
-/// For arguments and URIs with escapes in them.
-static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
+struct Memory {
+    /// The longest message that is read, with its newline.
+    input: [u8; 1024],
+    /// Replies that are longer than this go out in windows.
+    output: [u8; 512],
+    /// What clients are subscribed to, with the ids of their requests.
+    #[cfg(feature = "status")]
+    subscriptions: [u8; 128],
+    /// For arguments and URIs with escapes in them.
+    scratch: [u8; 64],
+}
+
+static MEMORY: Static<Memory> = Static::new(Memory {
+    input: [0; 1024],
+    output: [0; 512],
+    #[cfg(feature = "status")]
+    subscriptions: [0; 128],
+    scratch: [0; 64],
+});
 
 /// Requests in flight.
 const REQUESTS: usize = 4;
@@ -41,7 +51,7 @@ board::entry!(main);
 
 fn main() -> ! {
     let mut board = board::start();
-    let Some(memory) = Memory::take() else { board::exit() };
+    let Some(memory) = MEMORY.take() else { board::exit() };
     let mut session = session(memory);
     let mut device = Device::new(board.led);
 
@@ -77,33 +87,11 @@ fn main() -> ! {
     board::exit()
 }
 
-/// Static memory, lent for ever.
-struct Memory {
-    input: &'static mut [u8; 1024],
-    output: &'static mut [u8; 512],
-    #[cfg(feature = "status")]
-    subscriptions: &'static mut [u8; 128],
-    scratch: &'static mut [u8; 64],
-}
-
-impl Memory {
-    /// All of it, once.
-    fn take() -> Option<Self> {
-        Some(Self {
-            input: INPUT.take()?,
-            output: OUTPUT.take()?,
-            #[cfg(feature = "status")]
-            subscriptions: SUBSCRIPTIONS.take()?,
-            scratch: SCRATCH.take()?,
-        })
-    }
-}
-
 /// Not inlined: what is moved around here would keep its place on the stack of `main`.
 #[inline(never)]
-fn session(memory: Memory) -> Session<'static, Lines<Slice<'static>>, REQUESTS> {
-    let server = Server::new().reopening().scratch(memory.scratch);
+fn session(memory: &'static mut Memory) -> Session<'static, Lines<Slice<'static>>, REQUESTS> {
+    let server = Server::new().reopening().scratch(&mut memory.scratch);
     #[cfg(feature = "status")]
-    let server = server.subscriptions(memory.subscriptions);
-    Session::new(LineBuffer::new(memory.input), server, Lines::new(Slice::new(memory.output)))
+    let server = server.subscriptions(&mut memory.subscriptions);
+    Session::new(LineBuffer::new(&mut memory.input), server, Lines::new(Slice::new(&mut memory.output)))
 }

@@ -7,7 +7,6 @@ use mcp_sansio::{
     protocol::Feature,
     service::{Read, Resource},
 };
-use serde::Deserialize;
 #[cfg(feature = "history")]
 use thermometer::history;
 use thermometer::sensor;
@@ -65,13 +64,11 @@ fn read_temperature(device: &mut Device, call: &mut Call<'_>) -> Outcome {
     call.text(&[sensor::celsius(reading).into(), " degrees Celsius".into()])
 }
 
-#[derive(Deserialize)]
-struct SetLed {
-    on: bool,
-}
-
 fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
-    let SetLed { on } = call.args()?;
+    // Not by serde, which for one argument takes 2 KB.
+    let Some(on) = call.arguments().get("on").and_then(|on| on.bool()) else {
+        return call.error("`on` is a boolean");
+    };
     device.changed |= on != device.led.is_on();
     device.led.set(on);
     call.text(if device.led.is_on() { "The LED is on" } else { "The LED is off" })

@@ -20,8 +20,9 @@ pub struct Led {
 impl Led {
     /// Off.
     pub(crate) fn start() -> Self {
-        DIR.modify(|pins| pins | PF0);
-        DEN.modify(|pins| pins | PF0);
+        // No other pin of this port is used yet.
+        DIR.write(PF0);
+        DEN.write(PF0);
         DATA.write(0);
         Self { _private: () }
     }

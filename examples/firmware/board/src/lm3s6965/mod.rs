@@ -20,6 +20,7 @@ mod watchdog;
 #[cfg(feature = "adc")]
 pub use adc::Adc;
 pub use cortex_m::interrupt::{Mutex, free};
+#[cfg(feature = "stack")]
 pub(crate) use cortex_m_rt::STACK_PAINT_VALUE;
 #[cfg(feature = "embassy")]
 pub use embassy::run;
@@ -36,9 +37,8 @@ pub use watchdog::Watchdog;
 
 /// Starts the clocks of the chip and that which ticks.
 pub(crate) fn start() {
-    let Some(core) = cortex_m::Peripherals::take() else { crate::end::fail(b"board: started twice\n") };
     system::start();
-    tick::start(core.SYST);
+    tick::start();
 }
 
 /// Does something that no interrupt gets in between.

@@ -75,12 +75,13 @@ pub(crate) fn start() {
     RCC.modify(|rcc| rcc & !RCC_BYPASS);
 
     RCGC0.modify(|gates| gates | RCGC0_WATCHDOG);
-    RCGC1.modify(|gates| gates | RCGC1_UART0);
-    RCGC2.modify(|gates| gates | RCGC2_GPIOA | RCGC2_GPIOF);
+    // These two have all gates closed after a reset.
+    RCGC1.write(RCGC1_UART0);
+    RCGC2.write(RCGC2_GPIOA | RCGC2_GPIOF);
     // A gate takes three cycles to open; reading it back takes longer.
     let _ = RCGC2.read();
 
-    // U0RX and U0TX are the other function of PA0 and PA1.
-    GPIOA_AFSEL.modify(|pins| pins | 0b11);
-    GPIOA_DEN.modify(|pins| pins | 0b11);
+    // U0RX and U0TX are the other function of PA0 and PA1; no pin of this port is used before.
+    GPIOA_AFSEL.write(0b11);
+    GPIOA_DEN.write(0b11);
 }

@@ -1,20 +1,30 @@
 //! SysTick: an interrupt each millisecond, and the cycles in between.
 
 use cortex_m::peripheral::SYST;
-use cortex_m::peripheral::syst::SystClkSource;
 use cortex_m_rt::exception;
 
 use super::system;
+use crate::mmio::Reg;
+
+// SAFETY: registers of SysTick, which every Cortex-M has there; all it does is to count and to interrupt.
+const CSR: Reg = unsafe { Reg::at(0xE000_E010) };
+// SAFETY: see above.
+const RVR: Reg = unsafe { Reg::at(0xE000_E014) };
+// SAFETY: see above.
+const CVR: Reg = unsafe { Reg::at(0xE000_E018) };
+
+const CSR_ON: u32 = 1;
+const CSR_INTERRUPT: u32 = 1 << 1;
+/// Counts the processor's cycles.
+const CSR_CORE: u32 = 1 << 2;
 
 /// Cycles of a millisecond.
 const RELOAD: u32 = system::CLOCK / 1000;
 
-pub(crate) fn start(mut systick: SYST) {
-    systick.set_clock_source(SystClkSource::Core);
-    systick.set_reload(RELOAD - 1);
-    systick.clear_current();
-    systick.enable_interrupt();
-    systick.enable_counter();
+pub(crate) fn start() {
+    RVR.write(RELOAD - 1);
+    CVR.write(0);
+    CSR.write(CSR_CORE | CSR_INTERRUPT | CSR_ON);
 }
 
 /// Where the processor is within the present tick, in cycles: its low bits are hard to foretell when something from

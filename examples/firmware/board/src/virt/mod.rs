@@ -24,21 +24,15 @@ pub use end::{exit, log};
 #[cfg(feature = "ethernet")]
 pub use ethernet::{Ethernet, EthernetPort};
 pub use led::Led;
+#[cfg(feature = "stack")]
 pub(crate) use start::STACK_PAINT_VALUE;
 pub use tick::cycles;
 pub(crate) use tick::cycles_since;
 pub(crate) use trap::{alone, sleep};
 pub use watchdog::Watchdog;
 
-use crate::memory::Static;
-
-static STARTED: Static<()> = Static::new(());
-
 /// Starts that which ticks.
 pub(crate) fn start() {
-    if STARTED.take().is_none() {
-        crate::end::fail(b"board: started twice\n");
-    }
     tick::start();
     trap::start();
 }

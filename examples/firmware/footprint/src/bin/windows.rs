@@ -1,0 +1,8 @@
+//! Five tools, whose list and other replies may be larger than the output buffer.
+
+#![no_std]
+#![no_main]
+
+use mcp_sansio::server::Server;
+
+footprint::main!(footprint::serve(&footprint::tools::RAW, Server::new()));
