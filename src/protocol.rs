@@ -2,6 +2,7 @@
 
 use crate::json::{JsonKind, Raw, Text};
 use crate::revision::{Era, Revision};
+use crate::small::SMALL;
 
 /// Names of which a text may be one, packed: each behind its length. A slice of them would take eight bytes more for each.
 #[derive(Clone, Copy)]
@@ -359,7 +360,7 @@ impl ClientFeatures {
     #[must_use]
     pub fn read(capabilities: Raw<'_>) -> Self {
         let mut set = ClientFeatures(0);
-        if capabilities.as_bytes() == b"{}" {
+        if !SMALL && capabilities.as_bytes() == b"{}" {
             return set;
         }
         for (key, value) in capabilities.members() {
