@@ -155,6 +155,9 @@ impl Method {
     /// The method of that name; [`Method::Other`] if the protocol has none.
     #[must_use]
     pub fn from_name(name: &Text<'_>) -> Self {
+        if !SMALL {
+            return METHODS.iter().find(|(_, known, ..)| name.is(known)).map_or(Method::Other, |entry| entry.0);
+        }
         let known = names!(@METHOD_NAMES).find(name).and_then(|known| FACTS.get(known));
         known.map_or(Method::Other, |facts| facts.0)
     }

@@ -106,20 +106,18 @@ impl<'a> Envelope<'a> {
 
     #[inline]
     fn member(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
-        let number = if scanner.took(b"\"jsonrpc\":") {
-            JSONRPC
+        if scanner.took(b"\"jsonrpc\":") {
+            self.jsonrpc = scanner.took(VERSION) || scanner.any_value()?.as_bytes() == VERSION;
         } else if scanner.took(b"\"id\":") {
-            ID
+            self.set(ID, scanner.any_value()?);
         } else if scanner.took(b"\"method\":") {
-            METHOD
+            self.set(METHOD, scanner.any_value()?);
         } else if scanner.took(b"\"params\":") {
             let params = object(scanner, |scanner| self.param(scanner))?;
             self.set(PARAMS, params);
-            return Some(());
         } else {
-            return self.any_member(Part::Envelope, scanner);
-        };
-        self.set(number, scanner.any_value()?);
+            self.any_member(Part::Envelope, scanner)?;
+        }
         Some(())
     }
 
@@ -182,7 +180,7 @@ impl<'a> Envelope<'a> {
     #[inline]
     fn set(&mut self, number: usize, value: Raw<'a>) {
         if number == JSONRPC {
-            self.jsonrpc = value.as_bytes() == b"\"2.0\"";
+            self.jsonrpc = value.as_bytes() == VERSION;
         } else if let Some(place) = self.place(number) {
             let twice = place.replace(value).is_some();
             self.duplicate |= twice && number < Part::Params as usize;
@@ -268,6 +266,8 @@ enum Part {
     Meta = 22,
 }
 
+/// The value of `jsonrpc`.
+const VERSION: &[u8] = b"\"2.0\"";
 /// The number of `params`.
 const PARAMS: usize = 0;
 /// The number of `id`.
