@@ -140,8 +140,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// What is escaped by a backslash and a letter, each behind that letter.
-pub(super) const SHORT: [[u8; 2]; 8] = [*b"\"\"", *b"\\\\", *b"//", *b"n\n", *b"r\r", *b"t\t", *b"b\x08", *b"f\x0c"];
+/// What is escaped by a backslash and a letter, each behind that letter; the frequent ones first.
+pub(super) const SHORT: [[u8; 2]; 8] = [*b"\"\"", *b"\\\\", *b"n\n", *b"t\t", *b"r\r", *b"b\x08", *b"f\x0c", *b"//"];
 
 /// What a letter behind a backslash stands for; 0 for one that stands for nothing by itself.
 #[cfg_attr(target_pointer_width = "64", inline)]
