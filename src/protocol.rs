@@ -2,6 +2,65 @@
 
 use crate::json::{JsonKind, Raw, Text};
 use crate::revision::{Era, Revision};
+use crate::small::SMALL;
+
+/// Names of which a text may be one, packed: each behind its length. A slice of them would take eight bytes more for each.
+#[derive(Clone, Copy)]
+pub(crate) struct Names(pub(crate) &'static [u8]);
+
+impl Names {
+    /// The number of the name that a text decodes to.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    pub(crate) fn find(self, text: &Text<'_>) -> Option<usize> {
+        let (mut number, mut rest) = (0, self.0);
+        while let Some((&len, behind)) = rest.split_first() {
+            let (name, behind) = behind.split_at_checked(len.into())?;
+            if text.is_bytes(name) {
+                return Some(number);
+            }
+            (number, rest) = (number + 1, behind);
+        }
+        None
+    }
+
+    /// How many bytes `names` take.
+    pub(crate) const fn len(mut names: &[&str]) -> usize {
+        let mut len = 0;
+        while let [name, behind @ ..] = names {
+            len += 1 + name.len();
+            names = behind;
+        }
+        len
+    }
+
+    /// The bytes of `names`.
+    pub(crate) const fn pack<const LEN: usize>(mut names: &[&str]) -> [u8; LEN] {
+        let (mut packed, mut at) = ([0; LEN], 0);
+        while let [name, behind @ ..] = names {
+            let mut letters = name.as_bytes();
+            packed[at] = letters.len() as u8;
+            while let [letter, behind @ ..] = letters {
+                at += 1;
+                packed[at] = *letter;
+                letters = behind;
+            }
+            at += 1;
+            names = behind;
+        }
+        packed
+    }
+}
+
+/// The [`Names`] of a list of constants, packed when the program is compiled.
+macro_rules! names {
+    (@$names:expr) => {{
+        const NAMES: &[&str] = &$names;
+        const PACKED: &[u8] = &crate::protocol::Names::pack::<{ crate::protocol::Names::len(NAMES) }>(NAMES);
+        crate::protocol::Names(PACKED)
+    }};
+    ($($name:expr),*) => { crate::protocol::names!(@[$($name),*]) };
+}
+pub(crate) use names;
 
 /// A request method of the server side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,23 +128,50 @@ const METHODS: [(Method, &str, Eras, Option<Feature>); 15] = [
     (Method::Listen, "subscriptions/listen", Eras::ModernOnly, None),
 ];
 
+/// What is looked up of [`METHODS`]: all but the names.
+const FACTS: [(Method, Eras, Option<Feature>); METHODS.len()] = {
+    let mut facts = [(Method::Other, Eras::Both, None); METHODS.len()];
+    let mut n = 0;
+    while n < METHODS.len() {
+        let (method, _, eras, gate) = METHODS[n];
+        facts[n] = (method, eras, gate);
+        n += 1;
+    }
+    facts
+};
+
+/// The names of [`METHODS`].
+const METHOD_NAMES: [&str; METHODS.len()] = {
+    let mut names = [""; METHODS.len()];
+    let mut n = 0;
+    while n < METHODS.len() {
+        names[n] = METHODS[n].1;
+        n += 1;
+    }
+    names
+};
+
 impl Method {
     /// The method of that name; [`Method::Other`] if the protocol has none.
     #[must_use]
     pub fn from_name(name: &Text<'_>) -> Self {
-        METHODS.iter().find(|(_, known, ..)| name.is(known)).map_or(Method::Other, |entry| entry.0)
+        if !SMALL {
+            return METHODS.iter().find(|(_, known, ..)| name.is(known)).map_or(Method::Other, |entry| entry.0);
+        }
+        let known = names!(@METHOD_NAMES).find(name).and_then(|known| FACTS.get(known));
+        known.map_or(Method::Other, |facts| facts.0)
     }
 
     /// Its name on the wire; empty for [`Method::Other`].
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.entry().map_or("", |entry| entry.1)
+        METHODS.iter().find(|entry| entry.0 == self).map_or("", |entry| entry.1)
     }
 
     /// Whether an era has it.
     #[must_use]
     pub fn is_of(self, era: Era) -> bool {
-        match self.entry().map(|entry| entry.2) {
+        match self.facts().map(|facts| facts.1) {
             Some(Eras::Both) => true,
             Some(Eras::LegacyOnly) => era == Era::Legacy,
             Some(Eras::ModernOnly) => era == Era::Modern,
@@ -98,7 +184,7 @@ impl Method {
     pub fn gate(self, revision: Revision) -> Option<Feature> {
         // 2024-11-05 has completion but no capability for it.
         let ungated = self == Method::Complete && revision == Revision::V2024_11_05;
-        if ungated { None } else { self.entry().and_then(|entry| entry.3) }
+        if ungated { None } else { self.facts().and_then(|facts| facts.2) }
     }
 
     /// Whether its handler may ask the client.
@@ -107,8 +193,8 @@ impl Method {
         matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
     }
 
-    fn entry(self) -> Option<&'static (Method, &'static str, Eras, Option<Feature>)> {
-        METHODS.iter().find(|entry| entry.0 == self)
+    fn facts(self) -> Option<&'static (Method, Eras, Option<Feature>)> {
+        FACTS.iter().find(|facts| facts.0 == self)
     }
 }
 
@@ -277,7 +363,7 @@ impl ClientFeatures {
     #[must_use]
     pub fn read(capabilities: Raw<'_>) -> Self {
         let mut set = ClientFeatures(0);
-        if capabilities.as_bytes() == b"{}" {
+        if !SMALL && capabilities.as_bytes() == b"{}" {
             return set;
         }
         for (key, value) in capabilities.members() {
@@ -363,8 +449,8 @@ impl Level {
     /// The level of that name.
     #[must_use]
     pub fn read(value: Raw<'_>) -> Option<Self> {
-        let name = value.text()?;
-        Self::ALL.into_iter().find(|level| name.is(level.name()))
+        let known = names!["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+        Self::ALL.get(known.find(&value.text()?)?).copied()
     }
 }
 

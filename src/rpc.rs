@@ -1,7 +1,7 @@
 //! The JSON-RPC 2.0 envelope: one pass over a message finds everything the protocol knows, as views into it.
 
 use crate::json::{Fault, JsonKind, Raw, Scanner, Text};
-use crate::protocol::{code, meta};
+use crate::protocol::{Names, code, meta, names};
 use crate::sink::Writer;
 use crate::small::SMALL;
 
@@ -91,49 +91,96 @@ impl<'a> Envelope<'a> {
     /// As [`parse`](Envelope::parse), into an empty one: it is too large to be passed around.
     pub(crate) fn read(&mut self, message: &'a [u8]) -> Result<(), Fault> {
         let mut scanner = Scanner::new(message);
-        self.members_of(Part::Envelope, &mut scanner).ok_or_else(|| scanner.fault())?;
+        let read = if SMALL {
+            self.any_members(Part::Envelope, &mut scanner)
+        } else {
+            members(&mut scanner, |scanner| self.member(scanner))
+        };
+        read.ok_or_else(|| scanner.fault())?;
         self.members.plain = scanner.is_plain();
         scanner.end()
     }
 
-    /// Walks over an object, or skips a value of another kind; the span of all of it.
+    // As nearly everybody writes them, the members that nearly every message has are found by one comparison each.
+    // Where room counts, the way for any others serves for all.
+
     #[inline]
-    fn object(&mut self, part: Part, scanner: &mut Scanner<'a>) -> Option<Raw<'a>> {
-        let (from, byte) = scanner.ahead();
-        if byte != b'{' {
-            return scanner.any_value();
+    fn member(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        if scanner.took(b"\"jsonrpc\":") {
+            self.jsonrpc = scanner.took(VERSION) || scanner.any_value()?.as_bytes() == VERSION;
+        } else if scanner.took(b"\"id\":") {
+            self.set(ID, scanner.any_value()?);
+        } else if scanner.took(b"\"method\":") {
+            self.set(METHOD, scanner.any_value()?);
+        } else if scanner.took(b"\"params\":") {
+            let params = object(scanner, |scanner| self.param(scanner))?;
+            self.set(PARAMS, params);
+        } else {
+            self.any_member(Part::Envelope, scanner)?;
         }
-        self.members_of(part, scanner)?;
-        scanner.since(from)
+        Some(())
     }
 
-    /// Walks over an object.
-    fn members_of(&mut self, part: Part, scanner: &mut Scanner<'a>) -> Option<()> {
-        scanner.opens(b'{')?;
-        let mut first = true;
-        while scanner.has_key(core::mem::take(&mut first))? {
-            // As nearly everybody writes them, members are found by one comparison each.
-            let number = if FAST { part.usual(scanner) } else { None };
-            let number = match number {
-                None => known(&scanner.any_key()?, part.names()).map(|known| part as usize + known),
-                usual => usual,
-            };
-            let value = match number {
-                Some(PARAMS) => self.object(Part::Params, scanner)?,
-                Some(META) => self.object(Part::Meta, scanner)?,
-                _ => scanner.any_value()?,
-            };
-            self.set(number, value);
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn param(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        if scanner.took(b"\"name\":") {
+            self.members.name = Some(scanner.any_value()?);
+        } else if scanner.took(b"\"arguments\":") {
+            self.members.arguments = Some(scanner.any_value()?);
+        } else if scanner.took(b"\"_meta\":") {
+            self.members.meta = Some(object(scanner, |scanner| self.meta_member(scanner))?);
+        } else {
+            self.any_member(Part::Params, scanner)?;
         }
+        Some(())
+    }
+
+    #[inline]
+    fn meta_member(&mut self, scanner: &mut Scanner<'a>) -> Option<()> {
+        let place = if scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") {
+            &mut self.meta.version
+        } else if scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") {
+            &mut self.meta.capabilities
+        } else if scanner.took(b"\"io.modelcontextprotocol/clientInfo\":") {
+            &mut self.meta.client_info
+        } else {
+            return self.any_member(Part::Meta, scanner);
+        };
+        *place = Some(scanner.any_value()?);
+        Some(())
+    }
+
+    fn any_members(&mut self, part: Part, scanner: &mut Scanner<'a>) -> Option<()> {
+        members(scanner, |scanner| self.any_member(part, scanner))
+    }
+
+    /// A member of any name, with all that is known within it.
+    #[cfg_attr(target_pointer_width = "64", inline(never))]
+    fn any_member(&mut self, part: Part, scanner: &mut Scanner<'a>) -> Option<()> {
+        let Some(known) = part.names().find(&scanner.any_key()?) else { return scanner.any_value().map(|_| ()) };
+        let number = part as usize + known;
+        let (from, byte) = scanner.ahead();
+        let within = match number {
+            PARAMS if byte == b'{' => Some(Part::Params),
+            META if byte == b'{' => Some(Part::Meta),
+            _ => None,
+        };
+        let value = match within {
+            Some(part) => {
+                self.any_members(part, scanner)?;
+                scanner.since(from)?
+            }
+            None => scanner.any_value()?,
+        };
+        self.set(number, value);
         Some(())
     }
 
     /// Keeps the member that has this number in its [`Part`].
     #[inline]
-    fn set(&mut self, number: Option<usize>, value: Raw<'a>) {
-        let Some(number) = number else { return };
+    fn set(&mut self, number: usize, value: Raw<'a>) {
         if number == JSONRPC {
-            self.jsonrpc = value.as_bytes() == b"\"2.0\"";
+            self.jsonrpc = value.as_bytes() == VERSION;
         } else if let Some(place) = self.place(number) {
             let twice = place.replace(value).is_some();
             self.duplicate |= twice && number < Part::Params as usize;
@@ -147,8 +194,8 @@ impl<'a> Envelope<'a> {
         let (members, meta) = (&mut self.members, &mut self.meta);
         Some(match number {
             PARAMS => &mut self.params,
-            1 => &mut self.id,
-            2 => &mut self.method,
+            ID => &mut self.id,
+            METHOD => &mut self.method,
             3 => &mut self.result,
             4 => &mut self.error,
             META => &mut members.meta,
@@ -219,8 +266,14 @@ enum Part {
     Meta = 22,
 }
 
+/// The value of `jsonrpc`.
+const VERSION: &[u8] = b"\"2.0\"";
 /// The number of `params`.
 const PARAMS: usize = 0;
+/// The number of `id`.
+const ID: usize = 1;
+/// The number of `method`.
+const METHOD: usize = 2;
 /// The number of `jsonrpc`.
 const JSONRPC: usize = 5;
 /// The number of `_meta`.
@@ -228,10 +281,10 @@ const META: usize = 6;
 
 impl Part {
     /// The members that are known, in the order of [`Envelope::place`].
-    fn names(self) -> &'static [&'static str] {
+    fn names(self) -> Names {
         match self {
-            Part::Envelope => &["params", "id", "method", "result", "error", "jsonrpc"],
-            Part::Params => &[
+            Part::Envelope => names!["params", "id", "method", "result", "error", "jsonrpc"],
+            Part::Params => names![
                 "_meta",
                 "name",
                 "arguments",
@@ -247,36 +300,14 @@ impl Part {
                 "requestId",
                 "inputResponses",
                 "requestState",
-                "notifications",
+                "notifications"
             ],
             Part::Meta => {
-                &[meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL, "progressToken"]
+                names![meta::VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL, "progressToken"]
             }
         }
     }
-
-    /// The number of the member whose key is here, if it is one that nearly every message has, written as by nearly
-    /// everybody. The key is then taken.
-    #[inline]
-    fn usual(self, scanner: &mut Scanner<'_>) -> Option<usize> {
-        Some(match self {
-            Part::Envelope if scanner.took(b"\"jsonrpc\":") => JSONRPC,
-            Part::Envelope if scanner.took(b"\"id\":") => 1,
-            Part::Envelope if scanner.took(b"\"method\":") => 2,
-            Part::Envelope if scanner.took(b"\"params\":") => PARAMS,
-            Part::Params if scanner.took(b"\"name\":") => 7,
-            Part::Params if scanner.took(b"\"arguments\":") => 8,
-            Part::Params if scanner.took(b"\"_meta\":") => META,
-            Part::Meta if scanner.took(b"\"io.modelcontextprotocol/protocolVersion\":") => 22,
-            Part::Meta if scanner.took(b"\"io.modelcontextprotocol/clientCapabilities\":") => 23,
-            Part::Meta if scanner.took(b"\"io.modelcontextprotocol/clientInfo\":") => 24,
-            _ => return None,
-        })
-    }
 }
-
-/// Whether members that nearly every message has are tried first, each by one comparison; small machines save the code.
-const FAST: bool = !SMALL;
 
 impl Meta<'_> {
     /// Whether the request speaks for itself, as from 2026-07-28 on. Other keys of the protocol exist before.
@@ -319,7 +350,8 @@ impl Meta<'_> {
 pub(crate) fn read_params(params: Raw<'_>) -> Members<'_> {
     let mut envelope = Envelope::EMPTY;
     // It has been scanned before: there is nothing to find wrong.
-    let _ = envelope.object(Part::Params, &mut Scanner::checked(params.as_bytes()));
+    let mut scanner = Scanner::checked(params.as_bytes());
+    let _ = object(&mut scanner, |scanner| envelope.param(scanner));
     envelope.members
 }
 
@@ -377,10 +409,26 @@ fn same_text(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// Which of the known names a key is.
-#[inline(never)]
-fn known(key: &Text<'_>, names: &[&str]) -> Option<usize> {
-    names.iter().position(|name| key.is(name))
+/// Walks over an object with `member` for each key, or skips a value of another kind; the span of all of it.
+#[inline]
+fn object<'a>(scanner: &mut Scanner<'a>, member: impl FnMut(&mut Scanner<'a>) -> Option<()>) -> Option<Raw<'a>> {
+    let (from, byte) = scanner.ahead();
+    if byte != b'{' {
+        return scanner.any_value();
+    }
+    members(scanner, member)?;
+    scanner.since(from)
+}
+
+/// Walks over an object with `member` for each key.
+#[cfg_attr(target_pointer_width = "64", inline(always))]
+fn members<'a>(scanner: &mut Scanner<'a>, mut member: impl FnMut(&mut Scanner<'a>) -> Option<()>) -> Option<()> {
+    scanner.opens(b'{')?;
+    let mut first = true;
+    while scanner.has_key(core::mem::take(&mut first))? {
+        member(scanner)?;
+    }
+    Some(())
 }
 
 /// Writes the head of a message with what is behind the id, in as few pieces as there can be: each has its price.

@@ -88,10 +88,9 @@ impl<'m> LineBuffer<'m> {
         if !found {
             return None;
         }
-        let bytes = self.store.bytes();
-        Some(match (self.too_long, self.newline) {
-            (Some(kept), _) => Line::TooLong { start: bytes.get(self.start..self.start + kept).unwrap_or(&[]) },
-            (None, newline) => Line::Message(trim(bytes.get(self.start..newline?).unwrap_or(&[]))),
+        Some(match self.too_long {
+            Some(kept) => Line::TooLong { start: self.bytes(self.start, self.start + kept) },
+            None => Line::Message(trim(self.bytes(self.start, self.newline?))),
         })
     }
 
@@ -112,7 +111,7 @@ impl<'m> LineBuffer<'m> {
     /// What is left without a newline, for the end of the input: some peers do not end their last line.
     #[must_use]
     pub fn rest(&self) -> &[u8] {
-        if self.skipping { &[] } else { trim(self.store.bytes().get(self.start..self.end).unwrap_or(&[])) }
+        if self.skipping { &[] } else { trim(self.bytes(self.start, self.end)) }
     }
 
     /// Whether everything that was read has been consumed.
@@ -127,6 +126,12 @@ impl<'m> LineBuffer<'m> {
         (self.newline, self.skipping, self.too_long) = (None, false, None);
     }
 
+    /// What was read from `from` up to `to`.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn bytes(&self, from: usize, to: usize) -> &[u8] {
+        self.store.bytes().get(from..to).unwrap_or(&[])
+    }
+
     /// Looks for the next line that is not blank.
     fn find(&mut self) -> bool {
         loop {
@@ -134,8 +139,7 @@ impl<'m> LineBuffer<'m> {
                 return self.overflows();
             }
             let Some(newline) = self.newline else { return false };
-            let bytes = self.store.bytes();
-            let blank = bytes.get(self.start..newline).unwrap_or(&[]).iter().all(u8::is_ascii_whitespace);
+            let blank = self.bytes(self.start, newline).iter().all(u8::is_ascii_whitespace);
             if !blank && !self.skipping {
                 return true;
             }
@@ -145,8 +149,7 @@ impl<'m> LineBuffer<'m> {
     }
 
     fn search(&mut self) -> bool {
-        let unseen = self.store.bytes().get(self.searched..self.end).unwrap_or(&[]);
-        self.newline = find(b'\n', unseen).map(|at| self.searched + at);
+        self.newline = find(b'\n', self.bytes(self.searched, self.end)).map(|at| self.searched + at);
         self.searched = self.newline.map_or(self.end, |newline| newline + 1);
         self.newline.is_some()
     }

@@ -121,7 +121,10 @@ impl<'a> Raw<'a> {
     /// The string between its quotes, if this is one.
     #[must_use]
     pub fn text(&self) -> Option<Text<'a>> {
-        self.0.strip_prefix(b"\"")?.strip_suffix(b"\"").map(Text::from_raw)
+        match self.0 {
+            [b'"', text @ .., b'"'] => Some(Text::from_raw(text)),
+            _ => None,
+        }
     }
 
     /// As [`text`](Self::text), where it may be known that nothing in it is escaped.
@@ -203,11 +206,12 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Text<'a>, Raw<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.open = self.open && self.scan.has_key(take(&mut self.first)) == Some(true);
-        let mut member = || Some((self.scan.any_key()?, self.scan.any_value()?));
-        let next = if self.open { member() } else { None };
-        self.open = next.is_some();
-        next
+        if !take(&mut self.open) || !self.scan.has_key(take(&mut self.first))? {
+            return None;
+        }
+        let next = (self.scan.any_key()?, self.scan.any_value()?);
+        self.open = true;
+        Some(next)
     }
 }
 
@@ -225,10 +229,12 @@ impl<'a> Iterator for Items<'a> {
     type Item = Raw<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.open = self.open && self.scan.has_element(take(&mut self.first)) == Some(true);
-        let next = if self.open { self.scan.any_value() } else { None };
-        self.open = next.is_some();
-        next
+        if !take(&mut self.open) || !self.scan.has_element(take(&mut self.first))? {
+            return None;
+        }
+        let next = self.scan.any_value()?;
+        self.open = true;
+        Some(next)
     }
 }
 

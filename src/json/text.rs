@@ -51,13 +51,19 @@ impl<'a> Text<'a> {
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[must_use]
     pub fn is(&self, other: &str) -> bool {
+        self.is_bytes(other.as_bytes())
+    }
+
+    /// As [`is`](Self::is), for the bytes of a `str`.
+    #[cfg_attr(target_pointer_width = "64", inline)]
+    pub(crate) fn is_bytes(&self, other: &[u8]) -> bool {
         // Where room counts, the longer way serves as well.
-        if SMALL || self.is_escaped() { self.is_decoded(other) } else { self.raw == other.as_bytes() }
+        if SMALL || self.is_escaped() { self.is_decoded(other) } else { self.raw == other }
     }
 
     #[cold]
-    fn is_decoded(&self, other: &str) -> bool {
-        let (mut decode, mut rest) = (self.chars(), other.as_bytes());
+    fn is_decoded(&self, other: &[u8]) -> bool {
+        let (mut decode, mut rest) = (self.chars(), other);
         while let Some(code) = decode.code() {
             match utf8::first(rest) {
                 Some((character, len)) if u32::from(character) == code => rest = rest.get(len..).unwrap_or_default(),
@@ -134,8 +140,8 @@ impl<'a> Text<'a> {
     }
 }
 
-/// What is escaped by a backslash and a letter, each behind that letter.
-pub(super) const SHORT: [[u8; 2]; 8] = [*b"\"\"", *b"\\\\", *b"//", *b"n\n", *b"r\r", *b"t\t", *b"b\x08", *b"f\x0c"];
+/// What is escaped by a backslash and a letter, each behind that letter; the frequent ones first.
+pub(super) const SHORT: [[u8; 2]; 8] = [*b"\"\"", *b"\\\\", *b"n\n", *b"t\t", *b"r\r", *b"b\x08", *b"f\x0c", *b"//"];
 
 /// What a letter behind a backslash stands for; 0 for one that stands for nothing by itself.
 #[cfg_attr(target_pointer_width = "64", inline)]
