@@ -4,6 +4,8 @@
 
 #![no_std]
 
+#[cfg(all(feature = "ask", feature = "windows"))]
+pub mod all;
 #[cfg(feature = "ask")]
 pub mod asks;
 pub mod parts;

@@ -3,13 +3,13 @@
 #![no_std]
 #![no_main]
 
-use footprint::{Device, Static, asks, parts, tools};
+use footprint::{Device, Static, all, parts, tools};
 use mcp_sansio::protocol::Feature;
 use mcp_sansio::server::Server;
 use mcp_sansio::service::Service;
 
 const SERVICE: Service<'static, Device> = tools::SERDE
-    .tools(&asks::ALL)
+    .tools(&all::TOOLS)
     .resources(&parts::RESOURCES)
     .templates(&parts::TEMPLATES)
     .prompts(&parts::PROMPTS)
