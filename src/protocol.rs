@@ -408,7 +408,8 @@ impl ClientFeatures {
 #[allow(clippy::exhaustive_enums, reason = "syslog has these eight")]
 #[allow(missing_docs, reason = "syslog's own names")]
 pub enum Level {
-    Debug,
+    // Not 0: a free slot of the server is then nothing but zeros, which take no room.
+    Debug = 1,
     Info,
     Notice,
     Warning,

@@ -57,8 +57,14 @@ impl<'a> Text<'a> {
     /// As [`is`](Self::is), for the bytes of a `str`.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub(crate) fn is_bytes(&self, other: &[u8]) -> bool {
-        // Where room counts, the longer way serves as well.
-        if SMALL || self.is_escaped() { self.is_decoded(other) } else { self.raw == other }
+        if !SMALL {
+            return if self.is_escaped() { self.is_decoded(other) } else { self.raw == other };
+        }
+        // Where room counts, the longer way serves all, behind what is the same as it stands.
+        let pairs = self.raw.iter().zip(other);
+        let same = pairs.take_while(|(byte, other)| byte == other && **byte != b'\\').count();
+        let behind = Text::new(self.raw.get(same..).unwrap_or_default(), true);
+        behind.is_decoded(other.get(same..).unwrap_or_default())
     }
 
     #[cold]

@@ -50,7 +50,8 @@ pub(crate) struct Asking {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub(crate) enum Ended {
-    TimedOut,
+    // Not 0: a free slot is then nothing but zeros, which take no room.
+    TimedOut = 1,
     Closed,
 }
 

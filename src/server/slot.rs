@@ -97,7 +97,8 @@ impl Slot {
         handler: 0,
         released: false,
         state: State::Free,
-        method: Method::Other,
+        // Never read; the first, which is 0.
+        method: Method::Initialize,
         revision: Revision::V2024_11_05,
         client: ClientFeatures::NONE,
         level: None,
