@@ -94,16 +94,15 @@ bm_debian() {
 #   misched, regalloc  an order, and a simpler way to give out registers, that leave less to be put on the stack.
 #   icf                functions with the same code are one.
 bm_lean_spec() { # RUSTC FILE
-    local description cpu=cortex-m3 more=', "-enable-misched", "-regalloc=basic"'
-    # Its few registers want LLVM's usual way.
-    case $BM_TARGET in thumbv6m*) cpu=cortex-m0 more= ;; esac
+    local description cpu=cortex-m3
+    case $BM_TARGET in thumbv6m*) cpu=cortex-m0 ;; esac
     description=$(RUSTC_BOOTSTRAP=1 "$1" -Zunstable-options --print target-spec-json --target "$BM_TARGET" </dev/null) || return 1
     description=$(sed -e '/"frame-pointer"/d' -e '1a\
   "cpu": "'$cpu'",\
   "frame-pointer": "may-omit",\
   "llvm-args": [\
     "-arm-promote-constant", "-arm-promote-constant-max-size=256", "-arm-promote-constant-max-total=4096",\
-    "-disable-machine-licm"'"$more"'\
+    "-disable-machine-licm"\
   ],\
   "pre-link-args": { "gnu-lld": ["--icf=all"] },' <<<"$description")
     mkdir -p "${2%/*}"

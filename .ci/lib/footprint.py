@@ -57,6 +57,9 @@ PROGRAMS = [
     ("ethernet", "`ethernet`: TCP/IP, HTTP and everything"),
 ]
 
+# What has to fit, whatever the README says: KiB of flash by program.
+BUDGETS = {"uart-tools": 24, "ethernet": 256}
+
 
 def sizes(path):
     """Bytes of flash and of static RAM."""
@@ -262,6 +265,11 @@ def check(now, readme):
     return off
 
 
+def over_budget(found):
+    flash = {name: found[f"{TARGETS[0]}/{name}"]["flash"] for name in BUDGETS}
+    return [f"{name}: {flash[name]} bytes, more than {kib} KiB" for name, kib in BUDGETS.items() if flash[name] > kib << 10]
+
+
 def has_lean(cells):
     return any(column == LEAN for _, column in cells)
 
@@ -278,9 +286,9 @@ def main():
         head, rest = readme.split(BEGIN)
         open(README, "w").write(head + BEGIN + "\n" + now + "\n" + END + rest.split(END)[1])
     elif "--check" in sys.argv:
-        off = check(now, open(README).read())
+        off = check(now, open(README).read()) + over_budget(found)
         print("\n".join(off))
-        print(f"footprint: {len(figures(now))} figures, {len(off)} off by more than {TOLERANCE:.0%}")
+        print(f"footprint: {len(figures(now))} figures, {len(off)} off by more than {TOLERANCE:.0%} or above a budget")
         return 1 if off else 0
     print(now)
     return 0

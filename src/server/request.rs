@@ -23,7 +23,6 @@ pub(crate) struct Terms {
 }
 
 impl<'a> Request<'a> {
-    /// None yet.
     /// Reads a message into it, whatever it is: the caller finds out by its [shape](Envelope::shape).
     ///
     /// # Errors
@@ -38,7 +37,7 @@ impl<'a> Request<'a> {
         &self.envelope
     }
 
-    /// A place to [read](Request::read) a message into.
+    /// None yet: a place to [read](Request::read) a message into.
     #[must_use]
     pub fn empty() -> Self {
         Request {
