@@ -349,6 +349,21 @@ mod tests {
         assert!(Text::from_raw(b"n").is("n"));
     }
 
+    /// Wherever two part: within a character, at an escape, at the end of one of them.
+    #[test]
+    fn unequal_wherever_they_part() {
+        let texts = ["", "é", "è", "日本", "日木", "日", "a\\nb", "a\nb", "a", "ab", "\\", "\"", "\u{e9}e"];
+        for one in texts {
+            let plain = std::format!("\"{}\"", one.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"));
+            let escaped: std::string::String = one.encode_utf16().map(|unit| std::format!("\\u{unit:04x}")).collect();
+            let escaped = std::format!("\"{escaped}\"");
+            for other in texts {
+                assert_eq!(text(&plain).is(other), one == other, "{plain} {other:?}");
+                assert_eq!(text(&escaped).is(other), one == other, "{escaped} {other:?}");
+            }
+        }
+    }
+
     /// Bytes that no scanner would let through end the iteration.
     #[test]
     fn impossible_bytes_do_no_harm() {
