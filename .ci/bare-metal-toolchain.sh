@@ -91,7 +91,6 @@ bm_debian() {
 #                      of rustc's takes it away, it is the target's: hence a target of our own.
 #   promote-constant   constants lie beside the function that reads them, not behind an address that lies there.
 #   machine-licm       would move what makes a constant out of a loop, and has no register to keep it in.
-#   misched, regalloc  an order, and a simpler way to give out registers, that leave less to be put on the stack.
 #   icf                functions with the same code are one.
 bm_lean_spec() { # RUSTC FILE
     local description cpu=cortex-m3

@@ -108,7 +108,9 @@ pub(crate) struct Modern {
 impl Modern {
     pub(crate) const CODE: Modern = Modern {
         terms: modern_terms,
-        discover: |engine, context, request, terms, why, out| engine.discover(context, request, terms, why, out),
+        discover: |engine, context, request, terms, why, out| {
+            engine.whole_or_streamed(context, request, terms, write_discovered, why, out)
+        },
     };
 }
 
@@ -263,17 +265,6 @@ impl Engine<'_> {
             self.peer.client = ClientFeatures::read(capabilities);
             Some(streaming.unwrap_or(Taken::Opened { revision, client: Some(client) }))
         }))
-    }
-
-    fn discover<'a>(
-        &mut self,
-        context: &Context<'_>,
-        request: &Request<'a>,
-        terms: &Terms,
-        why: &mut Failure<'a>,
-        out: &mut dyn Out,
-    ) -> Served<'a> {
-        self.whole_or_streamed(context, request, terms, write_discovered, why, out)
     }
 
     /// Writes a reply that is always the same: at once if it fits, else in windows.
