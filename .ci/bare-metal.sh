@@ -37,6 +37,14 @@ for target in thumbv7m-none-eabi thumbv6m-none-eabi riscv32imc-unknown-none-elf;
     echo "ok: HTTP and embedded-io for $target"
 done
 
+silent() { # NAME TITLE: a program in which nothing can panic, and what it answers
+    local elf
+    elf=$("$root/examples/firmware/run.sh" build "$1")
+    echo "$2:"
+    python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
+    python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" "$1"
+}
+
 # The firmware, by the same command that runs it, as everybody builds.
 export BM_TOOLCHAIN=$kind FIRMWARE_LEAN=0
 elf=$("$root/examples/firmware/run.sh" build uart)
@@ -46,20 +54,14 @@ python3 "$root/.ci/lib/bare-metal-exchange.py" "$root/examples/firmware/run.sh" 
 # The same program in the other kinds of code: on the same board, and on one of RISC-V.
 for target in thumbv6m-none-eabi riscv32imc-unknown-none-elf; do
     export FIRMWARE_TARGET=$target
-    elf=$("$root/examples/firmware/run.sh" build uart)
-    echo "uart for $target:"
-    python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
-    python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" uart
+    silent uart "uart for $target"
 done
 unset FIRMWARE_TARGET
 
 # In the lean build, which is other code: nothing panics, and it does the same.
 if (BM_LEAN=1 bm_select thumbv7m-none-eabi); then
     export FIRMWARE_LEAN=1
-    elf=$("$root/examples/firmware/run.sh" build uart)
-    echo "uart, lean:"
-    python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
-    python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" uart
+    silent uart "uart, lean"
     elf=$("$root/examples/firmware/run.sh" build ethernet)
     echo "ethernet, lean:"
     python3 "$root/.ci/lib/bare-metal-callers.py" "$elf" "$root/.ci/lib/bare-metal-panics-ethernet.txt"
@@ -69,10 +71,7 @@ else
 fi
 
 # With plain interrupts, over embedded-io: nothing panics either.
-elf=$("$root/examples/firmware/run.sh" build interrupts)
-echo "interrupts:"
-python3 "$root/.ci/lib/bare-metal-elf.py" "$elf" "$root/.ci/lib/bare-metal-panics-allowed.txt"
-python3 "$root/.ci/lib/bare-metal-exchange.py" --brief "$root/examples/firmware/run.sh" interrupts
+silent interrupts "interrupts"
 
 # On embassy, over embedded-io-async: who can panic, by name.
 elf=$("$root/examples/firmware/run.sh" build embassy)
