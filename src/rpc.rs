@@ -1,7 +1,7 @@
 //! The JSON-RPC 2.0 envelope: one pass over a message finds everything the protocol knows, as views into it.
 
 use crate::json::{Fault, JsonKind, Raw, Scanner, Text};
-use crate::protocol::{Names, code, meta, names};
+use crate::protocol::{Method, Names, code, meta, names};
 use crate::sink::Writer;
 use crate::small::SMALL;
 
@@ -314,6 +314,18 @@ impl Meta<'_> {
     #[must_use]
     pub const fn is_modern(&self) -> bool {
         self.version.is_some() || self.capabilities.is_some()
+    }
+}
+
+impl<'a> Members<'a> {
+    /// What a request of `method` names: `uri` of `resources/read`, `name` of `tools/call` and `prompts/get`. A member that
+    /// belongs to another method counts for nothing.
+    pub(crate) const fn target(&self, method: Method) -> Option<Raw<'a>> {
+        match method {
+            Method::ToolsCall | Method::PromptsGet => self.name,
+            Method::ResourcesRead => self.uri,
+            _ => None,
+        }
     }
 }
 

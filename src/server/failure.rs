@@ -27,6 +27,8 @@ pub(crate) enum Data<'e> {
     Raw(Raw<'e>),
     /// The resource there is none of.
     Uri(Text<'e>),
+    /// The same, with its escapes decoded.
+    Decoded(&'e str),
     /// The revision asked for, and those there are.
     Versions(Text<'e>, Revisions),
     /// How a client declares the capability that is missing.
@@ -86,6 +88,11 @@ impl<'e> Failure<'e> {
     pub const fn unknown_resource(uri: Text<'e>, revision: Revision) -> Self {
         let code = if revision.has_resource_not_found() { code::RESOURCE_NOT_FOUND } else { code::INVALID_PARAMS };
         Failure { code, message: "Resource not found", data: Data::Uri(uri), refuses: false }
+    }
+
+    /// As [`unknown_resource`](Failure::unknown_resource), for a URI without the escapes of JSON.
+    pub(crate) const fn unknown_resource_at(uri: &'e str, revision: Revision) -> Self {
+        Failure { data: Data::Decoded(uri), ..Failure::unknown_resource(Text::new(b"", false), revision) }
     }
 
     /// -32022: a revision that is not served without a handshake.
@@ -162,6 +169,11 @@ impl Data<'_> {
             Data::Uri(uri) => {
                 let mut object = Object::open(out);
                 write_decodable(&mut object, "uri", uri)?;
+                object.close()
+            }
+            Data::Decoded(uri) => {
+                let mut object = Object::open(out);
+                object.text("uri", uri)?;
                 object.close()
             }
             Data::Versions(requested, served) => {

@@ -332,13 +332,10 @@ fn served<'a>(version: &Text<'a>, revisions: Revisions, why: &mut Failure<'a>) -
     known.or_else(|| why.be(Failure::unsupported_version(*version, revisions)))
 }
 
-/// What a request names, as transports repeat it.
+/// What a request names, as transports repeat it: only what is a string.
 fn target<'a>(request: &Request<'a>) -> Option<Text<'a>> {
-    match request.method {
-        Method::ToolsCall | Method::PromptsGet => request.target_name(),
-        Method::ResourcesRead => request.target_uri(),
-        _ => None,
-    }
+    let members = request.members();
+    members.target(request.method)?.text_of(members.plain)
 }
 
 pub(crate) fn write_initialized(

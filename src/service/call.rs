@@ -336,18 +336,17 @@ impl<'a> Read<'a> {
         self.stream(key, "blob", pull_base64)
     }
 
-    /// There is no such resource: what a template's handler answers for a URI that names nothing.
+    /// Answers that there is no such resource, with the URI as `data.uri`: code -32002 up to 2025-11-25, then -32602. What a
+    /// template's handler answers for a URI that names nothing.
     pub fn not_found(&mut self) -> Outcome {
-        self.unsettled()?;
         let revision = self.revision();
-        let uri = Raw::trusted(self.target()).text();
+        let uri = self.members.target(self.slot.method).and_then(|uri| uri.text());
         let failure = match uri {
             Some(uri) => Failure::unknown_resource(uri, revision),
-            None => Failure::invalid_params("Resource not found"),
+            // Read later: only the decoded URI is there.
+            None => Failure::unknown_resource_at(self.uri, revision),
         };
-        let id = self.slot.id;
-        crate::server::respond_failure(self.out, Some(id.as_bytes()), &failure)?;
-        self.settle(Settled::Answered)
+        self.fail(&failure)
     }
 
     fn with_mime<'c>(&self, contents: Contents<'c>) -> Contents<'c> {

@@ -11,7 +11,7 @@ use crate::revision::Revision;
 use crate::rpc::{Members, begin};
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
 use crate::server::notify::{least_level, tell_log, tell_progress};
-use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Token, Told, What};
+use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Token, Told, What, respond_failure};
 use crate::sink::{Full, Kind, Out, Writer, whole};
 use crate::small::SMALL;
 
@@ -300,6 +300,29 @@ impl<'a> Handling<'a> {
         self.settle(Settled::Answered)
     }
 
+    /// Answers with a JSON-RPC error whose message is made at run time: one that is passed on from another server, say.
+    /// An error with a constant message can also be returned, `Err(failure.into())`. For what a model should read and
+    /// learn from, answer a tool call with [`Call::error`](super::Call::error) instead.
+    ///
+    /// ```
+    /// use mcp_sansio::server::Failure;
+    /// use mcp_sansio::service::{Call, Outcome};
+    ///
+    /// fn forward(_: &mut (), call: &mut Call<'_>) -> Outcome {
+    ///     let message = format!("upstream has {} jobs waiting", 12);
+    ///     call.fail(&Failure::new(-31001, &message))
+    /// }
+    /// # let _: fn(&mut (), &mut Call<'_>) -> Outcome = forward;
+    /// ```
+    ///
+    /// # Errors
+    /// The handler has answered already, or the error is larger than the sink takes now.
+    pub fn fail(&mut self, failure: &Failure<'_>) -> Outcome {
+        self.unsettled()?;
+        respond_failure(self.out, Some(self.slot.id.as_bytes()), failure)?;
+        self.settle(Settled::Answered)
+    }
+
     /// Notes what the handler has done; a second time is an error of the handler, and nothing is written.
     pub(crate) fn settle(&mut self, settled: Settled) -> Outcome {
         self.settled = Some(settled);
@@ -411,13 +434,8 @@ impl<'a> Handling<'a> {
         sealed.map(Some).map_err(|_| Refusal(Why::Fail(Failure::internal("The state is too large to be sealed"))))
     }
 
-    /// What the request names, as it stands.
-    pub(crate) fn target(&self) -> &'a [u8] {
-        self.members.name.or(self.members.uri).map_or(&[], |target| target.as_bytes())
-    }
-
     pub(crate) fn bound(&self) -> Bound<'a> {
-        bound(self.slot.method, self.target(), self.arguments(), self.principal, self.now)
+        bound(self.slot.method, self.members, self.principal, self.now)
     }
 
     /// Before 2026-07-28: the questions are requests, and the request waits here for the answers.
@@ -496,14 +514,10 @@ fn ask_later(full: Full) -> Refusal {
 }
 
 /// What a state is bound to.
-pub(crate) fn bound<'b>(
-    method: Method,
-    target: &'b [u8],
-    arguments: Raw<'b>,
-    principal: Option<&'b str>,
-    now: Millis,
-) -> Bound<'b> {
-    Bound { method: method.name(), target, arguments: arguments.as_bytes(), principal, now }
+pub(crate) fn bound<'b>(method: Method, members: &Members<'b>, principal: Option<&'b str>, now: Millis) -> Bound<'b> {
+    let target = members.target(method).map_or(&b""[..], |target| target.as_bytes());
+    let arguments = members.arguments.map_or(&b"{}"[..], |arguments| arguments.as_bytes());
+    Bound { method: method.name(), target, arguments, principal, now }
 }
 
 /// Whether `inputResponses` is an object of objects, as it must be.

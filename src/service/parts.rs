@@ -78,9 +78,7 @@ impl Layout {
         let (Some(seal), Some(slot)) = (server.seal, server.slots.get(usize::from(token.slot))) else {
             return Err(BROKEN);
         };
-        let target = members.name.or(members.uri).map_or(&b""[..], |target| target.as_bytes());
-        let arguments = members.arguments.unwrap_or(Raw::trusted(b"{}"));
-        let bound = bound(slot.method, target, arguments, principal, server.now);
+        let bound = bound(slot.method, members, principal, server.now);
         let half = server.scratch.bytes().len() / 2;
         let (open, encoded) = server.scratch.bytes_mut().split_at_mut_checked(half).ok_or(BROKEN)?;
         let decoded = write::decode_base64(sealed.raw(), encoded).ok_or(BROKEN)?;
