@@ -1,0 +1,111 @@
+//! The copy of the project that is mutated.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Source folders that are mutated, and how their code names the switch.
+pub const MUTATED: [(&str, &str); 4] = [
+    ("src", "crate::mutant_switch::on"),
+    ("adapters/http/src", "mcp_sansio::mutant_switch::on"),
+    ("adapters/blocking/src", "mcp_sansio::mutant_switch::on"),
+    ("adapters/smol/src", "mcp_sansio::mutant_switch::on"),
+];
+
+/// The switch, added to the core. `MUTANT` is the number of the mutant that is on. Where `MUTANT_TRACE` names a file, each
+/// number that is reached is written to it once, and no mutant is on.
+const SWITCH: &str = r#"
+/// Added by tests/mutants.
+#[doc(hidden)]
+#[allow(missing_docs, clippy::all)]
+pub mod mutant_switch {
+    extern crate std;
+    use std::io::Write;
+    use std::sync::Mutex;
+    use std::sync::OnceLock;
+
+    static ACTIVE: OnceLock<u32> = OnceLock::new();
+    static TRACE: OnceLock<Option<Mutex<(std::fs::File, std::collections::HashSet<u32>)>>> = OnceLock::new();
+
+    pub fn on(id: u32) -> bool {
+        let active = *ACTIVE.get_or_init(|| std::env::var("MUTANT").ok().and_then(|id| id.parse().ok()).unwrap_or(u32::MAX));
+        if active == u32::MAX {
+            trace(id);
+        }
+        active == id
+    }
+
+    #[cold]
+    fn trace(id: u32) {
+        let trace = TRACE.get_or_init(|| {
+            let path = std::env::var_os("MUTANT_TRACE")?;
+            let file = std::fs::OpenOptions::new().append(true).create(true).open(path).ok()?;
+            Some(Mutex::new((file, std::collections::HashSet::new())))
+        });
+        if let Some(trace) = trace
+            && let Ok(mut trace) = trace.lock()
+            && trace.1.insert(id)
+        {
+            let _ = writeln!(trace.0, "{id}");
+        }
+    }
+}
+"#;
+
+/// Copies what git knows of the project, as it stands, but for the sources that are mutated. Returns the copy's root.
+pub fn copy(root: &Path) -> PathBuf {
+    let tree = root.join("target/mutants/tree");
+    let mutated: HashSet<String> = sources(root).into_iter().map(|(file, _)| file).collect();
+    let listed = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .current_dir(root)
+        .output()
+        .expect("git runs");
+    for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !mutated.contains(*file)) {
+        let (from, to) = (root.join(file), tree.join(file));
+        if !file.is_empty() && from.is_file() {
+            write_changed(&to, &fs::read(from).expect("the project's files are read"));
+        }
+    }
+    tree
+}
+
+/// The source files to mutate: their paths in the project, with the name of their switch.
+pub fn sources(root: &Path) -> Vec<(String, &'static str)> {
+    let mut found = Vec::new();
+    for (folder, switch) in MUTATED {
+        walk(&root.join(folder), &mut |path| {
+            let name = path.strip_prefix(root).expect("it is in the project").to_string_lossy().into_owned();
+            let is_test = name.contains("/tests/") || name.ends_with("/tests.rs") || name == "src/testing.rs";
+            if name.ends_with(".rs") && !is_test {
+                found.push((name, switch));
+            }
+        });
+    }
+    found.sort();
+    found
+}
+
+/// Writes a mutated file, with the switch where it is the core's root.
+pub fn put(tree: &Path, file: &str, mut text: String) {
+    if file == "src/lib.rs" {
+        text.push_str(SWITCH);
+    }
+    write_changed(&tree.join(file), text.as_bytes());
+}
+
+/// Only what has changed, so that cargo compiles no more than it must.
+fn write_changed(path: &Path, bytes: &[u8]) {
+    if fs::read(path).ok().as_deref() != Some(bytes) {
+        fs::create_dir_all(path.parent().expect("a file has a folder")).expect("the copy's folder is made");
+        fs::write(path, bytes).expect("the copy is written");
+    }
+}
+
+fn walk(folder: &Path, seen: &mut impl FnMut(&Path)) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() { walk(&path, seen) } else { seen(&path) }
+    }
+}
