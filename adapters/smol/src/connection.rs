@@ -14,6 +14,7 @@ use mcp_sansio::session::{Next, Session};
 
 use crate::answers::{Late, News};
 use crate::backlog::Backlog;
+use crate::interrupted::retry;
 use crate::serve::{Serve, Watch};
 
 /// How many requests can be in flight.
@@ -117,7 +118,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         if next == Next::Read
             && self.input == Input::Open
             && self.session.out().is_open()
-            && let Poll::Ready(read) = Pin::new(&mut self.reader).poll_read(cx, self.session.space())
+            && let Poll::Ready(read) = retry(|| Pin::new(&mut self.reader).poll_read(cx, self.session.space()))
         {
             return Poll::Ready(read.map(Event::Read));
         }
@@ -125,10 +126,10 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
     }
 
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Event<S>>> {
-        let writer = Pin::new(&mut self.writer);
+        let mut writer = Pin::new(&mut self.writer);
         let pending = self.session.out().pending();
         if !pending.is_empty() {
-            return match ready!(writer.poll_write(cx, pending))? {
+            return match ready!(retry(|| writer.as_mut().poll_write(cx, pending)))? {
                 0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 n => {
                     self.dirty = true;
@@ -139,7 +140,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         if !self.dirty {
             return Poll::Pending;
         }
-        ready!(writer.poll_flush(cx))?;
+        ready!(retry(|| writer.as_mut().poll_flush(cx)))?;
         self.dirty = false;
         Poll::Ready(Ok(Event::Flushed))
     }

@@ -100,6 +100,7 @@ pub mod client;
 mod connection;
 #[cfg(feature = "http")]
 pub mod http;
+mod interrupted;
 mod serve;
 
 pub use answers::{Answers, Ended, Late, channel};

@@ -18,6 +18,7 @@ use mcp_sansio::server::Millis;
 use super::lines::{Got, Talk};
 use super::stderr::{Log, OnLine};
 use super::{Ended, Error, How, Trace, Transport};
+use crate::interrupted::retry;
 
 /// How long to wait to learn how the process ended when its stdout has.
 const LEARN: Millis = 200;
@@ -306,7 +307,7 @@ fn poll_waste(output: &mut Option<ChildStdout>, cx: &mut Context<'_>) -> bool {
 /// 0 at the end.
 fn poll_read(from: &mut Option<impl AsyncRead + Unpin>, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<usize> {
     let Some(reader) = from else { return Poll::Ready(0) };
-    let n = match Pin::new(reader).poll_read(cx, space) {
+    let n = match retry(|| Pin::new(&mut *reader).poll_read(cx, space)) {
         Poll::Ready(read) => read.unwrap_or(0),
         Poll::Pending => return Poll::Pending,
     };

@@ -13,6 +13,7 @@ use mcp_sansio::store::Store;
 
 use super::{Ended, IN_FLIGHT, Options, Trace, Transport};
 use crate::backlog::Backlog;
+use crate::interrupted::retry;
 
 /// What may wait to be written before requests have to wait. What the engine itself has to say is small and bounded by the
 /// requests; so it always goes.
@@ -90,7 +91,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
             if let Some(tracing) = &mut self.tracing {
                 tracing.sent(pending);
             }
-            match Pin::new(&mut *writer).poll_write(cx, pending) {
+            match retry(|| Pin::new(&mut *writer).poll_write(cx, pending)) {
                 Poll::Ready(Ok(n)) if n > 0 => {
                     self.session.out().sent(n);
                     self.dirty = true;
@@ -103,7 +104,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
             }
         }
         if self.dirty && !broke {
-            match Pin::new(writer).poll_flush(cx) {
+            match retry(|| Pin::new(&mut *writer).poll_flush(cx)) {
                 Poll::Ready(Ok(())) => self.dirty = false,
                 Poll::Ready(Err(_)) => broke = true,
                 Poll::Pending => {}
@@ -129,7 +130,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Got {
         let Some(reader) = &mut self.reader else { return Got::End };
         let space = self.session.space();
-        match Pin::new(reader).poll_read(cx, space) {
+        match retry(|| Pin::new(&mut *reader).poll_read(cx, space)) {
             Poll::Ready(Ok(n)) if n > 0 => {
                 if let Some(tracing) = &mut self.tracing {
                     tracing.received(&space[..n]);

@@ -12,6 +12,7 @@ use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
 
 #[cfg(feature = "tls")]
 use super::tls::{Secure, Tls};
+use crate::interrupted::retry;
 
 /// A name may have many addresses, of which some lead nowhere: each has at least this time.
 const LEAST: Duration = Duration::from_millis(250);
@@ -101,7 +102,7 @@ impl Place {
 impl Socket {
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
-            Socket::Plain(socket) => Pin::new(socket).poll_read(cx, space),
+            Socket::Plain(socket) => retry(|| Pin::new(&mut *socket).poll_read(cx, space)),
             #[cfg(feature = "tls")]
             Socket::Secure(tls) => tls.poll_read(cx, space),
         }
@@ -109,7 +110,7 @@ impl Socket {
 
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
-            Socket::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Socket::Plain(socket) => retry(|| Pin::new(&mut *socket).poll_write(cx, bytes)),
             #[cfg(feature = "tls")]
             Socket::Secure(tls) => tls.poll_write(cx, bytes),
         }

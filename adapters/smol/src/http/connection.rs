@@ -13,6 +13,7 @@ use mcp_sansio_http::host::{Host, Wait, Wired};
 
 use super::wake::Bell;
 use super::{IN_FLIGHT, WireLimits};
+use crate::interrupted::retry;
 
 pub(crate) struct Connection {
     socket: Async<TcpStream>,
@@ -112,7 +113,7 @@ impl Connection {
         if space.is_empty() || self.ended {
             return Poll::Pending;
         }
-        let read = std::task::ready!(Pin::new(&mut self.socket).poll_read(cx, space));
+        let read = std::task::ready!(retry(|| Pin::new(&mut self.socket).poll_read(cx, space)));
         match read {
             Ok(0) => {
                 self.ended = true;
@@ -132,7 +133,7 @@ impl Connection {
                 self.blocked = false;
                 return Ok(());
             }
-            match Pin::new(&mut self.socket).poll_write(cx, pending) {
+            match retry(|| Pin::new(&mut self.socket).poll_write(cx, pending)) {
                 Poll::Ready(Ok(0) | Err(_)) => return Err(()),
                 Poll::Ready(Ok(n)) => self.wired.sent(n),
                 Poll::Pending => {
