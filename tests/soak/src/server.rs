@@ -1,0 +1,71 @@
+//! The server's process.
+
+use std::fmt;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A server that is ended with this value.
+pub(crate) struct Server {
+    child: Child,
+    address: SocketAddr,
+}
+
+/// What a process holds.
+pub(crate) struct Holds {
+    pub(crate) descriptors: usize,
+    /// Resident, in KiB.
+    pub(crate) memory: u64,
+}
+
+impl fmt::Display for Holds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} descriptors, {} KiB", self.descriptors, self.memory)
+    }
+}
+
+impl Server {
+    /// Starts it at a free port, which is appended to the last argument, and waits until it listens.
+    pub(crate) fn start(program: &str, arguments: &[String]) -> Self {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
+        let address = free.expect("there is a free port");
+        let mut arguments = arguments.to_vec();
+        match arguments.last_mut() {
+            Some(last) => last.push_str(&address.port().to_string()),
+            None => arguments.push(address.port().to_string()),
+        }
+        let child = Command::new(program).args(&arguments).stdin(Stdio::null()).stderr(Stdio::null()).spawn();
+        let server = Server { child: child.unwrap_or_else(|error| panic!("{program}: {error}")), address };
+        for _ in 0..200 {
+            if TcpStream::connect(address).is_ok() {
+                return server;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{program} does not listen at {address}");
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What it holds now, as the system tells.
+    pub(crate) fn holds(&self) -> Holds {
+        let folder = format!("/proc/{}", self.child.id());
+        let status = fs::read_to_string(format!("{folder}/status")).expect("the server is alive");
+        let memory =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
+        Holds {
+            descriptors: fs::read_dir(format!("{folder}/fd")).map(Iterator::count).expect("the server is alive"),
+            memory: memory.expect("VmRSS"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
