@@ -12,6 +12,7 @@
 //!    [`is_done`](Session::is_done) and nothing is pending.
 //!
 //! Between turns [`answer`](Session::answer) what was put off, and [`publish`](Session::publish) what has changed; then run.
+//! Call [`new_peer`](Session::new_peer) when the wire tells that a client has gone and another one may come.
 
 use crate::frame::{Line, LineBuffer};
 use crate::server::{Change, Engine, Millis, Progress, Pull, SendError, Server, Token, Told, WINDOWS};
@@ -94,6 +95,12 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     /// message; open questions resolve as closed, listens are ended. Run on until [`is_done`](Session::is_done).
     pub fn end_of_input(&mut self) {
         self.ended = true;
+    }
+
+    /// Whether [`end_of_input`](Session::end_of_input) was called and no [`new_peer`](Session::new_peer) since then.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        self.ended
     }
 
     /// Whether the input has ended and everything that is owed has been written: only the pending bytes are left to send.
@@ -212,6 +219,27 @@ impl<S: Storage, const N: usize> Session<'_, Lines<S>, N> {
     /// Says that the first `n` pending bytes were sent.
     pub fn sent(&mut self, n: usize) {
         self.out.sent(n);
+    }
+
+    /// Begins anew for another client on the same wire: call it when the wire tells that a client has gone (DTR of USB's
+    /// serial class falls, the cable is unplugged, a break), or to use a session again whose input has ended.
+    ///
+    /// Drops everything of the client before: the line that was begun, lines that wait, bytes that are pending, the rest of
+    /// a reply that goes out in windows or of a batch, requests in flight, questions, subscriptions, listens. The tokens of
+    /// its requests are stale, and the handlers are not told. The lent buffers, and what the server was configured with,
+    /// stay. Bytes that were read but not [`filled`](Session::filled) in, or sent and not yet on the wire, are the caller's to
+    /// drop.
+    ///
+    /// For wires that do not tell see [`reopening`](crate::server::Server::reopening).
+    pub fn new_peer(&mut self) {
+        self.input.clear();
+        self.out.clear();
+        self.server.drop_batch();
+        if let Some(token) = self.streaming.take() {
+            self.server.close(token);
+        }
+        self.server.forget_peer();
+        self.ended = false;
     }
 }
 

@@ -271,6 +271,12 @@ impl<S: Storage> Lines<S> {
         self.storage.drop_front(n);
     }
 
+    /// Drops everything that is pending, also what there is of a message in windows, and releases the sink.
+    pub fn clear(&mut self) {
+        self.storage.truncate(0);
+        self.held = false;
+    }
+
     /// The storage, with what is pending in it.
     pub fn into_inner(self) -> S {
         self.storage

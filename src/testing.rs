@@ -138,6 +138,12 @@ impl<'s, S> Conversation<'s, S> {
         self.session.progress(token, progress)
     }
 
+    /// The client goes, at whatever byte, and another one comes over the same wire: [`Session::new_peer`].
+    pub fn new_peer(&mut self) {
+        self.session.new_peer();
+        self.received.clear();
+    }
+
     /// Ends the input; the last lines. What is still put off is answered with an error.
     pub fn finish(&mut self) -> Vec<String> {
         self.session.end_of_input();

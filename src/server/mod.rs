@@ -461,7 +461,10 @@ impl Engine<'_> {
     /// The client of a line has gone, and another one may come over the same line: requests, subscriptions and listens are
     /// dropped without a word, and their tokens are stale. A reply that goes out in windows still ends.
     ///
-    /// Call it when the wire tells (USB's DTR, a break); see [`reopening`](Server::reopening) for wires that do not.
+    /// The bytes of that client that are still in the line buffer and in the sink are not touched:
+    /// [`Session::new_peer`](crate::session::Session::new_peer) drops these too, and is what to call when the wire tells that
+    /// a client has gone. This method is for programs without a [`Session`](crate::session::Session); do not call it in the
+    /// middle of a batch.
     pub fn forget_peer(&mut self) {
         for number in 0..self.capacity() {
             let streaming = self.slots.get(number).is_none_or(|slot| slot.state == State::Streaming);
