@@ -24,6 +24,20 @@
 //!
 //! While all goes well no read and no write is given up half way, so that drivers need not be cancel-safe (those over DMA
 //! often are not). An error of the writer ends a read that is under way.
+//!
+//! Drop a loop's future to leave it when the wire tells that the client has gone, also in the middle of a write that nobody
+//! takes; then [`Session::new_peer`] makes the session ready for the next client. `examples/firmware/pico` does so for USB:
+//!
+//! ```ignore
+//! loop {
+//!     // What comes while nobody has the port open is of the client before.
+//!     select(dtr_is(true), rx.drain()).await;
+//!     session.new_peer();
+//!     rx.new_peer();
+//!     tx.new_peer();
+//!     select(dtr_is(false), serve(&mut rx, &mut tx, &SERVICE, &mut board, &mut session)).await;
+//! }
+//! ```
 
 use core::future::{Future, poll_fn};
 use core::ops::Range;
@@ -39,9 +53,11 @@ use mcp_sansio::session::{Next, Session};
 use mcp_sansio::sink::{Lines, Storage};
 
 use crate::Error;
-use crate::wire::Ends;
+use crate::wire::{Ends, begin};
 
 /// Serves `reader` and `writer` until `reader` ends; then everything that is owed has been written. A UART never ends.
+///
+/// On a session whose input has ended it begins anew, as for [another client](Session::new_peer).
 ///
 /// Handlers run one after the other and answer at once; see [`serve_ticking`] for others.
 ///
@@ -56,18 +72,18 @@ pub async fn serve<S, R: Read, W: Write, B: Storage, const N: usize>(
 ) -> Result<(), Error<R::Error, W::Error>> {
     // What an earlier call has written and could not flush.
     writer.flush().await.map_err(Error::Write)?;
-    loop {
+    begin(session);
+    while !session.has_ended() {
         settle(&mut writer, session, |session| session.run(service, state)).await?;
         let space = session.space();
         if space.is_empty() {
             return Err(Error::TooSmall);
         }
         match reader.read(space).await.map_err(Error::Read)? {
-            0 => break,
+            0 => session.end_of_input(),
             n => session.filled(n),
         }
     }
-    session.end_of_input();
     settle(&mut writer, session, |session| session.run(service, state)).await?;
     settle(&mut writer, session, Session::abandon).await
 }
@@ -92,6 +108,12 @@ impl<'c, A, F> Ticks<'c, A, F> {
     /// channels, signals, timers that fire at a time, and `Ticker`s do not.
     pub const fn new(chunk: &'c mut [u8], wait: A, tick: F) -> Self {
         Ticks { chunk, unread: 0..0, wait, tick }
+    }
+
+    /// Drops what was read and is not in the session yet: call it with [`Session::new_peer`] where a loop was left by an error or
+    /// by dropping its future.
+    pub const fn new_peer(&mut self) {
+        self.unread = 0..0;
     }
 }
 
@@ -186,16 +208,13 @@ where
     F: FnMut(T, &mut S, &mut Session<'m, Lines<B>, N>),
 {
     writer.flush().await.map_err(Error::Write)?;
-    let mut open = true;
-    loop {
+    begin(session);
+    while !session.has_ended() {
         loop {
             settle(&mut writer, session, |session| session.run(service, state)).await?;
             if !ticks.feed(session)? {
                 break;
             }
-        }
-        if !open {
-            break;
         }
         let read = {
             let mut reading = pin!(fill(&mut reader, ticks.chunk));
@@ -208,9 +227,10 @@ where
             }
         };
         ticks.unread = 0..read;
-        open = read > 0;
+        if read == 0 {
+            session.end_of_input();
+        }
     }
-    session.end_of_input();
     loop {
         settle(&mut writer, session, |session| session.run(service, state)).await?;
         if session.is_done() {

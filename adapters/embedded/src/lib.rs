@@ -56,6 +56,12 @@
 //! # }
 //! ```
 //!
+//! # Wires that tell when a client goes
+//!
+//! Where the wire tells (DTR of USB's serial class falls, the cable is unplugged), call [`Session::new_peer`] before the loop is
+//! called again: half a line of the client before would swallow the first message of the next one. [`packet`] has what USB
+//! needs besides.
+//!
 //! Features: `async`; `defmt`, a log format for [`Error`].
 #![no_std]
 
@@ -63,6 +69,7 @@
 pub mod asynch;
 pub mod client;
 mod error;
+pub mod packet;
 mod wire;
 
 pub use embedded_io;
@@ -75,6 +82,8 @@ use mcp_sansio::session::Session;
 use mcp_sansio::sink::{Lines, Storage};
 
 /// Serves `reader` and `writer` until `reader` ends; then everything that is owed has been written. A UART never ends.
+///
+/// On a session whose input has ended it begins anew, as for [another client](Session::new_peer).
 ///
 /// Handlers run one after the other and answer at once. One that puts its answer off
 /// ([`later`](mcp_sansio::service::Handling::later)) has nobody here to give it: see [`serve_ticking`].
@@ -90,13 +99,13 @@ pub fn serve<S, R: Read, W: Write, B: Storage, const N: usize>(
 ) -> Result<(), Error<R::Error, W::Error>> {
     // What an earlier call has written and could not flush.
     writer.flush().map_err(Error::Write)?;
-    loop {
+    wire::begin(session);
+    while !session.has_ended() {
         wire::settle(&mut writer, session, |session| session.run(service, state))?;
         if !wire::read(&mut reader, session)? {
-            break;
+            session.end_of_input();
         }
     }
-    session.end_of_input();
     wire::settle(&mut writer, session, |session| session.run(service, state))?;
     wire::settle(&mut writer, session, Session::abandon)
 }
@@ -164,18 +173,15 @@ pub fn serve_ticking<'m, S, R: Read + ReadReady, W: Write, B: Storage, const N: 
     mut tick: impl FnMut(&mut S, &mut Session<'m, Lines<B>, N>),
 ) -> Result<(), Error<R::Error, W::Error>> {
     writer.flush().map_err(Error::Write)?;
-    let mut open = true;
+    wire::begin(session);
     loop {
         tick(state, session);
         wire::settle(&mut writer, session, |session| session.run(service, state))?;
         if session.is_done() {
             return Ok(());
         }
-        if open && reader.read_ready().map_err(Error::Read)? {
-            open = wire::read(&mut reader, session)?;
-            if !open {
-                session.end_of_input();
-            }
+        if !session.has_ended() && reader.read_ready().map_err(Error::Read)? && !wire::read(&mut reader, session)? {
+            session.end_of_input();
         }
     }
 }

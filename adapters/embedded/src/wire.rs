@@ -14,6 +14,13 @@ pub(crate) trait Ends {
     fn sent(&mut self, n: usize);
 }
 
+/// Begins anew with a session that an earlier loop has brought to its end: lent buffers cannot be lent again.
+pub(crate) fn begin<B: Storage, const N: usize>(session: &mut mcp_sansio::session::Session<'_, Lines<B>, N>) {
+    if session.is_done() && session.pending().is_empty() {
+        session.new_peer();
+    }
+}
+
 /// Reads once; `false` is the end of the input.
 pub(crate) fn read<R: Read, W>(reader: &mut R, session: &mut impl Ends) -> Result<bool, Error<R::Error, W>> {
     let space = session.space();

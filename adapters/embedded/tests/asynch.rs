@@ -87,6 +87,50 @@ fn pieces_of_any_size_give_the_same_answers() {
 }
 
 #[test]
+fn a_session_that_has_ended_begins_anew() {
+    let (mut memory, mut state, mut chunk) = (Memory::new(), State::default(), [0; 8]);
+    let mut session = memory.session();
+    let input = conversation();
+    let mut ticks = Ticks::new(
+        &mut chunk,
+        async || yield_now().await,
+        |(), state: &mut _, session: &mut _| {
+            tick(state, session);
+        },
+    );
+    for _ in 0..3 {
+        let mut tx = SlowTx(Tx::new(10));
+        block_on(serve(Slow(Rx::new(&input, 5)), &mut tx, &SERVICE, &mut state, &mut session)).unwrap();
+        assert_eq!(tx.0.bytes, expected(&input));
+        let (rx, mut tx) = (Slow(Rx::new(&input, 5)), SlowTx(Tx::new(10)));
+        block_on(serve_ticking(rx, &mut tx, &SERVICE, &mut state, &mut session, &mut ticks)).unwrap();
+        assert_eq!(tx.0.bytes, expected(&input));
+    }
+}
+
+/// What an error left of a read is dropped with the client that sent it.
+#[test]
+fn bytes_that_were_read_go_with_their_client() {
+    let input = opening() + &call(1, "hello") + "{\"half a line";
+    let next = opening() + &call(2, "hello");
+    let (mut memory, mut state, mut chunk) = (Memory::new(), State::default(), [0; 4096]);
+    let mut session = memory.session();
+    let mut ticks = Ticks::new(&mut chunk, core::future::pending, |(), _: &mut _, _: &mut _| {});
+    // The first answer fails while a line and a half wait behind it.
+    let mut tx = SlowTx(Tx::new(9));
+    tx.0.fails_at = Some(40);
+    let rx = Forever(Rx::new(input.as_bytes(), 4096));
+    let failed = block_on(serve_ticking(rx, &mut tx, &SERVICE, &mut state, &mut session, &mut ticks));
+    assert_eq!(failed, Err(Error::Write(Broken)));
+    session.new_peer();
+    ticks.new_peer();
+    let mut tx = SlowTx(Tx::new(9));
+    let rx = Slow(Rx::new(next.as_bytes(), 100));
+    block_on(serve_ticking(rx, &mut tx, &SERVICE, &mut state, &mut session, &mut ticks)).unwrap();
+    assert_eq!(tx.0.bytes, expected(next.as_bytes()));
+}
+
+#[test]
 fn an_error_at_any_byte_loses_nothing() {
     let input = conversation();
     let whole = expected(&input);

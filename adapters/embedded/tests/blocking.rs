@@ -139,3 +139,33 @@ fn without_ticks_what_was_put_off_is_an_error_at_the_end() {
     let found = messages(&expected((opening() + &call(1, "wait")).as_bytes()));
     assert!(found[1]["error"].is_object(), "{found:?}");
 }
+
+/// Lent `'static` buffers cannot be lent again: a session whose input has ended is used for the next client.
+#[test]
+fn a_session_that_has_ended_begins_anew() {
+    let (mut memory, mut state) = (Memory::new(), State::default());
+    let mut session = memory.session();
+    let input = conversation();
+    for _ in 0..3 {
+        let mut tx = Tx::new(10);
+        serve(Rx::new(&input, 5), &mut tx, &SERVICE, &mut state, &mut session).unwrap();
+        assert_eq!(tx.bytes, expected(&input));
+        let mut tx = Tx::new(10);
+        serve_ticking(Rx::new(&input, 5), &mut tx, &SERVICE, &mut state, &mut session, tick).unwrap();
+        assert_eq!(tx.bytes, expected(&input));
+    }
+}
+
+#[test]
+fn errors_say_what_failed_and_of_what_kind() {
+    use embedded_io::{Error as _, ErrorKind};
+    let rows: [(Error<Broken>, &str, ErrorKind); 4] = [
+        (Error::Read(Broken), "reading failed: broken", ErrorKind::Other),
+        (Error::Write(Broken), "writing failed: broken", ErrorKind::Other),
+        (Error::Zero, "the writer took nothing", ErrorKind::WriteZero),
+        (Error::TooSmall, "a buffer of the session is too small", ErrorKind::OutOfMemory),
+    ];
+    for (error, words, kind) in rows {
+        assert_eq!((error.to_string().as_str(), error.kind()), (words, kind));
+    }
+}
