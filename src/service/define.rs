@@ -114,8 +114,9 @@ pub struct ToolInfo<'t> {
 
 type WriteDetails = fn(&ToolInfo<'_>, &mut Object<'_, '_>, Revision) -> Result<(), Full>;
 
-/// The schema of a tool without arguments.
-const NO_ARGUMENTS: &str = r#"{"type":"object"}"#;
+/// The input schema of a tool without arguments. `properties` may be left out, but there are clients that look into it
+/// without asking whether it is there.
+pub(crate) const NO_ARGUMENTS: &str = r#"{"type":"object","properties":{}}"#;
 
 impl<'t> ToolInfo<'t> {
     /// A tool without arguments. Panics, when the program is compiled if it is a constant, on a name the protocol does

@@ -33,7 +33,7 @@ impl<S> OwnedTool<S> {
             name,
             description,
             title: None,
-            input: String::from(r#"{"type":"object"}"#),
+            input: String::from(super::define::NO_ARGUMENTS),
             output: None,
             run: Box::new(run),
         };
