@@ -67,10 +67,12 @@ pub struct Session<'m, O, const N: usize> {
 
 #[cfg(feature = "alloc")]
 impl<O: Out, const N: usize> Session<'static, O, N> {
-    /// A connection whose buffers grow up to limits.
+    /// A connection whose buffers grow up to limits. A second `initialize` is answered as the first one was, see
+    /// [`reinitializing`](Server::reinitializing): gateways let several clients share the line of one process.
     #[must_use]
     pub fn growing(limits: crate::server::Limits, out: O) -> Self {
-        Session::new(LineBuffer::new(crate::store::Store::growing(limits.message)), Server::growing(limits), out)
+        let server = Server::growing(limits).reinitializing();
+        Session::new(LineBuffer::new(crate::store::Store::growing(limits.message)), server, out)
     }
 }
 

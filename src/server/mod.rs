@@ -289,10 +289,21 @@ impl<'m, const N: usize> Server<'m, N> {
     }
 
     /// For wires that do not tell when a client goes, such as a UART: `initialize` on a connection that is open opens it
-    /// anew, as if [`forget_peer`](Engine::forget_peer) had been called. Without, it is refused.
+    /// anew, as if [`forget_peer`](Engine::forget_peer) had been called. Without, it is refused, unless the server is
+    /// [`reinitializing`](Server::reinitializing).
     #[must_use]
     pub const fn reopening(mut self) -> Self {
         self.reopen = Some(|engine| engine.forget_peer());
+        self
+    }
+
+    /// For lines that several clients may share, such as stdio behind a gateway: `initialize` on a connection that is
+    /// open is answered again, and its revision and capabilities count from there on. Requests in flight, open questions
+    /// and subscriptions stay: they may be another client's. Without, a second `initialize` is refused.
+    #[must_use]
+    pub const fn reinitializing(mut self) -> Self {
+        // It may be refused, and then all goes on as before: the next request counts as `initialized` again.
+        self.reopen = Some(|engine| engine.peer.initialized = false);
         self
     }
 

@@ -198,7 +198,9 @@ impl Engine<'_> {
         }
         let terms = |revision| Terms { revision, client: self.peer.client, level: None };
         match (self.peer.revision, request.method) {
-            (Some(_), Method::Initialize) => why.be_request("Invalid request: already initialized"),
+            (Some(_), Method::Initialize) if self.reopen.is_none() => {
+                why.be_request("Invalid request: already initialized")
+            }
             (Some(revision), Method::Other) => Some(terms(revision)),
             (Some(revision), method) if method.is_of(Era::Legacy) => Some(terms(revision)),
             (None, Method::Initialize | Method::Ping) => Some(terms(Revision::V2024_11_05)),
@@ -219,6 +221,7 @@ impl Engine<'_> {
         if request.method.gate(terms.revision).is_some_and(|feature| !context.about.has(feature)) {
             return why.be_method();
         }
+        // `null` as well: JSON-RPC leaves `params` out or structures them, and most other servers do not answer it.
         if request.params().is_some_and(|params| object(params).is_none()) {
             return why.be_params("Invalid params: not an object");
         }
@@ -250,6 +253,8 @@ impl Engine<'_> {
         let members = request.members();
         let (version, capabilities) = (members.protocol_version.and_then(|v| v.text()), members.capabilities);
         let client = members.client_info.and_then(object);
+        // What is within them is the client's: capabilities that are no objects count as none, and a name or version that
+        // is missing does no harm here. Other servers refuse both.
         let (Some(version), Some(capabilities), Some(client)) = (version, capabilities.and_then(object), client) else {
             return why.be_params("Invalid params: initialize needs protocolVersion, capabilities and clientInfo");
         };

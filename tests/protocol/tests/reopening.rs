@@ -72,6 +72,66 @@ fn with_wire(reopening: bool, test: impl FnOnce(&mut Wire<'_>, &mut Option<Token
     test(&mut session, &mut None);
 }
 
+/// So it is over the standard streams of a process.
+#[test]
+fn a_process_is_opened_again() {
+    let input = [OPENING, OPENING, &call(1, "none"), &OPENING.replace("2025-11-25", "2024-11-05")].concat();
+    let mut output = Vec::new();
+    mcp_sansio_blocking::serve(input.as_bytes(), &mut output, &SERVICE, &mut None, Default::default()).unwrap();
+    let said = String::from_utf8(output).unwrap();
+    let said: Vec<_> = said.lines().collect();
+    assert_eq!(said.len(), 4, "{said:?}");
+    for (line, revision) in [(0, "2025-11-25"), (1, "2025-11-25"), (3, "2024-11-05")] {
+        assert!(said[line].contains(&format!(r#""result":{{"protocolVersion":"{revision}""#)), "{said:?}");
+    }
+}
+
+/// Two clients behind a gateway, which lets them share one process: the second one opens the same line, what the first one
+/// waits for is answered all the same, and both go on.
+#[test]
+fn two_clients_share_a_line() {
+    let mut session = Session::<_, 8>::growing(mcp_sansio::server::Limits::default(), Lines::new(Vec::<u8>::new()));
+    const CHANGING: Service<'static, Option<Token>> = SERVICE.feature(Feature::ToolsChanged);
+    let mut token = None;
+    let tell = |session: &mut Session<'static, Lines<Vec<u8>>, 8>, token: &mut Option<Token>, text: &str| {
+        session.space()[..text.len()].copy_from_slice(text.as_bytes());
+        session.filled(text.len());
+        let _ = session.run(&CHANGING, token);
+        let said = String::from_utf8(session.pending().to_vec()).unwrap();
+        session.sent(said.len());
+        said
+    };
+    let first = tell(&mut session, &mut token, OPENING);
+    assert!(first.contains(r#""protocolVersion":"2025-11-25""#), "{first}");
+    tell(&mut session, &mut token, SUBSCRIBE);
+    assert_eq!(tell(&mut session, &mut token, &call(2, "wait")), "");
+    // The second client, of another revision; its `initialize` comes wrong first.
+    let refused =
+        tell(&mut session, &mut token, "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{}}\n");
+    assert!(refused.contains("-32602"), "{refused}");
+    let listed = "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/list\"}\n";
+    assert!(tell(&mut session, &mut token, listed).contains(r#""name":"wait""#), "the first one goes on");
+    let second = OPENING.replace("2025-11-25", "2025-06-18");
+    let opened = tell(&mut session, &mut token, second.lines().next().unwrap());
+    assert_eq!(opened, "", "no newline yet");
+    let opened = tell(&mut session, &mut token, "\n");
+    assert!(opened.contains(r#""protocolVersion":"2025-06-18""#), "{opened}");
+    assert_eq!(session.server().peer().revision().unwrap().date(), "2025-06-18");
+    // List changes wait until it says that it is ready; the subscription is there still.
+    session.publish(Change::Tools);
+    session.publish(Change::Resource("test://a"));
+    let told = tell(&mut session, &mut token, "\n");
+    assert!(told.contains("resources/updated") && !told.contains("list_changed"), "{told}");
+    let ready = format!("{}\n", second.lines().nth(1).unwrap());
+    let told = tell(&mut session, &mut token, &ready);
+    assert!(told.contains("notifications/tools/list_changed"), "{told}");
+    assert!(tell(&mut session, &mut token, listed).contains(r#""name":"wait""#));
+    // The late answer of the first one.
+    session.answer(&SERVICE, &mut token.clone(), token.unwrap(), |_, call| call.text("done")).unwrap();
+    let late = tell(&mut session, &mut token, "\n");
+    assert!(late.contains(r#""id":2"#) && late.contains("done"), "{late}");
+}
+
 #[test]
 fn the_next_client_finds_nothing_of_the_one_before() {
     with_wire(true, |session, state| {
