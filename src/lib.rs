@@ -88,6 +88,7 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod balance;
 pub mod client;
 pub mod frame;
 pub mod json;

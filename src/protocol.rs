@@ -224,6 +224,18 @@ pub enum Feature {
     Logging = 1 << 8,
 }
 
+impl Feature {
+    /// The capability that it is a part of; itself if it is no part.
+    pub(crate) const fn whole(self) -> Self {
+        match self {
+            Feature::ToolsChanged => Feature::Tools,
+            Feature::ResourcesChanged | Feature::Subscribe => Feature::Resources,
+            Feature::PromptsChanged => Feature::Prompts,
+            _ => self,
+        }
+    }
+}
+
 /// A set of server capabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -236,10 +248,10 @@ impl Features {
     /// Every capability.
     pub const ALL: Features = Features(0x1ff);
 
-    /// This set and one more.
+    /// This set and one more; a part like `tools.listChanged` declares its whole with it.
     #[must_use]
     pub const fn with(self, feature: Feature) -> Self {
-        Features(self.0 | feature as u16)
+        Features(self.0 | feature as u16 | feature.whole() as u16)
     }
 
     /// Whether a capability is declared.
@@ -359,7 +371,8 @@ impl ClientFeatures {
         ClientFeatures(self.0 | feature as u8)
     }
 
-    /// Reads a `capabilities` object. Unknown members are ignored.
+    /// Reads a `capabilities` object. Unknown members are ignored, and so is what is no object: `null` and `false` are how
+    /// some writers say that there is none.
     #[must_use]
     pub fn read(capabilities: Raw<'_>) -> Self {
         let mut set = ClientFeatures(0);
@@ -367,6 +380,9 @@ impl ClientFeatures {
             return set;
         }
         for (key, value) in capabilities.members() {
+            if !is_object(value) {
+                continue;
+            }
             if key.is("roots") {
                 set.add(ClientFeature::Roots);
             } else if key.is("sampling") {
@@ -374,10 +390,10 @@ impl ClientFeatures {
                 set.add_if(value.get("tools"), ClientFeature::SamplingTools);
                 set.add_if(value.get("context"), ClientFeature::SamplingContext);
             } else if key.is("elicitation") {
-                let (form, url) = (value.get("form"), value.get("url"));
-                set.add_if(url, ClientFeature::ElicitUrl);
+                set.add_if(value.get("form"), ClientFeature::ElicitForm);
+                set.add_if(value.get("url"), ClientFeature::ElicitUrl);
                 // An empty object has meant form since the capability exists.
-                if form.is_some() || url.is_none() {
+                if !set.has(ClientFeature::ElicitUrl) {
                     set.add(ClientFeature::ElicitForm);
                 }
             }
@@ -396,10 +412,15 @@ impl ClientFeatures {
     }
 
     fn add_if(&mut self, member: Option<Raw<'_>>, feature: ClientFeature) {
-        if member.is_some() {
+        if member.is_some_and(is_object) {
             self.add(feature);
         }
     }
+}
+
+/// In few bytes of code: this is read of each request.
+fn is_object(value: Raw<'_>) -> bool {
+    value.as_bytes().first() == Some(&b'{')
 }
 
 /// The severity of a log message (RFC 5424), lowest first.

@@ -397,6 +397,9 @@ pub enum Shape<'a> {
 }
 
 /// Whether a value can be an id or a progress token: a string or an integer.
+///
+/// `7.0` is none: the schema says integer, an answer must carry the id as it came, and not all other servers take it.
+/// `null` is none either, for progress tokens as for ids.
 #[must_use]
 pub fn is_id(value: Raw<'_>) -> bool {
     match value.kind() {
@@ -450,7 +453,8 @@ pub(crate) fn begin(out: &mut Writer<'_>, id: &[u8], behind: &str) {
     out.add(behind.as_bytes());
 }
 
-/// The error that answers a message which is not a request: not JSON, or not an object of the right shape.
+/// The error that answers a message which is not a request: not JSON, or not an object of the right shape. So is one with
+/// a byte order mark, which JSON has not: other servers say nothing to what they cannot read, JSON-RPC wants an error.
 #[must_use]
 pub(crate) fn fault_code(fault: Fault) -> (i32, &'static str) {
     match fault {

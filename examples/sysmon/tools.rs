@@ -226,11 +226,15 @@ fn kill_hint(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
     let Some(goal) = answer.value("goal").and_then(|goal| goal.text()) else {
         return call.error("The form came back without a goal");
     };
-    let (signal, why) = match goal.plain() {
-        Some("end by force") => ("KILL", "it ends at once and can save nothing; try TERM before"),
-        Some("pause") => ("STOP", "it sleeps until `kill -CONT` wakes it"),
-        Some("reload") => ("HUP", "daemons read their configuration again; other programs end"),
-        _ => ("TERM", "it is asked to end, and can clean up before it does"),
+    const HINTS: [(&str, &str, &str); 4] = [
+        ("end", "TERM", "it is asked to end, and can clean up before it does"),
+        ("end by force", "KILL", "it ends at once and can save nothing; try TERM before"),
+        ("pause", "STOP", "it sleeps until `kill -CONT` wakes it"),
+        ("reload", "HUP", "daemons read their configuration again; other programs end"),
+    ];
+    // The schema is the client's to keep: what comes back may be anything.
+    let Some((_, signal, why)) = HINTS.into_iter().find(|hint| goal.is(hint.0)) else {
+        return call.error(format_args!("\"{goal}\" was not among the goals to choose from"));
     };
     call.text(format_args!("kill -{signal} {pid}    # {name}: {why}"))
 }

@@ -20,6 +20,7 @@
 
 use super::form::Form;
 use super::views::View;
+use crate::balance::{Piece, Wishes};
 use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::protocol::code;
 use crate::revision::{Revision, Since};
@@ -255,8 +256,7 @@ impl Said<'_> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Root<'r> {
-    /// A `file://` URI.
-    pub uri: &'r str,
+    uri: &'r str,
     /// Its name for people.
     pub name: Option<&'r str>,
     /// `_meta`, an object as it stands (from 2025-06-18 on).
@@ -264,13 +264,22 @@ pub struct Root<'r> {
 }
 
 impl<'r> Root<'r> {
-    /// The root of that URI; `None` if it is no `file://` URI, which all revisions require.
+    /// The root of that URI; `None` if it is no `file://` URI with a path, which all revisions require, if it has
+    /// characters that must be escaped by `%` in a URI, or a `..` on its way.
     #[must_use]
     pub const fn new(uri: &'r str) -> Option<Self> {
         match uri.as_bytes() {
-            [b'f', b'i', b'l', b'e', b':', b'/', b'/', ..] => Some(Root { uri, name: None, meta: None }),
+            [b'f', b'i', b'l', b'e', b':', b'/', b'/', rest @ ..] if is_path(rest) => {
+                Some(Root { uri, name: None, meta: None })
+            }
             _ => None,
         }
+    }
+
+    /// Its URI.
+    #[must_use]
+    pub const fn uri(&self) -> &'r str {
+        self.uri
     }
 
     /// With a name for people.
@@ -284,6 +293,22 @@ impl<'r> Root<'r> {
     pub const fn meta(self, meta: Raw<'r>) -> Self {
         Root { meta: Some(meta), ..self }
     }
+}
+
+/// Whether what stands behind `file://` is an authority, mostly empty, and a path.
+const fn is_path(mut rest: &[u8]) -> bool {
+    let mut has_path = false;
+    while let [byte, behind @ ..] = rest {
+        if !byte.is_ascii_graphic() || matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}') {
+            return false;
+        }
+        if matches!(rest, [b'/', b'.', b'.'] | [b'/', b'.', b'.', b'/', ..]) {
+            return false;
+        }
+        has_path |= *byte == b'/';
+        rest = behind;
+    }
+    has_path
 }
 
 fn write_roots(out: &mut Writer<'_>, roots: &[Root<'_>], revision: Revision) -> Result<(), Full> {
@@ -348,57 +373,29 @@ impl fmt::Display for Refusal<'_> {
 const TOOL_USE: &str = "tool_use";
 const TOOL_RESULT: &str = "tool_result";
 
-/// The most tools that a model may want at once in a conversation that is taken for [`balanced`].
-const TOOL_USES: usize = 64;
-
-/// Whether the tool results in the messages of a `sampling/createMessage` are those that were asked for (2025-11-25,
-/// page "Sampling", section "Message Content Constraints"): every message of the model's with `tool_use` is followed by one
-/// of the user's that has exactly one `tool_result` for each of them, in any order, and nothing else; there are no others.
+/// Whether the tool results in the messages of a `sampling/createMessage` are those that were asked for, see [`Wishes`].
 pub(crate) fn balanced(messages: Raw<'_>) -> bool {
-    let mut open = Wishes { ids: [None; TOOL_USES] };
-    messages.kind() == JsonKind::Array && messages.items().all(|message| open.take(message)) && open.is_empty()
-}
-
-/// The wishes of the message before, as far as they are without a result.
-struct Wishes<'a> {
-    ids: [Option<Text<'a>>; TOOL_USES],
-}
-
-impl<'a> Wishes<'a> {
-    fn is_empty(&self) -> bool {
-        self.ids.iter().all(Option::is_none)
-    }
-
-    /// Goes on by one message; whether it keeps the rule.
-    fn take(&mut self, message: Raw<'a>) -> bool {
+    let mut open = Wishes::NONE;
+    let keeps_rule = messages.items().all(|message| {
         let by = |role: &str| message.get("role").and_then(|found| found.text()).is_some_and(|found| found.is(role));
-        let all = || message.get("content").into_iter().flat_map(blocks);
-        if !self.is_empty() || all().any(|block| is_block(block, TOOL_RESULT)) {
-            return by("user") && all().all(|block| self.close(block)) && self.is_empty();
-        }
-        let mut wishes = all().filter(|&block| is_block(block, TOOL_USE)).peekable();
-        wishes.peek().is_none() || by("assistant") && wishes.all(|wish| self.add(wish))
-    }
+        open.take(by("user"), by("assistant"), message.get("content").into_iter().flat_map(blocks).map(piece))
+    });
+    messages.kind() == JsonKind::Array && keeps_rule && open.is_empty()
+}
 
-    fn add(&mut self, wish: Raw<'a>) -> bool {
-        let Some(id) = wish.get("id").and_then(|id| id.text()) else { return false };
-        if self.ids.iter().flatten().any(|open| open.same(&id)) {
-            return false;
-        }
-        let place = self.ids.iter_mut().find(|place| place.is_none());
-        place.map(|place| *place = Some(id)).is_some()
-    }
-
-    fn close(&mut self, result: Raw<'a>) -> bool {
-        let id = result.get("toolUseId").and_then(|id| id.text()).filter(|_| is_block(result, TOOL_RESULT));
-        let Some(id) = id else { return false };
-        let place = self.ids.iter_mut().find(|place| place.is_some_and(|open| open.same(&id)));
-        place.map(|place| *place = None).is_some()
+fn piece(block: Raw<'_>) -> Piece<Text<'_>> {
+    let id = |key| block.get(key).and_then(|id| id.text());
+    if is_block(block, TOOL_USE) {
+        Piece::Use(id("id"))
+    } else if is_block(block, TOOL_RESULT) {
+        Piece::Result(id("toolUseId"))
+    } else {
+        Piece::Other
     }
 }
 
 /// The blocks of content: an array of them, or one in place of it.
-fn blocks(content: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
+fn blocks(content: Raw<'_>) -> impl Iterator<Item = Raw<'_>> + Clone {
     let one = Some(content).filter(|content| content.kind() == JsonKind::Object);
     one.into_iter().chain(content.items())
 }
@@ -411,6 +408,7 @@ fn is_block(block: Raw<'_>, kind: &str) -> bool {
 mod tests {
     extern crate std;
     use super::*;
+    use crate::balance::TOOL_USES;
     use crate::sink::{Lines, Slice, part};
     use std::format;
     use std::string::String;
@@ -501,7 +499,19 @@ mod tests {
 
     #[test]
     fn roots() {
-        assert!(Root::new("https://x").is_none() && Root::new("file:/x").is_none());
+        let wrong = [
+            "https://x",
+            "file:/x",
+            "file://",
+            "file://host",
+            "file:///a/../../etc",
+            "file:///a/..",
+            "file:///a b",
+            "file:///a\n",
+            "file:///é",
+        ];
+        assert!(wrong.into_iter().all(|uri| Root::new(uri).is_none()));
+        assert!(["file:///", "file:///a/..b/%2e", "file://host/a"].into_iter().all(|uri| Root::new(uri).is_some()));
         let root = Root::new("file:///a").unwrap();
         let roots = [root, root.name("b").meta(Raw::constant("{}"))];
         let old = written(Reply::roots(&roots), V2024_11_05);

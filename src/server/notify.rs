@@ -3,8 +3,8 @@
 use core::fmt;
 
 use super::{About, Engine, Slot, Token};
-use crate::json::object::Object;
-use crate::protocol::{Feature, Level};
+use crate::json::{Raw, object::Object};
+use crate::protocol::{ClientFeature, Feature, Level};
 use crate::revision::{Revision, Since};
 use crate::sink::{Full, Kind, Out, Writer, whole};
 
@@ -117,17 +117,40 @@ impl Engine<'_> {
         message: fmt::Arguments<'_>,
         out: &mut dyn Out,
     ) -> Told {
-        if !about.has(Feature::Logging) {
-            return Told::NotAsked;
+        match self.least_told(about, token) {
+            Ok(least) => tell_log(least, level, logger, &mut |params| params.shown("data", &message), 0, out),
+            Err(told) => told,
         }
-        let least = match token {
-            None => self.peer.revision.map(|_| self.peer.level),
-            Some(token) => match self.slot(token) {
-                Some(slot) => least_level(slot, self.peer.level),
-                None => return Told::Stale,
-            },
-        };
-        tell_log(least, level, logger, &message, 0, out)
+    }
+
+    /// As [`log`](Engine::log), with `data` that is any JSON.
+    pub fn log_data(
+        &mut self,
+        about: &About<'_>,
+        token: Option<Token>,
+        level: Level,
+        logger: Option<&str>,
+        data: Raw<'_>,
+        out: &mut dyn Out,
+    ) -> Told {
+        match self.least_told(about, token) {
+            Ok(least) => tell_log(least, level, logger, &mut |params| params.raw("data", data), 0, out),
+            Err(told) => told,
+        }
+    }
+
+    /// The least level of log messages that is told, `None` for none, or why nothing is.
+    fn least_told(&self, about: &About<'_>, token: Option<Token>) -> Result<Option<Level>, Told> {
+        if !about.has(Feature::Logging) {
+            return Err(Told::NotAsked);
+        }
+        match token {
+            None => Ok(self.peer.revision.map(|_| self.peer.level)),
+            Some(token) => {
+                let slot = self.slot(token).ok_or(Told::Stale)?;
+                Ok(least_level(slot, self.peer.level))
+            }
+        }
     }
 
     /// Tells that something has changed. This only sets marks: it cannot fail, repeated changes fold into one, and
@@ -161,10 +184,19 @@ impl Engine<'_> {
         }
     }
 
-    /// Tells a client of 2025-11-25 that the user has been to the URL of an elicitation.
+    /// Tells a client of 2025-11-25 that the user has been to the URL of an elicitation, by
+    /// `notifications/elicitation/complete`. [`Told::NotAsked`] for clients of other revisions and for those that did not
+    /// declare `elicitation.url`: they cannot have been asked.
+    ///
+    /// `elicitation_id` is the `id` that [`Question::visit`](crate::service::Question::visit) was given, and the present
+    /// peer must be the client that was asked: neither is checked. The notification is the server's choice; no adapter sends
+    /// it, so it needs a loop of one's own, with [`Session::parts`](crate::session::Session::parts).
+    ///
+    /// # Errors
+    /// [`Full`] if there is no room for it; nothing was written then.
     pub fn elicitation_complete(&mut self, elicitation_id: &str, out: &mut dyn Out) -> Result<Told, Full> {
-        let asked = self.peer.revision.is_some_and(Revision::has_url_elicitation_error);
-        if !asked {
+        let knows = self.peer.revision.is_some_and(Revision::has_url_elicitation_error);
+        if !knows || !self.peer.client.has(ClientFeature::ElicitUrl) {
             return Ok(Told::NotAsked);
         }
         whole(out, Kind::Notification, |out| {
@@ -210,12 +242,13 @@ pub(crate) fn tell_progress(slot: &mut Slot, progress: Progress<'_>, keep: usize
     told
 }
 
-/// Writes a log message if its level was asked for, leaving `keep` bytes of room behind it.
+/// Writes a log message if its level was asked for, leaving `keep` bytes of room behind it. `data` writes the member of
+/// that name.
 pub(crate) fn tell_log(
     least: Option<Level>,
     level: Level,
     logger: Option<&str>,
-    message: &dyn fmt::Display,
+    data: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), Full>,
     keep: usize,
     out: &mut dyn Out,
 ) -> Told {
@@ -227,7 +260,7 @@ pub(crate) fn tell_log(
         let mut params = Object::open(out);
         params.text("level", level.name())?;
         params.text_if("logger", logger)?;
-        params.shown("data", message)?;
+        data(&mut params)?;
         params.close()?;
         out.put(b"}")
     })

@@ -307,7 +307,8 @@ impl<'a> Read<'a> {
         })
     }
 
-    /// Answers with any number of contents, as for a folder.
+    /// Answers with any number of contents, as for a folder. None at all is for a folder that is empty; what does not exist
+    /// is [`not_found`](Read::not_found), which 2026-07-28 demands.
     pub fn contents(&mut self, contents: &[Contents<'_>]) -> Outcome {
         let caching = self.caching;
         self.write_result(&mut |result, revision| {

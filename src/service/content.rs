@@ -6,6 +6,7 @@ use crate::json::{Decimal, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
 use crate::sink::{Full, Writer};
 
+use crate::balance::Piece;
 use crate::server::{Icon, Icons};
 
 /// Text to write: a string, something formatted, or the text of a message as it stands (which is the fastest, since
@@ -392,6 +393,15 @@ impl<'c> Content<'c> {
         Content { meta: Some(meta), ..self }
     }
 
+    /// What of it counts for the balance of a conversation.
+    pub(crate) const fn piece(&self) -> Piece<&'c str> {
+        match self.kind {
+            Kind::ToolUse { id, .. } => Piece::Use(Some(id)),
+            Kind::ToolResult { id, .. } => Piece::Result(Some(id)),
+            _ => Piece::Other,
+        }
+    }
+
     /// Whether it is about a model's tools.
     pub(crate) const fn is_tool_traffic(&self) -> bool {
         matches!(self.kind, Kind::ToolUse { .. } | Kind::ToolResult { .. })
@@ -475,28 +485,55 @@ pub struct Message<'c> {
     pub role: Role,
     /// What is said.
     pub content: Content<'c>,
+    /// What is said besides, see [`and`](Message::and).
+    pub more: &'c [Content<'c>],
 }
 
 impl<'c> Message<'c> {
     /// Said by the user.
     #[must_use]
     pub const fn user(content: Content<'c>) -> Self {
-        Message { role: Role::User, content }
+        Message { role: Role::User, content, more: &[] }
     }
 
     /// Said by the model.
     #[must_use]
     pub const fn assistant(content: Content<'c>) -> Self {
-        Message { role: Role::Assistant, content }
+        Message { role: Role::Assistant, content, more: &[] }
+    }
+
+    /// With more content behind it: a model may want several tools at once, and their results belong into one message.
+    /// For sampling from 2025-11-25 on it is one message; where messages have one content, in prompts and before, it is
+    /// one for each.
+    #[must_use]
+    pub const fn and(self, more: &'c [Content<'c>]) -> Self {
+        Message { more, ..self }
+    }
+
+    /// All that is said.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Content<'c>> + Clone {
+        core::iter::once(&self.content).chain(self.more)
     }
 
     fn write(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) -> Result<(), Full> {
-        out.put(match self.role {
+        let head: &[u8] = match self.role {
             Role::User => b"{\"role\":\"user\",\"content\":",
             Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
-        })?;
-        self.content.write_in(out, revision, sampling)?;
-        out.put(b"}")
+        };
+        let together = sampling && revision.has(Since::SamplingTools) && !self.more.is_empty();
+        let (opening, between, end): (_, &[&[u8]], &[u8]) = match together {
+            true => (&b"["[..], &[b","], b"]}"),
+            false => (&b""[..], &[b"},", head], b"}"),
+        };
+        out.put(head)?;
+        out.put(opening)?;
+        for (i, piece) in self.pieces().enumerate() {
+            if i > 0 {
+                between.iter().try_for_each(|part| out.put(part))?;
+            }
+            piece.write_in(out, revision, sampling)?;
+        }
+        out.put(end)
     }
 }
 

@@ -1,6 +1,16 @@
 //! Definitions: what a service offers, as constant tables.
 //!
-//! Names, URIs and schemas are checked when the program is compiled, if the table is a `static` or a `const`.
+//! What follows is checked when the program is compiled, if the table, or the service, is a `static` or a `const`; if not,
+//! when it is made, by a panic:
+//!
+//! - a tool's name has 1 to 128 letters, digits, `_`, `-` and `.`, and tools and prompts have a description;
+//! - an input schema is a JSON object with `"type": "object"`, an output schema and `_meta` are JSON objects;
+//! - a URI has something before a colon, and the braces of a URI template are balanced and name variables;
+//! - no two tools, resources, templates or prompts of a table have the same name or URI, see
+//!   [`Service::tools`](super::Service::tools).
+//!
+//! Schemas are of JSON Schema 2020-12, the protocol's default dialect, or of the one that their `$schema` names. The library
+//! passes them on as they stand and validates nothing by them: handlers check the arguments they are called with.
 
 use super::call::Outcome;
 use super::content::{Annotations, write_meta};
@@ -120,11 +130,22 @@ pub(crate) const NO_ARGUMENTS: &str = r#"{"type":"object","properties":{}}"#;
 
 impl<'t> ToolInfo<'t> {
     /// A tool without arguments. Panics, when the program is compiled if it is a constant, on a name the protocol does
-    /// not allow.
+    /// not allow and without a description; see [`checked`](ToolInfo::checked) for words from elsewhere.
     #[must_use]
     pub const fn new(name: &'t str, description: &'t str) -> Self {
         assert!(is_tool_name(name), "a tool's name has 1 to 128 letters, digits, '_', '-' and '.'");
         assert!(!description.is_empty(), "a tool needs a description: models choose by it");
+        ToolInfo::of(name, description)
+    }
+
+    /// As [`new`](ToolInfo::new), for words that came from elsewhere, such as another server's: `None` for a name that
+    /// the protocol does not allow, see [`is_tool_name`]. The description may be empty.
+    #[must_use]
+    pub const fn checked(name: &'t str, description: &'t str) -> Option<Self> {
+        if is_tool_name(name) { Some(ToolInfo::of(name, description)) } else { None }
+    }
+
+    const fn of(name: &'t str, description: &'t str) -> Self {
         ToolInfo {
             name,
             description,
@@ -137,6 +158,15 @@ impl<'t> ToolInfo<'t> {
             reserve: DEFAULT_RESERVE,
             details: Some(write_details),
         }
+    }
+
+    /// Whether it can be listed: its name is allowed, and what stands in it as JSON is the JSON it must be.
+    pub(crate) fn is_sound(&self) -> bool {
+        let is_object = |text: Option<&str>| text.is_none_or(constant::is_object);
+        is_tool_name(self.name)
+            && constant::is_object_schema(self.input)
+            && is_object(self.output)
+            && is_object(self.meta)
     }
 
     /// Writes it as an element of `tools/list`.
@@ -199,6 +229,14 @@ fn can_carry(revision: Revision, schema: &str) -> bool {
 /// # use mcp_sansio::service::{Call, Outcome, Tool};
 /// # fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome { call.text("hello") }
 /// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello).input(r#"{"type":"object""#)];
+/// ```
+/// Nor does a constant service with two tools of one name:
+/// ```compile_fail,E0080
+/// # use mcp_sansio::service::{Call, Outcome, Service, Tool};
+/// # fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome { call.text("hello") }
+/// static TOOLS: [Tool<()>; 2] = [Tool::new("hello", "Says hello", hello), Tool::new("hello", "Says it again", hello)];
+/// const SERVICE: Service<'static, ()> = Service::new("greeter", "1.0").tools(&TOOLS);
+/// # let _ = SERVICE;
 /// ```
 pub struct Tool<S: 'static> {
     pub(crate) info: ToolInfo<'static>,
@@ -619,9 +657,10 @@ macro_rules! debug_by_name {
 }
 debug_by_name!(Tool: info.name, Resource: info.uri, Template: info.uri, Prompt: name);
 
-/// 1 to 128 of `A-Za-z0-9_-.`
+/// Whether a tool may have this name: 1 to 128 letters, digits, `_`, `-` and `.`.
+#[must_use]
 #[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
-pub(crate) const fn is_tool_name(name: &str) -> bool {
+pub const fn is_tool_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     let mut i = 0;
     while i < bytes.len() {
@@ -632,6 +671,44 @@ pub(crate) const fn is_tool_name(name: &str) -> bool {
     }
     !bytes.is_empty() && bytes.len() <= 128
 }
+
+/// Whether two texts are the same. From the end on: names that differ often begin alike.
+#[allow(clippy::indexing_slicing, reason = "bounded by the length; a const fn has no iterators")]
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut left = if a.len() == b.len() { a.len() } else { return false };
+    while left > 0 && a[left - 1] == b[left - 1] {
+        left -= 1;
+    }
+    left == 0
+}
+
+/// `const fn`s that say whether all entries of a table have names, or URIs, of their own.
+macro_rules! are_unique {
+    ($($function:ident($type:ident: $($field:ident).+)),*) => { $(
+        #[allow(clippy::indexing_slicing, reason = "bounded by the loops; a const fn has no iterators")]
+        pub(crate) const fn $function<S>(table: &[$type<S>]) -> bool {
+            let mut one = 0;
+            while one < table.len() {
+                let mut other = 0;
+                while other < one {
+                    if same(table[one].$($field).+, table[other].$($field).+) {
+                        return false;
+                    }
+                    other += 1;
+                }
+                one += 1;
+            }
+            true
+        }
+    )* };
+}
+are_unique!(
+    unique_tools(Tool: info.name),
+    unique_resources(Resource: info.uri),
+    unique_templates(Template: info.uri),
+    unique_prompts(Prompt: name)
+);
 
 /// Something before a colon.
 #[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]

@@ -4,7 +4,9 @@ use super::Service;
 use super::handling::are_responses;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
-use crate::server::{ASKS, BatchOut, Context, Engine, Failure, Gate, Large, Request, Taken, Token, WINDOWS, What};
+use crate::server::{
+    ASKS, BatchOut, Context, Engine, Failure, Gate, Large, Request, Scope, Taken, Token, WINDOWS, What,
+};
 use crate::sink::{Full, Kind, Out, whole};
 
 /// What is left to do after a message.
@@ -29,6 +31,22 @@ pub struct Origin<'o> {
     pub gate: &'o dyn Gate,
     /// Whom the message came from.
     pub principal: Option<&'o str>,
+}
+
+/// A notification that a client sent, for [`Service::on_notification`].
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Notified<'a> {
+    /// Its `method`.
+    pub method: Text<'a>,
+    /// Its `params` as they came.
+    pub params: Option<Raw<'a>>,
+    /// Which session it came from: the [`scope`](super::Handling::scope) of the requests of that session. Over stdio and in
+    /// 2026-07-28 it tells nothing.
+    pub scope: Scope,
+    /// Whom it came from, where the transport knows that.
+    pub principal: Option<&'a str>,
 }
 
 impl Origin<'_> {
@@ -128,7 +146,7 @@ impl<S> Service<'_, S> {
             Taken::Streaming { token } => Ok(self.streaming(state, token, server, out)),
             Taken::Notification { method, params } => {
                 if let Some(notified) = self.notified {
-                    notified(state, &method, params);
+                    notified(state, &Notified { method, params, scope: server.scope(), principal: origin.principal });
                 }
                 Ok(Step::Handled)
             }

@@ -1,7 +1,7 @@
 //! Which handler a request names.
 
 use super::kind::{Completer, Kind, Spot};
-use super::{Service, Template, Tool, template};
+use super::{Service, Template, Tool, ToolInfo, template};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::rpc::Members;
@@ -55,7 +55,8 @@ impl<S> Service<'_, S> {
             return Some(Found::Tool(tool, index));
         }
         let toolbox = self.toolbox?;
-        let found = (0..toolbox.len()).find(|i| toolbox.info(*i).is_some_and(|info| name.is(info.name)))?;
+        let is_meant = |info: &ToolInfo<'_>| name.is(info.name) && (toolbox.is_listed)(info);
+        let found = (0..toolbox.lent.len()).find(|i| toolbox.lent.info(*i).as_ref().is_some_and(is_meant))?;
         Some(Found::Boxed(self.tools.len() + found))
     }
 

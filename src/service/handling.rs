@@ -11,7 +11,7 @@ use crate::revision::Revision;
 use crate::rpc::{Members, begin};
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
 use crate::server::notify::{least_level, tell_log, tell_progress};
-use crate::server::{About, Bound, Failure, Millis, Progress, Seal, Slot, Token, Told, What, respond_failure};
+use crate::server::{About, Bound, Failure, Millis, Progress, Scope, Seal, Slot, Token, Told, What, respond_failure};
 use crate::sink::{Full, Kind, Out, Writer, whole};
 use crate::small::SMALL;
 
@@ -181,6 +181,12 @@ impl<'a> Handling<'a> {
         self.principal
     }
 
+    /// Which session the request came from, to be compared with that of a [notification](super::Notified).
+    #[must_use]
+    pub const fn scope(&self) -> Scope {
+        self.slot.scope
+    }
+
     /// The time on the caller's clock.
     #[must_use]
     pub const fn now(&self) -> Millis {
@@ -229,13 +235,27 @@ impl<'a> Handling<'a> {
 
     /// As [`log`](Handling::log), with the name of a logger.
     pub fn log_as(&mut self, logger: Option<&str>, level: Level, message: &dyn fmt::Display) -> Told {
+        self.tell_log(logger, level, &mut |params| params.shown("data", message))
+    }
+
+    /// As [`log_as`](Handling::log_as), with `data` that is any JSON: an object with what a reader of the log wants to know.
+    pub fn log_data(&mut self, logger: Option<&str>, level: Level, data: Raw<'_>) -> Told {
+        self.tell_log(logger, level, &mut |params| params.raw("data", data))
+    }
+
+    fn tell_log(
+        &mut self,
+        logger: Option<&str>,
+        level: Level,
+        data: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), Full>,
+    ) -> Told {
         if self.settled.is_some() {
             return Told::Stale;
         }
         if !self.about.has(Feature::Logging) {
             return Told::NotAsked;
         }
-        tell_log(least_level(self.slot, self.session_level), level, logger, message, self.reserve, self.out)
+        tell_log(least_level(self.slot, self.session_level), level, logger, data, self.reserve, self.out)
     }
 
     /// Puts the answer off: keep the token, and answer with the service's `answer` when there is something to say.
@@ -273,6 +293,11 @@ impl<'a> Handling<'a> {
     ///
     /// Without questions, the handler is run again at once in the legacy revisions, and at the client's pleasure from
     /// 2026-07-28 on; there state without a [`Seal`] is refused.
+    ///
+    /// # Errors
+    /// For the model, if the client cannot be asked. The request ends with -32603 if the handler is wrong: it has answered
+    /// already, asks more than eight questions, two under one key or nothing without state, or a conversation in which
+    /// the results of tools are not those that were asked for (see [`Sampling::new`](super::Sampling::new)).
     #[cfg(feature = "ask")]
     pub fn ask(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
         let possible = self.check_questions(questions, state);
@@ -286,12 +311,19 @@ impl<'a> Handling<'a> {
 
     /// Tells the client that the user must visit pages first: error -32042 in 2025-11-25, where the client calls again
     /// by itself, and an ask from 2026-07-28 on.
+    ///
+    /// # Errors
+    /// As [`ask`](Handling::ask); the request ends with -32603 also if there is no question, or one that is no
+    /// [`visit`](Question::visit).
     #[cfg(feature = "ask")]
     pub fn require_visits(&mut self, questions: &[Question<'_>]) -> Outcome {
+        if questions.is_empty() || !questions.iter().all(Question::is_url) {
+            return Err(wrong_ask("The handler requires visits, and asks something else"));
+        }
         if !self.slot.revision.has_url_elicitation_error() {
             return self.ask(questions, b"");
         }
-        self.need(ClientFeature::ElicitUrl)?;
+        self.check_questions(questions, b"")?;
         let terms = (self.slot.revision, self.slot.client);
         let id = self.slot.id;
         whole(self.out, Kind::Error(code::URL_ELICITATION_REQUIRED), |out| {
@@ -384,13 +416,22 @@ impl<'a> Handling<'a> {
     fn check_questions(&self, questions: &[Question<'_>], state: &[u8]) -> Result<(), Refusal> {
         self.unsettled()?;
         if !self.slot.method.may_ask() || questions.len() > QUESTIONS_MAX {
-            return Err(Refusal(Why::Fail(Failure::internal("The handler asks what it cannot ask"))));
+            return Err(wrong_ask("The handler asks what it cannot ask"));
+        }
+        if questions.is_empty() && state.is_empty() {
+            return Err(wrong_ask("The handler asks nothing and keeps nothing"));
         }
         let modern = self.slot.revision.is_modern();
         if modern && !state.is_empty() && self.seal.is_none() {
             return Err(Refusal(Why::Fail(Failure::internal("The handler keeps state, and no seal was lent"))));
         }
-        for question in questions {
+        for (number, question) in questions.iter().enumerate() {
+            if questions.iter().take(number).any(|earlier| earlier.key == question.key) {
+                return Err(wrong_ask("The handler asks two questions under one key"));
+            }
+            if !question.is_sound() {
+                return Err(wrong_ask("The handler samples with tool results that are not those asked for"));
+            }
             if !question.exists_in(self.slot.revision) {
                 return Err(cannot_ask("this client's protocol revision cannot ask that"));
             }
@@ -500,6 +541,11 @@ impl fmt::Debug for Handling<'_> {
     }
 }
 
+/// The handler asks in a way that is wrong whoever the client is.
+const fn wrong_ask(words: &'static str) -> Refusal {
+    Refusal(Why::Fail(Failure::internal(words)))
+}
+
 /// The client cannot be asked, in words for the model.
 const fn cannot_ask(words: &'static str) -> Refusal {
     Refusal(Why::Teach(Lesson { words: [words, "", "", ""], code: code::INTERNAL, otherwise: words }))
@@ -599,7 +645,7 @@ fn write_visits(
     const HEAD: &str =
         ",\"error\":{\"code\":-32042,\"message\":\"The user must visit a page first\",\"data\":{\"elicitations\":[";
     begin(out, id, HEAD);
-    for (i, question) in questions.iter().filter(|question| question.is_url()).enumerate() {
+    for (i, question) in questions.iter().enumerate() {
         if i > 0 {
             out.put(b",")?;
         }

@@ -97,7 +97,11 @@ impl<S> Kind<S> {
             };
             let value = match value.plain() {
                 Some(value) => value,
-                None => value.decode(core::mem::take(&mut handling.scratch)).unwrap_or(""),
+                None => match value.decode(core::mem::take(&mut handling.scratch)) {
+                    Ok(value) => value,
+                    // It came with escapes, and there is no room to decode them.
+                    Err(_) => return handling.ran(Err(Failure::internal("The value is too long").into())),
+                },
             };
             let mut call = Complete { handling, argument, value, context: asked.members.context };
             let outcome = complete(state, &mut call);

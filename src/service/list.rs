@@ -4,7 +4,6 @@ use super::handling::end_result;
 use super::{Service, ToolInfo};
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::Method;
-use crate::revision::Revision;
 use crate::server::{Large, Slot, WINDOWS};
 use crate::sink::{Full, Out, Writer};
 
@@ -19,19 +18,25 @@ impl<S> Service<'_, S> {
     /// The page that a cursor names; `None` if it did not come from here.
     pub(crate) fn page(&self, method: Method, cursor: Option<Raw<'_>>) -> Option<Page> {
         let len = self.list_len(method);
-        let start = match cursor {
+        // An empty cursor is none, as other servers have it; `null` is refused, as by most of them.
+        let start = match cursor.filter(|cursor| cursor.as_bytes() != b"\"\"") {
             None => 0,
             Some(cursor) => {
                 read_cursor(cursor).filter(|start| *start < len && (!WINDOWS || start % self.page_size == 0))?
             }
         };
         let end = start.saturating_add(self.page_size).min(len);
+        // Each entry but the first has a comma before it: the first must be one that is listed.
+        let start = match method {
+            Method::ToolsList => self.listed_from(start, end),
+            _ => start,
+        };
         Some(Page { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
     }
 
     fn list_len(&self, method: Method) -> usize {
         match method {
-            Method::ToolsList => self.tools.len() + self.toolbox.map_or(0, |toolbox| toolbox.len()),
+            Method::ToolsList => self.tools.len() + self.toolbox.map_or(0, |toolbox| toolbox.lent.len()),
             Method::ResourcesList => self.resources.len(),
             Method::TemplatesList => self.templates.len(),
             _ => self.prompts.len(),
@@ -43,15 +48,17 @@ impl<S> Service<'_, S> {
     pub(crate) fn with_tool<R>(&self, index: usize, tell: impl FnOnce(&ToolInfo<'_>) -> R) -> Option<R> {
         match self.tools.get(index) {
             Some(tool) => Some(tell(&tool.info)),
-            None => self.toolbox?.info(index - self.tools.len()).map(|info| tell(&info)),
+            None => {
+                let toolbox = self.toolbox?;
+                let info = toolbox.lent.info(index - self.tools.len()).filter(toolbox.is_listed)?;
+                Some(tell(&info))
+            }
         }
     }
 
-    fn write_entry(&self, method: Method, index: usize, revision: Revision, out: &mut Writer<'_>) -> Result<(), Full> {
-        match method {
-            Method::ToolsList => self.with_tool(index, |info| info.write(out, revision)).unwrap_or(Ok(())),
-            _ => self.kinds.of(method).map_or(Ok(()), |kind| (kind.write)(self, method, index, revision, out)),
-        }
+    /// The first tool from `start` on that is listed: of a toolbox, those with a wrong name or schema are not.
+    fn listed_from(&self, start: usize, end: usize) -> usize {
+        (start..end).find(|index| self.with_tool(*index, |_| ()).is_some()).unwrap_or(end)
     }
 
     fn write_head(&self, slot: &Slot, out: &mut Writer<'_>) -> Result<(), Full> {
@@ -107,10 +114,15 @@ impl<S> Service<'_, S> {
     }
 
     fn write_separated(&self, slot: &Slot, page: Page, index: u32, out: &mut Writer<'_>) -> Result<(), Full> {
-        if index > page.start {
-            out.put(b",")?;
+        let (method, revision) = (slot.method, slot.revision);
+        let separator: &[u8] = if index > page.start { b"," } else { b"" };
+        let index = index as usize;
+        if method == Method::ToolsList {
+            let write = |info: &ToolInfo<'_>| out.put(separator).and_then(|()| info.write(out, revision));
+            return self.with_tool(index, write).unwrap_or(Ok(()));
         }
-        self.write_entry(slot.method, index as usize, slot.revision, out)
+        out.put(separator)?;
+        self.kinds.of(method).map_or(Ok(()), |kind| (kind.write)(self, method, index, revision, out))
     }
 }
 
@@ -126,4 +138,63 @@ fn read_cursor(cursor: Raw<'_>) -> Option<usize> {
     let canonical =
         (1..=9).contains(&digits.len()) && !digits.starts_with(b"0") && digits.iter().all(u8::is_ascii_digit);
     canonical.then(|| digits.iter().fold(0, |value, digit| value * 10 + usize::from(digit - b'0')))
+}
+
+#[cfg(all(test, not(feature = "windows")))]
+mod tests {
+    extern crate std;
+    use crate::server::Server;
+    use crate::service::{Service, Tool};
+    use crate::sink::{Lines, Slice};
+    use std::format;
+    use std::string::String;
+
+    /// A page is cut until it fits; an entry that fits nowhere is an error.
+    #[test]
+    fn pages_shrink_until_they_fit() {
+        const fn tool(name: &'static str, words: &'static str) -> Tool<()> {
+            Tool::new(name, words, |_, call| call.text(""))
+        }
+        const LONG: &str = "0123456789012345678901234567890123456789012345678901234567890123456789";
+        static TOOLS: [Tool<()>; 5] =
+            [tool("a", LONG), tool("b", LONG), tool("c", "C"), tool("d", "D"), tool("e", LONG)];
+        let service = Service::new("lists", "1").tools(&TOOLS).unsigned();
+        let mut pages = std::vec::Vec::new();
+        let mut cursor = String::new();
+        for _ in 0..6 {
+            let line = format!(
+                concat!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"cursor":"{}","_meta":{{"#,
+                    r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+                    r#""io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+                ),
+                cursor
+            );
+            let mut bytes = [0; 420];
+            let mut out = Lines::new(Slice::new(&mut bytes));
+            let _ = service.dispatch(&mut (), line.as_bytes(), &mut Server::<1>::new(), &mut out).unwrap();
+            let said = core::str::from_utf8(out.pending()).unwrap();
+            pages.push(said.matches(r#""name""#).count());
+            match said.split_once(r#""nextCursor":""#).and_then(|(_, next)| next.split_once('"')) {
+                Some((next, _)) => cursor = String::from(next),
+                None => break,
+            }
+        }
+        assert!(pages.len() > 1 && pages.iter().all(|entries| *entries > 0), "{pages:?}");
+        assert_eq!(pages.iter().sum::<usize>(), 5, "{pages:?}");
+        let mut bytes = [0; 260];
+        let mut out = Lines::new(Slice::new(&mut bytes));
+        static HUGE: [Tool<()>; 1] = [tool(
+            "huge",
+            "01234567890123456789012345678901234567890123456789012345678901234567890123456789\
+             01234567890123456789012345678901234567890123456789012345678901234567890123456789",
+        )];
+        let line = concat!(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"#,
+            r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#
+        );
+        let service = Service::new("lists", "1").tools(&HUGE).unsigned();
+        let _ = service.dispatch(&mut (), line.as_bytes(), &mut Server::<1>::new(), &mut out).unwrap();
+        assert!(core::str::from_utf8(out.pending()).unwrap().contains("-32603"));
+    }
 }

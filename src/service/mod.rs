@@ -95,8 +95,10 @@ mod toolbox;
 
 pub use call::{Call, Complete, Done, Get, Other, Outcome, Read, Refusal};
 pub use content::{Annotations, Content, Contents, Link, Message, Role, Shown, Words};
-pub use define::{Argument, Broken, DEFAULT_RESERVE, Hints, Prompt, Resource, Source, Template, Tool, ToolInfo};
-pub use dispatch::{Origin, Step};
+pub use define::{
+    Argument, Broken, DEFAULT_RESERVE, Hints, Prompt, Resource, Source, Template, Tool, ToolInfo, is_tool_name,
+};
+pub use dispatch::{Notified, Origin, Step};
 pub use handling::Handling;
 pub use question::{Answer, NoAnswer, Question, Sampling};
 pub use stream::Pump;
@@ -104,14 +106,15 @@ pub use stream::Pump;
 pub use toolbox::{OwnedTool, OwnedTools};
 
 use self::kind::Kinds;
-use crate::json::{Raw, Text};
+use crate::json::Raw;
 use crate::protocol::Feature;
 use crate::revision::Revisions;
 use crate::server::{About, Caching, Icon, Token};
 
 /// Tools that are not a constant table: made at run time, forwarded to another server.
 ///
-/// Names must be unique and, while a list is being sent, stay in order.
+/// Names must be unique and, while a list is being sent, stay in order. An entry whose name the protocol does not allow, or
+/// whose schemas or `_meta` are not the JSON that they must be, is left out of lists and cannot be called.
 pub trait Toolbox<S> {
     /// How many there are.
     fn len(&self) -> usize;
@@ -128,6 +131,20 @@ pub trait Toolbox<S> {
     fn run(&self, index: usize, state: &mut S, call: &mut Call<'_>) -> Outcome;
 }
 
+/// A toolbox, and what says which of its tools can be listed: a program without is linked without.
+pub(crate) struct Lent<'t, S> {
+    pub(crate) lent: &'t (dyn Toolbox<S> + Sync),
+    pub(crate) is_listed: fn(&ToolInfo<'_>) -> bool,
+}
+
+impl<S> Clone for Lent<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Lent<'_, S> {}
+
 /// What a server offers.
 ///
 /// Tables lend themselves for `'t`; a service is cheap to make, so tables that change are given to a new one. Handing
@@ -135,7 +152,7 @@ pub trait Toolbox<S> {
 pub struct Service<'t, S: 'static> {
     pub(crate) about: About<'t>,
     pub(crate) tools: &'t [Tool<S>],
-    pub(crate) toolbox: Option<&'t (dyn Toolbox<S> + Sync)>,
+    pub(crate) toolbox: Option<Lent<'t, S>>,
     pub(crate) resources: &'t [Resource<S>],
     pub(crate) templates: &'t [Template<S>],
     pub(crate) prompts: &'t [Prompt<S>],
@@ -144,7 +161,7 @@ pub struct Service<'t, S: 'static> {
     pub(crate) templated: Option<find::Matching<S>>,
     pub(crate) page_size: usize,
     pub(crate) other: Option<fn(&mut S, &mut Other<'_>) -> Outcome>,
-    pub(crate) notified: Option<fn(&mut S, &Text<'_>, Option<Raw<'_>>)>,
+    pub(crate) notified: Option<fn(&mut S, &Notified<'_>)>,
     pub(crate) cancelled: Option<fn(&mut S, Token)>,
 }
 
@@ -168,27 +185,32 @@ impl<'t, S> Service<'t, S> {
         }
     }
 
-    /// Tools.
+    /// Tools. Panics if two have the same name; a constant does not compile then.
     #[must_use]
     pub const fn tools(self, tools: &'t [Tool<S>]) -> Self {
+        assert!(define::unique_tools(tools), "two tools have the same name");
         Service { tools, ..self.feature(Feature::Tools) }
     }
 
     /// More tools, made at run time.
     #[must_use]
     pub const fn toolbox(self, toolbox: &'t (dyn Toolbox<S> + Sync)) -> Self {
+        let toolbox = Lent { lent: toolbox, is_listed: |info| info.is_sound() };
         Service { toolbox: Some(toolbox), ..self.feature(Feature::Tools) }
     }
 
-    /// Resources.
+    /// Resources. Panics if two have the same URI; a constant does not compile then.
     #[must_use]
     pub const fn resources(self, resources: &'t [Resource<S>]) -> Self {
+        assert!(define::unique_resources(resources), "two resources have the same URI");
         Service { resources, ..self.feature(Feature::Resources) }
     }
 
-    /// Families of resources. If any of them completes its variables, completion is declared.
+    /// Families of resources. If any of them completes its variables, completion is declared. Panics if two have the same
+    /// template; a constant does not compile then.
     #[must_use]
     pub const fn templates(self, templates: &'t [Template<S>]) -> Self {
+        assert!(define::unique_templates(templates), "two templates are the same");
         let completes = any_template_completes(templates);
         let service = self.feature(Feature::Resources);
         let kinds = service.kinds.with_completions();
@@ -196,20 +218,23 @@ impl<'t, S> Service<'t, S> {
         if completes { service.feature(Feature::Completions) } else { service }
     }
 
-    /// Prompts. If any of them completes its arguments, completion is declared.
+    /// Prompts. If any of them completes its arguments, completion is declared. Panics if two have the same name; a constant
+    /// does not compile then.
     #[must_use]
     pub const fn prompts(self, prompts: &'t [Prompt<S>]) -> Self {
+        assert!(define::unique_prompts(prompts), "two prompts have the same name");
         let completes = any_prompt_completes(prompts);
         let service = self.feature(Feature::Prompts);
         let service = Service { prompts, kinds: service.kinds.with_completions(), ..service };
         if completes { service.feature(Feature::Completions) } else { service }
     }
 
-    /// One more capability: that lists change, that resources can be subscribed to, that there are log messages.
+    /// One more capability: that lists change, that resources can be subscribed to, that there are log messages. A part of
+    /// a capability, like [`Feature::ToolsChanged`], declares the whole with it.
     #[must_use]
     pub const fn feature(mut self, feature: Feature) -> Self {
         self.about = self.about.feature(feature);
-        self.kinds = match feature {
+        self.kinds = match feature.whole() {
             Feature::Resources => self.kinds.with_resources(),
             Feature::Prompts => self.kinds.with_prompts(),
             Feature::Completions => self.kinds.with_completions(),
@@ -233,9 +258,9 @@ impl<'t, S> Service<'t, S> {
         self
     }
 
-    /// What hears notifications.
+    /// What hears notifications, but for `notifications/cancelled`.
     #[must_use]
-    pub const fn on_notification(mut self, notified: fn(&mut S, &Text<'_>, Option<Raw<'_>>)) -> Self {
+    pub const fn on_notification(mut self, notified: fn(&mut S, &Notified<'_>)) -> Self {
         self.notified = Some(notified);
         self
     }

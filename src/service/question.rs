@@ -1,6 +1,7 @@
 //! What a handler can ask of the client, and what comes back.
 
-use super::content::{Message, write_messages};
+use super::content::{Content, Message, Role, write_messages};
+use crate::balance::Wishes;
 use crate::json::{Decimal, Raw, Text, object::Object, write};
 use crate::protocol::{ClientFeature, ClientFeatures, code};
 use crate::revision::{Revision, Since};
@@ -31,6 +32,8 @@ struct Way {
     needs: fn(&Kind<'_>) -> ClientFeature,
     /// Whether the revision has a way to ask it at all.
     exists_in: fn(&Kind<'_>, Revision) -> bool,
+    /// Whether it is as the protocol demands in each revision.
+    is_sound: fn(&Kind<'_>) -> bool,
     write: fn(&Kind<'_>, &mut Object<'_, '_>, Revision, ClientFeatures) -> Result<(), Full>,
 }
 
@@ -43,6 +46,7 @@ impl Way {
             let plain = !revision.has_plain_elicitation_only() || is_plain(*schema);
             revision.has(Since::Elicitation) && plain
         },
+        is_sound: |_| true,
         write: |kind, params, revision, _| {
             let Kind::Form { message, schema } = kind else { return Ok(()) };
             if revision.has(Since::ElicitationMode) {
@@ -57,6 +61,7 @@ impl Way {
         method: "elicitation/create",
         needs: |_| ClientFeature::ElicitUrl,
         exists_in: |_, revision| revision.has(Since::ElicitationMode),
+        is_sound: |_| true,
         write: |kind, params, revision, _| {
             let Kind::Url { message, url, id } = kind else { return Ok(()) };
             params.fixed("mode", "\"url\"")?;
@@ -73,6 +78,7 @@ impl Way {
             _ => ClientFeature::Sampling,
         },
         exists_in: |kind, revision| matches!(kind, Kind::Sample(sampling) if sampling.exists_in(revision)),
+        is_sound: |kind| matches!(kind, Kind::Sample(sampling) if sampling.is_balanced()),
         write: |kind, params, revision, client| {
             let Kind::Sample(sampling) = kind else { return Ok(()) };
             sampling.write(params, revision, client)
@@ -83,6 +89,7 @@ impl Way {
         method: "roots/list",
         needs: |_| ClientFeature::Roots,
         exists_in: |_, _| true,
+        is_sound: |_| true,
         write: |_, _, _, _| Ok(()),
     };
 }
@@ -96,7 +103,8 @@ impl<'q> Question<'q> {
     }
 
     /// A page for the user to visit (from 2025-11-25 on). `id` names the visit, for
-    /// [`elicitation_complete`](crate::server::ServerOf::elicitation_complete).
+    /// [`elicitation_complete`](crate::server::ServerOf::elicitation_complete), which says that it is over: a server need
+    /// not, and no adapter does by itself.
     #[must_use]
     pub const fn visit(key: &'q str, message: &'q str, url: &'q str, id: &'q str) -> Self {
         Question { key, kind: Kind::Url { message, url, id }, way: &Way::URL }
@@ -127,6 +135,11 @@ impl<'q> Question<'q> {
     /// Whether the revision has a way to ask it at all.
     pub(crate) fn exists_in(&self, revision: Revision) -> bool {
         (self.way.exists_in)(&self.kind, revision)
+    }
+
+    /// Whether it is as the protocol demands in each revision.
+    pub(crate) fn is_sound(&self) -> bool {
+        (self.way.is_sound)(&self.kind)
     }
 
     pub(crate) const fn is_url(&self) -> bool {
@@ -177,6 +190,10 @@ pub struct Sampling<'q> {
 
 impl<'q> Sampling<'q> {
     /// A conversation, and how long the answer may be.
+    ///
+    /// After a message of the model's with [`Content::tool_use`] the next one is the user's, with one
+    /// [`Content::tool_result`] for each of them, in any order, and with nothing else; there are no other results. A
+    /// conversation that breaks this rule is not sent: see [`Handling::ask`](super::Handling::ask).
     #[must_use]
     pub const fn new(messages: &'q [Message<'q>], max_tokens: u32) -> Self {
         Sampling {
@@ -245,7 +262,16 @@ impl<'q> Sampling<'q> {
     fn uses_tools(&self) -> bool {
         self.tools.is_some()
             || self.tool_choice.is_some()
-            || self.messages.iter().any(|message| message.content.is_tool_traffic())
+            || self.messages.iter().flat_map(Message::pieces).any(Content::is_tool_traffic)
+    }
+
+    fn is_balanced(&self) -> bool {
+        let mut open = Wishes::NONE;
+        let keeps_rule = self.messages.iter().all(|message| {
+            let by_user = message.role == Role::User;
+            open.take(by_user, !by_user, message.pieces().map(Content::piece))
+        });
+        keeps_rule && open.is_empty()
     }
 
     fn uses_context(&self) -> bool {

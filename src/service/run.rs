@@ -215,7 +215,7 @@ impl<S> Service<'_, S> {
             Found::Boxed(index) => {
                 call.slot.handler = index as u16;
                 match self.toolbox {
-                    Some(toolbox) => toolbox.run(index - self.tools.len(), state, &mut call),
+                    Some(toolbox) => toolbox.lent.run(index - self.tools.len(), state, &mut call),
                     None => Err(Failure::method_not_found().into()),
                 }
             }

@@ -1,6 +1,6 @@
 //! URI templates (RFC 6570, the simple forms): `{name}` and `{+name}`.
 
-use crate::json::Text;
+use crate::json::{Decode, Text};
 
 /// Whether braces are balanced, do not nest, and hold a name.
 #[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
@@ -42,14 +42,36 @@ pub(crate) fn matches(template: &str, uri: &str) -> bool {
     walk(template, uri, &mut |_, _| {})
 }
 
-/// As [`matches`], for a URI that came with escapes; one that is longer than any sensible URI does not match.
-///
-/// Kept apart: nobody else should pay for its place on the stack.
+/// As [`matches`], for a URI that came with escapes: it is decoded on the way, so that it needs no place.
 #[cold]
 #[inline(never)]
 pub(crate) fn matches_text(template: &str, uri: &Text<'_>) -> bool {
-    let mut decoded = [0; 512];
-    uri.decode(&mut decoded).is_ok_and(|uri| matches(template, uri))
+    let (mut template, mut uri) = (template, uri.chars());
+    while let Some((before, variable, behind)) = next_variable(template) {
+        if !strip(&mut uri, before) {
+            return false;
+        }
+        let literal = cut(behind, b'{').map_or(behind, |(literal, _)| literal);
+        let any = variable.starts_with('+');
+        let mut is_empty = true;
+        while literal.is_empty() || !strip(&mut uri.clone(), literal) {
+            match uri.next() {
+                Some(Ok(c)) if any || c != '/' => is_empty = false,
+                None if literal.is_empty() => break,
+                _ => return false,
+            }
+        }
+        if is_empty {
+            return false;
+        }
+        template = behind;
+    }
+    strip(&mut uri, template) && uri.next().is_none()
+}
+
+/// Takes `literal` off the front of `uri`; `false` if something else is there.
+fn strip(uri: &mut Decode<'_>, literal: &str) -> bool {
+    literal.chars().all(|c| uri.next() == Some(Ok(c)))
 }
 
 /// Whether `template` has a variable of that name.
@@ -103,7 +125,10 @@ fn find(text: &str, wanted: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
+    use std::format;
+    use std::string::String;
 
     #[test]
     fn matching() {
@@ -117,6 +142,40 @@ mod tests {
         assert!(!matches("file:///{path}", "file:///a/b"));
         assert_eq!(variable("t://{a}/{b}", "t://1/2", "b"), Some("2"));
         assert!(has_variable("t://{a}/{+b}", "b") && !has_variable("t://{a}/{+b}", "c"));
+    }
+
+    /// Each character as an escape: the same as without.
+    #[test]
+    fn matching_with_escapes() {
+        let templates =
+            ["proc://{pid}/status", "file:///{+path}", "file:///{path}", "t://{a}/{b}", "t://{a}{b}", "t://{+a}é/{b}x"];
+        let uris = [
+            "proc://17/status",
+            "proc:///status",
+            "proc://1/2/status",
+            "proc://17/stat",
+            "proc://17/status/",
+            "file:///a/b",
+            "file:///a",
+            "file:///",
+            "t://1/2",
+            "t://12",
+            "t://1/é/2x",
+            "t://é/x",
+            "t://ééé/2x",
+            "",
+            "t",
+        ];
+        for (template, uri) in templates.into_iter().flat_map(|template| uris.map(|uri| (template, uri))) {
+            let escaped: String = uri.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            let text = Text::from_raw(escaped.as_bytes());
+            assert_eq!(matches_text(template, &text), matches(template, uri), "{template} {uri}");
+        }
+        let long = format!("file:{}", "\\/a".repeat(5_000));
+        assert!(matches_text("file:///{+path}", &Text::from_raw(long.replacen("\\/a", "\\/\\/\\/a", 1).as_bytes())));
+        for half in ["file:///\\ud800", "file:///a\\udc00b"] {
+            assert!(!matches_text("file:///{+path}", &Text::from_raw(half.as_bytes())));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{Call, Outcome, ToolInfo, Toolbox};
-use crate::json::{Fault, Raw};
+use crate::json::{Fault, Raw, constant};
 
 type Run<S> = Box<dyn Fn(&mut S, &mut Call<'_>) -> Outcome + Send + Sync>;
 
@@ -41,14 +41,20 @@ impl<S> OwnedTool<S> {
     }
 
     /// The JSON schema of its arguments.
+    ///
+    /// # Errors
+    /// What is wrong with it, if it is no JSON object with `"type": "object"`.
     pub fn input(mut self, schema: impl Into<String>) -> Result<Self, Fault> {
-        self.input = checked(schema.into())?;
+        self.input = checked(schema.into(), constant::is_object_schema)?;
         Ok(self)
     }
 
-    /// The JSON schema of its structured result.
+    /// The JSON schema of its structured result; before 2026-07-28 only object schemas are told.
+    ///
+    /// # Errors
+    /// What is wrong with it, if it is no JSON object.
     pub fn output(mut self, schema: impl Into<String>) -> Result<Self, Fault> {
-        self.output = Some(checked(schema.into())?);
+        self.output = Some(checked(schema.into(), constant::is_object)?);
         Ok(self)
     }
 
@@ -60,10 +66,10 @@ impl<S> OwnedTool<S> {
     }
 }
 
-/// The schema, if it is JSON and an object with `"type": "object"`.
-fn checked(schema: String) -> Result<String, Fault> {
+/// The schema, if it is JSON and what it must be.
+fn checked(schema: String, is_right: fn(&str) -> bool) -> Result<String, Fault> {
     Raw::parse(schema.as_bytes())?;
-    if crate::json::constant::is_object_schema(&schema) { Ok(schema) } else { Err(Fault::Syntax) }
+    if is_right(&schema) { Ok(schema) } else { Err(Fault::Syntax) }
 }
 
 impl<S> core::fmt::Debug for OwnedTool<S> {
@@ -122,7 +128,7 @@ impl<S> Toolbox<S> for OwnedTools<S> {
 
     fn info(&self, index: usize) -> Option<ToolInfo<'_>> {
         let tool = self.0.get(index)?;
-        let mut info = ToolInfo::new(&tool.name, &tool.description);
+        let mut info = ToolInfo::checked(&tool.name, &tool.description)?;
         info.title = tool.title.as_deref();
         info.input = &tool.input;
         info.output = tool.output.as_deref();

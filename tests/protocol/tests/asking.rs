@@ -2,7 +2,7 @@
 mod common;
 
 use common::*;
-use mcp_sansio::server::{Limits, Server};
+use mcp_sansio::server::{Limits, Server, Told};
 use mcp_sansio::store::Store;
 
 const D: &str = "2025-11-25";
@@ -293,6 +293,32 @@ fn not_declared() {
     assert!(rig.one(&call(D, 2, "visit", json!({}))).contains("elicitation/create"));
 }
 
+/// Only an object declares a capability: `null`, `false` and the like are how some writers say that there is none.
+#[test]
+fn declared_by_an_object_alone() {
+    let asks = |capabilities: &Value, tool: &str| {
+        let legacy = Rig::new().opened_by(D, capabilities.clone()).one(&call(D, 1, tool, json!({})));
+        let modern = request_of(MODERN, 1, "tools/call", json!({"name": tool}), capabilities.clone());
+        let modern = Rig::new().one(&modern);
+        let asked = legacy.contains("\"method\"");
+        assert_eq!(asked, modern.contains("inputRequests"), "{legacy}\n{modern}");
+        asked
+    };
+    for none in [json!(null), json!(false), json!(true), json!([]), json!("x"), json!(1)] {
+        for (key, tool) in [("elicitation", "confirm"), ("sampling", "sample"), ("roots", "roots")] {
+            assert!(!asks(&json!({key: none}), tool), "{key} {none}");
+        }
+        let (form, url) =
+            (json!({"elicitation": {"form": {}, "url": none}}), json!({"elicitation": {"form": none, "url": {}}}));
+        assert!(asks(&form, "confirm") && !asks(&form, "visit"), "{none}");
+        assert!(!asks(&url, "confirm") && asks(&url, "visit"), "{none}");
+        let tools = json!({"sampling": {"tools": none}});
+        assert!(asks(&tools, "sample") && !asks(&tools, "sample_tools"), "{none}");
+    }
+    let nothing = json!({"elicitation": {"form": null, "url": null}});
+    assert!(asks(&nothing, "confirm") && !asks(&nothing, "visit"), "as an empty object");
+}
+
 /// `includeContext` beyond none goes only to clients that give context, from 2025-11-25 on.
 #[test]
 fn context_for_sampling() {
@@ -322,15 +348,19 @@ fn visits() {
     assert_eq!(refused["error"]["code"], -32042);
     assert_eq!(refused["error"]["data"]["elicitations"][0]["elicitationId"], "visit-1");
     let (server, out) = rig.session.parts();
-    server.elicitation_complete("visit-1", out).unwrap();
+    assert_eq!(server.elicitation_complete("visit-1", out), Ok(Told::Sent));
     rig.work();
     let told = json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": "visit-1"}});
     assert_eq!(parse(&rig.take()[0]), told);
     assert_eq!(text(&rig.one(&call(D, 2, "must_visit", json!({})))), "visited");
-    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", MODERN] {
-        let mut rig = Rig::new().opened(revision);
+    let others =
+        ["2024-11-05", "2025-03-26", "2025-06-18", MODERN].map(|revision| (revision, all_capabilities(revision)));
+    // A client that did not declare it cannot have been asked.
+    let unable = [json!({}), json!({"elicitation": {}}), json!({"elicitation": {"form": {}, "url": null}})];
+    for (revision, capabilities) in others.into_iter().chain(unable.map(|capabilities| (D, capabilities))) {
+        let mut rig = Rig::new().opened_by(revision, capabilities);
         let (server, out) = rig.session.parts();
-        server.elicitation_complete("visit-1", out).unwrap();
+        assert_eq!(server.elicitation_complete("visit-1", out), Ok(Told::NotAsked));
         rig.work();
         assert!(rig.take().is_empty());
     }

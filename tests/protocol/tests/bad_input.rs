@@ -192,7 +192,7 @@ fn wrong_params() {
             ("tools/call", json!({"name": "add", "arguments": null}), -32602),
             ("tools/call", json!({"name": "add", "arguments": "{}"}), -32602),
             ("tools/list", json!({"cursor": "x"}), -32602),
-            ("tools/list", json!({"cursor": ""}), -32602),
+            ("tools/list", json!({"cursor": "0"}), -32602),
             ("tools/list", json!({"cursor": "00"}), -32602),
             ("tools/list", json!({"cursor": "99999999999999999999"}), -32602),
             ("tools/list", json!({"cursor": null}), -32602),
@@ -214,6 +214,9 @@ fn wrong_params() {
             let line = request(revision, 7, method, params);
             check(&mut rig, line.as_bytes(), Error(expected, "7"), revision);
         }
+        // An empty cursor is none.
+        let line = request(revision, 7, "tools/list", json!({"cursor": ""}));
+        check(&mut rig, line.as_bytes(), Result("7"), revision);
         for arguments in [
             json!({}),
             json!({"a": 1.5, "b": 1}),

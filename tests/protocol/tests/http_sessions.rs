@@ -52,6 +52,20 @@ fn missing_and_unknown() {
     assert_eq!(web.call(&session, 1, "count", json!({})).text(), "1");
 }
 
+/// A notification tells which session it came from, by the number that the session's requests have.
+#[test]
+fn notifications_tell_their_session() {
+    let mut web = Web::new();
+    let sessions = [web.open("2025-06-18"), web.open("2025-11-25")];
+    web.world.heard_from.clear();
+    for session in [&sessions[0], &sessions[1], &sessions[0]] {
+        let said = web.say(session, &notify("notifications/roots/list_changed", json!({})));
+        assert_eq!(said.status, 202);
+    }
+    let scopes: Vec<_> = web.world.heard_from.iter().map(|(scope, _)| *scope).collect();
+    assert!(scopes.len() == 3 && scopes[0] == scopes[2] && scopes[0] != scopes[1], "{scopes:?}");
+}
+
 #[test]
 fn version_header() {
     let mut web = Web::new();

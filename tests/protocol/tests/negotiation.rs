@@ -183,6 +183,26 @@ fn both_eras_on_one_connection() {
     }
 }
 
+/// What a handshake declared and asked for does not reach stateless requests on the same connection, nor the other way.
+#[test]
+fn eras_keep_their_capabilities_apart() {
+    for (legacy, able, bare) in LEGACY.map(|legacy| (legacy, all_capabilities(legacy), json!({}))) {
+        let mut rig = Rig::new().opened_by(legacy, able.clone());
+        rig.one(&request(legacy, 1, "logging/setLevel", json!({"level": "debug"})));
+        let roots =
+            |capabilities: &Value| request_of(MODERN, 2, "tools/call", json!({"name": "roots"}), capabilities.clone());
+        assert_eq!(code(&rig.one(&roots(&bare))), -32021, "{legacy}");
+        assert_eq!(rig.say(&call(MODERN, 3, "gossip", json!({}))).len(), 1, "no log messages");
+        let mut rig = Rig::new().opened_by(legacy, bare);
+        assert!(rig.one(&roots(&able)).contains("inputRequests"), "{legacy}");
+        assert!(rig.one(&call(legacy, 4, "roots", json!({}))).contains("\"isError\":true"), "{legacy}");
+        let meta = json!({"io.modelcontextprotocol/logLevel": "debug"});
+        let modern = rig.say(&request(MODERN, 5, "tools/call", json!({"name": "gossip", "_meta": meta})));
+        let said = rig.say(&call(legacy, 6, "gossip", json!({})));
+        assert_eq!((modern.len(), said.len()), (9, 8), "{legacy}: debug was asked for by the one request alone");
+    }
+}
+
 /// The order of checks under 2026-07-28: each request is wrong in all the ways that come later, too.
 #[test]
 fn order_of_checks() {
@@ -270,6 +290,24 @@ fn parts_of_capabilities() {
     assert_eq!(rig.say(&call("2025-06-18", 2, "gossip", json!({}))).len(), 1, "no log messages");
     let mut rig = Rig::new().serving(service().feature(Feature::Subscribe)).opened("2025-06-18");
     assert_eq!(rig.one(&subscribe), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    // A part declares its whole.
+    for (part, whole, list) in [
+        (Feature::ToolsChanged, json!({"tools": {"listChanged": true}}), "tools/list"),
+        (Feature::PromptsChanged, json!({"prompts": {"listChanged": true}}), "prompts/list"),
+        (Feature::ResourcesChanged, json!({"resources": {"listChanged": true}}), "resources/list"),
+        (Feature::Subscribe, json!({"resources": {"subscribe": true}}), "resources/templates/list"),
+    ] {
+        for revision in REVISIONS {
+            let mut rig = Rig::new().serving(Service::new("part", "1").feature(part));
+            let opening = match revision {
+                MODERN => request(MODERN, 0, "server/discover", json!({})),
+                _ => initialize(revision, json!({})),
+            };
+            assert_eq!(parse(&rig.one(&opening))["result"]["capabilities"], whole, "{revision}");
+            let listed = parse(&rig.one(&request(revision, 1, list, json!({}))));
+            assert!(listed["result"].is_object(), "{listed}");
+        }
+    }
     // A listen is always served, with as much as there is.
     let mut rig = Rig::new().serving(service());
     let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://text"]});

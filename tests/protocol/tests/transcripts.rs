@@ -65,6 +65,55 @@ fn however_it_is_cut() {
     }
 }
 
+/// Each key written with escapes alone: the same answers, whatever the way by which members are found. What handlers give
+/// back as it came is compared as JSON, and so is everything.
+#[test]
+fn keys_with_escapes() {
+    let mut keys = 0;
+    for path in files() {
+        let mut rig = Rig::new();
+        for (line, expected) in exchanges(&read(&path)) {
+            let escaped = escape_keys(&line);
+            keys += usize::from(escaped != line);
+            let said: Vec<_> = rig.say(&escaped).iter().map(|line| parse(&shorten(line))).collect();
+            let expected: Vec<_> = expected.iter().map(|line| parse(line)).collect();
+            assert_eq!(said, expected, "{}, {line}\n{escaped}", path.display());
+        }
+    }
+    assert!(keys > 500, "{keys} messages have keys");
+}
+
+/// Without the escapes of keys that a handler has put into a text as they came.
+fn shorten(line: &str) -> String {
+    let letters = (b' '..=b'~').filter(|byte| !b"\"\\".contains(byte));
+    letters.fold(line.to_owned(), |line, byte| line.replace(&format!(r"\\u{byte:04x}"), &char::from(byte).to_string()))
+}
+
+/// A message with each character of each key as `\u00xx`; what is no JSON stays as it is.
+fn escape_keys(line: &str) -> String {
+    let Ok(_) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
+    let (mut escaped, mut rest) = (String::new(), line);
+    while let Some((before, behind)) = rest.split_once('"') {
+        let mut slashes = false;
+        let end = behind.bytes().position(|byte| {
+            let ends = byte == b'"' && !slashes;
+            slashes = byte == b'\\' && !slashes;
+            ends
+        });
+        let (string, behind) = behind.split_at(end.expect("a string ends"));
+        let is_key = behind[1..].trim_start().starts_with(':') && string.is_ascii() && !string.contains('\\');
+        escaped.push_str(before);
+        escaped.push('"');
+        match is_key {
+            true => escaped.extend(string.bytes().map(|byte| format!("\\u{byte:04x}"))),
+            false => escaped.push_str(string),
+        }
+        escaped.push('"');
+        rest = &behind[1..];
+    }
+    escaped + rest
+}
+
 fn cut_lines(input: &[u8], at: usize) -> Vec<&[u8]> {
     let mut column = 0;
     let cut = move |byte: &u8| {

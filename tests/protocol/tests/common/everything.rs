@@ -1,10 +1,10 @@
 //! A service with one of everything that the protocol has.
 
 use super::handlers::*;
-use mcp_sansio::json::{Raw, Text};
+use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Caching, Icon, Token};
-use mcp_sansio::service::{Annotations, Argument, Hints, Prompt, Resource, Service, Template, Tool};
+use mcp_sansio::server::{Caching, Icon, Scope, Token};
+use mcp_sansio::service::{Annotations, Argument, Hints, Notified, Prompt, Resource, Service, Template, Tool};
 
 /// The state of all handlers: what they did, and what is to be done behind their backs.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub struct World {
     pub later: Vec<(String, Token)>,
     pub cancelled: Vec<Token>,
     pub notified: Vec<String>,
+    /// From which sessions, and from whom.
+    pub heard_from: Vec<(Scope, Option<String>)>,
     /// What the rig does when the session waits.
     pub deeds: Vec<Deed>,
     /// What `demo/example` answers.
@@ -166,7 +168,8 @@ pub fn service() -> Service<'static, World> {
 
 /// Client notifications of the tests' own make things happen: `notifications/test/publish {what}`, and
 /// `notifications/test/answer {tag}`.
-fn notified(world: &mut World, method: &Text<'_>, params: Option<Raw<'_>>) {
+fn notified(world: &mut World, heard: &Notified<'_>) {
+    let Notified { method, params, .. } = *heard;
     let member = |name: &str| params.and_then(|params| params.get(name)?.text()).map(|text| text.to_string());
     if method.is("notifications/test/publish") {
         world.deeds.push(Deed::Publish(member("what").unwrap()));
@@ -177,5 +180,6 @@ fn notified(world: &mut World, method: &Text<'_>, params: Option<Raw<'_>>) {
         }
     } else {
         world.notified.push(method.to_string());
+        world.heard_from.push((heard.scope, heard.principal.map(str::to_owned)));
     }
 }

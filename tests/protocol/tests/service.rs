@@ -1,0 +1,496 @@
+//! What a service does with tables, handlers and requests that are wrong, or that hardly any other test has.
+mod common;
+
+use common::*;
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{Feature, Level};
+use mcp_sansio::server::{Caching, Pull, Server, Told};
+use mcp_sansio::service::{
+    Argument, Broken, Call, Complete, Content, Message, Outcome, OwnedTool, OwnedTools, Prompt, Question, Read,
+    Resource, Sampling, Service, Template, Tool, ToolInfo, Toolbox, is_tool_name,
+};
+use mcp_sansio::session::Session;
+use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::store::Store;
+
+const D: &str = "2025-11-25";
+
+/// A service of a few tools, each asked in a revision by a client that can do everything.
+fn with_tools<const N: usize>(tools: [Tool<World>; N]) -> Service<'static, World> {
+    Service::new("few", "1").tools(Box::leak(Box::new(tools))).feature(Feature::Logging)
+}
+
+fn rig(service: Service<'static, World>, revision: &str) -> Rig {
+    Rig::new().serving(service).opened(revision)
+}
+
+fn run(revision: &str, tool: fn(&mut World, &mut Call<'_>) -> Outcome) -> Vec<String> {
+    let service = with_tools([Tool::new("it", "Does it", tool).reserve(2048)]);
+    rig(service, revision).say(&call(revision, 1, "it", json!({})))
+}
+
+fn names(listed: &str) -> Vec<String> {
+    let listed = parse(listed);
+    let tools = listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("no list: {listed}"));
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Tools that another server listed, whatever it listed.
+struct Foreign(&'static [fn(&mut ToolInfo<'static>)]);
+
+impl Toolbox<World> for Foreign {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn info(&self, index: usize) -> Option<ToolInfo<'_>> {
+        const NAMES: [&str; 12] = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11"];
+        let mut info = ToolInfo::checked(NAMES[index], "").expect("a name");
+        self.0[index](&mut info);
+        Some(info)
+    }
+
+    fn run(&self, index: usize, _: &mut World, call: &mut Call<'_>) -> Outcome {
+        call.text(format_args!("{index}"))
+    }
+}
+
+static FOREIGN: Foreign = Foreign(&[
+    |info| info.name = "bad name, \u{e9}",
+    |info| info.input = "null",
+    |_| {},
+    |info| info.input = "[1",
+    |info| info.input = r#"{"type":"string"}"#,
+    |info| info.output = Some("nonsense {"),
+    |info| info.input = "{\n\"type\": \"object\"\n}",
+    |info| info.meta = Some("3"),
+    |info| info.name = "",
+    |info| info.output = Some(r#"{"type":"array"}"#),
+    |info| info.output = Some("{}}"),
+    |info| info.input = "",
+]);
+
+#[test]
+fn a_toolbox_never_damages_the_list() {
+    static WORSE: Foreign = Foreign(&[|info| info.input = "", |info| info.input = "{"]);
+    for revision in REVISIONS {
+        let list = request(revision, 1, "tools/list", json!({}));
+        let own = || with_tools([Tool::new("own", "Its own", |_, call| call.text("own"))]);
+        for window in [usize::MAX, 300] {
+            let mut rig: Rig = Rig::with(window).serving(own().toolbox(&FOREIGN)).opened(revision);
+            assert_eq!(names(&rig.one(&list)), ["own", "t2", "t6", "t9"], "{revision}");
+        }
+        let mut alone = rig(Service::new("alone", "1").toolbox(&FOREIGN), revision);
+        assert_eq!(names(&alone.one(&list)), ["t2", "t6", "t9"], "{revision}");
+        for (index, tool) in ["bad name, \u{e9}", "t1", "t2", "t3", "t4", "t5", "t6", "t7", ""].into_iter().enumerate()
+        {
+            let reply = alone.one(&call(revision, 2, tool, json!({})));
+            if [2, 6].contains(&index) {
+                assert_eq!(text(&reply), index.to_string());
+            } else {
+                assert_eq!(code(&reply), -32602, "{tool}");
+            }
+        }
+        assert!(names(&rig(Service::new("worse", "1").toolbox(&WORSE), revision).one(&list)).is_empty());
+        // In pages of any size, each of which is JSON.
+        for size in 1..8 {
+            let mut rig = rig(own().toolbox(&FOREIGN).page_size(size), revision);
+            let (mut all, mut cursor) = (Vec::new(), None);
+            loop {
+                let params = cursor.take().map_or(json!({}), |cursor: Value| json!({"cursor": cursor}));
+                let page = rig.one(&request(revision, 1, "tools/list", params));
+                all.extend(names(&page));
+                match parse(&page)["result"].get("nextCursor") {
+                    Some(next) => cursor = Some(next.clone()),
+                    None => break,
+                }
+            }
+            assert_eq!(all, ["own", "t2", "t6", "t9"], "{revision}, {size} in a page");
+        }
+    }
+}
+
+#[test]
+fn names_of_tools() {
+    let long = "x".repeat(129);
+    for (name, allowed) in [
+        ("", false),
+        ("a", true),
+        ("A-z_0.9", true),
+        (&long[1..], true),
+        (&long, false),
+        ("a b", false),
+        ("\u{e9}", false),
+    ] {
+        assert_eq!(is_tool_name(name), allowed, "{name}");
+        assert_eq!(ToolInfo::checked(name, "").is_some(), allowed, "{name}");
+        assert_eq!(OwnedTool::new(name, "Words", |_: &mut (), call| call.text("")).is_some(), allowed, "{name}");
+        assert_eq!(std::panic::catch_unwind(|| ToolInfo::new(name, "Words").name.len()).is_ok(), allowed, "{name}");
+    }
+    assert!(OwnedTool::new("a", "", |_: &mut (), call| call.text("")).is_none(), "models choose by the description");
+}
+
+#[test]
+fn owned_tools_come_and_go() {
+    let tool = |name: &str, said: &'static str| {
+        OwnedTool::new(name, said, move |_: &mut World, call: &mut Call<'_>| call.text(said)).unwrap()
+    };
+    let list = request(D, 1, "tools/list", json!({}));
+    let mut tools = OwnedTools::default();
+    ["a", "b", "c"].into_iter().for_each(|name| tools.push(tool(name, name)));
+    // Replaced in its place; removed; not there.
+    tools.push(tool("b", "another"));
+    assert!(tools.remove("a") && !tools.remove("a") && !tools.remove("d"));
+    let tools: &OwnedTools<World> = Box::leak(Box::new(tools));
+    let mut rig = rig(Service::new("owned", "1").toolbox(tools), D);
+    assert_eq!(names(&rig.one(&list)), ["b", "c"]);
+    assert_eq!(text(&rig.one(&call(D, 2, "b", json!({})))), "another");
+    assert_eq!(code(&rig.one(&call(D, 3, "a", json!({})))), -32602);
+    assert_eq!(code(&rig.one(&call(D, 3, "C", json!({})))), -32602, "case counts");
+    assert_eq!((tools.len(), tools.info(2).is_none()), (2, true));
+    for schema in ["", "null", "[]", "{}", "{", r#"{"type":"array"}"#, r#"{"type":"object"}}"#] {
+        assert!(tool("a", "a").input(schema).is_err(), "{schema}");
+    }
+    for schema in ["", "null", "[]", "{"] {
+        assert!(tool("a", "a").output(schema).is_err(), "{schema}");
+    }
+    let array = tool("a", "a").input(r#"{"type":"object"}"#).unwrap().output(r#"{"type":"array"}"#);
+    assert!(array.is_ok(), "from 2026-07-28 on a result may be of any type");
+}
+
+/// Two of one name, in each kind of table, when the table is not a constant.
+#[test]
+fn names_that_come_twice() {
+    fn read(_: &mut (), read: &mut Read<'_>) -> Outcome {
+        read.text("")
+    }
+    static TOOLS: [Tool<()>; 3] = [
+        Tool::new("one", "One", |_, call| call.text("")),
+        Tool::new("two", "Two", |_, call| call.text("")),
+        Tool::new("one", "One again", |_, call| call.text("")),
+    ];
+    static RESOURCES: [Resource<()>; 2] = [Resource::new("a:1", "a", read), Resource::new("a:1", "b", read)];
+    static TEMPLATES: [Template<()>; 2] = [Template::new("a:{x}", "a", read), Template::new("a:{x}", "b", read)];
+    static PROMPTS: [Prompt<()>; 2] =
+        [Prompt::new("a", "A", |_, get| get.user("")), Prompt::new("a", "B", |_, get| get.user(""))];
+    let panics = |make: fn(Service<'static, ()>) -> Service<'static, ()>| {
+        std::panic::catch_unwind(|| drop(make(Service::new("twice", "1")))).is_err()
+    };
+    assert!(panics(|service| service.tools(&TOOLS)) && !panics(|service| service.tools(&TOOLS[..2])));
+    assert!(panics(|service| service.resources(&RESOURCES)) && !panics(|service| service.resources(&RESOURCES[1..])));
+    assert!(panics(|service| service.templates(&TEMPLATES)) && !panics(|service| service.templates(&TEMPLATES[1..])));
+    assert!(panics(|service| service.prompts(&PROMPTS)) && !panics(|service| service.prompts(&PROMPTS[1..])));
+}
+
+const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{}}"#);
+
+/// What a handler must not ask ends its request with -32603, once, in every revision.
+#[test]
+fn questions_that_are_wrong() {
+    const VISIT: Question<'static> = Question::visit("a", "Sign in", "https://example.com", "v");
+    const FORMS: Question<'static> = Question::elicit("a", "?", FORM);
+    let wrong: [fn(&mut World, &mut Call<'_>) -> Outcome; 7] = [
+        |_, call| call.ask(&[Question::roots("a"), Question::roots("b"), Question::roots("a")], b""),
+        |_, call| call.ask(&[Question::roots("a"), FORMS], b""),
+        |_, call| call.ask(&[], b""),
+        |_, call| call.ask(&["a", "b", "c", "d", "e", "f", "g", "h", "i"].map(Question::roots), b""),
+        |_, call| call.require_visits(&[]),
+        |_, call| call.require_visits(&[FORMS]),
+        |_, call| call.require_visits(&[VISIT, FORMS]),
+    ];
+    for (number, tool) in wrong.into_iter().enumerate() {
+        for revision in REVISIONS {
+            let said = run(revision, tool);
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert_eq!(code(&said[0]), -32603, "{number} {revision}");
+        }
+    }
+    for revision in REVISIONS {
+        // A second answer is not given.
+        let said = run(revision, |_, call| {
+            call.text("first")?;
+            call.require_visits(&[VISIT])
+        });
+        assert_eq!((said.len(), text(&said[0]).as_str()), (1, "first"), "{revision}");
+    }
+    let both =
+        run(D, |_, call| call.require_visits(&[VISIT, Question::visit("b", "Pay", "https://example.com/b", "w")]));
+    assert_eq!(parse(&both[0])["error"]["data"]["elicitations"].as_array().map(Vec::len), Some(2));
+}
+
+const NOTHING: Raw<'static> = Raw::constant("{}");
+
+fn tool_use(id: &'static str) -> Content<'static> {
+    Content::tool_use(id, "t", NOTHING)
+}
+
+fn result(id: &'static str) -> Content<'static> {
+    Content::tool_result(id, &[], false)
+}
+
+fn sample(call: &mut Call<'_>, messages: &[Message<'_>]) -> Outcome {
+    call.ask(&[Question::sample("model", Sampling::new(messages, 9))], b"")
+}
+
+/// The conversation of the page "Sampling": two wishes in one message, both results in the next one.
+#[test]
+fn several_contents_in_a_message() {
+    fn weather(_: &mut World, call: &mut Call<'_>) -> Outcome {
+        let (wishes, results) = ([tool_use("b")], [result("a")]);
+        let said = [
+            Message::user(Content::text("?")),
+            Message::assistant(tool_use("a")).and(&wishes),
+            Message::user(result("b")).and(&results),
+        ];
+        sample(call, &said)
+    }
+    fn words(_: &mut World, call: &mut Call<'_>) -> Outcome {
+        let more = [Content::text("two"), Content::text("three")];
+        sample(call, &[Message::user(Content::text("one")).and(&more), Message::assistant(Content::text("four"))])
+    }
+    let messages = |said: &[String]| {
+        let said = parse(&said[0]);
+        let params = said.pointer("/params").or(said.pointer("/result/inputRequests/model/params"));
+        params.unwrap_or_else(|| panic!("no question: {said}"))["messages"].clone()
+    };
+    for revision in [D, MODERN] {
+        let said = messages(&run(revision, weather));
+        assert_eq!(said.as_array().map(Vec::len), Some(3));
+        let kinds = |n: usize, key: &str| [said[n]["content"][0][key].clone(), said[n]["content"][1][key].clone()];
+        assert_eq!((kinds(1, "id"), kinds(2, "toolUseId")), ([json!("a"), json!("b")], [json!("b"), json!("a")]));
+        assert_eq!(messages(&run(revision, words))[0]["content"].as_array().map(Vec::len), Some(3));
+    }
+    // Where a message has one content there are as many messages.
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18"] {
+        let said = messages(&run(revision, words));
+        let flat = said
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| (m["role"].as_str().unwrap(), m["content"]["text"].as_str().unwrap()));
+        let expected = [("user", "one"), ("user", "two"), ("user", "three"), ("assistant", "four")];
+        assert_eq!(flat.collect::<Vec<_>>(), expected, "{revision}");
+    }
+    // So it is in prompts.
+    static PROMPTS: [Prompt<World>; 1] = [Prompt::new("p", "P", |_, get| {
+        get.messages(&[Message::user(Content::text("one")).and(&[Content::text("two")])])
+    })];
+    for revision in REVISIONS {
+        let reply = rig(Service::new("p", "1").prompts(&PROMPTS), revision).one(&request(
+            revision,
+            1,
+            "prompts/get",
+            json!({"name": "p"}),
+        ));
+        assert_eq!(parse(&reply)["result"]["messages"][1]["content"]["text"], "two", "{reply}");
+    }
+}
+
+#[test]
+fn conversations_without_balance() {
+    let wrong: [fn(&mut World, &mut Call<'_>) -> Outcome; 6] = [
+        |_, call| sample(call, &[Message::assistant(tool_use("a"))]),
+        |_, call| sample(call, &[Message::assistant(tool_use("a")), Message::user(Content::text("mixed in"))]),
+        |_, call| sample(call, &[Message::user(result("a"))]),
+        |_, call| sample(call, &[Message::user(tool_use("a")), Message::user(result("a"))]),
+        |_, call| sample(call, &[Message::assistant(tool_use("a")), Message::assistant(result("a"))]),
+        |_, call| {
+            let more = [Content::text("and words")];
+            sample(call, &[Message::assistant(tool_use("a")), Message::user(result("a")).and(&more)])
+        },
+    ];
+    for (number, tool) in wrong.into_iter().enumerate() {
+        for revision in [D, MODERN] {
+            let said = run(revision, tool);
+            assert_eq!((said.len(), code(&said[0])), (1, -32603), "{number} {revision}");
+        }
+    }
+}
+
+/// After its answer a handler has nothing more to say.
+#[test]
+fn nothing_is_told_after_the_answer() {
+    for revision in REVISIONS {
+        let said = run(revision, |_, call| {
+            let outcome = call.text("done");
+            let data = Raw::constant("{}");
+            let told = [
+                call.progress(mcp_sansio::server::Progress::new(1)),
+                call.log(Level::Emergency, "too late"),
+                call.log_data(None, Level::Emergency, data),
+            ];
+            assert_eq!(told, [Told::Stale; 3]);
+            outcome
+        });
+        assert_eq!(said.len(), 1, "{said:?}");
+    }
+}
+
+/// `data` of a log message is any JSON.
+#[test]
+fn log_messages_with_data() {
+    let tool = |_: &mut World, call: &mut Call<'_>| {
+        call.log_data(Some("db"), Level::Warning, Raw::constant("{\"rows\": [1,\n2], \"why\": null}"));
+        call.log_data(None, Level::Debug, Raw::constant("[]"));
+        call.text("done")
+    };
+    for revision in LEGACY {
+        let said = run(revision, tool);
+        let params = json!({"level": "warning", "logger": "db", "data": {"rows": [1, 2], "why": null}});
+        assert_eq!((said.len(), &parse(&said[0])["params"]), (2, &params), "{said:?}");
+    }
+    // Outside of a handler, on behalf of nobody.
+    let mut rig = Rig::new().opened(D);
+    let logs = rig.service;
+    let (server, out) = rig.session.parts();
+    let data = Raw::constant("[1]");
+    assert_eq!(server.log_data(logs.about(), None, Level::Error, None, data, out), Told::Sent);
+    assert_eq!(server.log_data(logs.about(), None, Level::Debug, None, data, out), Told::NotAsked);
+    let silent = Service::<World>::new("silent", "1");
+    assert_eq!(server.log_data(silent.about(), None, Level::Error, None, data, out), Told::NotAsked);
+    assert_eq!(server.log(silent.about(), None, Level::Error, None, format_args!("x"), out), Told::NotAsked);
+    rig.service = everything::service();
+    rig.work();
+    assert_eq!(parse(&rig.take()[0])["params"], json!({"level": "error", "data": [1]}));
+    // A request that is over.
+    rig.say(&call(D, 1, "later", json!({"tag": "a"})));
+    rig.say(&cancel(1));
+    let token = rig.world.later[0].1;
+    let (server, out) = rig.session.parts();
+    assert_eq!(server.log_data(everything::service().about(), Some(token), Level::Error, None, data, out), Told::Stale);
+}
+
+/// A server in memory of a fixed size.
+fn small<'m>(input: &'m mut [u8], output: &'m mut [u8], server: Server<'m, 2>) -> Session<'m, Lines<Slice<'m>>, 2> {
+    Session::new(LineBuffer::new(input), server, Lines::new(Slice::new(output)))
+}
+
+fn say<S>(
+    session: &mut Session<'_, Lines<Slice<'_>>, 2>,
+    service: &Service<'_, S>,
+    state: &mut S,
+    line: &str,
+) -> String {
+    session.space()[..line.len()].copy_from_slice(line.as_bytes());
+    session.filled(line.len());
+    session.space()[..1].copy_from_slice(b"\n");
+    session.filled(1);
+    let _ = session.run(service, state);
+    let said = String::from_utf8(session.pending().to_vec()).unwrap();
+    session.sent(said.len());
+    said
+}
+
+static PLACES: [Template<()>; 2] = [
+    Template::new("file:///{+path}", "file", |_, read| match read.var("path") {
+        Some(path) => read.text(format_args!("{} bytes", path.len())),
+        None => read.not_found(),
+    })
+    .complete(complete),
+    Template::new("stream:{name}", "stream", |_, read| read.stream_text(7)).source(|_, key, at, bytes| {
+        assert_eq!(key, 7);
+        let rest = b"from the source".get(at as usize..).ok_or(Broken)?;
+        let n = rest.len().min(bytes.len());
+        bytes[..n].copy_from_slice(&rest[..n]);
+        Ok(n)
+    }),
+];
+static GREET: [Argument; 1] = [Argument::optional("name")];
+static FAILING: [Prompt<()>; 1] = [Prompt::new("greet", "Greets", |_, get| get.user(""))
+    .arguments(&GREET)
+    .complete(|_, _| Err(mcp_sansio::server::Failure::internal("The words are lost").into()))];
+
+fn complete(_: &mut (), complete: &mut Complete<'_>) -> Outcome {
+    complete.matching(["\u{e9}t\u{e9}", "automne"])
+}
+
+/// Text with escapes is decoded where there is room for it; without, the answer says so and no handler is misled.
+#[test]
+fn text_with_escapes() {
+    let service = Service::new("places", "1").templates(&PLACES).prompts(&FAILING);
+    let path = "/d".repeat(400);
+    let read = |uri: &str| request(MODERN, 1, "resources/read", json!({"uri": "URI"})).replace("URI", uri);
+    let completion = |value: &str| {
+        let params = json!({"ref": {"type": "ref/resource", "uri": "file:///{+path}"}, "argument": {"name": "path", "value": "VALUE"}});
+        request(MODERN, 1, "completion/complete", params).replace("VALUE", value)
+    };
+    let escaped = format!("file://{path}").replace('/', "\\/");
+    let (mut input, mut output, mut scratch) = ([0; 4096], [0; 2048], [0; 2048]);
+    let mut session = small(&mut input, &mut output, Server::new().scratch(&mut scratch[..]));
+    for uri in [&format!("file://{path}"), &escaped] {
+        let reply = say(&mut session, &service, &mut (), &read(uri));
+        assert_eq!(parse(&reply)["result"]["contents"][0]["text"], "799 bytes", "{reply}");
+    }
+    let reply = say(&mut session, &service, &mut (), &completion(r"\u00e9"));
+    assert_eq!(parse(&reply)["result"]["completion"]["values"], json!(["\u{e9}t\u{e9}"]));
+    let (mut input, mut output) = ([0; 4096], [0; 2048]);
+    let mut session = small(&mut input, &mut output, Server::new());
+    assert_eq!(code(&say(&mut session, &service, &mut (), &read(&escaped))), -32603);
+    assert_eq!(code(&say(&mut session, &service, &mut (), &completion(r"\u00e9"))), -32603);
+    let reply = say(&mut session, &service, &mut (), &completion("a"));
+    assert_eq!(parse(&reply)["result"]["completion"]["values"], json!(["automne"]));
+    let reply = say(&mut session, &service, &mut (), &read("stream:x"));
+    assert_eq!(parse(&reply)["result"]["contents"][0], json!({"uri": "stream:x", "text": "from the source"}));
+    // A completer that fails.
+    let params = json!({"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": "a"}});
+    for revision in REVISIONS {
+        let service = Service::new("failing", "1").templates(&PLACES).prompts(&FAILING);
+        let (mut input, mut output) = ([0; 4096], [0; 2048]);
+        let mut session = small(&mut input, &mut output, Server::new());
+        if revision != MODERN {
+            say(&mut session, &service, &mut (), &initialize(revision, json!({})));
+        }
+        let reply = say(&mut session, &service, &mut (), &request(revision, 1, "completion/complete", params.clone()));
+        assert_eq!(code(&reply), -32603, "{revision}");
+    }
+}
+
+/// All pages of a list say the same about caching, and so does the list in one piece.
+#[test]
+fn pages_have_one_scope() {
+    for caching in [Caching::NONE, Caching::private(7), Caching::public(9)] {
+        for (method, key) in [("tools/list", "tools"), ("resources/list", "resources"), ("prompts/list", "prompts")] {
+            let service = everything::service().caching(caching).page_size(3);
+            let mut rig = Rig::new().serving(service);
+            let (mut entries, mut hints, mut params) = (0, Vec::new(), json!({}));
+            loop {
+                let result = parse(&rig.one(&request(MODERN, 1, method, params)))["result"].clone();
+                entries += result[key].as_array().unwrap().len();
+                hints.push((result["ttlMs"].clone(), result["cacheScope"].clone()));
+                match result.get("nextCursor") {
+                    Some(cursor) => params = json!({"cursor": cursor}),
+                    None => break,
+                }
+            }
+            assert!(entries > 3 && hints.len() == entries.div_ceil(3));
+            let scope = if caching.public { "public" } else { "private" };
+            assert!(hints.iter().all(|hint| *hint == (json!(caching.ttl_ms), json!(scope))), "{hints:?}");
+        }
+    }
+}
+
+/// A state that no room can be had for, and news that fit nowhere.
+#[test]
+fn too_large_to_be_told() {
+    let service = with_tools([Tool::new("it", "Asks", |_, call| call.ask(&[Question::roots("a")], &[0; 200]))]);
+    let server = Server::<8>::new().scratch(Store::growing(64)).seal(&toy_seal::SEAL);
+    let mut rig = Rig::of(usize::MAX, server).serving(service);
+    let reply = rig.one(&call(MODERN, 1, "it", json!({})));
+    assert_eq!(code(&reply), -32603);
+    assert!(reply.contains("too large to be sealed"), "{reply}");
+
+    let (mut input, mut output, mut subscriptions) = ([0; 1024], [0; 300], [0; 512]);
+    let server = Server::new().subscriptions(&mut subscriptions[..]);
+    let mut session = small(&mut input, &mut output, server);
+    let service = Service::<()>::new("news", "1").templates(&PLACES).feature(Feature::Subscribe);
+    say(&mut session, &service, &mut (), &initialize(D, json!({})));
+    let uri = format!("file:///{}", "x".repeat(300));
+    let reply = say(&mut session, &service, &mut (), &request(D, 1, "resources/subscribe", json!({"uri": uri})));
+    assert!(reply.contains("\"result\":{}"), "{reply}");
+    session.publish(mcp_sansio::server::Change::Resource(&uri));
+    let (server, out) = session.parts();
+    assert_eq!(server.pull(service.about(), out), Pull::TooSmall);
+    let reply = say(&mut session, &service, &mut (), &request(D, 2, "ping", json!({})));
+    assert_eq!(reply.lines().count(), 1, "the next request is answered: {reply}");
+}
