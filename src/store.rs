@@ -85,6 +85,15 @@ impl<'m> Store<'m> {
             }
         }
     }
+
+    /// Gives memory behind the first `size` bytes back to the allocator. Lent memory stays as it is.
+    #[cfg(feature = "alloc")]
+    pub fn shrink(&mut self, size: usize) {
+        if let Kind::Grown { bytes, .. } = &mut self.0 {
+            bytes.truncate(size);
+            bytes.shrink_to_fit();
+        }
+    }
 }
 
 impl<'m> From<&'m mut [u8]> for Store<'m> {

@@ -224,6 +224,10 @@ impl<'m, const H: usize> Wired<'m, H> {
             self.leave(host);
             return Some(Wait::Close);
         }
+        if self.connection.pending().len() >= AHEAD {
+            // What waits for a slow reader stays in the log, where it is counted.
+            return Some(Wait::Write);
+        }
         let answer = self.connection.answer();
         match host.endpoint.pull(stream, host.app, host.now, answer) {
             Pull::Idle => Some(Wait::Read),
@@ -239,7 +243,7 @@ impl<'m, const H: usize> Wired<'m, H> {
 
 /// Requests that are served before something is written.
 const AT_ONCE: usize = 16;
-/// Bytes of answers that wait to be written before another request is served.
+/// Bytes of answers that wait to be written before another request is served, or more of a stream is taken.
 const AHEAD: usize = 16 * 1024;
 
 /// The most headers that a response has.

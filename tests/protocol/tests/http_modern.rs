@@ -223,3 +223,21 @@ fn sse_by_what_the_handler_does() {
     assert!(all.ended && all.json().len() == 6, "{all:#?}");
     assert_eq!(web.modern(1, "tools/call", json!({"name": "chatty"})).text(), "2");
 }
+
+/// There is no coming back in this revision.
+#[test]
+fn a_last_event_id_is_ignored() {
+    let mut web = Web::new();
+    let count = json!({"name": "count"});
+    let reply = web.modern_with(&[("Last-Event-ID", "0-1-0")], 1, "tools/call", count);
+    assert_eq!(reply.text(), "1");
+    let stream = web.modern_with(
+        &[("last-event-id", "0-1-1")],
+        2,
+        "tools/call",
+        json!({"name": "later", "arguments": {"tag": "t"}}),
+    );
+    let stream = stream.opened();
+    web.answer(web.later("t"), "done").unwrap();
+    assert_eq!(web.pull(stream).only()["id"], 2);
+}

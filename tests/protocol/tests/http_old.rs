@@ -4,7 +4,7 @@ mod common;
 use common::http::*;
 use common::{answer, call, initialize, json, notify};
 use mcp_sansio::server::Change;
-use mcp_sansio_http::endpoint::{Head, StreamId};
+use mcp_sansio_http::endpoint::{EndpointLimits, Head, Pull, StreamId};
 
 fn open(web: &mut Web, path: &str) -> (StreamId, String) {
     let stream = web.request("GET", path, &[SSE], "").opened();
@@ -133,4 +133,35 @@ fn batches() {
     web.request("POST", &to, &[JSON], &json!(many).to_string()).refused(503);
     post(&mut web, &to, &ping(9).to_string());
     assert_eq!(web.pull(stream).json(), [json!({"jsonrpc":"2.0","id":9,"result":{}})]);
+}
+
+/// What one pull writes is bounded, however much waits; the rest comes with the next ones, in order.
+#[test]
+fn a_backlog_is_read_in_turns() {
+    let mut web = Web::new();
+    let (stream, to) = opened(&mut web, "/sse");
+    for id in 0..2_000 {
+        post(&mut web, &to, &common::request("2024-11-05", id, "ping", json!({})));
+    }
+    let (pull, written) = web.sip(stream, usize::MAX);
+    assert!(pull == Pull::More && (60 * 1024..=64 * 1024).contains(&written), "{written} bytes");
+    let ids: Vec<_> = web.pull(stream).json().iter().map(|answer| answer["id"].as_i64().unwrap()).collect();
+    assert_eq!(ids, (0..2_000).collect::<Vec<_>>());
+}
+
+/// A client that reads no answers is refused more requests before anything is done for them; no answer is lost.
+#[test]
+fn too_many_unread_answers() {
+    let mut web = Web::limited(config(), EndpointLimits { unread: 3, ..EndpointLimits::default() });
+    let (stream, to) = opened(&mut web, "/sse");
+    for id in 1..=3 {
+        post(&mut web, &to, &call("2024-11-05", id, "count", json!({})));
+    }
+    let refused = web.request("POST", &to, &[JSON], &call("2024-11-05", 4, "count", json!({})));
+    refused.refused(503);
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    let texts: Vec<_> = web.pull(stream).json().iter().map(|a| a["result"]["content"][0]["text"].clone()).collect();
+    assert_eq!(texts, ["1", "2", "3"]);
+    post(&mut web, &to, &call("2024-11-05", 4, "count", json!({})));
+    assert_eq!(web.pull(stream).json()[0]["result"]["content"][0]["text"], "4", "the refused one had not run");
 }

@@ -4,8 +4,10 @@ mod common;
 use common::http::*;
 use common::{Value, cancel, json, notify};
 use data_encoding::BASE64;
+use mcp_sansio::protocol::Level;
 use mcp_sansio::server::{Change, Progress, Told};
-use mcp_sansio_http::endpoint::{EndpointLimits, Pull, StreamId};
+use mcp_sansio::sink::Lines;
+use mcp_sansio_http::endpoint::{App, Config, EndpointLimits, Head, Pull, StreamId, Streams};
 
 fn with_token(session: &str, web: &mut Web, id: i64, tool: &str) -> Reply {
     let params = json!({"name": tool, "arguments": {"tag": "t"}, "_meta": {"progressToken": "p"}});
@@ -141,6 +143,154 @@ fn what_is_sent_again_is_not_forgotten_meanwhile() {
         let _ = web.pull(other);
     }
     assert_eq!(web.pull(again).json().iter().map(|m| m["params"]["progress"].clone()).collect::<Vec<Value>>(), [2, 3]);
+}
+
+/// What the log keeps of what was sent, to the event; and what can be come back to.
+#[test]
+fn coming_back_at_the_borders() {
+    let mut web = Web::limited(config(), EndpointLimits { keep: 1_000, ..EndpointLimits::default() });
+    let session = web.open("2025-06-18");
+    let mut stream = with_token(&session, &mut web, 1, "later").opened();
+    let token = web.later("t");
+    let mut events = Vec::new();
+    for done in 100..130 {
+        assert_eq!(web.endpoint.progress(token, Progress::new(done)), Told::Sent);
+        events.extend(web.pull(stream).events);
+    }
+    assert_eq!(events.len(), 30);
+    // Five bytes of the log are the event's head.
+    let kept = 1_000 / (events[0].data.len() + 5);
+    let id = |at: usize| events[at].id.clone().unwrap();
+    for at in 0..30 {
+        web.detach(stream);
+        let reply = web.listen(&session, Some(&id(at)));
+        if at + 1 < 30 - kept {
+            reply.refused(400);
+            stream = web.listen(&session, Some(&id(29))).opened();
+            continue;
+        }
+        stream = reply.opened();
+        assert_eq!(web.pull(stream).events, events[at + 1..]);
+    }
+    // Said, but not sent: nobody has seen it.
+    assert_eq!(web.endpoint.progress(token, Progress::new(130)), Told::Sent);
+    web.detach(stream);
+    let (place, last) = events[29].id.as_deref().unwrap().rsplit_once('-').unwrap();
+    let next = format!("{place}-{}", last.parse::<u32>().unwrap() + 1);
+    web.listen(&session, Some(&next)).refused(400);
+    stream = web.listen(&session, Some(&id(29))).opened();
+    assert_eq!(web.pull(stream).events[0].id, Some(next));
+    web.answer(token, "done").unwrap();
+    assert_eq!(web.pull(stream).only()["id"], 1);
+}
+
+/// A client that comes back to an older stream of its session reads what concerns no request there, and no longer on
+/// the newer one.
+#[test]
+fn coming_back_to_a_session_stream_takes_over() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let older = web.listen(&session, None).opened();
+    let id = web.pull(older).events[0].id.clone().unwrap();
+    web.detach(older);
+    let newer = web.listen(&session, None).opened();
+    let _ = web.pull(newer);
+    let older = web.listen(&session, Some(&id)).opened();
+    web.publish(Change::Tools);
+    assert!(web.pull(newer).ended);
+    assert_eq!(web.pull(older).json()[0]["method"], "notifications/tools/list_changed");
+    assert_eq!(web.endpoint.load(), (0, 1, 1));
+}
+
+/// Events of a stream that is over are not found again behind an id that came twice, however many requests were made.
+#[test]
+fn event_ids_do_not_come_again() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let later = |web: &mut Web, id: i64| {
+        let stream = web.call(&session, id, "later", json!({"tag": id.to_string()})).opened();
+        web.answer(web.later(&id.to_string()), "done").unwrap();
+        let events = web.pull(stream).events;
+        events.into_iter().map(|event| event.id.unwrap()).collect::<Vec<_>>()
+    };
+    let first = later(&mut web, 1);
+    // Without a look at the answers, which are many.
+    let headers = [JSON, ACCEPT, ("Mcp-Session-Id", &session)].map(|(name, value)| (name, value.as_bytes()));
+    let (headers, ping) = (&headers[..], br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    for _ in 0..65_536 {
+        let Web { endpoint, service, world, now, .. } = &mut web;
+        let mut out = Lines::new(Vec::new());
+        let head = Head::new("POST", "/mcp", None, &headers);
+        let response = endpoint.request(&mut App::new(service, world), &head, ping, *now, &mut |_| {}, &mut out);
+        assert_eq!(response.status, 200);
+    }
+    let second = later(&mut web, 2);
+    assert!(first.iter().all(|id| !second.contains(id)), "{first:?} {second:?}");
+    web.listen(&session, Some(&first[0])).refused(400);
+}
+
+/// Answers go to the stream of their request; if that is gone, nowhere else.
+#[test]
+fn no_answer_on_a_stream_for_what_concerns_no_request() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let events = web.listen(&session, None).opened();
+    let own = with_token(&session, &mut web, 1, "later").opened();
+    web.detach(own);
+    let token = web.later("t");
+    web.endpoint.progress(token, Progress::new(1));
+    web.answer(token, "late").unwrap();
+    assert!(web.pull(events).events.is_empty());
+    web.wait(60_000);
+    assert_eq!(web.endpoint.load(), (0, 1, 1), "the stream of the answer is gone");
+    assert!(web.pull(events).json().is_empty());
+    assert!(web.answer(token, "once more").is_err());
+    assert!(web.pull(events).json().is_empty());
+}
+
+/// Log messages on behalf of no request go to each session that wants them, on its own stream; and nowhere else.
+#[test]
+fn announced() {
+    let mut web = Web::new();
+    let sessions = ["2025-03-26", "2025-11-25", "2025-06-18"].map(|revision| web.open(revision));
+    let streams: Vec<_> = sessions[..2].iter().map(|session| web.listen(session, None).opened()).collect();
+    let post = web.call(&sessions[0], 1, "later", json!({})).opened();
+    streams.iter().for_each(|stream| drop(web.pull(*stream)));
+    let level = json!({"level": "error"});
+    assert_eq!(web.say(&sessions[1], &common::request("2025-11-25", 2, "logging/setLevel", level)).status, 200);
+    let announce = |web: &mut Web, level, text: &str| {
+        let Web { endpoint, service, world, .. } = web;
+        endpoint.announce(&App::new(service, world), level, text);
+        assert!(streams.iter().any(|stream| web.is_ready(*stream)));
+        let mut all = streams.iter().map(|stream| web.pull(*stream).json());
+        [all.next().unwrap(), all.next().unwrap()]
+            .map(|messages| messages.iter().map(|m| m["params"]["data"].clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(announce(&mut web, Level::Error, "it burns"), [["it burns"], ["it burns"]]);
+    assert_eq!(announce(&mut web, Level::Info, "all is well"), [vec![json!("all is well")], vec![]]);
+    assert!(web.pull(post).json().is_empty());
+    // A session without a stream hears nothing of it later either.
+    let late = web.listen(&sessions[2], None).opened();
+    assert!(web.pull(late).json().is_empty());
+}
+
+/// A request whose stream has no room for one more word is over all the same when the server goes away.
+#[test]
+fn shut_down_without_room_for_a_word() {
+    let mut untold = 0;
+    for log in (900..1100).step_by(16) {
+        let mut web = Web::lent(1, 1, log);
+        let session = web.open("2025-06-18");
+        let stream = with_token(&session, &mut web, 1, "later").opened();
+        let token = web.later("t");
+        let told = (1..).take_while(|done| web.endpoint.progress(token, Progress::new(*done)) == Told::Sent).count();
+        web.endpoint.shut_down();
+        let pulled = web.pull(stream);
+        assert!(pulled.ended && (told..=told + 1).contains(&pulled.json().len()), "{pulled:?}");
+        untold += usize::from(pulled.json().len() == told);
+        assert_eq!(web.endpoint.load(), (0, 1, 0));
+    }
+    assert!(untold > 0);
 }
 
 #[test]
@@ -360,6 +510,51 @@ fn a_slow_reader_holds_nobody_up() {
     web.answer(token, "done").unwrap();
     assert!(web.pull(slow).ended && web.pull(also_slow).ended);
     assert_eq!(web.endpoint.load(), (0, 1, 0));
+}
+
+/// Large answers for more readers than the log has windows for, and than there are streams: those that can be sent are,
+/// the others are told to try again; nobody is told that the answer is too large for ever.
+#[test]
+fn more_readers_than_windows() {
+    for (streams, prefers) in [(24, false), (24, true), (3, false), (3, true)] {
+        let mut web = Web::lent_with(config_of(prefers), 2, streams, 5 * 1024);
+        web.endpoint.set_share(968);
+        web.body = 960;
+        let mut readers: Vec<i64> = (1..=20).collect();
+        let mut rounds = 0;
+        while !readers.is_empty() {
+            rounds += 1;
+            let asked = readers.len();
+            let mut open = Vec::new();
+            readers.retain(|id| {
+                let tool = if id % 2 == 0 { "book" } else { "picture" };
+                let body = common::request(common::MODERN, *id, "tools/call", json!({"name": tool}));
+                let accept = if prefers { "text/event-stream, application/json" } else { BOTH };
+                let named =
+                    [("MCP-Protocol-Version", common::MODERN), ("Mcp-Method", "tools/call"), ("Mcp-Name", tool)];
+                let reply = web.request("POST", "/mcp", &[&[JSON, ("Accept", accept)], &named[..]].concat(), &body);
+                match reply.stream {
+                    Some(stream) => open.push((*id, stream)),
+                    None => {
+                        reply.refused(503);
+                        assert_eq!(reply.header("retry-after"), Some("1"));
+                    }
+                }
+                reply.stream.is_none()
+            });
+            assert!(!open.is_empty() && (rounds > 1 || asked > open.len()), "{open:?}");
+            for (id, stream) in open {
+                assert_eq!(web.pull(stream).only()["id"], id);
+            }
+        }
+        assert_eq!(web.endpoint.load(), (0, 0, 0));
+    }
+}
+
+fn config_of(prefers: bool) -> Config<'static> {
+    let mut config = config();
+    config.streams = if prefers { Streams::Preferred } else { Streams::Needed };
+    config
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     ) -> Option<T> {
         let id = self.stream_of(token)?;
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-        let stream = streams.get_mut(usize::from(id.slot))?;
+        let stream = streams.get(usize::from(id.slot))?;
         let (scope, session) = (stream.scope, stream.session);
         let mut nobody = Session::FREE;
         let session = match session {
@@ -81,13 +81,12 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let mut peer = session.peer;
         let server: &mut Engine<'m> = &mut self.server;
         server.swap_peer(&mut peer, scope);
-        let mut out = StreamOut::new(log, stream, id.slot);
+        let mut out = StreamOut::new(log, streams, id.slot);
         let done = act(server, session.principal(), &mut out);
         server.swap_peer(&mut peer, Scope(0));
         drop(out);
         session.peer = peer;
-        stream.ready = true;
-        self.stirred.set(true);
+        self.mark_ready(id);
         Some(done)
     }
 

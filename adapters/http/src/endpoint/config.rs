@@ -48,6 +48,9 @@ pub struct Config<'c> {
     pub keep_alive: Millis,
     /// How soon a client whose connection was closed shall come back, in milliseconds.
     pub retry: u32,
+    /// Bytes of events that one [`pull`](super::Endpoint::pull) writes at the most; 64 KiB. Others have their turn
+    /// before the next. At least 1,024: a smaller value counts as that.
+    pub turn: usize,
     /// The description of this resource for authorization (RFC 9728), a JSON object; served at the well-known paths.
     pub resource_metadata: Option<Raw<'c>>,
 }
@@ -68,6 +71,7 @@ impl Config<'static> {
         resume_within: 60_000,
         keep_alive: 15_000,
         retry: 1_000,
+        turn: 64 * 1024,
         resource_metadata: None,
     };
 }
@@ -117,12 +121,23 @@ pub struct EndpointLimits {
     pub stream: usize,
     /// Bytes that were sent and are kept for clients that come back; 1 MiB.
     pub keep: usize,
+    /// Events that have not been sent on one stream; 10,000. With more, notifications and questions for it wait, or are
+    /// not sent, as where there is no room; and requests of the HTTP+SSE transport, whose answers go to this stream, are
+    /// refused with 503 before anything is done for them.
+    pub unread: usize,
 }
 
 #[cfg(feature = "alloc")]
 impl Default for EndpointLimits {
     fn default() -> Self {
-        EndpointLimits { sessions: 10_000, streams: 10_000, log: 256 << 20, stream: 16 << 20, keep: 1 << 20 }
+        EndpointLimits {
+            sessions: 10_000,
+            streams: 10_000,
+            log: 256 << 20,
+            stream: 16 << 20,
+            keep: 1 << 20,
+            unread: 10_000,
+        }
     }
 }
 

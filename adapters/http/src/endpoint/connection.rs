@@ -51,8 +51,8 @@ impl<const N: usize> Endpoint<'_, N> {
 
     pub(crate) fn stream_id(&self, slot: u16) -> StreamId {
         let stream = self.streams.slots().get(usize::from(slot));
-        let (generation, visit) = stream.map_or((0, 0), |stream| (stream.generation, stream.visit));
-        StreamId { slot, generation, visit }
+        let (number, visit) = stream.map_or((0, 0), |stream| (stream.number, stream.visit));
+        StreamId { slot, number, visit }
     }
 
     pub(crate) fn stream_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
@@ -76,10 +76,8 @@ impl<const N: usize> Endpoint<'_, N> {
         let slot = self.streams.free(Stream::is_free, || Stream::FREE).or_else(|| self.steal_stream())?;
         let now = self.now;
         self.due(self.config.keep_alive, now);
-        let stream = self.streams.slots_mut().get_mut(slot)?;
-        *stream = Stream {
+        *self.streams.slots_mut().get_mut(slot)? = Stream {
             link: Link::Attached,
-            generation: stream.generation.wrapping_add(1),
             session: asker.session,
             route,
             scope: asker.scope,
@@ -90,6 +88,15 @@ impl<const N: usize> Endpoint<'_, N> {
             ..Stream::FREE
         };
         u16::try_from(slot).ok()
+    }
+
+    /// Gives a stream that is about to be sent its number; its name from now on.
+    pub(crate) fn name_stream(&mut self, slot: u16) -> StreamId {
+        self.streams_sent += 1;
+        if let Some(stream) = self.streams.slots_mut().get_mut(usize::from(slot)) {
+            stream.number = self.streams_sent;
+        }
+        self.stream_id(slot)
     }
 
     fn steal_stream(&mut self) -> Option<usize> {
@@ -104,9 +111,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let Some(stream) = self.streams.slots_mut().get_mut(usize::from(slot)) else { return };
         stream.link = Link::Free;
         stream.ready = false;
-        let used = stream.next_event > 1;
-        if used {
-            self.log.forget(slot);
-        }
+        self.log.forget(self.streams.slots_mut(), slot);
+        self.log.release(self.streams.slots_mut());
     }
 }

@@ -31,17 +31,47 @@ pub(crate) struct Exchange<'x, 's, 'm> {
     pub(crate) mode: Mode,
     /// Something had to be said that a body cannot carry, and there was no stream.
     pub(crate) wanted_stream: bool,
+    /// An event stream was needed that the client takes, and at present there is none, or no room in the log for it.
+    pub(crate) crowded: bool,
     body: &'x mut dyn Out,
     /// A stream that is opened if need be; none where there is none left, or the client takes none.
     stream: Option<StreamOut<'s, 'm>>,
+    takes_stream: bool,
     /// A result becomes an event even if it comes first.
     prefers_stream: bool,
+    /// What was begun last.
+    begun: Kind,
 }
 
 impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
-    fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>, prefers_stream: bool) -> Self {
-        let prefers_stream = prefers_stream && stream.is_some();
-        Exchange { mode: Mode::Undecided, wanted_stream: false, body, stream, prefers_stream }
+    fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>, accept: &Accept, prefers_stream: bool) -> Self {
+        Exchange {
+            mode: Mode::Undecided,
+            wanted_stream: false,
+            crowded: false,
+            body,
+            stream,
+            takes_stream: accept.stream(),
+            prefers_stream,
+            begun: Kind::Notification,
+        }
+    }
+
+    /// Begins an event. Notes why that cannot be done, unless it is a notification: those may be left out.
+    fn begin_event(&mut self, kind: Kind) -> Result<(), Full> {
+        let begun = self.stream.as_mut().map_or(Err(Full::Never), |stream| stream.begin(kind));
+        match begun {
+            Ok(()) => self.mode = Mode::Stream,
+            Err(_) => self.note_missing(),
+        }
+        begun
+    }
+
+    fn note_missing(&mut self) {
+        if self.begun != Kind::Notification {
+            self.wanted_stream |= !self.takes_stream;
+            self.crowded |= self.takes_stream && self.stream.as_ref().is_none_or(StreamOut::is_crowded);
+        }
     }
 
     fn current(&self) -> Option<&dyn Out> {
@@ -85,15 +115,11 @@ impl Sink for Exchange<'_, '_, '_> {
 
 impl Out for Exchange<'_, '_, '_> {
     fn begin(&mut self, kind: Kind) -> Result<(), Full> {
-        match (&self.mode, kind) {
+        self.begun = kind;
+        match (self.mode, kind) {
             // Of a batch, the answers that come later follow as events.
-            (Mode::Undecided, Kind::Result | Kind::Batch)
-                if self.prefers_stream || (kind == Kind::Batch && self.stream.is_some()) =>
-            {
-                self.stream.as_mut().ok_or(Full::Never)?.begin(kind)?;
-                self.mode = Mode::Stream;
-                Ok(())
-            }
+            (Mode::Undecided, Kind::Batch) if self.stream.is_some() => self.begin_event(kind),
+            (Mode::Undecided, Kind::Result) if self.prefers_stream && self.begin_event(kind).is_ok() => Ok(()),
             (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_) | Kind::Batch) => {
                 self.body.begin(kind)?;
                 self.mode = Mode::Body(kind);
@@ -101,12 +127,7 @@ impl Out for Exchange<'_, '_, '_> {
             }
             // A body holds one message.
             (Mode::Body(_), _) => Err(Full::Never),
-            (Mode::Undecided | Mode::Stream, _) => {
-                self.wanted_stream |= self.stream.is_none() && !matches!(kind, Kind::Notification);
-                self.stream.as_mut().ok_or(Full::Never)?.begin(kind)?;
-                self.mode = Mode::Stream;
-                Ok(())
-            }
+            (Mode::Undecided | Mode::Stream, _) => self.begin_event(kind),
         }
     }
 
@@ -125,6 +146,9 @@ impl Out for Exchange<'_, '_, '_> {
             out.roll_back(mark);
         }
         if mark.at() == 0 {
+            if matches!(self.mode, Mode::Stream) {
+                self.note_missing();
+            }
             self.mode = Mode::Undecided;
         }
     }
@@ -185,11 +209,11 @@ impl<const N: usize> Endpoint<'_, N> {
         let accept = Accept::of(head);
         let slot = if accept.stream() { self.open_stream(asker, route) } else { None };
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-        let stream = slot.and_then(|slot| Some(StreamOut::new(log, streams.get_mut(usize::from(slot))?, slot)));
+        let stream = slot.map(|slot| StreamOut::new(log, streams, slot));
         // What opens a session is a body: it decides what the session's streams are like.
         let open = asker.modern || peer.revision().is_some();
         let prefers = open && self.config.streams == Streams::Preferred && accept.prefers_stream();
-        let mut exchange = Exchange::new(body, stream, prefers);
+        let mut exchange = Exchange::new(body, stream, &accept, prefers);
         let gate = HeaderGate { head: *head, modern: asker.modern };
         let origin = origin_of(&gate, principal);
         let server: &mut Engine<'_> = &mut self.server;
@@ -212,6 +236,7 @@ impl<const N: usize> Endpoint<'_, N> {
             step,
             mode: exchange.mode,
             wanted_stream: exchange.wanted_stream,
+            crowded: exchange.crowded,
         }
     }
 
@@ -225,6 +250,11 @@ impl<const N: usize> Endpoint<'_, N> {
         let waits = self.server.has_route(said.route);
         let response = match (said.mode, said.slot) {
             (Mode::Stream, Some(slot)) => return self.streamed(slot),
+            // The error says that the answer does not fit a body; in a moment it need not.
+            (Mode::Body(Kind::Error(code::INTERNAL)), _) if said.crowded => {
+                body.roll_back(Mark::new(0));
+                refuse(body, 503, code::INTERNAL, "Overloaded: try again")
+            }
             (Mode::Body(kind), _) => {
                 let status = if said.wanted_stream { 406 } else { status_of(kind, asker.modern) };
                 Response::status(status).with(Content::Json)
@@ -243,7 +273,7 @@ impl<const N: usize> Endpoint<'_, N> {
     }
 
     fn streamed<'r>(&mut self, slot: u16) -> Response<'r> {
-        let id = self.stream_id(slot);
+        let id = self.name_stream(slot);
         self.mark_ready(id);
         Response::status(200).with(Content::Stream(id))
     }
@@ -260,6 +290,8 @@ struct Said {
     mode: Mode,
     /// Something had to be said, or will be, that a body cannot carry, and there was no stream.
     wanted_stream: bool,
+    /// There was no stream, or no room on it, for what a body cannot carry; in a moment there may be.
+    crowded: bool,
 }
 
 impl Said {

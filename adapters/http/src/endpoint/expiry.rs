@@ -13,6 +13,7 @@ impl<const N: usize> Endpoint<'_, N> {
         if self.soonest <= now {
             self.expire_all(app, now);
         }
+        self.log.release(self.streams.slots_mut());
         self.go_on(app);
     }
 

@@ -14,8 +14,10 @@ use super::head::{Content, Head, Response, SessionId};
 use super::media::{Accept, is_json};
 use super::refusal::{not_allowed, refuse};
 use super::session::{Session, make_id, same_id, slot_of};
-use super::stream::{Link, Purpose, StreamId, StreamOut, read_event_id};
+use super::stream::{Link, Purpose, Stream, StreamId, StreamOut, read_event_id};
 use super::{App, Asker, Endpoint};
+
+const UNREAD: &str = "Overloaded: the event stream is not being read";
 
 /// Why a request has no session.
 enum NoSession {
@@ -117,17 +119,15 @@ impl<const N: usize> Endpoint<'_, N> {
     ) {
         let Message::Read(request) = message else { return };
         let Some(session) = self.sessions.slots_mut().get_mut(usize::from(slot)) else { return };
-        let Some(stream) = self.streams.slots_mut().get_mut(usize::from(id.slot)) else { return };
         let server: &mut mcp_sansio::server::Engine<'_> = &mut self.server;
         server.swap_peer(&mut session.peer, session.scope);
-        let mut out = StreamOut::new(&mut self.log, stream, id.slot);
+        let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), id.slot);
         let gate = ();
         // A stream that is full hears nothing of it; the request is over all the same.
         let _ = app.service.dispatch_read(&origin_of(&gate, principal), app.state, request, server, &mut out);
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
-        stream.ready = true;
-        self.stirred.set(true);
+        self.mark_ready(id);
     }
 
     /// One message of a session.
@@ -194,17 +194,18 @@ impl<const N: usize> Endpoint<'_, N> {
 
     /// A client comes back for the rest of a stream of its own session.
     fn come_back(&mut self, slot: u16, last: &str) -> Option<StreamId> {
-        let (place, generation, event) = read_event_id(last)?;
-        let stream = self.streams.slots_mut().get_mut(usize::from(place)).filter(|stream| !stream.is_free())?;
-        let known = stream.generation == generation
-            && stream.session == Some(slot)
-            && stream.resumable
-            && event < stream.next_event;
-        if !known || !self.log.has_from(place, event + 1, stream.next_event) {
+        let (place, number, event) = read_event_id(last)?;
+        let streams = self.streams.slots_mut();
+        let stream = streams.get(usize::from(place)).filter(|stream| !stream.is_free())?;
+        let known = stream.number == number && stream.session == Some(slot) && stream.resumable;
+        // What was sent, and has not been forgotten since.
+        if !known || event >= stream.seen || event + 1 < stream.chain.first() {
             return None;
         }
-        stream.unsent += self.log.unsend(place, event + 1);
-        stream.greeted = true;
+        self.log.seek(streams, place, event + 1);
+        let stream = streams.get_mut(usize::from(place))?;
+        // Of a session's streams, this is the one in use again.
+        (stream.greeted, stream.ended) = (true, false);
         stream.attach(event + 1);
         let (purpose, id) = (stream.purpose, self.stream_id(place));
         self.stirred.set(true);
@@ -220,7 +221,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let primed = session.peer.revision() == Some(Revision::V2025_11_25);
         let asker = Asker { scope: session.scope, session: Some(slot), resumable: true, primed, modern: false };
         let stream = self.open_stream(&asker, 0)?;
-        let id = self.stream_id(stream);
+        let id = self.name_stream(stream);
         self.stream_mut(id)?.purpose = Purpose::Session;
         self.stirred.set(true);
         self.replace_session_stream(slot, id)?;
@@ -279,7 +280,7 @@ impl<const N: usize> Endpoint<'_, N> {
             }
             return refuse(body, 503, code::INTERNAL, overloaded);
         };
-        let id = self.stream_id(stream);
+        let id = self.name_stream(stream);
         self.stirred.set(true);
         if let Some(stream) = self.stream_mut(id) {
             stream.purpose = Purpose::Old;
@@ -320,14 +321,16 @@ impl<const N: usize> Endpoint<'_, N> {
         let (scope, Some(id)) = (session.scope, session.stream) else {
             return no_session(NoSession::Unknown, body);
         };
-        let Some(stream) = self.streams.slots_mut().get_mut(usize::from(id.slot)) else {
-            return no_session(NoSession::Unknown, body);
+        let streams = self.streams.slots_mut();
+        let Some(&Stream { route, .. }) =
+            streams.get(usize::from(id.slot)).filter(|stream| stream.unread() < self.log.unread)
+        else {
+            return refuse(body, 503, code::INTERNAL, UNREAD);
         };
-        let route = stream.route;
         let server: &mut mcp_sansio::server::Engine<'_> = &mut self.server;
         server.swap_peer(&mut session.peer, scope);
         server.set_route(route);
-        let mut out = StreamOut::new(&mut self.log, stream, id.slot);
+        let mut out = StreamOut::new(&mut self.log, streams, id.slot);
         let (gate, before) = ((), out.unsent());
         let step = app.service.dispatch_from(&origin_of(&gate, principal), app.state, content, server, &mut out);
         if let (Err(Full::Now), Some(before)) = (step, before) {
@@ -337,12 +340,11 @@ impl<const N: usize> Endpoint<'_, N> {
         }
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
-        stream.ready = true;
-        self.stirred.set(true);
+        self.mark_ready(id);
         self.go_on(app);
         match step {
             Ok(_) => Response::status(202),
-            Err(_) => refuse(body, 503, code::INTERNAL, "Overloaded: the event stream is not being read"),
+            Err(_) => refuse(body, 503, code::INTERNAL, UNREAD),
         }
     }
 
@@ -356,7 +358,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let session = session.and_then(|slot| self.sessions.slots().get(slot)).filter(|session| session.live);
         let stream = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old));
         let stream = stream.and_then(|id| self.streams.slots().get(id.slot()).filter(|stream| stream.is(id)));
-        stream.is_some_and(|stream| stream.held || stream.unsent > 0)
+        stream.is_some_and(|stream| stream.held || stream.chain.unsent() > 0)
     }
 
     /// Ends a session with everything in it.

@@ -15,6 +15,7 @@ mod expiry;
 mod gate;
 mod head;
 mod legacy;
+mod log;
 mod media;
 mod metadata;
 mod modern;
@@ -37,12 +38,11 @@ pub use stream::{Stream, StreamId};
 
 use core::cell::Cell;
 
-use mcp_sansio::records::Records;
 use mcp_sansio::server::{Millis, Scope, Server};
 use mcp_sansio::service::Service;
 use mcp_sansio::store::Store;
 
-use stream::Log;
+use log::Log;
 
 /// Whether somebody may use the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +101,8 @@ pub struct Endpoint<'m, const N: usize> {
     sessions: Pool<'m, Session>,
     streams: Pool<'m, Stream>,
     log: Log<'m>,
+    /// The number of the last stream that was sent.
+    streams_sent: u64,
     /// The last exchange's number.
     exchanges: u32,
     /// The last scope that was given away; 0 is nobody's.
@@ -111,6 +113,9 @@ pub struct Endpoint<'m, const N: usize> {
     /// Some stream may be ready.
     stirred: Cell<bool>,
 }
+
+/// Events that one stream may have unsent, where nothing else is said.
+const UNREAD: usize = 10_000;
 
 /// What a request is answered for: who asks, and how its stream would be.
 pub(crate) struct Asker {
@@ -134,7 +139,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         let (streams, log) = (streams.into(), log.into());
         let share = log.limit() / streams.slots().len().max(1);
         let keep = log.limit();
-        Endpoint::build(config, server, sessions.into(), streams, Log::new(Records::new(log), share, keep))
+        Endpoint::build(config, server, sessions.into(), streams, Log::new(log, share, keep, UNREAD))
     }
 
     /// Lets each stream use so many bytes of the log rather than an equal share, as far as others leave them: for many
@@ -143,12 +148,17 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         self.log.share = bytes;
     }
 
+    /// Sets how many events one stream may have unsent; 10,000 by default. See `EndpointLimits::unread`.
+    pub const fn set_unread(&mut self, events: usize) {
+        self.log.unread = events;
+    }
+
     /// An endpoint whose memory grows, up to limits.
     #[cfg(feature = "alloc")]
     #[must_use]
     pub fn growing(config: Config<'m>, server: Server<'m, N>, limits: EndpointLimits) -> Self {
-        let log = Records::new(Store::growing(limits.log));
-        let log = Log::new(log, limits.stream.min(limits.log), limits.keep);
+        let log = Store::growing(limits.log);
+        let log = Log::new(log, limits.stream.min(limits.log), limits.keep, limits.unread);
         Endpoint::build(config, server, Pool::growing(limits.sessions), Pool::growing(limits.streams), log)
     }
 
@@ -166,6 +176,7 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             sessions,
             streams,
             log,
+            streams_sent: 0,
             exchanges: 0,
             scopes: 0,
             now: 0,

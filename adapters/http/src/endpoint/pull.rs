@@ -24,6 +24,25 @@ pub enum Pull {
     Stale,
 }
 
+/// A sink that takes only so much more in this turn.
+struct Turn<'o> {
+    left: usize,
+    out: &'o mut dyn Sink,
+}
+
+impl Sink for Turn<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        let left = self.left.checked_sub(bytes.len()).ok_or(Full::Now)?;
+        self.out.put(bytes)?;
+        self.left = left;
+        Ok(())
+    }
+
+    fn room(&self) -> usize {
+        self.out.room().min(self.left)
+    }
+}
+
 impl<const N: usize> Endpoint<'_, N> {
     /// The streams that have something to say, or may have.
     pub fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
@@ -32,13 +51,14 @@ impl<const N: usize> Endpoint<'_, N> {
         self.stirred.set(self.stirred.get() && self.streams.slots().iter().any(is_ready));
         let streams = if self.stirred.get() { self.streams.slots() } else { &[] };
         let ready = streams.iter().enumerate().filter(move |(_, stream)| is_ready(stream));
-        ready.map(|(slot, stream)| StreamId { slot: slot as u16, generation: stream.generation, visit: stream.visit })
+        ready.map(|(slot, stream)| StreamId { slot: slot as u16, number: stream.number, visit: stream.visit })
     }
 
     /// Writes what a stream has to say into the sink of its connection. Call it when the stream is [`ready`](Endpoint::ready)
     /// and whenever its socket has room; it may be called at any time.
     pub fn pull<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> Pull {
-        let pulled = self.pull_some(id, app, now, out);
+        let mut turn = Turn { left: self.config.turn.max(1024), out };
+        let pulled = self.pull_some(id, app, now, &mut turn);
         if pulled == Pull::More {
             self.stirred.set(true);
             self.due(self.config.keep_alive, now);
@@ -60,9 +80,8 @@ impl<const N: usize> Endpoint<'_, N> {
             let before = out.room();
             let more = self.fill(id, app);
             let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-            let Some(stream) = streams.get_mut(usize::from(id.slot)) else { return Pull::Stale };
-            if write_events(stream, id.slot, log, out) == Written::Full {
-                stream.written = now;
+            if write_events(streams, id.slot, log, out) == Written::Full {
+                self.wrote(id, now);
                 return Pull::More;
             }
             if !more {
@@ -171,7 +190,7 @@ impl<const N: usize> Endpoint<'_, N> {
     /// has been written.
     fn fill<S>(&mut self, id: StreamId, app: &mut App<'_, S>) -> bool {
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-        let Some(stream) = streams.get_mut(usize::from(id.slot)) else { return false };
+        let Some(stream) = streams.get(usize::from(id.slot)) else { return false };
         if stream.ended && stream.purpose == Purpose::Session {
             // A newer one says what there is to say.
             return false;
@@ -179,7 +198,7 @@ impl<const N: usize> Endpoint<'_, N> {
         let (route, purpose, scope, session) = (stream.route, stream.purpose, stream.scope, stream.session);
         let server: &mut Engine<'_> = &mut self.server;
         if let Some(token) = server.streaming(route).filter(|_| matches!(purpose, Purpose::Post | Purpose::Old)) {
-            let mut out = StreamOut::new(log, stream, id.slot);
+            let mut out = StreamOut::new(log, streams, id.slot);
             return app.service.pump(app.state, token, server, &mut out) == Pump::More;
         }
         let mut nobody = Peer::NEW;
@@ -193,7 +212,7 @@ impl<const N: usize> Endpoint<'_, N> {
             (Purpose::Listen, _) => &mut nobody,
             _ => return false,
         };
-        let mut out = StreamOut::new(log, stream, id.slot);
+        let mut out = StreamOut::new(log, streams, id.slot);
         server.swap_peer(peer, scope);
         let pulled = server.pull(app.service.about(), &mut out);
         server.swap_peer(peer, Scope(0));

@@ -2,9 +2,10 @@
 //! is room if the client may come back for it.
 
 use mcp_sansio::Full;
-use mcp_sansio::records::{OVERHEAD, Record, Records};
 use mcp_sansio::server::{Millis, Scope};
 use mcp_sansio::sink::{Kind, Mark, Out, Sink};
+
+use super::log::{Chain, HEAD, Log, Record, Spot};
 
 /// An event stream of an [`Endpoint`](super::Endpoint). Small and `Copy`; that of a stream which is gone is stale and
 /// harms nothing.
@@ -12,9 +13,10 @@ use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct StreamId {
     pub(crate) slot: u16,
-    pub(crate) generation: u16,
+    /// Its number, see [`Stream::number`].
+    pub(crate) number: u64,
     /// Which connection of it: clients come back, and the one before must not read on.
-    pub(crate) visit: u16,
+    pub(crate) visit: u32,
 }
 
 impl StreamId {
@@ -53,8 +55,10 @@ pub(crate) enum Purpose {
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
     pub(crate) link: Link,
-    pub(crate) generation: u16,
-    pub(crate) visit: u16,
+    /// Given when the stream is sent, from 1 on, and never again by the same endpoint. Event ids have it, so that those
+    /// of a stream that is over name no other one.
+    pub(crate) number: u64,
+    pub(crate) visit: u32,
     pub(crate) purpose: Purpose,
     /// The session it belongs to.
     pub(crate) session: Option<u16>,
@@ -72,12 +76,14 @@ pub struct Stream {
     pub(crate) next_event: u32,
     /// Events before this one have been sent on the present connection.
     pub(crate) cursor: u32,
-    /// How much of the record that is being sent has gone out.
+    /// Events before this one have been sent on some connection.
+    pub(crate) seen: u32,
+    /// How many bytes of the record that is being sent have been sent.
     pub(crate) offset: usize,
     /// How much of the head of the event, or of the stream, that is being sent has gone out.
     pub(crate) head: usize,
-    /// Bytes in the log that have not been sent.
-    pub(crate) unsent: usize,
+    /// What it has in the log.
+    pub(crate) chain: Chain,
     /// A reply in windows is under way on it.
     pub(crate) held: bool,
     /// Nothing more will be said on it.
@@ -95,7 +101,7 @@ impl Stream {
     /// A slot without a stream.
     pub const FREE: Stream = Stream {
         link: Link::Free,
-        generation: 0,
+        number: 0,
         visit: 0,
         purpose: Purpose::Post,
         session: None,
@@ -106,9 +112,10 @@ impl Stream {
         greeted: false,
         next_event: 1,
         cursor: 1,
+        seen: 1,
         offset: 0,
         head: 0,
-        unsent: 0,
+        chain: Chain::EMPTY,
         held: false,
         ended: false,
         hangs_up: false,
@@ -137,11 +144,16 @@ impl Stream {
 
     /// Whether it is the one of that name, and on the same connection.
     pub(crate) fn is(&self, id: StreamId) -> bool {
-        !self.is_free() && (self.generation, self.visit) == (id.generation, id.visit)
+        !self.is_free() && (self.number, self.visit) == (id.number, id.visit)
     }
 
     pub(crate) fn is_free(&self) -> bool {
         self.link == Link::Free
+    }
+
+    /// Events in the log that have not been sent.
+    pub(crate) const fn unread(&self) -> usize {
+        self.next_event.saturating_sub(self.cursor) as usize
     }
 
     /// Goes on with another connection, behind the event that the client saw last.
@@ -154,167 +166,95 @@ impl Stream {
     }
 }
 
-/// In the kind of a record: a message, or a part of one that goes out in windows.
-pub(crate) const MESSAGE: u8 = 1;
 /// In the tag of a record: more of the same message follows in another.
 const MORE: u8 = 1;
 /// In the tag of a record: it goes on with a message.
 const GOES_ON: u8 = 2;
-/// In the tag of a record: it has been sent.
-const SENT: u8 = 4;
-
-/// Bytes before the message in a record: the number of its event.
-const EVENT: usize = 4;
-
-/// The log: what is said on all streams.
-#[derive(Debug)]
-pub(crate) struct Log<'m> {
-    pub(crate) records: Records<'m>,
-    /// Bytes that one stream may have unsent: a slow reader holds nobody else up.
-    pub(crate) share: usize,
-    /// Bytes that may stay in the log after they were sent.
-    pub(crate) keep: usize,
-    sent: usize,
-}
-
-impl<'m> Log<'m> {
-    pub(crate) fn new(records: Records<'m>, share: usize, keep: usize) -> Self {
-        Log { records, share, keep, sent: 0 }
-    }
-
-    /// Makes room by forgetting what was sent, oldest first.
-    fn forget_sent(&mut self, wanted: usize) {
-        let mut missing = wanted.saturating_sub(self.records.limit().saturating_sub(self.records.used()));
-        let mut surplus = self.sent.saturating_sub(self.keep);
-        let sent = &mut self.sent;
-        if missing == 0 && surplus == 0 {
-            return;
-        }
-        self.records.remove(|record| {
-            let size = record.data.len();
-            let gone = record.tag & SENT != 0 && (missing > 0 || surplus > 0);
-            if gone {
-                missing = missing.saturating_sub(size);
-                surplus = surplus.saturating_sub(size);
-                *sent = sent.saturating_sub(size);
-            }
-            gone
-        });
-    }
-
-    /// Forgets everything of a stream.
-    pub(crate) fn forget(&mut self, slot: u16) {
-        let sent = &mut self.sent;
-        self.records.remove(|record| {
-            let gone = record.owner == u32::from(slot);
-            if gone && record.tag & SENT != 0 {
-                *sent = sent.saturating_sub(record.data.len());
-            }
-            gone
-        });
-    }
-
-    /// The first record of a stream from `cursor` on.
-    fn next(&self, slot: u16, cursor: u32) -> Option<Record<'_>> {
-        self.records.iter().find(|record| record.owner == u32::from(slot) && event_of(record) >= cursor)
-    }
-
-    /// Whether the log still has all events of a stream from `cursor` on.
-    pub(crate) fn has_from(&self, slot: u16, cursor: u32, next: u32) -> bool {
-        cursor == next || self.next(slot, cursor).is_some_and(|record| event_of(&record) == cursor)
-    }
-
-    /// Events from `cursor` on are sent once more: they must not be forgotten before. How many bytes that is.
-    pub(crate) fn unsend(&mut self, slot: u16, cursor: u32) -> usize {
-        let mut bytes = 0;
-        let again = |record: &Record<'_>| {
-            record.owner == u32::from(slot) && record.tag & SENT != 0 && event_of(record) >= cursor
-        };
-        while let Some((at, tag, len)) =
-            self.records.iter().find(again).map(|record| (record.at(), record.tag, record.data.len()))
-        {
-            self.records.set_tag(at, tag & !SENT);
-            self.sent = self.sent.saturating_sub(len);
-            bytes += len + OVERHEAD;
-        }
-        bytes
-    }
-
-    fn set_sent(&mut self, at: usize, tag: u8, len: usize, resumable: bool) {
-        if resumable {
-            self.records.set_tag(at, tag | SENT);
-            self.sent += len;
-            return;
-        }
-        // The next record moves to the same place: that one stays.
-        let mut gone = false;
-        self.records.remove(|record| record.at() == at && !core::mem::replace(&mut gone, true));
-    }
-}
-
-fn event_of(record: &Record<'_>) -> u32 {
-    record.data.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
 
 /// The sink of one stream: messages go into the log.
 #[derive(Debug)]
 pub(crate) struct StreamOut<'s, 'm> {
     log: &'s mut Log<'m>,
-    stream: &'s mut Stream,
+    streams: &'s mut [Stream],
     slot: u16,
     /// The record that is being written.
-    at: Option<usize>,
+    open: Option<Open>,
+    /// Where the stream stood when this sink was made: nothing before is taken back.
+    begun: Begun,
 }
 
-/// Room in a record and on the wire that a message needs beside itself.
-const FRAMING: usize = OVERHEAD + EVENT;
+/// A record that is being written.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    at: Spot,
+    tag: u8,
+    /// Bytes before it that have not been sent.
+    before: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    at: Spot,
+    unsent: usize,
+    event: u32,
+}
 
 impl<'s, 'm> StreamOut<'s, 'm> {
-    pub(crate) fn new(log: &'s mut Log<'m>, stream: &'s mut Stream, slot: u16) -> Self {
-        let mut out = StreamOut { log, stream, slot, at: None };
-        if out.stream.held {
+    /// The sink of the stream in `slot`, which must be one of `streams`.
+    pub(crate) fn new(log: &'s mut Log<'m>, streams: &'s mut [Stream], slot: u16) -> Self {
+        let stream = streams.get(usize::from(slot)).copied().unwrap_or(Stream::FREE);
+        let begun = Begun { at: stream.chain.end(), unsent: stream.chain.unsent(), event: stream.next_event };
+        let mut out = StreamOut { log, streams, slot, open: None, begun };
+        if stream.held {
             // A message in windows goes on, in a record of its own; without room for one, this window is empty.
             let _ = out.open(GOES_ON);
         }
         out
     }
 
+    fn stream(&self) -> &Stream {
+        self.streams.get(usize::from(self.slot)).unwrap_or(const { &Stream::FREE })
+    }
+
     fn open(&mut self, tag: u8) -> Result<(), Full> {
-        self.log.forget_sent(FRAMING + 64);
-        let at = self.log.records.begin(u32::from(self.slot), MESSAGE, tag).map_err(|_| Full::Now)?;
-        let event = self.stream.next_event.to_le_bytes();
-        if self.log.records.extend(at, &event).is_err() {
-            self.log.records.drop_last(at);
-            return Err(Full::Now);
-        }
-        self.at = Some(at);
+        let before = self.stream().chain.unsent();
+        let at = self.log.open(self.streams, self.slot, tag).ok_or(Full::Now)?;
+        self.open = Some(Open { at, tag, before });
         Ok(())
     }
 
     /// Ends the record that is being written: the message, or this window of it.
     fn close(&mut self, more: bool) {
-        let Some(at) = self.at.take() else { return };
-        let Some(record) = self.log.records.get(at) else { return };
-        let (len, tag) = (record.data.len(), record.tag);
-        if len == EVENT && tag & GOES_ON != 0 && more {
+        let Some(open) = self.open.take() else { return };
+        let size = self.stream().chain.unsent() - open.before;
+        if size == HEAD && open.tag & GOES_ON != 0 && more {
             // An empty window.
-            self.log.records.drop_last(at);
+            self.cut(open.before);
             return;
         }
-        self.log.records.set_tag(at, if more { tag | MORE } else { tag });
-        self.stream.unsent += len + OVERHEAD;
-        self.stream.next_event += 1;
-        self.stream.ready = true;
+        self.log.set_head(open.at, Record { size, tag: if more { open.tag | MORE } else { open.tag } });
+        if let Some(stream) = self.streams.get_mut(usize::from(self.slot)) {
+            stream.next_event += 1;
+            stream.ready = true;
+        }
     }
 
-    fn in_record(&self) -> usize {
-        self.at.and_then(|at| self.log.records.get(at)).map_or(0, |record| record.data.len())
+    /// Takes back bytes of the log until only so many are unsent.
+    fn cut(&mut self, unsent: usize) {
+        if let Some(Stream { chain, .. }) = self.streams.get_mut(usize::from(self.slot)) {
+            self.log.cut(chain, chain.unsent().saturating_sub(unsent));
+        }
+    }
+
+    /// Whether there is no room for a message only because there is none at present.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.room() < self.capacity()
     }
 }
 
 impl Drop for StreamOut<'_, '_> {
     fn drop(&mut self) {
-        if self.stream.held {
+        if self.stream().held {
             self.close(true);
         }
     }
@@ -322,35 +262,26 @@ impl Drop for StreamOut<'_, '_> {
 
 impl Sink for StreamOut<'_, '_> {
     fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        if bytes.len() > self.room() {
-            return Err(Full::Now);
-        }
-        let Some(at) = self.at else { return if bytes.is_empty() { Ok(()) } else { Err(Full::Now) } };
-        let len = self.in_record();
-        self.log.forget_sent(bytes.len());
-        // Forgetting has moved the record, which is the last one.
-        let at =
-            if self.log.records.used() == at + OVERHEAD + len { at } else { self.log.records.used() - OVERHEAD - len };
-        self.at = Some(at);
-        self.log.records.extend(at, bytes).map_err(|_| Full::Now)
+        let fits = bytes.is_empty() || (self.open.is_some() && bytes.len() <= self.room());
+        if fits && self.log.append(self.streams, self.slot, bytes) { Ok(()) } else { Err(Full::Now) }
     }
 
     fn room(&self) -> usize {
-        if self.stream.held && self.at.is_none() {
+        if self.stream().held && self.open.is_none() {
             // There was no room for the record of this window.
             return 0;
         }
-        // What was sent can be forgotten, so only what was not counts.
-        let log = self.log.records.limit().saturating_sub(self.log.records.used() - self.log.sent);
-        let share = self.log.share.saturating_sub(self.stream.unsent + self.in_record());
-        let overhead = if self.at.is_some() { 0 } else { FRAMING };
-        log.min(share).saturating_sub(overhead)
+        let head = if self.open.is_some() { 0 } else { HEAD };
+        self.log.room(&self.stream().chain).saturating_sub(head)
     }
 }
 
 impl Out for StreamOut<'_, '_> {
-    fn begin(&mut self, _: Kind) -> Result<(), Full> {
-        if self.stream.held || self.at.is_some() || self.room() == 0 { Err(Full::Now) } else { self.open(0) }
+    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+        // Answers are as many as there are requests, and those are refused by then.
+        let more = matches!(kind, Kind::Notification | Kind::Request) && self.stream().unread() >= self.log.unread;
+        let shut = more || self.stream().held || self.open.is_some() || self.room() == 0;
+        if shut { Err(Full::Now) } else { self.open(0) }
     }
 
     fn end(&mut self) {
@@ -359,33 +290,29 @@ impl Out for StreamOut<'_, '_> {
 
     fn mark(&self) -> Mark {
         // Nothing pending counts as an empty sink: then larger than the room is larger than ever.
-        Mark::new(self.stream.unsent + self.in_record())
+        Mark::new(self.stream().chain.unsent())
     }
 
     fn roll_back(&mut self, mark: Mark) {
-        match (self.at, mark.at().saturating_sub(self.stream.unsent)) {
-            (Some(at), within @ 1..) => self.log.records.shorten(at, within),
-            // Whole messages that were written by the same call, too: they are the last of the log.
-            (at, _) => {
-                if let Some(at) = at {
-                    self.log.records.drop_last(at);
-                    self.at = None;
-                }
-                self.take_back(mark.at());
-            }
+        match self.open {
+            Some(open) if mark.at() > open.before => self.cut(mark.at()),
+            // Whole messages that were written by the same call, too.
+            _ => self.take_back(mark.at()),
         }
     }
 
     fn hold(&mut self, on: bool) {
-        self.stream.held = on;
+        if let Some(stream) = self.streams.get_mut(usize::from(self.slot)) {
+            stream.held = on;
+        }
     }
 
     fn held(&self) -> bool {
-        self.stream.held
+        self.stream().held
     }
 
     fn capacity(&self) -> usize {
-        self.log.share.min(self.log.records.limit()).saturating_sub(FRAMING)
+        self.log.share.min(self.log.capacity()).saturating_sub(HEAD)
     }
 }
 
@@ -397,34 +324,37 @@ impl StreamOut<'_, '_> {
 
     /// How much waits to be sent; `None` while a reply in windows is under way.
     pub(crate) fn unsent(&self) -> Option<usize> {
-        (!self.stream.held).then_some(self.stream.unsent)
+        (!self.stream().held).then_some(self.stream().chain.unsent())
     }
 
     /// Takes back what the present call has said, to the last byte.
     pub(crate) fn back_to(&mut self, unsent: usize) {
-        self.stream.held = false;
-        if let Some(at) = self.at.take() {
-            self.log.records.drop_last(at);
-        }
+        self.hold(false);
         self.take_back(unsent);
     }
 
     /// Takes back messages until only `unsent` bytes are unsent. One of which only the end is taken back goes on.
     fn take_back(&mut self, unsent: usize) {
-        while self.stream.unsent > unsent {
-            let last = self.log.records.iter().last().map(|record| (record.at(), record.tag, record.data.len()));
-            let Some((at, tag, len)) = last else { break };
-            self.stream.unsent = self.stream.unsent.saturating_sub(len + OVERHEAD);
-            self.stream.next_event -= 1;
-            match unsent.saturating_sub(self.stream.unsent) {
-                0 => self.log.records.drop_last(at),
-                within => {
-                    self.log.records.shorten(at, within);
-                    self.log.records.set_tag(at, tag & !MORE);
-                    self.at = Some(at);
-                    break;
+        let unsent = unsent.max(self.begun.unsent);
+        let (chain, end) = (self.stream().chain, self.stream().next_event);
+        self.open = None;
+        let Begun { mut at, unsent: mut before, mut event } = self.begun;
+        if before == 0 {
+            at = chain.read();
+        }
+        while event < end {
+            let record = self.log.record(at);
+            if before + record.size > unsent {
+                if before < unsent {
+                    self.open = Some(Open { at, tag: record.tag & !MORE, before });
                 }
+                break;
             }
+            (at, before, event) = (self.log.advance(at, record.size), before + record.size, event + 1);
+        }
+        self.cut(unsent);
+        if let Some(stream) = self.streams.get_mut(usize::from(self.slot)) {
+            stream.next_event = event;
         }
     }
 }
@@ -439,31 +369,39 @@ pub(crate) enum Written {
 }
 
 /// Writes what a stream has to say into the sink of its connection, as far as there is room.
-pub(crate) fn write_events(stream: &mut Stream, slot: u16, log: &mut Log<'_>, out: &mut dyn Sink) -> Written {
-    loop {
-        let Some(record) = log.next(slot, stream.cursor) else { return Written::All };
-        let (at, tag, len, event) = (record.at(), record.tag, record.data.len(), event_of(&record));
-        if write_head(stream, slot, tag, event, out).is_err() {
+pub(crate) fn write_events(streams: &mut [Stream], slot: u16, log: &mut Log<'_>, out: &mut dyn Sink) -> Written {
+    while let Some(stream) = streams.get_mut(usize::from(slot)).filter(|stream| stream.unread() > 0) {
+        let (Record { size, tag }, event) = (log.record(stream.chain.read()), stream.cursor);
+        if write_head(stream, slot, tag, event, out).is_err() || write_data(stream, size - HEAD, log, out).is_err() {
             return Written::Full;
         }
-        let rest = record.data.get(EVENT + stream.offset..).unwrap_or(&[]);
-        let now = rest.get(..out.room().min(rest.len())).unwrap_or(&[]);
-        let whole = now.len() == rest.len();
-        if !now.is_empty() && out.put(now).is_err() {
+        if tag & MORE == 0 && out.put(b"\n\n").is_err() {
             return Written::Full;
-        }
-        stream.offset += now.len();
-        if !whole || (tag & MORE == 0 && out.put(b"\n\n").is_err()) {
-            return Written::Full;
-        }
-        if tag & SENT == 0 {
-            stream.unsent = stream.unsent.saturating_sub(len + OVERHEAD);
-            // A message in windows cannot be sent again: it has no id.
-            log.set_sent(at, tag, len, stream.resumable && tag & (MORE | GOES_ON) == 0);
         }
         stream.cursor = event + 1;
+        stream.seen = stream.seen.max(event + 1);
         (stream.offset, stream.head) = (0, 0);
+        // A message in windows cannot be sent again: it has no id.
+        let keep = stream.resumable && tag & (MORE | GOES_ON) == 0;
+        log.set_sent(streams, slot, event, keep);
     }
+    Written::All
+}
+
+/// The data of an event, as much of it as there is room for.
+fn write_data(stream: &mut Stream, len: usize, log: &Log<'_>, out: &mut dyn Sink) -> Result<(), Full> {
+    let mut at = log.part(&stream.chain, stream.offset);
+    let written = loop {
+        let rest = len - stream.offset;
+        let (now, next) = log.piece(at, out.room().min(rest));
+        if rest == 0 || now.is_empty() || out.put(now).is_err() {
+            break if rest == 0 { Ok(()) } else { Err(Full::Now) };
+        }
+        stream.offset += now.len();
+        at = next;
+    };
+    stream.chain.set_part(at);
+    written
 }
 
 /// The head of an event, as much of it as there is room for.
@@ -484,18 +422,18 @@ pub(crate) fn write_priming(stream: &mut Stream, slot: u16, retry: u32, out: &mu
     let mut head = Small::new();
     head.id(stream, slot, 0);
     head.text("retry: ");
-    head.number(retry);
+    head.number(retry.into());
     head.text("\ndata: \n\n");
     stream.put_head(&[head.bytes()], out)
 }
 
-/// The numbers in an event id: slot, generation, event.
-pub(crate) fn read_event_id(id: &str) -> Option<(u16, u16, u32)> {
+/// The numbers in an event id: slot, stream, event.
+pub(crate) fn read_event_id(id: &str) -> Option<(u16, u64, u32)> {
     let mut parts = id.split('-');
     let slot = parts.next()?.parse().ok()?;
-    let generation = parts.next()?.parse().ok()?;
+    let stream = parts.next()?.parse().ok()?;
     let event = parts.next()?.parse().ok()?;
-    parts.next().is_none().then_some((slot, generation, event))
+    parts.next().is_none().then_some((slot, stream, event))
 }
 
 /// A few short texts in a row.
@@ -518,8 +456,8 @@ impl Small {
         }
     }
 
-    fn number(&mut self, mut value: u32) {
-        let mut digits = [0; 10];
+    fn number(&mut self, mut value: u64) {
+        let mut digits = [0; 20];
         let mut len = 0;
         loop {
             if let Some(place) = digits.get_mut(len) {
@@ -540,9 +478,9 @@ impl Small {
         self.text("id: ");
         self.number(slot.into());
         self.text("-");
-        self.number(stream.generation.into());
+        self.number(stream.number);
         self.text("-");
-        self.number(event);
+        self.number(event.into());
         self.text("\n");
     }
 
@@ -556,18 +494,27 @@ mod tests {
     use super::*;
     use mcp_sansio::store::Store;
 
+    /// Everything a stream has not sent, as it goes out.
+    fn sent(log: &mut Log<'_>, streams: &mut [Stream], slot: u16) -> std::string::String {
+        let mut bytes = [0; 1000];
+        let mut out = mcp_sansio::sink::Lines::new(mcp_sansio::sink::Slice::new(&mut bytes));
+        assert_eq!(write_events(streams, slot, log, &mut out), Written::All);
+        std::string::String::from_utf8(out.pending().to_vec()).unwrap()
+    }
+
+    fn say(out: &mut StreamOut<'_, '_>, text: &[u8]) {
+        out.begin(Kind::Notification).unwrap();
+        out.put(text).unwrap();
+        out.end();
+    }
+
     /// An array that was closed for the sake of a message that does not fit goes on.
     #[test]
     fn rolled_back_into_a_message_that_has_ended() {
         let mut bytes = [0; 256];
-        let mut log = Log::new(Records::new(Store::from(&mut bytes[..])), 256, 256);
-        let mut stream = Stream { link: Link::Attached, ..Stream::FREE };
-        let mut out = StreamOut::new(&mut log, &mut stream, 0);
-        let say = |out: &mut StreamOut<'_, '_>, text: &[u8]| {
-            out.begin(Kind::Notification).unwrap();
-            out.put(text).unwrap();
-            out.end();
-        };
+        let mut log = Log::new(Store::from(&mut bytes[..]), 256, 256, 100);
+        let mut streams = [Stream { link: Link::Attached, ..Stream::FREE }];
+        let mut out = StreamOut::new(&mut log, &mut streams, 0);
         say(&mut out, b"first");
         out.begin(Kind::Batch).unwrap();
         out.put(b"[1").unwrap();
@@ -583,10 +530,12 @@ mod tests {
         out.end();
         say(&mut out, b"last");
         drop(out);
-        assert_eq!(stream.next_event, 4);
-        assert_eq!(log.records.used(), stream.unsent);
-        let data = |n| log.records.iter().nth(n).map(|record| record.data[EVENT..].to_vec());
-        assert_eq!([data(0), data(1), data(2)], [&b"first"[..], b"[1,2]", b"last"].map(|text| Some(text.to_vec())));
-        assert_eq!(data(3), None);
+        assert_eq!(streams[0].next_event, 4);
+        let head = "event: message\ndata: ";
+        assert_eq!(
+            sent(&mut log, &mut streams, 0),
+            ["first", "[1,2]", "last"].map(|text| [head, text, "\n\n"].concat()).concat()
+        );
+        assert_eq!((streams[0].chain.unsent(), log.room(&streams[0].chain)), (0, log.capacity()));
     }
 }

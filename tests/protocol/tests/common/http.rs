@@ -173,11 +173,15 @@ impl Web {
 
     /// In memory of these sizes, as on a device.
     pub fn lent(sessions: usize, streams: usize, log: usize) -> Web {
+        Web::lent_with(config(), sessions, streams, log)
+    }
+
+    pub fn lent_with(config: Config<'static>, sessions: usize, streams: usize, log: usize) -> Web {
         use mcp_sansio_http::endpoint::{Session, Stream};
         let server = Server::growing(Limits::default()).seal(&super::toy_seal::SEAL);
         let sessions = vec![Session::FREE; sessions].leak();
         let streams = vec![Stream::FREE; streams].leak();
-        Web::of(Endpoint::new(config(), server, sessions, streams, vec![0; log].leak()))
+        Web::of(Endpoint::new(config, server, sessions, streams, vec![0; log].leak()))
     }
 }
 

@@ -1,0 +1,751 @@
+//! The log: what is said on event streams and has not been sent, or may be asked for again.
+//!
+//! Its memory is cut into blocks. Each stream has a chain of blocks of its own, so that what is done for one stream
+//! costs the same however much other streams have in the log, and no bytes are moved when some are forgotten.
+//!
+//! A chain holds records, one after the other: first those that were sent and are kept for clients that come back, then
+//! those that were not sent. A record is a message, or one window of a message.
+
+use mcp_sansio::store::Store;
+
+use super::stream::Stream;
+
+/// Bytes of a block.
+const BLOCK: usize = 64;
+/// Bytes of a block that hold records; the others are links to the next block and the one before.
+const DATA: usize = BLOCK - LINKS;
+const LINKS: usize = 8;
+const NEXT: usize = 0;
+const BEFORE: usize = 4;
+/// No block, no stream.
+const NONE: u32 = u32::MAX;
+
+/// Bytes of a record before its data: its size and its tag.
+pub(crate) const HEAD: usize = 5;
+
+/// A place in a chain: in front of that byte of that block. Behind the last byte of a block is the same place as in
+/// front of the first byte of the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    block: u32,
+    at: u32,
+}
+
+impl Spot {
+    const NOWHERE: Spot = Spot { block: NONE, at: 0 };
+}
+
+/// What a stream has in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    start: Spot,
+    /// The first record that has not been sent.
+    read: Spot,
+    /// The first byte of that record that has not been sent, if some of it has.
+    part: Spot,
+    end: Spot,
+    /// Bytes of all records.
+    len: usize,
+    /// Bytes of the records before `read`.
+    sent: usize,
+    /// The number of the event at `start`.
+    first: u32,
+    /// Its neighbours in the list of streams that have sent records.
+    older: u32,
+    newer: u32,
+    listed: bool,
+}
+
+impl Chain {
+    pub(crate) const EMPTY: Chain = Chain {
+        start: Spot::NOWHERE,
+        read: Spot::NOWHERE,
+        part: Spot::NOWHERE,
+        end: Spot::NOWHERE,
+        len: 0,
+        sent: 0,
+        first: 1,
+        older: NONE,
+        newer: NONE,
+        listed: false,
+    };
+
+    /// Bytes that have not been sent.
+    pub(crate) const fn unsent(&self) -> usize {
+        self.len - self.sent
+    }
+
+    /// The place behind the last record.
+    pub(crate) const fn end(&self) -> Spot {
+        self.end
+    }
+
+    /// The first record that has not been sent.
+    pub(crate) const fn read(&self) -> Spot {
+        self.read
+    }
+
+    /// The number of the oldest event that is still there.
+    pub(crate) const fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// Some of the record at `read` has been sent, up to this place.
+    pub(crate) const fn set_part(&mut self, part: Spot) {
+        self.part = part;
+    }
+
+    const fn blocks(&self) -> usize {
+        if self.len == 0 { 0 } else { (self.start.at as usize + self.len).div_ceil(DATA) }
+    }
+
+    /// Blocks that come free when all sent records are forgotten.
+    const fn spare(&self) -> usize {
+        if self.sent == self.len { self.blocks() } else { (self.start.at as usize + self.sent) / DATA }
+    }
+
+    /// Free bytes in the last block.
+    const fn tail(&self) -> usize {
+        if self.len == 0 { 0 } else { DATA - self.end.at as usize }
+    }
+
+    fn move_block(&mut self, from: u32, to: u32) {
+        for spot in [&mut self.start, &mut self.read, &mut self.part, &mut self.end] {
+            if spot.block == from {
+                spot.block = to;
+            }
+        }
+    }
+}
+
+/// The head of a record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Record {
+    /// Bytes, the head included.
+    pub(crate) size: usize,
+    pub(crate) tag: u8,
+}
+
+/// What is said on all streams.
+#[derive(Debug)]
+pub(crate) struct Log<'m> {
+    store: Store<'m>,
+    /// Blocks there can be.
+    total: usize,
+    /// Blocks that belong to chains.
+    used: usize,
+    /// Blocks from this one on have never been used.
+    fresh: u32,
+    /// The first of the blocks that were used and are free.
+    free: u32,
+    /// Blocks that come free when all sent records of all streams are forgotten.
+    spare: usize,
+    /// Bytes of sent records.
+    sent: usize,
+    /// Streams with sent records, by the time of the first of them: the ends of the list.
+    oldest: u32,
+    newest: u32,
+    /// Bytes that one stream may have unsent: a slow reader does not take the log from others.
+    pub(crate) share: usize,
+    /// Bytes that may stay in the log after they were sent.
+    pub(crate) keep: usize,
+    /// Events that one stream may have unsent before no more is begun for it.
+    pub(crate) unread: usize,
+    /// Records and blocks that were looked at.
+    #[cfg(test)]
+    pub(crate) steps: core::cell::Cell<usize>,
+}
+
+impl<'m> Log<'m> {
+    pub(crate) fn new(store: Store<'m>, share: usize, keep: usize, unread: usize) -> Self {
+        Log {
+            total: (store.limit() / BLOCK).min(NONE as usize),
+            store,
+            used: 0,
+            fresh: 0,
+            free: NONE,
+            spare: 0,
+            sent: 0,
+            oldest: NONE,
+            newest: NONE,
+            share,
+            keep,
+            unread,
+            #[cfg(test)]
+            steps: core::cell::Cell::new(0),
+        }
+    }
+
+    /// Bytes of records that the log takes at the most.
+    pub(crate) const fn capacity(&self) -> usize {
+        self.total * DATA
+    }
+
+    /// Bytes that can be appended for a stream. Sent records make room, so only those that were not sent count.
+    pub(crate) fn room(&self, chain: &Chain) -> usize {
+        // Its own last block stays, as long as there is anything in it.
+        let own = chain.spare().min(chain.blocks().saturating_sub(1));
+        let blocks = self.total - self.used + (self.spare - chain.spare()) + own;
+        let share = self.share.saturating_sub(chain.unsent());
+        (blocks * DATA + chain.tail()).min(share)
+    }
+
+    /// Appends bytes to what a stream has; `false`, and nothing appended, if there is no room.
+    pub(crate) fn append(&mut self, streams: &mut [Stream], slot: u16, mut bytes: &[u8]) -> bool {
+        if !self.reserve(streams, slot, bytes.len()) {
+            return false;
+        }
+        let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return false };
+        self.spare -= chain.spare();
+        while !bytes.is_empty() {
+            if chain.tail() == 0 && !self.lengthen(chain) {
+                break;
+            }
+            let (now, rest) = bytes.split_at_checked(chain.tail_of(bytes.len())).unwrap_or((bytes, &[]));
+            self.write(chain.end, now);
+            chain.end.at += now.len() as u32;
+            chain.len += now.len();
+            bytes = rest;
+        }
+        self.spare += chain.spare();
+        true
+    }
+
+    /// Appends the head of a record; its place.
+    pub(crate) fn open(&mut self, streams: &mut [Stream], slot: u16, tag: u8) -> Option<Spot> {
+        if !self.reserve(streams, slot, HEAD) {
+            return None;
+        }
+        let before = streams.get(usize::from(slot)).map(|stream| stream.chain.end)?;
+        let appended = self.append(streams, slot, &[0, 0, 0, 0, tag]);
+        let chain = streams.get(usize::from(slot)).map(|stream| stream.chain)?;
+        let place = if before == Spot::NOWHERE { chain.start } else { self.normal(before) };
+        appended.then_some(place)
+    }
+
+    /// Writes the head of a record.
+    pub(crate) fn set_head(&mut self, spot: Spot, record: Record) {
+        let [a, b, c, d] = (record.size as u32).to_le_bytes();
+        self.write(spot, &[a, b, c, d, record.tag]);
+    }
+
+    /// Reads the head of a record.
+    pub(crate) fn record(&self, spot: Spot) -> Record {
+        self.step();
+        let mut head = [0; HEAD];
+        let (mut spot, mut filled) = (spot, 0);
+        while let Some(piece) = head.get_mut(filled..).filter(|piece| !piece.is_empty()) {
+            let (bytes, next) = self.piece(spot, piece.len());
+            if bytes.is_empty() {
+                break;
+            }
+            for (place, byte) in piece.iter_mut().zip(bytes) {
+                *place = *byte;
+            }
+            filled += bytes.len();
+            spot = next;
+        }
+        let [a, b, c, d, tag] = head;
+        Record { size: u32::from_le_bytes([a, b, c, d]) as usize, tag }
+    }
+
+    /// At most `len` bytes from a place on that are in one block, and the place behind them.
+    pub(crate) fn piece(&self, spot: Spot, len: usize) -> (&[u8], Spot) {
+        let spot = self.normal(spot);
+        let len = len.min(DATA - spot.at as usize);
+        let bytes = self.store.bytes().get(place_of(spot.block, LINKS + spot.at as usize)..);
+        let bytes = bytes.and_then(|bytes| bytes.get(..len)).unwrap_or(&[]);
+        (bytes, Spot { at: spot.at + bytes.len() as u32, ..spot })
+    }
+
+    /// The place so many bytes on.
+    pub(crate) fn advance(&self, spot: Spot, mut bytes: usize) -> Spot {
+        let mut spot = spot;
+        while bytes > DATA - spot.at as usize {
+            bytes -= DATA - spot.at as usize;
+            spot = Spot { block: self.link(spot.block, NEXT), at: 0 };
+            if spot.block == NONE {
+                return spot;
+            }
+        }
+        Spot { at: spot.at + bytes as u32, ..spot }
+    }
+
+    /// Where to go on with the record that is being sent.
+    pub(crate) fn part(&self, chain: &Chain, offset: usize) -> Spot {
+        if offset == 0 { self.advance(chain.read, HEAD) } else { chain.part }
+    }
+
+    /// The record that was being sent has been sent. It is kept, or forgotten together with all before it: there is no
+    /// coming back to those, since this one would be missing then.
+    pub(crate) fn set_sent(&mut self, streams: &mut [Stream], slot: u16, event: u32, keep: bool) {
+        let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
+        let size = self.record(chain.read).size.min(chain.unsent());
+        self.spare -= chain.spare();
+        (chain.read, chain.sent, self.sent) = (chain.part, chain.sent + size, self.sent + size);
+        self.spare += chain.spare();
+        if keep {
+            self.enlist(streams, slot.into());
+            while self.sent > self.keep && self.evict(streams) {}
+            return;
+        }
+        let sent = chain.sent;
+        self.drop_front(streams, slot.into(), sent, event + 1);
+    }
+
+    /// Events from `event` on are sent next, most of them once more; they are not forgotten before.
+    pub(crate) fn seek(&mut self, streams: &mut [Stream], slot: u16, event: u32) {
+        let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
+        let (mut spot, mut before) = (chain.start, 0);
+        for _ in chain.first..event {
+            let size = self.record(spot).size;
+            spot = self.advance(spot, size);
+            before += size;
+        }
+        self.spare -= chain.spare();
+        self.sent = self.sent - chain.sent + before;
+        (chain.read, chain.sent) = (spot, before);
+        self.spare += chain.spare();
+        match before {
+            0 => self.strike(streams, slot.into()),
+            _ => self.enlist(streams, slot.into()),
+        }
+        while self.sent > self.keep && self.evict(streams) {}
+    }
+
+    /// Takes back the last `bytes` that were appended for a stream; none of them has been sent.
+    pub(crate) fn cut(&mut self, chain: &mut Chain, bytes: usize) {
+        self.spare -= chain.spare();
+        let mut bytes = bytes.min(chain.unsent());
+        if bytes == chain.len {
+            self.give_back(chain);
+        } else {
+            chain.len -= bytes;
+        }
+        while chain.len > 0 && bytes > 0 {
+            let now = bytes.min(chain.end.at as usize);
+            chain.end.at -= now as u32;
+            bytes -= now;
+            if chain.end.at == 0 {
+                let before = self.link(chain.end.block, BEFORE);
+                self.free_block(chain.end.block);
+                self.set_link(before, NEXT, NONE);
+                chain.end = Spot { block: before, at: DATA as u32 };
+            }
+        }
+        self.spare += chain.spare();
+    }
+
+    /// Forgets everything of a stream.
+    pub(crate) fn forget(&mut self, streams: &mut [Stream], slot: u16) {
+        self.strike(streams, slot.into());
+        let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
+        self.spare -= chain.spare();
+        self.sent -= chain.sent;
+        self.give_back(chain);
+        *chain = Chain::EMPTY;
+    }
+
+    /// Gives memory back to the allocator if little of it is used. Costs no more than what has been forgotten since the
+    /// last time.
+    pub(crate) fn release(&mut self, streams: &mut [Stream]) {
+        let little = self.fresh as usize > LITTLE.max(streams.len()) && self.used < self.fresh as usize / 4;
+        if !cfg!(feature = "alloc") || !little {
+            return;
+        }
+        // All blocks that stay move to the front.
+        let end = self.used as u32;
+        let (mut free, mut next) = (core::mem::replace(&mut self.free, NONE), NONE);
+        while free != NONE {
+            let after = self.link(free, NEXT);
+            if free < end {
+                self.set_link(free, NEXT, next);
+                next = free;
+            }
+            free = after;
+        }
+        for Stream { chain, .. } in streams.iter_mut().filter(|stream| stream.chain.len > 0) {
+            let mut block = chain.start.block;
+            while block != NONE {
+                if block >= end {
+                    let after = self.link(next, NEXT);
+                    self.move_block(chain, block, next);
+                    (block, next) = (next, after);
+                }
+                block = self.link(block, NEXT);
+            }
+        }
+        self.fresh = end;
+        #[cfg(feature = "alloc")]
+        self.store.shrink(end as usize * BLOCK);
+    }
+
+    /// Makes sure that so many bytes can be appended, by forgetting what was sent.
+    fn reserve(&mut self, streams: &mut [Stream], slot: u16, bytes: usize) -> bool {
+        loop {
+            let Some(Stream { chain, .. }) = streams.get(usize::from(slot)) else { return false };
+            if bytes.saturating_sub(chain.tail()).div_ceil(DATA) <= self.total - self.used {
+                return true;
+            }
+            if !self.evict(streams) {
+                return false;
+            }
+        }
+    }
+
+    /// Forgets one sent record, of the stream that has had some for the longest time.
+    fn evict(&mut self, streams: &mut [Stream]) -> bool {
+        let slot = self.oldest;
+        let Some(Stream { chain, .. }) = streams.get(slot as usize) else { return false };
+        let (size, next) = (self.record(chain.start).size.clamp(1, chain.sent.max(1)), chain.first + 1);
+        self.drop_front(streams, slot, size, next);
+        true
+    }
+
+    /// Forgets so many bytes of sent records; `first` is the number of the event behind them.
+    fn drop_front(&mut self, streams: &mut [Stream], slot: u32, bytes: usize, first: u32) {
+        let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
+        let bytes = bytes.min(chain.sent);
+        self.spare -= chain.spare();
+        (chain.len, chain.sent, chain.first) = (chain.len - bytes, chain.sent - bytes, first);
+        self.sent -= bytes;
+        if chain.len == 0 {
+            chain.len = bytes;
+            self.give_back(chain);
+        } else {
+            let mut at = chain.start.at as usize + bytes;
+            while at >= DATA {
+                let next = self.link(chain.start.block, NEXT);
+                self.free_block(chain.start.block);
+                (chain.start.block, at) = (next, at - DATA);
+            }
+            chain.start.at = at as u32;
+            if chain.sent == 0 {
+                chain.read = chain.start;
+            }
+        }
+        self.spare += chain.spare();
+        if chain.sent == 0 {
+            self.strike(streams, slot);
+        }
+    }
+
+    /// Puts a stream at the end of the list of those that have sent records, if it is not in it.
+    fn enlist(&mut self, streams: &mut [Stream], slot: u32) {
+        let newest = self.newest;
+        let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
+        if chain.listed {
+            return;
+        }
+        (chain.listed, chain.older, chain.newer) = (true, newest, NONE);
+        match streams.get_mut(newest as usize) {
+            Some(Stream { chain, .. }) => chain.newer = slot,
+            None => self.oldest = slot,
+        }
+        self.newest = slot;
+    }
+
+    /// Takes a stream out of that list.
+    fn strike(&mut self, streams: &mut [Stream], slot: u32) {
+        let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
+        if !core::mem::replace(&mut chain.listed, false) {
+            return;
+        }
+        let (older, newer) = (chain.older, chain.newer);
+        match streams.get_mut(older as usize) {
+            Some(Stream { chain, .. }) => chain.newer = newer,
+            None => self.oldest = newer,
+        }
+        match streams.get_mut(newer as usize) {
+            Some(Stream { chain, .. }) => chain.older = older,
+            None => self.newest = older,
+        }
+    }
+
+    /// A place that is not behind the last byte of a block, if there is another block.
+    fn normal(&self, spot: Spot) -> Spot {
+        if (spot.at as usize) < DATA {
+            return spot;
+        }
+        Spot { block: self.link(spot.block, NEXT), at: 0 }
+    }
+
+    /// Adds a block to a chain.
+    fn lengthen(&mut self, chain: &mut Chain) -> bool {
+        let Some(block) = self.take_block() else { return false };
+        self.set_link(block, NEXT, NONE);
+        self.set_link(block, BEFORE, chain.end.block);
+        if chain.len == 0 {
+            chain.start = Spot { block, at: 0 };
+            chain.read = chain.start;
+        } else {
+            self.set_link(chain.end.block, NEXT, block);
+        }
+        chain.end = Spot { block, at: 0 };
+        true
+    }
+
+    fn take_block(&mut self) -> Option<u32> {
+        let block = if self.free == NONE { self.fresh } else { self.free };
+        if self.free != NONE {
+            self.free = self.link(block, NEXT);
+        } else if block as usize >= self.total || !self.store.reach((block as usize + 1) * BLOCK) {
+            return None;
+        } else {
+            self.fresh += 1;
+        }
+        self.used += 1;
+        Some(block)
+    }
+
+    fn free_block(&mut self, block: u32) {
+        self.set_link(block, NEXT, self.free);
+        self.free = block;
+        self.used -= 1;
+    }
+
+    /// Frees all blocks of a chain, whose `len` says how many these are.
+    fn give_back(&mut self, chain: &mut Chain) {
+        if chain.start.block != NONE {
+            // `end` stands in the last one.
+            self.set_link(chain.end.block, NEXT, self.free);
+            self.free = chain.start.block;
+            self.used -= chain.blocks();
+        }
+        (chain.start, chain.read, chain.part, chain.end) = (Spot::NOWHERE, Spot::NOWHERE, Spot::NOWHERE, Spot::NOWHERE);
+        (chain.len, chain.sent) = (0, 0);
+    }
+
+    fn move_block(&mut self, chain: &mut Chain, from: u32, to: u32) {
+        if let Some((front, back)) = self.store.bytes_mut().split_at_mut_checked(place_of(from, 0)) {
+            let block = back.get(..BLOCK).unwrap_or(&[]);
+            copy(front.get_mut(place_of(to, 0)..).unwrap_or(&mut []), block);
+        }
+        chain.move_block(from, to);
+        let (before, next) = (self.link(to, BEFORE), self.link(to, NEXT));
+        if chain.start.block != to {
+            self.set_link(before, NEXT, to);
+        }
+        if next != NONE {
+            self.set_link(next, BEFORE, to);
+        }
+    }
+
+    fn link(&self, block: u32, which: usize) -> u32 {
+        self.step();
+        let bytes = self.store.bytes().get(place_of(block, which)..).and_then(|bytes| bytes.first_chunk());
+        bytes.map_or(NONE, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn set_link(&mut self, block: u32, which: usize, to: u32) {
+        if let Some(place) =
+            self.store.bytes_mut().get_mut(place_of(block, which)..).and_then(|bytes| bytes.first_chunk_mut())
+        {
+            *place = to.to_le_bytes();
+        }
+    }
+
+    /// Writes over bytes of a chain.
+    fn write(&mut self, spot: Spot, bytes: &[u8]) {
+        let (mut spot, mut bytes) = (spot, bytes);
+        while !bytes.is_empty() {
+            spot = self.normal(spot);
+            let (now, rest) = bytes.split_at_checked(DATA - spot.at as usize).unwrap_or((bytes, &[]));
+            let place = self.store.bytes_mut().get_mut(place_of(spot.block, LINKS + spot.at as usize)..);
+            copy(place.unwrap_or(&mut []), now);
+            spot.at += now.len() as u32;
+            bytes = rest;
+        }
+    }
+
+    #[cfg(test)]
+    fn step(&self) {
+        self.steps.set(self.steps.get() + 1);
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self, reason = "counts in tests")]
+    const fn step(&self) {}
+}
+
+/// Where a byte of a block is. No block is nowhere.
+const fn place_of(block: u32, at: usize) -> usize {
+    (block as usize).saturating_mul(BLOCK).saturating_add(at)
+}
+
+/// Copies without a length check that could panic: `zip` stops at the shorter one.
+fn copy(to: &mut [u8], from: &[u8]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from;
+    }
+}
+
+impl Chain {
+    /// How much of `bytes` the last block takes.
+    fn tail_of(&self, bytes: usize) -> usize {
+        (DATA - self.end.at as usize).min(bytes)
+    }
+}
+
+/// Blocks that are not given back: 64 KiB.
+const LITTLE: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::super::stream::{StreamOut, Written, write_events};
+    use super::*;
+    use mcp_sansio::Full;
+    use mcp_sansio::sink::{Kind, Out, Sink};
+
+    const TEXT: &[u8] = &[b'x'; 70];
+
+    /// Takes so much.
+    struct Room(usize);
+
+    impl Sink for Room {
+        fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(Full::Now)?;
+            Ok(())
+        }
+        fn room(&self) -> usize {
+            self.0
+        }
+    }
+
+    fn say(log: &mut Log<'_>, streams: &mut [Stream], slot: u16) -> Result<(), Full> {
+        let mut out = StreamOut::new(log, streams, slot);
+        out.begin(Kind::Result)?;
+        out.put(TEXT)?;
+        out.end();
+        Ok(())
+    }
+
+    fn read(log: &mut Log<'_>, streams: &mut [Stream], slot: u16) {
+        while write_events(streams, slot, log, &mut Room(1000)) == Written::Full {}
+    }
+
+    /// Steps for so many events on one stream: said, read and, if they can be, read again; while another stream has
+    /// a backlog.
+    fn steps(events: usize, backlog: usize, resumable: bool) -> usize {
+        let mut bytes = std::vec![0; 8 << 20];
+        let mut log = Log::new(Store::from(&mut bytes[..]), 4 << 20, 4 << 20, usize::MAX);
+        let mut streams = [Stream { resumable, ..Stream::FREE }; 2];
+        for _ in 0..backlog {
+            say(&mut log, &mut streams, 1).unwrap();
+        }
+        log.steps.set(0);
+        for _ in 0..events {
+            say(&mut log, &mut streams, 0).unwrap();
+        }
+        read(&mut log, &mut streams, 0);
+        if resumable {
+            log.seek(&mut streams, 0, 1);
+            streams[0].cursor = 1;
+            read(&mut log, &mut streams, 0);
+        }
+        log.forget(&mut streams, 0);
+        assert_eq!(log.used, streams[1].chain.blocks());
+        log.steps.get()
+    }
+
+    #[test]
+    fn work_grows_with_the_events_of_the_stream_alone() {
+        for resumable in [false, true] {
+            let (once, twice) = (steps(5_000, 0, resumable), steps(10_000, 0, resumable));
+            assert!(twice <= once * 2 + 100, "{once} steps for 5,000 events, {twice} for 10,000");
+            assert!(once <= 5_000 * 40, "{once} steps");
+            let beside = steps(5_000, 10_000, resumable);
+            assert!(beside <= once + 100, "{once} steps alone, {beside} beside a backlog");
+        }
+    }
+
+    /// Chains grow, shrink at both ends, are forgotten and make room for each other; nothing is lost or counted twice.
+    #[test]
+    fn every_block_is_somewhere() {
+        let mut bytes = [0; 40 * BLOCK];
+        let mut log = Log::new(Store::from(&mut bytes[..]), 20 * BLOCK, 12 * BLOCK, usize::MAX);
+        let mut streams = [Stream { resumable: true, ..Stream::FREE }; 4];
+        streams[3].resumable = false;
+        let mut dice = 7_u32;
+        for _ in 0..20_000 {
+            dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (slot, what) = ((dice >> 16) as u16 % 4, (dice >> 20) % 16);
+            match what {
+                0..=7 => {
+                    let room = log.room(&streams[usize::from(slot)].chain);
+                    let mut out = StreamOut::new(&mut log, &mut streams, slot);
+                    let mark = out.mark();
+                    if out.begin(Kind::Result).is_ok() {
+                        let len = room - HEAD - (dice >> 24) as usize % (room - HEAD).clamp(1, 99);
+                        out.put(&TEXT.repeat(20)[..len]).unwrap();
+                        out.end();
+                    }
+                    if what > 5 {
+                        out.roll_back(mark);
+                        assert_eq!(out.mark(), mark);
+                    }
+                }
+                8..=12 => {
+                    let _ = write_events(&mut streams, slot, &mut log, &mut Room((dice >> 24) as usize));
+                }
+                13 => log.forget(&mut streams, slot),
+                14 if streams[usize::from(slot)].resumable => {
+                    let stream = &mut streams[usize::from(slot)];
+                    stream.attach(stream.chain.first());
+                    let event = stream.cursor;
+                    log.seek(&mut streams, slot, event);
+                }
+                _ => {}
+            }
+            if what == 13 {
+                let stream = &mut streams[usize::from(slot)];
+                (stream.cursor, stream.next_event, stream.offset, stream.head) = (1, 1, 0, 0);
+            }
+            let sum = |of: fn(&Chain) -> usize| streams.iter().map(|stream| of(&stream.chain)).sum::<usize>();
+            assert_eq!((log.used, log.spare), (sum(Chain::blocks), sum(Chain::spare)));
+            assert_eq!(log.sent, sum(|chain| chain.sent));
+            assert!(log.sent <= log.keep);
+            let mut free = 0;
+            let mut at = log.free;
+            while at != NONE {
+                (at, free) = (log.link(at, NEXT), free + 1);
+            }
+            assert_eq!(free + log.used, log.fresh as usize);
+        }
+    }
+
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn memory_is_given_back() {
+        let mut log = Log::new(Store::growing(64 << 20), 64 << 20, 1 << 20, usize::MAX);
+        let mut streams = [Stream { resumable: true, ..Stream::FREE }; 3];
+        for slot in [0, 1, 2, 0, 1, 2] {
+            for _ in 0..10_000 {
+                say(&mut log, &mut streams, slot).unwrap();
+            }
+        }
+        for _ in 0..10 {
+            say(&mut log, &mut streams, 1).unwrap();
+        }
+        let full = log.store.bytes().len();
+        assert!(full > 4 << 20);
+        (0..3).filter(|slot| *slot != 1).for_each(|slot| log.forget(&mut streams, slot));
+        log.release(&mut streams);
+        assert_eq!(log.store.bytes().len(), full, "a third is in use");
+        while streams[1].unread() > 1000 {
+            let _ = write_events(&mut streams, 1, &mut log, &mut Room(1000));
+        }
+        log.release(&mut streams);
+        assert!(log.store.bytes().len() < 2 << 20, "what is left was moved to the front");
+        assert_eq!(log.store.bytes().len(), log.used * BLOCK);
+        assert!(streams[1].unread() > 900);
+        while let Some(left) = Some(streams[1].unread()).filter(|left| *left > 0) {
+            assert_eq!(log.record(streams[1].chain.read()).size, HEAD + TEXT.len());
+            let _ = write_events(&mut streams, 1, &mut log, &mut Room(200));
+            assert!(streams[1].unread() < left);
+        }
+        log.forget(&mut streams, 1);
+        log.release(&mut streams);
+        assert!(log.store.bytes().len() <= LITTLE * BLOCK && log.used == 0);
+    }
+}
