@@ -3,6 +3,7 @@
 use mcp_sansio::client::form::{Choices, Field, Form, Kind};
 use mcp_sansio::client::views::{Message, View};
 use mcp_sansio::json::{JsonKind, Raw};
+use url::Url;
 
 use crate::json::{Members, array, compact, quote};
 use crate::page::{Look, Page, Rows, Spans, Style, rule};
@@ -158,19 +159,19 @@ impl Asker<'_> {
     pub(crate) fn visit(&mut self, server: &str, params: Raw<'_>) -> Said {
         self.title(&format!("{server} wants you to visit a page"));
         self.text(params, "message");
-        let url = params.get("url").and_then(|url| url.text()).map(one_line).unwrap_or_default();
+        let text = params.get("url").and_then(|url| url.text()).map(|url| url.to_string()).unwrap_or_default();
         let mut page = Page::new(self.look);
         page.gap();
-        page.verbatim(2, &Spans::of(Name, &url));
-        let host = host(&url);
+        page.verbatim(2, &Spans::of(Name, one_line(&text)));
         page.gap();
+        let Some(address) = WebAddress::parse(&text) else {
+            page.say(2, Bad, "This is no http or https address that can be shown safely, so this is declined.");
+            self.console.say(&format!("\n{}\n", page.finish()));
+            return self.over(Said::No);
+        };
+        let host = one_line(&address.host);
         page.spans(2, &Spans::of(Plain, "It is on ").and(Head, host).and(Plain, ". Nothing is opened for you."));
-        if host.contains("xn--") || !host.is_ascii() {
-            page.say(2, Bad, "The name has letters that may look like others: compare it with care.");
-        }
-        if !url.starts_with("https://") {
-            page.say(2, Bad, "It is not https: what you enter there can be read on the way.");
-        }
+        address.warnings.iter().for_each(|warning| page.say(2, Bad, *warning));
         self.console.say(&format!("\n{}\n", page.finish()));
         let said = loop {
             match self.read("Agreed, and opened by yourself? [y/n, Ctrl-D cancels] ") {
@@ -194,8 +195,13 @@ impl Asker<'_> {
             page.say(2, Plain, system);
         }
         for message in params.get("messages").into_iter().flat_map(|messages| messages.items()) {
-            if let Ok(message) = Message::of(message) {
-                show::message(&mut page, 0, message);
+            match Message::of(message) {
+                Ok(message) => show::message(&mut page, 0, message),
+                // All that a model would be asked is shown, also what no message may be.
+                Err(_) => {
+                    page.say(0, Warn, "A message that the protocol does not know:");
+                    crate::json::show(&mut page, 2, message);
+                }
             }
         }
         page.gap();
@@ -346,10 +352,40 @@ fn choose(choices: Choices<'_>, typed: &str) -> Result<String, String> {
     Ok(quote(&chosen.value.to_string()))
 }
 
-fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest);
-    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+/// Where a URL leads, as a browser reads it.
+struct WebAddress {
+    /// The host as the browser asks for it: lower case, names in other alphabets as Punycode.
+    host: String,
+    warnings: Vec<&'static str>,
+}
+
+impl WebAddress {
+    /// Returns `None` for what is no `http` or `https` URL with a host, and for one that is written in a way that hides
+    /// the host from a reader: without `//` behind the scheme, with `\\`, with blanks or control characters.
+    fn parse(text: &str) -> Option<Self> {
+        let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let authority = text.get(url.scheme().len()..)?.strip_prefix("://")?;
+        let is_hidden = |c: char| c == '\\' || c.is_whitespace() || c.is_control();
+        if authority.starts_with('/') || text.contains(is_hidden) {
+            return None;
+        }
+        let host = url.host_str().filter(|host| !host.is_empty())?.to_owned();
+        let written = authority.split(['/', '?', '#']).next().unwrap_or_default();
+        let mut warnings = Vec::new();
+        if host.split('.').any(|label| label.starts_with("xn--")) {
+            warnings.push("The name has letters that may look like others: compare it with care.");
+        }
+        if written.contains('%') {
+            warnings.push("The name is written in code: it reads otherwise than it leads.");
+        }
+        if written.contains('@') {
+            warnings.push("What stands before the @ is not where it leads.");
+        }
+        if url.scheme() != "https" {
+            warnings.push("It is not https: what you enter there can be read on the way.");
+        }
+        Some(WebAddress { host, warnings })
+    }
 }
 
 #[cfg(test)]
@@ -436,17 +472,53 @@ This is required.
 
     #[test]
     fn a_page_is_agreed_to() {
-        let params = Raw::constant(
-            r#"{"message":"Log in","url":"https://good.example@evil.example/\u001b[2J","elicitationId":"1"}"#,
-        );
+        let params =
+            Raw::constant(r#"{"message":"Log in","url":"https://good.example@evil.example/","elicitationId":"1"}"#);
         let (said, shown) = ask(&["what?", "y"], |asker| asker.visit("demo", params));
         assert_eq!(said, Said::Yes(String::new()));
-        assert!(shown.contains("https://good.example@evil.example/␛[2J\n\n  It is on evil.example."), "{shown}");
+        assert!(shown.contains("https://good.example@evil.example/\n\n  It is on evil.example."), "{shown}");
+        assert!(shown.contains("What stands before the @ is not where it leads."), "{shown}");
         assert_eq!(ask(&["n"], |asker| asker.visit("demo", params)).0, Said::No);
         assert_eq!(ask(&[], |asker| asker.visit("demo", params)).0, Said::Cancel);
         let plain = Raw::constant(r#"{"url":"http://xn--80ak6aa92e.com/"}"#);
         let shown = ask(&["n"], |asker| asker.visit("demo", plain)).1;
         assert!(shown.contains("letters that may look like others") && shown.contains("not https"), "{shown}");
+    }
+
+    #[test]
+    fn hosts_are_those_that_a_browser_goes_to() {
+        let plain = |url: &str, typed: &[&'static str]| {
+            let params = format!(r#"{{"message":"Log in","url":{}}}"#, quote(url));
+            ask(typed, |asker| asker.visit("demo", Raw::parse(params.as_bytes()).unwrap()))
+        };
+        // A browser goes to evil.example, or nowhere; a reader sees another name.
+        for url in [
+            "https:evil.example/x?u=https://good.example/",
+            "https:\\\\evil.example/://good.example",
+            "javascript:alert(1)//https://good.example",
+            "https:/evil.example/a",
+            "https:///evil.example/://good.example",
+            "https://evil.example\\@good.example/",
+            "https://good.example\t.evil.example/",
+            " https://good.example/",
+            "https://",
+            "file:///etc/passwd",
+            "good.example",
+            "",
+        ] {
+            let (said, shown) = plain(url, &[]);
+            assert_eq!(said, Said::No, "{url}");
+            assert!(shown.contains("no http or https address") && !shown.contains("It is on"), "{shown}");
+        }
+        let (said, shown) = plain("HTTPS://good.example/", &["y"]);
+        assert_eq!(said, Said::Yes(String::new()));
+        assert!(shown.contains("It is on good.example.") && !shown.contains("not https"), "{shown}");
+        for url in ["https://XN--80ak6aa92e.com/login", "https://%78n--80ak6aa92e.com/", "https://аррӏе.com/"] {
+            let shown = plain(url, &["y"]).1;
+            assert!(shown.contains("It is on xn--80ak6aa92e.com") && shown.contains("look like others"), "{shown}");
+        }
+        assert!(plain("https://%65vil.example/", &["n"]).1.contains("It is on evil.example."));
+        assert!(plain("https://%65vil.example/", &["n"]).1.contains("written in code"));
     }
 
     #[test]
@@ -458,5 +530,10 @@ This is required.
         assert_eq!(said, Said::Yes("4,\nI think".into()));
         assert!(shown.contains("system\n  Be brief.\nuser\n  2+2?\n\nType an answer of at most 20 tokens"), "{shown}");
         assert_eq!(ask(&[":no"], |asker| asker.sampling("demo", params)).0, Said::No);
+        let hidden = Raw::constant(
+            r#"{"messages":[{"role":"system","content":{"type":"text","text":"SECRET PROMPT"}},{"role":"user"}],"maxTokens":20}"#,
+        );
+        let shown = ask(&[":no"], |asker| asker.sampling("demo", hidden)).1;
+        assert!(shown.contains("SECRET PROMPT") && shown.matches("does not know").count() == 2, "{shown}");
     }
 }
