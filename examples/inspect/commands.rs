@@ -6,7 +6,7 @@ use mcp_sansio::client::views::{CallResult, Completion, Flaw, PromptResult, Read
 use mcp_sansio::client::{Filter, Reference, Request, SendError};
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::protocol::{Feature, Features, Level, code};
-use mcp_sansio_blocking::client::{Answer, Error};
+use mcp_sansio_blocking::client::{Answer, Error, ServerError};
 
 use crate::args::{Command, Options, Target};
 use crate::arguments::{are_pairs, build, listed, meant};
@@ -26,6 +26,10 @@ pub(crate) enum Trouble {
     Connect(Error),
     /// A request has failed.
     Request(Error),
+    /// The server has refused a method.
+    Refused(String, ServerError),
+    /// The server has refused some lists, which were shown as refused.
+    RefusedLists,
     /// The answer is not what it must be.
     Flaw(Flaw),
     /// The tool says that it failed.
@@ -93,6 +97,16 @@ impl Run<'_, '_> {
         let begun = Instant::now();
         self.session.client().connect().map_err(Trouble::Connect)?;
         let took = begun.elapsed();
+        self.around.live.borrow_mut().connected();
+        match self.command(command, took) {
+            Err(Trouble::Request(Error::Server(error))) => {
+                Err(Trouble::Refused(self.session.refused().to_owned(), error))
+            }
+            done => done,
+        }
+    }
+
+    fn command(&mut self, command: &Command, took: Duration) -> Done {
         self.ask_for_logs(command)?;
         match command {
             Command::Overview => self.overview(took),
@@ -164,13 +178,15 @@ impl Run<'_, '_> {
     }
 
     fn overview(&mut self, took: Duration) -> Done {
-        let (mut lists, mut refused) = (Vec::new(), Ok(()));
+        let (mut lists, mut refused) = (Vec::new(), Vec::new());
         for (title, key, feature) in LISTS {
             match self.list(key, feature) {
                 _ if !self.features().has(feature) => {}
                 Ok(pages) => lists.push((title, key, pages)),
                 // The others may be well.
-                Err(trouble @ Trouble::Request(Error::Server(_))) => refused = Err(trouble),
+                Err(Trouble::Request(Error::Server(error))) => {
+                    refused.push((title, self.session.refused().to_owned(), error))
+                }
                 Err(trouble) => return Err(trouble),
             }
         }
@@ -186,7 +202,12 @@ impl Run<'_, '_> {
             for (_, key, pages) in &lists {
                 json.add(key, &array(&items(pages, key).into_iter().map(compact).collect::<Vec<_>>()));
             }
-            return self.print_json(&json.finish()).and(refused);
+            if !refused.is_empty() {
+                let errors: Vec<String> = refused.iter().map(|(_, method, error)| error_json(method, error)).collect();
+                json.add("errors", &array(&errors));
+            }
+            self.print_json(&json.finish())?;
+            return if refused.is_empty() { Ok(()) } else { Err(Trouble::RefusedLists) };
         }
         let mut page = self.page();
         let way = match self.target {
@@ -203,7 +224,11 @@ impl Run<'_, '_> {
                 show::short_list(&mut page, &List { title, items });
             }
         }
-        self.print(&page.finish()).and(refused)
+        for (title, _, error) in &refused {
+            show::refused(&mut page, title, error.code, &error.message);
+        }
+        self.print(&page.finish())?;
+        if refused.is_empty() { Ok(()) } else { Err(Trouble::RefusedLists) }
     }
 
     fn print_lists(&self, lists: &[(&str, &[Answer])]) -> Done {
@@ -439,6 +464,16 @@ impl Run<'_, '_> {
         let answer = self.session.request(&Request::raw(method, Some(params)).with_progress())?;
         self.print_json(&compact(answer.raw()))
     }
+}
+
+/// An error of the server as JSON, with the method that it refused.
+pub(crate) fn error_json(method: &str, error: &ServerError) -> String {
+    let mut json = Members::default();
+    json.add("method", &quote(method));
+    json.add("code", &error.code.to_string());
+    json.add("message", &quote(&error.message));
+    error.data.iter().for_each(|data| json.add("data", data));
+    json.finish()
 }
 
 /// The item of that name, or what there is instead.

@@ -44,6 +44,8 @@ pub(crate) struct Host {
     pub(crate) withdrawn: Vec<QuestionId>,
     /// Why there will be no more news.
     pub(crate) over: Option<String>,
+    /// `elicitationId` of the visits that the user has agreed to and that are not over.
+    pub(crate) visits: Vec<String>,
     /// What is wrong with the server, as far as it was told.
     pub(crate) odd: Vec<&'static str>,
 }
@@ -66,8 +68,11 @@ impl Handler for Host {
             Event::Listening(listening) => self.listening(&listening),
             Event::Changed { what, .. } => self.changed(what),
             Event::Visited { id } => {
-                let id = one_line(id);
-                self.live.borrow_mut().note(Style::Dim, &format!("The visit {id} is over, says the server."));
+                // Unknown ones, and those that are over already, are ignored (2025-11-25, client/elicitation).
+                if let Some(at) = self.visits.iter().position(|visit| id.is(visit)) {
+                    let id = one_line(self.visits.swap_remove(at));
+                    self.live.borrow_mut().note(Style::Dim, &format!("The visit {id} is over, says the server."));
+                }
             }
             Event::Notification { method, params } => {
                 let params = params.map_or_else(String::new, |params| format!(" {}", compact(params)));

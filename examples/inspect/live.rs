@@ -17,11 +17,13 @@ pub(crate) struct Live {
     begun: Instant,
     bar: Option<String>,
     last: String,
+    /// Whether what the program says on its stderr is shown as it comes.
+    shows_stderr: bool,
 }
 
 impl Live {
     pub(crate) fn new(look: Look, terminal: bool, quiet: bool) -> Self {
-        Live { look, terminal, quiet, begun: Instant::now(), bar: None, last: String::new() }
+        Live { look, terminal, quiet, begun: Instant::now(), bar: None, last: String::new(), shows_stderr: false }
     }
 
     /// Seconds since it began.
@@ -49,8 +51,22 @@ impl Live {
         }
     }
 
+    /// From now on, what the program says on its stderr is shown. Until it is connected it is not: many servers log dozens
+    /// of lines about the first message of a newer revision. If connecting fails, the error has the last of them.
+    pub(crate) fn connected(&mut self) {
+        self.shows_stderr = true;
+    }
+
+    /// Whether what the program says on its stderr is shown as it comes.
+    pub(crate) fn shows_stderr(&self) -> bool {
+        self.shows_stderr && !self.quiet
+    }
+
     /// What the program said on its stderr.
     pub(crate) fn said(&mut self, program: &str, line: &[u8]) {
+        if !self.shows_stderr {
+            return;
+        }
         let line = String::from_utf8_lossy(line);
         self.note(Style::Dim, &format!("{program} | {line}"));
     }

@@ -50,10 +50,19 @@ fn main() -> ExitCode {
     };
     let look = terminal::look(&io::stderr(), rustix::stdio::stderr(), options.no_color);
     let live = Rc::new(RefCell::new(Live::new(look, io::stderr().is_terminal(), options.quiet)));
+    if options.trace {
+        live.borrow_mut().connected();
+    }
     let done = inspect(&options, &command, &target, begun, look, &live);
     live.borrow_mut().clear();
     let Err(trouble) = done else { return ExitCode::SUCCESS };
-    let (code, words) = explain(&trouble, &options, &command, &target);
+    let (code, mut words) = explain(&trouble, &options, &command, &target);
+    // What the server wrote to stderr was shown as it came, unless it never got connected.
+    if live.borrow().shows_stderr()
+        && let Some((before, _)) = words.split_once("after it wrote to stderr: ")
+    {
+        words = before.trim_end_matches([' ', ',', ';']).to_owned();
+    }
     if !words.is_empty() {
         live::write(&format!("{} {}\n", look.paint(Style::Bad, "inspect:"), text::clean(words)));
     }
@@ -72,7 +81,7 @@ fn inspect(
     let out = terminal::look(&io::stdout(), rustix::stdio::stdout(), options.no_color);
     let interactive = io::stdin().is_terminal() && io::stderr().is_terminal();
     let roots = roots(&options.roots)?;
-    let profile = profile(options, !roots.is_empty());
+    let profile = profile(options, !roots.is_empty(), interactive);
     let news = news(command, options, out);
     let host = Host {
         live: Rc::clone(live),
@@ -83,6 +92,7 @@ fn inspect(
         withdrawn: Vec::new(),
         over: None,
         odd: Vec::new(),
+        visits: Vec::new(),
     };
     let around = Around { live: Rc::clone(live), stop, look };
     let mut session = Session::new(target, options, &profile, host, around.clone()).map_err(Trouble::Connect)?;
@@ -97,20 +107,23 @@ fn inspect(
     }
     let pretty = io::stdout().is_terminal();
     let done = Run { session: &mut session, options, target, around: &around, look: out, pretty }.run(command);
-    if let (true, Err(Trouble::Request(Error::Server(error)))) = (options.json && !options.only_trace, &done) {
-        print_error(error)?;
+    if let (true, Err(Trouble::Refused(method, error))) = (options.json && !options.only_trace, &done) {
+        terminal::print(format!("{{\"error\":{}}}\n", commands::error_json(method, error)).as_bytes())?;
     }
     session.close();
     done
 }
 
 /// What this program says of itself.
-fn profile(options: &Options, has_roots: bool) -> Profile<'static> {
-    let mut profile = Profile::new("inspect", env!("CARGO_PKG_VERSION"))
-        .title("Inspector of mcp-sansio")
-        .feature(ClientFeature::ElicitForm)
-        .feature(ClientFeature::ElicitUrl)
-        .feature(ClientFeature::Sampling);
+fn profile(options: &Options, has_roots: bool, interactive: bool) -> Profile<'static> {
+    let mut profile = Profile::new("inspect", env!("CARGO_PKG_VERSION")).title("Inspector of mcp-sansio");
+    // Without a person to ask, a server takes its other way if it knows that.
+    if interactive {
+        profile = profile
+            .feature(ClientFeature::ElicitForm)
+            .feature(ClientFeature::ElicitUrl)
+            .feature(ClientFeature::Sampling);
+    }
     if has_roots {
         profile = profile.feature(ClientFeature::Roots);
     }
@@ -128,15 +141,6 @@ fn news(command: &Command, options: &Options, out: Look) -> News {
         Command::Watch { .. } => News::Lines(out),
         _ => News::No,
     }
-}
-
-/// What the server answered with instead of a result, as JSON.
-fn print_error(error: &ServerError) -> io::Result<()> {
-    let mut json = json::Members::default();
-    json.add("code", &error.code.to_string());
-    json.add("message", &json::quote(&error.message));
-    error.data.iter().for_each(|data| json.add("data", data));
-    terminal::print(format!("{{\"error\":{}}}\n", json.finish()).as_bytes())
 }
 
 /// The roots as URIs, with their names.
@@ -170,13 +174,14 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command, target: &Tar
         Trouble::Over(why) => return (6, why.clone()),
         Trouble::Io(error) if error.kind() == ErrorKind::Interrupted => return (130, String::new()),
         Trouble::Io(error) => return (6, error.to_string()),
+        Trouble::Refused(method, error) => return (4, refusal(method, error, command)),
+        Trouble::RefusedLists => return (4, String::new()),
         Trouble::Connect(error) => (3, error),
         Trouble::Request(error) => (6, error),
     };
     match error {
         Error::Io(error) if error.kind() == ErrorKind::Interrupted => (130, String::new()),
         Error::Url(_) => (2, error.to_string()),
-        Error::Server(refused) if code == 6 => (4, refusal(refused, command)),
         Error::Lost { why: Lost::TimedOut, detail } => {
             let detail = if detail.is_empty() { String::new() } else { format!("; {detail}") };
             (5, format!("it took too long{detail}; --timeout SECONDS gives it more time, --trace tells what went on"))
@@ -211,7 +216,7 @@ fn has_path(target: &Target) -> bool {
 }
 
 /// What the server says, and where to look.
-fn refusal(error: &ServerError, command: &Command) -> String {
+fn refusal(method: &str, error: &ServerError, command: &Command) -> String {
     let data = error.data.as_ref().map_or_else(String::new, |data| format!("\n{data}"));
     let unknown = matches!(error.code, code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND);
     let see = match command {
@@ -220,5 +225,5 @@ fn refusal(error: &ServerError, command: &Command) -> String {
         Command::Prompt { .. } | Command::Complete { .. } if unknown => "; inspect prompts lists the prompts",
         _ => "",
     };
-    format!("{error}{see}{data}")
+    format!("{method}: {error}{see}{data}")
 }

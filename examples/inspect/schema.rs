@@ -223,7 +223,7 @@ fn facts(schema: Raw<'_>) -> Vec<String> {
         ("default", "default "),
         ("x-mcp-header", "sent as header Mcp-Param-"),
     ] {
-        facts.extend(get(key).map(|value| format!("{words}{value}")));
+        facts.extend(get(key).map(|value| format!("{words}{}", crate::text::one_line(value))));
     }
     facts
 }

@@ -37,6 +37,18 @@ const PROBE: Duration = Duration::from_secs(5);
 /// The most pages of a list.
 const PAGES: usize = 1_000;
 
+/// How long an answer may take, unless `--timeout` says otherwise.
+const TIME: Duration = Duration::from_secs(60);
+
+/// The most bytes of all pages of a list.
+const LIST: usize = 64 << 20;
+
+/// How much longer than one request all pages of a list may take.
+const LIST_TIMES: u32 = 4;
+
+/// How long a server may take to end before a word is said of it: interpreters take seconds to clean up.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
 /// A transport that ends with an error at Ctrl-C.
 pub(crate) struct Stoppable<'m> {
     inner: Box<dyn Transport<'m> + 'm>,
@@ -87,6 +99,10 @@ pub(crate) struct Session<'m> {
     client: Client<'m, Stoppable<'m>, Host>,
     keyboard: Keyboard,
     around: Around,
+    /// How long a request may take.
+    time: Duration,
+    /// The method of the latest request that the server refused.
+    refused: String,
 }
 
 impl<'m> Session<'m> {
@@ -108,7 +124,13 @@ impl<'m> Session<'m> {
             Target::Url(url) => Box::new(reach(url, options, limits, profile)?),
         };
         let client = Client::new(Stoppable { inner, stop: around.stop.clone() }, host);
-        Ok(Session { client, keyboard: Keyboard::default(), around })
+        Ok(Session {
+            client,
+            keyboard: Keyboard::default(),
+            around,
+            time: options.timeout.unwrap_or(TIME),
+            refused: String::new(),
+        })
     }
 
     pub(crate) fn client(&mut self) -> &mut Client<'m, Stoppable<'m>, Host> {
@@ -124,7 +146,15 @@ impl<'m> Session<'m> {
             let _ = self.client.cancel(token, Some("The user pressed Ctrl-C"));
         }
         self.around.live.borrow_mut().clear();
+        if matches!(outcome, Err(Error::Server(_))) {
+            self.refused = request.method_name().to_owned();
+        }
         outcome
+    }
+
+    /// The method of the latest request that the server refused.
+    pub(crate) fn refused(&self) -> &str {
+        &self.refused
     }
 
     fn outcome(&mut self, token: Token) -> Result<Answer, Error> {
@@ -139,24 +169,22 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// All pages of a list.
+    /// All pages of a list: at most [`PAGES`], [`LIST`] bytes and [`LIST_TIMES`] the time of a request.
     pub(crate) fn list(&mut self, list: Request<'_>) -> Result<Vec<Answer>, Error> {
-        let mut pages: Vec<Answer> = Vec::new();
+        let (mut pages, mut bytes): (Vec<Answer>, usize) = (Vec::new(), 0);
+        let end = Instant::now() + self.time * LIST_TIMES;
         loop {
             let page = match pages.last().and_then(Answer::next_cursor) {
                 Some(cursor) => self.request(&list.after(cursor))?,
                 None => self.request(&list)?,
             };
-            let same = match (pages.last().and_then(Answer::next_cursor), page.next_cursor()) {
-                (Some(last), Some(next)) => last.same(&next),
-                _ => false,
-            };
             let last = page.next_cursor().is_none();
+            bytes = bytes.saturating_add(page.raw().as_str().len());
             pages.push(page);
             if last {
                 return Ok(pages);
             }
-            if same || pages.len() >= PAGES {
+            if pages.len() >= PAGES || bytes > LIST || Instant::now() >= end {
                 return Err(Error::TooManyPages);
             }
         }
@@ -178,6 +206,11 @@ impl<'m> Session<'m> {
         while !self.client.handler().waiting.is_empty() {
             let waiting = self.client.handler().waiting.remove(0);
             let Some(said) = self.ask(&waiting)? else { continue };
+            if let (QuestionKind::Visit, Said::Yes(_)) = (waiting.kind, &said) {
+                let id =
+                    Raw::parse(waiting.params.as_bytes()).ok().and_then(|params| params.get("elicitationId")?.text());
+                self.client.handler().visits.extend(id.map(|id| id.to_string()));
+            }
             let _ = answer(&mut self.client.link(), &waiting, &said);
             self.client.run()?;
         }
@@ -209,7 +242,7 @@ impl<'m> Session<'m> {
         let begun = Instant::now();
         let live = Rc::clone(&self.around.live);
         drop(self.client.close());
-        if begun.elapsed() > Duration::from_secs(1) {
+        if begun.elapsed() > ENDS_WITHIN {
             live.borrow_mut().note(Style::Dim, "The server did not end when its stdin was closed.");
         }
     }

@@ -262,24 +262,69 @@ pub(crate) fn call(page: &mut Page, result: CallResult<'_>) {
         page.say(0, Bad, "The tool failed:");
     }
     let structured = result.structured();
-    let same = structured.map(compact);
+    let mut is_told = false;
     for piece in result.content() {
-        let repeats = |piece: &Content<'_>| {
-            let text = piece.text().map(|text| text.to_string());
-            let json = text.as_deref().and_then(|text| Raw::parse(text.as_bytes()).ok()).map(compact);
-            json.is_some() && json == same
-        };
-        match piece {
-            Ok(piece) if repeats(&piece) => {}
-            piece => content(page, 0, piece),
+        let text = piece.as_ref().ok().and_then(Content::text).map(|text| text.to_string());
+        match (text, structured) {
+            // As JSON it is laid out better.
+            (Some(text), Some(structured)) if is_json_of(&text, structured) => {}
+            (Some(text), Some(structured)) => {
+                is_told |= is_wrapped(&text, structured);
+                content(page, 0, piece);
+            }
+            _ => content(page, 0, piece),
         }
     }
-    if let Some(structured) = structured {
+    if let Some(structured) = structured.filter(|_| !is_told) {
         show_json(page, 0, structured);
     }
     if structured.is_none() && result.content().next().is_none() {
         page.say(0, Dim, "The tool answered nothing, and did not fail.");
     }
+}
+
+/// Whether the text is the structure, written as JSON.
+fn is_json_of(text: &str, structured: Raw<'_>) -> bool {
+    Raw::parse(text.as_bytes()).is_ok_and(|json| is_same(json, structured))
+}
+
+/// Whether the structure only wraps the text in a member `result`, as the Python SDKs do with what a function returns.
+fn is_wrapped(text: &str, structured: Raw<'_>) -> bool {
+    let mut members = structured.members();
+    match (members.next(), members.next()) {
+        (Some((name, value)), None) if name.is("result") => {
+            value.text().is_some_and(|value| value.is(text)) || is_json_of(text, value)
+        }
+        _ => false,
+    }
+}
+
+/// Whether two values are the same JSON: members in any order, numbers by their value (`1.0` is `1`).
+fn is_same(a: Raw<'_>, b: Raw<'_>) -> bool {
+    match (a.kind(), b.kind()) {
+        (JsonKind::Number, JsonKind::Number) => {
+            let value = |raw: Raw<'_>| raw.as_str().parse::<f64>().ok();
+            a.as_str() == b.as_str() || value(a).is_some_and(|value_a| Some(value_a) == value(b))
+        }
+        (JsonKind::String, JsonKind::String) => a.text().zip(b.text()).is_some_and(|(a, b)| a.same(&b)),
+        (JsonKind::Array, JsonKind::Array) => {
+            a.items().count() == b.items().count() && a.items().zip(b.items()).all(|(a, b)| is_same(a, b))
+        }
+        (JsonKind::Object, JsonKind::Object) => {
+            let has = |(name, value): (Text<'_>, Raw<'_>)| {
+                b.get(&name.to_string()).is_some_and(|other| is_same(value, other))
+            };
+            a.members().count() == b.members().count() && a.members().all(has)
+        }
+        (kind_a, kind_b) => kind_a == kind_b && compact(a) == compact(b),
+    }
+}
+
+/// A list that the server refuses.
+pub(crate) fn refused(page: &mut Page, title: &str, code: i32, message: &str) {
+    page.gap();
+    let why = format_args!(" refused ({code} {})", one_line(message)).to_string();
+    page.spans(0, &Spans::of(Head, title).and(Bad, why));
 }
 
 fn content(page: &mut Page, indent: usize, piece: Result<Content<'_>, Flaw>) {

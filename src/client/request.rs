@@ -182,6 +182,12 @@ impl<'r> Request<'r> {
         Request { name: method, ..Request::new(Method::Other, Body::Raw(params)) }
     }
 
+    /// The method's name, as it is sent in `method`.
+    #[must_use]
+    pub const fn method_name(&self) -> &'r str {
+        self.name
+    }
+
     /// The page of a list behind `cursor`, which came with the page before it.
     pub fn after(self, cursor: impl Into<Words<'r>>) -> Self {
         Request { body: Body::List(Some(cursor.into())), ..self }

@@ -197,7 +197,10 @@ fn json_is_one_document() {
         ),
         (&["--json", "ping"], "{\"method\":\"server/discover\",\"milliseconds\":["),
         (&["raw", "tools/list"], "{\"resultType\":\"complete\",\"tools\":["),
-        (&["--json", "raw", "nope"], "{\"error\":{\"code\":-32601,\"message\":\"Method not found\"}}"),
+        (
+            &["--json", "raw", "nope"],
+            "{\"error\":{\"method\":\"nope\",\"code\":-32601,\"message\":\"Method not found\"}}",
+        ),
     ] {
         let (_, out, _) = against("calc", args);
         assert!(out.starts_with(begin) && out.ends_with("}\n") && out.lines().count() == 1, "{args:?}: {out}");
@@ -223,8 +226,16 @@ fn exit_codes_and_advice() {
         (&["--", "/does/not/exist"], 3, "is it installed, and in PATH?"),
         (&["http://127.0.0.1:1/mcp"], 3, "is it running, and are host and port right?"),
         (&["--", "false"], 3, "the process \"false\" ended (exit status: 1)"),
-        (&["--revision", "2024-11-05", "ping", "--", "sh", "-c", "echo sorry >&2"], 3, "sh | sorry"),
-        (&["call", "nope", "--", &calc], 4, "Unknown tool; inspect tools lists the tools"),
+        (
+            &["--revision", "2024-11-05", "ping", "--", "sh", "-c", "echo sorry >&2"],
+            3,
+            "after it wrote to stderr: sorry",
+        ),
+        (
+            &["call", "nope", "--", &calc],
+            4,
+            "tools/call: the server answered with error -32602: Unknown tool; inspect tools lists the tools",
+        ),
         (&["complete", "p", "a", "--", &calc], 4, "inspect without a command tells what it offers"),
         (&["--timeout", "0.2", "--", "sh", "-c", "cat >/dev/null"], 5, "--timeout SECONDS gives it more time"),
     ] {
@@ -241,9 +252,9 @@ fn all_revisions() {
         assert!(code == 0 && err.is_empty() && out.contains(&format!("\n{revision} · stdio")), "{out}{err}");
         assert!(out.contains("\nTools 7\n") && out.contains("\nResource templates 1\n"), "{out}");
         let (code, _, err) = against("sysmon", &["--revision", revision, "call", "kill_hint", "pid=1"]);
-        let asks = revision >= "2025-06-18";
-        assert_eq!(err.contains("Without a terminal that is declined."), asks, "{err}");
-        assert_eq!(code, i32::from(!asks));
+        // Without a terminal nobody can be asked, so nothing of the kind is declared.
+        assert!(!err.contains("declined"), "{err}");
+        assert_eq!(code, if revision == "2026-07-28" { 4 } else { 1 }, "{revision}: {err}");
     }
 }
 
@@ -261,8 +272,8 @@ fn over_http() {
         }
         let (_, out, _) = run(&[url, "call", "load"]);
         assert!(out.starts_with("one_minute"), "{out}");
-        let (_, out, err) = run(&["call", "kill_hint", "pid=1", url]);
-        assert!(out.ends_with("is left alone.\n") && err.contains("declined"), "{out}{err}");
+        let (code, out, err) = run(&["call", "kill_hint", "pid=1", url]);
+        assert!(code == 4 && err.contains("error -32021"), "{out}{err}");
         let (_, out, err) = run(&["call", "watch", "seconds=1", "interval_ms=300", url]);
         assert!(out.contains("cpu_percent_average") && err.contains(" of 1000: processors "), "{out}{err}");
         assert_eq!(run(&["read", "sys://nope", url]).0, 4);
@@ -333,8 +344,11 @@ fn interrupt(child: &Child) {
 /// Its stdin is closed first, and it has time to go in peace.
 #[test]
 fn an_interrupt_ends_the_server_in_order() {
-    let script = "trap 'echo terminated >&2' TERM; echo begun >&2; cat >/dev/null; echo closed >&2";
-    let mut child = inspect(&["tools", "--", "sh", "-c", script]).spawn().unwrap();
+    let hello = script(&[HELLO]).replace("cat >/dev/null", "");
+    let script = format!(
+        "trap 'echo terminated >&2' TERM; {hello}read -r line; echo begun >&2; cat >/dev/null; echo closed >&2"
+    );
+    let mut child = inspect(&["tools", "--", "sh", "-c", &script]).spawn().unwrap();
     let mut err = BufReader::new(child.stderr.take().unwrap());
     let mut text = String::new();
     err.read_line(&mut text).unwrap();
@@ -382,7 +396,7 @@ fn nothing_of_the_servers_moves_the_cursor() {
     let (_, out, err) = run(&["--", "sh", "-c", "printf '\\033[2Jhello\\a\\n' >&2"]);
     assert_harmless(&out);
     assert_harmless(&err);
-    assert!(err.starts_with("sh | ␛[2Jhello␇\n"), "{err}");
+    assert!(err.contains("stderr: ␛[2Jhello␇\n"), "{err}");
 }
 
 #[test]
@@ -400,6 +414,79 @@ k␛  ␛[2J
     assert_eq!((code, out.as_str()), (0, expected));
     let (_, out, _) = made_up(&[HELLO, TOOLS], &["tools"]);
     assert!(out.ends_with("␛[5m: `inputSchema` is missing\n"), "{out}");
+}
+
+/// Answers of a server up to 2025-11-25 that has tools and resources.
+const OLD: [&str; 2] = [
+    r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+    r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"old","version":"1"}}}"#,
+];
+
+#[test]
+fn a_refused_list_leaves_the_others() {
+    let tools = r#"{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}"#;
+    let refused =
+        |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"Method not found"}}}}"#);
+    // A line is read before each answer; the notification `initialized` is one of them, without an answer.
+    let mut script = script(&OLD).replace("cat >/dev/null", "read -r line\n");
+    script.push_str(&self::script(&[tools, &refused(4), &refused(5)]));
+    let (code, out, err) = run(&["--", "sh", "-c", &script]);
+    assert_eq!((code, err.as_str()), (4, ""), "{out}");
+    assert!(out.contains("\nTools 1\n") && out.contains("\nResources refused (-32601 Method not found)\n"), "{out}");
+    let (code, out, err) = run(&["--json", "--", "sh", "-c", &script]);
+    assert_eq!((code, out.lines().count(), err.as_str()), (4, 1, ""), "{out}");
+    let error = r#""errors":[{"method":"resources/list","code":-32601,"message":"Method not found"}]"#;
+    assert!(out.contains(r#""tools":[{"name":"t""#) && out.contains(error), "{out}");
+}
+
+#[test]
+fn an_answer_is_shown_once() {
+    let call = |result: &str| {
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"resultType":"complete",{result}}}}}"#);
+        made_up(&[HELLO, &answer], &["call", "x"]).1
+    };
+    for (result, shown) in [
+        (r#""content":[{"type":"text","text":"1024"}],"structuredContent":{"result":"1024"}"#, "1024\n"),
+        (r#""content":[{"type":"text","text":"1024"}],"structuredContent":{"result":1024.0}"#, "1024\n"),
+        (
+            r#""content":[{"type":"text","text":"{\"a\":1.0,\"b\":[2]}"}],"structuredContent":{"b":[2],"a":1}"#,
+            "b  2\na  1\n",
+        ),
+        (r#""content":[{"type":"text","text":"1"}],"structuredContent":{"result":"2"}"#, "1\nresult  2\n"),
+        (
+            r#""content":[{"type":"text","text":"1"}],"structuredContent":{"result":"1","more":2}"#,
+            "1\nresult  1\nmore    2\n",
+        ),
+    ] {
+        assert_eq!(call(result), shown, "{result}");
+    }
+}
+
+#[test]
+fn stderr_before_the_connection_stands_is_kept_back() {
+    let noise = "for i in 1 2 3; do echo noise $i >&2; done\n";
+    let script = format!(
+        "{noise}{}",
+        script(&[
+            HELLO,
+            r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}"#
+        ])
+    );
+    let (code, _, err) = run(&["tools", "--", "sh", "-c", &script]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (_, _, err) = run(&["--trace", "tools", "--", "sh", "-c", &script]);
+    assert!(err.contains("sh | noise 3"), "{err}");
+    // Where connecting fails, the error has it, once.
+    let (code, _, err) = run(&["tools", "--", "sh", "-c", &format!("{noise}exit 3")]);
+    assert_eq!((code, err.matches("noise 3").count()), (3, 1), "{err}");
+    // And where the server ends later, it was shown as it came.
+    let script = format!(
+        "{}read -r line; echo dying >&2; sleep 0.2; exit 7",
+        self::script(&[HELLO]).replace("cat >/dev/null", "")
+    );
+    let (code, _, err) = run(&["tools", "--", "sh", "-c", &script]);
+    assert_eq!((code, err.matches("dying").count()), (6, 1), "{err}");
+    assert!(err.contains("ended (exit status: 7)"), "{err}");
 }
 
 /// A terminal on which the program runs: what is typed when it has shown what is waited for.
