@@ -1,0 +1,151 @@
+//! Tools of a Raspberry Pi Pico over USB's serial class: a temperature, a LED, a pin. See README.md.
+#![no_std]
+#![no_main]
+
+use embassy_executor::Spawner;
+use embassy_futures::join::join;
+use embassy_futures::select::select;
+use embassy_rp::adc::{Adc, Blocking, Channel, Config};
+use embassy_rp::gpio::{Level, Output};
+use embassy_rp::peripherals::USB;
+use embassy_rp::{bind_interrupts, usb};
+use embassy_usb::class::cdc_acm::{CdcAcmClass, ControlChanged, State};
+use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::json::Decimal;
+use mcp_sansio::server::Server;
+use mcp_sansio::service::{Call, Hints, Outcome, Service, Tool};
+use mcp_sansio::session::Session;
+use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio_embedded::asynch::serve;
+use mcp_sansio_embedded::packet::{PacketReader, PacketWriter};
+use panic_halt as _;
+use serde::Deserialize;
+use static_cell::StaticCell;
+
+bind_interrupts!(struct Interrupts {
+    USBCTRL_IRQ => usb::InterruptHandler<USB>;
+});
+
+/// Bytes of a full-speed bulk packet.
+const PACKET: usize = 64;
+
+struct Board {
+    adc: Adc<'static, Blocking>,
+    temperature: Channel<'static>,
+    led: Output<'static>,
+}
+
+fn read_temperature(board: &mut Board, call: &mut Call<'_>) -> Outcome {
+    let Ok(raw) = board.adc.blocking_read(&mut board.temperature) else { return call.error("The converter failed") };
+    // 27 degrees at 0.706 V, 1.721 mV less for each degree more; in hundredths, without floats.
+    let microvolts = i64::from(raw) * 3_300_000 / 4096;
+    let hundredths = 2700 - (microvolts - 706_000) * 100 / 1721;
+    call.text(&[Decimal::new(hundredths, 2).into(), " degrees Celsius".into()])
+}
+
+#[derive(Deserialize)]
+struct SetLed {
+    on: bool,
+}
+
+fn set_led(board: &mut Board, call: &mut Call<'_>) -> Outcome {
+    let SetLed { on } = call.args()?;
+    board.led.set_level(on.into());
+    call.text(if on { "The LED is on" } else { "The LED is off" })
+}
+
+#[derive(Deserialize)]
+struct History {
+    characters: u32,
+}
+
+/// More than the output buffer holds goes out in windows.
+fn history(_: &mut Board, call: &mut Call<'_>) -> Outcome {
+    let History { characters } = call.args()?;
+    call.stream_text(characters)
+}
+
+const READS: Hints = Hints::new().read_only(true).open_world(false);
+static TOOLS: [Tool<Board>; 3] = [
+    Tool::new("read_temperature", "Measures the chip's temperature, in degrees Celsius", read_temperature).hints(READS),
+    Tool::new("set_led", "Turns the LED on or off", set_led)
+        .input(r#"{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}"#),
+    Tool::new("history", "A text of so many characters", history)
+        .hints(READS)
+        .input(
+            r#"{"type":"object","properties":{"characters":{"type":"integer","minimum":0}},"required":["characters"]}"#,
+        )
+        .source(|_, characters, at, bytes| {
+            let n = bytes.len().min(characters.saturating_sub(at) as usize);
+            bytes.iter_mut().take(n).for_each(|byte| *byte = b'.');
+            Ok(n)
+        }),
+];
+const SERVICE: Service<'static, Board> = Service::new("pico", "1.0").tools(&TOOLS);
+
+#[embassy_executor::main]
+async fn main(_spawner: Spawner) {
+    let p = embassy_rp::init(Default::default());
+    let mut board = Board {
+        adc: Adc::new_blocking(p.ADC, Config::default()),
+        temperature: Channel::new_temp_sensor(p.ADC_TEMP_SENSOR),
+        led: Output::new(p.PIN_25, Level::Low),
+    };
+
+    // Take ids of your own: https://pid.codes gives them away.
+    let mut config = embassy_usb::Config::new(0x1209, 0x0001);
+    config.product = Some("MCP board");
+    config.serial_number = Some("1");
+    static CONFIG: StaticCell<[u8; 128]> = StaticCell::new();
+    static BOS: StaticCell<[u8; 32]> = StaticCell::new();
+    static CONTROL: StaticCell<[u8; 64]> = StaticCell::new();
+    static STATE: StaticCell<State> = StaticCell::new();
+    let mut builder = embassy_usb::Builder::new(
+        usb::Driver::new(p.USB, Interrupts),
+        config,
+        CONFIG.init([0; 128]),
+        BOS.init([0; 32]),
+        &mut [],
+        CONTROL.init([0; 64]),
+    );
+    let class = CdcAcmClass::new(&mut builder, STATE.init(State::new()), PACKET as u16);
+    let mut device = builder.build();
+
+    let (mut sender, mut receiver, control) = class.split_with_control();
+    let mut packet = [0; PACKET];
+    let mut rx = PacketReader::new_async(&mut packet, async |place: &mut [u8]| {
+        receiver.wait_connection().await;
+        receiver.read_packet(place).await
+    });
+    let mut tx = PacketWriter::new_async(PACKET, async |packet: &[u8]| sender.write_packet(packet).await);
+    let mut session = session();
+    let clients = async {
+        loop {
+            // What comes while no client has the port open is of the one before.
+            select(port_is(&control, true), rx.drain()).await;
+            session.new_peer();
+            rx.new_peer();
+            tx.new_peer();
+            // Left in the middle of a write, too, that no client takes any more.
+            select(port_is(&control, false), serve(&mut rx, &mut tx, &SERVICE, &mut board, &mut session)).await;
+        }
+    };
+    join(device.run(), clients).await;
+}
+
+/// Waits until a client has opened the port (DTR is up), or closed it.
+async fn port_is(control: &ControlChanged<'_>, open: bool) {
+    while control.dtr() != open {
+        control.control_changed().await;
+    }
+}
+
+/// In a function of its own, lest a copy stays in the frame of `main`.
+#[inline(never)]
+fn session() -> Session<'static, Lines<Slice<'static>>, 2> {
+    static INPUT: StaticCell<[u8; 1024]> = StaticCell::new();
+    static OUTPUT: StaticCell<[u8; 512]> = StaticCell::new();
+    // Hosts that leave DTR alone: the next client opens the connection anew.
+    let server = Server::new().reopening();
+    Session::new(LineBuffer::new(INPUT.init([0; 1024])), server, Lines::new(Slice::new(OUTPUT.init([0; 512]))))
+}
