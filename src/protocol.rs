@@ -193,6 +193,19 @@ impl Method {
         matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
     }
 
+    /// Whether its results say how long they may be kept (2026-07-28).
+    pub(crate) const fn is_cached(self) -> bool {
+        matches!(
+            self,
+            Method::ToolsList
+                | Method::ResourcesList
+                | Method::TemplatesList
+                | Method::PromptsList
+                | Method::ResourcesRead
+                | Method::Discover
+        )
+    }
+
     fn facts(self) -> Option<&'static (Method, Eras, Option<Feature>)> {
         FACTS.iter().find(|facts| facts.0 == self)
     }

@@ -11,12 +11,13 @@
 //! 4. Write what is pending and say with [`sent`](Session::sent) how much went. The loop is over when
 //!    [`is_done`](Session::is_done) and nothing is pending.
 //!
-//! Between turns [`answer`](Session::answer) what was put off, and [`publish`](Session::publish) what has changed; then run.
-//! Call [`new_peer`](Session::new_peer) when the wire tells that a client has gone and another one may come.
+//! Between turns [`answer`](Session::answer) what was put off, [`resume`](Session::resume) what was suspended, and
+//! [`publish`](Session::publish) what has changed; then run. Call [`new_peer`](Session::new_peer) when the wire tells that a
+//! client has gone and another one may come.
 
 use crate::frame::{Line, LineBuffer};
 use crate::server::{Change, Engine, Millis, Progress, Pull, SendError, Server, Token, Told, WINDOWS};
-use crate::service::{Call, Outcome, Pump, Service, Step};
+use crate::service::{Call, Complete, Get, Other, Outcome, Pump, Read, Service, Step};
 use crate::sink::{Full, Lines, Out, Storage};
 
 /// What a [`Session`] waits for.
@@ -167,6 +168,9 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
     }
 
     /// Answers a tool call that was put off, see [`Service::answer`].
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
     pub fn answer<S>(
         &mut self,
         service: &Service<'_, S>,
@@ -175,6 +179,81 @@ impl<'m, O: Out, const N: usize> Session<'m, O, N> {
         answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
     ) -> Result<(), SendError> {
         let step = service.answer(state, token, &mut self.server, &mut self.out, answer)?;
+        self.answered(step)
+    }
+
+    /// Answers a read of a resource that was put off, see [`Service::answer_read`].
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_read<S>(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: Token,
+        uri: &str,
+        answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        let step = service.answer_read(state, token, uri, &mut self.server, &mut self.out, answer)?;
+        self.answered(step)
+    }
+
+    /// Answers a prompt that was put off, see [`Service::answer_prompt`].
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_prompt<S>(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        let step = service.answer_prompt(state, token, &mut self.server, &mut self.out, answer)?;
+        self.answered(step)
+    }
+
+    /// Answers a completion that was put off, see [`Service::answer_complete`].
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_complete<S>(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: Token,
+        value: &str,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        let step = service.answer_complete(state, token, value, &mut self.server, &mut self.out, answer)?;
+        self.answered(step)
+    }
+
+    /// Answers a request that the protocol does not know and that was put off, see [`Service::answer_other`].
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_other<S>(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Other<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        let step = service.answer_other(state, token, &mut self.server, &mut self.out, answer)?;
+        self.answered(step)
+    }
+
+    /// Resumes a request that its handler has [suspended](crate::service::Handling::suspend): the next
+    /// [`run`](Session::run) calls its handler again.
+    ///
+    /// # Errors
+    /// [`SendError::Stale`] if it was answered or cancelled, [`SendError::WrongKind`] if it is not suspended.
+    pub fn resume(&mut self, token: Token) -> Result<(), SendError> {
+        self.server.wake(token)
+    }
+
+    fn answered(&mut self, step: Step) -> Result<(), SendError> {
         if let Step::Streaming(token) = step {
             self.streaming = Some(token);
         }

@@ -25,7 +25,7 @@ use alloc::vec::Vec;
 
 use crate::client;
 use crate::server::{Change, Limits, Millis, Progress, SendError, Token, Told};
-use crate::service::{Call, Outcome, Service};
+use crate::service::{Call, Complete, Get, Other, Outcome, Read, Service};
 use crate::session::{Next, Session};
 use crate::sink::Lines;
 
@@ -122,13 +122,81 @@ impl<'s, S> Conversation<'s, S> {
     /// Answers a call that was put off; the lines that come because of it.
     ///
     /// # Errors
-    /// The request was answered or cancelled.
+    /// As [`Service::answer`].
     pub fn answer(
         &mut self,
         token: Token,
         answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
     ) -> Result<Vec<String>, SendError> {
         self.session.answer(self.service, &mut self.state, token, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Answers a read of a resource that was put off; the lines that come because of it.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_read(
+        &mut self,
+        token: Token,
+        uri: &str,
+        answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome,
+    ) -> Result<Vec<String>, SendError> {
+        self.session.answer_read(self.service, &mut self.state, token, uri, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Answers a prompt that was put off; the lines that come because of it.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_prompt(
+        &mut self,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome,
+    ) -> Result<Vec<String>, SendError> {
+        self.session.answer_prompt(self.service, &mut self.state, token, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Answers a completion that was put off; the lines that come because of it.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_complete(
+        &mut self,
+        token: Token,
+        value: &str,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> Outcome,
+    ) -> Result<Vec<String>, SendError> {
+        self.session.answer_complete(self.service, &mut self.state, token, value, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Answers a request that the protocol does not know and that was put off; the lines that come because of it.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_other(
+        &mut self,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Other<'_>) -> Outcome,
+    ) -> Result<Vec<String>, SendError> {
+        self.session.answer_other(self.service, &mut self.state, token, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Resumes a request that its handler has suspended; the lines that come because of it.
+    ///
+    /// # Errors
+    /// As [`Session::resume`].
+    pub fn resume(&mut self, token: Token) -> Result<Vec<String>, SendError> {
+        self.session.resume(token)?;
         self.work();
         Ok(self.take())
     }
@@ -356,13 +424,71 @@ impl<'p, S> Pair<'p, S> {
     /// Answers a call that was put off.
     ///
     /// # Errors
-    /// The request was answered or cancelled.
+    /// As [`Service::answer`].
     pub fn answer(
         &mut self,
         token: Token,
         answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
     ) -> Result<(), SendError> {
         self.server.answer(self.service, &mut self.state, token, answer)
+    }
+
+    /// Answers a read of a resource that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_read(
+        &mut self,
+        token: Token,
+        uri: &str,
+        answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.server.answer_read(self.service, &mut self.state, token, uri, answer)
+    }
+
+    /// Answers a prompt that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_prompt(
+        &mut self,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.server.answer_prompt(self.service, &mut self.state, token, answer)
+    }
+
+    /// Answers a completion that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_complete(
+        &mut self,
+        token: Token,
+        value: &str,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.server.answer_complete(self.service, &mut self.state, token, value, answer)
+    }
+
+    /// Answers a request that the protocol does not know and that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_other(
+        &mut self,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Other<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.server.answer_other(self.service, &mut self.state, token, answer)
+    }
+
+    /// Resumes a request that its handler has suspended.
+    ///
+    /// # Errors
+    /// As [`Session::resume`].
+    pub fn resume(&mut self, token: Token) -> Result<(), SendError> {
+        self.server.resume(token)
     }
 
     /// Breaks the connection: what is under way is lost, and both ends see the end of their input.

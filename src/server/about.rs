@@ -2,7 +2,7 @@
 
 use super::opening::{Legacy, Modern};
 use crate::json::write::{escape, is_plain};
-use crate::json::{Raw, object::Object};
+use crate::json::{Raw, Text, object::Object};
 use crate::protocol::{Feature, Features, meta};
 use crate::revision::{Era, Revision, Revisions, Since};
 use crate::sink::{Full, Writer};
@@ -33,6 +33,22 @@ impl Caching {
     #[must_use]
     pub const fn public(ttl_ms: u64) -> Self {
         Caching { ttl_ms, public: true }
+    }
+
+    /// Whether a member of a result says how long it may be kept.
+    pub(crate) fn is_hint(key: &Text<'_>) -> bool {
+        key.is("ttlMs") || key.is("cacheScope")
+    }
+
+    /// What a result says of it, as far as that is valid; the rest as it is here.
+    pub(crate) fn or_of(self, result: Raw<'_>) -> Self {
+        let ttl_ms = result.get("ttlMs").and_then(|ttl| ttl.u64()).unwrap_or(self.ttl_ms);
+        let public = match result.get("cacheScope").and_then(|scope| scope.text()) {
+            Some(scope) if scope.is("public") => true,
+            Some(scope) if scope.is("private") => false,
+            _ => self.public,
+        };
+        Caching { ttl_ms, public }
     }
 
     pub(crate) fn write(self, object: &mut Object<'_, '_>) -> Result<(), Full> {

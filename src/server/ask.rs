@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use super::{Engine, Failure, Millis, SendError, Slot, Token, respond_failure};
+use super::{Engine, Failure, Millis, SendError, Slot, State, Token, respond_failure};
 use crate::json::{Raw, write};
 use crate::rpc::Envelope;
 use crate::sink::{Full, Kind, Out, Writer, whole};
@@ -28,19 +28,23 @@ pub(crate) const STATE: u8 = 2;
 pub(crate) const KEY: u8 = 3;
 /// An answer; the tag is its question's number, and [`REFUSED`] if it is an error.
 pub(crate) const ANSWER: u8 = 4;
+/// Whom a suspended request came from, where the transport knows that.
+pub(crate) const PRINCIPAL: u8 = 5;
 /// In the tag of an answer: an error instead of a result.
 pub(crate) const REFUSED: u8 = 0x80;
 
 /// The questions of a request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Asking {
-    /// How often it has asked; 0 if never.
+    /// How often it has asked, 0 if never; at least 1 if it is suspended.
     pub(crate) round: u8,
     /// A bit for each open question of this round.
     pub(crate) asked: u8,
     pub(crate) answered: u8,
     /// The handler can go on.
     pub(crate) ready: bool,
+    /// The handler has put its answer off and wants to be run again.
+    pub(crate) suspended: bool,
     /// Why questions without an answer will get none.
     pub(crate) ended: Option<Ended>,
     pub(crate) deadline: Option<Millis>,
@@ -57,7 +61,7 @@ pub(crate) enum Ended {
 
 impl Asking {
     pub(crate) const NONE: Asking =
-        Asking { round: 0, asked: 0, answered: 0, ready: false, ended: None, deadline: None };
+        Asking { round: 0, asked: 0, answered: 0, ready: false, suspended: false, ended: None, deadline: None };
 
     /// Whether there are records of it.
     pub(crate) const fn is_open(&self) -> bool {
@@ -171,6 +175,28 @@ impl Engine<'_> {
         let mut slots = self.slots.iter().enumerate().skip(first);
         let (number, slot) = slots.find(|(_, slot)| slot.is_ready())?;
         Some((number, Token { slot: number as u16, generation: slot.generation }))
+    }
+
+    /// Whether the handler of a request has [suspended](crate::service::Handling::suspend) it, and it can be
+    /// [woken](Engine::wake).
+    #[must_use]
+    pub fn is_suspended(&self, token: Token) -> bool {
+        self.slot(token).is_some_and(|slot| slot.asking.suspended)
+    }
+
+    /// Wakes a request whose handler has [suspended](crate::service::Handling::suspend) it: [`ready`](Engine::ready) names
+    /// it from now on. To wake it twice changes nothing.
+    ///
+    /// # Errors
+    /// [`SendError::Stale`] if it was answered or cancelled, [`SendError::WrongKind`] if it is not suspended.
+    pub fn wake(&mut self, token: Token) -> Result<(), SendError> {
+        let slot = self.slot_mut(token).ok_or(SendError::Stale)?;
+        if !slot.asking.suspended {
+            return Err(SendError::WrongKind);
+        }
+        slot.state = State::Asking;
+        slot.asking.ready = true;
+        Ok(())
     }
 
     /// The soonest time at which [`expire`](Engine::expire) has something to do.
@@ -292,6 +318,12 @@ impl Engine<'_> {
         let asking = || self.slots.iter().filter(|slot| slot.is_asking()).count();
         // It is in flight itself, and counting is seldom needed.
         self.in_flight() < self.capacity() || asking() + 1 < self.capacity()
+    }
+
+    /// As [`can_ask`](Engine::can_ask), for a request that has waited already and runs again.
+    pub(crate) fn can_ask_again(&self) -> bool {
+        let asking = || self.slots.iter().filter(|slot| slot.is_asking()).count();
+        self.in_flight() < self.capacity() || asking() < self.capacity()
     }
 
     /// The questions of a request are through; it is answered another way.

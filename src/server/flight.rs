@@ -1,10 +1,15 @@
 //! Admitting, finding, answering and ending the requests in flight.
 
-use super::{Engine, Failure, SendError, Slot, State, Token, respond_failure};
+use super::{Caching, Engine, Failure, SendError, Slot, State, Token, respond_failure};
 use crate::json::{Raw, object::Object};
 use crate::rpc::begin;
 use crate::server::request::{Request, Terms};
 use crate::sink::{Full, Kind, Out, whole};
+
+/// Whether a result of the application's own making ends its request: nothing else may say how long it is kept.
+pub(crate) fn is_complete(result: Raw<'_>) -> bool {
+    result.get("resultType").and_then(|kind| kind.text()).is_none_or(|kind| kind.is("complete"))
+}
 
 impl Engine<'_> {
     /// Requests in flight.
@@ -19,7 +24,13 @@ impl Engine<'_> {
         self.slot(token).is_some_and(|slot| slot.state == State::Open)
     }
 
-    /// Answers a request with `result`, a JSON object as it stands; members that the revision demands are added.
+    /// Answers a request with `result`, a JSON object as it stands. Where 2026-07-28 demands more, that is added:
+    /// `resultType`, and for lists and `resources/read` the hints of [`Caching::NONE`] where `result` has no valid `ttlMs`
+    /// or `cacheScope`. Name and version of the server (`_meta`, `io.modelcontextprotocol/serverInfo`) SHOULD be there in
+    /// that revision; they are the caller's to put in.
+    ///
+    /// # Errors
+    /// The request was answered or cancelled, or `result` does not fit: then it is still open.
     pub fn respond(&mut self, token: Token, result: Raw<'_>, out: &mut dyn Out) -> Result<(), SendError> {
         let slot = self.slot(token).filter(|slot| slot.state == State::Open).ok_or(SendError::Stale)?;
         whole(out, Kind::Result, |out| {
@@ -28,7 +39,14 @@ impl Engine<'_> {
             if slot.revision.is_modern() && result.get("resultType").is_none() {
                 object.fixed("resultType", "\"complete\"")?;
             }
-            object.spread(result)?;
+            if !(slot.revision.is_modern() && slot.method.is_cached() && is_complete(result)) {
+                object.spread(result)?;
+                return object.finish().put(b"}");
+            }
+            for (key, value) in result.members().filter(|(key, _)| !Caching::is_hint(key)) {
+                object.member(key, value)?;
+            }
+            Caching::NONE.or_of(result).write(&mut object)?;
             object.finish().put(b"}")
         })?;
         self.close(token);

@@ -29,6 +29,7 @@ pub use batch::BatchOut;
 pub use failure::Failure;
 pub(crate) use failure::respond as respond_failure;
 pub use failure::write_error;
+pub(crate) use flight::is_complete;
 pub(crate) use large::{Give, Large, Puller, WINDOWS, What, WriteReply};
 pub use notify::{Change, Progress, Pull, Told};
 pub use opening::{Context, Gate};
@@ -211,7 +212,7 @@ impl<'a> Taken<'a> {
     }
 }
 
-/// Why an answer was not sent. `Full` and `Stale` have changed nothing.
+/// Why an answer was not sent. Nothing has changed then, except that the handler of the answer may have run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -222,6 +223,9 @@ pub enum SendError {
     FullNever,
     /// The request was answered or cancelled.
     Stale,
+    /// The request is none of that kind: it has another method than the one that is answered, or it is to be resumed and
+    /// its handler has not [suspended](crate::service::Handling::suspend) it. It is still open.
+    WrongKind,
 }
 
 impl From<Full> for SendError {
@@ -239,6 +243,7 @@ impl core::fmt::Display for SendError {
             SendError::FullNow => "the sink is full for now",
             SendError::FullNever => "the answer is larger than the sink",
             SendError::Stale => "the request was answered or cancelled",
+            SendError::WrongKind => "the request is of another kind",
         })
     }
 }

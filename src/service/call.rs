@@ -117,16 +117,19 @@ impl<'a> Handling<'a> {
         if result.kind() != JsonKind::Object {
             return Err(Failure::internal("The handler's result is not an object").into());
         }
-        self.write_own(result)
+        self.write_own(result, None)
     }
 
-    /// Keeps what a large reply is to be, and writes its head.
+    /// Keeps what a large reply is to be, and writes its head. Without a source nothing is written: error -32603.
     fn begin_stream(
         &mut self,
         what: What,
         head: &mut dyn FnMut(&mut Object<'_, '_>, Revision) -> Result<(), Full>,
     ) -> Outcome {
         self.unsettled()?;
+        if !self.is_sourced() {
+            return Err(Failure::internal("The handler streams, and its definition has no source").into());
+        }
         let mark = self.out.mark();
         let (id, revision) = (self.slot.id, self.slot.revision);
         let mut write = || {
@@ -182,7 +185,8 @@ impl Call<'_> {
         })
     }
 
-    /// Answers with text of any length, pulled from the tool's [`source`](super::Tool::source) while the sink drains.
+    /// Answers with text of any length, pulled from the tool's [`source`](super::Tool::source) while the sink drains. A
+    /// tool without one is answered with error -32603.
     #[cfg(feature = "windows")]
     pub fn stream_text(&mut self, key: u32) -> Outcome {
         let index = self.slot.handler;
@@ -252,6 +256,19 @@ impl Sink for First {
 }
 
 impl<'a> Read<'a> {
+    /// As [`Handling::result`]: answers with a result of the application's own making, an object as it stands. In
+    /// 2026-07-28 `ttlMs` and `cacheScope` are those of the definition where the object has no valid ones.
+    ///
+    /// # Errors
+    /// `result` is not an object, the handler has answered already, or the result does not fit.
+    pub fn result(&mut self, result: Raw<'_>) -> Outcome {
+        if result.kind() != JsonKind::Object {
+            return Err(Failure::internal("The handler's result is not an object").into());
+        }
+        let caching = self.caching;
+        self.write_own(result, Some(caching))
+    }
+
     /// The URI that is read.
     #[must_use]
     pub const fn uri(&self) -> &'a str {
@@ -325,7 +342,9 @@ impl<'a> Read<'a> {
         })
     }
 
-    /// Answers with text of any length, pulled from the [`source`](super::Resource::source) of the definition.
+    /// Answers with text of any length, pulled from the [`source`](super::Resource::source) of the definition; without one
+    /// with error -32603. If the source breaks off, what was sent is a result with `_meta.incomplete`, which no cache may
+    /// keep (`ttlMs` 0).
     #[cfg(feature = "windows")]
     pub fn stream_text(&mut self, key: u32) -> Outcome {
         self.stream(key, "text", pull_text)

@@ -348,7 +348,7 @@ pub(crate) fn fail(
 ) -> Result<Step, Full> {
     use crate::server::SendError;
     match server.fail(token, failure, out) {
-        Ok(()) | Err(SendError::Stale) => Ok(Step::Handled),
+        Ok(()) | Err(SendError::Stale | SendError::WrongKind) => Ok(Step::Handled),
         Err(SendError::FullNow) => {
             server.retract(token);
             Err(Full::Now)

@@ -11,7 +11,10 @@ use crate::revision::Revision;
 use crate::rpc::{Members, begin};
 use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
 use crate::server::notify::{least_level, tell_log, tell_progress};
-use crate::server::{About, Bound, Failure, Millis, Progress, Scope, Seal, Slot, Token, Told, What, respond_failure};
+use crate::server::{
+    About, Bound, Caching, Failure, Millis, Progress, Scope, Seal, Slot, Token, Told, What, is_complete,
+    respond_failure,
+};
 use crate::sink::{Full, Kind, Out, Writer, whole};
 use crate::small::SMALL;
 
@@ -27,6 +30,8 @@ pub struct Done(pub(crate) Settled);
 pub(crate) enum Settled {
     Answered,
     Later,
+    /// As `Later`, and what is needed to run the handler again was kept.
+    Suspended,
     Asked,
     /// Its head is written, the rest is pulled from its source.
     Streaming(What),
@@ -48,6 +53,28 @@ pub(crate) enum Settled {
 /// }
 /// # let _: fn(&mut (), &mut Call<'_>) -> Outcome = host_name;
 /// ```
+///
+/// Where many steps can fail, put them into a function with errors of its own, so that `?` works in it, and tell the error
+/// in one place:
+///
+/// ```
+/// use mcp_sansio::service::{Call, Outcome};
+///
+/// fn total() -> Result<u64, Box<dyn std::error::Error>> {
+///     let text = std::fs::read_to_string("/var/lib/shop/prices")?;
+///     Ok(text.lines().map(str::parse::<u64>).sum::<Result<u64, _>>()?)
+/// }
+///
+/// fn sum_up(_: &mut (), call: &mut Call<'_>) -> Outcome {
+///     match total() {
+///         Ok(total) => call.text(format_args!("{total}")),
+///         Err(error) => call.error(format_args!("the prices cannot be read: {error}")),
+///     }
+/// }
+/// # let _: fn(&mut (), &mut Call<'_>) -> Outcome = sum_up;
+/// ```
+///
+/// A JSON-RPC error with a message made at run time is written by [`Handling::fail`].
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal(pub(crate) Why);
 
@@ -116,8 +143,9 @@ impl From<Full> for Refusal {
 
 /// Where answers to earlier questions come from, and where new ones are kept.
 pub(crate) enum Desk<'a> {
-    /// 2026-07-28: answers and state travel with the request.
-    Travels { responses: Option<Raw<'a>> },
+    /// 2026-07-28: answers and state travel with the request. Only what is suspended is kept; `again` if it was, and now
+    /// runs again.
+    Travels { responses: Option<Raw<'a>>, keep: &'a mut dyn Keep, again: bool },
     /// Before: both are kept here. `live` has what there is, none on the first run.
     Stays { live: Option<records::Iter<'a>>, keep: &'a mut dyn Keep, has_slot: bool },
     /// A request that was put off: it has answered no questions and asks none.
@@ -146,6 +174,9 @@ pub struct Handling<'a> {
     /// Room kept for the reply.
     pub(crate) reserve: usize,
     pub(crate) result_meta: Option<Extra<'a>>,
+    /// Whether the definition has a source to stream from.
+    #[cfg(feature = "windows")]
+    pub(crate) sourced: bool,
     /// What the handler has done already: it may do it once.
     pub(crate) settled: Option<Settled>,
 }
@@ -258,9 +289,125 @@ impl<'a> Handling<'a> {
         tell_log(least_level(self.slot, self.session_level), level, logger, data, self.reserve, self.out)
     }
 
-    /// Puts the answer off: keep the token, and answer with the service's `answer` when there is something to say.
+    /// Puts the answer off: keep the token, return the outcome, and answer when there is something to say, by the method
+    /// of the request: [`Session::answer`](crate::session::Session::answer) for a tool,
+    /// [`answer_read`](crate::session::Session::answer_read), [`answer_prompt`](crate::session::Session::answer_prompt),
+    /// [`answer_complete`](crate::session::Session::answer_complete),
+    /// [`answer_other`](crate::session::Session::answer_other). The adapters have methods of the same names. Another one
+    /// than that of the request is refused with [`SendError::WrongKind`](crate::server::SendError::WrongKind).
+    ///
+    /// Such an answer cannot [`ask`](Handling::ask) the client: a handler that wants to has to
+    /// [`suspend`](Handling::suspend) its request instead.
+    ///
+    /// ```
+    /// use mcp_sansio::server::{SendError, Token};
+    /// use mcp_sansio::service::{Outcome, Read, Resource, Service};
+    /// # use mcp_sansio::{frame::LineBuffer, server::Server, session::Session, sink::{Lines, Slice}};
+    ///
+    /// fn forecast(waiting: &mut Option<Token>, read: &mut Read<'_>) -> Outcome {
+    ///     let (token, outcome) = read.later();
+    ///     *waiting = Some(token); // who knows the weather is told the token
+    ///     outcome
+    /// }
+    /// static RESOURCES: [Resource<Option<Token>>; 1] = [Resource::new("weather://tomorrow", "tomorrow", forecast)];
+    /// let service = Service::new("weather", "1.0").resources(&RESOURCES);
+    /// # let (mut input, mut output) = ([0; 512], [0; 512]);
+    /// # let mut session = Session::<_, 2>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+    /// # let line = br#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"weather://tomorrow","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    /// # session.space()[..line.len()].copy_from_slice(line);
+    /// # session.filled(line.len());
+    /// # session.end_of_input();
+    /// # let mut waiting = None;
+    /// # let _ = session.run(&service, &mut waiting);
+    ///
+    /// // Later, in the loop around the session:
+    /// let token = waiting.take().unwrap();
+    /// let wrong = session.answer(&service, &mut waiting, token, |_, call| call.text("sunny"));
+    /// assert_eq!(wrong, Err(SendError::WrongKind)); // a resource is read, no tool is called
+    /// session.answer_read(&service, &mut waiting, token, "weather://tomorrow", |_, read| read.text("sunny"))?;
+    /// # assert!(core::str::from_utf8(session.pending()).unwrap().contains("sunny"));
+    /// # Ok::<(), SendError>(())
+    /// ```
     pub fn later(&mut self) -> (Token, Outcome) {
         (self.token, self.settle(Settled::Later))
+    }
+
+    /// Puts the answer off as [`later`](Handling::later) does, and keeps the request, so that its handler can be run again
+    /// when what it waits for is there: by [`Session::resume`](crate::session::Session::resume), and by the methods of that
+    /// name in the adapters. The handler is then run from its beginning with the arguments of the request;
+    /// [`is_resumed`](Handling::is_resumed) tells that, and [`state`](Handling::state) is the `state` given here. It may
+    /// answer, [`ask`](Handling::ask) the client, or suspend its request again. A suspended request may also be answered as
+    /// one that was put off.
+    ///
+    /// For tools, resources and prompts. What is kept (the request's params, `state`, the principal) lies in the memory
+    /// that the server was lent for questions ([`Server::asks`](crate::server::Server::asks), or
+    /// [`Limits::asks`](crate::server::Limits::asks), 4 MiB by default), in all revisions.
+    ///
+    /// ```
+    /// use mcp_sansio::json::Raw;
+    /// use mcp_sansio::server::Token;
+    /// use mcp_sansio::service::{Call, Outcome, Question};
+    ///
+    /// struct Shop {
+    ///     price: Option<u32>,
+    ///     asked_for: Option<Token>,
+    /// }
+    /// const SURE: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{}}"#);
+    ///
+    /// fn order(shop: &mut Shop, call: &mut Call<'_>) -> Outcome {
+    ///     if let Some(answer) = call.answer("sure") {
+    ///         return call.text(if answer.accepted() { "ordered" } else { "not ordered" });
+    ///     }
+    ///     let Some(price) = shop.price.take() else {
+    ///         let (token, done) = call.suspend(b"")?;
+    ///         shop.asked_for = Some(token); // when there is a price: `session.resume(token)`
+    ///         return Ok(done);
+    ///     };
+    ///     // This is the second run: the price is there.
+    ///     call.ask(&[Question::elicit("sure", &format!("Pay {price}?"), SURE)], b"")
+    /// }
+    /// # let _: fn(&mut Shop, &mut Call<'_>) -> Outcome = order;
+    /// ```
+    ///
+    /// # Errors
+    /// There is no room to keep the request: nothing was put off. Returned with `?`, it is a tool's result with `isError`,
+    /// or error -32603.
+    #[cfg(feature = "ask")]
+    pub fn suspend(&mut self, state: &[u8]) -> Result<(Token, Done), Refusal> {
+        self.unsettled()?;
+        if !self.slot.method.may_ask() {
+            return Err(Refusal(Why::Fail(Failure::internal("The handler suspends what cannot be resumed"))));
+        }
+        let (keep, again) = match &mut self.desk {
+            Desk::Travels { keep, again, .. } => (keep, *again),
+            Desk::Stays { keep, live, .. } => (keep, live.is_some()),
+            Desk::Closed => return Err(cannot_ask("an answer that was put off cannot be suspended")),
+        };
+        use crate::server::ask::PRINCIPAL;
+        let owner = u32::from(self.token.slot);
+        let params = (!again).then(|| self.params.map_or(&b"{}"[..], |params| params.as_bytes()));
+        let principal = self.principal.filter(|_| !again);
+        let kept = match principal {
+            Some(principal) => keep.keep(owner, PRINCIPAL, 0, &[principal.as_bytes()]),
+            None => Ok(()),
+        };
+        if kept.and_then(|()| keep_ask(*keep, owner, params, state, &[])).is_err() {
+            keep.drop_all(owner);
+            return Err(cannot_ask("the request is too large to be kept"));
+        }
+        let asking = &mut self.slot.asking;
+        asking.round = asking.round.max(1);
+        asking.answered = asking.asked;
+        (asking.suspended, asking.ready, asking.deadline) = (true, false, None);
+        self.settle(Settled::Suspended).map(|done| (self.token, done))
+    }
+
+    /// Whether this run comes of a resumption, see [`suspend`](Handling::suspend). When the client has answered what such a
+    /// run asked, that is a run of its own, which was not resumed.
+    #[cfg(feature = "ask")]
+    #[must_use]
+    pub const fn is_resumed(&self) -> bool {
+        self.slot.asking.suspended && !matches!(self.desk, Desk::Closed)
     }
 
     /// The client may hang up and come back for the answer: where the transport has a way for that (polling over HTTP,
@@ -275,13 +422,14 @@ impl<'a> Handling<'a> {
     #[must_use]
     pub fn answer(&self, key: &str) -> Option<Answer<'a>> {
         match &self.desk {
-            Desk::Travels { responses } => Some(Answer { result: Ok(responses.as_ref()?.get(key)?) }),
+            Desk::Travels { responses, .. } => Some(Answer { result: Ok(responses.as_ref()?.get(key)?) }),
             Desk::Stays { live, .. } => self.kept_answer(live.clone()?, key),
             Desk::Closed => None,
         }
     }
 
-    /// The state that an earlier run of this handler kept; empty on the first.
+    /// The state that an earlier run of this handler kept, by [`ask`](Handling::ask) or [`suspend`](Handling::suspend);
+    /// empty on the first.
     #[cfg(feature = "ask")]
     #[must_use]
     pub const fn state(&self) -> &'a [u8] {
@@ -290,6 +438,8 @@ impl<'a> Handling<'a> {
 
     /// Asks the client. When the answers are in, the handler is run again from its beginning, with
     /// [`answer`](Handling::answer) and [`state`](Handling::state); so ask before effects. All questions are sent or none.
+    /// Where something has to be awaited first, [`suspend`](Handling::suspend) the request: an answer that was put off with
+    /// [`later`](Handling::later) cannot ask.
     ///
     /// Without questions, the handler is run again at once in the legacy revisions, and at the client's pleasure from
     /// 2026-07-28 on; there state without a [`Seal`] is refused.
@@ -305,7 +455,9 @@ impl<'a> Handling<'a> {
         match self.desk {
             Desk::Travels { .. } => self.ask_by_result(questions, state),
             Desk::Stays { .. } => self.ask_by_request(questions, state),
-            Desk::Closed => Err(cannot_ask("an answer that was put off cannot ask")),
+            Desk::Closed => {
+                Err(cannot_ask("an answer that was put off cannot ask: its handler has to suspend the request"))
+            }
         }
     }
 
@@ -361,6 +513,14 @@ impl<'a> Handling<'a> {
         Ok(Done(settled))
     }
 
+    /// Whether the definition has a source to stream from.
+    pub(crate) const fn is_sourced(&self) -> bool {
+        #[cfg(feature = "windows")]
+        return self.sourced;
+        #[cfg(not(feature = "windows"))]
+        false
+    }
+
     /// Refuses a second answer.
     pub(crate) fn unsettled(&self) -> Result<(), Refusal> {
         match self.settled {
@@ -392,8 +552,8 @@ impl<'a> Handling<'a> {
     }
 
     /// Writes a result of the handler's own making: what it says of `resultType` and `_meta` is taken over, nothing is
-    /// said twice.
-    pub(crate) fn write_own(&mut self, own: Raw<'_>) -> Outcome {
+    /// said twice. `caching` is what holds where it says nothing valid of that, for results that may be kept.
+    pub(crate) fn write_own(&mut self, own: Raw<'_>, caching: Option<Caching>) -> Outcome {
         self.unsettled()?;
         let (about, slot, extra) = (self.about, &*self.slot, self.result_meta);
         let modern = slot.revision.is_modern();
@@ -404,8 +564,12 @@ impl<'a> Handling<'a> {
                 None if modern => result.fixed("resultType", "\"complete\"")?,
                 None => {}
             }
-            for (key, value) in own.members().filter(|(key, _)| !key.is("resultType") && !key.is("_meta")) {
+            let others = own.members().filter(|(key, _)| !key.is("resultType") && !key.is("_meta"));
+            for (key, value) in others.filter(|(key, _)| caching.is_none() || !Caching::is_hint(key)) {
                 result.member(key, value)?;
+            }
+            if let Some(caching) = caching.filter(|_| modern && is_complete(own)) {
+                caching.or_of(own).write(&mut result)?;
             }
             let meta = own.get("_meta").filter(|meta| meta.kind() == JsonKind::Object);
             end_result(result, about, slot.revision, meta.map(Extra::new).or(extra))
@@ -507,6 +671,7 @@ impl<'a> Handling<'a> {
         asking.round = round + 1;
         asking.asked = (1u16 << questions.len()).wrapping_sub(1) as u8;
         asking.answered = 0;
+        asking.suspended = false;
         asking.ended = None;
         // Nothing to wait for: the handler wants to be run again.
         asking.ready = questions.is_empty();

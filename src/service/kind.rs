@@ -72,6 +72,7 @@ impl<S> Kind<S> {
         },
         call: |service, state, spot, _, handling| {
             let Some(prompt) = service.prompts.get(spot.index) else { return handling.ran_nothing() };
+            handling.slot.handler = spot.index as u16;
             let mut get = Get { handling, description: prompt.description };
             let outcome = (prompt.get)(state, &mut get);
             get.handling.ran(outcome)
@@ -203,6 +204,10 @@ impl<S> Service<'_, S> {
         let caching = info.and_then(|info| info.caching).unwrap_or(self.about.caching);
         let mime = info.and_then(|info| info.mime);
         handling.slot.handler = index as u16;
+        #[cfg(feature = "windows")]
+        {
+            handling.sourced = self.source(Method::ResourcesRead, index).is_some();
+        }
         let mut call = Read { handling, uri, template, mime, caching };
         let outcome = read(state, &mut call);
         call.handling.ran(outcome)

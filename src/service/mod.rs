@@ -34,8 +34,10 @@
 //! - **Answer**: [`text`](Call::text), [`json`](Call::json), [`content`](Call::content), [`error`](Call::error); a
 //!   [`Resource`] with [`Read::text`] or [`Read::blob`], a [`Prompt`] with [`Get::user`].
 //! - **Tell**: [`progress`](Handling::progress), [`log`](Handling::log).
-//! - **Answer later**: [`later`](Handling::later) gives a token; whoever has it answers by
-//!   [`Session::answer`](crate::session::Session::answer) or what the adapters have for that.
+//! - **Answer later**: [`later`](Handling::later) gives a token, with which the request is answered by
+//!   [`Session::answer`](crate::session::Session::answer) (a tool), [`answer_read`](crate::session::Session::answer_read) (a
+//!   resource) and so on, or what the adapters have for that. [`suspend`](Handling::suspend) (feature `ask`) gives one with
+//!   which the handler is run again.
 //! - **Ask** (feature `ask`): the handler is run again from its beginning when the answers are in.
 //!
 //! Subscribers of a resource hear of changes if the service declares it, `.feature(Feature::Subscribe)`, and something calls

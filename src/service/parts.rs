@@ -5,6 +5,7 @@ use super::handling::bound;
 use crate::json::{Raw, run::has_backslash, write};
 use crate::protocol::Level;
 use crate::records::Records;
+use crate::rpc::Members;
 use crate::server::{ASKS, Engine, Failure, Millis, Seal, ServerOf, Slot, Token};
 
 /// What a handler is lent of the server.
@@ -29,7 +30,7 @@ pub(crate) struct Layout {
 }
 
 /// Room made for a sealed state where the scratch can grow.
-const SEALED: usize = 4096;
+pub(crate) const SEALED: usize = 4096;
 
 impl Layout {
     pub(crate) const EMPTY: Layout = Layout { state: 0, texts: 0 };
@@ -61,10 +62,7 @@ impl Layout {
         let members = &asked.members;
         let sealed = members.request_state.filter(|_| ASKS && modern).and_then(|state| state.text());
         let sealed_len = sealed.map_or(0, |sealed| sealed.raw().len());
-        let escaped = |value: Option<Raw<'_>>| {
-            value.filter(|value| has_backslash(value.as_bytes())).map_or(0, |v| v.as_bytes().len())
-        };
-        let texts = escaped(members.arguments) + escaped(members.uri) + escaped(members.argument);
+        let texts = escaped_texts(members);
         // A scratch that cannot grow so far shows when something does not fit into it.
         let asks =
             ASKS && modern && server.seal.is_some() && server.slot(token).is_some_and(|slot| slot.method.may_ask());
@@ -85,6 +83,14 @@ impl Layout {
         let state = seal.open(&bound, encoded.get(..decoded).unwrap_or(&[]), open).map_err(|_| BROKEN)?;
         Ok(Layout { state, texts })
     }
+}
+
+/// Room for the decoded text of a request: none for what has no escapes.
+pub(crate) fn escaped_texts(members: &Members<'_>) -> usize {
+    let escaped = |value: Option<Raw<'_>>| {
+        value.filter(|value| has_backslash(value.as_bytes())).map_or(0, |value| value.as_bytes().len())
+    };
+    escaped(members.arguments) + escaped(members.uri) + escaped(members.argument)
 }
 
 impl<'a> Parts<'a> {

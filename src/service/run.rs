@@ -1,17 +1,17 @@
 //! Runs handlers, and settles what they did: the reply that is owed, the questions that are open.
 
-use super::call::{Call, Get, Read};
+use super::call::{Call, Complete, Get, Other, Read};
 use super::content::Words;
 use super::dispatch::{Origin, Step, fail};
 use super::find::{Asked, Found};
 use super::handling::{Desk, Handling, Outcome, Settled, Why, write_words};
-use super::parts::{Layout, Parts};
+use super::parts::{Layout, Parts, SEALED, escaped_texts};
 use super::{Service, ToolInfo};
-use crate::json::Raw;
+use crate::json::{Raw, Text};
 use crate::protocol::Method;
 use crate::records::Iter;
 use crate::rpc::Members;
-use crate::server::ask::{Ended, PARAMS, STATE};
+use crate::server::ask::{Ended, PARAMS, PRINCIPAL, STATE};
 use crate::server::{
     ASKS, About, Engine, Failure, Large, Request, SendError, Slot, State, Token, WINDOWS, respond_failure,
 };
@@ -54,16 +54,16 @@ impl<S> Service<'_, S> {
         };
         let Some((parts, asks)) = Parts::of(server, token, layout) else { return Ok(Step::Handled) };
         let desk = match modern {
-            true => Desk::Travels { responses: asked.members.input_responses },
-            false if ASKS => Desk::Stays { live: None, keep: asks, has_slot },
-            false => Desk::Closed,
+            _ if !ASKS => Desk::Closed,
+            true => Desk::Travels { responses: asked.members.input_responses, keep: asks, again: false },
+            false => Desk::Stays { live: None, keep: asks, has_slot },
         };
         let ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         self.settle(state, token, ran, server, out)
     }
 
     /// Goes on with a request that [`ready`](crate::server::ServerOf::ready) named: its handler is run again, with the
-    /// answers. `out` is where its reply belongs. On [`Full::Now`] nothing has changed: send and call again.
+    /// answers to its questions, or because it was [woken](crate::server::ServerOf::wake). `out` is where its reply belongs. On [`Full::Now`] nothing has changed: send and call again.
     pub fn resume(
         &self,
         state: &mut S,
@@ -112,6 +112,7 @@ impl<S> Service<'_, S> {
         let owner = u32::from(token.slot);
         let old = server.asks.iter().count();
         let spare = room_to_run_again(server, owner);
+        let has_slot = server.can_ask_again();
         let (live, mut draft) = server.asks.split(spare);
         let params = kept(&live, owner, PARAMS).map(Raw::trusted);
         let kept_state = kept(&live, owner, STATE).unwrap_or(b"");
@@ -132,10 +133,18 @@ impl<S> Service<'_, S> {
         slot.state = State::Open;
         let scratch = server.scratch.bytes_mut();
         let (seal, level, now, ask_timeout) = (server.seal, server.peer.level, server.now, server.ask_timeout);
-        let sealing = &mut [];
+        let modern = slot.revision.is_modern();
+        // Only where state travels is it sealed.
+        let texts = if modern { escaped_texts(&members).min(scratch.len()) } else { scratch.len() };
+        let (scratch, sealing) = scratch.split_at_mut_checked(texts).unwrap_or_default();
         let parts = Parts { slot, scratch, sealing, state: kept_state, seal, level, now, ask_timeout };
-        let desk = Desk::Stays { live: Some(live), keep: &mut draft, has_slot: true };
-        let mut ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
+        let principal = kept(&live, owner, PRINCIPAL).and_then(|name| core::str::from_utf8(name).ok());
+        let origin = Origin { principal: principal.or(origin.principal), ..*origin };
+        let desk = match modern {
+            true => Desk::Travels { responses: members.input_responses, keep: &mut draft, again: true },
+            false => Desk::Stays { live: Some(live), keep: &mut draft, has_slot },
+        };
+        let mut ran = self.call(&origin, state, (found, reserve), &asked, parts, desk, token, out);
         ran.drafted = draft.used();
         keep_questions(server, token, old, &ran)?;
         self.settle(state, token, ran, server, out)
@@ -184,6 +193,8 @@ impl<S> Service<'_, S> {
         token: Token,
         out: &'a mut dyn Out,
     ) -> Ran {
+        #[cfg(feature = "windows")]
+        let sourced = matches!(&found, Found::Tool(tool, _) if tool.source.is_some());
         // A tool is called most, and this is large: what is called with it is made of it in place.
         let mut call = Call {
             handling: Handling {
@@ -204,6 +215,8 @@ impl<S> Service<'_, S> {
                 ask_timeout: parts.ask_timeout,
                 reserve,
                 result_meta: None,
+                #[cfg(feature = "windows")]
+                sourced,
                 settled: None,
             },
         };
@@ -256,6 +269,7 @@ impl<S> Service<'_, S> {
                 server.forget_questions(token);
                 Ok(Step::Later(token))
             }
+            Ok(Settled::Suspended) => Ok(Step::Later(token)),
             Ok(Settled::Asked) => {
                 // Without the feature it does not come to this.
                 if let Some(slot) = server.slot_mut(token) {
@@ -322,8 +336,16 @@ fn refuse(about: &About<'_>, slot: &Slot, why: Why, out: &mut dyn Out) -> Result
 }
 
 impl<S> Service<'_, S> {
-    /// Answers a tool call that was put off. `answer` is given a [`Call`] with nothing in it but the way to reply; if it
-    /// does not fit the request stays open and `answer` may be called again.
+    /// Answers a tool call that was put off. `answer` is given a [`Call`] with nothing in it but the way to reply: no
+    /// arguments, and it cannot ask (see [`suspend`](Handling::suspend) for that). If the answer does not fit the request
+    /// stays open and `answer` may be called again.
+    ///
+    /// Answers of other requests: [`answer_read`](Service::answer_read), [`answer_prompt`](Service::answer_prompt),
+    /// [`answer_complete`](Service::answer_complete), [`answer_other`](Service::answer_other).
+    ///
+    /// # Errors
+    /// [`SendError::Stale`] if the request was answered or cancelled; [`SendError::WrongKind`] if it is no `tools/call`,
+    /// and `answer` has not run; the others if the answer does not fit.
     pub fn answer(
         &self,
         state: &mut S,
@@ -332,14 +354,18 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
         answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
     ) -> Result<Step, SendError> {
-        self.answer_with(state, token, server, out, "", |state, handling, _| {
+        self.answer_with(state, (token, Method::ToolsCall), server, out, "", |state, handling, _| {
             let mut call = Call { handling };
             let outcome = answer(state, &mut call);
             call.handling.ran(outcome)
         })
     }
 
-    /// As [`answer`](Service::answer), for a resource that is being read.
+    /// As [`answer`](Service::answer), for a resource that is being read. `uri` is the one that was read, as
+    /// [`Read::uri`] said.
+    ///
+    /// # Errors
+    /// As [`answer`](Service::answer).
     pub fn answer_read(
         &self,
         state: &mut S,
@@ -349,17 +375,22 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
         answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome,
     ) -> Result<Step, SendError> {
-        self.answer_with(state, token, server, out, uri, |state, handling, uri| {
-            let info = self.resource_info(usize::from(handling.slot.handler));
+        self.answer_with(state, (token, Method::ResourcesRead), server, out, uri, |state, handling, uri| {
+            let index = usize::from(handling.slot.handler);
+            let info = self.resource_info(index);
             let caching = info.and_then(|info| info.caching).unwrap_or(self.about.caching);
             let mime = info.and_then(|info| info.mime);
-            let mut call = Read { handling, uri, template: None, mime, caching };
+            let template = info.filter(|_| index >= self.resources.len()).map(|info| info.uri);
+            let mut call = Read { handling, uri, template, mime, caching };
             let outcome = answer(state, &mut call);
             call.handling.ran(outcome)
         })
     }
 
     /// As [`answer`](Service::answer), for a prompt.
+    ///
+    /// # Errors
+    /// As [`answer`](Service::answer).
     pub fn answer_prompt(
         &self,
         state: &mut S,
@@ -368,8 +399,49 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
         answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome,
     ) -> Result<Step, SendError> {
-        self.answer_with(state, token, server, out, "", |state, handling, _| {
-            let mut call = Get { handling, description: "" };
+        self.answer_with(state, (token, Method::PromptsGet), server, out, "", |state, handling, _| {
+            let prompt = self.prompts.get(usize::from(handling.slot.handler));
+            let mut call = Get { handling, description: prompt.map_or("", |prompt| prompt.description) };
+            let outcome = answer(state, &mut call);
+            call.handling.ran(outcome)
+        })
+    }
+
+    /// As [`answer`](Service::answer), for a completion. `value` is what has been typed, as [`Complete::value`] said: for
+    /// [`Complete::matching`].
+    ///
+    /// # Errors
+    /// As [`answer`](Service::answer).
+    pub fn answer_complete(
+        &self,
+        state: &mut S,
+        token: Token,
+        value: &str,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> Outcome,
+    ) -> Result<Step, SendError> {
+        self.answer_with(state, (token, Method::Complete), server, out, value, |state, handling, value| {
+            let mut call = Complete { handling, argument: Text::from_raw(b""), value, context: None };
+            let outcome = answer(state, &mut call);
+            call.handling.ran(outcome)
+        })
+    }
+
+    /// As [`answer`](Service::answer), for a request that the protocol does not know.
+    ///
+    /// # Errors
+    /// As [`answer`](Service::answer).
+    pub fn answer_other(
+        &self,
+        state: &mut S,
+        token: Token,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut Other<'_>) -> Outcome,
+    ) -> Result<Step, SendError> {
+        self.answer_with(state, (token, Method::Other), server, out, "", |state, handling, _| {
+            let mut call = Other { handling, method: Text::from_raw(b"") };
             let outcome = answer(state, &mut call);
             call.handling.ran(outcome)
         })
@@ -378,18 +450,21 @@ impl<S> Service<'_, S> {
     fn answer_with(
         &self,
         state: &mut S,
-        token: Token,
+        (token, method): (Token, Method),
         server: &mut Engine<'_>,
         out: &mut dyn Out,
-        uri: &str,
+        text: &str,
         answer: impl for<'h> FnOnce(&mut S, Handling<'h>, &'h str) -> Ran,
     ) -> Result<Step, SendError> {
-        if !server.is_open(token) {
-            return Err(SendError::Stale);
+        let slot = server.slot(token).filter(|slot| slot.state == State::Open).ok_or(SendError::Stale)?;
+        if slot.method != method {
+            return Err(SendError::WrongKind);
         }
         if out.held() {
             return Err(SendError::FullNow);
         }
+        #[cfg(feature = "windows")]
+        let sourced = self.source(slot.method, usize::from(slot.handler)).is_some();
         let empty = out.mark().at() == 0;
         let Some((parts, _)) = Parts::of(server, token, Layout::EMPTY) else { return Err(SendError::Stale) };
         let handling = Handling {
@@ -410,9 +485,11 @@ impl<S> Service<'_, S> {
             ask_timeout: None,
             reserve: crate::server::MIN_ROOM,
             result_meta: None,
+            #[cfg(feature = "windows")]
+            sourced,
             settled: None,
         };
-        let ran = answer(state, handling, uri);
+        let ran = answer(state, handling, text);
         match ran.outcome {
             Err(Why::TooLarge) => Err(if empty { SendError::FullNever } else { SendError::FullNow }),
             _ => self.settle(state, token, ran, server, out).map_err(SendError::from),
@@ -426,6 +503,9 @@ fn room_to_run_again(server: &mut Engine<'_>, owner: u32) -> usize {
     let size = kept(&server.asks.iter(), owner, PARAMS).map_or(0, <[u8]>::len);
     // Decoded text is never longer than it was.
     let _ = server.scratch.reach(size.saturating_mul(2).min(server.scratch.limit()));
+    if server.seal.is_some() {
+        let _ = server.scratch.reach(size.saturating_add(SEALED).min(server.scratch.limit()));
+    }
     // As much as the params again is plenty for a new state.
     size + 1024
 }
@@ -436,8 +516,8 @@ fn kept<'r>(records: &Iter<'r>, owner: u32, kind: u8) -> Option<&'r [u8]> {
     records.find(|record| record.owner == owner && record.kind == kind).map(|record| record.data)
 }
 
-/// Replaces the `old` records of a request by what its handler has asked now, if it has asked again. [`Full`] if that
-/// is to be tried later.
+/// Replaces the `old` records of a request by what its handler has asked or kept now, if it waits again. [`Full`] if
+/// that is to be tried later.
 fn keep_questions(server: &mut Engine<'_>, token: Token, old: usize, ran: &Ran) -> Result<(), Full> {
     match ran.outcome {
         Err(Why::AskLater) => {
@@ -452,7 +532,18 @@ fn keep_questions(server: &mut Engine<'_>, token: Token, old: usize, ran: &Ran) 
             let mut seen = 0;
             server.asks.remove(|record| {
                 seen += 1;
-                seen <= old && record.owner == owner && record.kind != PARAMS
+                seen <= old && record.owner == owner && !matches!(record.kind, PARAMS | PRINCIPAL)
+            });
+            Ok(())
+        }
+        Ok(Settled::Suspended) => {
+            let owner = u32::from(token.slot);
+            server.asks.commit(ran.drafted);
+            // The answers stay: the next run sees them too.
+            let mut seen = 0;
+            server.asks.remove(|record| {
+                seen += 1;
+                seen <= old && record.owner == owner && record.kind == STATE
             });
             Ok(())
         }

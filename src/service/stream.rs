@@ -62,7 +62,7 @@ impl<S> Service<'_, S> {
             What::List { start, end } => self.pump_list(&mut large, slot, Page { start, end }, out),
             What::Content { index, .. } => match self.source(slot.method, usize::from(index)) {
                 Some(source) => (source.pump)(self, source.give, state, &mut large, slot, out),
-                // The service has changed, or the definition forgot it. What is begun is closed.
+                // The service has changed. What is begun is closed.
                 None => large.send(out, &mut |out| out.put(b"\"}]}}")),
             },
             _ => return if server.pump(token, &self.about, out) { Pump::Done } else { Pump::More },
@@ -104,7 +104,9 @@ impl<S> Service<'_, S> {
             return end_result(result, &self.about, slot.revision, None);
         }
         if slot.revision.is_modern() {
-            self.read_caching(index).write(&mut result)?;
+            // A part of a content must not be kept by any cache.
+            let caching = if broken { Caching::NONE } else { self.read_caching(index) };
+            caching.write(&mut result)?;
         }
         end_result(result, &self.about, slot.revision, broken.then_some(Extra::new(INCOMPLETE)))
     }
@@ -113,7 +115,8 @@ impl<S> Service<'_, S> {
         self.resource_info(index).and_then(|info| info.caching).unwrap_or(self.about.caching)
     }
 
-    fn source(&self, method: Method, index: usize) -> Option<Sourced<S>> {
+    /// What a tool's, resource's or template's stream is pulled from; `index` is that of its table.
+    pub(crate) fn source(&self, method: Method, index: usize) -> Option<Sourced<S>> {
         if method == Method::ToolsCall {
             return self.tools.get(index)?.source;
         }

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, ready};
 use async_channel::{Receiver, Sender};
 use futures_lite::Stream;
 use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Change, Progress, Token};
-use mcp_sansio::service::{Call, Outcome};
+use mcp_sansio::server::{Change, Failure, Progress, Token};
+use mcp_sansio::service::{Call, Complete, Get, Other, Outcome, Read};
 
 /// Messages that wait in the channel; who sends more waits.
 const CHANNEL: usize = 64;
@@ -53,8 +53,20 @@ pub struct Late<S> {
 #[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
 pub struct Ended;
 
-/// How a tool call is answered that was put off.
-pub(crate) type Answer<S> = Box<dyn FnOnce(&mut S, &mut Call<'_>) -> Outcome + Send>;
+/// How a request goes on that was put off.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+pub(crate) enum Answer<S> {
+    Call(Box<dyn FnOnce(&mut S, &mut Call<'_>) -> Outcome + Send>),
+    Read(String, Box<dyn FnOnce(&mut S, &mut Read<'_>) -> Outcome + Send>),
+    Prompt(Box<dyn FnOnce(&mut S, &mut Get<'_>) -> Outcome + Send>),
+    Complete(String, Box<dyn FnOnce(&mut S, &mut Complete<'_>) -> Outcome + Send>),
+    Other(Box<dyn FnOnce(&mut S, &mut Other<'_>) -> Outcome + Send>),
+    Resume(Box<dyn FnOnce(&mut S) + Send>),
+}
+
+/// What is said of a request that no answer of its kind came for: its client must not wait for ever.
+pub(crate) const WRONG_KIND: Failure<'static> =
+    Failure::internal("The handler's answer is of another kind than the request");
 
 pub(crate) enum News<S> {
     Progress { token: Token, done: u64, total: Option<u64>, message: Option<String> },
@@ -91,13 +103,109 @@ impl<S> Answers<S> {
         self.send(News::Log { token: None, level, message: message.into() }).await
     }
 
-    /// Answers a tool call that was put off. `answer` runs where the handlers run, with their state.
+    /// Answers a tool call that was put off. `answer` runs where the handlers run, with their state; not at all if the
+    /// request was cancelled meanwhile. A request of another kind is answered with error -32603.
+    ///
+    /// # Errors
+    /// [`Ended`] if there is no server any more.
     pub async fn answer(
         &self,
         token: Token,
         answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome + Send + 'static,
     ) -> Result<(), Ended> {
-        self.send(News::Answer { token, answer: Box::new(answer) }).await
+        self.send(News::Answer { token, answer: Answer::Call(Box::new(answer)) }).await
+    }
+
+    /// Answers a read of a resource, at the URI that [`Read::uri`] gave, that was put off. As [`answer`](Answers::answer).
+    ///
+    /// # Errors
+    /// [`Ended`] if there is no server any more.
+    pub async fn answer_read(
+        &self,
+        token: Token,
+        uri: impl Into<String>,
+        answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome + Send + 'static,
+    ) -> Result<(), Ended> {
+        self.send(News::Answer { token, answer: Answer::Read(uri.into(), Box::new(answer)) }).await
+    }
+
+    /// Answers a prompt that was put off. As [`answer`](Answers::answer).
+    ///
+    /// # Errors
+    /// [`Ended`] if there is no server any more.
+    pub async fn answer_prompt(
+        &self,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome + Send + 'static,
+    ) -> Result<(), Ended> {
+        self.send(News::Answer { token, answer: Answer::Prompt(Box::new(answer)) }).await
+    }
+
+    /// Answers a completion of what [`Complete::value`] gave and that was put off. As [`answer`](Answers::answer).
+    ///
+    /// # Errors
+    /// [`Ended`] if there is no server any more.
+    pub async fn answer_complete(
+        &self,
+        token: Token,
+        value: impl Into<String>,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> Outcome + Send + 'static,
+    ) -> Result<(), Ended> {
+        self.send(News::Answer { token, answer: Answer::Complete(value.into(), Box::new(answer)) }).await
+    }
+
+    /// Answers a request that the protocol does not know and that was put off. As [`answer`](Answers::answer).
+    ///
+    /// # Errors
+    /// [`Ended`] if there is no server any more.
+    pub async fn answer_other(
+        &self,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Other<'_>) -> Outcome + Send + 'static,
+    ) -> Result<(), Ended> {
+        self.send(News::Answer { token, answer: Answer::Other(Box::new(answer)) }).await
+    }
+
+    /// Resumes a request that its handler has [suspended](mcp_sansio::service::Handling::suspend): `prepare` puts what was
+    /// found out into the state, then the handler runs again; neither of them if the request was cancelled meanwhile. A
+    /// request that is not suspended is answered with error -32603.
+    ///
+    /// ```
+    /// use mcp_sansio::json::Raw;
+    /// use mcp_sansio::server::Token;
+    /// use mcp_sansio::service::{Call, Outcome, Question};
+    /// use mcp_sansio_smol::Answers;
+    ///
+    /// struct Shop {
+    ///     answers: Answers<Shop>,
+    ///     prices: Vec<(Token, u32)>,
+    /// }
+    /// const SURE: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{}}"#);
+    ///
+    /// fn order(shop: &mut Shop, call: &mut Call<'_>) -> Outcome {
+    ///     if let Some(answer) = call.answer("sure") {
+    ///         return call.text(if answer.accepted() { "ordered" } else { "not ordered" });
+    ///     }
+    ///     if let Some(at) = shop.prices.iter().position(|(token, _)| *token == call.token()) {
+    ///         let (_, price) = shop.prices.remove(at);
+    ///         return call.ask(&[Question::elicit("sure", &format!("Pay {price}?"), SURE)], b"");
+    ///     }
+    ///     let (token, done) = call.suspend(b"")?;
+    ///     let answers = shop.answers.clone();
+    ///     smol::spawn(async move {
+    ///         let price = 12; // as some other server says
+    ///         answers.resume(token, move |shop| shop.prices.push((token, price))).await
+    ///     })
+    ///     .detach();
+    ///     Ok(done)
+    /// }
+    /// # let _: fn(&mut Shop, &mut Call<'_>) -> Outcome = order;
+    /// ```
+    ///
+    /// # Errors
+    /// [`Ended`] if there is no server any more.
+    pub async fn resume(&self, token: Token, prepare: impl FnOnce(&mut S) + Send + 'static) -> Result<(), Ended> {
+        self.send(News::Answer { token, answer: Answer::Resume(Box::new(prepare)) }).await
     }
 
     /// Tells that something has changed. Clients hear of it that subscribed to it.

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use async_io::Timer;
 use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
-use mcp_sansio::server::{Limits, Millis, Progress};
+use mcp_sansio::server::{Limits, Millis, Progress, SendError, Token};
 use mcp_sansio::service::Service;
 use mcp_sansio::session::{Next, Session};
 
-use crate::answers::{Late, News};
+use crate::answers::{Answer, Late, News, WRONG_KIND};
 use crate::backlog::Backlog;
 use crate::interrupted::retry;
 use crate::serve::{Serve, Watch};
@@ -165,10 +165,24 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
                 let (server, out) = self.session.parts();
                 let _ = server.log(self.service.about(), token, level, None, format_args!("{message}"), out);
             }
-            News::Answer { token, answer } => {
-                let _ = self.session.answer(self.service, self.state, token, answer);
-            }
+            News::Answer { token, answer } => self.answer(token, answer),
             News::Changed(changed) => self.session.publish(changed.as_change()),
+        }
+    }
+
+    fn answer(&mut self, token: Token, answer: Answer<S>) {
+        let Connection { session, service, state, .. } = self;
+        let answered = match answer {
+            Answer::Call(answer) => session.answer(service, state, token, answer),
+            Answer::Read(uri, answer) => session.answer_read(service, state, token, &uri, answer),
+            Answer::Prompt(answer) => session.answer_prompt(service, state, token, answer),
+            Answer::Complete(value, answer) => session.answer_complete(service, state, token, &value, answer),
+            Answer::Other(answer) => session.answer_other(service, state, token, answer),
+            Answer::Resume(prepare) => session.resume(token).map(|()| prepare(state)),
+        };
+        if answered == Err(SendError::WrongKind) {
+            let (server, out) = session.parts();
+            let _ = server.fail(token, &WRONG_KIND, out);
         }
     }
 

@@ -165,7 +165,7 @@ impl Client {
 fn modern(client: &mut Client, name: Option<&str>, mut message: Value) {
     let meta = &mut message["params"]["_meta"];
     meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({"elicitation": {}});
     let method = message["method"].as_str().unwrap();
     client.headers = format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
     if let Some(name) = name {
@@ -384,4 +384,48 @@ fn the_future_may_go_to_another_thread() {
     let service = service();
     let server = HttpServer::bind("127.0.0.1:0").unwrap().late(late);
     drop(is_send(server.serve(&service, &mut state)));
+}
+
+/// What a handler asks that was resumed goes out on the stream of its request; in 2026-07-28 as its result.
+#[test]
+fn a_resumed_handler_asks_on_the_stream_of_its_request() {
+    talk(plain, |address, _| {
+        let mut client = Client::open(address);
+        client.send("POST", "/mcp", &call(1, "guess", json!({})).to_string());
+        assert_eq!(client.response().header("content-type"), Some("text/event-stream"));
+        let asked = client.expect();
+        assert_eq!(asked["params"]["message"], "Are you Ada?", "{asked}");
+        let accepted = json!({"action": "accept", "content": {}});
+        let answer = json!({"jsonrpc": "2.0", "id": asked["id"], "result": accepted});
+        assert_eq!(client.twin().post(&answer).status, 202);
+        assert_eq!(text(&client.expect()), "accepted: true");
+        assert!(client.event().is_none());
+
+        let mut client = Client::new(address);
+        modern(&mut client, Some("guess"), call(2, "guess", json!({})));
+        assert_eq!(client.response().status, 200);
+        let asked = client.expect();
+        assert_eq!(asked["result"]["inputRequests"]["right"]["params"]["message"], "Are you Ada?", "{asked}");
+        assert!(client.event().is_none());
+        let mut again = call(3, "guess", json!({}));
+        again["params"]["inputResponses"] = json!({"right": accepted});
+        modern(&mut client, Some("guess"), again);
+        assert_eq!(text(&client.response().json()), "accepted: true");
+    });
+}
+
+#[test]
+fn late_reads_and_answers_of_another_kind() {
+    talk(plain, |address, _| {
+        let mut client = Client::new(address);
+        for (uri, place) in [("test://late", "/result/contents/0/text"), ("test://late/wrong", "/error/message")] {
+            let params = json!({"uri": uri});
+            let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params});
+            modern(&mut client, Some(uri), read);
+            assert_eq!(client.response().status, 200);
+            let reply = client.expect();
+            assert!(reply.pointer(place).is_some(), "{reply}");
+            assert!(client.event().is_none());
+        }
+    });
 }

@@ -233,3 +233,68 @@ fn a_client_that_goes_away_is_no_error() {
         }
     });
 }
+
+fn late_requests() -> [(Value, &'static str); 4] {
+    let of = |method: &str, params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let completion = json!({"ref": {"type": "ref/prompt", "name": "late"}, "argument": {"name": "who", "value": "l"}});
+    [
+        (of("resources/read", json!({"uri": "test://late"})), "/contents/0/text"),
+        (of("prompts/get", json!({"name": "late"})), "/messages/0/content/text"),
+        (of("completion/complete", completion), "/completion/values/0"),
+        (of("demo/late", json!({})), "/late"),
+    ]
+}
+
+#[test]
+fn every_kind_of_request_is_answered_late() {
+    talk(plain, |mut client| async move {
+        client.open().await;
+        for (request, place) in late_requests() {
+            client.send(request).await;
+            let reply = client.expect().await;
+            let said = reply["result"].pointer(place).unwrap_or_else(|| panic!("{reply}"));
+            assert!(*said == json!("late") || *said == json!(true), "{reply}");
+        }
+        client.end();
+    });
+}
+
+#[test]
+fn an_answer_of_another_kind_is_an_error_and_no_wrong_result() {
+    talk(plain, |mut client| async move {
+        client.open().await;
+        let params = json!({"uri": "test://late/wrong"});
+        client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params})).await;
+        let reply = client.expect().await;
+        assert_eq!(reply["error"]["code"], -32603, "{reply}");
+        client.end();
+    });
+}
+
+#[test]
+fn a_resumed_handler_asks_what_it_has_found_out() {
+    talk(plain, |mut client| async move {
+        client.open().await;
+        client.call(1, "guess", json!({})).await;
+        let asked = client.expect().await;
+        assert_eq!(asked["params"]["message"], "Are you Ada?", "{asked}");
+        client.send(json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {}}})).await;
+        assert_eq!(text(&client.expect().await), "accepted: true");
+        client.end();
+    });
+}
+
+/// What was cancelled is not resumed: nothing is put into the state for it.
+#[test]
+fn a_cancelled_request_is_not_resumed() {
+    let state = talk(plain, |mut client| async move {
+        client.open().await;
+        client.call(1, "guess", json!({})).await;
+        client.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
+        client.call(2, "wait", json!({"ms": 60})).await;
+        assert_eq!(client.expect().await["id"], 2);
+        client.end();
+        assert!(client.rest().await.is_empty());
+    });
+    assert_eq!((state.cancelled, state.found.len()), (1, 0));
+}

@@ -3,7 +3,7 @@
 
 use mcp_sansio::protocol::Level;
 use mcp_sansio::server::{Engine, Progress, Scope, SendError, Token, Told};
-use mcp_sansio::service::{Call, Outcome};
+use mcp_sansio::service::{Call, Complete, Get, Other, Outcome, Read, Step};
 use mcp_sansio::sink::Out;
 
 use super::exchange::origin_of;
@@ -15,17 +15,98 @@ impl<'m, const N: usize> Endpoint<'m, N> {
     /// Answers a tool call that was put off, see [`Service::answer`](mcp_sansio::service::Service::answer).
     ///
     /// # Errors
-    /// [`SendError::Stale`] if the request was cancelled or its client is gone; the other ones leave it open.
+    /// [`SendError::Stale`] if the request was cancelled or its client is gone; [`SendError::WrongKind`] if it is no
+    /// `tools/call`; the other ones leave it open, and it may be answered again.
     pub fn answer<S>(
         &mut self,
         app: &mut App<'_, S>,
         token: Token,
         answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
     ) -> Result<(), SendError> {
-        let answered = self.on_stream_of(token, |server, _, out| {
-            app.service.answer(&mut *app.state, token, server, out, answer).map(|_| ())
-        });
-        answered.unwrap_or(Err(SendError::Stale))
+        self.answer_by(token, |server, out| app.service.answer(app.state, token, server, out, answer))
+    }
+
+    /// Answers a read of a resource that was put off, see [`Service::answer_read`](mcp_sansio::service::Service::answer_read).
+    ///
+    /// # Errors
+    /// As [`answer`](Endpoint::answer).
+    pub fn answer_read<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        token: Token,
+        uri: &str,
+        answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.answer_by(token, |server, out| app.service.answer_read(app.state, token, uri, server, out, answer))
+    }
+
+    /// Answers a prompt that was put off, see [`Service::answer_prompt`](mcp_sansio::service::Service::answer_prompt).
+    ///
+    /// # Errors
+    /// As [`answer`](Endpoint::answer).
+    pub fn answer_prompt<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.answer_by(token, |server, out| app.service.answer_prompt(app.state, token, server, out, answer))
+    }
+
+    /// Answers a completion that was put off, see [`Service::answer_complete`](mcp_sansio::service::Service::answer_complete).
+    ///
+    /// # Errors
+    /// As [`answer`](Endpoint::answer).
+    pub fn answer_complete<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        token: Token,
+        value: &str,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.answer_by(token, |server, out| app.service.answer_complete(app.state, token, value, server, out, answer))
+    }
+
+    /// Answers a request that the protocol does not know and that was put off, see [`Service::answer_other`](mcp_sansio::service::Service::answer_other).
+    ///
+    /// # Errors
+    /// As [`answer`](Endpoint::answer).
+    pub fn answer_other<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        token: Token,
+        answer: impl FnOnce(&mut S, &mut Other<'_>) -> Outcome,
+    ) -> Result<(), SendError> {
+        self.answer_by(token, |server, out| app.service.answer_other(app.state, token, server, out, answer))
+    }
+
+    /// Resumes a request that its handler has [suspended](mcp_sansio::service::Handling::suspend): the handler is run again
+    /// at once, or as soon as the stream of its request has room. What it asks goes out on that stream.
+    ///
+    /// # Errors
+    /// [`SendError::Stale`] if the request was answered or cancelled or its client is gone, [`SendError::WrongKind`] if it
+    /// is not suspended.
+    pub fn resume<S>(&mut self, app: &mut App<'_, S>, token: Token) -> Result<(), SendError> {
+        self.stream_of(token).ok_or(SendError::Stale)?;
+        self.server.wake(token)?;
+        self.go_on(app);
+        Ok(())
+    }
+
+    /// Whether [`resume`](Endpoint::resume) can run the handler of a request again: it has suspended it, and the client is
+    /// there.
+    #[must_use]
+    pub fn is_suspended(&self, token: Token) -> bool {
+        self.server.is_suspended(token) && self.stream_of(token).is_some()
+    }
+
+    fn answer_by(
+        &mut self,
+        token: Token,
+        answer: impl FnOnce(&mut Engine<'m>, &mut dyn Out) -> Result<Step, SendError>,
+    ) -> Result<(), SendError> {
+        let answered = self.on_stream_of(token, |server, _, out| answer(server, out));
+        answered.unwrap_or(Err(SendError::Stale)).map(drop)
     }
 
     /// Tells how far a request is that was put off.

@@ -20,7 +20,7 @@ use mcp_sansio_http::wire::Expired;
 use super::connection::{Connection, Turn};
 use super::wake::{Bell, Woken};
 use super::{Authorize, Endpoint, HttpEndpoint, HttpServer, Watch, WireLimits};
-use crate::answers::{Answer, Late, News};
+use crate::answers::{Answer, Late, News, WRONG_KIND};
 
 /// A server that serves. Everything is kept here, not in a future.
 pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
@@ -364,9 +364,26 @@ impl<S> Hall<S> {
             self.deferred.push((token, answer));
             return;
         }
-        if let Err(SendError::FullNow | SendError::FullNever) = self.endpoint.answer(app, token, answer) {
-            let failure = Failure::internal("The answer is too large");
-            let _ = self.endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
-        }
+        let endpoint = &mut self.endpoint;
+        let answered = match answer {
+            Answer::Call(answer) => endpoint.answer(app, token, answer),
+            Answer::Read(uri, answer) => endpoint.answer_read(app, token, &uri, answer),
+            Answer::Prompt(answer) => endpoint.answer_prompt(app, token, answer),
+            Answer::Complete(value, answer) => endpoint.answer_complete(app, token, &value, answer),
+            Answer::Other(answer) => endpoint.answer_other(app, token, answer),
+            // What is prepared must be there when the handler runs, which is at once.
+            Answer::Resume(prepare) if endpoint.is_suspended(token) => {
+                prepare(app.state);
+                endpoint.resume(app, token)
+            }
+            Answer::Resume(_) => Err(SendError::WrongKind),
+        };
+        let failure = match answered {
+            Ok(()) | Err(SendError::Stale) => return,
+            Err(SendError::WrongKind) => WRONG_KIND,
+            Err(_) => Failure::internal("The answer is too large"),
+        };
+        // Of a request that is gone there is nothing left to fail.
+        let _ = endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
     }
 }

@@ -11,7 +11,9 @@ use std::time::Duration;
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{Feature, Level};
 use mcp_sansio::server::{Change, Progress, Token};
-use mcp_sansio::service::{Call, Outcome, Question, Resource, Service, Tool};
+use mcp_sansio::service::{
+    Argument, Call, Complete, Get, Other, Outcome, Prompt, Question, Read, Resource, Service, Tool,
+};
 use mcp_sansio_smol::{Answers, Ended, Serve, channel};
 use serde_json::{Value, json};
 use smol::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -21,13 +23,15 @@ use smol::{Task, Timer, future};
 pub struct State {
     pub answers: Answers<State>,
     pub tasks: HashMap<Token, Task<Result<(), Ended>>>,
+    /// What tasks have found out for requests that are resumed.
+    pub found: HashMap<Token, &'static str>,
     pub cancelled: usize,
     pub looks: usize,
 }
 
 impl State {
     pub fn new(answers: Answers<State>) -> Self {
-        State { answers, tasks: HashMap::new(), cancelled: 0, looks: 0 }
+        State { answers, tasks: HashMap::new(), found: HashMap::new(), cancelled: 0, looks: 0 }
     }
 }
 
@@ -88,19 +92,90 @@ fn greet(_: &mut State, call: &mut Call<'_>) -> Outcome {
     }
 }
 
-static TOOLS: [Tool<State>; 4] = [
+/// Finds out a name, then asks whether it is right.
+fn guess(state: &mut State, call: &mut Call<'_>) -> Outcome {
+    if let Some(answer) = call.answer("right") {
+        return call.text(format_args!("accepted: {}", answer.accepted()));
+    }
+    if let Some(name) = state.found.remove(&call.token()) {
+        assert!(call.is_resumed());
+        return call.ask(&[Question::elicit("right", &format!("Are you {name}?"), NAME)], b"");
+    }
+    let (token, done) = call.suspend(b"")?;
+    let answers = state.answers.clone();
+    let task = smol::spawn(async move {
+        Timer::after(Duration::from_millis(10)).await;
+        answers.resume(token, move |state| _ = state.found.insert(token, "Ada")).await
+    });
+    state.tasks.insert(token, task);
+    Ok(done)
+}
+
+/// Is read later; answered as a tool would be if the URI says so.
+fn read_late(state: &mut State, read: &mut Read<'_>) -> Outcome {
+    let (token, outcome) = read.later();
+    let (answers, uri) = (state.answers.clone(), read.uri().to_owned());
+    let task = smol::spawn(async move {
+        match uri.ends_with("wrong") {
+            true => answers.answer(token, |_, call| call.text("no tool was called")).await,
+            false => answers.answer_read(token, uri, |_, read| read.text("late")).await,
+        }
+    });
+    state.tasks.insert(token, task);
+    outcome
+}
+
+fn get_late(state: &mut State, get: &mut Get<'_>) -> Outcome {
+    let (token, outcome) = get.later();
+    let answers = state.answers.clone();
+    let task = smol::spawn(async move { answers.answer_prompt(token, |_, get| get.user("late")).await });
+    state.tasks.insert(token, task);
+    outcome
+}
+
+fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> Outcome {
+    let (token, outcome) = complete.later();
+    let (answers, value) = (state.answers.clone(), complete.value().to_owned());
+    let task =
+        smol::spawn(async move { answers.answer_complete(token, value, |_, it| it.matching(["late", "x"])).await });
+    state.tasks.insert(token, task);
+    outcome
+}
+
+fn other_late(state: &mut State, other: &mut Other<'_>) -> Outcome {
+    let (token, outcome) = other.later();
+    let answers = state.answers.clone();
+    let task = smol::spawn(async move {
+        answers.answer_other(token, |_, other| other.result(Raw::constant(r#"{"late":true}"#))).await
+    });
+    state.tasks.insert(token, task);
+    outcome
+}
+
+static TOOLS: [Tool<State>; 5] = [
+    Tool::new("guess", "Asks after it has waited", guess),
     Tool::new("echo", "Gives a text back", echo),
     Tool::new("wait", "Takes its time", wait),
     Tool::new("meet", "Asks twice", meet),
     Tool::new("greet", "Asks once", greet),
 ];
 
-static RESOURCES: [Resource<State>; 1] = [Resource::new("test://clock", "clock", |_, read| read.text("tick"))];
+static RESOURCES: [Resource<State>; 3] = [
+    Resource::new("test://clock", "clock", |_, read| read.text("tick")),
+    Resource::new("test://late", "late", read_late),
+    Resource::new("test://late/wrong", "wrong", read_late),
+];
+
+static ARGUMENTS: [Argument; 1] = [Argument::optional("who")];
+static PROMPTS: [Prompt<State>; 1] =
+    [Prompt::new("late", "Late", get_late).arguments(&ARGUMENTS).complete(complete_late)];
 
 pub fn service() -> Service<'static, State> {
     Service::new("test", "1.0")
         .tools(&TOOLS)
         .resources(&RESOURCES)
+        .prompts(&PROMPTS)
+        .other(other_late)
         .feature(Feature::Logging)
         .feature(Feature::Subscribe)
         .on_cancel(|state: &mut State, token| {

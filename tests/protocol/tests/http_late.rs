@@ -1,0 +1,156 @@
+//! Answers that are put off, over HTTP: of every kind of request, and by handlers that are resumed and then ask.
+mod common;
+
+use common::http::*;
+use common::*;
+use mcp_sansio::server::SendError;
+use mcp_sansio::service::{Call, Complete, Get, Other, Outcome, Prompt, Question, Read, Resource, Service, Tool};
+use mcp_sansio_http::endpoint::{Access, App, StreamId};
+
+fn job(world: &mut World, call: &mut Call<'_>) -> Outcome {
+    world.notified.push(call.principal().unwrap_or("nobody").to_owned());
+    if call.answer("roots").is_some() {
+        return call.text(std::str::from_utf8(call.state()).unwrap());
+    }
+    if call.is_resumed() {
+        return call.ask(&[Question::roots("roots")], b"as asked");
+    }
+    let (token, done) = call.suspend(b"")?;
+    world.later.push((String::new(), token));
+    Ok(done)
+}
+
+fn read_later(world: &mut World, read: &mut Read<'_>) -> Outcome {
+    let (token, outcome) = read.later();
+    world.later.push((String::new(), token));
+    outcome
+}
+
+fn get_later(world: &mut World, get: &mut Get<'_>) -> Outcome {
+    let (token, outcome) = get.later();
+    world.later.push((String::new(), token));
+    outcome
+}
+
+fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> Outcome {
+    let (token, outcome) = complete.later();
+    world.later.push((String::new(), token));
+    outcome
+}
+
+fn other_later(world: &mut World, other: &mut Other<'_>) -> Outcome {
+    let (token, outcome) = other.later();
+    world.later.push((String::new(), token));
+    outcome
+}
+
+static TOOLS: [Tool<World>; 1] = [Tool::new("job", "Asks after it has waited", job).reserve(1024)];
+static RESOURCES: [Resource<World>; 1] = [Resource::new("t://later", "later", read_later)];
+static ARGUMENTS: [mcp_sansio::service::Argument; 1] = [mcp_sansio::service::Argument::optional("who")];
+static PROMPTS: [Prompt<World>; 1] =
+    [Prompt::new("later", "Later", get_later).arguments(&ARGUMENTS).complete(complete_later)];
+
+fn web() -> Web {
+    let mut web = Web::new();
+    web.service = Service::new("late", "1.0").tools(&TOOLS).resources(&RESOURCES).prompts(&PROMPTS).other(other_later);
+    web.authorize = Box::new(|_| Access::Granted { principal: Some("ada") });
+    web
+}
+
+fn resume(web: &mut Web) -> Result<(), SendError> {
+    let token = web.world.later[0].1;
+    let Web { endpoint, service, world, .. } = web;
+    endpoint.resume(&mut App::new(service, world), token)
+}
+
+/// In a session the question goes out on the stream of its request, and so does the reply.
+#[test]
+fn a_resumed_handler_asks_on_its_own_stream() {
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut web = web();
+        let session = web.open(revision);
+        let other = web.listen(&session, None).opened();
+        let stream = web.call(&session, 1, "job", json!({})).opened();
+        assert!(web.pull(stream).json().is_empty());
+        assert_eq!(resume(&mut web), Ok(()));
+        assert!(web.is_ready(stream));
+        let asked = web.pull(stream).json().remove(0);
+        assert_eq!(asked["method"], "roots/list", "{asked}");
+        assert_eq!(web.say(&session, &answer(&asked["id"], json!({"roots": []}))).status, 202);
+        assert_eq!(text(&web.pull(stream).only().to_string()), "as asked");
+        assert!(web.pull(other).json().is_empty());
+        assert_eq!(resume(&mut web), Err(SendError::Stale));
+        assert_eq!(web.world.notified, ["ada"; 3]);
+    }
+}
+
+/// Without a session the question is the result, and it belongs to the one that the request came from.
+#[test]
+fn a_resumed_handler_asks_by_its_result() {
+    let mut web = web();
+    let params = json!({"name": "job", "arguments": {"text": "\"\u{e9}\""}});
+    let stream = web.modern(1, "tools/call", params.clone()).opened();
+    assert_eq!(resume(&mut web), Ok(()));
+    let asked = web.pull(stream).only();
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let mut retry = params;
+    retry["requestState"] = asked["result"]["requestState"].clone();
+    retry["inputResponses"] = json!({"roots": {"roots": []}});
+    assert_eq!(web.modern(2, "tools/call", retry.clone()).text(), "as asked");
+    assert_eq!(web.world.notified, ["ada"; 3]);
+    // The state is of no use to anybody else.
+    web.authorize = Box::new(|_| Access::Granted { principal: Some("eve") });
+    assert_eq!(web.modern(3, "tools/call", retry).code(), -32602);
+}
+
+/// Nobody is there to be asked: the request was given up with its stream.
+#[test]
+fn what_has_no_stream_any_more_is_not_resumed() {
+    let mut web = web();
+    let stream = web.modern(1, "tools/call", json!({"name": "job"})).opened();
+    web.detach(stream);
+    assert_eq!(resume(&mut web), Err(SendError::Stale));
+    assert_eq!(web.world.notified.len(), 1);
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
+}
+
+#[test]
+fn every_kind_of_request_can_be_answered_late() {
+    let completion = json!({"ref": {"type": "ref/prompt", "name": "later"}, "argument": {"name": "who", "value": "A"}});
+    let ways = [
+        ("tools/call", json!({"name": "job"})),
+        ("resources/read", json!({"uri": "t://later"})),
+        ("prompts/get", json!({"name": "later"})),
+        ("completion/complete", completion),
+        ("demo/later", json!({})),
+    ];
+    for revision in ["2025-11-25", MODERN] {
+        for (at, (method, params)) in ways.iter().enumerate() {
+            let mut web = web();
+            let stream: StreamId = match revision {
+                MODERN => web.modern(1, method, params.clone()).opened(),
+                _ => {
+                    let session = web.open(revision);
+                    web.say(&session, &request(revision, 1, method, params.clone())).opened()
+                }
+            };
+            let token = web.world.later[0].1;
+            for kind in (0..ways.len()).filter(|kind| *kind != at).chain([at]) {
+                let Web { endpoint, service, world, .. } = &mut web;
+                let app = &mut App::new(service, world);
+                let answered = match kind {
+                    0 => endpoint.answer(app, token, |_, call| call.text("hello")),
+                    1 => endpoint.answer_read(app, token, "t://later", |_, read| read.text("hello")),
+                    2 => endpoint.answer_prompt(app, token, |_, get| get.user("hello")),
+                    3 => endpoint.answer_complete(app, token, "h", |_, complete| complete.matching(["hello", "x"])),
+                    _ => endpoint.answer_other(app, token, |_, other| {
+                        other.result(mcp_sansio::json::Raw::constant(r#"{"hello":1}"#))
+                    }),
+                };
+                assert_eq!(answered, if kind == at { Ok(()) } else { Err(SendError::WrongKind) });
+            }
+            let reply = web.pull(stream).only();
+            assert!(reply["result"].to_string().contains("hello"), "{reply}");
+        }
+    }
+}

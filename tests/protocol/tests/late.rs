@@ -1,0 +1,554 @@
+//! Answers that are put off: of every kind of request, in every revision; and what a handler does that is resumed.
+mod common;
+
+use common::*;
+use mcp_sansio::json::{Raw, Text};
+use mcp_sansio::protocol::{Feature, Method};
+use mcp_sansio::server::{About, Caching, Context, Event, Failure, Limits, SendError, Server, Token};
+use mcp_sansio::service::{
+    Argument, Broken, Call, Complete, Contents, Get, Other, Outcome, Prompt, Question, Read, Resource, Service,
+    Template, Tool,
+};
+use mcp_sansio::sink::Lines;
+use mcp_sansio::store::Store;
+use mcp_sansio_test_support::Oracle;
+
+fn put_off(world: &mut World, (token, outcome): (Token, Outcome)) -> Outcome {
+    world.later.push((String::new(), token));
+    outcome
+}
+
+/// Asks for roots, which every revision has, once it was resumed.
+fn job(world: &mut World, call: &mut Call<'_>) -> Outcome {
+    world.runs += 1;
+    let text = call.arguments().get("text").and_then(|text| text.text()).map_or(String::new(), |text| text.to_string());
+    if let Some(answer) = call.answer("roots") {
+        assert!(!call.is_resumed());
+        return call.text(format_args!("{text}: {} with {}", answer.accepted(), state_of(call.state())));
+    }
+    if call.is_resumed() {
+        assert_eq!(call.state(), b"kept");
+        return call.ask(&[Question::roots("roots")], b"asked");
+    }
+    let (token, done) = call.suspend(b"kept")?;
+    world.later.push((text, token));
+    Ok(done)
+}
+
+fn read_job(world: &mut World, read: &mut Read<'_>) -> Outcome {
+    let uri = read.uri().to_owned();
+    if read.answer("roots").is_some() {
+        return read.text(format_args!("{uri} {}", state_of(read.state())));
+    }
+    if read.is_resumed() {
+        return read.ask(&[Question::roots("roots")], b"asked");
+    }
+    let (token, done) = read.suspend(b"")?;
+    world.later.push((uri, token));
+    Ok(done)
+}
+
+fn get_job(world: &mut World, get: &mut Get<'_>) -> Outcome {
+    let who = get.arg("who").map_or(String::new(), |who| who.to_string());
+    if get.answer("roots").is_some() {
+        return get.user(format_args!("{who} {}", state_of(get.state())));
+    }
+    if get.is_resumed() {
+        return get.ask(&[Question::roots("roots")], b"asked");
+    }
+    let (token, done) = get.suspend(b"")?;
+    world.later.push((who, token));
+    Ok(done)
+}
+
+/// Puts its answer off again and again, and counts in its state how often.
+fn patient(world: &mut World, call: &mut Call<'_>) -> Outcome {
+    let times = call.state().len();
+    if times == 100 {
+        return call.text("at last");
+    }
+    let (token, done) = call.suspend(&vec![b'x'; times + 1])?;
+    world.later = vec![(String::new(), token)];
+    Ok(done)
+}
+
+fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> Outcome {
+    if complete.argument().is("now") {
+        return complete.matching(["Ada", "Alan", "Grace"]);
+    }
+    put_off(world, complete.later())
+}
+
+fn other(world: &mut World, other: &mut Other<'_>) -> Outcome {
+    if other.method().is("demo/now") {
+        return other.result(Raw::constant(r#"{"hello":true}"#));
+    }
+    put_off(world, other.later())
+}
+
+fn source(_: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+    let rest = &b"a stream"[at as usize..];
+    let n = rest.len().min(bytes.len());
+    bytes[..n].copy_from_slice(&rest[..n]);
+    Ok(n)
+}
+
+fn torn(_: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+    if at > 0 {
+        return Err(Broken);
+    }
+    bytes[..3].copy_from_slice(b"abc");
+    Ok(3)
+}
+
+static TOOLS: [Tool<World>; 7] = [
+    Tool::new("later", "Later", |world: &mut World, call| put_off(world, call.later())),
+    Tool::new("now", "Now", |_, call| call.text("hello")),
+    Tool::new("job", "Asks after it has waited", job).reserve(1024),
+    Tool::new("patient", "Waits again and again", patient),
+    Tool::new("sourceless", "Streams without a source", |_, call| call.stream_text(0)),
+    Tool::new("fail", "Fails with words made at run time", |_, call| {
+        call.fail(&Failure::new(-31000, &format!("{} jobs are waiting", 12)).with_data(Raw::constant("[1]")))
+    }),
+    Tool::new("fail_twice", "Fails twice", |_, call| {
+        let _ = call.fail(&Failure::new(-31000, "once"));
+        call.fail(&Failure::new(-31001, "twice"))
+    }),
+];
+
+const HOUR: Caching = Caching::public(3_600_000);
+const OWN: [&str; 5] = [
+    r#"{"contents":[{"uri":"t://own","text":"x"}]}"#,
+    r#"{"contents":[],"ttlMs":-1,"cacheScope":"private"}"#,
+    r#"{"contents":[],"ttlMs":"1","cacheScope":7}"#,
+    r#"{"resultType":"complete","contents":[],"ttlMs":5,"cacheScope":"private","_meta":{"example.com/a":1}}"#,
+    r#"{"contents":[],"cacheScope":"everyone","ttlMs":2}"#,
+];
+
+static RESOURCES: [Resource<World>; 10] = [
+    Resource::new("t://later", "later", |world: &mut World, read| put_off(world, read.later()))
+        .mime("text/plain")
+        .caching(HOUR)
+        .source(source),
+    Resource::new("t://text", "text", |_, read| read.text("hello")).mime("text/plain").caching(HOUR),
+    Resource::new("t://blob", "blob", |_, read| read.blob(b"\x00\xff")).caching(HOUR),
+    Resource::new("t://json", "json", |_, read| read.json(&[1, 2])).caching(HOUR),
+    Resource::new("t://contents", "contents", |_, read| {
+        read.contents(&[Contents::text("t://a", "a"), Contents::blob("t://b", b"b")])
+    })
+    .caching(HOUR),
+    Resource::new("t://stream", "stream", |_, read| read.stream_text(0)).caching(HOUR).source(source),
+    Resource::new("t://torn", "torn", |_, read| read.stream_text(0)).caching(HOUR).source(torn),
+    Resource::new("t://sourceless", "sourceless", |_, read| read.stream_text(0)).caching(HOUR),
+    Resource::new("t://own", "own", |world: &mut World, read| {
+        let own = world.example.clone();
+        read.result(Raw::parse(own.as_bytes()).unwrap())
+    })
+    .caching(HOUR),
+    Resource::new("t://fail", "fail", |_, read| read.fail(&Failure::new(-31000, &format!("no {}", 1)))),
+];
+
+static TEMPLATES: [Template<World>; 2] = [
+    Template::new("t://items/{id}", "item", |world: &mut World, read| put_off(world, read.later())).caching(HOUR),
+    Template::new("t://jobs/{id}", "job", read_job).reserve(1024),
+];
+
+static ARGUMENTS: [Argument; 2] = [Argument::optional("now"), Argument::optional("who")];
+static PROMPTS: [Prompt<World>; 3] = [
+    Prompt::new("later", "The same words", |world: &mut World, get| put_off(world, get.later()))
+        .arguments(&ARGUMENTS)
+        .complete(complete_later),
+    Prompt::new("now", "The same words", |_, get| get.user("hello")),
+    Prompt::new("job", "Asks after it has waited", get_job).arguments(&ARGUMENTS).reserve(1024),
+];
+
+const fn service() -> Service<'static, World> {
+    Service::new("late", "1.0")
+        .tools(&TOOLS)
+        .resources(&RESOURCES)
+        .templates(&TEMPLATES)
+        .prompts(&PROMPTS)
+        .feature(Feature::Completions)
+        .other(other)
+        .on_cancel(|world, token| world.cancelled.push(token))
+}
+
+fn rig(revision: &str) -> Rig {
+    Rig::new().serving(service()).opened(revision)
+}
+
+fn state_of(state: &[u8]) -> &str {
+    std::str::from_utf8(state).unwrap()
+}
+
+const KINDS: [Method; 5] =
+    [Method::ToolsCall, Method::ResourcesRead, Method::PromptsGet, Method::Complete, Method::Other];
+
+/// Answers as if the request were of that kind.
+fn answer_as(rig: &mut Rig, kind: Method, token: Token) -> Result<Vec<String>, SendError> {
+    let Rig { session, service, world, .. } = &mut *rig;
+    match kind {
+        Method::ToolsCall => session.answer(service, world, token, |_, call| call.text("hello")),
+        Method::ResourcesRead => session.answer_read(service, world, token, "t://later", |_, read| read.text("hello")),
+        Method::PromptsGet => session.answer_prompt(service, world, token, |_, get| get.user("hello")),
+        Method::Complete => session.answer_complete(service, world, token, "A", |_, complete| {
+            assert_eq!(complete.value(), "A");
+            complete.matching(["Ada", "Alan", "Grace"])
+        }),
+        _ => session.answer_other(service, world, token, |_, other| other.result(Raw::constant(r#"{"hello":true}"#))),
+    }?;
+    rig.work();
+    Ok(rig.take())
+}
+
+/// A request that is put off, and one of the same definition that is answered at once.
+fn requests(revision: &str, kind: Method) -> [String; 2] {
+    let completion = |argument: &str| json!({"ref": {"type": "ref/prompt", "name": "later"}, "argument": {"name": argument, "value": "A"}});
+    let (later, now) = match kind {
+        Method::ToolsCall => (json!({"name": "later"}), json!({"name": "now"})),
+        Method::ResourcesRead => (json!({"uri": "t://later"}), json!({"uri": "t://text"})),
+        Method::PromptsGet => (json!({"name": "later"}), json!({"name": "now"})),
+        Method::Complete => (completion("who"), completion("now")),
+        _ => {
+            let of = |method: &str| request(revision, 1, method, json!({}));
+            return [of("demo/later"), of("demo/now")];
+        }
+    };
+    [later, now].map(|params| request(revision, 1, kind.name(), params))
+}
+
+/// A late answer is what the direct one is; an answer of another kind is refused, and changes nothing.
+#[test]
+fn every_kind_of_request_can_be_answered_late() {
+    for revision in REVISIONS {
+        for kind in KINDS {
+            let mut rig = rig(revision);
+            let [later, now] = requests(revision, kind);
+            assert_eq!(rig.say(&later), [""; 0], "{kind:?}");
+            let (_, token) = rig.world.later.pop().unwrap();
+            for wrong in KINDS.into_iter().filter(|wrong| *wrong != kind) {
+                assert_eq!(answer_as(&mut rig, wrong, token), Err(SendError::WrongKind), "{wrong:?} for {kind:?}");
+            }
+            assert_eq!(rig.session.resume(token), Err(SendError::WrongKind));
+            let late = answer_as(&mut rig, kind, token).unwrap();
+            let direct = rig.one(&now).replace("t://text", "t://later");
+            assert_eq!(late, [direct], "{revision} {kind:?}");
+            assert_eq!(answer_as(&mut rig, kind, token), Err(SendError::Stale));
+            assert_eq!(rig.session.resume(token), Err(SendError::Stale));
+        }
+    }
+}
+
+/// The answer of another kind does not even run.
+#[test]
+fn the_wrong_answer_does_not_run() {
+    let mut rig = rig(MODERN);
+    let [later, _] = requests(MODERN, Method::ResourcesRead);
+    rig.say(&later);
+    let (_, token) = rig.world.later.pop().unwrap();
+    let Rig { session, service, world, .. } = &mut rig;
+    let wrong = session.answer(service, world, token, |_, _| panic!("it runs"));
+    assert_eq!(wrong, Err(SendError::WrongKind));
+}
+
+#[test]
+fn late_reads_know_their_template_and_stream() {
+    for revision in REVISIONS {
+        let mut rig = rig(revision);
+        for (uri, streams) in [("t://items/7", false), ("t://later", true)] {
+            rig.say(&request(revision, 1, "resources/read", json!({"uri": uri})));
+            let (_, token) = rig.world.later.pop().unwrap();
+            let Rig { session, service, world, .. } = &mut rig;
+            session
+                .answer_read(service, world, token, uri, |_, read| match streams {
+                    true => read.stream_text(0),
+                    false => read.text(read.var("id").unwrap_or("none")),
+                })
+                .unwrap();
+            rig.work();
+            let reply = parse(&rig.take()[0]);
+            let text = if streams { "a stream" } else { "7" };
+            assert_eq!(reply["result"]["contents"][0]["text"], text);
+            assert_eq!(reply["result"].get("ttlMs"), (revision == MODERN).then_some(&json!(3_600_000)));
+        }
+    }
+}
+
+/// `not_found` and errors made at run time, directly and late.
+#[test]
+fn errors_made_at_run_time() {
+    for revision in REVISIONS {
+        let mut rig = rig(revision);
+        let error = |line: &str| parse(line)["error"].clone();
+        let failed = json!({"code": -31000, "message": "12 jobs are waiting", "data": [1]});
+        assert_eq!(error(&rig.one(&call(revision, 1, "fail", json!({})))), failed);
+        assert_eq!(error(&rig.one(&call(revision, 1, "fail_twice", json!({}))))["message"], "once");
+        let failed = json!({"code": -31000, "message": "no 1"});
+        assert_eq!(error(&rig.one(&request(revision, 1, "resources/read", json!({"uri": "t://fail"})))), failed);
+        for kind in KINDS {
+            let [later, _] = requests(revision, kind);
+            rig.say(&later);
+            let (_, token) = rig.world.later.pop().unwrap();
+            let words = format!("late {kind:?}");
+            let failure = Failure::new(-31000, &words);
+            let Rig { session, service, world, .. } = &mut rig;
+            match kind {
+                Method::ToolsCall => session.answer(service, world, token, |_, call| call.fail(&failure)),
+                Method::ResourcesRead => session.answer_read(service, world, token, "", |_, call| call.fail(&failure)),
+                Method::PromptsGet => session.answer_prompt(service, world, token, |_, call| call.fail(&failure)),
+                Method::Complete => session.answer_complete(service, world, token, "", |_, call| call.fail(&failure)),
+                _ => session.answer_other(service, world, token, |_, call| call.fail(&failure)),
+            }
+            .unwrap();
+            rig.work();
+            assert_eq!(error(&rig.take()[0]), json!({"code": -31000, "message": words}));
+        }
+        for uri in ["t://items/none", "t://items/a\"b\\c"] {
+            rig.say(&request(revision, 1, "resources/read", json!({"uri": uri})));
+            let (_, token) = rig.world.later.pop().unwrap();
+            let Rig { session, service, world, .. } = &mut rig;
+            session.answer_read(service, world, token, uri, |_, read| read.not_found()).unwrap();
+            rig.work();
+            let code = if revision == MODERN { -32602 } else { -32002 };
+            let not_found = json!({"code": code, "message": "Resource not found", "data": {"uri": uri}});
+            assert_eq!(error(&rig.take()[0]), not_found);
+        }
+    }
+}
+
+/// A late answer that does not fit leaves its request open.
+#[test]
+fn late_answers_that_do_not_fit() {
+    let mut rig: Rig = Rig::with(400).serving(service()).opened("2025-11-25");
+    let long = "x".repeat(500);
+    for kind in [Method::ResourcesRead, Method::PromptsGet] {
+        let [later, _] = requests("2025-11-25", kind);
+        rig.say(&later);
+        let (_, token) = rig.world.later.pop().unwrap();
+        let Rig { session, service, world, .. } = &mut rig;
+        let mut answer = |text: &str| match kind {
+            Method::ResourcesRead => session.answer_read(service, world, token, "t://later", |_, read| read.text(text)),
+            _ => session.answer_prompt(service, world, token, |_, get| get.user(text)),
+        };
+        assert_eq!(answer(&long), Err(SendError::FullNever));
+        assert_eq!(answer("short"), Ok(()));
+        // Its neighbour waits for room: the sink is not empty.
+        rig.work();
+        assert!(rig.take()[0].contains("short"));
+    }
+}
+
+/// What is demanded of every read, whatever way it is answered: the oracle judges each line.
+#[test]
+fn every_way_to_answer_a_read() {
+    for revision in REVISIONS {
+        let mut rig = rig(revision);
+        let read =
+            |rig: &mut Rig, uri: &str| parse(&rig.one(&request(revision, 1, "resources/read", json!({"uri": uri}))));
+        let hints = |reply: &Value| (reply["result"]["ttlMs"].clone(), reply["result"]["cacheScope"].clone());
+        let modern = revision == MODERN;
+        let expected =
+            |ttl: u64, scope: &str| if modern { (json!(ttl), json!(scope)) } else { (json!(null), json!(null)) };
+        for uri in ["t://text", "t://blob", "t://json", "t://contents", "t://stream"] {
+            assert_eq!(hints(&read(&mut rig, uri)), expected(3_600_000, "public"), "{uri}");
+        }
+        let own = [(3_600_000, "public"), (3_600_000, "private"), (3_600_000, "public"), (5, "private"), (2, "public")];
+        for (example, (ttl, scope)) in OWN.into_iter().zip(own) {
+            rig.world.example = example.into();
+            assert_eq!(hints(&read(&mut rig, "t://own")), expected(ttl, scope), "{example}");
+        }
+        // A part of a text is kept by no cache.
+        let broken = read(&mut rig, "t://torn");
+        assert_eq!((&broken["result"]["contents"][0]["text"], hints(&broken)), (&json!("abc"), expected(0, "private")));
+        assert_eq!(broken["result"]["_meta"]["incomplete"], true);
+        // Without a source there is nothing to stream.
+        assert_eq!(read(&mut rig, "t://sourceless")["error"]["code"], -32603);
+        assert_eq!(code(&rig.one(&call(revision, 1, "sourceless", json!({})))), -32603);
+    }
+}
+
+/// A tool made at run time has no source.
+#[test]
+fn an_owned_tool_cannot_stream() {
+    use mcp_sansio::service::{OwnedTool, OwnedTools};
+    let mut tools = OwnedTools::new();
+    tools.push(OwnedTool::new("stream", "Streams", |_: &mut World, call: &mut Call<'_>| call.stream_text(0)).unwrap());
+    let tools: &'static OwnedTools<World> = Box::leak(Box::new(tools));
+    for revision in REVISIONS {
+        let mut rig = Rig::new().serving(Service::new("owned", "1").toolbox(tools)).opened(revision);
+        assert_eq!(code(&rig.one(&call(revision, 1, "stream", json!({})))), -32603);
+    }
+}
+
+/// Those who dispatch themselves get the hints too.
+#[test]
+fn responses_of_ones_own_have_the_hints() {
+    let about = About::new("own", "1").feature(Feature::Tools).feature(Feature::Resources).feature(Feature::Prompts);
+    let oracle = Oracle::new().without_server_info();
+    let methods = [
+        ("tools/list", r#"{"tools":[]}"#),
+        ("resources/list", r#"{"resources":[],"ttlMs":-4}"#),
+        ("resources/templates/list", r#"{"resourceTemplates":[],"cacheScope":"x"}"#),
+        ("prompts/list", r#"{"prompts":[],"ttlMs":7,"cacheScope":"public"}"#),
+        ("resources/read", OWN[0]),
+        ("tools/call", r#"{"content":[],"isError":false}"#),
+    ];
+    for (method, result) in methods {
+        let mut server = Server::<4>::growing(Limits::default());
+        let mut out = Lines::new(Vec::new());
+        let line = request(MODERN, 1, method, json!({"uri": "t://own", "name": "x"}));
+        let event = server.handle(&Context::new(&about), line.as_bytes(), &mut out).unwrap();
+        let Some(Event::Request { token, .. }) = event else { panic!("{event:?}") };
+        server.respond(token, Raw::parse(result.as_bytes()).unwrap(), &mut out).unwrap();
+        let reply = String::from_utf8(out.pending().to_vec()).unwrap();
+        oracle
+            .server_sends(MODERN, Some(method), reply.trim_end().as_bytes())
+            .unwrap_or_else(|wrong| panic!("{wrong}"));
+        if method == "prompts/list" {
+            assert!(reply.contains(r#""ttlMs":7,"cacheScope":"public""#), "{reply}");
+        }
+    }
+}
+
+/// The retry of a request whose result asks, in 2026-07-28; the answer to a question, before.
+fn answer_roots(rig: &mut Rig, revision: &str, method: &str, params: &Value, asked: &str) -> String {
+    let asked = parse(asked);
+    if revision != MODERN {
+        assert_eq!(asked["method"], "roots/list");
+        return rig.one(&answer(&asked["id"], json!({"roots": []})));
+    }
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    let mut params = params.clone();
+    params["inputResponses"] = json!({"roots": {"roots": []}});
+    params["requestState"] = asked["result"]["requestState"].clone();
+    rig.one(&request(revision, 2, method, params))
+}
+
+/// A handler that has waited may ask: it runs again, with all that it was given.
+#[test]
+fn a_resumed_handler_can_ask() {
+    let ways = [
+        ("tools/call", json!({"name": "job", "arguments": {"text": "a \"b\"\n\u{e9}"}}), "a \"b\"\n\u{e9}"),
+        ("resources/read", json!({"uri": "t://jobs/7"}), "t://jobs/7"),
+        ("prompts/get", json!({"name": "job", "arguments": {"who": "\"Ada\""}}), "\"Ada\""),
+    ];
+    for revision in REVISIONS {
+        for (method, params, seen) in &ways {
+            let mut rig = rig(revision);
+            assert_eq!(rig.say(&request(revision, 1, method, params.clone())), [""; 0]);
+            let (what, token) = rig.world.later.pop().unwrap();
+            assert_eq!(what, *seen);
+            // Other requests are served meanwhile, and need the same memory.
+            assert_eq!(text(&rig.one(&call(revision, "now", "now", json!({"escaped": "\"\u{e9}\""})))), "hello");
+            rig.session.resume(token).unwrap();
+            rig.session.resume(token).unwrap();
+            rig.work();
+            let asked = rig.take();
+            assert_eq!(asked.len(), 1, "{asked:?}");
+            let reply = answer_roots(&mut rig, revision, method, params, &asked[0]);
+            let quoted = serde_json::to_string(seen).unwrap();
+            assert!(reply.contains(quoted.trim_matches('"')) && reply.contains("asked"), "{reply}");
+            assert_eq!(rig.session.resume(token), Err(SendError::Stale));
+            assert_eq!(rig.session.server().in_flight(), 0);
+        }
+    }
+}
+
+/// What was suspended may also be answered, cancelled and abandoned; the memory comes back each time.
+#[test]
+fn suspended_requests_give_their_memory_back() {
+    for revision in ["2025-11-25", MODERN] {
+        let server = Server::growing(Limits::default()).asks(Store::growing(600)).seal(&toy_seal::SEAL);
+        let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
+        let arguments = json!({"text": "x".repeat(100)});
+        for round in 0..20 {
+            assert_eq!(rig.say(&call(revision, round, "job", arguments.clone())), [""; 0]);
+            let (_, token) = rig.world.later.pop().unwrap();
+            if round % 2 == 0 {
+                assert_eq!(answer_as(&mut rig, Method::ResourcesRead, token), Err(SendError::WrongKind));
+                assert_eq!(text(&answer_as(&mut rig, Method::ToolsCall, token).unwrap()[0]), "hello");
+            } else {
+                // Also if it was resumed at the same time.
+                if round % 4 == 1 {
+                    rig.session.resume(token).unwrap();
+                    rig.session.server().forget(token);
+                } else {
+                    assert_eq!(rig.say(&cancel(round)), [""; 0]);
+                    assert_eq!(rig.world.cancelled.pop(), Some(token));
+                }
+                assert_eq!(rig.session.resume(token), Err(SendError::Stale));
+            }
+        }
+        assert_eq!(rig.world.runs, 20);
+        rig.say(&call(revision, "a", "job", arguments));
+        rig.session.end_of_input();
+        let _ = rig.session.abandon();
+        rig.work();
+        assert_eq!(code(&rig.take()[0]), -32603);
+    }
+}
+
+/// Memory is lent, or a suspension is refused, in words.
+#[test]
+fn without_memory_nothing_is_suspended() {
+    for revision in REVISIONS {
+        let server = Server::<8>::new().scratch(Store::growing(4096)).asks(Store::growing(200));
+        let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
+        let reply = rig.one(&call(revision, 1, "job", json!({"text": "x".repeat(300)})));
+        assert!(text(&reply).contains("too large to be kept"), "{reply}");
+        let long = format!("t://jobs/{}", "x".repeat(300));
+        assert_eq!(code(&rig.one(&request(revision, 1, "resources/read", json!({"uri": long})))), -32603);
+        assert_eq!(rig.session.server().in_flight(), 0);
+        assert!(rig.world.later.is_empty());
+    }
+}
+
+/// Each time with a new state, which replaces the one before.
+#[test]
+fn suspended_again_and_again() {
+    for revision in ["2025-11-25", MODERN] {
+        // The state of each round is there twice while the handler runs, and no more often than that.
+        let server = Server::growing(Limits::default()).asks(Store::growing(800));
+        let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
+        assert_eq!(rig.say(&call(revision, 1, "patient", json!({}))), [""; 0]);
+        for _ in 1..100 {
+            let (_, token) = rig.world.later[0];
+            rig.session.resume(token).unwrap();
+            rig.work();
+            assert_eq!(rig.take(), [""; 0]);
+        }
+        let (_, token) = rig.world.later[0];
+        rig.session.resume(token).unwrap();
+        rig.work();
+        assert_eq!(text(&rig.take()[0]), "at last");
+    }
+}
+
+/// Requests that wait for the client's answers leave one place free, also those that were resumed.
+#[test]
+fn resumed_handlers_do_not_take_the_last_place() {
+    let server = Server::<2>::growing(Limits::default());
+    let mut rig: Rig<2> = Rig::of(usize::MAX, server).serving(service()).opened("2025-11-25");
+    rig.say(&call("2025-11-25", "a", "job", json!({})));
+    rig.say(&call("2025-11-25", "b", "job", json!({})));
+    for (at, (_, token)) in rig.world.later.clone().into_iter().enumerate() {
+        rig.session.resume(token).unwrap();
+        rig.work();
+        let reply = rig.take().remove(0);
+        assert_eq!(reply.contains("roots/list"), at == 0, "{reply}");
+    }
+}
+
+#[test]
+fn a_late_answer_to_another_method_can_decline() {
+    // The texts of a late `Other` and `Complete` are empty, not those of another request.
+    let mut rig = rig("2025-11-25");
+    let [later, _] = requests("2025-11-25", Method::Other);
+    rig.say(&later);
+    let (_, token) = rig.world.later.pop().unwrap();
+    let Rig { session, service, world, .. } = &mut rig;
+    let empty = |text: Text<'_>| assert!(text.is(""));
+    session.answer_other(service, world, token, |_, other| (empty(other.method()), other.decline()).1).unwrap();
+    rig.work();
+    assert_eq!(code(&rig.take()[0]), -32601);
+}
