@@ -16,20 +16,20 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcp_sansio::server::{Limits, Millis, Seal, Server};
 use mcp_sansio::service::Service;
 pub use mcp_sansio_http::endpoint::{Access, App, Config, Endpoint, EndpointLimits, Head, StreamId, Streams};
-use mcp_sansio_http::host::{Body, Host, Wait, Wired};
+use mcp_sansio_http::host::{Body, Budget, Host, Wait, Wired};
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::seal::HmacSeal;
 use mcp_sansio_http::wire;
 use rustix::event::Timespec;
 
-use crate::sockets::{Sockets, Wants};
+use crate::sockets::{Ready, Sockets, Wants, first_spare};
 
 /// Requests in flight at the most: those whose answer is put off, or that ask the client.
 pub const IN_FLIGHT: usize = 256;
@@ -50,6 +50,8 @@ pub struct HttpServer {
     endpoint_limits: EndpointLimits,
     wire_limits: wire::Limits,
     connections: usize,
+    input_total: usize,
+    spare_descriptors: usize,
     seal: Option<&'static (dyn Seal + Sync)>,
     stop: (UnixStream, UnixStream),
 }
@@ -93,6 +95,8 @@ impl HttpServer {
             endpoint_limits: EndpointLimits::default(),
             wire_limits: wire::Limits::default().body(limits.message),
             connections: 10_000,
+            input_total: 256 << 20,
+            spare_descriptors: 32,
             seal: None,
             stop,
         })
@@ -135,10 +139,27 @@ impl HttpServer {
         self
     }
 
-    /// Connections at the most; further ones wait in the listener's queue.
+    /// Connections at the most, 10,000; further ones wait in the listener's queue.
     #[must_use]
     pub fn connections(mut self, most: usize) -> Self {
         self.connections = most;
+        self
+    }
+
+    /// Bytes that the requests of all connections take while they come in, 256 MiB. A request for which there is no more
+    /// room gets 503; one of up to [`wire::Limits::head`] bytes, with its body, always has room.
+    #[must_use]
+    pub fn input_total(mut self, bytes: usize) -> Self {
+        self.input_total = bytes;
+        self
+    }
+
+    /// Descriptors that are left to everything else in the process, such as handlers that open files, 32. While fewer are
+    /// free, further connections wait in the listener's queue. Counted from the soft limit (`RLIMIT_NOFILE`) when it
+    /// begins to serve, of which at most half is spared.
+    #[must_use]
+    pub fn spare_descriptors(mut self, spare: usize) -> Self {
+        self.spare_descriptors = spare;
         self
     }
 
@@ -220,6 +241,9 @@ impl HttpServer {
             soonest: Millis::MAX,
             sweep: Millis::MAX,
             accept_at: None,
+            first_spare: first_spare(self.spare_descriptors),
+            crowded: false,
+            budget: Budget::new(self.input_total),
             stopping: false,
             accepting: true,
             sockets: Sockets::new()?,
@@ -247,6 +271,8 @@ struct Connection {
     full: bool,
     /// It has had a turn since its memory was looked at.
     used: bool,
+    /// The last turn has read or written something.
+    moved: bool,
 }
 
 struct Serving<'s, 'a, S: 'static> {
@@ -268,11 +294,17 @@ struct Serving<'s, 'a, S: 'static> {
     sweep: Millis,
     /// When connections are accepted again, after that failed.
     accept_at: Option<Millis>,
+    /// A socket with this number, or a higher one, is the last for now.
+    first_spare: usize,
+    /// No descriptors are left for connections, until one closes.
+    crowded: bool,
+    /// What the inputs of connections may take.
+    budget: Budget,
     stopping: bool,
     accepting: bool,
     sockets: Sockets,
-    /// Numbers of the sockets that are ready; kept for its memory, like the next one.
-    ready: Vec<usize>,
+    /// The sockets that are ready; kept for its memory, like the next one.
+    ready: Vec<Ready>,
     streams: Vec<StreamId>,
 }
 
@@ -296,17 +328,23 @@ impl<S> Serving<'_, '_, S> {
         loop {
             self.wait(wake)?;
             for at in 0..self.ready.len() {
-                match self.ready.get(at) {
-                    Some(&STOP) if !self.stopping => {
+                let Some(&Ready { number, gone }) = self.ready.get(at) else { break };
+                match number {
+                    STOP if !self.stopping => {
                         // It is said once: from then on it must not wake the loop again and again.
                         self.sockets.change(&self.server.stop.0, Wants::Nothing, STOP)?;
                         self.stopping = true;
                         self.endpoint.shut_down();
                         stop_at = Some(Instant::now() + GRACE);
                     }
-                    Some(&STOP) | None => {}
-                    Some(&LISTENER) => self.accept(),
-                    Some(&slot) => self.turn(slot, true),
+                    STOP => {}
+                    LISTENER => self.accept(),
+                    slot => {
+                        self.turn(slot, true);
+                        if gone {
+                            self.hang_up(slot);
+                        }
+                    }
                 }
             }
             let now = self.now();
@@ -330,10 +368,15 @@ impl<S> Serving<'_, '_, S> {
         self.connections.len() - self.free.len()
     }
 
+    /// Whether there is room for another connection.
+    fn has_room(&self) -> bool {
+        self.open() < self.server.connections && !self.stopping && !self.crowded
+    }
+
     /// Waits until a socket is ready or a time has come.
     fn wait(&mut self, wake: Option<Millis>) -> io::Result<()> {
         let rests = self.accept_at.is_some_and(|at| self.now() < at);
-        let accepting = self.open() < self.server.connections && !self.stopping && !rests;
+        let accepting = self.has_room() && !rests;
         if accepting != self.accepting {
             self.accepting = accepting;
             let wants = if accepting { Wants::Read } else { Wants::Nothing };
@@ -364,7 +407,7 @@ impl<S> Serving<'_, '_, S> {
     }
 
     fn accept(&mut self) {
-        while self.open() < self.server.connections && !self.stopping {
+        while self.has_room() {
             let socket = match self.server.listener.accept() {
                 Ok((socket, _)) => socket,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -387,6 +430,7 @@ impl<S> Serving<'_, '_, S> {
                 self.free.push(slot);
                 continue;
             }
+            self.crowded = usize::try_from(socket.as_raw_fd()).is_ok_and(|number| number >= self.first_spare);
             let limits = self.server.wire_limits;
             let store = |size| mcp_sansio::store::Store::growing(size);
             let input = store(self.server.limits.message + 64 * 1024);
@@ -401,6 +445,7 @@ impl<S> Serving<'_, '_, S> {
                 wants: Wants::Read,
                 stream: None,
                 used: true,
+                moved: false,
             });
             // There may be a request already.
             self.turn(slot, true);
@@ -417,7 +462,8 @@ impl<S> Serving<'_, '_, S> {
             // An id that can be guessed would be worse than none.
             random.read_exact(bytes).expect("the system has random bytes");
         };
-        let mut alive = connection.turn(&mut host, &mut fill, read);
+        let mut alive = connection.turn(&mut host, &mut fill, &mut self.budget, read);
+        connection.wired.trim(&mut self.budget);
         let wants = connection.interest();
         if alive && wants != connection.wants {
             connection.wants = wants;
@@ -440,7 +486,7 @@ impl<S> Serving<'_, '_, S> {
         connection.stream = stream;
         if let Some(stream) = stream {
             // It may last for long, and nothing is read meanwhile.
-            connection.wired.connection().release();
+            connection.wired.release(&mut self.budget);
             connection.used = false;
             if self.carriers.len() <= stream.slot() {
                 self.carriers.resize(stream.slot() + 1, usize::MAX);
@@ -452,8 +498,18 @@ impl<S> Serving<'_, '_, S> {
     fn close(&mut self, slot: usize, now: Millis) {
         let Some(mut connection) = self.connections[slot].take() else { return };
         self.free.push(slot);
+        self.crowded = false;
+        connection.wired.pay_back(&mut self.budget);
         let mut host = Host { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
         connection.wired.leave(&mut host);
+    }
+
+    /// Closes a connection whose peer has gone, unless its turn has read or written something: there may be more then.
+    fn hang_up(&mut self, slot: usize) {
+        let connection = self.connections.get(slot).and_then(Option::as_ref);
+        if connection.is_some_and(|connection| !connection.moved) {
+            self.close(slot, self.now());
+        }
     }
 
     /// Streams with something to say write it; whether there were any.
@@ -507,7 +563,7 @@ impl<S> Serving<'_, '_, S> {
         for connection in self.connections.iter_mut().flatten() {
             match connection.used {
                 true => self.sweep = now + SWEEP,
-                false => connection.wired.connection().release(),
+                false => connection.wired.release(&mut self.budget),
             }
             connection.used = false;
         }
@@ -543,9 +599,11 @@ impl Connection {
         &mut self,
         host: &mut Host<'_, '_, '_, S, Vec<u8>, IN_FLIGHT>,
         random: &mut dyn FnMut(&mut [u8]),
+        budget: &mut Budget,
         read: bool,
     ) -> bool {
-        if read && self.wait != Wait::Write && !self.read() {
+        self.moved = false;
+        if read && self.wait != Wait::Write && !self.read(budget) {
             return false;
         }
         loop {
@@ -565,15 +623,18 @@ impl Connection {
     }
 
     /// Reads once; `false` if the connection is broken.
-    fn read(&mut self) -> bool {
-        let space = self.wired.space();
+    fn read(&mut self, budget: &mut Budget) -> bool {
+        let space = self.wired.space_in(budget);
         self.full = space.is_empty();
         if self.full {
             return true;
         }
         match self.socket.read(space) {
             Ok(0) => self.wired.end_of_input(),
-            Ok(n) => self.wired.filled(n),
+            Ok(n) => {
+                self.moved = true;
+                self.wired.filled(n);
+            }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return false,
         }
@@ -589,7 +650,10 @@ impl Connection {
             }
             match self.socket.write(pending) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(n) => self.wired.sent(n),
+                Ok(n) => {
+                    self.moved = true;
+                    self.wired.sent(n);
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),

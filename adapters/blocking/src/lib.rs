@@ -124,10 +124,18 @@ const IN_FLIGHT: usize = 32;
 /// What reading stdin or writing stdout fails with; a client that has gone away is no error.
 pub fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()> {
     let (input, output) = stdio()?;
+    #[cfg(unix)]
+    return serve_fd(input, output, service, state, Limits::default());
+    #[cfg(not(unix))]
     serve(input, output, service, state, Limits::default())
 }
 
-/// Serves `reader` and `writer`, which may be anything that blocks, until `reader` ends. One thread, no busy loop.
+/// Serves `reader` and `writer`, which may be anything that blocks, until `reader` ends. One thread, no busy loop. After
+/// the end of the input only what is owed is written: answers, but no progress, log messages or changes.
+///
+/// It waits in `reader.read`, and does not look at the time meanwhile: a question that nobody answers ends after
+/// [`Limits::ask_timeout`] only when something comes in. `serve_fd` wakes up for it, and so does [`serve_stdio`], both on
+/// Unix.
 ///
 /// Handlers run one after the other. One that puts its answer off ([`later`](mcp_sansio::service::Handling::later)) has
 /// nobody here to give it: it is answered with an error at the end. Nor is there anybody to publish changes. The
@@ -136,11 +144,47 @@ pub fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()>
 /// # Errors
 /// What `reader` or `writer` fails with; a reader that has gone away ([`ErrorKind::BrokenPipe`]) is no error.
 pub fn serve<S>(
-    mut reader: impl Read,
+    reader: impl Read,
     writer: impl Write,
     service: &Service<'_, S>,
     state: &mut S,
     limits: Limits,
+) -> io::Result<()> {
+    serve_when(reader, writer, service, state, limits, |_, _| Ok(true))
+}
+
+/// As [`serve`], for a reader with a descriptor, such as a pipe or a socket: it waits for that with a time, and a question
+/// that nobody answers ends after [`Limits::ask_timeout`]. The reader must not keep what it has read (no `BufReader`).
+///
+/// # Errors
+/// As [`serve`], and what waiting for the descriptor fails with.
+#[cfg(unix)]
+pub fn serve_fd<S>(
+    reader: impl Read + std::os::fd::AsFd,
+    writer: impl Write,
+    service: &Service<'_, S>,
+    state: &mut S,
+    limits: Limits,
+) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    serve_when(reader, writer, service, state, limits, |reader, wait| {
+        let time = wait.map(|wait| Timespec { tv_sec: (wait / 1000) as i64, tv_nsec: (wait % 1000 * 1_000_000) as _ });
+        match poll(&mut [PollFd::new(reader, PollFlags::IN)], time.as_ref()) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    })
+}
+
+/// Serves; `is_ready` waits for input, for so many milliseconds at most, and tells whether there is any.
+fn serve_when<S, R: Read>(
+    mut reader: R,
+    writer: impl Write,
+    service: &Service<'_, S>,
+    state: &mut S,
+    limits: Limits,
+    is_ready: impl Fn(&R, Option<Millis>) -> io::Result<bool>,
 ) -> io::Result<()> {
     let started = Instant::now();
     let mut session = Session::<_, IN_FLIGHT>::growing(limits, WriterOut::new(writer));
@@ -151,12 +195,19 @@ pub fn serve<S>(
             break;
         }
         session.out().flush();
+        // An hour is as good as for ever, and fits every system's clock.
+        let deadline = session.server().next_deadline();
+        let wait = deadline.map(|at| at.saturating_sub(millis_since(started)).min(3_600_000));
+        if !is_ready(&reader, wait)? {
+            continue;
+        }
         match read(&mut reader, session.space())? {
             0 => break,
             n => session.filled(n),
         }
     }
     session.end_of_input();
+    session.out().only_answers();
     while session.run(service, state) == Next::Write {}
     let _ = session.abandon();
     session.out().flush();
@@ -179,7 +230,7 @@ fn millis_since(start: Instant) -> Millis {
 
 /// Stdin and stdout without the buffers of the standard library: the session has its own.
 #[cfg(unix)]
-fn stdio() -> io::Result<(impl Read, impl Write)> {
+fn stdio() -> io::Result<(std::fs::File, std::fs::File)> {
     use std::os::fd::AsFd;
     let input = io::stdin().as_fd().try_clone_to_owned()?;
     let output = io::stdout().as_fd().try_clone_to_owned()?;

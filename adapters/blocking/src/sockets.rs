@@ -8,7 +8,7 @@ use rustix::event::Timespec;
 /// What a socket is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wants {
-    /// For nothing, for now.
+    /// For its peer to go, and nothing else.
     Nothing,
     Read,
     Write,
@@ -27,6 +27,23 @@ impl Wants {
 
 /// A socket, what it is waited for, and the number by which it is known.
 pub(crate) type Watched<'s> = (BorrowedFd<'s>, Wants, usize);
+
+/// A socket that is ready.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ready {
+    pub(crate) number: usize,
+    /// The system tells of it whatever it is waited for, and goes on to: it is broken, closed on both sides, or closed by
+    /// its peer while it is waited for nothing. Unless a turn moves bytes, close it, or the loop turns without end.
+    pub(crate) gone: bool,
+}
+
+/// The number from which on descriptors are left to others than the server's sockets: `spare` less than the process may
+/// have, but at least half of those. The system gives the lowest number that is free, so that one tells how many are in use.
+pub(crate) fn first_spare(spare: usize) -> usize {
+    let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+    most.saturating_sub(spare).max(most / 2)
+}
 
 pub(crate) use system::Sockets;
 
@@ -48,7 +65,10 @@ mod system {
     const fn flags(wants: Wants) -> EventFlags {
         let read = if wants.reads() { EventFlags::IN } else { EventFlags::empty() };
         let write = if wants.writes() { EventFlags::OUT } else { EventFlags::empty() };
-        read.union(write)
+        match wants {
+            Wants::Nothing => EventFlags::RDHUP,
+            _ => read.union(write),
+        }
     }
 
     impl Sockets {
@@ -65,12 +85,12 @@ mod system {
             Ok(epoll::modify(&self.epoll, socket, EventData::new_u64(number as u64), flags(wants))?)
         }
 
-        /// Waits, and puts the numbers of those that are ready into `ready`. `_all` are those that were added.
+        /// Waits, and puts those that are ready into `ready`. `_all` are those that were added.
         pub(crate) fn wait<'s>(
             &mut self,
             _all: impl Iterator<Item = Watched<'s>>,
             timeout: Option<&Timespec>,
-            ready: &mut Vec<usize>,
+            ready: &mut Vec<Ready>,
         ) -> io::Result<()> {
             self.events.clear();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout) {
@@ -78,7 +98,12 @@ mod system {
                 Err(error) => return Err(error.into()),
             }
             ready.clear();
-            ready.extend(self.events.iter().map(|event| event.data.u64() as usize));
+            let gone = EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP;
+            ready.extend(self.events.iter().map(|event| {
+                // In a packed structure: copied out of it first.
+                let (data, flags) = (event.data, event.flags);
+                Ready { number: data.u64() as usize, gone: flags.intersects(gone) }
+            }));
             Ok(())
         }
     }
@@ -112,22 +137,25 @@ mod system {
             Ok(())
         }
 
-        /// Waits, and puts the numbers of those that are ready into `ready`. `all` are those that were added.
+        /// Waits, and puts those that are ready into `ready`. `all` are those that were added.
         pub(crate) fn wait<'s>(
             &mut self,
             all: impl Iterator<Item = Watched<'s>>,
             timeout: Option<&Timespec>,
-            ready: &mut Vec<usize>,
+            ready: &mut Vec<Ready>,
         ) -> io::Result<()> {
             ready.clear();
             let mut fds = Vec::new();
-            for (socket, wants, number) in all.filter(|(_, wants, _)| *wants != Wants::Nothing) {
+            for (socket, wants, number) in all {
                 fds.push(PollFd::from_borrowed_fd(socket, flags(wants)));
-                ready.push(number);
+                ready.push(Ready { number, gone: false });
             }
             match poll(&mut fds, timeout) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
+            }
+            for (ready, fd) in ready.iter_mut().zip(&fds) {
+                ready.gone = fd.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
             }
             let mut fds = fds.iter();
             ready.retain(|_| fds.next().is_some_and(|fd| !fd.revents().is_empty()));

@@ -23,12 +23,23 @@ pub struct WriterOut<W> {
     held: bool,
     /// What is being written is not to wait for the rest of the turn.
     prompt: bool,
+    /// Only answers are written.
+    only_answers: bool,
+    /// Where the message begins that is being made and will be dropped.
+    dropped: Option<usize>,
 }
 
 impl<W: Write> WriterOut<W> {
     /// A sink over `writer`.
     pub const fn new(writer: W) -> Self {
-        WriterOut { writer, buffer: Vec::new(), error: None, held: false, prompt: false }
+        let buffer = Vec::new();
+        WriterOut { writer, buffer, error: None, held: false, prompt: false, only_answers: false, dropped: None }
+    }
+
+    /// From here on drops every notification and every request to the client: for after the end of the input, when the
+    /// client only waits for what it is owed.
+    pub const fn only_answers(&mut self) {
+        self.only_answers = true;
     }
 
     /// Writes everything that has been collected.
@@ -60,6 +71,9 @@ impl<W: Write> WriterOut<W> {
     /// What the buffer has no room for.
     #[cold]
     fn put_more(&mut self, bytes: &[u8]) {
+        if let Some(start) = self.dropped {
+            return self.buffer.truncate(start);
+        }
         if self.buffer.len() + bytes.len() <= BUFFER {
             self.buffer.reserve_exact(BUFFER - self.buffer.len());
         } else if bytes.len() >= LARGE {
@@ -124,10 +138,15 @@ impl<W: Write> Out for WriterOut<W> {
         }
         // The handler that tells its progress may go on for long.
         self.prompt = kind == Kind::Notification;
+        let drops = self.only_answers && matches!(kind, Kind::Notification | Kind::Request);
+        self.dropped = drops.then_some(self.buffer.len());
         Ok(())
     }
 
     fn end(&mut self) {
+        if let Some(start) = self.dropped.take() {
+            return self.buffer.truncate(start);
+        }
         let _ = self.put(b"\n");
         if self.prompt {
             self.flush();
@@ -141,6 +160,7 @@ impl<W: Write> Out for WriterOut<W> {
     fn roll_back(&mut self, mark: Mark) {
         // Only ever asked for after `Full`, which this sink does not say unless it is held, and then before the first byte.
         self.buffer.truncate(mark.at());
+        self.dropped = None;
     }
 
     fn hold(&mut self, on: bool) {

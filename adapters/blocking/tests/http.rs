@@ -3,12 +3,15 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::server::{Millis, Token};
 use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio_blocking::http::{App, HttpServer, Stopper};
+use mcp_sansio_blocking::http::{App, Config, HttpServer, Stopper};
+use mcp_sansio_http::wire;
 
 /// Calls that are answered when they are due.
 #[derive(Default)]
@@ -37,18 +40,36 @@ static TOOLS: [Tool<Later>; 2] = [
     }),
 ];
 
+/// What is seen of the server from within.
+#[derive(Default)]
+struct Seen {
+    /// Turns of its loop.
+    turns: AtomicUsize,
+    /// Event streams that are open.
+    streams: AtomicUsize,
+}
+
 struct Running {
     address: SocketAddr,
+    seen: Arc<Seen>,
     stopper: Stopper,
     thread: JoinHandle<std::io::Result<()>>,
 }
 
 fn start() -> Running {
-    let server = HttpServer::bind("127.0.0.1:0").unwrap();
+    start_with(|server| server)
+}
+
+fn start_with(configure: fn(HttpServer) -> HttpServer) -> Running {
+    let server = configure(HttpServer::bind("127.0.0.1:0").unwrap());
+    let seen = Arc::new(Seen::default());
+    let looks = Arc::clone(&seen);
     let (address, stopper) = (server.local_addr().unwrap(), server.stopper().unwrap());
     let thread = thread::spawn(move || {
         let service = Service::new("later", "1").tools(&TOOLS).on_cancel(cancelled);
         server.serve_with(App::new(&service, &mut Later::default()), &mut |app, endpoint, now| {
+            looks.turns.fetch_add(1, Relaxed);
+            looks.streams.store(endpoint.load().2, Relaxed);
             let (due, rest): (Vec<_>, Vec<_>) = app.state.due.iter().partition(|(_, at)| *at <= now);
             app.state.due = rest;
             for (token, _) in due {
@@ -57,7 +78,7 @@ fn start() -> Running {
             app.state.due.iter().map(|(_, at)| *at).min()
         })
     });
-    Running { address, stopper, thread }
+    Running { address, stopper, thread, seen }
 }
 
 impl Running {
@@ -65,6 +86,17 @@ impl Running {
         let socket = TcpStream::connect(self.address).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         socket
+    }
+
+    /// Waits until so many streams are open; how many turns the loop took for it.
+    fn turns_until(&self, streams: usize) -> usize {
+        let before = self.seen.turns.load(Relaxed);
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.seen.streams.load(Relaxed) != streams {
+            assert!(Instant::now() < deadline, "{} streams are open", self.seen.streams.load(Relaxed));
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.seen.turns.load(Relaxed) - before
     }
 
     fn stop(self) {
@@ -147,4 +179,141 @@ fn stopping() {
     let mut rest = String::new();
     waiting.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("The server is going away") && rest.ends_with("0\r\n\r\n"), "{rest}");
+}
+
+/// Sends as much behind an open stream as the server and the sockets take; how much.
+fn fill(socket: &mut TcpStream) -> usize {
+    socket.set_nonblocking(true).unwrap();
+    let (mut sent, mut refused) = (0, 0);
+    while refused < 10 {
+        match socket.write(&[b' '; 64 * 1024]) {
+            Ok(n) => (sent, refused) = (sent + n, 0),
+            Err(_) => {
+                refused += 1;
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+    sent
+}
+
+const STREAM: &[u8] = b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
+
+fn with_keep_alive(server: HttpServer, millis: Millis) -> HttpServer {
+    let mut config = Config::DEFAULT;
+    config.keep_alive = millis;
+    server.config(config)
+}
+
+/// Starts a stream, fills its input and goes; how many turns of the loop it took to notice.
+fn turns_for_one_that_goes(configure: fn(HttpServer) -> HttpServer, reads: bool) -> usize {
+    let server = start_with(configure);
+    let mut socket = server.connect();
+    socket.write_all(STREAM).unwrap();
+    if reads {
+        read_to(&mut socket, "event: endpoint");
+    }
+    fill(&mut socket);
+    server.turns_until(1);
+    drop(socket);
+    let turns = server.turns_until(0);
+    server.stop();
+    turns
+}
+
+/// A client that has sent more than is read behind its stream, and goes: the loop does not turn for it without end.
+#[test]
+fn a_client_that_goes_with_its_input_full() {
+    // What it has not read makes the system send a reset, which is noticed without anything being sent.
+    let turns = turns_for_one_that_goes(|server| with_keep_alive(server, 0), false);
+    assert!(turns < 20, "{turns} turns");
+    // An end that waits behind bytes for which there is no room is noticed with the next keep-alive.
+    let turns = turns_for_one_that_goes(|server| with_keep_alive(server, 100), true);
+    assert!(turns < 20, "{turns} turns");
+}
+
+/// Times of 50 ms, for those that are slow.
+fn hurried(server: HttpServer) -> HttpServer {
+    let limits = wire::Limits::DEFAULT.head_time(50).body_time(50).idle_time(50).linger_time(50);
+    server.wire_limits(limits.write_time(50))
+}
+
+/// What comes until the server hangs up.
+fn rest(socket: &mut TcpStream) -> String {
+    let mut text = String::new();
+    // What is sent to one that refuses to read it may end in a reset.
+    if let Err(error) = socket.read_to_string(&mut text) {
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "after {text:?}");
+    }
+    text
+}
+
+#[test]
+fn those_that_are_slow_are_let_go() {
+    let server = start_with(hurried);
+    let timeout = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let begun = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{";
+    for (sent, answer) in [("", ""), ("POST /m", timeout), (begun, timeout)] {
+        let mut socket = server.connect();
+        socket.write_all(sent.as_bytes()).unwrap();
+        assert_eq!(rest(&mut socket), answer, "{sent:?}");
+    }
+    // Idle after an answer.
+    let mut socket = server.connect();
+    socket.write_all(call(1, "cancelled", "{}").as_bytes()).unwrap();
+    assert!(rest(&mut socket).contains("cancelled: 0"));
+    // A head in pieces has its time from its first byte, and a next one its own.
+    let mut socket = server.connect();
+    let request = call(1, "cancelled", "{}");
+    for _ in 0..3 {
+        socket.write_all(&request.as_bytes()[..20]).unwrap();
+        thread::sleep(Duration::from_millis(5));
+        socket.write_all(&request.as_bytes()[20..]).unwrap();
+        read_to(&mut socket, "cancelled: 0");
+    }
+    drop(socket);
+    server.stop();
+}
+
+/// One that reads nothing while there is something to read is let go; others are served meanwhile.
+#[test]
+fn a_client_that_does_not_read() {
+    let server = start_with(|server| server.wire_limits(wire::Limits::DEFAULT.write_time(100)));
+    let mut socket = server.connect();
+    let request = call(1, "cancelled", "{}").repeat(1000);
+    socket.set_nonblocking(true).unwrap();
+    let mut sent = 0;
+    let deadline = Instant::now() + Duration::from_secs(20);
+    // All that the sockets hold, and then the end.
+    let error = loop {
+        match socket.write(&request.as_bytes()[sent % request.len()..]) {
+            Ok(n) => sent += n,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(5)),
+            Err(error) => break error.kind(),
+        }
+        assert!(Instant::now() < deadline, "{sent} bytes were taken");
+    };
+    assert!(matches!(error, std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe), "{error}");
+    assert!(sent < 64 << 20, "{sent} bytes were taken");
+    let mut other = server.connect();
+    other.write_all(call(2, "cancelled", "{}").as_bytes()).unwrap();
+    read_to(&mut other, "cancelled: 0");
+    server.stop();
+}
+
+/// Heads that are refused are refused before their bodies have come, and what all bodies take is bounded.
+#[test]
+fn bodies_that_are_not_taken_in() {
+    let server = start_with(|server| server.input_total(100 * 1024));
+    let mut foreign = server.connect();
+    foreign.write_all(b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 16000000\r\n\r\n").unwrap();
+    assert!(rest(&mut foreign).starts_with("HTTP/1.1 403"));
+    let mut large = server.connect();
+    large.write_all(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n").unwrap();
+    let _ = large.write_all(&[b' '; 150_000]);
+    assert!(rest(&mut large).starts_with("HTTP/1.1 503"));
+    let mut small = server.connect();
+    small.write_all(call(1, "cancelled", "{}").as_bytes()).unwrap();
+    read_to(&mut small, "cancelled: 0");
+    server.stop();
 }

@@ -38,11 +38,68 @@ static TOOLS: [Tool<Shared>; 1] = [Tool::new("work", "Takes its time", work)];
 fn progress_is_told_at_once() {
     let input = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work","_meta":{"progressToken":7,
         "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    let input: Vec<u8> = input.iter().copied().filter(|byte| *byte != b'\n').collect();
+    let mut input: Vec<u8> = input.iter().copied().filter(|byte| *byte != b'\n').collect();
+    input.push(b'\n');
     let service = Service::new("worker", "1.0").tools(&TOOLS);
     let (mut state, written) = (Shared::default(), Shared::default());
     state.0 = Rc::clone(&written.0);
     mcp_sansio_blocking::serve(&input[..], written.clone(), &service, &mut state, Limits::default()).unwrap();
     let text = String::from_utf8(written.0.take()).unwrap();
     assert!(text.contains(r#""text":"done""#), "{text}");
+}
+
+/// A question ends by its own deadline: the client says nothing.
+#[cfg(unix)]
+#[test]
+fn a_question_that_nobody_answers_ends_in_time() {
+    use mcp_sansio::service::Question;
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::net::UnixStream;
+
+    static ASKS: [Tool<()>; 1] = [Tool::new("ask", "Asks for the roots", |(), call| match call.answer("roots") {
+        Some(answer) => call.text(format_args!("{answer:?}")),
+        None => call.ask(&[Question::roots("roots")], b""),
+    })];
+    let (near, far) = UnixStream::pair().unwrap();
+    let serving = std::thread::spawn(move || {
+        let service = Service::new("asker", "1.0").tools(&ASKS);
+        let limits = Limits { ask_timeout: 50, ..Limits::default() };
+        mcp_sansio_blocking::serve_fd(far.try_clone().unwrap(), far, &service, &mut (), limits)
+    });
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"test","version":"1"}}}"#;
+    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}"#;
+    (&near).write_all(format!("{initialize}\n{ask}\n").as_bytes()).unwrap();
+    near.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    let mut lines = BufReader::new(&near).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().contains("\"id\":0"));
+    assert!(lines.next().unwrap().contains("roots/list"));
+    assert!(lines.next().unwrap().contains("notifications/cancelled"));
+    let answer = lines.next().unwrap();
+    assert!(answer.contains("\"id\":1") && answer.contains("TimedOut"), "{answer}");
+    near.shutdown(std::net::Shutdown::Write).unwrap();
+    serving.join().unwrap().unwrap();
+}
+
+/// A client that has closed its side is told what it is owed, and nothing else.
+#[test]
+fn nothing_but_answers_is_written_after_the_end_of_the_input() {
+    static TELLS: [Tool<()>; 1] = [Tool::new("tell", "Tells and asks", |(), call| {
+        let _ = call.progress(Progress::new(1));
+        match call.answer("roots") {
+            Some(_) => call.text(&"x".repeat(200_000)),
+            None => call.ask(&[mcp_sansio::service::Question::roots("roots")], b""),
+        }
+    })];
+    let input = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"test","version":"1"}}}
+{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tell","_meta":{"progressToken":1}}}
+"#;
+    let service = Service::new("teller", "1.0").tools(&TELLS);
+    let written = Shared::default();
+    mcp_sansio_blocking::serve(input.as_bytes(), written.clone(), &service, &mut (), Limits::default()).unwrap();
+    let text = String::from_utf8(written.0.take()).unwrap();
+    let methods: Vec<&str> =
+        text.lines().map(|line| if line.contains("progress") { "progress" } else { &line[..40] }).collect();
+    // The first run's progress and question came before the end; the second run's progress did not.
+    assert_eq!(text.matches("notifications/progress").count(), 1, "{methods:?}");
+    assert!(text.lines().last().unwrap().contains("\"id\":1") && text.lines().count() == 4, "{methods:?}");
 }

@@ -4,7 +4,7 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Kind, Mark, Out, Sink, Storage};
 use mcp_sansio::{Full, store::Store};
 
-use crate::endpoint::{App, Content, Endpoint, Head, Pull, Response, StreamId};
+use crate::endpoint::{Admission, App, Content, Endpoint, Head, Pull, Response, StreamId};
 use crate::wire::{Answer, Connection, Limits, Status, Step};
 
 /// One connection of an HTTP server, with requests of at most `H` headers.
@@ -15,6 +15,35 @@ use crate::wire::{Answer, Connection, Limits, Status, Step};
 pub struct Wired<'m, const H: usize = 32> {
     connection: Connection<'m, H>,
     stream: Option<StreamId>,
+    /// The head at hand may have its body read.
+    admission: Option<Admission>,
+    /// Bytes of the input that are counted in a [`Budget`].
+    counted: usize,
+}
+
+/// What the inputs of all connections may take together; see [`Wired::space_in`].
+#[derive(Debug)]
+pub struct Budget {
+    limit: usize,
+    used: usize,
+}
+
+impl Budget {
+    /// A budget of `limit` bytes.
+    #[must_use]
+    pub const fn new(limit: usize) -> Self {
+        Budget { limit, used: 0 }
+    }
+
+    /// Bytes that inputs take now.
+    #[must_use]
+    pub const fn used(&self) -> usize {
+        self.used
+    }
+
+    const fn recount(&mut self, before: usize, now: usize) {
+        self.used = self.used.saturating_sub(before).saturating_add(now);
+    }
 }
 
 /// What a [`Wired`] waits for.
@@ -101,18 +130,59 @@ impl<'m, const H: usize> Wired<'m, H> {
     /// A connection over lent storage.
     #[must_use]
     pub fn new(input: impl Into<Store<'m>>, output: impl Into<Store<'m>>, limits: Limits) -> Self {
-        Wired { connection: Connection::new(input, output, limits), stream: None }
+        Wired { connection: Connection::new(input, output, limits), stream: None, admission: None, counted: 0 }
     }
 
     /// Forgets the connection: the next one uses the same storage. Call [`leave`](Wired::leave) before.
     pub fn reset(&mut self) {
         self.connection.reset();
-        self.stream = None;
+        (self.stream, self.admission) = (None, None);
     }
 
-    /// Where to read to.
+    /// Where to read to. While an event stream is open, no more than a head may have ([`Limits::head`]) is held: empty
+    /// when so much has come, until the stream ends.
     pub fn space(&mut self) -> &mut [u8] {
-        self.connection.space()
+        let most = if self.stream.is_some() { self.connection.limits().head } else { usize::MAX };
+        self.connection.space_within(most)
+    }
+
+    /// The same where inputs grow, and share a budget. What is up to [`Limits::head`] is always there. Where the budget
+    /// has no more room, a request that needs it is answered with 503, by the next [`serve`](Wired::serve), and the space
+    /// is empty. Before the connection is dropped, call [`pay_back`](Wired::pay_back).
+    pub fn space_in(&mut self, budget: &mut Budget) -> &mut [u8] {
+        let head = self.connection.limits().head;
+        let left = budget.limit.saturating_sub(budget.used);
+        let most = if self.stream.is_some() { head } else { head.max(self.counted.saturating_add(left)) };
+        if self.connection.space_within(most).is_empty() && self.stream.is_none() {
+            self.connection.refuse(Status::UNAVAILABLE);
+        }
+        self.count(budget);
+        self.connection.space_within(most)
+    }
+
+    /// Gives back memory that grew, as far as it is not in use: for connections that are idle, or carry a stream.
+    pub fn release(&mut self, budget: &mut Budget) {
+        self.connection.release();
+        self.count(budget);
+    }
+
+    /// Gives back memory that one large request took, as soon as it is handled. Call it after [`serve`](Wired::serve).
+    pub fn trim(&mut self, budget: &mut Budget) {
+        if self.counted > KEPT {
+            self.release(budget);
+        }
+    }
+
+    /// Takes the connection out of its budget: it is dropped next.
+    pub const fn pay_back(&mut self, budget: &mut Budget) {
+        budget.recount(self.counted, 0);
+        self.counted = 0;
+    }
+
+    fn count(&mut self, budget: &mut Budget) {
+        let now = self.connection.input_size();
+        budget.recount(self.counted, now);
+        self.counted = now;
     }
 
     /// Says that `n` bytes were read.
@@ -166,7 +236,12 @@ impl<'m, const H: usize> Wired<'m, H> {
     ) -> Wait {
         let mut requests = 0;
         loop {
-            match self.connection.step(host.now) {
+            let step = self.connection.step(host.now);
+            // The body of a request that its head has refused is not taken in.
+            if matches!(step, Step::Read | Step::Expect) && self.refuses(host) {
+                continue;
+            }
+            match step {
                 // Whoever sends many requests ahead reads the answers first, and lets others have a turn.
                 Step::Request if requests == AT_ONCE || self.connection.pending().len() >= AHEAD => return Wait::Write,
                 Step::Read => return Wait::Read,
@@ -193,13 +268,41 @@ impl<'m, const H: usize> Wired<'m, H> {
         }
     }
 
+    /// Judges the head at hand once; whether it was refused, which is the last answer.
+    fn refuses<S, B: Storage, const N: usize>(&mut self, host: &mut Host<'_, '_, '_, S, B, N>) -> bool {
+        if self.admission.is_some() {
+            return false;
+        }
+        let Some((head, answer)) = self.connection.head_exchange() else { return false };
+        let head = Head::new(head.method(), head.path(), head.query(), &head);
+        let response = match host.endpoint.admit(host.app, &head, host.body) {
+            Ok(admission) => {
+                self.admission = Some(admission);
+                return false;
+            }
+            Err(response) => response,
+        };
+        let status = Status(response.status);
+        let written = write_response(&response, answer, host.body.storage.bytes());
+        host.body.storage.truncate(0);
+        if written.is_err() {
+            // Behind answers that have not been sent, or larger than the output: the status alone must do.
+            self.connection.refuse(status);
+        }
+        true
+    }
+
     fn request<S, B: Storage, const N: usize>(
         &mut self,
         host: &mut Host<'_, '_, '_, S, B, N>,
         random: &mut dyn FnMut(&mut [u8]),
     ) {
         let Some((request, answer)) = self.connection.exchange() else { return };
-        let head = Head::new(request.head.method(), request.head.path(), request.head.query(), &request.head);
+        let mut head = Head::new(request.head.method(), request.head.path(), request.head.query(), &request.head);
+        let admission = self.admission.take();
+        if let Some(admission) = &admission {
+            head = head.admitted(admission);
+        }
         let response = host.endpoint.request(host.app, &head, request.body, host.now, random, host.body);
         let written = write_response(&response, answer, host.body.storage.bytes());
         host.body.storage.truncate(0);
@@ -241,6 +344,8 @@ impl<'m, const H: usize> Wired<'m, H> {
     }
 }
 
+/// Bytes of input that a connection keeps between requests, until it is [released](Wired::release).
+const KEPT: usize = 64 * 1024;
 /// Requests that are served before something is written.
 const AT_ONCE: usize = 16;
 /// Bytes of answers that wait to be written before another request is served, or more of a stream is taken.

@@ -14,6 +14,10 @@ pub(crate) struct Backlog {
     sent: usize,
     limit: usize,
     held: bool,
+    /// Only answers are kept.
+    only_answers: bool,
+    /// Where the message begins that is being made and will be dropped, counted from the first byte to write.
+    dropped: Option<usize>,
 }
 
 /// More than this is not kept when there is nothing to write.
@@ -21,7 +25,12 @@ const KEPT: usize = 64 * 1024;
 
 impl Backlog {
     pub(crate) const fn new(limit: usize) -> Self {
-        Backlog { bytes: Vec::new(), sent: 0, limit, held: false }
+        Backlog { bytes: Vec::new(), sent: 0, limit, held: false, only_answers: false, dropped: None }
+    }
+
+    /// From here on drops every notification and every request to the client.
+    pub(crate) const fn only_answers(&mut self) {
+        self.only_answers = true;
     }
 
     /// The bytes to write.
@@ -66,12 +75,20 @@ impl Sink for Backlog {
 }
 
 impl Out for Backlog {
-    fn begin(&mut self, _: Kind) -> Result<(), Full> {
-        if self.is_open() { Ok(()) } else { Err(Full::Now) }
+    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+        if !self.is_open() {
+            return Err(Full::Now);
+        }
+        let drops = self.only_answers && matches!(kind, Kind::Notification | Kind::Request);
+        self.dropped = drops.then(|| self.pending().len());
+        Ok(())
     }
 
     fn end(&mut self) {
-        self.bytes.push(b'\n');
+        match self.dropped.take() {
+            Some(start) => self.bytes.truncate(self.sent + start),
+            None => self.bytes.push(b'\n'),
+        }
     }
 
     fn mark(&self) -> Mark {
@@ -80,6 +97,7 @@ impl Out for Backlog {
 
     fn roll_back(&mut self, mark: Mark) {
         self.bytes.truncate(self.sent + mark.at());
+        self.dropped = None;
     }
 
     fn hold(&mut self, on: bool) {

@@ -188,6 +188,8 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
 
     fn end_input(&mut self) {
         self.session.end_of_input();
+        // A client that has closed its side waits for what it is owed, and some fail over anything else.
+        self.session.out().only_answers();
         self.input = Input::Ended { patience: Instant::now() + self.grace };
     }
 

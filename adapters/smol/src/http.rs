@@ -14,6 +14,7 @@
 //! other end of the [`channel`](crate::channel) to [`HttpServer::late`].
 
 mod connection;
+mod descriptors;
 mod serving;
 mod wake;
 
@@ -54,6 +55,8 @@ pub struct HttpServer<'a, S: 'static> {
     endpoint_limits: EndpointLimits,
     wire_limits: WireLimits,
     connections: usize,
+    input_total: usize,
+    spare_descriptors: usize,
     late: Option<Late<S>>,
     watch: Option<Watch<S>>,
     authorize: Option<Authorize<'a>>,
@@ -93,6 +96,8 @@ impl<'a, S> HttpServer<'a, S> {
             endpoint_limits: EndpointLimits::default(),
             wire_limits: WireLimits::default().body(limits.message),
             connections: 10_000,
+            input_total: 256 << 20,
+            spare_descriptors: 32,
             late: None,
             watch: None,
             authorize: None,
@@ -138,6 +143,19 @@ impl<'a, S> HttpServer<'a, S> {
     /// Connections at the most, 10,000; further ones wait in the listener's queue.
     pub fn connections(self, most: usize) -> Self {
         HttpServer { connections: most.max(1), ..self }
+    }
+
+    /// Bytes that the requests of all connections take while they come in, 256 MiB. A request for which there is no more
+    /// room gets 503; one of up to [`WireLimits::head`] bytes, with its body, always has room.
+    pub fn input_total(self, bytes: usize) -> Self {
+        HttpServer { input_total: bytes, ..self }
+    }
+
+    /// Descriptors that are left to everything else in the process, such as handlers that open files, 32. While fewer are
+    /// free, further connections wait in the listener's queue. Counted from the soft limit (`RLIMIT_NOFILE`) when it
+    /// begins to serve, of which at most half is spared; without effect elsewhere than on Unix.
+    pub fn spare_descriptors(self, spare: usize) -> Self {
+        HttpServer { spare_descriptors: spare, ..self }
     }
 
     /// Where late answers come from, see [`channel`](crate::channel).

@@ -100,7 +100,7 @@ impl<'s, 't, S> Serve<'s, 't, S> {
     }
 
     /// How long late answers are waited for when the input has ended; 1.5 seconds, since hosts end by signal what has not
-    /// left after two.
+    /// left after two. Meanwhile only answers are written: no progress, log messages or changes.
     pub fn grace(self, grace: Duration) -> Self {
         Serve { grace, ..self }
     }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,10 +10,13 @@ use std::time::{Duration, Instant};
 use common::{State, call, initialize, service, text};
 use mcp_sansio::server::Change;
 use mcp_sansio_smol::channel;
-use mcp_sansio_smol::http::{Access, HttpServer, Stopper};
+use mcp_sansio_smol::http::{Access, Config, HttpServer, Stopper, WireLimits};
 use serde_json::{Value, json};
 
 type Server = HttpServer<'static, State>;
+
+/// What takes longer does not come.
+const SOON: Duration = Duration::from_secs(20);
 
 /// Runs a client in a thread of its own against a server; the state as it is when the server has been stopped.
 fn talk(configure: fn(Server) -> Server, client: impl FnOnce(SocketAddr, &Stopper) + Send + 'static) -> State {
@@ -216,6 +219,12 @@ fn changes_and_announcements_are_heard_on_the_stream_of_the_session() {
         for _ in 0..3 {
             assert_eq!(stream.expect()["params"], uri);
         }
+        assert_eq!(client.post(&call(4, "announce", json!({}))).status, 200);
+        let heard = std::iter::from_fn(|| stream.event()).find(|event| event["params"] != uri).unwrap();
+        assert_eq!(
+            (&heard["method"], &heard["params"]["data"]),
+            (&json!("notifications/message"), &json!("hear, hear"))
+        );
         let unsubscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/unsubscribe", "params": uri});
         assert_eq!(client.post(&unsubscribe).status, 200);
         assert_eq!(client.ask("DELETE", "/mcp", "").status, 204);
@@ -354,23 +363,117 @@ fn idle_streams_slow_nobody_down() {
 
 #[test]
 fn a_client_that_does_not_read_holds_nobody_up() {
-    talk(plain, |address, _| {
-        let mut slow = Client::open(address);
-        slow.socket.get_ref().set_write_timeout(Some(Duration::from_millis(300))).unwrap();
-        let message = call(1, "echo", json!({"text": "x".repeat(100_000)})).to_string();
-        let request = format!(
-            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Accept: application/json\r\n{}Content-Length: {}\r\n\r\n{message}",
-            slow.headers,
-            message.len()
-        );
-        // All that the sockets hold and some memory, not all that is sent.
-        let taken = (0..500).take_while(|_| slow.socket.get_mut().write_all(request.as_bytes()).is_ok()).count();
-        assert!(taken < 400, "{taken} requests were taken from a client that reads nothing");
-        let begun = Instant::now();
+    talk(
+        |server| server.wire_limits(WireLimits::DEFAULT.write_time(200)),
+        |address, _| {
+            let mut slow = Client::open(address);
+            slow.socket.get_ref().set_nonblocking(true).unwrap();
+            let message = call(1, "echo", json!({"text": "x".repeat(100_000)})).to_string();
+            let request = format!(
+                "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                 Accept: application/json\r\n{}Content-Length: {}\r\n\r\n{message}",
+                slow.headers,
+                message.len()
+            );
+            // All that the sockets hold and some memory is taken; then it is let go.
+            let (mut sent, mut answered) = (0, 0);
+            let deadline = Instant::now() + SOON;
+            let error = loop {
+                match slow.socket.get_mut().write(&request.as_bytes()[sent % request.len()..]) {
+                    Ok(n) => sent += n,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        let mut client = Client::open(address);
+                        assert_eq!(client.post(&call(1, "echo", json!({"text": "quick"}))).status, 200);
+                        answered += 1;
+                    }
+                    Err(error) => break error.kind(),
+                }
+                assert!(Instant::now() < deadline, "{sent} bytes were taken");
+            };
+            assert!(matches!(error, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe), "{error}");
+            assert!(sent < 60 << 20 && answered > 0, "{sent} bytes were taken, {answered} others answered");
+        },
+    );
+}
+
+/// What comes until the server hangs up.
+fn rest(socket: &mut TcpStream) -> String {
+    let mut text = String::new();
+    // What is sent to one that refuses to read it may end in a reset.
+    if let Err(error) = socket.read_to_string(&mut text) {
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "after {text:?}");
+    }
+    text
+}
+
+fn connect(address: SocketAddr, text: &str) -> TcpStream {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    socket.write_all(text.as_bytes()).unwrap();
+    socket
+}
+
+#[test]
+fn those_that_are_slow_are_let_go() {
+    fn hurry(server: Server) -> Server {
+        server.wire_limits(WireLimits::DEFAULT.head_time(50).body_time(50).idle_time(50).linger_time(50))
+    }
+    talk(hurry, |address, _| {
+        let timeout = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let begun = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n{";
+        for (sent, answer) in [("", ""), ("POST /m", timeout), (begun, timeout)] {
+            assert_eq!(rest(&mut connect(address, sent)), answer, "{sent:?}");
+        }
+        let closing = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        assert!(rest(&mut connect(address, closing)).starts_with("HTTP/1.1 404"));
+    });
+}
+
+#[test]
+fn bodies_that_are_not_taken_in() {
+    talk(
+        |server| server.input_total(100 * 1024),
+        |address, _| {
+            let foreign = "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 16000000\r\n\r\n";
+            assert!(rest(&mut connect(address, foreign)).starts_with("HTTP/1.1 403"));
+            // The bytes come after the head, so that they are not there when it is refused.
+            let large = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n";
+            let mut socket = connect(address, large);
+            let _ = socket.write_all(&[b' '; 150_000]);
+            assert!(rest(&mut socket).starts_with("HTTP/1.1 503"));
+            let mut client = Client::open(address);
+            assert_eq!(client.post(&call(1, "echo", json!({"text": "small"}))).status, 200);
+        },
+    );
+}
+
+/// A client that has sent more than is read behind its stream, and goes: that is noticed without anything being sent.
+#[test]
+fn a_client_that_goes_with_its_input_full() {
+    fn quiet(server: Server) -> Server {
+        let mut config = Config::DEFAULT;
+        config.keep_alive = 0;
+        server.config(config)
+    }
+    talk(quiet, |address, _| {
+        let mut gone = Client::new(address);
+        modern(&mut gone, Some("wait"), call(1, "wait", json!({"ms": 0})));
+        let mut socket = gone.socket.into_inner();
+        socket.set_nonblocking(true).unwrap();
+        let mut refused = 0;
+        while refused < 10 {
+            if socket.write(&[b' '; 64 * 1024]).is_err() {
+                refused += 1;
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+        drop(socket); // with the head of its answer unread: a reset
         let mut client = Client::open(address);
-        assert_eq!(client.post(&call(1, "echo", json!({"text": "quick"}))).status, 200);
-        assert!(begun.elapsed() < Duration::from_secs(1));
+        let deadline = Instant::now() + SOON;
+        while text(&client.post(&call(2, "cancelled", json!({}))).json()) != "1" {
+            assert!(Instant::now() < deadline);
+            thread::sleep(Duration::from_millis(20));
+        }
     });
 }
 

@@ -13,10 +13,13 @@ use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::{Body, Bytes, Frame, Incoming};
-use hyper::{Request, Response, server::conn::http1, service::service_fn};
+use hyper::http::response::Builder;
+use hyper::{Request, Response, Version, server::conn::http1, service::service_fn};
 use mcp_sansio::server::{Limits, Millis, Progress, Server, Token};
 use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio_http::endpoint::{App, Config, Content, Endpoint, EndpointLimits, Head, Pull, STREAM_HEADERS, StreamId};
+use mcp_sansio_http::endpoint::{
+    self, App, Config, Content, Endpoint, EndpointLimits, Head, Pull, STREAM_HEADERS, StreamId,
+};
 use mcp_sansio_http::host;
 use smol::{Async, Timer, stream::StreamExt};
 use smol_hyper::rt::FuturesIo;
@@ -94,24 +97,51 @@ impl Drop for Events {
 
 type Reply = Response<Either<Full<Bytes>, Events>>;
 
+/// Status and headers of a response.
+fn begin(response: &endpoint::Response<'_>) -> Builder {
+    let mut builder = Some(Response::builder().status(response.status));
+    response.headers(&mut |name, value| builder = builder.take().map(|builder| builder.header(name, value)));
+    builder.unwrap_or_default()
+}
+
+fn status(status: u16) -> Result<Reply, hyper::http::Error> {
+    Response::builder().status(status).body(Either::Left(Full::default()))
+}
+
 async fn handle(mcp: Arc<Shared>, request: Request<Incoming>) -> Result<Reply, hyper::http::Error> {
     if request.uri().path() == "/" {
         return Response::builder().body(Either::Left("This is not all there is: see /mcp\n".into()));
     }
     let (head, body) = request.into_parts();
-    let Ok(body) = Limited::new(body, Limits::default().message).collect().await else {
-        return Response::builder().status(413).body(Either::Left(Full::default()));
+    let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    // Of an absolute target, the authority takes the place of `Host`; hyper leaves both to us.
+    let fields: Vec<_> = match head.uri.authority() {
+        Some(authority) => {
+            let others = headers.filter(|(name, _)| *name != "host");
+            others.chain([("host", authority.as_str().as_bytes())]).collect()
+        }
+        None => headers.collect(),
     };
-    let headers: Vec<_> = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-    let fields = headers.as_slice();
-    let asked = Head::new(head.method.as_str(), head.uri.path(), head.uri.query(), &fields);
-    let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
+    let hosts = fields.iter().filter(|(name, _)| *name == "host").count();
+    if hosts > 1 || (hosts == 0 && head.version == Version::HTTP_11) {
+        return status(400);
+    }
+    let fields = fields.as_slice();
+    let asked = || Head::new(head.method.as_str(), head.uri.path(), head.uri.query(), &fields);
     let mut json = host::Body::new(Vec::new());
+    // Before any of the body is taken in. hyper closes the connection behind a body that nobody reads.
+    let admitted =
+        mcp.with(|endpoint, app, _| endpoint.admit(app, &asked(), &mut json).map_err(|refusal| begin(&refusal)));
+    let admission = match admitted {
+        Ok(admission) => admission,
+        Err(builder) => return builder.body(Either::Left(json.into_inner().into())),
+    };
+    let Ok(body) = Limited::new(body, Limits::default().message).collect().await else { return status(413) };
+    let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
     let (mut builder, content) = mcp.with(|endpoint, app, now| {
+        let asked = asked().admitted(&admission);
         let response = endpoint.request(app, &asked, &body.to_bytes(), now, &mut random, &mut json);
-        let mut builder = Some(Response::builder().status(response.status));
-        response.headers(&mut |name, value| builder = builder.take().map(|builder| builder.header(name, value)));
-        (builder.unwrap_or_default(), response.content)
+        (begin(&response), response.content)
     });
     let Content::Stream(stream) = content else { return builder.body(Either::Left(json.into_inner().into())) };
     for (name, value) in STREAM_HEADERS {

@@ -20,13 +20,18 @@ const COUNT: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"
 
 /// The whole answer to one request on a connection of its own.
 fn ask(address: &str, line: &str, headers: &str, body: &str) -> String {
-    let mut socket = TcpStream::connect(address).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let length = body.len();
     let request = format!(
         "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
     );
+    raw(address, &request)
+}
+
+/// What comes back for these bytes until the connection is closed.
+fn raw(address: &str, request: &str) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     socket.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();
@@ -55,4 +60,16 @@ fn hyper_serves_pages_answers_and_streams() {
     assert!(counted.contains("\"text\":\"three\"") && counted.ends_with("0\r\n\r\n"), "{counted}");
     assert!(ask(address, "POST /mcp", "Mcp-Session-Id: 1234\r\n", COUNT).starts_with("HTTP/1.1 404"));
     assert!(ask(address, "POST /mcp", "Origin: https://example.org\r\n", INITIALIZE).starts_with("HTTP/1.1 403"));
+
+    // The host is that of the target, if that names one, and there is exactly one.
+    assert!(ask(address, "POST http://evil.example/mcp", "", INITIALIZE).starts_with("HTTP/1.1 403"));
+    assert!(ask(address, "POST http://localhost/mcp", "", INITIALIZE).starts_with("HTTP/1.1 200"));
+    assert!(ask(address, "POST /mcp", "Host: localhost\r\n", INITIALIZE).starts_with("HTTP/1.1 400"));
+    assert!(
+        raw(address, "POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+            .starts_with("HTTP/1.1 400")
+    );
+    // It is refused before its body has come.
+    let refused = raw(address, "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1000000\r\n\r\n{");
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
 }

@@ -1,5 +1,6 @@
 //! The head of a request, as far as the protocol looks at it, and the answers that need no body.
 
+use super::session::Principal;
 use super::stream::StreamId;
 
 /// The headers of a request, looked up by name in any case.
@@ -38,12 +39,27 @@ pub struct Head<'h> {
     pub query: Option<&'h str>,
     /// The headers.
     pub headers: &'h dyn Headers,
+    pub(crate) admission: Option<&'h Admission>,
+}
+
+/// What [`Endpoint::admit`](super::Endpoint::admit) gives for a head that may have its body read: who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Admission {
+    pub(crate) principal: Principal,
 }
 
 impl<'h> Head<'h> {
     /// A head of its parts.
     pub const fn new(method: &'h str, path: &'h str, query: Option<&'h str>, headers: &'h dyn Headers) -> Self {
-        Head { method, path, query, headers }
+        Head { method, path, query, headers, admission: None }
+    }
+
+    /// The same head, which [`Endpoint::admit`](super::Endpoint::admit) gave `admission` for:
+    /// [`Endpoint::request`](super::Endpoint::request) does not judge it, and does not call
+    /// [`App::authorize`](super::App::authorize), a second time.
+    #[must_use]
+    pub const fn admitted(self, admission: &'h Admission) -> Self {
+        Head { admission: Some(admission), ..self }
     }
 
     /// A member of the query, as it stands.

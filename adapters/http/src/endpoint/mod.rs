@@ -30,7 +30,7 @@ mod stream;
 #[cfg(feature = "alloc")]
 pub use config::EndpointLimits;
 pub use config::{Config, Streams};
-pub use head::{Content, Head, Headers, Response, STREAM_HEADERS, SessionId};
+pub use head::{Admission, Content, Head, Headers, Response, STREAM_HEADERS, SessionId};
 pub use pool::Pool;
 pub use pull::Pull;
 pub use session::{PRINCIPAL_MAX, Session};

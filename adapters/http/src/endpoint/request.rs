@@ -6,16 +6,35 @@ use mcp_sansio::server::{Millis, Request};
 use mcp_sansio::sink::Out;
 
 use super::gate::Version;
-use super::head::{Head, Response};
+use super::head::{Admission, Head, Response};
 use super::media::{Accept, is_json};
 use super::metadata::{is_metadata, serve_metadata};
 use super::refusal::{not_allowed, refuse};
-use super::session::PRINCIPAL_MAX;
+use super::session::{PRINCIPAL_MAX, Principal};
 use super::{Access, App, Endpoint};
 
 const NO_VERSION: &str = "MCP-Protocol-Version is not supported";
 
 impl<const N: usize> Endpoint<'_, N> {
+    /// Judges a request by its head, before its body is read: `Host`, `Origin`, `Sec-Fetch-Site`, path, method, and
+    /// [`App::authorize`]. Give the [`Head`] the admission with [`Head::admitted`] before it goes to
+    /// [`request`](Endpoint::request), which judges a head without one itself.
+    ///
+    /// # Errors
+    /// The answer, if the head alone decides it: a refusal, a CORS preflight, or the metadata of the resource. A JSON
+    /// body is written to `body`, which must be empty. Do not read the request's body then.
+    pub fn admit<'r, 'a: 'r, S>(
+        &self,
+        app: &App<'a, S>,
+        head: &Head<'r>,
+        body: &mut dyn Out,
+    ) -> Result<Admission, Response<'r>> {
+        match self.judge(app, head, body) {
+            Ok(principal) => Ok(Admission { principal: Principal::new(principal) }),
+            Err(response) => Err(self.readable(response, head)),
+        }
+    }
+
     /// Handles one request. A JSON body is written to `body`, which must be empty; streams are pulled. `random` fills
     /// bytes that nobody can guess.
     pub fn request<'r, 'a: 'r, S>(
@@ -28,56 +47,84 @@ impl<const N: usize> Endpoint<'_, N> {
         body: &mut dyn Out,
     ) -> Response<'r> {
         self.tick(now);
-        let mut response = self.respond(app, head, content, random, body);
+        let judged = match head.admission {
+            Some(admission) => Ok(admission.principal.name()),
+            None => self.judge(app, head, body),
+        };
+        let response = match judged {
+            Ok(principal) => self.route(app, head, content, principal, random, body),
+            Err(response) => response,
+        };
+        self.readable(response, head)
+    }
+
+    /// Says who may read a response, with CORS.
+    fn readable<'r>(&self, mut response: Response<'r>, head: &Head<'r>) -> Response<'r> {
         if self.config.cors {
             response.origin = head.text("origin").filter(|origin| self.config.allows_origin(origin.as_bytes()));
         }
         response
     }
 
-    fn respond<'r, 'a: 'r, S>(
-        &mut self,
-        app: &mut App<'a, S>,
+    /// What the head alone decides; the principal if that is nothing.
+    fn judge<'r, 'a: 'r, S>(
+        &self,
+        app: &App<'a, S>,
         head: &Head<'r>,
-        content: &[u8],
-        random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
-    ) -> Response<'r> {
+    ) -> Result<Option<&'r str>, Response<'r>> {
         if self.is_foreign(head) {
-            return refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed");
+            return Err(refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed"));
         }
         if head.method == "OPTIONS" && self.config.cors {
             let mut response = Response::status(204);
             response.preflight = true;
             response.requested = head.text("access-control-request-headers").filter(|names| is_header_list(names));
-            return response;
+            return Err(response);
         }
         let path = head.path;
         if let Some(metadata) = self.config.resource_metadata.filter(|_| is_metadata(path, self.config.path)) {
-            return serve_metadata(head, metadata, body);
+            return Err(serve_metadata(head, metadata, body));
         }
-        let known = [self.config.path, self.config.old_path, self.config.post_path].contains(&path);
-        if !known {
-            return refuse(body, 404, code::INVALID_REQUEST, "There is nothing here");
-        }
+        let Some(allowed) = self.allowed(path) else {
+            return Err(refuse(body, 404, code::INVALID_REQUEST, "There is nothing here"));
+        };
         let principal = match (app.authorize)(head) {
             Access::Granted { principal } => principal,
             Access::Denied { status, challenge } => {
-                return Response { challenge, ..refuse(body, status, code::INVALID_REQUEST, "Not authorized") };
+                return Err(Response { challenge, ..refuse(body, status, code::INVALID_REQUEST, "Not authorized") });
             }
         };
         if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
-            return refuse(body, 500, code::INTERNAL, "The principal's name is too long");
+            return Err(refuse(body, 500, code::INTERNAL, "The principal's name is too long"));
         }
-        self.route(app, head, content, principal, random, body)
+        // What GET and DELETE are answered with depends on the revision, too: `route` decides that.
+        let is_known = |method| allowed.split(", ").any(|known| known == method);
+        if !matches!(head.method, "GET" | "DELETE") && !is_known(head.method) {
+            return Err(not_allowed(body, allowed));
+        }
+        Ok(principal)
     }
 
-    /// Whether Host or Origin names a site that may not come here.
+    /// The methods that are served at a path, if any are.
+    fn allowed(&self, path: &str) -> Option<&'static str> {
+        let config = &self.config;
+        match path {
+            _ if path == config.path => Some(if config.legacy { "GET, POST, DELETE" } else { "POST" }),
+            _ if path == config.post_path => Some("POST"),
+            _ if path == config.old_path => Some("GET"),
+            _ => None,
+        }
+    }
+
+    /// Whether `Host` or `Origin` names a site that may not come here, or a page elsewhere asks without an `Origin`: with
+    /// `<img>`, for one, of which browsers tell by `Sec-Fetch-Site`. Nothing but browsers sends that header.
     fn is_foreign(&self, head: &Head<'_>) -> bool {
         let host = head.value("host").or_else(|| head.value(":authority"));
         let origin = head.value("origin");
         host.is_some_and(|host| !self.config.allows(host))
             || origin.is_some_and(|origin| !self.config.allows_origin(origin))
+            || (origin.is_none() && !self.config.any_host && head.value("sec-fetch-site") == Some(b"cross-site"))
     }
 
     fn route<'r, 'a: 'r, S>(

@@ -15,9 +15,7 @@ pub struct Session {
     pub(crate) id: SessionId,
     pub(crate) scope: Scope,
     pub(crate) peer: Peer,
-    principal: [u8; PRINCIPAL_MAX],
-    /// One more than its length; 0 for nobody.
-    principal_len: u8,
+    principal: Principal,
     pub(crate) used: Millis,
     /// The stream for what concerns no request.
     pub(crate) stream: Option<StreamId>,
@@ -32,8 +30,7 @@ impl Session {
         id: SessionId([b'0'; SessionId::LEN]),
         scope: Scope(0),
         peer: Peer::NEW,
-        principal: [0; PRINCIPAL_MAX],
-        principal_len: 0,
+        principal: Principal::NOBODY,
         used: 0,
         stream: None,
         old: false,
@@ -41,25 +38,52 @@ impl Session {
 
     /// A session that begins.
     pub(crate) fn new(id: SessionId, scope: Scope, principal: Option<&str>, now: Millis) -> Self {
-        let mut session = Session { live: true, id, scope, used: now, ..Session::FREE };
-        if let Some(principal) = principal {
-            for (place, byte) in session.principal.iter_mut().zip(principal.bytes()) {
-                *place = byte;
-            }
-            session.principal_len = principal.len().min(PRINCIPAL_MAX) as u8 + 1;
-        }
-        session
+        Session { live: true, id, scope, principal: Principal::new(principal), used: now, ..Session::FREE }
     }
 
     /// Whose it is.
     pub(crate) fn principal(&self) -> Option<&str> {
-        let len = usize::from(self.principal_len.checked_sub(1)?);
-        self.principal.get(..len).and_then(|name| core::str::from_utf8(name).ok())
+        self.principal.name()
     }
 
     /// Whether it is this principal's.
     pub(crate) fn is_of(&self, principal: Option<&str>) -> bool {
         self.principal() == principal
+    }
+}
+
+/// The name of a principal, kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Principal {
+    bytes: [u8; PRINCIPAL_MAX],
+    /// One more than its length; 0 for nobody.
+    len: u8,
+}
+
+impl Principal {
+    pub(crate) const NOBODY: Principal = Principal { bytes: [0; PRINCIPAL_MAX], len: 0 };
+
+    /// At most [`PRINCIPAL_MAX`] bytes are kept.
+    pub(crate) fn new(name: Option<&str>) -> Self {
+        let mut principal = Principal::NOBODY;
+        if let Some(name) = name {
+            for (place, byte) in principal.bytes.iter_mut().zip(name.bytes()) {
+                *place = byte;
+            }
+            principal.len = name.len().min(PRINCIPAL_MAX) as u8 + 1;
+        }
+        principal
+    }
+
+    pub(crate) fn name(&self) -> Option<&str> {
+        let len = usize::from(self.len.checked_sub(1)?);
+        self.bytes.get(..len).and_then(|name| core::str::from_utf8(name).ok())
+    }
+}
+
+impl core::fmt::Debug for Principal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.name().fmt(f)
     }
 }
 

@@ -163,7 +163,25 @@ impl<'m, const H: usize> Connection<'m, H> {
 
     /// Where to read to. Empty only while a request waits to be consumed.
     pub fn space(&mut self) -> &mut [u8] {
-        self.input.space()
+        self.space_within(usize::MAX)
+    }
+
+    /// The same for at most `most` bytes that are held together: those of the request at hand and what came behind it.
+    /// Empty if so many are held already.
+    pub fn space_within(&mut self, most: usize) -> &mut [u8] {
+        self.input.space(most)
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Bytes of memory that the input has now. Only a store that grows ever has fewer than its limit.
+    #[must_use]
+    pub fn input_size(&self) -> usize {
+        self.input.size()
     }
 
     /// Says that `n` bytes were read into [`space`](Connection::space).
@@ -221,6 +239,22 @@ impl<'m, const H: usize> Connection<'m, H> {
         Some((Request { head: self.input.head(), body: self.input.body() }, &mut self.answer))
     }
 
+    /// The head of the request at hand, whose body need not have come, and where its answer goes to. An answer that is
+    /// written before the body has come is the last one of the connection.
+    pub fn head_exchange(&mut self) -> Option<(Head<'_>, &mut Answer<'m>)> {
+        matches!(self.stage, Stage::Expect | Stage::Body | Stage::Request)
+            .then_some((self.input.head(), &mut self.answer))
+    }
+
+    /// Refuses the request that is still being read: `status` without a body is the answer, and the last one. Does
+    /// nothing once the request is whole or refused. Take the next [`step`](Connection::step).
+    pub const fn refuse(&mut self, status: Status) {
+        if matches!(self.stage, Stage::Head | Stage::Expect | Stage::Body) {
+            self.stage = Stage::Refusing(status);
+            self.waits = Waits::Nothing;
+        }
+    }
+
     /// Where the answer goes to, for later.
     pub const fn answer(&mut self) -> &mut Answer<'m> {
         &mut self.answer
@@ -246,17 +280,19 @@ impl<'m, const H: usize> Connection<'m, H> {
         self.refused
     }
 
-    /// Gives back memory that grew, as far as it is not in use: for connections that are idle for long.
+    /// Gives back memory that grew, as far as it is not in use: for connections that are idle for long, and for those
+    /// that carry an event stream.
     pub fn release(&mut self) {
         self.input.release();
         self.answer.release();
     }
 
-    /// When [`expire`](Connection::expire) is to be called, at the latest, as of the last [`step`](Connection::step).
+    /// When [`expire`](Connection::expire) is to be called, at the latest, as of the last [`step`](Connection::step) and
+    /// what was [`sent`](Connection::sent) since.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         let waiting = self.patience().map(|millis| self.since.wrapping_add(millis));
-        let writing = self.unsent.map(|since| since.wrapping_add(self.limits.write_time));
+        let writing = self.blocked_since().map(|since| since.wrapping_add(self.limits.write_time));
         match (waiting, writing) {
             (Some(waiting), Some(writing)) => Some(waiting.min(writing)),
             (one, other) => one.or(other),
@@ -265,7 +301,7 @@ impl<'m, const H: usize> Connection<'m, H> {
 
     /// Tells the time, for the deadlines that may have passed.
     pub fn expire(&mut self, now: Millis) -> Expired {
-        if self.unsent.is_some_and(|since| now.wrapping_sub(since) >= self.limits.write_time) {
+        if self.blocked_since().is_some_and(|since| now.wrapping_sub(since) >= self.limits.write_time) {
             return self.abort();
         }
         if self.patience().is_none_or(|millis| now.wrapping_sub(self.since) < millis) {
@@ -273,12 +309,16 @@ impl<'m, const H: usize> Connection<'m, H> {
         }
         match self.waits {
             Waits::Head | Waits::Body => {
-                self.stage = Stage::Refusing(Status::REQUEST_TIMEOUT);
-                self.waits = Waits::Nothing;
+                self.refuse(Status::REQUEST_TIMEOUT);
                 Expired::Refused
             }
             _ => self.abort(),
         }
+    }
+
+    /// Since when the peer takes nothing of what is pending. Drivers need not take another step when all was sent.
+    fn blocked_since(&self) -> Option<Millis> {
+        self.unsent.filter(|_| self.answer.has_pending())
     }
 
     fn abort(&mut self) -> Expired {
@@ -305,7 +345,7 @@ impl<'m, const H: usize> Connection<'m, H> {
                 Stage::Answering if self.answer.is_done() => self.end_answer(),
                 Stage::Answering => return Step::Answering,
                 Stage::Refusing(status) => {
-                    if let Some(step) = self.refuse(status) {
+                    if let Some(step) = self.write_refusal(status) {
                         return step;
                     }
                 }
@@ -403,7 +443,7 @@ impl<'m, const H: usize> Connection<'m, H> {
     }
 
     /// Answers what is no proper request; the last answer of the connection.
-    fn refuse(&mut self, status: Status) -> Option<Step> {
+    fn write_refusal(&mut self, status: Status) -> Option<Step> {
         self.refused = Some(status);
         self.answer.owe(Asked::LAST);
         match self.answer.full(status, &[], b"") {
@@ -422,14 +462,13 @@ impl<'m, const H: usize> Connection<'m, H> {
         let pending = self.answer.has_pending();
         let waits = match self.stage {
             Stage::Head if !self.input.is_empty() => Waits::Head,
-            // What is still being sent has its own time.
-            Stage::Head if pending => Waits::Nothing,
             Stage::Head => Waits::Idle,
             Stage::Body if self.answer.is_owed() => Waits::Body,
             Stage::Lingering => Waits::Linger,
             _ => Waits::Nothing,
         };
-        if waits != self.waits {
+        // What was still being sent has its own time; it is idle from then on.
+        if waits != self.waits || (waits == Waits::Idle && (pending || self.unsent.is_some())) {
             (self.waits, self.since) = (waits, now);
         }
         let moved = self.answer.take_moved();
@@ -441,9 +480,10 @@ impl<'m, const H: usize> Connection<'m, H> {
     }
 
     /// How long to wait for what is waited for.
-    const fn patience(&self) -> Option<Millis> {
+    fn patience(&self) -> Option<Millis> {
         match self.waits {
             Waits::Nothing => None,
+            Waits::Idle if self.answer.has_pending() => None,
             Waits::Idle => Some(self.limits.idle_time),
             Waits::Head => Some(self.limits.head_time),
             Waits::Body => Some(self.limits.body_time),

@@ -68,16 +68,24 @@ impl<'m, const H: usize> Input<'m, H> {
         core::mem::replace(&mut self.store, Store::none())
     }
 
-    pub(crate) fn space(&mut self) -> &mut [u8] {
+    /// Where to read to, so that at most `most` bytes are held.
+    pub(crate) fn space(&mut self, most: usize) -> &mut [u8] {
         let size = self.store.bytes().len();
         if self.end == size || (self.start > 0 && self.end - self.start <= 64) {
             self.close_gaps();
             if self.end == size && size < self.store.limit() {
                 let wanted = self.end.saturating_add(self.end.clamp(LEAST, MOST)).min(self.store.limit());
-                self.store.reach(wanted);
+                self.store.reach(wanted.min(self.start.saturating_add(most)));
             }
         }
-        self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut [])
+        let bytes = self.store.bytes_mut();
+        let to = self.start.saturating_add(most).min(bytes.len());
+        bytes.get_mut(self.end..to).unwrap_or(&mut [])
+    }
+
+    /// Bytes that the store has now.
+    pub(crate) fn size(&self) -> usize {
+        self.store.bytes().len()
     }
 
     pub(crate) fn filled(&mut self, n: usize) {
@@ -231,13 +239,24 @@ impl<'m, const H: usize> Input<'m, H> {
         self.body = Body::Length(0);
     }
 
-    /// Gives back memory that was taken from the allocator, if nothing is in it.
+    /// Gives back memory that was taken from the allocator, but for what is in use.
     #[cfg(feature = "alloc")]
     pub(crate) fn release(&mut self) {
-        if self.grows && self.is_empty() && self.head == 0 {
-            self.store = Store::growing(self.store.limit());
-            self.clear();
+        self.close_gaps();
+        let held = self.end - self.start;
+        let worth = if held == 0 { 0 } else { held.saturating_mul(2).max(LEAST) };
+        if !self.grows || self.size() <= worth {
+            return;
         }
+        let mut store = Store::growing(self.store.limit());
+        let old = self.store.bytes().get(self.start..self.end).unwrap_or(&[]);
+        if held > 0 && store.reach(held) {
+            for (to, from) in store.bytes_mut().iter_mut().zip(old) {
+                *to = *from;
+            }
+        }
+        self.store = store;
+        (self.start, self.end) = (0, held);
     }
 
     /// Whether the store takes its memory when it is needed.

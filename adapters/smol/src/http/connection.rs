@@ -9,8 +9,9 @@ use async_io::Async;
 use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_sansio::store::Store;
 use mcp_sansio_http::endpoint::StreamId;
-use mcp_sansio_http::host::{Host, Wait, Wired};
+use mcp_sansio_http::host::{Budget, Host, Wait, Wired};
 
+use super::descriptors::has_gone;
 use super::wake::Bell;
 use super::{IN_FLIGHT, WireLimits};
 use crate::interrupted::retry;
@@ -27,6 +28,8 @@ pub(crate) struct Connection {
     shut: bool,
     ended: bool,
     abandoned: bool,
+    /// There is no room for input.
+    full: bool,
 }
 
 /// What a turn has come to.
@@ -61,12 +64,29 @@ impl Connection {
             shut: false,
             ended: false,
             abandoned: false,
+            full: false,
         }
     }
 
+    /// Whether nothing is read, because enough has come behind an open stream. Its socket does not ring then.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Makes the next turn the last if the peer has gone.
+    pub(crate) fn look(&mut self) {
+        self.abandoned |= has_gone(self.socket.get_ref());
+    }
+
     /// Serves what has come, writes what there is to say, and reads on.
-    pub(crate) fn turn<S>(&mut self, host: &mut Serve<'_, '_, S>, random: &mut dyn FnMut(&mut [u8])) -> Turn {
+    pub(crate) fn turn<S>(
+        &mut self,
+        host: &mut Serve<'_, '_, S>,
+        random: &mut dyn FnMut(&mut [u8]),
+        budget: &mut Budget,
+    ) -> Turn {
         self.bell.reset();
+        self.full = false;
         if self.abandoned {
             return Turn::Over;
         }
@@ -88,7 +108,7 @@ impl Connection {
                 }
                 _ => {}
             }
-            match self.read(cx) {
+            match self.read(cx, budget) {
                 Poll::Ready(true) => {}
                 Poll::Ready(false) => return Turn::Over,
                 Poll::Pending => return Turn::Waits,
@@ -108,10 +128,16 @@ impl Connection {
     }
 
     /// Reads once; `false` if the connection is broken.
-    fn read(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let space = self.wired.space();
-        if space.is_empty() || self.ended {
+    fn read(&mut self, cx: &mut Context<'_>, budget: &mut Budget) -> Poll<bool> {
+        if self.ended {
             return Poll::Pending;
+        }
+        let streams = self.wired.stream().is_some();
+        let space = self.wired.space_in(budget);
+        if space.is_empty() {
+            self.full = streams;
+            // Otherwise it has been refused for lack of room, which is to be written.
+            return if streams { Poll::Pending } else { Poll::Ready(true) };
         }
         let read = std::task::ready!(retry(|| Pin::new(&mut self.socket).poll_read(cx, space)));
         match read {

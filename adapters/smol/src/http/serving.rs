@@ -14,10 +14,11 @@ use futures_lite::{FutureExt, Stream};
 use mcp_sansio::server::{Failure, Millis, Progress, SendError, Server, Token};
 use mcp_sansio::service::Service;
 use mcp_sansio_http::endpoint::{Access, App, Head, StreamId};
-use mcp_sansio_http::host::{Body, Host};
+use mcp_sansio_http::host::{Body, Budget, Host};
 use mcp_sansio_http::wire::Expired;
 
 use super::connection::{Connection, Turn};
+use super::descriptors::{first_spare, is_spare};
 use super::wake::{Bell, Woken};
 use super::{Authorize, Endpoint, HttpEndpoint, HttpServer, Watch, WireLimits};
 use crate::answers::{Answer, Late, News, WRONG_KIND};
@@ -46,6 +47,12 @@ struct Hall<S> {
     started: Instant,
     listener: Option<Async<TcpListener>>,
     most: usize,
+    /// A socket with this number, or a higher one, is the last for now.
+    first_spare: usize,
+    /// No descriptors are left for connections, until one closes.
+    crowded: bool,
+    /// What the inputs of connections may take.
+    budget: Budget,
     limits: WireLimits,
     message: usize,
     connections: Vec<Option<Connection>>,
@@ -71,6 +78,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const DAY: Duration = Duration::from_secs(86_400);
 /// How soon what is overdue is looked at again.
 const OVERDUE: Millis = 500;
+/// How often it is looked whether a peer has gone whose bytes are not read.
+const LOOK: Millis = 1_000;
 /// News and connections that are taken before it is somebody else's turn.
 const AT_ONCE: usize = 64;
 const NEVER: Millis = Millis::MAX;
@@ -91,6 +100,9 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             started: Instant::now(),
             listener: Some(server.listener),
             most: server.connections,
+            first_spare: first_spare(server.spare_descriptors),
+            crowded: false,
+            budget: Budget::new(server.input_total),
             limits: server.wire_limits,
             message: server.limits.message,
             connections: Vec::new(),
@@ -193,7 +205,8 @@ impl<S> Hall<S> {
         let mut any = false;
         for _ in 0..AT_ONCE {
             let open = self.connections.len() - self.free.len();
-            let Some(listener) = self.listener.as_ref().filter(|_| open < self.most) else { break };
+            let has_room = open < self.most && !self.crowded;
+            let Some(listener) = self.listener.as_ref().filter(|_| has_room) else { break };
             let accepted = listener.get_ref().accept().and_then(|(socket, _)| {
                 socket.set_nodelay(true)?;
                 Async::new(socket)
@@ -201,6 +214,7 @@ impl<S> Hall<S> {
             match accepted {
                 Ok(socket) => {
                     any = true;
+                    self.crowded = is_spare(socket.get_ref(), self.first_spare);
                     let slot = self.free.pop().unwrap_or_else(|| {
                         self.connections.push(None);
                         self.deadlines.push(NEVER);
@@ -263,7 +277,8 @@ impl<S> Hall<S> {
         let mut host = Host { endpoint: &mut self.endpoint, app, body: &mut self.body, now };
         // An id that can be guessed would be worse than none.
         let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
-        let turn = connection.turn(&mut host, &mut random);
+        let turn = connection.turn(&mut host, &mut random, &mut self.budget);
+        connection.wired.trim(&mut self.budget);
         if turn == Turn::Over {
             connection.wired.leave(&mut host);
         }
@@ -276,15 +291,20 @@ impl<S> Hall<S> {
             }
             if let Some(stream) = stream {
                 self.streams.insert(stream, slot);
+                // It may last for long, and little is read meanwhile.
+                connection.wired.release(&mut self.budget);
             }
         }
-        let deadline = connection.wired.next_deadline().unwrap_or(NEVER);
+        let look = if connection.is_full() { now + LOOK } else { NEVER };
+        let deadline = connection.wired.next_deadline().unwrap_or(NEVER).min(look);
         if turn == Turn::Yields {
             connection.ring();
         }
         if turn == Turn::Over {
+            connection.wired.pay_back(&mut self.budget);
             *place = None;
             self.free.push(slot);
+            self.crowded = false;
         }
         if let Some(place) = self.deadlines.get_mut(slot) {
             *place = if turn == Turn::Over { NEVER } else { deadline };
@@ -302,6 +322,9 @@ impl<S> Hall<S> {
                 continue;
             }
             let Some(Some(connection)) = self.connections.get_mut(slot) else { continue };
+            if connection.is_full() {
+                connection.look();
+            }
             match connection.wired.connection().expire(now) {
                 Expired::Nothing | Expired::Refused => {}
                 _ => connection.abandon(),

@@ -67,6 +67,21 @@ async fn waiting(answers: Answers<State>, token: Token, ms: u64, steps: u64) -> 
     answers.answer(token, done).await
 }
 
+/// Logs once at once; then, after the input has ended, its progress and more.
+fn tell(state: &mut State, call: &mut Call<'_>) -> Outcome {
+    let (token, outcome) = call.later();
+    let answers = state.answers.clone();
+    let task = smol::spawn(async move {
+        answers.log(token, Level::Error, "before".to_owned()).await?;
+        Timer::after(Duration::from_millis(200)).await;
+        answers.progress(token, Progress::new(1)).await?;
+        answers.log(token, Level::Error, "after".to_owned()).await?;
+        answers.answer(token, |_, call| call.text("told")).await
+    });
+    state.tasks.insert(token, task);
+    outcome
+}
+
 const NAME: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"name":{"type":"string"}}}"#);
 
 /// Asks for a first name, then for a second one.
@@ -152,10 +167,20 @@ fn other_late(state: &mut State, other: &mut Other<'_>) -> Outcome {
     outcome
 }
 
-static TOOLS: [Tool<State>; 5] = [
+/// Says something to everybody.
+fn announce(state: &mut State, call: &mut Call<'_>) -> Outcome {
+    let answers = state.answers.clone();
+    smol::spawn(async move { answers.announce(Level::Error, "hear, hear").await }).detach();
+    call.text("done")
+}
+
+static TOOLS: [Tool<State>; 8] = [
     Tool::new("guess", "Asks after it has waited", guess),
     Tool::new("echo", "Gives a text back", echo),
     Tool::new("wait", "Takes its time", wait),
+    Tool::new("tell", "Tells what happens", tell),
+    Tool::new("announce", "Says something to everybody", announce),
+    Tool::new("cancelled", "How many were cancelled", |state, call| call.text(format_args!("{}", state.cancelled))),
     Tool::new("meet", "Asks twice", meet),
     Tool::new("greet", "Asks once", greet),
 ];

@@ -88,6 +88,54 @@ fn deadlines() {
     assert_eq!(connection.next_deadline(), None);
 }
 
+/// Drivers write after a step, and take the next one when something comes: what they wait for then is right, too.
+#[test]
+fn deadlines_when_all_was_sent_after_the_last_step() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), Step::Request);
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    assert_eq!(connection.step(1_000), Step::Read);
+    assert_eq!(connection.next_deadline(), Some(31_000));
+    sent(&mut connection);
+    assert_eq!(connection.next_deadline(), Some(61_000));
+    assert_eq!((connection.expire(60_999), connection.expire(61_000)), (Expired::Nothing, Expired::Close));
+    // A stream whose events were all sent waits for nothing.
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), Step::Request);
+    connection.answer().stream(&[]).unwrap();
+    connection.consume();
+    assert_eq!(connection.step(0), Step::Answering);
+    assert_eq!(connection.next_deadline(), Some(30_000));
+    sent(&mut connection);
+    assert_eq!((connection.next_deadline(), connection.expire(1_000_000)), (None, Expired::Nothing));
+}
+
+/// Each head has its own time, from its first byte: also one that comes in pieces behind another request.
+#[test]
+fn deadlines_of_requests_one_after_the_other() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), &[GET, "GET / HT"].concat());
+    assert_eq!((connection.step(0), connection.next_deadline()), (Step::Request, None));
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    assert_eq!(connection.step(5_000), Step::Read);
+    sent(&mut connection);
+    // It follows at once, but nobody looked for it before.
+    assert_eq!(connection.next_deadline(), Some(15_000));
+    feed(&mut connection, "TP/1.1\r\nHost: a");
+    assert_eq!((connection.step(9_000), connection.next_deadline()), (Step::Read, Some(15_000)));
+    feed(&mut connection, "\r\n\r\n");
+    assert_eq!((connection.step(14_000), connection.next_deadline()), (Step::Request, None));
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    sent(&mut connection);
+    assert_eq!((connection.step(20_000), connection.next_deadline()), (Step::Read, Some(80_000)));
+    feed(&mut connection, "G");
+    assert_eq!((connection.step(70_000), connection.next_deadline()), (Step::Read, Some(80_000)));
+    assert_eq!(connection.expire(79_999), Expired::Nothing);
+    assert_eq!(connection.expire(80_000), Expired::Refused);
+}
+
 #[test]
 fn a_peer_that_reads_nothing_is_let_go() {
     let (mut input, mut output) = ([0; 256], [0; 256]);

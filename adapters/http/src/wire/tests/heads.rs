@@ -88,6 +88,8 @@ fn shapes_that_smuggle_are_refused() {
         (400, "Content-Length: +1"),
         (400, "Content-Length: -1"),
         (400, "Content-Length: 0x1"),
+        (400, "Content-Length: 1:"),
+        (400, "Content-Length: 1/"),
         (400, "Content-Length:"),
         (400, "Content-Length: 1\r\nTransfer-Encoding: chunked"),
         (400, "Transfer-Encoding: chunked\r\nContent-Length: 1"),

@@ -16,6 +16,26 @@ fn chunked_bodies() {
     assert_eq!(seen("1\r\nx\r\n0\r\nTrailer: dropped\r\nX:\r\n\r\n"), "<x>");
 }
 
+/// Where the store is full in the middle of what stands between two chunks, what was read is moved together, and the rest
+/// is read on.
+#[test]
+fn a_store_that_is_full_between_chunks() {
+    let extended = format!("5;{}\r\nabcde\r\n", "e".repeat(40));
+    let body = format!("{extended}{extended}1\r\nx\r\n0\r\nT: {}\r\n\r\n", "t".repeat(60));
+    let input = format!("{CHUNKED}{body}GET /next HTTP/1.1\r\nHost: a\r\n\r\n");
+    let mut right = 0;
+    for size in CHUNKED.len() + 16..CHUNKED.len() + 200 {
+        for cuts in [&[][..], &[1], &[7], &[64, 1]] {
+            let seen = outcome_in((size, 1024), input.as_bytes(), cuts);
+            // With little room the body is too large, never another one.
+            assert!(seen.contains("<abcdeabcdex>") || seen.starts_with("HTTP/1.1 413"), "{size}: {seen}");
+            assert_eq!(seen.contains("<abcdeabcdex>"), seen.contains("GET /next"), "{size}: {seen}");
+            right += usize::from(seen.contains("<abcdeabcdex>"));
+        }
+    }
+    assert!(right > 600, "{right}");
+}
+
 #[test]
 fn malformed_chunks_are_refused() {
     for (expected, body) in [
