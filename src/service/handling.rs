@@ -461,6 +461,17 @@ impl<'a> Handling<'a> {
         }
     }
 
+    /// Sets how many milliseconds the questions of this run may wait for their answers, in place of the server's time
+    /// ([`Server::ask_timeout`](crate::server::Server::ask_timeout), [`Limits::ask_timeout`](crate::server::Limits::ask_timeout)).
+    /// Call it before [`ask`](Handling::ask). When the time is over, the handler is run again, and
+    /// [`answer`](Handling::answer) says [`NoAnswer::TimedOut`](super::NoAnswer::TimedOut).
+    ///
+    /// It has no effect in 2026-07-28, where the client comes back with the answers whenever it wants to.
+    #[cfg(feature = "ask")]
+    pub const fn set_ask_timeout(&mut self, millis: Millis) {
+        self.ask_timeout = Some(millis);
+    }
+
     /// Tells the client that the user must visit pages first: error -32042 in 2025-11-25, where the client calls again
     /// by itself, and an ask from 2026-07-28 on.
     ///

@@ -101,7 +101,19 @@ fn torn(_: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broke
     Ok(3)
 }
 
-static TOOLS: [Tool<World>; 7] = [
+/// Waits less long for its question than the server would.
+fn hasty(_: &mut World, call: &mut Call<'_>) -> Outcome {
+    match call.answer("roots") {
+        Some(answer) => call.text(format_args!("{:?}", answer.result())),
+        None => {
+            call.set_ask_timeout(50);
+            call.ask(&[Question::roots("roots")], b"")
+        }
+    }
+}
+
+static TOOLS: [Tool<World>; 8] = [
+    Tool::new("hasty", "Waits 50 ms for an answer", hasty).reserve(1024),
     Tool::new("later", "Later", |world: &mut World, call| put_off(world, call.later())),
     Tool::new("now", "Now", |_, call| call.text("hello")),
     Tool::new("job", "Asks after it has waited", job).reserve(1024),
@@ -536,6 +548,31 @@ fn resumed_handlers_do_not_take_the_last_place() {
         rig.work();
         let reply = rig.take().remove(0);
         assert_eq!(reply.contains("roots/list"), at == 0, "{reply}");
+    }
+}
+
+/// A question has its own time, and the next one the server's again.
+#[test]
+fn a_question_with_a_time_of_its_own() {
+    for revision in LEGACY {
+        let server = Server::growing(Limits::default()).ask_timeout(1000);
+        let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
+        rig.session.expire(10);
+        rig.one(&call(revision, "a", "hasty", json!({})));
+        rig.say(&call(revision, "b", "job", json!({})));
+        let (_, token) = rig.world.later.pop().unwrap();
+        rig.session.resume(token).unwrap();
+        rig.work();
+        rig.take();
+        assert_eq!(rig.session.server().next_deadline(), Some(60));
+        rig.session.expire(59);
+        rig.work();
+        assert_eq!(rig.take(), [""; 0]);
+        rig.session.expire(60);
+        rig.work();
+        let said = rig.take();
+        assert!(said[0].contains("notifications/cancelled") && text(&said[1]).contains("TimedOut"), "{said:?}");
+        assert_eq!(rig.session.server().next_deadline(), Some(1010));
     }
 }
 
