@@ -210,7 +210,15 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
             6 if !state.open.is_empty() => {
                 let token = state.open[u.choose_index(state.open.len())?];
                 session.progress(token, Progress::new(u.arbitrary()?));
-                match session.answer(&service, &mut state, token, |_, call| call.text("at last")) {
+                // Only the last one fits the request.
+                let answered = match u.int_in_range(0..=7)? {
+                    0 => session.answer_read(&service, &mut state, token, "r://one", |_, read| read.text("at last")),
+                    1 => session.answer_prompt(&service, &mut state, token, |_, get| get.user("at last")),
+                    2 => session.answer_other(&service, &mut state, token, |_, other| other.decline()),
+                    3 => session.resume(token),
+                    _ => session.answer(&service, &mut state, token, |_, call| call.text("at last")),
+                };
+                match answered {
                     Ok(()) | Err(SendError::Stale) => state.open.retain(|open| *open != token),
                     Err(_) => {}
                 }

@@ -276,7 +276,7 @@ impl<'m, const N: usize> Server<'m, N> {
     }
 
     /// Memory for questions to clients of the legacy revisions: for each open one its request's params, the handler's
-    /// state and the answers. 512 bytes carry two elicitations of ordinary size.
+    /// state and the answers. Also for requests that are [suspended](crate::service::Handling::suspend), in all revisions. 512 bytes carry two elicitations of ordinary size.
     #[cfg(feature = "ask")]
     #[must_use]
     pub fn asks(mut self, store: impl Into<Store<'m>>) -> Self {
@@ -345,7 +345,7 @@ impl<'m, const N: usize> Server<'m, N> {
 pub struct Limits {
     /// Bytes of one message that comes in; 16 MiB.
     pub message: usize,
-    /// Bytes of open questions to clients of the legacy revisions, all together; 4 MiB.
+    /// Bytes of open questions to clients of the legacy revisions, and of suspended requests in all, all together; 4 MiB.
     pub asks: usize,
     /// Bytes of subscriptions, all together; 1 MiB.
     pub subscriptions: usize,

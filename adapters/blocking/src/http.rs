@@ -209,7 +209,8 @@ impl HttpServer {
     /// let app = App::new(&service, &mut ready);
     /// HttpServer::bind("127.0.0.1:8931")?.serve_with(app, &mut |app, endpoint, now| {
     ///     for token in brewed.try_iter() {
-    ///         // It fails if the client has cancelled: then there is nobody to tell.
+    ///         // It fails if the client has cancelled: then there is nobody to tell. A resource would be answered by
+    ///         // `answer_read`, a prompt by `answer_prompt`; `resume` runs a handler again that has suspended its request.
     ///         let _ = endpoint.answer(app, token, |_, call| call.text("coffee"));
     ///         endpoint.publish(Change::Resource("kitchen://pot"));
     ///     }

@@ -87,6 +87,10 @@
 //! # assert!(String::from_utf8(stdout).unwrap().contains("coffee"));
 //! ```
 //!
+//! Reads, prompts and completions are answered by the session's `answer_read`, `answer_prompt` and `answer_complete`. A
+//! handler that has to ask the client after it has waited [suspends](mcp_sansio::service::Handling::suspend) its request, and
+//! `session.resume(token)` runs it again.
+//!
 //! If handlers ask the client, also call [`expire`](mcp_sansio::session::Session::expire) with the time in each turn, and wait
 //! with `recv_timeout`: a question that nobody answers then ends.
 //!
