@@ -256,7 +256,8 @@ impl<S> Tool<S> {
         self
     }
 
-    /// The JSON schema of its arguments: an object schema. White space and newlines are fine.
+    /// The JSON schema of its arguments: an object schema. White space and newlines are fine. Write `properties` even where
+    /// it is empty: some clients look into it without asking whether it is there.
     #[must_use]
     pub const fn input(mut self, schema: &'static str) -> Self {
         assert!(constant::is_object_schema(schema), "an input schema is JSON with \"type\": \"object\"");

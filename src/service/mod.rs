@@ -187,7 +187,8 @@ impl<'t, S> Service<'t, S> {
         }
     }
 
-    /// Tools. Panics if two have the same name; a constant does not compile then.
+    /// Tools. Panics if two have the same name; a constant does not compile then. Where a service is no constant, each name
+    /// is compared with each other one whenever it is made.
     #[must_use]
     pub const fn tools(self, tools: &'t [Tool<S>]) -> Self {
         assert!(define::unique_tools(tools), "two tools have the same name");

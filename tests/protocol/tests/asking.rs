@@ -293,6 +293,17 @@ fn not_declared() {
     assert!(rig.one(&call(D, 2, "visit", json!({}))).contains("elicitation/create"));
 }
 
+/// A sampling that the user refuses is error -1, in every revision in which a question is a request.
+#[test]
+fn a_refused_sampling() {
+    for revision in LEGACY {
+        let mut rig = Rig::new().opened(revision);
+        let id = parse(&rig.one(&call(revision, "s", "sample", json!({}))))["id"].clone();
+        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": -1, "message": "User rejected"}});
+        assert_eq!(text(&rig.one(&error.to_string())), "refused", "{revision}");
+    }
+}
+
 /// Only an object declares a capability: `null`, `false` and the like are how some writers say that there is none.
 #[test]
 fn declared_by_an_object_alone() {

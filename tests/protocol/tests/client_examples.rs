@@ -129,15 +129,14 @@ fn sysmon_over_http() {
 }
 
 /// It asks what to do with a process, and gets the answer, however the revision carries the two.
-fn ask<'m, T: Transport<'m>>(transport: T) {
+fn ask<'m, T: Transport<'m>>(transport: T, goal: &'static str, expected: &str) {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let sink = asked.clone();
     let handler = move |event: Event<'_>, link: &mut Link<'_, '_>| {
         if let Event::Asked(questions) = event {
             for question in questions.questions() {
                 sink.borrow_mut().push(question.params.as_str().to_owned());
-                let content = Raw::constant(r#"{"goal":"pause"}"#);
-                link.reply(question.id, &Reply::accept(content)).unwrap();
+                link.reply(question.id, &Reply::accept(Raw::constant(goal))).unwrap();
             }
         }
     };
@@ -146,7 +145,7 @@ fn ask<'m, T: Transport<'m>>(transport: T) {
     let arguments = serde_json::json!({ "pid": std::process::id() });
     let call = Request::call("kill_hint").arguments(&arguments).timeout(10_000);
     let answer = client.request(&call).unwrap();
-    assert!(answer.as_str().contains("kill -STOP"), "{answer:?}");
+    assert!(answer.as_str().contains(expected), "{answer:?}");
     assert!(asked.borrow().len() == 1 && asked.borrow()[0].contains("What do you want"));
     // Nothing more happens.
     assert!(!client.turn(Duration::from_millis(1)).unwrap());
@@ -157,7 +156,14 @@ fn questions() {
     let server = serve();
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         let profile = only(revision);
-        ask(Child::spawn(example("sysmon"), &profile).unwrap());
-        ask(Http::new(&server.1, &profile).unwrap());
+        let pause = r#"{"goal":"pause"}"#;
+        ask(Child::spawn(example("sysmon"), &profile).unwrap(), pause, "kill -STOP");
+        ask(Http::new(&server.1, &profile).unwrap(), pause, "kill -STOP");
+    }
+    // What a client accepts need not be what it was offered.
+    let profile = only(Revision::V2025_11_25);
+    for (goal, expected) in [(r#"{"goal":"end"}"#, "kill -TERM"), (r#"{"goal":"destroy"}"#, "was not among the goals")]
+    {
+        ask(Http::new(&server.1, &profile).unwrap(), goal, expected);
     }
 }

@@ -175,7 +175,7 @@ fn names_that_come_twice() {
     static PROMPTS: [Prompt<()>; 2] =
         [Prompt::new("a", "A", |_, get| get.user("")), Prompt::new("a", "B", |_, get| get.user(""))];
     let panics = |make: fn(Service<'static, ()>) -> Service<'static, ()>| {
-        std::panic::catch_unwind(|| drop(make(Service::new("twice", "1")))).is_err()
+        std::panic::catch_unwind(|| make(Service::new("twice", "1")).about().has(Feature::Tools)).is_err()
     };
     assert!(panics(|service| service.tools(&TOOLS)) && !panics(|service| service.tools(&TOOLS[..2])));
     assert!(panics(|service| service.resources(&RESOURCES)) && !panics(|service| service.resources(&RESOURCES[1..])));
@@ -443,6 +443,25 @@ fn text_with_escapes() {
         }
         let reply = say(&mut session, &service, &mut (), &request(revision, 1, "completion/complete", params.clone()));
         assert_eq!(code(&reply), -32603, "{revision}");
+    }
+}
+
+/// Lists are the same for each client, and after whatever else was asked.
+#[test]
+fn lists_do_not_vary() {
+    for revision in REVISIONS {
+        let lists = |rig: &mut Rig| {
+            ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+                .map(|method| rig.one(&request_of(revision, 1, method, json!({}), json!({}))))
+        };
+        let mut rig = Rig::new().opened(revision);
+        let first = lists(&mut rig);
+        for tool in ["count", "fail", "confirm", "later", "none"] {
+            rig.say(&call(revision, tool, tool, json!({})));
+        }
+        rig.say(&request(revision, 2, "prompts/get", json!({"name": "plain"})));
+        assert_eq!(lists(&mut rig), first, "{revision}");
+        assert_eq!(lists(&mut Rig::new().opened_by(revision, json!({}))), first, "{revision}");
     }
 }
 
