@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -20,15 +20,15 @@ use smol::{Timer, future};
 
 /// An example, built as these tests are.
 fn example(name: &str) -> Command {
-    let deps = std::env::current_exe().unwrap();
-    let path: PathBuf = deps.parent().unwrap().parent().unwrap().join("examples").join(name);
+    let test = std::env::current_exe().unwrap();
+    let profile = test.parent().and_then(Path::parent).unwrap();
+    let path = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !path.exists() {
         // `cargo test` has built it, `cargo test --test ..` has not.
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--example", name]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        if !cfg!(debug_assertions) {
-            build.arg("--release");
-        }
+        build.args(profile.ends_with("release").then_some("--release"));
+        build.arg("--target-dir").arg(profile.parent().unwrap());
         assert!(build.status().unwrap().success());
     }
     Command::new(path)

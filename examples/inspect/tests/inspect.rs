@@ -22,9 +22,9 @@ fn example(name: &str) -> String {
         if !["calc", "sysmon"].iter().all(|name| folder.join(name).exists()) {
             let mut cargo = Command::new(env!("CARGO"));
             cargo.args(["build", "--quiet", "--package", "mcp-sansio", "--example", "calc", "--example", "sysmon"]);
-            if inspect.parent().unwrap().ends_with("release") {
-                cargo.arg("--release");
-            }
+            let profile = inspect.parent().unwrap();
+            cargo.args(profile.ends_with("release").then_some("--release"));
+            cargo.arg("--target-dir").arg(profile.parent().unwrap());
             assert!(cargo.status().unwrap().success());
         }
         folder

@@ -9,6 +9,9 @@ pub type Example = (String, PathBuf, Value);
 /// The official examples of a revision, sorted by path: `<spec>/<revision>/examples/<definition>/<name>.json`.
 /// Only 2026-07-28 has any, and none are found where the specification is not at hand.
 pub fn spec_examples(revision: &str) -> Vec<Example> {
+    if !spec_dir().is_dir() {
+        crate::schema::require(&spec_dir());
+    }
     let root = spec_dir().join(revision).join("examples");
     entries(&root).iter().flat_map(|definition| entries(definition)).map(example).collect()
 }

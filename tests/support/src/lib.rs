@@ -8,7 +8,8 @@
 //!    revision does not know (`shapes.rs`, the project's table of revisions as code).
 //! 3. **The official JSON schema** of the revision, where the specification is at hand: in
 //!    `<workspace>/../shared/spec`, or in the directory that `MCP_SPEC_DIR` names. Where it is not,
-//!    the check is skipped, said once on stderr, and counted ([`Oracle::skipped`]).
+//!    the check is skipped, said once on stderr, and counted ([`Oracle::skipped`]); with `MCP_SPEC_REQUIRED=1`
+//!    that is a panic.
 //! 4. **Foreign types**: it decodes as the type which `rust-mcp-schema` has for it.
 //!
 //! ```

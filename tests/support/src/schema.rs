@@ -31,6 +31,7 @@ impl Schemas {
         static OPENED: Mutex<Vec<(PathBuf, Arc<Schemas>)>> = Mutex::new(Vec::new());
         static SAID: Once = Once::new();
         if !directory.is_dir() {
+            require(directory);
             SAID.call_once(|| say_skipped(directory));
             return None;
         }
@@ -126,6 +127,17 @@ impl Schemas {
         let place = format!("{place}/properties/code/const");
         self.definitions(revision).iter().find(|(_, s)| s.pointer(&place) == Some(code)).map(|(name, _)| name.as_str())
     }
+}
+
+/// # Panics
+/// If `MCP_SPEC_REQUIRED` is 1, as the gate sets it, and `directory` is where the specification should be.
+pub(crate) fn require(directory: &Path) {
+    let required = std::env::var_os("MCP_SPEC_REQUIRED").is_some_and(|value| value == "1");
+    assert!(
+        !required || directory != spec_dir(),
+        "no schemas at {}, and MCP_SPEC_REQUIRED is 1 (set MCP_SPEC_DIR)",
+        directory.display()
+    );
 }
 
 /// Past the test harness, which swallows what a passing test prints.

@@ -17,12 +17,37 @@ fn without_schemas_the_skips_are_counted() {
     assert_eq!(oracle.skipped(), 2);
 }
 
+/// In a clone without the specification beside it this is left out, unless `MCP_SPEC_REQUIRED` is 1.
 #[test]
 fn with_schemas_nothing_is_skipped() {
     let oracle = Oracle::new();
-    assert_eq!(oracle.schemas_present(), spec_dir().is_dir());
+    if !spec_dir().is_dir() {
+        return;
+    }
+    assert!(oracle.schemas_present());
     good(oracle.client_sends(C, None, br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#));
-    assert_eq!(oracle.skipped(), usize::from(!oracle.schemas_present()));
+    assert_eq!(oracle.skipped(), 0);
+    // Well typed, but no URI, which only the schema knows.
+    let list = br#"{"jsonrpc":"2.0","id":1,"result":{"resources":[{"uri":"no uri","name":"x"}]}}"#;
+    bad(oracle.server_sends(C, Some("resources/list"), list), "schema");
+}
+
+/// Where the specification is required and missing, the tests that need it fail: those that judge, and those that read its
+/// examples.
+#[test]
+fn what_is_required_is_not_skipped() {
+    if std::env::var_os("MCP_SPEC_REQUIRED_TEST").is_some() {
+        assert!(std::panic::catch_unwind(Oracle::new).is_err());
+        assert!(std::panic::catch_unwind(|| spec_examples(E)).is_err());
+        // A directory that a test made up may be missing.
+        assert!(!Oracle::with_schemas_in(Path::new("/nowhere")).schemas_present());
+        return;
+    }
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args(["--exact", "what_is_required_is_not_skipped"]);
+    again.env("MCP_SPEC_REQUIRED_TEST", "1").env("MCP_SPEC_REQUIRED", "1").env("MCP_SPEC_DIR", "/nowhere/at/all");
+    let done = again.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
 }
 
 #[test]
