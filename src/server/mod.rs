@@ -168,6 +168,8 @@ pub enum Event<'a> {
     Cancelled {
         /// Whose answer is not wanted.
         token: Token,
+        /// Why, as the client says: the `reason` of its `notifications/cancelled`, for logs.
+        reason: Option<Text<'a>>,
     },
     /// A client opened the connection with `initialize`, and was answered.
     Opened {
@@ -204,7 +206,7 @@ impl<'a> Taken<'a> {
         match self {
             Taken::Request { token } => Event::Request { token, request },
             Taken::Notification { method, params } => Event::Notification { method, params },
-            Taken::Cancelled { token } => Event::Cancelled { token },
+            Taken::Cancelled { token } => Event::Cancelled { token, reason: request.reason() },
             Taken::Opened { revision, client } => Event::Opened { revision, client },
             Taken::Streaming { token } => Event::Streaming { token },
             Taken::Batch { elements } => Event::Batch { elements },

@@ -102,6 +102,12 @@ impl<'a> Request<'a> {
         self.envelope.members.uri?.text_of(self.envelope.members.plain)
     }
 
+    /// `params.reason`, if it is a string: why a request is cancelled.
+    #[must_use]
+    pub fn reason(&self) -> Option<Text<'a>> {
+        self.params()?.get("reason")?.text()
+    }
+
     /// `params.arguments`: an object, empty if there was none; `None` if it is not an object.
     #[must_use]
     pub fn arguments(&self) -> Option<Raw<'a>> {

@@ -151,6 +151,9 @@ impl<S> Service<'_, S> {
                 Ok(Step::Handled)
             }
             Taken::Cancelled { token } => {
+                if let Some((reasons, reason)) = self.reasons.zip(request.reason()) {
+                    reasons(state, token, &reason);
+                }
                 if let Some(cancelled) = self.cancelled {
                     cancelled(state, token);
                 }

@@ -108,7 +108,7 @@ pub use stream::Pump;
 pub use toolbox::{OwnedTool, OwnedTools};
 
 use self::kind::Kinds;
-use crate::json::Raw;
+use crate::json::{Raw, Text};
 use crate::protocol::Feature;
 use crate::revision::Revisions;
 use crate::server::{About, Caching, Icon, Token};
@@ -165,6 +165,7 @@ pub struct Service<'t, S: 'static> {
     pub(crate) other: Option<fn(&mut S, &mut Other<'_>) -> Outcome>,
     pub(crate) notified: Option<fn(&mut S, &Notified<'_>)>,
     pub(crate) cancelled: Option<fn(&mut S, Token)>,
+    pub(crate) reasons: Option<fn(&mut S, Token, &Text<'_>)>,
 }
 
 impl<'t, S> Service<'t, S> {
@@ -184,6 +185,7 @@ impl<'t, S> Service<'t, S> {
             other: None,
             notified: None,
             cancelled: None,
+            reasons: None,
         }
     }
 
@@ -272,6 +274,15 @@ impl<'t, S> Service<'t, S> {
     #[must_use]
     pub const fn on_cancel(mut self, cancelled: fn(&mut S, Token)) -> Self {
         self.cancelled = Some(cancelled);
+        self
+    }
+
+    /// What hears why a client does not want an answer any more: the `reason` of a `notifications/cancelled`, where it gives
+    /// one. It is called before [`on_cancel`](Service::on_cancel), for any request in flight, and is meant for logs: the text
+    /// is the client's, of any length that a message may have.
+    #[must_use]
+    pub const fn on_cancel_reason(mut self, reasons: fn(&mut S, Token, &Text<'_>)) -> Self {
+        self.reasons = Some(reasons);
         self
     }
 

@@ -551,6 +551,42 @@ fn resumed_handlers_do_not_take_the_last_place() {
     }
 }
 
+/// The reason of a cancellation reaches the application, before it hears of the cancellation itself.
+#[test]
+fn the_reason_of_a_cancellation() {
+    fn reasons(world: &mut World, token: Token, reason: &Text<'_>) {
+        assert!(!world.cancelled.contains(&token));
+        world.notified.push(reason.to_string());
+    }
+    let cancel = |reason: Value| notify("notifications/cancelled", json!({"requestId": 1, "reason": reason}));
+    for revision in REVISIONS {
+        let mut rig = Rig::new().serving(service().on_cancel_reason(reasons)).opened(revision);
+        for reason in [json!("the \"user\" left"), json!(5), json!("")] {
+            rig.say(&call(revision, 1, "later", json!({})));
+            assert_eq!(rig.say(&cancel(reason)), [""; 0]);
+            assert_eq!(rig.world.cancelled.pop(), rig.world.later.pop().map(|(_, token)| token));
+        }
+        assert_eq!(rig.world.notified, ["the \"user\" left", ""]);
+        // Of a request that is not in flight there is nothing to be heard.
+        rig.say(&cancel(json!("too late")));
+        assert_eq!(rig.world.notified.len(), 2);
+        let mut server = Server::<4>::growing(Limits::default());
+        let mut out = Lines::new(Vec::new());
+        let about = About::new("own", "1").feature(Feature::Tools);
+        let mut say = |line: &str| {
+            let event = server.handle(&Context::new(&about), line.as_bytes(), &mut out).unwrap();
+            match event {
+                Some(Event::Cancelled { reason, .. }) => reason.map(|reason| reason.to_string()),
+                _ => None,
+            }
+        };
+        if revision == MODERN {
+            say(&call(revision, 1, "later", json!({})));
+            assert_eq!(say(&cancel(json!("why"))).as_deref(), Some("why"));
+        }
+    }
+}
+
 /// A question has its own time, and the next one the server's again.
 #[test]
 fn a_question_with_a_time_of_its_own() {
