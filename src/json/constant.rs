@@ -42,20 +42,181 @@ pub const fn is_object_schema(text: &str) -> bool {
 
 /// Of a valid object: whether its last member named `type` is `"object"`.
 const fn last_type_is_object(bytes: &[u8]) -> bool {
-    let mut found = false;
+    match member(bytes, space(bytes, 0), b"\"type\"") {
+        Some(kind) => word(bytes, kind, b"\"object\"").is_ok(),
+        None => false,
+    }
+}
+
+/// Where the value of the last member of that name begins, in the object at `at`.
+const fn member(bytes: &[u8], mut at: usize, name: &[u8]) -> Option<usize> {
+    let mut found = None;
     // At the brace first, then at the comma behind each member.
-    let mut at = space(bytes, 0);
     while matches!(byte(bytes, at), b'{' | b',') {
         let key = space(bytes, at + 1);
         let Ok(colon) = string(bytes, key) else { return found };
         let start = space(bytes, space(bytes, colon) + 1);
         let Ok(end) = value(bytes, start) else { return found };
-        if word(bytes, key, b"\"type\"").is_ok() {
-            found = word(bytes, start, b"\"object\"").is_ok();
+        if word(bytes, key, name).is_ok() {
+            found = Some(start);
         }
         at = space(bytes, end);
     }
     found
+}
+
+/// The longest name that an `x-mcp-header` may have here, in bytes.
+pub const HEADER_NAME_MAX: usize = 100;
+
+/// Whether clients can follow each `x-mcp-header` in the input schema of a tool; true if there is none. Such a name
+/// has 1 to [`HEADER_NAME_MAX`] characters that the name of an HTTP header may have, written without escapes; no two are
+/// the same, whatever their case; and each is on a string, an integer or a boolean that is reached through `properties`
+/// alone. Clients leave out a tool for which this is not so (2026-07-28, Custom Headers from Tool Parameters).
+///
+/// ```
+/// use mcp_sansio::json::constant::has_valid_headers;
+/// const _: () = assert!(has_valid_headers(r#"{"properties":{"a":{"type":"string","x-mcp-header":"Region"}}}"#));
+/// assert!(!has_valid_headers(r#"{"properties":{"a":{"type":"number","x-mcp-header":"Ratio"}}}"#));
+/// ```
+#[must_use]
+pub const fn has_valid_headers(schema: &str) -> bool {
+    let bytes = schema.as_bytes();
+    check(schema).is_ok() && headers(bytes, space(bytes, 0), Place::Root, None).is_some()
+}
+
+/// What a value in a schema is, for the annotations in it.
+#[derive(Clone, Copy)]
+enum Place {
+    /// The schema itself.
+    Root,
+    /// A parameter that is reached through `properties` alone.
+    Parameter,
+    /// A schema that is reached in another way.
+    Astray,
+    /// An object whose values are parameters.
+    Properties,
+    /// An object whose values are schemas.
+    Schemas,
+}
+
+/// How many annotations in the value at `at` have the name at `wanted`; `None` if one of them is wrong.
+const fn headers(bytes: &[u8], mut at: usize, place: Place, wanted: Option<usize>) -> Option<usize> {
+    let (this, is_array) = (at, byte(bytes, at) == b'[');
+    let mut count = 0;
+    // At the bracket first, then at the comma behind each member.
+    while matches!(byte(bytes, at), b'{' | b'[' | b',') {
+        let key = space(bytes, at + 1);
+        let Ok(start) = (if is_array { Ok(key) } else { self::key(bytes, key) }) else { return Some(count) };
+        let Ok(end) = value(bytes, start) else { return Some(count) };
+        let inner = match place {
+            Place::Properties => Some(Place::Parameter),
+            Place::Schemas => Some(Place::Astray),
+            _ if is_array => Some(Place::Astray),
+            _ if word(bytes, key, b"\"x-mcp-header\"").is_ok() => {
+                if !matches!(place, Place::Parameter) || !is_header_name(bytes, start) || !has_header_type(bytes, this)
+                {
+                    return None;
+                }
+                match wanted {
+                    Some(wanted) => count += is_same_name(bytes, wanted, start) as usize,
+                    None => match headers(bytes, space(bytes, 0), Place::Root, Some(start)) {
+                        Some(1) => {}
+                        _ => return None,
+                    },
+                }
+                None
+            }
+            Place::Root | Place::Parameter if word(bytes, key, b"\"properties\"").is_ok() => Some(Place::Properties),
+            _ if is_one_of(
+                bytes,
+                key,
+                &[b"\"properties\"", b"\"patternProperties\"", b"\"$defs\"", b"\"definitions\""],
+            ) || word(bytes, key, b"\"dependentSchemas\"").is_ok() =>
+            {
+                Some(Place::Schemas)
+            }
+            // These are data.
+            _ if is_one_of(
+                bytes,
+                key,
+                &[b"\"default\"", b"\"const\"", b"\"enum\"", b"\"examples\"", b"\"required\""],
+            ) =>
+            {
+                None
+            }
+            _ => Some(Place::Astray),
+        };
+        if let Some(inner) = inner {
+            match headers(bytes, start, inner, wanted) {
+                Some(more) => count += more,
+                None => return None,
+            }
+        }
+        at = space(bytes, end);
+    }
+    Some(count)
+}
+
+/// Whether one of these words is at `at`.
+const fn is_one_of(bytes: &[u8], at: usize, words: &[&[u8]]) -> bool {
+    let mut rest = words;
+    while let [first, others @ ..] = rest {
+        if word(bytes, at, first).is_ok() {
+            return true;
+        }
+        rest = others;
+    }
+    false
+}
+
+/// Whether the value at `at` is a string that can stand in the name of a header.
+const fn is_header_name(bytes: &[u8], at: usize) -> bool {
+    let mut end = at + 1;
+    while byte(bytes, end).is_ascii_alphanumeric()
+        || matches!(
+            byte(bytes, end),
+            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+        )
+    {
+        end += 1;
+    }
+    let len = end - at - 1;
+    byte(bytes, at) == b'"' && byte(bytes, end) == b'"' && len > 0 && len <= HEADER_NAME_MAX
+}
+
+/// Whether the parameter whose schema is at `at` is a string, an integer or a boolean, or one of them or `null`.
+const fn has_header_type(bytes: &[u8], at: usize) -> bool {
+    let Some(mut at) = member(bytes, at, b"\"type\"") else { return false };
+    const TYPES: [&[u8]; 3] = [b"\"string\"", b"\"integer\"", b"\"boolean\""];
+    if byte(bytes, at) != b'[' {
+        return is_one_of(bytes, at, &TYPES);
+    }
+    let mut found = false;
+    while matches!(byte(bytes, at), b'[' | b',') {
+        let start = space(bytes, at + 1);
+        let is_type = is_one_of(bytes, start, &TYPES);
+        if !is_type && word(bytes, start, b"\"null\"").is_err() {
+            return false;
+        }
+        found |= is_type;
+        let Ok(end) = value(bytes, start) else { return false };
+        at = space(bytes, end);
+    }
+    found
+}
+
+/// Whether two names of headers, as [`is_header_name`] knows them, are the same but for their case.
+const fn is_same_name(bytes: &[u8], mut one: usize, mut other: usize) -> bool {
+    loop {
+        one += 1;
+        other += 1;
+        if !byte(bytes, one).eq_ignore_ascii_case(&byte(bytes, other)) {
+            return false;
+        }
+        if byte(bytes, one) == b'"' {
+            return true;
+        }
+    }
 }
 
 /// The end of `word`, which must be at `at`.
@@ -244,5 +405,74 @@ mod tests {
             assert!(!is_object_schema(text), "{text}");
         }
         assert!(is_object(" {} ") && !is_object("[]") && !is_object("{") && !is_object(""));
+    }
+
+    #[test]
+    fn annotations() {
+        let in_property = |property: &str| {
+            let schema = std::format!(r#" {{ "type" : "object" , "properties" : {{ "p" : {property} }} }} "#);
+            has_valid_headers(&schema)
+        };
+        let named = |name: &str| in_property(&std::format!(r#"{{"type":"string","x-mcp-header":{name}}}"#));
+        let typed = |kind: &str| in_property(&std::format!(r#"{{"x-mcp-header":"R","type":{kind}}}"#));
+        let long = "x".repeat(HEADER_NAME_MAX - 1);
+        for name in [r#""Region-1""#, r##""!#$%&'*+.^_`|~""##, "\"0\"", &std::format!("\"{long}x\"")] {
+            assert!(named(name), "{name}");
+        }
+        for name in [
+            "\"\"",
+            "3",
+            "null",
+            "{}",
+            "\"a b\"",
+            "\"a:b\"",
+            "\"\u{e9}\"",
+            r#""a\r\nb""#,
+            r#""\u0041""#,
+            &std::format!("\"{long}xx\""),
+        ] {
+            assert!(!named(name), "{name}");
+        }
+        for kind in ["\"string\"", "\"integer\"", "\"boolean\"", "[ \"string\" , \"null\" ]", "[\"integer\"]"] {
+            assert!(typed(kind), "{kind}");
+        }
+        for kind in [
+            "\"number\"",
+            "\"object\"",
+            "\"array\"",
+            "\"null\"",
+            "[\"null\"]",
+            "[\"string\",\"number\"]",
+            "3",
+            "[]",
+            "{}",
+        ] {
+            assert!(!typed(kind), "{kind}");
+        }
+        assert!(!in_property(r#"{"x-mcp-header":"R"}"#));
+        let annotated = r#"{"type":"string","x-mcp-header":"R"}"#;
+        for way in ["items", "not", "if", "then", "else", "additionalProperties", "anything"] {
+            assert!(!in_property(&std::format!(r#"{{"{way}":{annotated}}}"#)), "{way}");
+        }
+        for way in ["oneOf", "anyOf", "allOf", "prefixItems"] {
+            assert!(!in_property(&std::format!(r#"{{"{way}":[{{}},{annotated}]}}"#)), "{way}");
+        }
+        for way in ["patternProperties", "$defs", "definitions", "dependentSchemas"] {
+            assert!(!in_property(&std::format!(r#"{{"{way}":{{"x":{annotated}}}}}"#)), "{way}");
+        }
+        assert!(!in_property(&std::format!(r#"{{"items":{{"properties":{{"x":{annotated}}}}}}}"#)));
+        assert!(!has_valid_headers(annotated));
+        for data in ["default", "const", "examples", "enum"] {
+            assert!(in_property(&std::format!(r#"{{"{data}":{annotated}}}"#)), "{data}");
+        }
+        assert!(in_property(&std::format!(r#"{{"properties":{{"x-mcp-header":{annotated},"default":{{}}}}}}"#)));
+        assert!(!in_property(r#"{"properties":{"default":{"x-mcp-header":"R"}}}"#));
+        let two = |one: &str, other: &str| {
+            in_property(&std::format!(
+                r#"{{"type":"string","x-mcp-header":"{one}","properties":{{"q":{{"type":"string","x-mcp-header":"{other}"}}}}}}"#
+            ))
+        };
+        assert!(two("X", "Y") && two("X", "XX") && !two("X", "x") && !two("Xy", "xY"));
+        assert!(has_valid_headers("{}") && has_valid_headers("3") && !has_valid_headers("{"));
     }
 }

@@ -160,11 +160,13 @@ impl<'t> ToolInfo<'t> {
         }
     }
 
-    /// Whether it can be listed: its name is allowed, and what stands in it as JSON is the JSON it must be.
+    /// Whether it can be listed: its name is allowed, what stands in it as JSON is the JSON it must be, and clients do not
+    /// leave it out for its `x-mcp-header`.
     pub(crate) fn is_sound(&self) -> bool {
         let is_object = |text: Option<&str>| text.is_none_or(constant::is_object);
         is_tool_name(self.name)
             && constant::is_object_schema(self.input)
+            && constant::has_valid_headers(self.input)
             && is_object(self.output)
             && is_object(self.meta)
     }
@@ -257,10 +259,16 @@ impl<S> Tool<S> {
     }
 
     /// The JSON schema of its arguments: an object schema. White space and newlines are fine. Write `properties` even where
-    /// it is empty: some clients look into it without asking whether it is there.
+    /// it is empty: some clients look into it without asking whether it is there. Panics, when the program is
+    /// compiled if it is a constant, on any other, and on an `x-mcp-header` for which clients leave the tool out, see
+    /// [`has_valid_headers`](constant::has_valid_headers).
     #[must_use]
     pub const fn input(mut self, schema: &'static str) -> Self {
         assert!(constant::is_object_schema(schema), "an input schema is JSON with \"type\": \"object\"");
+        assert!(
+            constant::has_valid_headers(schema),
+            "x-mcp-header: a name for headers, not twice, on a string, an integer or a boolean behind properties alone"
+        );
         self.info.input = schema;
         self
     }

@@ -43,9 +43,11 @@ impl<S> OwnedTool<S> {
     /// The JSON schema of its arguments.
     ///
     /// # Errors
-    /// What is wrong with it, if it is no JSON object with `"type": "object"`.
+    /// What is wrong with it, if it is no JSON object with `"type": "object"`; [`Fault::Syntax`], if it has an
+    /// `x-mcp-header` for which clients leave the tool out, see [`has_valid_headers`](constant::has_valid_headers).
     pub fn input(mut self, schema: impl Into<String>) -> Result<Self, Fault> {
-        self.input = checked(schema.into(), constant::is_object_schema)?;
+        let is_right = |schema: &str| constant::is_object_schema(schema) && constant::has_valid_headers(schema);
+        self.input = checked(schema.into(), is_right)?;
         Ok(self)
     }
 

@@ -45,7 +45,8 @@ impl Toolbox<World> for Foreign {
     }
 
     fn info(&self, index: usize) -> Option<ToolInfo<'_>> {
-        const NAMES: [&str; 12] = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11"];
+        const NAMES: [&str; 14] =
+            ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11", "t12", "t13"];
         let mut info = ToolInfo::checked(NAMES[index], "").expect("a name");
         self.0[index](&mut info);
         Some(info)
@@ -69,7 +70,12 @@ static FOREIGN: Foreign = Foreign(&[
     |info| info.output = Some(r#"{"type":"array"}"#),
     |info| info.output = Some("{}}"),
     |info| info.input = "",
+    |info| info.input = UNFOLLOWED,
+    |info| info.input = r#"{"type":"object","properties":{"a":{"type":"integer","x-mcp-header":"A"}}}"#,
 ]);
+
+/// Clients leave out a tool with a header for a number.
+const UNFOLLOWED: &str = r#"{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#;
 
 #[test]
 fn a_toolbox_never_damages_the_list() {
@@ -79,10 +85,10 @@ fn a_toolbox_never_damages_the_list() {
         let own = || with_tools([Tool::new("own", "Its own", |_, call| call.text("own"))]);
         for window in [usize::MAX, 300] {
             let mut rig: Rig = Rig::with(window).serving(own().toolbox(&FOREIGN)).opened(revision);
-            assert_eq!(names(&rig.one(&list)), ["own", "t2", "t6", "t9"], "{revision}");
+            assert_eq!(names(&rig.one(&list)), ["own", "t2", "t6", "t9", "t13"], "{revision}");
         }
         let mut alone = rig(Service::new("alone", "1").toolbox(&FOREIGN), revision);
-        assert_eq!(names(&alone.one(&list)), ["t2", "t6", "t9"], "{revision}");
+        assert_eq!(names(&alone.one(&list)), ["t2", "t6", "t9", "t13"], "{revision}");
         for (index, tool) in ["bad name, \u{e9}", "t1", "t2", "t3", "t4", "t5", "t6", "t7", ""].into_iter().enumerate()
         {
             let reply = alone.one(&call(revision, 2, tool, json!({})));
@@ -106,7 +112,7 @@ fn a_toolbox_never_damages_the_list() {
                     None => break,
                 }
             }
-            assert_eq!(all, ["own", "t2", "t6", "t9"], "{revision}, {size} in a page");
+            assert_eq!(all, ["own", "t2", "t6", "t9", "t13"], "{revision}, {size} in a page");
         }
     }
 }
@@ -149,7 +155,7 @@ fn owned_tools_come_and_go() {
     assert_eq!(code(&rig.one(&call(D, 3, "a", json!({})))), -32602);
     assert_eq!(code(&rig.one(&call(D, 3, "C", json!({})))), -32602, "case counts");
     assert_eq!((tools.len(), tools.info(2).is_none()), (2, true));
-    for schema in ["", "null", "[]", "{}", "{", r#"{"type":"array"}"#, r#"{"type":"object"}}"#] {
+    for schema in ["", "null", "[]", "{}", "{", r#"{"type":"array"}"#, r#"{"type":"object"}}"#, UNFOLLOWED] {
         assert!(tool("a", "a").input(schema).is_err(), "{schema}");
     }
     for schema in ["", "null", "[]", "{"] {
@@ -157,6 +163,17 @@ fn owned_tools_come_and_go() {
     }
     let array = tool("a", "a").input(r#"{"type":"object"}"#).unwrap().output(r#"{"type":"array"}"#);
     assert!(array.is_ok(), "from 2026-07-28 on a result may be of any type");
+}
+
+#[test]
+fn headers_of_parameters_are_checked() {
+    let declare = |schema: &'static str| {
+        std::panic::catch_unwind(|| {
+            let _ = Tool::<World>::new("a", "A", |_, call| call.text("")).input(schema);
+        })
+    };
+    assert!(declare(UNFOLLOWED).is_err());
+    assert!(declare(r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#).is_ok());
 }
 
 /// Two of one name, in each kind of table, when the table is not a constant.
