@@ -200,7 +200,8 @@ impl Revisions {
     }
 
     /// Whether there is one of an era.
-    pub(crate) const fn has_era(self, era: Era) -> bool {
+    #[must_use]
+    pub const fn has_era(self, era: Era) -> bool {
         let modern = 1 << Revision::V2026_07_28 as u8;
         match era {
             Era::Legacy => self.0 & !modern != 0,

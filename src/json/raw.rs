@@ -167,7 +167,8 @@ impl<'a> Raw<'a> {
     }
 
     /// Whether this is a number without a fraction: `2`, `2.0`, `1e30`.
-    pub(crate) fn is_whole(&self) -> bool {
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
         self.number().is_some_and(|number| number.is_whole())
     }
 

@@ -20,6 +20,9 @@ pub struct Text<'a> {
 const NOTED: usize = !SMALL as usize;
 
 impl<'a> Text<'a> {
+    /// The empty string.
+    pub const EMPTY: Text<'static> = Text::new(b"", false);
+
     /// What lies between the quotes of a string that was scanned; `escaped` says whether a backslash is in it.
     pub(crate) const fn new(raw: &'a [u8], escaped: bool) -> Self {
         Text { raw, escaped: [escaped; NOTED] }

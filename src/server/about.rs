@@ -266,13 +266,21 @@ impl<'t> About<'t> {
 
     /// The revisions it serves.
     #[must_use]
+    pub const fn served(&self) -> Revisions {
+        self.revisions
+    }
+
+    /// Serves these revisions. Where 2026-07-28 is the only one, there is no handshake: `initialize` is answered with
+    /// -32022, whose `data.supported` names the revisions, and other requests without `_meta` with -32602.
+    #[must_use]
     pub const fn revisions(self, revisions: Revisions) -> Self {
-        About {
-            revisions,
-            legacy: if revisions.has_era(Era::Legacy) { Some(&Legacy::CODE) } else { None },
-            modern: if revisions.has_era(Era::Modern) { Some(&Modern::CODE) } else { None },
-            ..self
-        }
+        let (legacy, modern) = match (revisions.has_era(Era::Legacy), revisions.has_era(Era::Modern)) {
+            (true, true) => (Some(&Legacy::CODE), Some(&Modern::CODE)),
+            (true, false) => (Some(&Legacy::CODE), None),
+            (false, true) => (None, Some(&Modern::ALONE)),
+            (false, false) => (None, None),
+        };
+        About { revisions, legacy, modern, ..self }
     }
 
     /// Leaves name and version out of the results of 2026-07-28, where they SHOULD be.

@@ -92,18 +92,28 @@ impl<'e> Failure<'e> {
 
     /// As [`unknown_resource`](Failure::unknown_resource), for a URI without the escapes of JSON.
     pub(crate) const fn unknown_resource_at(uri: &'e str, revision: Revision) -> Self {
-        Failure { data: Data::Decoded(uri), ..Failure::unknown_resource(Text::new(b"", false), revision) }
+        Failure { data: Data::Decoded(uri), ..Failure::unknown_resource(Text::EMPTY, revision) }
     }
 
-    /// -32022: a revision that is not served without a handshake.
+    /// -32022: a revision that is not served without a handshake. `data` has `requested`, and in `supported` those
+    /// of `served` that are.
     #[must_use]
-    pub(crate) const fn unsupported_version(requested: Text<'e>, served: Revisions) -> Self {
+    pub const fn unsupported_version(requested: Text<'e>, served: Revisions) -> Self {
         Failure {
             code: code::UNSUPPORTED_VERSION,
             message: "Unsupported protocol version",
             data: Data::Versions(requested, served),
             refuses: true,
         }
+    }
+
+    /// -32022: the answer to `initialize` where no revision with a handshake is served. `asked` is the
+    /// `protocolVersion` of the request. A client of such a revision shows the message alone, so it names the revisions.
+    #[must_use]
+    pub fn no_handshake(asked: Option<Text<'e>>, served: Revisions) -> Self {
+        let asked = asked.unwrap_or(Text::EMPTY);
+        let message = "Unsupported protocol version: only 2026-07-28 is served here, without initialize";
+        Failure { message, ..Failure::unsupported_version(asked, served) }
     }
 
     /// -32021: the client did not declare what the handler needs.
@@ -215,9 +225,13 @@ pub(crate) fn write_revisions(out: &mut Writer<'_>, served: Revisions) -> Result
     out.put(b"]")
 }
 
-/// Writes an error response without an id, as the body of an HTTP error has it.
-pub fn write_error(out: &mut dyn Out, failure: &Failure<'_>) -> Result<(), Full> {
-    respond(out, None, &failure.refusing())
+/// Writes an error response that refuses a message, as the body of an HTTP error has it: with the request's `id` if it
+/// is known, otherwise without one.
+///
+/// # Errors
+/// There is no room for it.
+pub fn write_error(out: &mut dyn Out, id: Option<Raw<'_>>, failure: &Failure<'_>) -> Result<(), Full> {
+    respond(out, id.map(|id| id.as_bytes()), &failure.refusing())
 }
 
 /// Writes an error response, without an id if that could not be read. One that is larger than the sink will ever take is

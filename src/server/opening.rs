@@ -112,6 +112,18 @@ impl Modern {
             engine.whole_or_streamed(context, request, terms, write_discovered, why, out)
         },
     };
+
+    /// Where no legacy revision is served: `initialize` is answered with the revisions there are.
+    pub(crate) const ALONE: Modern = Modern {
+        terms: |context, request, why| {
+            if request.method == Method::Initialize && !request.envelope.meta.is_modern() {
+                let asked = request.members().protocol_version.and_then(|version| version.text());
+                return why.be(Failure::no_handshake(asked, context.about.revisions));
+            }
+            modern_terms(context, request, why)
+        },
+        ..Modern::CODE
+    };
 }
 
 impl Engine<'_> {
@@ -152,8 +164,7 @@ impl Engine<'_> {
         let event = match request.method {
             Method::Initialize => match context.about.legacy {
                 Some(legacy) => return (legacy.initialize)(self, context, request, why, out),
-                // Only the stateless revisions are served here.
-                None => return why.be_method(),
+                None => Ok(None),
             },
             Method::Discover => match context.about.modern {
                 Some(modern) => return (modern.discover)(self, context, request, &terms, why, out),
@@ -179,21 +190,15 @@ impl Engine<'_> {
     /// Under which revision a request is served.
     fn terms<'a>(&self, context: &Context<'_>, request: &Request<'a>, why: &mut Failure<'a>) -> Option<Terms> {
         // Where no stateless revision is served, its `_meta` means nothing, and nothing may look as if it did: clients
-        // take -32022 for a sign of that era.
+        // take -32022 for a sign of that era. Where no other one is served, everything is measured by it.
         let serves_modern = context.about.modern.is_some();
-        if request.envelope.meta.is_modern() || context.gate.is_modern() {
+        let alone = context.about.legacy.is_none();
+        if alone || request.envelope.meta.is_modern() || context.gate.is_modern() {
             match context.about.modern {
                 // Where room does not count it is called without the detour.
-                Some(_) if !SMALL => return modern_terms(context, request, why),
+                Some(_) if !SMALL && !alone => return modern_terms(context, request, why),
                 Some(modern) => return (modern.terms)(context, request, why),
                 None => {}
-            }
-            if context.gate.is_modern() {
-                let version = request.envelope.meta.version.and_then(|version| version.text());
-                return match version {
-                    Some(version) => why.be(Failure::unsupported_version(version, context.about.revisions)),
-                    None => why.be_method(),
-                };
             }
         }
         let terms = |revision| Terms { revision, client: self.peer.client, level: None };

@@ -25,10 +25,11 @@ fn initialize_with_every_version_against_every_set() {
         let (revisions, names) = set(bits);
         let newest = names.iter().rfind(|name| **name != MODERN);
         for asked in REVISIONS.into_iter().chain(["1999-01-01", "", "2025-11-25 ", "DRAFT"]) {
-            let mut rig = serving(revisions);
-            let reply = rig.one(&initialize(asked, json!({})));
             let served = asked != MODERN && names.contains(&asked);
             let expected = if served { Some(&asked) } else { newest };
+            // The answer is one of 2026-07-28, where there is no such request.
+            let mut rig = if expected.is_none() { serving(revisions).unjudged() } else { serving(revisions) };
+            let reply = rig.one(&initialize(asked, json!({})));
             match expected {
                 Some(version) => {
                     assert_eq!(parse(&reply)["result"]["protocolVersion"], **version, "{asked} of {names:?}");
@@ -39,7 +40,10 @@ fn initialize_with_every_version_against_every_set() {
                     assert_eq!(rig.session.server().peer().revision().map(Revision::date), Some(*version));
                 }
                 None => {
-                    assert_eq!(code(&reply), -32601, "{asked} of {names:?}");
+                    let error = &parse(&reply)["error"];
+                    assert_eq!(error["code"], -32022, "{asked} of {names:?}");
+                    assert_eq!(error["data"], json!({"supported": [MODERN], "requested": asked}));
+                    assert!(error["message"].as_str().unwrap().contains(MODERN), "clients show it alone: {reply}");
                     assert_eq!(rig.session.server().peer().revision(), None);
                 }
             }
@@ -134,6 +138,23 @@ fn before_any_era() {
     assert_eq!(code(&rig.one("nonsense")), -32700);
     assert!(!rig.one("nonsense").contains("\"id\""), "no id before any era");
     rig.opened("2024-11-05");
+}
+
+/// A server of 2026-07-28 alone measures everything by it.
+#[test]
+fn without_a_handshake() {
+    let mut rig = serving(Revisions::NONE.with(Revision::V2026_07_28)).unjudged();
+    let plain = |method: &str| json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": {}}).to_string();
+    for method in ["ping", "tools/list", "logging/setLevel", "server/discover", "foo/bar", "subscriptions/listen"] {
+        let reply = rig.one(&plain(method));
+        assert_eq!((code(&reply), &parse(&reply)["id"]), (-32602, &json!(3)), "{method}");
+        assert!(reply.contains("_meta") && !reply.contains("initialize"), "the only way in: {reply}");
+    }
+    let broken = rig.one(&plain("initialize"));
+    assert_eq!(parse(&broken)["error"]["data"], json!({"supported": [MODERN], "requested": ""}));
+    assert_eq!(code(&rig.one(&request(MODERN, 1, "initialize", json!({})))), -32601);
+    assert_eq!(code(&rig.one(&request(MODERN, 1, "ping", json!({})))), -32601);
+    assert_eq!(text(&rig.one(&call(MODERN, 1, "add", json!({"a": 1, "b": 1})))), "2");
 }
 
 /// Once answered, requests are served before `initialized`, and the name without its prefix is understood.
