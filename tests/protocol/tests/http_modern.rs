@@ -53,6 +53,16 @@ fn params_in_headers() {
         (&[("mcp-param-count", "5")], json!({"count": 5}), true),
         (&[("mcp-param-count", "5.0")], json!({"count": 5}), true),
         (&[("mcp-param-count", "-7")], json!({"count": -7}), true),
+        (&[("mcp-param-count", "42.00")], json!({"count": 42}), true),
+        (&[("mcp-param-count", "42")], json!({"count": 42.0}), true),
+        (&[("mcp-param-count", "1e2")], json!({"count": 100}), true),
+        (&[("mcp-param-count", "=?base64?NDI=?=")], json!({"count": 42}), true),
+        (&[("mcp-param-count", "=?base64?NDM=?=")], json!({"count": 42}), false),
+        (&[("mcp-param-count", "9007199254740991")], json!({"count": 9007199254740991i64}), true),
+        (&[("mcp-param-count", "9007199254740993")], json!({"count": 9007199254740993i64}), false),
+        (&[("mcp-param-dry", "=?base64?dHJ1ZQ==?=")], json!({"dry": true}), true),
+        (&[("mcp-param-region", "eu"), ("Mcp-Param-Region", "eu")], json!({"region": "eu"}), true),
+        (&[("mcp-param-region", "eu"), ("mcp-param-region", "us")], json!({"region": "eu"}), false),
         (&[("mcp-param-count", "6")], json!({"count": 5}), false),
         (&[("mcp-param-count", "five")], json!({"count": 5}), false),
         (&[("mcp-param-dry", "true")], json!({"dry": true}), true),
@@ -72,7 +82,7 @@ fn params_in_headers() {
     }
 }
 
-/// One wrong thing after the other is put right: each time the next one is what is refused.
+/// One wrong thing after the other is put right: each time the next one is what is refused, in these words.
 #[test]
 fn order_of_checks() {
     let mut web = annotated();
@@ -84,37 +94,190 @@ fn order_of_checks() {
     let (version, method, name) =
         (("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "annotated"));
     let region = ("mcp-param-region", "eu");
+    let differs = "MCP-Protocol-Version differs";
+    let unsupported = "Unsupported protocol version";
+    let not_found = "Method not found";
     #[allow(clippy::type_complexity, reason = "a table")]
-    let steps: &[(&[(&str, &str)], &str, u16, i64)] = &[
-        (&[version], "{", 400, -32700),
-        (&[version], r#"{"jsonrpc":"2.0"}"#, 400, -32600),
-        (&[version], no_meta, 400, -32602),
-        (&[], &good, 400, -32020),
-        (&[("mcp-protocol-version", "2025-11-25")], &good, 400, -32020),
-        (&[version], &other, 400, -32020),
-        (&[("mcp-protocol-version", "2027-01-01")], &other, 400, -32022),
-        (&[("mcp-protocol-version", "v999.0.0")], &invented, 400, -32022),
-        (&[("mcp-protocol-version", "v999.0.0")], &good, 400, -32020),
-        (&[("mcp-protocol-version", "v999.0.0")], no_meta, 400, -32600),
-        (&[version], &good, 400, -32020),
-        (&[version, ("mcp-method", "Tools/Call")], &good, 400, -32020),
-        (&[version, method], &good, 400, -32020),
-        (&[version, method, ("mcp-name", "Annotated")], &good, 400, -32020),
-        (&[version, method, name], &good, 400, -32020),
-        (&[version, method, name, region], &good, 200, 0),
-        (&[version, method, ("mcp-name", "=?base64?YW5ub3RhdGVk?="), region], &good, 200, 0),
-        (&[version, method, ("mcp-name", "nobody")], &unknown, 200, -32602),
-        (&[version, ("mcp-method", "nothing/here")], &good.replace("tools/call", "nothing/here"), 404, -32601),
-        (&[version, ("mcp-method", "prompts/list")], &good.replace("tools/call", "prompts/list"), 404, -32601),
-        (&[version, ("mcp-method", "ping")], &good.replace("tools/call", "ping"), 404, -32601),
-        (&[version, ("mcp-method", "ping")], &good.replace("tools/call", "nothing/here"), 400, -32020),
+    let steps: &[(&[(&str, &str)], &str, u16, i64, &str)] = &[
+        (&[version], "{", 400, -32700, "Parse error"),
+        (&[version], r#"{"jsonrpc":"2.0"}"#, 400, -32600, "Invalid request"),
+        (&[version], no_meta, 400, -32602, "protocolVersion is missing"),
+        (&[], &good, 400, -32020, "MCP-Protocol-Version is missing"),
+        (&[("mcp-protocol-version", "2025-11-25")], &good, 400, -32020, differs),
+        (&[version], &other, 400, -32020, differs),
+        (&[("mcp-protocol-version", "2027-01-01")], &other, 400, -32022, unsupported),
+        (&[("mcp-protocol-version", "v999.0.0")], &invented, 400, -32022, unsupported),
+        (&[("mcp-protocol-version", "v999.0.0")], &good, 400, -32020, differs),
+        (&[("mcp-protocol-version", "v999.0.0")], no_meta, 400, -32022, unsupported),
+        (&[version], &good, 400, -32020, "Mcp-Method is missing"),
+        (&[version, ("mcp-method", "Tools/Call")], &good, 400, -32020, "Mcp-Method differs"),
+        (&[version, method, region], &good, 400, -32020, "Mcp-Name is missing"),
+        (&[version, method, ("mcp-name", "Annotated"), region], &good, 400, -32020, "Mcp-Name differs"),
+        (&[version, method, name], &good, 400, -32020, "the header of an argument is missing"),
+        (&[version, method, name, region], &good, 200, 0, ""),
+        (&[version, method, ("mcp-name", "=?base64?YW5ub3RhdGVk?="), region], &good, 200, 0, ""),
+        (&[version, method, ("mcp-name", "nobody")], &unknown, 200, -32602, "nknown tool"),
+        (
+            &[version, ("mcp-method", "nothing/here")],
+            &good.replace("tools/call", "nothing/here"),
+            404,
+            -32601,
+            not_found,
+        ),
+        (
+            &[version, ("mcp-method", "prompts/list")],
+            &good.replace("tools/call", "prompts/list"),
+            404,
+            -32601,
+            not_found,
+        ),
+        (&[version, ("mcp-method", "ping")], &good.replace("tools/call", "ping"), 404, -32601, not_found),
+        (
+            &[version, ("mcp-method", "ping")],
+            &good.replace("tools/call", "nothing/here"),
+            400,
+            -32020,
+            "Mcp-Method differs",
+        ),
     ];
-    for (headers, body, status, code) in steps {
+    for (headers, body, status, code, words) in steps {
         let headers: Vec<_> = [JSON, ACCEPT].iter().chain(*headers).copied().collect();
         let reply = web.request("POST", "/mcp", &headers, body);
-        let found = reply.body["error"]["code"].as_i64().unwrap_or(0);
-        assert_eq!((reply.status, found), (*status, *code), "{headers:?} {body} {reply:?}");
+        let error = &reply.body["error"];
+        let found = (reply.status, error["code"].as_i64().unwrap_or(0));
+        assert_eq!(found, (*status, *code), "{headers:?} {body} {reply:?}");
+        assert!(error["message"].as_str().unwrap_or("").contains(words), "{headers:?} {body} {reply:?}");
     }
+}
+
+/// Each with all other headers right.
+#[test]
+fn what_a_request_names_is_in_a_header() {
+    let mut web = Web::new();
+    for (method, params, name) in [
+        ("tools/call", json!({"name": "count"}), "count"),
+        ("prompts/get", json!({"name": "plain"}), "plain"),
+        ("resources/read", json!({"uri": "test://text"}), "test://text"),
+    ] {
+        let body = request(MODERN, 1, method, params);
+        let headers = [JSON, ACCEPT, ("mcp-protocol-version", MODERN), ("mcp-method", method)];
+        let mut ask = |name: Option<&str>| {
+            let mut headers = headers.to_vec();
+            headers.extend(name.map(|name| ("mcp-name", name)));
+            let reply = web.request("POST", "/mcp", &headers, &body);
+            (reply.status, reply.body["error"]["message"].as_str().unwrap_or("").to_owned())
+        };
+        assert_eq!(ask(None), (400, "Mcp-Name is missing".into()), "{method}");
+        for wrong in ["", "other", &name.to_uppercase(), &format!("{name}x")] {
+            assert_eq!(
+                ask(Some(wrong)),
+                (400, "Mcp-Name differs from what the request names".into()),
+                "{method} {wrong}"
+            );
+        }
+        assert_eq!(ask(Some(name)), (200, String::new()), "{method}");
+    }
+}
+
+/// Whoever looks at the last line must not see something else than what is executed.
+#[test]
+fn headers_that_differ_from_line_to_line() {
+    let mut web = Web::new();
+    let params = json!({"name": "count"});
+    for (name, value) in [("mcp-protocol-version", "2025-11-25"), ("Mcp-Method", "tools/list"), ("mcp-name", "add")] {
+        let reply = web.modern_with(&[(name, value)], 7, "tools/call", params.clone());
+        assert_eq!((reply.status, reply.code(), &reply.body["id"]), (400, -32020, &json!(7)), "{name}");
+    }
+    let same = [("MCP-PROTOCOL-VERSION", MODERN), ("mcp-method", "tools/call"), ("Mcp-Name", " count ")];
+    assert_eq!(web.modern_with(&same, 7, "tools/call", params).text(), "1");
+    // The same of a legacy request; its revision knows no such code.
+    let session = web.open("2025-11-25");
+    let two = |name: &'static str, one: &'static str, other: &'static str| [(name, one), (name, other)];
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for more in [two("mcp-protocol-version", "2025-11-25", "2025-06-18"), two("mcp-session-id", "x", "y")] {
+        let mut headers = vec![JSON, ACCEPT, ("mcp-session-id", session.as_str())];
+        headers.extend(more);
+        let reply = web.request("POST", "/mcp", &headers, ping);
+        assert_eq!((reply.status, reply.code()), (400, -32600), "{more:?}");
+        assert_eq!(web.request("DELETE", "/mcp", &headers, "").status, 400, "{more:?}");
+        headers.push(SSE);
+        assert_eq!(web.request("GET", "/mcp", &headers, "").status, 400, "{more:?}");
+    }
+    assert_eq!(web.say(&session, ping).status, 200);
+}
+
+#[test]
+fn characters_that_no_header_has() {
+    let mut web = annotated();
+    let body = |name: &str, region: Value| {
+        request(MODERN, 1, "tools/call", json!({"name": name, "arguments": {"region": region}}))
+    };
+    let good = [
+        ("content-type", &b"application/json"[..]),
+        ("mcp-protocol-version", MODERN.as_bytes()),
+        ("mcp-method", b"tools/call"),
+        ("mcp-name", b"annotated"),
+        ("mcp-param-region", b"eu"),
+    ];
+    let mut ask = |name: &str, value: &[u8], body: &str| {
+        let headers = good.map(|(known, right)| (known, if known == name { value } else { right }));
+        let reply = web.request_raw("POST", "/mcp", &headers, body);
+        (reply.status, reply.body["error"]["code"].as_i64().unwrap_or(0), reply.body["id"].clone())
+    };
+    let refused = (400, -32020, json!(1));
+    assert_eq!(ask("", b"", &body("annotated", json!("eu"))), (200, 0, json!(1)));
+    for value in ["h\u{e9}".as_bytes(), b"h\xe9", b"a\x01b", b"a\x7fb", b"\0"] {
+        let text = String::from_utf8(value.to_vec()).unwrap_or_default();
+        assert_eq!(ask("mcp-param-region", value, &body("annotated", json!(text))), refused, "{value:?}");
+        assert_eq!(ask("mcp-param-region", value, &body("annotated", json!(null))), refused, "{value:?}");
+        assert_eq!(ask("mcp-name", value, &body(&text, json!("eu"))), refused, "{value:?}");
+        assert_eq!(ask("mcp-method", value, &body("annotated", json!("eu"))), refused, "{value:?}");
+        assert_eq!(ask("mcp-protocol-version", value, &body("annotated", json!("eu"))), refused, "{value:?}");
+    }
+    assert_eq!(ask("mcp-param-region", b"a\tb", &body("annotated", json!("a\tb"))), (200, 0, json!(1)));
+}
+
+#[test]
+fn streams_where_they_are_preferred() {
+    use mcp_sansio_http::endpoint::Streams;
+    let mut web = Web::with(config().streams(Streams::Preferred));
+    let events_first = ("accept", "text/event-stream, application/json");
+    // What opens a session is a body, whatever is preferred.
+    let reply = web.request("POST", "/mcp", &[JSON, events_first], &common::initialize("2025-11-25", json!({})));
+    assert!(reply.stream.is_none() && reply.body["result"].is_object(), "{reply:?}");
+    let session = reply.header("mcp-session-id").unwrap().to_owned();
+    let modern = request(MODERN, 1, "tools/call", json!({"name": "count"}));
+    let legacy = common::call("2025-11-25", 1, "count", json!({}));
+    let kind = [("mcp-protocol-version", MODERN), ("mcp-method", "tools/call"), ("mcp-name", "count")];
+    for (accept, streams) in [
+        (ACCEPT, false),
+        (events_first, true),
+        (("accept", "application/json;q=0.5, text/event-stream"), true),
+        (("accept", "text/event-stream;q=0.5, application/json"), false),
+        (("accept", "*/*"), false),
+    ] {
+        let in_session = web.request("POST", "/mcp", &[JSON, accept, ("mcp-session-id", &session)], &legacy);
+        let stateless = web.request("POST", "/mcp", &[&[JSON, accept][..], &kind].concat(), &modern);
+        for reply in [in_session, stateless] {
+            assert_eq!(reply.stream.is_some(), streams, "{accept:?} {reply:?}");
+            match reply.stream {
+                Some(stream) => assert!(web.pull(stream).only()["result"].is_object()),
+                None => assert!(reply.body["result"].is_object(), "{reply:?}"),
+            }
+        }
+    }
+    // An error is a body: its status tells.
+    let reply = web.request("POST", "/mcp", &[&[JSON, events_first][..], &kind[..2]].concat(), &modern);
+    assert_eq!((reply.status, reply.code(), reply.stream), (400, -32020, None));
+    let mut needed = Web::new();
+    assert_eq!(needed.request("POST", "/mcp", &[&[JSON, events_first][..], &kind].concat(), &modern).text(), "1");
+}
+
+#[test]
+fn streams_do_not_come_back() {
+    let mut web = Web::new();
+    let more = [("last-event-id", "0-0-0")];
+    assert_eq!(web.modern_with(&more, 1, "tools/call", json!({"name": "count"})).text(), "1");
 }
 
 #[test]

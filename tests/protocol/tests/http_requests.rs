@@ -3,6 +3,7 @@ mod common;
 
 use common::http::*;
 use common::{MODERN, call, initialize, json, notify};
+use mcp_sansio::revision::{Revision, Revisions};
 
 fn hello() -> String {
     initialize("2025-11-25", json!({}))
@@ -20,11 +21,22 @@ fn accept() {
         web.request("POST", "/mcp", &[JSON, ("accept", accept)], &hello()).refused(406);
     }
     let session = web.open("2025-11-25");
-    for (accept, status) in [("text/event-stream", 200), ("*/*", 200), ("text/*", 200), ("application/json", 406)] {
+    for (accept, status) in [
+        ("text/event-stream", 200),
+        ("text/*", 200),
+        ("*/*, text/event-stream;q=0.1", 200),
+        ("*/*", 406),
+        ("text/event-stream;q=0, */*", 406),
+        ("application/json", 406),
+    ] {
         let reply = web.request("GET", "/mcp", &[("accept", accept), ("mcp-session-id", &session)], "");
         assert_eq!(reply.status, status, "{accept}");
+        assert_eq!(web.request("GET", "/mcp", &[("accept", accept)], "").status, status, "{accept}");
     }
-    assert_eq!(web.request("GET", "/mcp", &[("mcp-session-id", &session)], "").status, 200);
+    web.request("GET", "/mcp", &[("mcp-session-id", &session)], "").refused(406);
+    web.request("GET", "/mcp", &[], "").refused(406);
+    // At the old path a client can want nothing else.
+    assert_eq!(web.request("GET", "/sse", &[("accept", "*/*")], "").status, 200);
 }
 
 #[test]
@@ -79,6 +91,44 @@ fn notifications_and_responses() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
+/// Nothing answers them but the status.
+#[test]
+fn notifications_and_responses_that_are_none() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let modern = [JSON, ACCEPT, ("mcp-protocol-version", MODERN)];
+    for body in [
+        r#"{"jsonrpc":"1.0","method":"notifications/x"}"#,
+        r#"{"method":"notifications/x"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/x","method":"notifications/y"}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/x","params":5}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/x","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":77,"result":{},"error":{"code":1,"message":""}}"#,
+        r#"{"jsonrpc":"2.0","id":77,"result":5}"#,
+        r#"{"jsonrpc":"2.0","id":77,"error":"no"}"#,
+        r#"{"jsonrpc":"2.0","result":{}}"#,
+        r#"{"jsonrpc":"1.0","id":77,"result":{}}"#,
+    ] {
+        for reply in [web.say(&session, body), web.request("POST", "/mcp", &modern, body)] {
+            reply.refused(400);
+            assert_eq!(reply.code(), -32600, "{body}");
+        }
+    }
+    for body in [
+        r#"{"jsonrpc":"2.0","method":"notifications/x","params":{}}"#,
+        r#"{"jsonrpc":"2.0","id":77,"error":{"code":1,"message":""}}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":1,"message":""}}"#,
+    ] {
+        assert_eq!(web.say(&session, body).status, 202, "{body}");
+    }
+    // A version that is not served.
+    let future = [JSON, ACCEPT, ("mcp-protocol-version", "2099-01-01")];
+    for body in [notify("notifications/x", json!({})), r#"{"jsonrpc":"2.0","id":5,"result":{}}"#.into()] {
+        web.request("POST", "/mcp", &future, &body).refused(400);
+        web.request("POST", "/mcp", &[&future[..], &[("mcp-session-id", &session)]].concat(), &body).refused(400);
+    }
+}
+
 #[test]
 fn not_json_and_no_request() {
     let mut web = Web::new();
@@ -111,24 +161,97 @@ fn methods_and_paths() {
         reply.refused(405);
         assert_eq!(reply.header("allow"), Some(allow), "{method} {path}");
     }
-    for path in ["/", "/mcp/", "/MCP", "/mcpx", "", "/.well-known/oauth-protected-resource"] {
+    for (method, path, status) in [("POST", "/mcp/", 200), ("GET", "/sse/", 200), ("POST", "/messages/?session=1", 404)]
+    {
+        let reply = web.request(method, path, &[JSON, if method == "GET" { SSE } else { ACCEPT }], &hello());
+        assert_eq!(reply.status, status, "{path}");
+    }
+    for path in ["/", "/mcp//", "/MCP", "/mcpx", "", "/.well-known/oauth-protected-resource"] {
         web.request("POST", path, &[JSON], &hello()).refused(404);
     }
 }
 
+/// Whether the service serves 2026-07-28 alone, or there are to be no sessions.
 #[test]
 fn stateless_only() {
-    let mut web = Web::with({
-        let mut config = config();
-        config.legacy = false;
-        config
-    });
-    web.post(&hello()).refused(400);
-    for (method, path) in [("GET", "/mcp"), ("DELETE", "/mcp")] {
-        assert_eq!(web.request(method, path, &[], "").header("allow"), Some("POST"));
+    let alone = || {
+        let mut web = Web::new();
+        web.service = common::everything::service().revisions(Revisions::NONE.with(Revision::V2026_07_28));
+        web
+    };
+    let without_sessions = || {
+        let mut web = Web::with(config().legacy(false));
+        web.stateless = true;
+        web
+    };
+    for mut web in [alone(), without_sessions()] {
+        for (method, path) in [("GET", "/mcp"), ("DELETE", "/mcp")] {
+            for version in [None, Some("2025-11-25"), Some(MODERN), Some("2099-01-01")] {
+                let mut headers = vec![SSE, ("mcp-session-id", "x")];
+                headers.extend(version.map(|version| ("mcp-protocol-version", version)));
+                let reply = web.request(method, path, &headers, "");
+                reply.refused(405);
+                assert_eq!(reply.header("allow"), Some("POST"));
+            }
+        }
+        for (method, path) in [("GET", "/sse"), ("POST", "/messages?session=1"), ("POST", "/messages")] {
+            web.request(method, path, &[SSE, JSON], "{}").refused(404);
+        }
+        // `initialize` is told what there is, in its message, too: its client may show nothing else.
+        for version in [None, Some("2025-11-25"), Some(MODERN), Some("foo")] {
+            let mut headers = vec![JSON, ACCEPT];
+            headers.extend(version.map(|version| ("mcp-protocol-version", version)));
+            let reply = web.request("POST", "/mcp", &headers, &hello());
+            assert_eq!((reply.status, reply.code(), reply.header("mcp-session-id")), (400, -32022, None));
+            let error = &reply.body["error"];
+            assert_eq!(error["data"], json!({"supported": [MODERN], "requested": "2025-11-25"}), "{version:?}");
+            assert!(error["message"].as_str().unwrap().contains(MODERN));
+        }
+        // The rest by what its headers say; the session is ignored.
+        let list = r#"{"jsonrpc":"2.0","id":"a","method":"tools/list"}"#;
+        for (version, code) in [
+            (None, -32020),
+            (Some("2025-11-25"), -32022),
+            (Some("foo"), -32022),
+            (Some("fo\"o"), -32022),
+            (Some("2099-01-01"), -32022),
+            (Some(MODERN), -32602),
+        ] {
+            let mut headers = vec![JSON, ACCEPT, ("mcp-session-id", "x")];
+            headers.extend(version.map(|version| ("mcp-protocol-version", version)));
+            let reply = web.request("POST", "/mcp", &headers, list);
+            assert_eq!((reply.status, reply.code(), &reply.body["id"]), (400, code, &json!("a")), "{version:?}");
+            if code == -32022 {
+                let requested = version.map(|version| version.split('"').next().unwrap());
+                assert_eq!(reply.body["error"]["data"], json!({"supported": [MODERN], "requested": requested}));
+            }
+        }
+        assert_eq!(web.modern(1, "tools/call", json!({"name": "count"})).text(), "1");
+        assert_eq!(web.modern_with(&[("mcp-session-id", "x")], 1, "tools/call", json!({"name": "count"})).text(), "2");
+        assert_eq!(web.modern(1, "initialize", json!({})).status, 404);
     }
-    web.request("GET", "/sse", &[SSE], "").refused(405);
-    assert_eq!(web.modern(1, "tools/call", json!({"name": "count"})).text(), "1");
+}
+
+/// Clients that know both eras fall back to `initialize` only if nothing looks like 2026-07-28.
+#[test]
+fn legacy_only() {
+    let mut web = Web::new();
+    web.service = common::everything::service().revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let body = common::request(MODERN, 1, "server/discover", json!({}));
+    for version in [None, Some(MODERN), Some("2099-01-01")] {
+        let mut headers = vec![JSON, ACCEPT, ("mcp-method", "server/discover")];
+        headers.extend(version.map(|version| ("mcp-protocol-version", version)));
+        let reply = web.request("POST", "/mcp", &headers, &body);
+        assert_eq!((reply.status, reply.code(), &reply.body["error"]["data"]), (400, -32600, &json!(null)));
+    }
+    let session = web.open("2025-11-25");
+    for version in [MODERN, "2099-01-01", "2025-06-18", "2024-11-05"] {
+        let headers = [JSON, ACCEPT, SSE, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", version)];
+        for (method, body) in [("POST", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#), ("GET", ""), ("DELETE", "")] {
+            assert_eq!(web.request(method, "/mcp", &headers, body).status, 400, "{method} {version}");
+        }
+    }
+    assert_eq!(web.call(&session, 1, "count", json!({})).text(), "1");
 }
 
 #[test]
@@ -148,6 +271,18 @@ fn host_and_origin() {
     }
     web.request_raw("POST", "/mcp", &[("content-type", b"application/json"), ("host", b"\xff")], &hello()).refused(403);
     web.request_raw("GET", "/mcp", &[("origin", b"\xff")], "").refused(403);
+    let (own, evil) = (("origin", "http://localhost"), ("origin", "http://evil.example.com"));
+    for two in
+        [[own, evil], [evil, own], [own, ("origin", "http://127.0.0.1")], [("host", "localhost"), ("host", "evil")]]
+    {
+        web.request("POST", "/mcp", &[&[JSON][..], &two].concat(), &hello()).refused(403);
+    }
+    // The paths of 2024-11-05 are no way around it.
+    for (method, path) in [("GET", "/sse"), ("POST", "/messages?session=1"), ("POST", "/messages")] {
+        for foreign in [evil, ("host", "evil.example.com")] {
+            web.request(method, path, &[JSON, SSE, foreign], "{}").refused(403);
+        }
+    }
     assert_eq!(web.endpoint.load().1, 6);
 }
 
@@ -159,6 +294,13 @@ fn more_hosts() {
     let headers = [JSON, ("host", "Example.com:443"), ("origin", "https://example.com")];
     assert_eq!(web.request("POST", "/mcp", &headers, &hello()).status, 200);
     web.request("POST", "/mcp", &[JSON, ("host", "www.example.com")], &hello()).refused(403);
+    let mut web = Web::with(config.ip_hosts(true));
+    for host in ["192.168.1.7", "192.168.1.7:80", "[fe80::1]:80"] {
+        assert_eq!(web.request("POST", "/mcp", &[JSON, ("host", host)], &hello()).status, 200, "{host}");
+        let foreign = ("origin", &*format!("http://{host}"));
+        web.request("POST", "/mcp", &[JSON, ("host", host), foreign], &hello()).refused(403);
+    }
+    web.request("POST", "/mcp", &[JSON, ("host", "board.local")], &hello()).refused(403);
     config.any_host = true;
     let mut web = Web::with(config);
     let headers = [JSON, ("host", "any.where"), ("origin", "null")];

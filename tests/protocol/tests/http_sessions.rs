@@ -40,7 +40,10 @@ fn missing_and_unknown() {
     for wrong in
         [other.as_str(), "", "x", &session[1..], &format!("{session}0"), "\u{e9}\u{e9}00000000000000000000000000"]
     {
-        web.call(wrong, 1, "count", json!({})).refused(404);
+        let reply = web.call(wrong, 1, "count", json!({}));
+        reply.refused(404);
+        // Clients look for this code, or for these words.
+        assert_eq!((reply.code(), &reply.body["error"]["message"]), (-32001, &json!("Session not found")));
         web.listen(wrong, None).refused(404);
         web.request("DELETE", "/mcp", &[("mcp-session-id", wrong)], "").refused(404);
         web.say(wrong, &initialize("2025-11-25", json!({}))).refused(404);
@@ -74,15 +77,70 @@ fn version_header() {
     let mut say = |version: &str| {
         let headers = [JSON, ACCEPT, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", version)];
         let get = [SSE, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", version)];
-        (web.request("POST", "/mcp", &headers, ping).status, web.request("GET", "/mcp", &get, "").status)
+        let notification = notify("notifications/x", json!({}));
+        (
+            web.request("POST", "/mcp", &headers, ping).status,
+            web.request("POST", "/mcp", &headers, &notification).status,
+            web.request("GET", "/mcp", &get, "").status,
+        )
     };
     for version in LEGACY {
-        assert_eq!(say(version), (200, 200), "{version}");
+        assert_eq!(say(version), (200, 202, 200), "{version}");
     }
-    for version in ["1999-01-01", "", "x", "2025-06-19", "2026-07-27", "latest"] {
-        assert_eq!(say(version), (400, 400), "{version}");
+    let unknown =
+        ["1999-01-01", "", "x", "2025-06-19", "2026-07-27", "2027-01-01", "2099-01-01", "abcdefghij", "latest"];
+    for version in unknown {
+        assert_eq!(say(version), (400, 400, 400), "{version}");
     }
-    assert_eq!(say("2027-01-01"), (400, 405));
+    for (version, status) in unknown.iter().map(|version| (*version, 400)).chain([(MODERN, 405), ("2025-11-25", 204)]) {
+        let headers = [("mcp-session-id", session.as_str()), ("mcp-protocol-version", version)];
+        assert_eq!(web.request("DELETE", "/mcp", &headers, "").status, status, "{version}");
+    }
+}
+
+/// What was agreed on decides, with or without a header: 2025-03-26 has batches and knows no header, later ones have none.
+#[test]
+fn without_a_version_header() {
+    let mut web = Web::new();
+    let batch = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#;
+    let old = web.open("2025-03-26");
+    let stream = web.say(&old, batch).opened();
+    let answers = web.pull(stream).json();
+    let ids: Vec<_> =
+        answers.iter().flat_map(|answer| answer.as_array().cloned().unwrap()).map(|a| a["id"].clone()).collect();
+    assert_eq!(ids, [1, 2]);
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let session = web.open(revision);
+        let reply = web.say(&session, batch);
+        assert_eq!((reply.status, reply.code()), (400, -32600), "{revision}");
+    }
+}
+
+#[test]
+fn exactly_at_its_end() {
+    let mut web = Web::with(config().session_idle(10_000));
+    let session = web.open("2025-11-25");
+    web.wait(9_999);
+    assert_eq!(web.endpoint.load().1, 1);
+    assert_eq!(web.call(&session, 1, "count", json!({})).text(), "1");
+    web.wait(9_999);
+    assert_eq!(web.endpoint.load().1, 1);
+    web.wait(1);
+    assert_eq!(web.endpoint.load().1, 0);
+    web.call(&session, 1, "count", json!({})).refused(404);
+}
+
+#[test]
+fn signs_of_life() {
+    for (keep_alive, wait, comments) in [(0, 1_000_000, 0), (1, 1, 1), (1_000, 999, 0), (1_000, 1_000, 1)] {
+        let mut web = Web::with(config().keep_alive(keep_alive));
+        let session = web.open("2025-11-25");
+        let events = web.listen(&session, None).opened();
+        let _ = web.pull(events);
+        web.wait(wait);
+        let found = web.pull(events).events.iter().filter(|event| event.comment).count();
+        assert_eq!(found, comments, "{keep_alive} {wait}");
+    }
 }
 
 #[test]

@@ -287,6 +287,8 @@ fn is_defined(code: i64, revision: Revision, sender: Side) -> bool {
         -32700 | -32603..=-32600 => true,
         -32002 => sender == Side::Server && !revision.is_modern(),
         -32042 => sender == Side::Server && revision == Revision::D,
+        // No page has it: what the SDKs answer to an unknown session.
+        -32001 => sender == Side::Server && !revision.is_modern(),
         -32022..=-32020 => sender == Side::Server && revision.is_modern(),
         -32768..=-32000 => false,
         _ => true,

@@ -1,12 +1,13 @@
 //! The headers of 2026-07-28 that repeat parts of the body: they must say the same.
 
 use mcp_sansio::json::write::decode_base64;
-use mcp_sansio::json::{JsonKind, Raw, Text};
-use mcp_sansio::protocol::code;
-use mcp_sansio::revision::{Era, Revision};
-use mcp_sansio::server::{Failure, Gate};
+use mcp_sansio::json::{JsonKind, Raw, Text, constant};
+use mcp_sansio::protocol::{Method, code};
+use mcp_sansio::revision::{Era, Revisions};
+use mcp_sansio::rpc::Shape;
+use mcp_sansio::server::{Failure, Gate, Request};
 
-use super::head::Head;
+use super::head::{BadField, Head};
 use crate::mirror::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
 
 /// Compares headers with the body.
@@ -21,59 +22,119 @@ const fn mismatch(message: &'static str) -> Failure<'static> {
     Failure::new(code::HEADER_MISMATCH, message).refusing()
 }
 
+const NO_VERSION_HEADER: &str = "MCP-Protocol-Version is missing";
+/// What a refused version is told without any sign of the stateless era.
+pub(crate) const NO_VERSION: &str = "MCP-Protocol-Version is not supported";
+
 /// The header that tells the revision.
 const VERSION: &str = "mcp-protocol-version";
 
 /// What the version header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
+pub(crate) enum Version<'h> {
     /// There is none.
     None,
-    /// A revision with sessions.
+    /// A revision with sessions that is served.
     Legacy,
-    /// A date from the first stateless revision on, served or not.
+    /// A stateless revision that is served.
     Modern,
-    /// Neither.
-    Unknown,
+    /// Anything else, a revision that is known but not served among it.
+    Unsupported(&'h str),
+    /// It has no value that all could agree on.
+    Bad(BadField),
 }
 
-impl Version {
-    pub(crate) fn of(head: &Head<'_>) -> Self {
-        let Some(version) = head.value(VERSION) else { return Version::None };
-        let mut known = Revision::ALL.into_iter();
-        if let Some(revision) = known.find(|revision| revision.date().as_bytes() == version) {
-            return if revision.era() == Era::Modern { Version::Modern } else { Version::Legacy };
-        }
-        let is_date = version.len() == 10 && version.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
-        let first = Revision::ALL.into_iter().find(|revision| revision.era() == Era::Modern);
-        match first {
-            Some(first) if is_date && version > first.date().as_bytes() => Version::Modern,
-            _ => Version::Unknown,
+impl<'h> Version<'h> {
+    pub(crate) fn of(head: &Head<'h>, served: Revisions) -> Self {
+        match head.only(VERSION) {
+            Ok(None) => Version::None,
+            Err(bad) => Version::Bad(bad),
+            Ok(Some(version)) => match served.iter().find(|revision| revision.date() == version) {
+                Some(revision) if revision.is_modern() => Version::Modern,
+                Some(_) => Version::Legacy,
+                None => Version::Unsupported(version),
+            },
         }
     }
 }
 
+/// What is wrong with the version that a head names, or does not name, before the body decides anything.
+pub(crate) fn check_version<'e>(
+    version: Version<'e>,
+    served: Revisions,
+    head: &Head<'_>,
+    request: &Request<'e>,
+    buffer: &'e mut VersionBuffer,
+) -> Result<(), Failure<'e>> {
+    let has_sessions = served.has_era(Era::Legacy);
+    let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
+    let in_session = has_sessions && head.headers.get("mcp-session-id").is_some();
+    if !served.has_era(Era::Modern) || in_session && !by_itself {
+        // Clients take -32020 and -32022 for signs of the stateless era.
+        return match version {
+            Version::Unsupported(_) | Version::Bad(_) => Err(Failure::invalid_request(NO_VERSION)),
+            _ => Ok(()),
+        };
+    }
+    let method = match request.envelope().shape() {
+        Shape::Request { method, .. } => Some(Method::from_name(&method)),
+        _ => None,
+    };
+    match version {
+        Version::Bad(bad) => Err(mismatch(bad.words())),
+        _ if method == Some(Method::Initialize) && !by_itself && !has_sessions => {
+            let asked = request.members().protocol_version.and_then(|version| version.text());
+            Err(Failure::no_handshake(asked, served))
+        }
+        // What a request says in `_meta` is compared with it later.
+        Version::Unsupported(version) if !by_itself || method.is_none() => {
+            Err(Failure::unsupported_version(quoted(version, buffer), served))
+        }
+        Version::None if method.is_some() && !by_itself && !has_sessions => Err(mismatch(NO_VERSION_HEADER)),
+        _ => Ok(()),
+    }
+}
+
+/// Room for the version of a header as a JSON string.
+pub(crate) type VersionBuffer = [u8; 66];
+
+/// The value of a header as the text of a JSON string; only its beginning, if it is longer than any version or has
+/// characters that would need an escape.
+fn quoted<'b>(value: &str, buffer: &'b mut VersionBuffer) -> Text<'b> {
+    let most = buffer.len() - 2;
+    let plain = value.bytes().take(most).take_while(|byte| matches!(byte, b' '..=b'~') && !b"\"\\".contains(byte));
+    let mut len = 1;
+    for (place, byte) in buffer.iter_mut().zip(core::iter::once(b'"').chain(plain)) {
+        *place = byte;
+        len += 1;
+    }
+    if let Some(place) = buffer.get_mut(len - 1) {
+        *place = b'"';
+    }
+    let text = buffer.get(..len).and_then(|json| Raw::parse(json).ok()).and_then(|raw| raw.text());
+    text.unwrap_or(Text::EMPTY)
+}
 impl Gate for HeaderGate<'_> {
     fn is_modern(&self) -> bool {
         self.modern
     }
 
     fn version(&self, version: &Text<'_>) -> Result<(), Failure<'static>> {
-        match self.head.text(VERSION) {
+        match self.header(VERSION)? {
             Some(header) if version.is(header) => Ok(()),
             Some(_) => Err(mismatch("MCP-Protocol-Version differs from the version in _meta")),
-            None => Err(mismatch("MCP-Protocol-Version is missing")),
+            None => Err(mismatch(NO_VERSION_HEADER)),
         }
     }
 
     fn routing(&self, method: &Text<'_>, target: Option<&Text<'_>>) -> Result<(), Failure<'static>> {
-        match self.head.text("mcp-method") {
+        match self.header("mcp-method")? {
             Some(header) if method.is(header) => {}
             Some(_) => return Err(mismatch("Mcp-Method differs from the method")),
             None => return Err(mismatch("Mcp-Method is missing")),
         }
         let Some(target) = target else { return Ok(()) };
-        match self.head.text("mcp-name") {
+        match self.header("mcp-name")? {
             Some(header) if same(header, target) => Ok(()),
             Some(_) => Err(mismatch("Mcp-Name differs from what the request names")),
             None => Err(mismatch("Mcp-Name is missing")),
@@ -85,7 +146,12 @@ impl Gate for HeaderGate<'_> {
     }
 }
 
-impl HeaderGate<'_> {
+impl<'h> HeaderGate<'h> {
+    /// A header that repeats a part of the body.
+    fn header(&self, name: &str) -> Result<Option<&'h str>, Failure<'static>> {
+        self.head.only(name).map_err(|bad| mismatch(bad.words()))
+    }
+
     /// Checks each property with an `x-mcp-header`, through chains of `properties` only.
     fn check_properties(&self, schema: Raw<'_>, arguments: Raw<'_>, depth: usize) -> Result<(), Failure<'static>> {
         let Some(properties) = schema.get("properties").filter(|_| depth < DEPTH) else { return Ok(()) };
@@ -103,8 +169,10 @@ impl HeaderGate<'_> {
 
     fn check_param(&self, suffix: Text<'_>, value: Option<Raw<'_>>) -> Result<(), Failure<'static>> {
         let value = value.filter(|value| value.kind() != JsonKind::Null);
-        let header = self.param(suffix);
-        match (header, value) {
+        match (self.param(suffix)?, value) {
+            (_, Some(value)) if is_unsafe(value) => {
+                Err(mismatch("Mcp-Param: an integer is outside of -(2^53-1) to 2^53-1"))
+            }
             (None, None) => Ok(()),
             (Some(_), None) => Err(mismatch("Mcp-Param: a header without an argument")),
             (None, Some(_)) => Err(mismatch("Mcp-Param: the header of an argument is missing")),
@@ -114,44 +182,70 @@ impl HeaderGate<'_> {
     }
 
     /// The value of `Mcp-Param-SUFFIX`.
-    fn param(&self, suffix: Text<'_>) -> Option<&str> {
-        let mut name = [0; 128];
+    fn param(&self, suffix: Text<'_>) -> Result<Option<&'h str>, Failure<'static>> {
+        let mut name = [0; PARAM.len() + constant::HEADER_NAME_MAX];
         let prefix = PARAM.as_bytes();
-        let suffix = suffix.plain()?.as_bytes();
-        for (place, byte) in name.iter_mut().zip(prefix.iter().chain(suffix)) {
+        let Some(suffix) = suffix.plain() else { return Ok(None) };
+        for (place, byte) in name.iter_mut().zip(prefix.iter().chain(suffix.as_bytes())) {
             *place = *byte;
         }
-        let name = core::str::from_utf8(name.get(..prefix.len() + suffix.len())?).ok()?;
-        self.head.text(name)
+        let name = name.get(..prefix.len() + suffix.len()).and_then(|name| core::str::from_utf8(name).ok());
+        name.map_or(Ok(None), |name| self.header(name))
     }
 }
 
 /// Whether a header says what an argument says.
 fn agrees(header: &str, value: Raw<'_>) -> bool {
+    let mut buffer = [0; 64];
     match value.kind() {
         JsonKind::String => value.text().is_some_and(|text| same(header, &text)),
-        JsonKind::Number => same_number(header, value.as_str()),
-        JsonKind::Bool => header == value.as_str(),
+        JsonKind::Number => decoded(header, &mut buffer).is_some_and(|header| same_number(header, value)),
+        JsonKind::Bool => decoded(header, &mut buffer) == Some(value.as_str()),
         _ => false,
     }
 }
 
-/// Integers are compared as numbers: `+`, leading zeros and `.0` do not count.
-fn same_number(header: &str, value: &str) -> bool {
-    fn integer(text: &str) -> Option<i64> {
-        let text = text.strip_suffix(".0").unwrap_or(text);
-        text.parse().ok()
-    }
-    match (integer(header), integer(value)) {
-        (Some(header), Some(value)) => header == value,
-        _ => header == value,
-    }
+/// What a header says that is short, as numbers and booleans are: as it stands, or out of its base64.
+fn decoded<'b>(header: &'b str, buffer: &'b mut [u8; 64]) -> Option<&'b str> {
+    let Some(encoded) = encoded(header) else { return Some(header) };
+    let len = decode_base64(encoded.as_bytes(), buffer)?;
+    core::str::from_utf8(buffer.get(..len)?).ok()
+}
+
+/// The greatest integer that a reader of JavaScript keeps apart from its neighbours.
+const SAFE: u64 = (1 << 53) - 1;
+
+/// Whether this is an integer that not every reader takes for the same.
+fn is_unsafe(value: Raw<'_>) -> bool {
+    value.is_whole() && value.i64().is_none_or(|integer| integer.unsigned_abs() > SAFE)
+}
+
+/// Integers are compared as numbers: `42`, `42.00`, `4.2e1`, `+42` and `042` are one.
+fn same_number(header: &str, value: Raw<'_>) -> bool {
+    let Some(value_integer) = value.i64() else { return header == value.as_str() };
+    let (negative, digits) = match header.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    // JSON has no zeros in front of a number, but for the one in front of a point.
+    let zeros = digits.iter().take_while(|byte| **byte == b'0').count();
+    let behind = digits.get(zeros..).unwrap_or(&[]);
+    let zeros = if behind.first().is_some_and(u8::is_ascii_digit) { zeros } else { zeros.saturating_sub(1) };
+    let digits = digits.get(zeros..).filter(|digits| digits.first().is_some_and(u8::is_ascii_digit));
+    let is_bare = |digits: &&[u8]| !digits.last().is_some_and(u8::is_ascii_whitespace);
+    let digits = digits.filter(is_bare).and_then(|digits| Raw::parse(digits).ok());
+    let integer = digits.and_then(|digits| digits.i64());
+    integer.map(|integer| if negative { -integer } else { integer }) == Some(value_integer)
+}
+
+/// What stands between `=?base64?` and `?=`.
+fn encoded(header: &str) -> Option<&str> {
+    header.strip_prefix(OPEN).and_then(|header| header.strip_suffix(CLOSE))
 }
 
 /// Whether a header says a text: plainly, or in base64 between `=?base64?` and `?=`.
 fn same(header: &str, text: &Text<'_>) -> bool {
-    let encoded = header.strip_prefix(OPEN).and_then(|header| header.strip_suffix(CLOSE));
-    match encoded {
+    match encoded(header) {
         None => text.is(header),
         Some(encoded) => same_base64(encoded.as_bytes(), text),
     }
@@ -229,6 +323,10 @@ mod tests {
             "=?base64?SGVsbG9=?=",
             "=?base64?SGVsbG8=",
             "SGVsbG8=",
+            // Right up to the end of the text, and broken behind it.
+            "=?base64?SGVsbG8=!!!!?=",
+            "=?base64?SGVs=bG8=?=",
+            "=?base64?SGVsbG8=SGVs?=",
         ] {
             assert!(!same(other, &hello), "{other}");
         }
@@ -246,18 +344,87 @@ mod tests {
             schema = std::format!(r#"{{"properties":{{"p":{schema}}}}}"#);
             arguments = std::format!(r#"{{"p":{arguments}}}"#);
         }
-        let raw = |json: &'static str| Raw::parse(json.as_bytes()).unwrap();
-        let (schema, arguments) = (raw(schema.leak()), raw(arguments.leak()));
-        for (value, right) in [("a", true), ("b", false)] {
+        let deeper = |json: &str| std::format!(r#"{{"p":{json}}}"#);
+        let deeper_schema = |schema: &str| std::format!(r#"{{"properties":{}}}"#, deeper(schema));
+        let right = |schema: &str, arguments: &str, value: &str| {
             let headers: &[(&str, &[u8])] = &[("mcp-param-deep", value.as_bytes())];
             let gate = HeaderGate { head: Head::new("POST", "/mcp", None, &headers), modern: true };
-            assert_eq!(gate.arguments(schema, arguments).is_ok(), right, "{value}");
-        }
+            let raw = |json| Raw::parse(json).unwrap();
+            gate.arguments(raw(schema.as_bytes()), raw(arguments.as_bytes())).is_ok()
+        };
+        assert!(right(&schema, &arguments, "a") && !right(&schema, &arguments, "b"));
+        // One deeper is looked at as well, though clients leave out a tool that has it; then it ends.
+        let (schema, arguments) = (deeper_schema(&schema), deeper(&arguments));
+        assert!(right(&schema, &arguments, "a") && !right(&schema, &arguments, "b"));
+        assert!(right(&deeper_schema(&schema), &deeper(&arguments), "b"));
     }
 
     #[test]
     fn numbers() {
-        assert!(same_number("5", "5") && same_number("5", "5.0") && same_number("05", "5"));
-        assert!(!same_number("5", "6") && !same_number("x", "5"));
+        let agree = |header: &str, value: &str| agrees(header, Raw::parse(value.as_bytes()).unwrap());
+        for (header, value) in [
+            ("5", "5"),
+            ("5", "5.0"),
+            ("05", "5"),
+            ("+5", "5"),
+            ("42.00", "42"),
+            ("42", "42.00"),
+            ("100", "1e2"),
+            ("1e2", "100"),
+            ("100", "100.00"),
+            ("-7", "-7.0"),
+            ("-07", "-7"),
+            ("0", "-0"),
+            ("0.0", "0"),
+            ("000", "0"),
+            ("9007199254740991", "9007199254740991"),
+            ("1.5", "1.5"),
+            ("=?base64?NDI=?=", "42"),
+            ("=?base64?dHJ1ZQ==?=", "true"),
+            ("true", "true"),
+        ] {
+            assert!(agree(header, value), "{header} {value}");
+        }
+        for (header, value) in [
+            ("5", "6"),
+            ("x", "5"),
+            ("", "0"),
+            ("-", "0"),
+            ("--5", "5"),
+            ("+-5", "-5"),
+            ("5", "-5"),
+            (".5", "0"),
+            ("5 ", "5"),
+            ("4.2", "42"),
+            ("=?base64?NDI?=", "42"),
+            ("=?base64?NDM=?=", "42"),
+            ("=?base64?VHJ1ZQ==?=", "true"),
+            ("false", "true"),
+            ("42", "\"5\""),
+            ("[]", "[]"),
+        ] {
+            assert!(!agree(header, value), "{header} {value}");
+        }
+        let long = std::format!("{OPEN}{}{CLOSE}", "MDAw".repeat(22));
+        assert!(!agree(&long, "0"));
+        for (value, is) in [
+            ("9007199254740991", false),
+            ("9007199254740992", true),
+            ("-9007199254740992", true),
+            ("1e300", true),
+            ("1.5", false),
+            ("9007199254740991.5", false),
+            ("\"9007199254740993\"", false),
+        ] {
+            assert_eq!(is_unsafe(Raw::parse(value.as_bytes()).unwrap()), is, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_version_as_json() {
+        for (value, text) in [("2027-01-01", "2027-01-01"), ("", ""), ("a\"b", "a"), ("\\", ""), ("a\tb", "a")] {
+            assert!(quoted(value, &mut [0; 66]).is(text), "{value:?}");
+        }
+        assert!(quoted(&"x".repeat(99), &mut [0; 66]).is(&"x".repeat(64)));
     }
 }

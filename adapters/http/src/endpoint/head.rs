@@ -5,25 +5,44 @@ use super::stream::StreamId;
 
 /// The headers of a request, looked up by name in any case.
 pub trait Headers {
-    /// The value of the first header of that name.
-    fn get(&self, name: &str) -> Option<&[u8]>;
+    /// Tells the values of all headers of that name, in order. Where a header came in several lines, each is a value of
+    /// its own: the endpoint refuses requests whose lines differ where there must be one value.
+    fn each<'s>(&'s self, name: &str, tell: &mut dyn FnMut(&'s [u8]));
 
-    /// Tells the values of all headers of that name, in order. As it stands, of the first one only.
-    fn each(&self, name: &str, tell: &mut dyn FnMut(&[u8])) {
-        if let Some(value) = self.get(name) {
-            tell(value);
-        }
+    /// The value of the first header of that name.
+    fn get(&self, name: &str) -> Option<&[u8]> {
+        let mut first = None;
+        self.each(name, &mut |value| first = first.or(Some(value)));
+        first
     }
 }
 
 /// Name and value pairs, as parsers give them.
 impl Headers for &[(&str, &[u8])] {
+    fn each<'s>(&'s self, name: &str, tell: &mut dyn FnMut(&'s [u8])) {
+        self.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).for_each(|(_, value)| tell(value));
+    }
+
     fn get(&self, name: &str) -> Option<&[u8]> {
         self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
     }
+}
 
-    fn each(&self, name: &str, tell: &mut dyn FnMut(&[u8])) {
-        self.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).for_each(|(_, value)| tell(value));
+/// Why a header that must have one value has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadField {
+    /// Its lines differ: somebody in between may look at another one.
+    Differing,
+    /// It has characters other than visible ASCII, space and tab.
+    Characters,
+}
+
+impl BadField {
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            BadField::Differing => "Header mismatch: a header came twice, with different values",
+            BadField::Characters => "Header mismatch: a header has characters that are not visible ASCII",
+        }
     }
 }
 
@@ -76,6 +95,24 @@ impl<'h> Head<'h> {
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'h [u8]> {
         self.headers.get(name).map(<[u8]>::trim_ascii)
+    }
+
+    /// The value of a header that may come once, or in several lines that say the same.
+    pub(crate) fn only(&self, name: &str) -> Result<Option<&'h str>, BadField> {
+        let (mut found, mut differ) = (None, false);
+        self.headers.each(name, &mut |value| {
+            let value = value.trim_ascii();
+            differ |= *found.get_or_insert(value) != value;
+        });
+        let is_valid = |value: &&[u8]| value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        match found {
+            None => Ok(None),
+            Some(_) if differ => Err(BadField::Differing),
+            Some(value) => {
+                let text = Some(value).filter(is_valid).and_then(|value| core::str::from_utf8(value).ok());
+                text.map(Some).ok_or(BadField::Characters)
+            }
+        }
     }
 
     /// A header as text without white space around it; `None` if it is not there or not UTF-8.

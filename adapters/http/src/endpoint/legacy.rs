@@ -9,10 +9,11 @@ use mcp_sansio::server::Request;
 
 use mcp_sansio::sink::Out;
 
+use super::config::same_path;
 use super::exchange::{Message, origin_of};
-use super::head::{Content, Head, Response, SessionId};
+use super::head::{BadField, Content, Head, Response, SessionId};
 use super::media::{Accept, is_json};
-use super::refusal::{not_allowed, refuse};
+use super::refusal::refuse;
 use super::session::{Session, make_id, same_id, slot_of};
 use super::stream::{Link, Purpose, Stream, StreamId, StreamOut, read_event_id};
 use super::{App, Asker, Endpoint};
@@ -23,7 +24,12 @@ const UNREAD: &str = "Overloaded: the event stream is not being read";
 enum NoSession {
     Missing,
     Unknown,
+    /// Two lines of the header name two sessions.
+    Differing,
 }
+
+/// The code of an unknown session. No page defines it; the SDKs write it, and clients look for it and for the words.
+const SESSION_NOT_FOUND: i32 = -32001;
 
 impl<const N: usize> Endpoint<'_, N> {
     pub(crate) fn legacy_post<'r, 'a: 'r, S>(
@@ -166,7 +172,8 @@ impl<const N: usize> Endpoint<'_, N> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
-        if !Accept::of(head).stream() {
+        // Not `*/*`: who only looks what is here would wait for a stream that has nothing to say.
+        if !Accept::of(head).names_stream() {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
         }
         let bare = head.headers.get("mcp-session-id").is_none() && head.headers.get("mcp-protocol-version").is_none();
@@ -301,9 +308,6 @@ impl<const N: usize> Endpoint<'_, N> {
         principal: Option<&'r str>,
         body: &mut dyn Out,
     ) -> Response<'r> {
-        if !self.config.legacy {
-            return not_allowed(body, "POST");
-        }
         if !is_json(head) {
             return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
         }
@@ -353,8 +357,10 @@ impl<const N: usize> Endpoint<'_, N> {
     /// [`request`](Endpoint::request) now, it may be refused as overload.
     #[must_use]
     pub fn must_wait(&self, head: &Head<'_>) -> bool {
-        let session =
-            head.member("session").filter(|_| head.path == self.config.post_path).and_then(|id| slot_of(id.as_bytes()));
+        let session = head
+            .member("session")
+            .filter(|_| same_path(self.config.post_path, head.path))
+            .and_then(|id| slot_of(id.as_bytes()));
         let session = session.and_then(|slot| self.sessions.slots().get(slot)).filter(|session| session.live);
         let stream = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old));
         let stream = stream.and_then(|id| self.streams.slots().get(id.slot()).filter(|stream| stream.is(id)));
@@ -418,8 +424,12 @@ impl<const N: usize> Endpoint<'_, N> {
 
     /// The session that a request's header names; one of another principal is as if unknown.
     fn session_of(&self, head: &Head<'_>, principal: Option<&str>) -> Result<u16, NoSession> {
-        let given = head.value("mcp-session-id").ok_or(NoSession::Missing)?;
-        let found = self.find_session(given, principal);
+        let given = match head.only("mcp-session-id") {
+            Ok(given) => given.ok_or(NoSession::Missing)?,
+            Err(BadField::Differing) => return Err(NoSession::Differing),
+            Err(BadField::Characters) => return Err(NoSession::Unknown),
+        };
+        let found = self.find_session(given.as_bytes(), principal);
         found.filter(|slot| self.session(*slot).is_some_and(|session| !session.old)).ok_or(NoSession::Unknown)
     }
 
@@ -441,6 +451,7 @@ impl<const N: usize> Endpoint<'_, N> {
 fn no_session<'r>(none: NoSession, body: &mut dyn Out) -> Response<'r> {
     match none {
         NoSession::Missing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id is missing: initialize first"),
-        NoSession::Unknown => refuse(body, 404, code::INVALID_REQUEST, "The session is unknown or has ended"),
+        NoSession::Unknown => refuse(body, 404, SESSION_NOT_FOUND, "Session not found"),
+        NoSession::Differing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id came twice, and differs"),
     }
 }

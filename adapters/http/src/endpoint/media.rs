@@ -20,6 +20,8 @@ pub(crate) struct Accept {
 #[derive(Clone, Copy, Default)]
 struct Said {
     taken: bool,
+    /// It is taken, and not by `*/*` alone.
+    meant: bool,
     /// Its weight, and where in the list it stands, where it is named itself.
     named: Option<(u16, usize)>,
 }
@@ -52,7 +54,7 @@ impl Accept {
             b"text/event-stream, application/json" => (1, 0),
             _ => return None,
         };
-        let named = |place| Said { taken: true, named: Some((1000, place)) };
+        let named = |place| Said { taken: true, meant: true, named: Some((1000, place)) };
         Some(Accept { given: true, ranges: 2, json: named(json), stream: named(stream) })
     }
 
@@ -63,8 +65,10 @@ impl Accept {
             if essence.eq_ignore_ascii_case(mime.as_bytes()) {
                 said.named = said.named.or(Some((weight, self.ranges)));
                 said.taken |= weight > 0;
+                said.meant |= weight > 0;
             } else if weight > 0 && is_range_over(essence, mime) {
                 said.taken = true;
+                said.meant |= essence != b"*/*";
             }
         }
         self.ranges += 1;
@@ -78,6 +82,11 @@ impl Accept {
     /// Whether the client takes an event stream.
     pub(crate) const fn stream(&self) -> bool {
         self.stream.taken || !self.given
+    }
+
+    /// Whether the client says that it takes an event stream, not only that it takes anything.
+    pub(crate) const fn names_stream(&self) -> bool {
+        self.stream.meant
     }
 
     /// Whether the client would rather have an event stream than JSON: by weight, else by naming it first.
@@ -143,6 +152,9 @@ mod tests {
             ("text/event-stream;q=0.5, application/json", true, true, false),
             ("application/json; q=0.25, Text/Event-Stream; q=0.3", true, true, true),
             ("application/json, text/event-stream;q=0", true, false, false),
+            ("application/json;q=0, text/event-stream;q=0", false, false, false),
+            ("application/json;q=0.001, text/event-stream;q=0.000", true, false, false),
+            ("*/*;q=0", false, false, false),
             ("application/json", true, false, false),
             ("text/event-stream", false, true, true),
             ("*/*", true, true, false),

@@ -1,19 +1,20 @@
 //! Requests: from the head and the body to those who answer them.
 
-use mcp_sansio::json::Raw;
+use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::protocol::code;
+use mcp_sansio::revision::{Era, Revisions};
+use mcp_sansio::rpc::{Envelope, Shape};
 use mcp_sansio::server::{Millis, Request};
 use mcp_sansio::sink::Out;
 
-use super::gate::Version;
+use super::config::same_path;
+use super::gate::{NO_VERSION, Version, VersionBuffer, check_version};
 use super::head::{Admission, Head, Response};
 use super::media::{Accept, is_json};
 use super::metadata::{is_metadata, serve_metadata};
-use super::refusal::{not_allowed, refuse};
+use super::refusal::{not_allowed, refuse, refuse_request};
 use super::session::{PRINCIPAL_MAX, Principal};
 use super::{Access, App, Endpoint};
-
-const NO_VERSION: &str = "MCP-Protocol-Version is not supported";
 
 impl<const N: usize> Endpoint<'_, N> {
     /// Judges a request by its head, before its body is read: `Host`, `Origin`, `Sec-Fetch-Site`, path, method, and
@@ -86,7 +87,7 @@ impl<const N: usize> Endpoint<'_, N> {
         if let Some(metadata) = self.config.resource_metadata.filter(|_| is_metadata(path, self.config.path)) {
             return Err(serve_metadata(head, metadata, body));
         }
-        let Some(allowed) = self.allowed(path) else {
+        let Some(allowed) = self.place(path, self.served(app)).map(|(_, allowed)| allowed) else {
             return Err(refuse(body, 404, code::INVALID_REQUEST, "There is nothing here"));
         };
         let principal = match (app.authorize)(head) {
@@ -106,13 +107,21 @@ impl<const N: usize> Endpoint<'_, N> {
         Ok(principal)
     }
 
-    /// The methods that are served at a path, if any are.
-    fn allowed(&self, path: &str) -> Option<&'static str> {
+    /// The revisions that are served: those of the service, without those that have sessions if there are to be none.
+    fn served<S>(&self, app: &App<'_, S>) -> Revisions {
+        let served = app.service.about().served();
+        if self.config.legacy { served } else { served.of(Era::Modern).fold(Revisions::NONE, Revisions::with) }
+    }
+
+    /// What is at a path, with or without a slash at its end, and the methods that are served there.
+    fn place(&self, path: &str, served: Revisions) -> Option<(Place, &'static str)> {
         let config = &self.config;
-        match path {
-            _ if path == config.path => Some(if config.legacy { "GET, POST, DELETE" } else { "POST" }),
-            _ if path == config.post_path => Some("POST"),
-            _ if path == config.old_path => Some("GET"),
+        match served.has_era(Era::Legacy) {
+            has_sessions if same_path(config.path, path) => {
+                Some((Place::Endpoint, if has_sessions { "GET, POST, DELETE" } else { "POST" }))
+            }
+            true if same_path(config.post_path, path) => Some((Place::OldPost, "POST")),
+            true if same_path(config.old_path, path) => Some((Place::Old, "GET")),
             _ => None,
         }
     }
@@ -120,11 +129,17 @@ impl<const N: usize> Endpoint<'_, N> {
     /// Whether `Host` or `Origin` names a site that may not come here, or a page elsewhere asks without an `Origin`: with
     /// `<img>`, for one, of which browsers tell by `Sec-Fetch-Site`. Nothing but browsers sends that header.
     fn is_foreign(&self, head: &Head<'_>) -> bool {
-        let host = head.value("host").or_else(|| head.value(":authority"));
-        let origin = head.value("origin");
-        host.is_some_and(|host| !self.config.allows(host))
-            || origin.is_some_and(|origin| !self.config.allows_origin(origin))
-            || (origin.is_none() && !self.config.any_host && head.value("sec-fetch-site") == Some(b"cross-site"))
+        let host = if head.headers.get("host").is_some() { "host" } else { ":authority" };
+        let mut foreign = false;
+        head.headers.each(host, &mut |host| foreign |= !self.config.allows(host.trim_ascii()));
+        // A browser sends one. Of several it is not known which one somebody in between looks at.
+        let mut first = None;
+        head.headers.each("origin", &mut |origin| {
+            let origin = origin.trim_ascii();
+            foreign |= *first.get_or_insert(origin) != origin || !self.config.allows_origin(origin);
+        });
+        let is_hidden = || first.is_none() && head.value("sec-fetch-site") == Some(b"cross-site");
+        foreign || !self.config.any_host && is_hidden()
     }
 
     fn route<'r, 'a: 'r, S>(
@@ -136,28 +151,24 @@ impl<const N: usize> Endpoint<'_, N> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
-        let path = head.path;
-        if path == self.config.post_path && path != self.config.path {
-            return match head.method {
-                "POST" => self.old_post(app, head, content, principal, body),
-                _ => not_allowed(body, "POST"),
-            };
-        }
-        if path != self.config.path {
-            return match head.method {
-                "GET" if self.config.legacy => self.old_get(app, head, principal, random, body),
-                _ => not_allowed(body, "GET"),
-            };
-        }
-        let version = Version::of(head);
-        match head.method {
-            // What a POST is can stand in its body, too.
-            "GET" | "DELETE" if version == Version::Unknown => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
-            "POST" if path == self.config.path => self.post(app, head, content, principal, version, random, body),
-            "GET" | "DELETE" if version == Version::Modern || !self.config.legacy => not_allowed(body, "POST"),
-            "GET" => self.get(app, head, principal, random, body),
-            "DELETE" if path == self.config.path => self.delete(app, head, principal, body),
-            _ => not_allowed(body, if self.config.legacy { "GET, POST, DELETE" } else { "POST" }),
+        let served = self.served(app);
+        let Some((place, allowed)) = self.place(head.path, served) else {
+            return refuse(body, 404, code::INVALID_REQUEST, "There is nothing here");
+        };
+        match (place, head.method, Version::of(head, served)) {
+            (Place::Old, "GET", _) => self.old_get(app, head, principal, random, body),
+            (Place::OldPost, "POST", _) => self.old_post(app, head, content, principal, body),
+            (Place::Endpoint, "POST", version) => {
+                self.post(app, head, content, principal, (version, served), random, body)
+            }
+            (Place::Endpoint, "GET" | "DELETE", _) if !served.has_era(Era::Legacy) => not_allowed(body, allowed),
+            (Place::Endpoint, "GET" | "DELETE", Version::Unsupported(_) | Version::Bad(_)) => {
+                refuse(body, 400, code::INVALID_REQUEST, NO_VERSION)
+            }
+            (Place::Endpoint, "GET" | "DELETE", Version::Modern) => not_allowed(body, "POST"),
+            (Place::Endpoint, "GET", _) => self.get(app, head, principal, random, body),
+            (Place::Endpoint, "DELETE", _) => self.delete(app, head, principal, body),
+            _ => not_allowed(body, allowed),
         }
     }
 
@@ -168,7 +179,7 @@ impl<const N: usize> Endpoint<'_, N> {
         head: &Head<'r>,
         content: &[u8],
         principal: Option<&'r str>,
-        version: Version,
+        (version, served): (Version<'_>, Revisions),
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
@@ -180,16 +191,25 @@ impl<const N: usize> Endpoint<'_, N> {
         }
         let mut request = Request::empty();
         let read = request.read(content);
-        let modern = version == Version::Modern || request.envelope().meta.is_modern();
-        match read {
-            Ok(()) if modern => self.modern_post(app, head, &mut request, principal, body),
-            Err(_) if modern => self.unreadable(content, body),
-            _ if version == Version::Unknown => refuse(body, 400, code::INVALID_REQUEST, NO_VERSION),
-            _ if !self.config.legacy => {
-                refuse(body, 400, code::INVALID_REQUEST, "This server is stateless: see 2026-07-28")
-            }
-            Ok(()) => self.legacy_post(app, head, &mut request, principal, random, body),
-            Err(_) => self.legacy_batch(app, head, content, principal, body),
+        let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
+        let modern = version == Version::Modern || by_itself || !served.has_era(Era::Legacy);
+        if read.is_err() {
+            return match version {
+                Version::None | Version::Legacy if !modern => self.legacy_batch(app, head, content, principal, body),
+                _ => self.unreadable(content, body),
+            };
+        }
+        let mut buffer: VersionBuffer = [0; 66];
+        if let Err(failure) = check_version(version, served, head, &request, &mut buffer) {
+            return refuse_request(body, 400, id_of(request.envelope()), &failure);
+        }
+        if !is_acceptable(request.envelope()) {
+            return refuse(body, 400, code::INVALID_REQUEST, "Invalid request: neither a notification nor a response");
+        }
+        if modern {
+            self.modern_post(app, head, &mut request, principal, body)
+        } else {
+            self.legacy_post(app, head, &mut request, principal, random, body)
         }
     }
 
@@ -199,6 +219,43 @@ impl<const N: usize> Endpoint<'_, N> {
             Ok(_) => refuse(body, 400, code::INVALID_REQUEST, "Invalid request: not an object"),
             Err(_) => refuse(body, 400, code::PARSE, "Parse error"),
         }
+    }
+}
+
+/// What stands at a path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Streamable HTTP, and the stream of 2024-11-05.
+    Endpoint,
+    /// The stream of 2024-11-05.
+    Old,
+    /// Where clients of 2024-11-05 post.
+    OldPost,
+}
+
+/// The id of a request, or of what would be one.
+fn id_of<'e>(envelope: &Envelope<'e>) -> Option<Raw<'e>> {
+    match envelope.shape() {
+        Shape::Request { id, .. } => Some(id),
+        Shape::Invalid { id } => id,
+        _ => None,
+    }
+}
+
+/// Whether a notification or a response can be taken: nothing answers it but the status (Streamable HTTP, Sending
+/// Messages). A request, or what would be one, is answered by the engine.
+fn is_acceptable(envelope: &Envelope<'_>) -> bool {
+    let is_object = |value: Raw<'_>| value.kind() == JsonKind::Object;
+    let is_sound = envelope.jsonrpc && !envelope.duplicate;
+    match envelope.shape() {
+        Shape::Notification { .. } => is_sound && envelope.params.is_none_or(is_object),
+        Shape::Response { id } => match (envelope.result, envelope.error) {
+            (Some(result), None) => is_sound && id.is_some() && is_object(result),
+            // An error may concern a message whose id could not be read.
+            (None, Some(error)) => is_sound && is_object(error),
+            _ => false,
+        },
+        _ => true,
     }
 }
 

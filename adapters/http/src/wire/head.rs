@@ -158,15 +158,18 @@ impl<'r> Head<'r> {
 
 /// As the endpoint looks at them: the host is the one that the client means.
 impl crate::endpoint::Headers for Head<'_> {
+    fn each<'s>(&'s self, name: &str, tell: &mut dyn FnMut(&'s [u8])) {
+        match self.line.authority {
+            Some(authority) if name.eq_ignore_ascii_case("host") => tell(self.bytes_at(authority)),
+            _ => self.get_all(name).for_each(tell),
+        }
+    }
+
     fn get(&self, name: &str) -> Option<&[u8]> {
         match self.line.authority {
             Some(authority) if name.eq_ignore_ascii_case("host") => Some(self.bytes_at(authority)),
             _ => Head::get(self, name),
         }
-    }
-
-    fn each(&self, name: &str, tell: &mut dyn FnMut(&[u8])) {
-        self.get_all(name).for_each(tell);
     }
 }
 

@@ -60,8 +60,14 @@ static SUBSCRIPTION_BYTES: Static<[u8; SUBSCRIPTIONS]> = Static::new([0; SUBSCRI
 static SCRATCH_BYTES: Static<[u8; SCRATCH]> = Static::new([0; SCRATCH]);
 static SEAL: Static<Option<HmacSeal>> = Static::new(None);
 
-/// Hosts that requests may be for, beside 127.0.0.1 and localhost, which QEMU forwards.
-const HOSTS: &[&str] = &["10.0.2.15", "board.local"];
+/// Names that requests may be for, beside localhost, which QEMU forwards. Any address will do as well: over DHCP a board
+/// learns its own when it runs.
+const CONFIG: Config<'static> = Config::DEFAULT
+    .hosts(&["board.local"])
+    .ip_hosts(true)
+    .streams(Streams::Preferred)
+    .session_idle(600_000)
+    .session_rest(100);
 
 const LIMITS: Limits = Limits::DEFAULT
     .line(256)
@@ -122,14 +128,9 @@ fn take_endpoint(seal: &'static HmacSeal) -> Option<&'static mut Endpoint> {
 /// Not inlined, so that no more copies of what is large are on the stack than must be.
 #[inline(never)]
 fn place_endpoint(server: Server<'static, IN_FLIGHT>) -> Option<&'static mut Endpoint> {
-    let mut config = Config::DEFAULT;
-    config.hosts = HOSTS;
-    config.streams = Streams::Preferred;
-    config.session_idle = 600_000;
-    config.session_rest = 100;
     let (sessions, streams, log) = (SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?);
     let place = ENDPOINT.take()?;
-    *place = Some(Endpoint::new(config, server.ask_timeout(60_000), sessions, streams, log));
+    *place = Some(Endpoint::new(CONFIG, server.ask_timeout(60_000), sessions, streams, log));
     place.as_mut()
 }
 

@@ -3,6 +3,7 @@
 
 use super::everything::{self, World};
 use super::{Dice, MODERN, Value, Window, json};
+use mcp_sansio::revision::Era;
 use mcp_sansio::server::{Change, Limits, Millis, SendError, Server, Token};
 use mcp_sansio::service::Service;
 use mcp_sansio::sink::{Full, Lines, Sink};
@@ -140,6 +141,8 @@ pub struct Web<const N: usize = 8> {
     /// How much a socket takes at once.
     pub gulp: usize,
     pub authorize: Box<Authorize>,
+    /// It serves no sessions, by its configuration: what it says is judged by 2026-07-28.
+    pub stateless: bool,
     oracle: Oracle,
     /// What was asked, by revision and id.
     asked: HashMap<(String, String), String>,
@@ -196,6 +199,7 @@ impl<const N: usize> Web<N> {
             body: usize::MAX,
             gulp: usize::MAX,
             authorize: Box::new(|_| Access::Granted { principal: None }),
+            stateless: false,
             oracle: Oracle::new(),
             asked: HashMap::new(),
             sessions: HashMap::new(),
@@ -257,8 +261,13 @@ impl<const N: usize> Web<N> {
             found.and_then(|(_, value)| std::str::from_utf8(value).ok())
         };
         let session = header("mcp-session-id").or(query.and_then(|query| query.strip_prefix("session=")));
-        let modern =
-            header("mcp-protocol-version") == Some(MODERN) || body.contains("modelcontextprotocol/protocolVers");
+        let stateless = self.stateless || !self.service.about().served().has_era(Era::Legacy);
+        let version = header("mcp-protocol-version");
+        let unknown = version.is_some_and(|version| !super::LEGACY.contains(&version));
+        let modern = body.contains("modelcontextprotocol/protocolVers")
+            || version == Some(MODERN)
+            || unknown && header("mcp-session-id").is_none()
+            || stateless;
         match session.and_then(|id| self.sessions.get(id)) {
             _ if modern => MODERN.into(),
             Some(revision) => revision.clone(),
