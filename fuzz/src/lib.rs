@@ -6,6 +6,7 @@ mod client;
 mod endpoint;
 mod engine;
 mod service;
+mod wire;
 
 use arbitrary::Unstructured;
 use mcp_sansio::frame::sse::{Decoder, Item};
@@ -180,6 +181,12 @@ pub fn http(data: &[u8]) {
     }
 }
 
+/// Requests of HTTP/1.1 from a grammar, then damaged: what is whole is taken as it was meant, and of what is damaged nothing
+/// is taken that a model refuses or reads in another way.
+pub fn http_wire(data: &[u8]) {
+    let _ = wire::run(&mut Unstructured::new(data));
+}
+
 #[cfg(test)]
 mod tests {
     fn over_corpus(name: &str, body: fn(&[u8])) {
@@ -279,6 +286,14 @@ mod tests {
         over_corpus("client", crate::client);
         over_noise(crate::client);
         over_long_noise(crate::client);
+    }
+
+    #[test]
+    fn http_wire() {
+        over_corpus("http_wire", crate::http_wire);
+        for seed in 1..4000u64 {
+            crate::http_wire(&noise(seed, 700));
+        }
     }
 
     #[test]
