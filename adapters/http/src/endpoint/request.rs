@@ -24,6 +24,7 @@ impl<const N: usize> Endpoint<'_, N> {
     /// # Errors
     /// The answer, if the head alone decides it: a refusal, a CORS preflight, or the metadata of the resource. A JSON
     /// body is written to `body`, which must be empty. Do not read the request's body then.
+    #[allow(clippy::result_large_err, reason = "there is no allocator for a box, and it is handed on at once")]
     pub fn admit<'r, 'a: 'r, S>(
         &self,
         app: &App<'a, S>,
@@ -68,6 +69,7 @@ impl<const N: usize> Endpoint<'_, N> {
     }
 
     /// What the head alone decides; the principal if that is nothing.
+    #[allow(clippy::result_large_err, reason = "as above")]
     fn judge<'r, 'a: 'r, S>(
         &self,
         app: &App<'a, S>,

@@ -68,6 +68,8 @@ impl Chunked {
             }
             let Some(&byte) = bytes.get(self.read) else { return Ok(false) };
             self.read += 1;
+            #[cfg(test)]
+            super::tests::work::add(1);
             self.state = self.next(byte, bounds)?;
         }
         Ok(true)
@@ -79,6 +81,8 @@ impl Chunked {
         let end = self.read + n;
         if self.body <= self.read && end <= bytes.len() {
             bytes.copy_within(self.read..end, self.body);
+            #[cfg(test)]
+            super::tests::work::add(n);
         }
         self.read = end;
         self.body += n;

@@ -103,12 +103,16 @@ impl<'m, const H: usize> Input<'m, H> {
         let bytes = self.store.bytes_mut();
         if start > 0 && start <= end && end <= bytes.len() {
             bytes.copy_within(start..end, 0);
+            #[cfg(test)]
+            super::tests::work::add(end - start);
             (self.start, self.end) = (0, end - start);
         }
         if let Body::Chunked(chunked) = &mut self.body {
             let gap = chunked.read.saturating_sub(chunked.body);
             if gap > 0 && chunked.read <= self.end && self.end <= bytes.len() {
                 bytes.copy_within(chunked.read..self.end, chunked.body);
+                #[cfg(test)]
+                super::tests::work::add(self.end - chunked.read);
                 chunked.read = chunked.body;
                 self.end -= gap;
             }
@@ -138,6 +142,8 @@ impl<'m, const H: usize> Input<'m, H> {
     fn parse_at_once(&mut self, limits: &Limits, most: usize) -> Option<Parsed> {
         let bytes = self.store.bytes().get(self.start..self.end)?;
         let bytes = bytes.get(..most).unwrap_or(bytes);
+        #[cfg(test)]
+        super::tests::work::add(bytes.len());
         let parsed = head::parse(bytes, limits, &mut self.fields).ok()?;
         head::is_strict(bytes, &parsed, &self.fields, limits.line, most).then_some(parsed)
     }
@@ -165,6 +171,8 @@ impl<'m, const H: usize> Input<'m, H> {
             let unseen = bytes.get(self.searched..).unwrap_or(&[]);
             let found = memchr::memchr(b'\n', unseen).map(|at| self.searched + at);
             let seen = found.unwrap_or(bytes.len());
+            #[cfg(test)]
+            super::tests::work::add(seen.saturating_sub(self.searched));
             if !self.has_line && seen - self.line_at > limits.line {
                 return Err(Status::URI_TOO_LONG);
             }

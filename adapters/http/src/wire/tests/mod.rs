@@ -5,6 +5,21 @@ mod connections;
 mod heads;
 mod requests;
 
+/// Counts the bytes that a connection looks at or moves, in this thread.
+pub(super) mod work {
+    std::thread_local! {
+        static DONE: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
+    }
+
+    pub(in crate::wire) fn add(bytes: usize) {
+        DONE.set(DONE.get() + bytes);
+    }
+
+    pub(super) fn take() -> usize {
+        DONE.replace(0)
+    }
+}
+
 use std::string::{String, ToString};
 use std::vec::Vec;
 use std::{format, vec};
