@@ -35,6 +35,12 @@ impl Record<'_> {
     pub const fn at(&self) -> usize {
         self.at
     }
+
+    /// The bytes that it takes, with its [`OVERHEAD`].
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        OVERHEAD + self.data.len()
+    }
 }
 
 /// Records in a [`Store`], oldest first.
@@ -119,6 +125,11 @@ impl<'m> Records<'m> {
     /// All records, oldest first.
     pub fn iter(&self) -> Iter<'_> {
         Iter { live: self.store.bytes().get(..self.used).unwrap_or(&[]), at: 0 }
+    }
+
+    /// The records from the one at `at` on.
+    pub fn iter_from(&self, at: usize) -> Iter<'_> {
+        Iter { live: self.live(), at }
     }
 
     /// Removes the records for which `which` says so; the others keep their order.

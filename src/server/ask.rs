@@ -38,6 +38,8 @@ pub(crate) const REFUSED: u8 = 0x80;
 pub(crate) struct Asking {
     /// How often it has asked, 0 if never; at least 1 if it is suspended.
     pub(crate) round: u8,
+    /// The id of this round's first question; the others follow.
+    pub(crate) first: u64,
     /// A bit for each open question of this round.
     pub(crate) asked: u8,
     pub(crate) answered: u8,
@@ -60,8 +62,16 @@ pub(crate) enum Ended {
 }
 
 impl Asking {
-    pub(crate) const NONE: Asking =
-        Asking { round: 0, asked: 0, answered: 0, ready: false, suspended: false, ended: None, deadline: None };
+    pub(crate) const NONE: Asking = Asking {
+        round: 0,
+        first: 0,
+        asked: 0,
+        answered: 0,
+        ready: false,
+        suspended: false,
+        ended: None,
+        deadline: None,
+    };
 
     /// Whether there are records of it.
     pub(crate) const fn is_open(&self) -> bool {
@@ -142,18 +152,6 @@ impl Seal for Unsealed {
     }
 }
 
-/// The id of a question: everything needed to find it again, so that stale, repeated and invented ones fall through.
-pub(crate) fn question_id(token: Token, round: u8, question: u8) -> u64 {
-    u64::from(token.slot) << 28
-        | u64::from(token.generation as u16) << 12
-        | u64::from(round) << 4
-        | u64::from(question & 15)
-}
-
-fn read_question_id(id: u64) -> (u16, u16, u8, u8) {
-    ((id >> 28) as u16, (id >> 12) as u16, (id >> 4) as u8, id as u8 & 15)
-}
-
 impl Engine<'_> {
     /// A request whose questions are answered, or will not be: call
     /// [`resume`](crate::service::Service::resume) with the sink that its reply belongs to.
@@ -230,11 +228,21 @@ impl Engine<'_> {
     /// owed can still be written, by [`ready`](Engine::ready) and [`pull`](Engine::pull).
     pub fn end_of_input(&mut self) {
         let scope = self.scope;
-        for slot in self.slots.iter_mut().filter(|slot| slot.is_asking() && slot.scope == scope) {
+        self.close_questions(|slot| slot.scope == scope);
+        self.mark_ending();
+    }
+
+    /// Ends the open questions of the requests with a [`route`](ServerOf::route): their client is gone. They resolve as
+    /// closed, and [`ready`](Engine::ready) names their requests.
+    pub fn end_questions(&mut self, route: u32) {
+        self.close_questions(|slot| slot.route == route);
+    }
+
+    fn close_questions(&mut self, which: impl Fn(&Slot) -> bool) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.is_asking() && which(slot)) {
             slot.asking.ended = slot.asking.ended.or(Some(Ended::Closed));
             slot.asking.ready = true;
         }
-        self.mark_ending();
     }
 
     /// Takes in a response. One that nobody waits for is ignored: responses are never answered.
@@ -256,7 +264,8 @@ impl Engine<'_> {
             (None, None) => return Ok(()),
         };
         let owner = u32::from(token.slot);
-        if self.asks.push(owner, ANSWER, question | refused, &[payload.as_bytes()]).is_err() {
+        let answer = payload.as_bytes();
+        if !self.has_ask_share(answer.len()) || self.asks.push(owner, ANSWER, question | refused, &[answer]).is_err() {
             if !self.over_http {
                 return self.give_up(token, "The client's answer is too large", out);
             }
@@ -276,18 +285,20 @@ impl Engine<'_> {
 
     /// The request and the number of a question that is still open, by its id.
     fn question(&self, id: u64) -> Option<(Token, u8)> {
-        let (number, generation, round, question) = read_question_id(id);
-        let slot = self.slots.get(usize::from(number))?;
-        let asking = &slot.asking;
-        let bit = 1u8.checked_shl(question.into())?;
-        let open = slot.is_asking()
-            && slot.scope == self.scope
-            && slot.generation as u16 == generation
-            && asking.round == round
-            && asking.asked & bit != 0
-            && asking.answered & bit == 0
-            && asking.ended.is_none();
-        open.then_some((Token { slot: number, generation: slot.generation }, question))
+        let question_of = |slot: &Slot| {
+            let asking = &slot.asking;
+            let question = u8::try_from(id.checked_sub(asking.first)?).ok()?;
+            let bit = 1u8.checked_shl(question.into())?;
+            let open = slot.is_asking()
+                && slot.scope == self.scope
+                && asking.asked & !asking.answered & bit != 0
+                && asking.ended.is_none();
+            open.then_some(question)
+        };
+        self.slots.iter().enumerate().find_map(|(number, slot)| {
+            let token = Token { slot: number as u16, generation: slot.generation };
+            question_of(slot).map(|question| (token, question))
+        })
     }
 
     /// Ends a request with an internal error, whatever it is waiting for.
@@ -300,19 +311,19 @@ impl Engine<'_> {
     }
 
     /// Tells the client that the open questions of a request need no answer any more.
-    pub(crate) fn cancel_questions(&self, token: Token, slot: &Slot, out: &mut dyn Out) -> Result<(), Full> {
+    pub(crate) fn cancel_questions(&self, slot: &Slot, out: &mut dyn Out) -> Result<(), Full> {
         let open = slot.asking.asked & !slot.asking.answered;
         let mark = out.mark();
         for question in (0..QUESTIONS_MAX as u8).filter(|question| open & 1 << question != 0) {
-            let id = question_id(token, slot.asking.round, question);
+            let id = slot.asking.first + u64::from(question);
             whole(out, Kind::Notification, |out| write_cancelled(out, id)).inspect_err(|_| out.roll_back(mark))?;
         }
         Ok(())
     }
 
     /// Whether the request that is being handled may wait for answers: one place is kept for those that do not.
-    pub(crate) fn can_ask(&self) -> bool {
-        if !ASKS {
+    pub(crate) fn can_ask(&self, params: Option<Raw<'_>>) -> bool {
+        if !ASKS || self.is_crowded() || !self.has_ask_share(params.map_or(0, |params| params.as_bytes().len())) {
             return false;
         }
         let asking = || self.slots.iter().filter(|slot| slot.is_asking()).count();
@@ -324,6 +335,15 @@ impl Engine<'_> {
     pub(crate) fn can_ask_again(&self) -> bool {
         let asking = || self.slots.iter().filter(|slot| slot.is_asking()).count();
         self.in_flight() < self.capacity() || asking() < self.capacity()
+    }
+
+    /// Whether the present scope may keep so many more bytes for its questions.
+    fn has_ask_share(&self, more: usize) -> bool {
+        let is_own = |owner: u32| self.slots.get(owner as usize).is_some_and(|slot| slot.scope == self.scope);
+        let own = || self.asks.iter().filter(|record| is_own(record.owner)).map(|record| record.size()).sum::<usize>();
+        // While all of them are within one share, whose they are need not be known.
+        let within = |used: usize| used.saturating_add(more) <= self.ask_share;
+        within(self.asks.used()) || within(own())
     }
 
     /// The questions of a request are through; it is answered another way.
@@ -383,10 +403,23 @@ impl Engine<'_> {
         self.drop_subscriptions(scope);
     }
 
-    /// Asks a client of the legacy revisions whether it is there. Its answer needs no handling.
+    /// Sends the client a `ping` under an id of its own. The answer needs no handling.
+    ///
+    /// # Errors
+    /// [`SendError::NotInitialized`] unless the client has sent `initialize`: in 2026-07-28 a server sends no requests.
+    /// [`SendError::FullNow`] and [`SendError::FullNever`] if there is no room for it.
     pub fn ping(&mut self, out: &mut dyn Out) -> Result<(), SendError> {
-        whole(out, Kind::Request, |out| out.put(b"{\"jsonrpc\":\"2.0\",\"id\":\"ping\",\"method\":\"ping\"}"))
-            .map_err(SendError::from)
+        if self.peer.revision.is_none() {
+            return Err(SendError::NotInitialized);
+        }
+        let id = self.next_id;
+        whole(out, Kind::Request, |out| {
+            out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+            write::unsigned(out, id)?;
+            out.put(b",\"method\":\"ping\"}")
+        })?;
+        self.next_id += 1;
+        Ok(())
     }
 }
 

@@ -11,11 +11,28 @@ pub(crate) fn is_complete(result: Raw<'_>) -> bool {
     result.get("resultType").and_then(|kind| kind.text()).is_none_or(|kind| kind.is("complete"))
 }
 
+/// There is no place for one more request in flight.
+pub(crate) const OVERLOADED: Failure<'static> = Failure::internal("Overloaded: too many requests in flight").refusing();
+
 impl Engine<'_> {
     /// Requests in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         usize::from(self.live)
+    }
+
+    /// The most requests in flight with which a request that comes in from here on may stay in flight: one more that puts
+    /// its answer off, or is answered in windows, is refused as overload, and one that asks is told that it cannot.
+    /// Requests that are answered at once are not concerned. Without, there is no limit but the table's.
+    ///
+    /// For transports that serve many clients with one engine: what they let one client take is theirs to decide.
+    pub fn set_most_in_flight(&mut self, most: usize) {
+        self.most_in_flight = u16::try_from(most).unwrap_or(u16::MAX);
+    }
+
+    /// Whether the request that is being handled, which is in flight itself, must be answered at once.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.live > self.most_in_flight
     }
 
     /// Whether the token's request still waits for its answer.
@@ -77,7 +94,7 @@ impl Engine<'_> {
         let (scope, route) = (self.scope, self.route);
         let free = self.slots.iter_mut().enumerate().find(|(_, slot)| !slot.is_live());
         let Some((number, slot)) = free else {
-            return why.be(Failure::internal("Overloaded: too many requests in flight").refusing());
+            return why.be(OVERLOADED);
         };
         if !slot.id.set(request.id.as_bytes()) {
             return why.be_request("Invalid request: the id is too long");

@@ -29,7 +29,7 @@ pub use batch::BatchOut;
 pub use failure::Failure;
 pub(crate) use failure::respond as respond_failure;
 pub use failure::write_error;
-pub(crate) use flight::is_complete;
+pub(crate) use flight::{OVERLOADED, is_complete};
 pub(crate) use large::{Give, Large, Puller, WINDOWS, What, WriteReply};
 pub use notify::{Change, Progress, Pull, Told};
 pub use opening::{Context, Gate};
@@ -37,7 +37,7 @@ pub use request::Request;
 pub(crate) use slot::State;
 pub use slot::{ID_MAX, Scope, Slot, Token};
 
-use self::subscriptions::{Subscribing, TELL_ALL, TELL_LISTS, Teller};
+use self::subscriptions::{Quota, Subscribing, TELL_ALL, TELL_LISTS, Teller};
 use crate::json::{Fault, Raw, Text};
 use crate::protocol::{ClientFeatures, Level, Method, code};
 use crate::records::Records;
@@ -85,6 +85,12 @@ impl Peer {
         self.revision
     }
 
+    /// Whether it has gone on after `initialize`: with `notifications/initialized`, or with a request.
+    #[must_use]
+    pub const fn is_initialized(&self) -> bool {
+        self.initialized
+    }
+
     /// Notes a change of a list, for those who keep peers apart from the server: [`publish`](ServerOf::publish) tells the
     /// present one, and all subscribers.
     pub const fn note(&mut self, change: Change<'_>) {
@@ -111,7 +117,11 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
     pub(crate) asks: Records<'m>,
+    /// Bytes of `asks` that one scope may use.
+    pub(crate) ask_share: usize,
     pub(crate) subscriptions: Records<'m>,
+    /// What one scope may have of them.
+    pub(crate) subscription_share: Quota,
     pub(crate) scratch: Store<'m>,
     pub(crate) seal: Option<&'m (dyn Seal + Sync)>,
     pub(crate) subscribing: Option<&'static Subscribing>,
@@ -120,6 +130,10 @@ pub struct ServerOf<'m, F: ?Sized> {
     pub(crate) reopen: Option<fn(&mut Engine<'_>)>,
     /// Some listen or subscription has something to say.
     pub(crate) news: bool,
+    /// The id of the next request to a client. It only grows: no id is sent twice.
+    pub(crate) next_id: u64,
+    /// The most requests in flight with which one that has just come in may stay.
+    pub(crate) most_in_flight: u16,
     live: u16,
     pub(crate) slots: F,
 }
@@ -228,6 +242,8 @@ pub enum SendError {
     /// The request is none of that kind: it has another method than the one that is answered, or it is to be resumed and
     /// its handler has not [suspended](crate::service::Handling::suspend) it. It is still open.
     WrongKind,
+    /// The client has not sent `initialize`, and can be sent no requests.
+    NotInitialized,
 }
 
 impl From<Full> for SendError {
@@ -246,6 +262,7 @@ impl core::fmt::Display for SendError {
             SendError::FullNever => "the answer is larger than the sink",
             SendError::Stale => "the request was answered or cancelled",
             SendError::WrongKind => "the request is of another kind",
+            SendError::NotInitialized => "the client has not sent initialize",
         })
     }
 }
@@ -265,13 +282,17 @@ impl<'m, const N: usize> Server<'m, N> {
             now: 0,
             ask_timeout: None,
             asks: Records::new(Store::none()),
+            ask_share: usize::MAX,
             subscriptions: Records::new(Store::none()),
+            subscription_share: Quota::ALL,
             scratch: Store::none(),
             seal: None,
             subscribing: None,
             teller: None,
             reopen: None,
             news: false,
+            next_id: 1,
+            most_in_flight: u16::MAX,
             live: 0,
             slots: [Slot::FREE; N],
         }
@@ -292,6 +313,24 @@ impl<'m, const N: usize> Server<'m, N> {
         self.subscriptions = Records::new(store.into());
         self.subscribing = Some(&Subscribing::CODE);
         self.teller = Some(TELL_ALL);
+        self
+    }
+
+    /// What one [`Scope`] (a session, a connection) may have of the memory for subscriptions: so many bytes, with ids and a few
+    /// bytes each, and so many URIs; one listen may not name more of them either. A subscription beyond that is refused as
+    /// overload; of a listen, as much is granted as there is room for. Without, one scope may have everything.
+    #[must_use]
+    pub const fn subscription_share(mut self, bytes: usize, uris: usize) -> Self {
+        self.subscription_share = Quota { bytes, uris };
+        self
+    }
+
+    /// Bytes of the memory for questions that one [`Scope`] (a session) may have. A handler that would ask beyond that is told
+    /// that it cannot; an answer beyond that counts as none. Without, one scope may have everything.
+    #[cfg(feature = "ask")]
+    #[must_use]
+    pub const fn ask_share(mut self, bytes: usize) -> Self {
+        self.ask_share = bytes;
         self
     }
 
@@ -347,10 +386,17 @@ impl<'m, const N: usize> Server<'m, N> {
 pub struct Limits {
     /// Bytes of one message that comes in; 16 MiB.
     pub message: usize,
-    /// Bytes of open questions to clients of the legacy revisions, and of suspended requests in all, all together; 4 MiB.
+    /// Bytes of open questions to clients of the legacy revisions, and of suspended requests in all, all together; 16 MiB.
     pub asks: usize,
+    /// Bytes of open questions of one session: the params of its requests, and the answers; 1 MiB.
+    pub ask_share: usize,
     /// Bytes of subscriptions, all together; 1 MiB.
     pub subscriptions: usize,
+    /// Bytes of subscriptions of one session, or over HTTP of one listen: URIs, request ids and some ten bytes each;
+    /// 64 KiB.
+    pub subscription_share: usize,
+    /// URIs that one session may subscribe to, and that one listen may name; 1,000.
+    pub subscription_uris: usize,
     /// Milliseconds that a question may wait for its answer; ten minutes.
     pub ask_timeout: Millis,
 }
@@ -358,7 +404,15 @@ pub struct Limits {
 #[cfg(feature = "alloc")]
 impl Default for Limits {
     fn default() -> Self {
-        Limits { message: 16 << 20, asks: 4 << 20, subscriptions: 1 << 20, ask_timeout: 600_000 }
+        Limits {
+            message: 16 << 20,
+            asks: 16 << 20,
+            ask_share: 1 << 20,
+            subscriptions: 1 << 20,
+            subscription_share: 64 << 10,
+            subscription_uris: 1_000,
+            ask_timeout: 600_000,
+        }
     }
 }
 
@@ -369,9 +423,11 @@ impl<const N: usize> Server<'static, N> {
     pub fn growing(limits: Limits) -> Self {
         let server = Server::new()
             .subscriptions(Store::growing(limits.subscriptions))
+            .subscription_share(limits.subscription_share, limits.subscription_uris)
             .scratch(Store::growing(limits.message.saturating_mul(2)));
         #[cfg(feature = "ask")]
-        let server = server.asks(Store::growing(limits.asks)).ask_timeout(limits.ask_timeout);
+        let server =
+            server.asks(Store::growing(limits.asks)).ask_share(limits.ask_share).ask_timeout(limits.ask_timeout);
         server
     }
 }
@@ -579,7 +635,7 @@ impl Engine<'_> {
                 }
                 return Ok(Some(Taken::Cancelled { token }));
             }
-            State::Asking if ASKS => match self.cancel_questions(token, slot, out) {
+            State::Asking if ASKS => match self.cancel_questions(slot, out) {
                 Err(Full::Now) => return Err(Full::Now),
                 // Without room for it ever, the questions stay unanswered; their answers are ignored.
                 Err(Full::Never) | Ok(()) => {}

@@ -2,7 +2,7 @@
 //! that the engine answers itself.
 
 use super::request::{Request, Terms, object};
-use super::{About, Engine, Failure, Large, Taken, WINDOWS, What, WriteReply};
+use super::{About, Engine, Failure, Large, OVERLOADED, Taken, WINDOWS, What, WriteReply};
 use crate::json::{Text, object::Object};
 use crate::protocol::{ClientFeatures, Level, Method, meta};
 use crate::revision::{Era, Revision, Revisions};
@@ -293,6 +293,10 @@ impl Engine<'_> {
             done => return Some(done.map(|()| None)),
         }
         let token = self.admit(request, terms, why)?;
+        if self.is_crowded() {
+            self.close(token);
+            return why.be(OVERLOADED);
+        }
         let begun = self.begin_large(token, Large::of(What::Reply(write)), out);
         Some(begun.map(|()| Some(Taken::Streaming { token })))
     }

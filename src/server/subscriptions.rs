@@ -9,7 +9,7 @@ use super::request::{Request, object};
 use super::{About, Context, Engine, Failure, Scope};
 use crate::json::{DecodeError, Raw, Text, object::Object, write};
 use crate::protocol::{Feature, Method, meta};
-use crate::records::Record;
+use crate::records::{NoRoom, OVERHEAD, Record};
 use crate::rpc::begin;
 use crate::rpc::same_id;
 use crate::sink::{Full, Kind, Out, Writer, whole};
@@ -91,7 +91,10 @@ impl Engine<'_> {
 
     /// Whether an open listen of the present scope has this id.
     pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
-        self.subscriptions.used() > 0 && self.subscribing.is_some_and(|code| (code.has_listen)(self, id))
+        // Over HTTP each request of 2026-07-28 has a scope of its own, and sessions have no listens.
+        !self.over_http
+            && self.subscriptions.used() > 0
+            && self.subscribing.is_some_and(|code| (code.has_listen)(self, id))
     }
 
     /// Forgets a listen without a word: its client cancelled it, or its stream is gone.
@@ -136,7 +139,7 @@ impl Engine<'_> {
         }
         let scope = self.scope;
         let known = self.subscriptions.iter().any(|record| is_uri(&record, scope, &uri));
-        if !known && self.keep_uri(URI, &[], &uri).is_err() {
+        if !known && self.keep_uri(URI, &[], &uri, &mut self.quota()).is_err() {
             return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
         }
         let answered = self.reply_empty(request, out);
@@ -162,29 +165,43 @@ impl Engine<'_> {
             return self.refuse(request, &Failure::invalid_params("Invalid params: notifications is missing"), out);
         };
         let id = request.id().as_bytes();
-        if id.len() > super::ID_MAX {
-            return self.refuse(request, &Failure::invalid_request("Invalid request: the id is too long"), out);
-        }
         let wanted = wanted_lists(filter, context.about);
-        if self.subscriptions.push(self.scope.0, LISTEN, wanted, &[id]).is_err() {
+        // Records of this listen are the last ones, from here on.
+        let at = self.subscriptions.used();
+        let mut quota = self.quota();
+        let kept = quota.take(OVERHEAD + id.len()).and_then(|()| {
+            self.subscriptions.push(self.scope.0, LISTEN, wanted, &[id])?;
+            match context.about.has(Feature::Subscribe) {
+                true => self.keep_uris(context, id, filter, at, &mut quota),
+                false => Ok(()),
+            }
+        });
+        // Acknowledged with nothing in it, its client would wait for changes that it is never told of.
+        let is_granted = match self.subscriptions.iter_from(at).count() {
+            0 => false,
+            1 => wanted != 0,
+            _ => true,
+        };
+        if kept.is_err() && !is_granted {
+            self.subscriptions.drop_last(at);
             return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
-        }
-        if context.about.has(Feature::Subscribe) {
-            self.keep_uris(context, id, filter);
         }
         let acknowledged =
             whole(out, Kind::Notification, |out| self.write_acknowledgement(out, id, wanted)).or_else(|full| {
                 // A list of URIs longer than the sink: acknowledged without, which the protocol allows.
-                if full == Full::Now {
+                if full == Full::Now || wanted == 0 {
                     return Err(full);
                 }
                 self.drop_listen_uris(id);
                 whole(out, Kind::Notification, |out| self.write_acknowledgement(out, id, wanted))
             });
         if acknowledged.is_err() {
-            self.forget_listen(id);
+            self.subscriptions.drop_last(at);
         }
-        acknowledged
+        match acknowledged {
+            Err(Full::Never) => self.refuse(request, &Failure::too_large().refusing(), out),
+            acknowledged => acknowledged,
+        }
     }
 
     fn forget_listen(&mut self, id: &[u8]) {
@@ -214,13 +231,16 @@ impl Engine<'_> {
         self.pull_lists(about, out)?;
         let scope = self.scope;
         let mut pull = Pull::Idle;
+        // Nothing is due before this.
+        let mut from = 0;
         while self.news {
-            let due = self.subscriptions.iter().find(|record| record.owner == scope.0 && is_due(record));
+            let due = self.subscriptions.iter_from(from).find(|record| record.owner == scope.0 && is_due(record));
             let Some(record) = due else {
                 self.news = self.subscriptions.iter().any(|record| is_due(&record));
                 break;
             };
             let (at, kind, tag) = (record.at(), record.kind, record.tag);
+            from = at;
             if kind == LISTEN && tag & ENDING != 0 && tag & ENDED == 0 {
                 write_listen_result(out, about, record.data)?;
                 self.subscriptions.set_tag(at, tag | ENDED);
@@ -232,6 +252,7 @@ impl Engine<'_> {
                 let mut id = super::slot::IdText::EMPTY;
                 let _ = id.set(record.data);
                 self.forget_listen(id.as_bytes());
+                from = 0;
             } else if kind == LISTEN {
                 let list = changed_list(tag);
                 whole(out, Kind::Notification, |out| write_list_changed(out, list.3, Some(record.data)))?;
@@ -274,23 +295,47 @@ impl Engine<'_> {
         self.news |= self.subscriptions.retag(tag);
     }
 
-    /// Keeps the URIs of a listen as long as there is memory; the others are left out of the acknowledgement.
-    fn keep_uris(&mut self, context: &Context<'_>, id: &[u8], filter: Raw<'_>) {
-        let Some(uris) = filter.get("resourceSubscriptions") else { return };
+    /// Keeps the URIs of the listen that is at `at` until one does not fit; those from there on are not looked at, and are
+    /// left out of the acknowledgement.
+    fn keep_uris(
+        &mut self,
+        context: &Context<'_>,
+        id: &[u8],
+        filter: Raw<'_>,
+        at: usize,
+        quota: &mut Quota,
+    ) -> Result<(), NoRoom> {
+        let Some(uris) = filter.get("resourceSubscriptions") else { return Ok(()) };
+        // Each is compared with those kept before, so that the number of those that are looked at is bounded, too.
+        let mut left = self.subscription_share.uris;
         for uri in uris.items().filter_map(|uri| uri.text()) {
-            let scope = self.scope;
-            let known = |record: Record<'_>| {
+            left = left.checked_sub(1).ok_or(NoRoom)?;
+            let is_same = |record: Record<'_>| {
                 let same = core::str::from_utf8(split(&record).1).is_ok_and(|known| uri.is(known));
-                same && is_listen_uri(&record, scope, id)
+                same && record.kind == LISTEN_URI
             };
-            if (context.has_resource)(&uri) && !self.subscriptions.iter().any(known) {
-                let _ = self.keep_uri(LISTEN_URI, id, &uri);
+            if (context.has_resource)(&uri) && !self.subscriptions.iter_from(at).any(is_same) {
+                // One that is no text is left out: there cannot be such a resource.
+                if let Err(DecodeError::Room) = self.keep_uri(LISTEN_URI, id, &uri, quota) {
+                    return Err(NoRoom);
+                }
             }
         }
+        Ok(())
+    }
+
+    /// What the present scope may still keep.
+    fn quota(&self) -> Quota {
+        let mut quota = self.subscription_share;
+        for record in self.subscriptions.iter().filter(|record| record.owner == self.scope.0) {
+            quota.bytes = quota.bytes.saturating_sub(record.size());
+            quota.uris = quota.uris.saturating_sub(usize::from(record.kind != LISTEN));
+        }
+        quota
     }
 
     /// Keeps a URI, decoded, so that it can be compared with what is published.
-    fn keep_uri(&mut self, kind: u8, id: &[u8], uri: &Text<'_>) -> Result<(), DecodeError> {
+    fn keep_uri(&mut self, kind: u8, id: &[u8], uri: &Text<'_>, quota: &mut Quota) -> Result<(), DecodeError> {
         let ServerParts { scope, scratch, subscriptions } = ServerParts::of(self);
         let decoded = match uri.plain() {
             Some(plain) => plain,
@@ -302,7 +347,11 @@ impl Engine<'_> {
         };
         let len = [id.len() as u8];
         let head: &[u8] = if kind == LISTEN_URI { &len } else { &[] };
-        subscriptions.push(scope.0, kind, 0, &[head, id, decoded.as_bytes()]).map_err(|_| DecodeError::Room)
+        let size = OVERHEAD + head.len() + id.len() + decoded.len();
+        quota.uris = quota.uris.checked_sub(1).ok_or(DecodeError::Room)?;
+        let kept =
+            quota.take(size).and_then(|()| subscriptions.push(scope.0, kind, 0, &[head, id, decoded.as_bytes()]));
+        kept.map_err(|_| DecodeError::Room)
     }
 
     fn drop_listen_uris(&mut self, id: &[u8]) {
@@ -333,6 +382,22 @@ impl Engine<'_> {
         granted.close()?;
         params.close()?;
         out.put(b"}")
+    }
+}
+
+/// What a scope may have of the memory for subscriptions, or still may.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quota {
+    pub(crate) bytes: usize,
+    pub(crate) uris: usize,
+}
+
+impl Quota {
+    pub(crate) const ALL: Quota = Quota { bytes: usize::MAX, uris: usize::MAX };
+
+    fn take(&mut self, bytes: usize) -> Result<(), NoRoom> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or(NoRoom)?;
+        Ok(())
     }
 }
 

@@ -5,7 +5,8 @@ use super::handling::are_responses;
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{
-    ASKS, BatchOut, Context, Engine, Failure, Gate, Large, Request, Scope, Taken, Token, WINDOWS, What,
+    ASKS, BatchOut, Context, Engine, Failure, Gate, Large, OVERLOADED, Request, Scope, Taken, Token, WINDOWS, What,
+    respond_failure,
 };
 use crate::sink::{Full, Kind, Out, whole};
 
@@ -176,6 +177,24 @@ impl<S> Service<'_, S> {
         }
     }
 
+    /// Gives up a request as [`forget`](Service::forget) does, and tells its client with an error.
+    ///
+    /// # Errors
+    /// [`Full`] if there is no room for the error; the request is given up all the same.
+    pub fn give_up(
+        &self,
+        state: &mut S,
+        token: Token,
+        message: &str,
+        server: &mut Engine<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), Full> {
+        let Some(slot) = server.slot(token) else { return Ok(()) };
+        let told = respond_failure(out, Some(slot.id.as_bytes()), &Failure::internal(message).refusing());
+        self.forget(state, token, server);
+        told
+    }
+
     /// Ends everything of a scope: a connection or session that is over. Handlers that put their answer off are told.
     pub fn end_scope(&self, state: &mut S, scope: crate::server::Scope, server: &mut Engine<'_>) {
         while let Some(token) = server.any_of(scope) {
@@ -265,6 +284,9 @@ impl<S> Service<'_, S> {
                 Err(Full::Never) if page.end - page.start > 1 => page.end -= (page.end - page.start).div_ceil(4),
                 Err(Full::Never) => return fail(server, token, &Failure::too_large(), out),
             }
+        }
+        if server.is_crowded() {
+            return fail(server, token, &OVERLOADED, out);
         }
         server.begin_large(token, Large::of(What::List { start: page.start, end: page.end }), out)?;
         Ok(self.streaming(state, token, server, out))
@@ -356,6 +378,6 @@ pub(crate) fn fail(
             server.retract(token);
             Err(Full::Now)
         }
-        Err(SendError::FullNever) => Err(Full::Never),
+        Err(SendError::FullNever | SendError::NotInitialized) => Err(Full::Never),
     }
 }

@@ -9,7 +9,7 @@ use crate::protocol::{ClientFeature, ClientFeatures, Feature, Level, Method, cod
 use crate::records::{self, Keep, NoRoom};
 use crate::revision::Revision;
 use crate::rpc::{Members, begin};
-use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE, question_id};
+use crate::server::ask::{ANSWER, Ended, KEY, PARAMS, QUESTIONS_MAX, REFUSED, ROUNDS_MAX, STATE};
 use crate::server::notify::{least_level, tell_log, tell_progress};
 use crate::server::{
     About, Bound, Caching, Failure, Millis, Progress, Scope, Seal, Slot, Token, Told, What, is_complete,
@@ -147,7 +147,7 @@ pub(crate) enum Desk<'a> {
     /// runs again.
     Travels { responses: Option<Raw<'a>>, keep: &'a mut dyn Keep, again: bool },
     /// Before: both are kept here. `live` has what there is, none on the first run.
-    Stays { live: Option<records::Iter<'a>>, keep: &'a mut dyn Keep, has_slot: bool },
+    Stays { live: Option<records::Iter<'a>>, keep: &'a mut dyn Keep, has_slot: bool, next_id: u64 },
     /// A request that was put off: it has answered no questions and asks none.
     Closed,
 }
@@ -656,7 +656,7 @@ impl<'a> Handling<'a> {
 
     /// Before 2026-07-28: the questions are requests, and the request waits here for the answers.
     fn ask_by_request(&mut self, questions: &[Question<'_>], state: &[u8]) -> Outcome {
-        let Desk::Stays { live, keep, has_slot } = &mut self.desk else {
+        let Desk::Stays { live, keep, has_slot, next_id } = &mut self.desk else {
             return Err(cannot_ask("there is nowhere to wait for the answer"));
         };
         if !*has_slot {
@@ -674,12 +674,13 @@ impl<'a> Handling<'a> {
             return Err(cannot_ask("the request is too large to wait for an answer"));
         }
         let terms = (self.slot.revision, self.slot.client);
-        if let Err(full) = send_questions(self.out, self.token, round + 1, questions, terms) {
+        if let Err(full) = send_questions(self.out, *next_id, questions, terms) {
             keep.drop_all(owner);
             return Err(ask_later(full));
         }
         let asking = &mut self.slot.asking;
         asking.round = round + 1;
+        asking.first = *next_id;
         asking.asked = (1u16 << questions.len()).wrapping_sub(1) as u8;
         asking.answered = 0;
         asking.suspended = false;
@@ -767,16 +768,15 @@ fn keep_ask(
 /// All questions as requests, or none.
 fn send_questions(
     out: &mut dyn Out,
-    token: Token,
-    round: u8,
+    first: u64,
     questions: &[Question<'_>],
     (revision, client): (Revision, ClientFeatures),
 ) -> Result<(), Full> {
     let mark = out.mark();
-    for (number, question) in questions.iter().enumerate() {
+    for (id, question) in (first..).zip(questions) {
         let sent = whole(out, Kind::Request, |out| {
             out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-            write::unsigned(out, question_id(token, round, number as u8))?;
+            write::unsigned(out, id)?;
             out.put(b",\"method\":\"")?;
             out.put(question.method().as_bytes())?;
             out.put(b"\",\"params\":")?;

@@ -13,7 +13,7 @@ use crate::records::Iter;
 use crate::rpc::Members;
 use crate::server::ask::{Ended, PARAMS, PRINCIPAL, STATE};
 use crate::server::{
-    ASKS, About, Engine, Failure, Large, Request, SendError, Slot, State, Token, WINDOWS, respond_failure,
+    ASKS, About, Engine, Failure, Large, OVERLOADED, Request, SendError, Slot, State, Token, WINDOWS, respond_failure,
 };
 use crate::sink::{Full, Out};
 
@@ -47,7 +47,7 @@ impl<S> Service<'_, S> {
             server.retract(token);
             return Err(Full::Now);
         }
-        let has_slot = server.can_ask();
+        let (has_slot, next_id) = (server.can_ask(asked.params), server.next_id);
         let layout = match Layout::prepare(server, token, &asked, origin.principal, modern) {
             Ok(layout) => layout,
             Err(failure) => return fail(server, token, &failure, out),
@@ -56,7 +56,7 @@ impl<S> Service<'_, S> {
         let desk = match modern {
             _ if !ASKS => Desk::Closed,
             true => Desk::Travels { responses: asked.members.input_responses, keep: asks, again: false },
-            false => Desk::Stays { live: None, keep: asks, has_slot },
+            false => Desk::Stays { live: None, keep: asks, has_slot, next_id },
         };
         let ran = self.call(origin, state, (found, reserve), &asked, parts, desk, token, out);
         self.settle(state, token, ran, server, out)
@@ -90,7 +90,7 @@ impl<S> Service<'_, S> {
             return Err(Full::Now);
         }
         if slot.asking.ended == Some(Ended::TimedOut) {
-            match server.cancel_questions(token, slot, out) {
+            match server.cancel_questions(slot, out) {
                 Err(Full::Now) => return Err(Full::Now),
                 Err(Full::Never) | Ok(()) => {}
             }
@@ -140,9 +140,10 @@ impl<S> Service<'_, S> {
         let parts = Parts { slot, scratch, sealing, state: kept_state, seal, level, now, ask_timeout };
         let principal = kept(&live, owner, PRINCIPAL).and_then(|name| core::str::from_utf8(name).ok());
         let origin = Origin { principal: principal.or(origin.principal), ..*origin };
+        let next_id = server.next_id;
         let desk = match modern {
             true => Desk::Travels { responses: members.input_responses, keep: &mut draft, again: true },
-            false => Desk::Stays { live: Some(live), keep: &mut draft, has_slot },
+            false => Desk::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
         };
         let mut ran = self.call(&origin, state, (found, reserve), &asked, parts, desk, token, out);
         ran.drafted = draft.used();
@@ -265,6 +266,11 @@ impl<S> Service<'_, S> {
     ) -> Result<Step, Full> {
         match outcome {
             Ok(Settled::Answered) => Ok(Step::Handled),
+            Ok(Settled::Later | Settled::Suspended | Settled::Streaming(_)) if server.is_crowded() => {
+                // The handler may have kept the token, and must not run again.
+                let refused = self.give_up(state, token, OVERLOADED.message, server, out);
+                refused.map(|()| Step::Handled).map_err(|_| Full::Never)
+            }
             Ok(Settled::Later) => {
                 server.forget_questions(token);
                 Ok(Step::Later(token))
@@ -274,6 +280,8 @@ impl<S> Service<'_, S> {
                 // Without the feature it does not come to this.
                 if let Some(slot) = server.slot_mut(token) {
                     slot.state = State::Asking;
+                    let asked = slot.asking.asked.count_ones();
+                    server.next_id += u64::from(asked);
                 }
                 Ok(Step::Handled)
             }

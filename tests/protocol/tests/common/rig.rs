@@ -9,7 +9,7 @@ use mcp_sansio::sink::{Lines, Storage};
 use mcp_sansio::store::Store;
 use mcp_sansio_test_support::Oracle;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Storage of a fixed size, like a device's output buffer; `usize::MAX` for none.
 #[derive(Debug)]
@@ -261,13 +261,22 @@ struct Judge {
     /// Open requests by their ids: revision (if modern) and method.
     asked: HashMap<String, (bool, String)>,
     tokens: HashMap<String, bool>,
+    /// The ids of all listens.
+    listens: HashSet<String>,
 }
 
 const D: &str = "2025-11-25";
 
 impl Judge {
     fn new(oracle: Oracle) -> Judge {
-        Judge { oracle, heard: Vec::new(), negotiated: None, asked: HashMap::new(), tokens: HashMap::new() }
+        Judge {
+            oracle,
+            heard: Vec::new(),
+            negotiated: None,
+            asked: HashMap::new(),
+            tokens: HashMap::new(),
+            listens: HashSet::new(),
+        }
     }
 
     fn hear(&mut self, bytes: &[u8]) {
@@ -303,6 +312,9 @@ impl Judge {
         let modern = meta.get("io.modelcontextprotocol/protocolVersion").is_some()
             || meta.get("io.modelcontextprotocol/clientCapabilities").is_some();
         self.asked.entry(id.to_string()).or_insert((modern, method.to_owned()));
+        if method == "subscriptions/listen" {
+            self.listens.insert(id.to_string());
+        }
         if let Some(token) = meta.get("progressToken") {
             self.tokens.insert(token.to_string(), modern);
         }
@@ -336,10 +348,8 @@ impl Judge {
             None => self.asked.get(&message["id"].to_string()).is_some_and(|(modern, _)| *modern),
             Some("notifications/progress") => self.tokens[&message["params"]["progressToken"].to_string()],
             Some("notifications/message") => self.negotiated.is_none(),
-            Some("notifications/cancelled") => {
-                let id = message["params"]["requestId"].to_string();
-                id.parse::<u64>().map_or(true, |id| id < 1 << 12)
-            }
+            // Of a question before 2026-07-28, of a listen from then on.
+            Some("notifications/cancelled") => self.listens.contains(&message["params"]["requestId"].to_string()),
             Some(_) => message["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(),
         };
         if modern { super::MODERN.into() } else { legacy }
