@@ -48,6 +48,18 @@ fn missing_and_unknown() {
         web.request("DELETE", "/mcp", &[("mcp-session-id", wrong)], "").refused(404);
         web.say(wrong, &initialize("2025-11-25", json!({}))).refused(404);
     }
+    // The same difference twice, anywhere, and two digits exchanged: it is compared whole.
+    let digits = session.as_bytes();
+    for (a, b) in (4..32).flat_map(|a| (a + 1..32).map(move |b| (a, b))) {
+        let (mut flipped, mut exchanged) = (digits.to_vec(), digits.to_vec());
+        flipped[a] ^= 1;
+        flipped[b] ^= 1;
+        exchanged.swap(a, b);
+        for forged in [flipped, exchanged].into_iter().filter(|forged| forged != digits) {
+            let forged = String::from_utf8(forged).unwrap();
+            web.listen(&forged, None).refused(404);
+        }
+    }
     web.request("DELETE", "/mcp", &[], "").refused(400);
     web.request("GET", "/mcp", &[SSE, ("mcp-protocol-version", "2025-11-25")], "").refused(400);
     let twice = web.say(&session, &initialize("2025-06-18", json!({})));

@@ -8,7 +8,7 @@ use mcp_sansio::sink::Out;
 
 use super::exchange::origin_of;
 use super::session::Session;
-use super::stream::{Purpose, StreamId, StreamOut};
+use super::stream::{Link, Purpose, Stream, StreamId, StreamOut};
 use super::{App, Endpoint};
 
 impl<'m, const N: usize> Endpoint<'m, N> {
@@ -151,9 +151,11 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         act: impl FnOnce(&mut Engine<'m>, Option<&str>, &mut dyn Out) -> T,
     ) -> Option<T> {
         let id = self.stream_of(token)?;
+        // It has its place already, whatever it does.
+        self.server.set_most_in_flight(N);
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
         let stream = streams.get(usize::from(id.slot))?;
-        let (scope, session) = (stream.scope, stream.session);
+        let (scope, session, route) = (stream.scope, stream.session, stream.route);
         let mut nobody = Session::FREE;
         let session = match session {
             Some(slot) => self.sessions.slots_mut().get_mut(usize::from(slot))?,
@@ -167,6 +169,11 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         server.swap_peer(&mut peer, Scope(0));
         drop(out);
         session.peer = peer;
+        if !self.server.has_route(route)
+            && let Some(Stream { link: Link::Detached { since }, .. }) = self.streams.slots_mut().get_mut(id.slot())
+        {
+            *since = self.now;
+        }
         self.mark_ready(id);
         Some(done)
     }

@@ -54,11 +54,23 @@ pub struct Config<'c> {
     pub streams: Streams,
     /// How long a session lasts without a request.
     pub session_idle: Millis,
-    /// Where there is no room for another session, the one that has been without a request for longest makes way if that
-    /// is at least so long, nobody listens to it and nothing is being done for it; 0 for never. For devices, which have
-    /// few sessions, and whose clients forget to end theirs.
+    /// Where there is no room for another session, one makes way that nobody listens to and nothing is being done for:
+    /// one that has sent nothing after `initialize` first, then the one that has been without a request for longest if
+    /// that is at least so long. A minute; 0 for never. Its client gets 404, and opens another session.
     pub session_rest: Millis,
-    /// How long the answer to a request is kept for a client that is away.
+    /// Sessions that one principal may have; 1,000. For one more, one of its own makes way as for `session_rest`, or it is
+    /// refused with 503. Clients without a principal cannot be told apart: they have the total and `session_rest` only.
+    pub session_share: usize,
+    /// Requests in flight that one session, or one principal with all its sessions, may have: those whose answers are put
+    /// off, that ask, or that are answered in windows; 64, and no more than three quarters of the endpoint's places. One
+    /// more is refused with 503, unless it is answered at once. Requests of 2026-07-28 without a principal cannot be told
+    /// apart: together they may have all but one share.
+    pub request_share: usize,
+    /// Places for requests in flight that only requests which are answered at once may take; 1, which is enough, since they
+    /// are answered one after the other. Where none of the others is free, requests whose client is gone make way: the one
+    /// that has been gone for longest first.
+    pub quick_places: usize,
+    /// How long the answer to a request is kept for a client that is away, and how long questions to it are kept open.
     pub resume_within: Millis,
     /// How often a stream without events says that it is alive; 0 for never.
     pub keep_alive: Millis,
@@ -84,7 +96,10 @@ impl Config<'static> {
         legacy: true,
         streams: Streams::Needed,
         session_idle: 3_600_000,
-        session_rest: 0,
+        session_rest: 60_000,
+        session_share: 1_000,
+        request_share: 64,
+        quick_places: 1,
         resume_within: 60_000,
         keep_alive: 15_000,
         retry: 1_000,

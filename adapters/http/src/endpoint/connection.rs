@@ -28,7 +28,13 @@ impl<const N: usize> Endpoint<'_, N> {
             }
             (_, true) if stream.session.is_some() && !stream.held => {
                 stream.link = Link::Detached { since: now };
+                // Without an event id its client cannot come back, and does not know what it was asked.
+                let (route, is_lost) = (stream.route, stream.seen == 1 && !(stream.primed && stream.greeted));
+                if is_lost {
+                    self.server.end_questions(route);
+                }
                 self.due(self.config.resume_within, now);
+                self.go_on(app);
             }
             (_, true) => {
                 // Its session is over; or a reply in windows has begun, which cannot be sent again.

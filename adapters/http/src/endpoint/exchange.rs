@@ -181,7 +181,10 @@ impl<const N: usize> Endpoint<'_, N> {
         message: Message<'_, '_>,
         body: &mut dyn Out,
     ) -> Response<'r> {
+        let client = self.client_of(asker.scope, asker.modern, principal);
+        self.allow_places(client);
         let mut said = self.run(app, head, asker, peer, principal, message, body);
+        self.settle(app, client, said.route, said.slot.unwrap_or(u16::MAX));
         if said.step == Err(Full::Now) {
             self.give_up_route(app, said.route);
         }

@@ -49,10 +49,14 @@ impl<const N: usize> Endpoint<'_, N> {
     fn expire_stream(&mut self, slot: usize, now: Millis) {
         let Some(stream) = self.streams.slots_mut().get_mut(slot) else { return };
         match stream.link {
-            // Losing its stream cancels nothing: the time for coming back begins with the answer.
-            Link::Detached { .. } if stream.purpose == Purpose::Post && self.server.has_route(stream.route) => {
-                stream.link = Link::Detached { since: now };
-                self.due(self.config.resume_within, now);
+            // Losing its stream cancels nothing, and the time for coming back begins anew with the answer. But what was asked
+            // on it is not waited for any longer.
+            Link::Detached { since } if stream.purpose == Purpose::Post && self.server.has_route(stream.route) => {
+                let gone = now.saturating_sub(since) >= self.config.resume_within;
+                if gone {
+                    self.server.end_questions(stream.route);
+                }
+                self.due(self.config.resume_within, if gone { now } else { since });
             }
             Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
                 self.free_stream(slot as u16);

@@ -76,8 +76,7 @@ impl<const N: usize> Endpoint<'_, N> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> Response<'r> {
-        self.make_room(app);
-        let Some((slot, id)) = self.new_session(principal, random) else {
+        let Some((slot, id)) = self.new_session(app, principal, random) else {
             return refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions");
         };
         let mut response = self.in_session(app, head, slot, principal, Message::Read(request), body);
@@ -274,8 +273,7 @@ impl<const N: usize> Endpoint<'_, N> {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
         }
         let overloaded = "Overloaded: too many sessions";
-        self.make_room(app);
-        let Some((slot, _)) = self.new_session(principal, random) else {
+        let Some((slot, _)) = self.new_session(app, principal, random) else {
             return refuse(body, 503, code::INTERNAL, overloaded);
         };
         let scope = self.session(slot).map_or_else(Default::default, |session| session.scope);
@@ -318,11 +316,14 @@ impl<const N: usize> Endpoint<'_, N> {
             return no_session(NoSession::Unknown, body);
         };
         let now = self.now;
+        let scope = self.session(slot).map_or_else(Default::default, |session| session.scope);
+        let client = self.client_of(scope, false, principal);
+        self.allow_places(client);
         let Some(session) = self.sessions.slots_mut().get_mut(usize::from(slot)) else {
             return no_session(NoSession::Unknown, body);
         };
         session.used = now;
-        let (scope, Some(id)) = (session.scope, session.stream) else {
+        let Some(id) = session.stream else {
             return no_session(NoSession::Unknown, body);
         };
         let streams = self.streams.slots_mut();
@@ -345,6 +346,7 @@ impl<const N: usize> Endpoint<'_, N> {
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
         self.mark_ready(id);
+        self.settle(app, client, route, id.slot);
         self.go_on(app);
         match step {
             Ok(_) => Response::status(202),
@@ -389,29 +391,40 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
-    /// Ends a session that rests, if there is no room for another one.
-    fn make_room<S>(&mut self, app: &mut App<'_, S>) {
-        let rest = self.config.session_rest;
-        if rest == 0 || self.sessions.free(|session| !session.live, || Session::FREE).is_some() {
-            return;
+    /// Ends a session where there is no room for another one, or none in its principal's share; `false` if none makes way.
+    fn make_room<S>(&mut self, app: &mut App<'_, S>, principal: Option<&str>) -> bool {
+        let is_its = |session: &&Session| session.live && session.is_of(principal);
+        let own =
+            principal.is_some() && self.sessions.slots().iter().filter(is_its).count() >= self.config.session_share;
+        if !own && self.sessions.free(|session| !session.live, || Session::FREE).is_some() {
+            return true;
         }
-        let sessions = self.sessions.slots().iter().enumerate();
-        let rests = |session: &Session| !session.old && self.now.saturating_sub(session.used) >= rest;
-        let idle = sessions.filter(|(slot, session)| rests(session) && !self.is_busy(*slot as u16));
-        if let Some((slot, _)) = idle.min_by_key(|(_, session)| session.used) {
-            self.end_session(app, slot as u16);
+        let (rest, now) = (self.config.session_rest, self.now);
+        if rest == 0 {
+            return false;
         }
+        self.mark_busy();
+        let rests = |session: &Session| !session.peer.is_initialized() || now.saturating_sub(session.used) >= rest;
+        let may_go = |session: &Session| {
+            session.live && !session.old && !session.busy && rests(session) && (!own || session.is_of(principal))
+        };
+        let sessions = self.sessions.slots().iter().enumerate().filter(|(_, session)| may_go(session));
+        let Some((slot, _)) = sessions.min_by_key(|(_, session)| (session.peer.is_initialized(), session.used)) else {
+            return false;
+        };
+        self.end_session(app, slot as u16);
+        true
     }
 
-    /// Whether somebody listens to a session, or something is being done for it.
-    fn is_busy(&self, session: u16) -> bool {
-        self.streams.slots().iter().any(|stream| {
-            let is_its = !stream.is_free() && stream.session == Some(session);
-            is_its && (stream.link == Link::Attached || self.server.has_route(stream.route))
-        })
-    }
-
-    fn new_session(&mut self, principal: Option<&str>, random: &mut dyn FnMut(&mut [u8])) -> Option<(u16, SessionId)> {
+    fn new_session<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        principal: Option<&str>,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Option<(u16, SessionId)> {
+        if !self.make_room(app, principal) {
+            return None;
+        }
         let slot = self.sessions.free(|session| !session.live, || Session::FREE)?;
         let slot = u16::try_from(slot).ok()?;
         let mut bytes = [0; SessionId::LEN / 2];

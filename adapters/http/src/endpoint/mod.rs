@@ -25,6 +25,7 @@ mod pull;
 mod refusal;
 mod request;
 mod session;
+mod share;
 mod stream;
 
 #[cfg(feature = "alloc")]
@@ -43,6 +44,7 @@ use mcp_sansio::service::Service;
 use mcp_sansio::store::Store;
 
 use log::Log;
+use share::Place;
 
 /// Whether somebody may use the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +105,10 @@ pub struct Endpoint<'m, const N: usize> {
     log: Log<'m>,
     /// The number of the last stream that was sent.
     streams_sent: u64,
+    /// Whose the requests in flight are.
+    places: [Place; N],
+    /// Keeps principals from being chosen so that they share; 0 until there is one.
+    hash_key: u64,
     /// The last exchange's number.
     exchanges: u32,
     /// The last scope that was given away; 0 is nobody's.
@@ -177,6 +183,8 @@ impl<'m, const N: usize> Endpoint<'m, N> {
             streams,
             log,
             streams_sent: 0,
+            places: [Place::FREE; N],
+            hash_key: 0,
             exchanges: 0,
             scopes: 0,
             now: 0,

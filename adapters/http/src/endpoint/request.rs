@@ -53,6 +53,11 @@ impl<const N: usize> Endpoint<'_, N> {
             Some(admission) => Ok(admission.principal.name()),
             None => self.judge(app, head, body),
         };
+        if self.hash_key == 0 && matches!(judged, Ok(Some(_))) {
+            let mut key = [0; 8];
+            random(&mut key);
+            self.hash_key = u64::from_le_bytes(key);
+        }
         let response = match judged {
             Ok(principal) => self.route(app, head, content, principal, random, body),
             Err(response) => response,

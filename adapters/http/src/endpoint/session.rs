@@ -21,6 +21,8 @@ pub struct Session {
     pub(crate) stream: Option<StreamId>,
     /// It speaks the old transport: it ends with its stream.
     pub(crate) old: bool,
+    /// Somebody listens to it, or something is being done for it; see `Endpoint::mark_busy`.
+    pub(crate) busy: bool,
 }
 
 impl Session {
@@ -34,6 +36,7 @@ impl Session {
         used: 0,
         stream: None,
         old: false,
+        busy: false,
     };
 
     /// A session that begins.
