@@ -2,7 +2,7 @@
 
 use super::flight::{Flight, State};
 use super::held::{ANSWER, KEY, STATE};
-use super::{Asked, Engine, Event, Lost, Oddity, QuestionKind, Token};
+use super::{Asked, Engine, Event, Lost, Oddity, QuestionKind, Token, words};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::{ClientFeature, Method, code};
 use crate::revision::Revision;
@@ -66,9 +66,11 @@ impl<'a> RpcError<'a> {
     }
 }
 
+/// Without control characters, on one line. [`message`](RpcError::message) is as the server wrote it.
 impl core::fmt::Display for RpcError<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
+        words::write_clean(f, self.message, false)?;
+        write!(f, " ({})", self.code)
     }
 }
 
@@ -101,10 +103,6 @@ impl Engine<'_> {
         })
     }
 
-    fn is_modern(&self) -> bool {
-        self.revision.is_some_and(Revision::is_modern)
-    }
-
     fn is_waited_for(&self, wire: u64) -> bool {
         self.opening.is_on_wire(wire) || self.on_wire(wire).is_some()
     }
@@ -126,6 +124,8 @@ impl Engine<'_> {
                 Ok(asked) => asked.map(Event::Asked),
                 Err(lost) => self.end(flight, Err(Failure::Lost(lost))),
             },
+            // Perhaps one of an extension's: only the application knows.
+            Some(_) if self.profile.has_extensions() => self.end(flight, Ok(result)),
             _ => self.end(flight, Err(Failure::Lost(Lost::Invalid))),
         }
     }
@@ -136,8 +136,13 @@ impl Engine<'_> {
             self.relisted(flight.token, outcome.ok());
             return None;
         }
+        Some(self.done(flight, outcome))
+    }
+
+    /// A request ends with this outcome.
+    pub(crate) fn done<'a>(&mut self, flight: &Flight, outcome: Result<Raw<'a>, Failure<'a>>) -> Event<'a> {
         self.close(flight.token);
-        Some(Event::Done { token: Token(flight.token), method: flight.method, outcome })
+        Event::Done { token: Token(flight.token), method: flight.method, retried: flight.rounds > 0, outcome }
     }
 
     fn error<'a>(&mut self, flight: &Flight, error: RpcError<'a>) -> Option<Event<'a>> {
@@ -164,6 +169,7 @@ impl Engine<'_> {
         if let Some(flight) = self.flight_mut(flight.token) {
             flight.visits = true;
         }
+        visits.items().for_each(|visit| self.keep_visit(visit));
         let asking = self.ask(flight.token, visits.items().count());
         Asked::visits(flight.token, asking, visits)
     }
@@ -210,7 +216,7 @@ impl Engine<'_> {
         let method = request.get("method").and_then(|method| method.text()).ok_or(Lost::Invalid)?;
         let params = request.get("params");
         let kind = QuestionKind::of(&method, params).ok_or(Lost::Invalid)?;
-        if !kind.is_declared(self.declared(), params) {
+        if !kind.is_declared(self.declared(), Revision::V2026_07_28, params) {
             return Err(Lost::Undeclared);
         }
         if kind.is_well_formed(params) { Ok(()) } else { Err(Lost::Invalid) }
@@ -233,12 +239,21 @@ impl Flight {
         self.wire = 0;
         // Its time stands still, and begins again when it goes out again.
         self.deadline = None;
+        if self.options.longest.is_none() {
+            self.end = None;
+        }
         self.asking = asking;
         self.asked = (1u32 << count).wrapping_sub(1) as u16;
         self.answered = 0;
         self.rounds += 1;
         self.state = if count == 0 { State::Retry } else { State::Asked };
     }
+}
+
+/// Whether a result is of the type `complete`, as one without `resultType` is.
+pub(crate) fn is_complete(result: Raw<'_>) -> bool {
+    let kind = result.get("resultType");
+    kind.is_none_or(|kind| kind.text().is_some_and(|kind| kind.is("complete")))
 }
 
 /// A response to nothing. Only an error without an id tells of a message that the server could not read: one with an id is

@@ -1,16 +1,21 @@
 //! What the server asks: forms, visits, a model's answers, roots; and how it is answered, in the same way in both eras.
 
+use super::answer::QUESTIONS_MAX;
 use super::flight::{Flight, State};
-use super::held::{ANSWER, Held, QUESTION};
+use super::held::{ANSWER, Held, QUESTION, VISIT};
 use super::reply::{Refusal, Reply};
 use super::{Engine, Event, Lost, Oddity, SendError, Token};
 use crate::json::{Items, JsonKind, Members, Raw, Text};
 use crate::protocol::{ClientFeature, ClientFeatures, code};
-use crate::revision::Revision;
+use crate::records::Record;
+use crate::revision::{Revision, Since};
 use crate::rpc::Envelope;
 use crate::rpc::begin;
 use crate::server;
 use crate::sink::{Full, Kind, Out, Writer, part, whole};
+
+/// How many visits are remembered whose end the server has not told.
+const VISITS: usize = 64;
 
 /// A question of the server's. `Copy`, and never that of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -60,9 +65,11 @@ impl QuestionKind {
     }
 
     /// Whether the client declared that it can be asked this.
-    pub(crate) fn is_declared(self, declared: ClientFeatures, params: Option<Raw<'_>>) -> bool {
-        let has = |key| params.is_some_and(|params| params.get(key).is_some());
-        let mode = params.and_then(|params| params.get("mode")).filter(|mode| mode.kind() != JsonKind::Null);
+    pub(crate) fn is_declared(self, declared: ClientFeatures, revision: Revision, params: Option<Raw<'_>>) -> bool {
+        let get = |key| params.and_then(|params| params.get(key)).filter(|value| value.kind() != JsonKind::Null);
+        let mode = get("mode");
+        // Before there was sampling with tools, these are members that nobody knows.
+        let tools = revision.has(Since::SamplingTools) && ["tools", "toolChoice"].iter().any(|key| get(key).is_some());
         declared.has(match self {
             // There are no other modes yet.
             QuestionKind::Form if mode.is_some_and(|mode| !mode.text().is_some_and(|mode| mode.is("form"))) => {
@@ -71,7 +78,7 @@ impl QuestionKind {
             QuestionKind::Form => ClientFeature::ElicitForm,
             QuestionKind::Visit => ClientFeature::ElicitUrl,
             QuestionKind::Roots => ClientFeature::Roots,
-            QuestionKind::Sampling if has("tools") || has("toolChoice") => ClientFeature::SamplingTools,
+            QuestionKind::Sampling if tools => ClientFeature::SamplingTools,
             QuestionKind::Sampling => ClientFeature::Sampling,
         })
     }
@@ -87,7 +94,9 @@ impl QuestionKind {
         }
     }
 
-    /// How a server is told that it may not ask this.
+    /// How a server is told that it may not ask this: -32602 for a mode of elicitation (or tools in sampling) that was not
+    /// declared beside another one that was; -32601 where nothing of the capability was declared. The specification of
+    /// 2025-11-25 has -32602 for a mode, and -32601 for a method that the client does not have.
     fn undeclared(self, declared: ClientFeatures) -> server::Failure<'static> {
         let elicits = declared.has(ClientFeature::ElicitForm) || declared.has(ClientFeature::ElicitUrl);
         match self {
@@ -205,7 +214,7 @@ impl Engine<'_> {
         method: Text<'a>,
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
-        if self.revision.is_some_and(Revision::is_modern) {
+        if self.is_modern() {
             // No answer either: over HTTP there is no way to send one.
             return Ok(Some(Event::Ignored(Oddity::BadRequest)));
         }
@@ -214,9 +223,10 @@ impl Engine<'_> {
             return Ok(None);
         }
         let params = envelope.params;
+        let revision = self.revision.unwrap_or(Revision::V2024_11_05);
         let (failure, oddity) = match QuestionKind::of(&method, params) {
             None => (server::Failure::method_not_found(), Oddity::BadRequest),
-            Some(kind) if !kind.is_declared(self.declared(), params) => {
+            Some(kind) if !kind.is_declared(self.declared(), revision, params) => {
                 (kind.undeclared(self.declared()), Oddity::Undeclared)
             }
             Some(kind) if !kind.is_well_formed(params) => {
@@ -224,6 +234,9 @@ impl Engine<'_> {
             }
             Some(kind) => match self.keep_question(id, kind) {
                 Some(question) => {
+                    if let Some(visit) = params.filter(|_| kind == QuestionKind::Visit) {
+                        self.keep_visit(visit);
+                    }
                     let token = exchange.and_then(|wire| self.on_wire(wire)).map(|flight| Token(flight.token));
                     let source = Source::One(question, params.unwrap_or(Raw::constant("{}")));
                     return Ok(Some(Event::Asked(Asked { token, source })));
@@ -235,11 +248,44 @@ impl Engine<'_> {
         Ok(Some(Event::Ignored(oddity)))
     }
 
+    /// `None` if there is no room for it, or if the server asks without end while something is in flight.
     fn keep_question(&mut self, id: Raw<'_>, kind: QuestionKind) -> Option<QuestionId> {
+        if self.used == 0 {
+            self.questions = 0;
+        }
+        if self.questions >= u16::from(self.rounds_max) * QUESTIONS_MAX as u16 {
+            return None;
+        }
         let owner = self.next_wire();
         self.held.push(owner, QUESTION, kind as u8, &[id.as_bytes()]).ok()?;
         self.last_wire = owner;
+        self.questions += 1;
         Some(QuestionId { owner, index: 0, kind })
+    }
+
+    /// Remembers the `elicitationId` of a visit: only of such a one the server may say that it is over. The oldest is
+    /// forgotten for the newest; where the store is too small, the end of the visit is not told.
+    pub(crate) fn keep_visit(&mut self, visit: Raw<'_>) {
+        let Some(id) = visit.get("elicitationId").and_then(|id| id.text()) else { return };
+        let visits = || self.held.iter().filter(|record| record.kind == VISIT);
+        let oldest = visits().nth(VISITS - 1).and_then(|_| visits().next()).map(|oldest| oldest.owner);
+        if let Some(oldest) = oldest {
+            self.drop_held(oldest);
+        }
+        let owner = self.next_wire();
+        if self.held.push(owner, VISIT, 0, &[b"\"", id.raw(), b"\""]).is_ok() {
+            self.last_wire = owner;
+        }
+    }
+
+    /// Whether the server has asked for that visit, and not said yet that it is over.
+    pub(crate) fn ends_visit(&mut self, id: &Text<'_>) -> bool {
+        let same = |record: &Record<'_>| Raw::trusted(record.data).text().is_some_and(|known| known.same(id));
+        let owner = self.held.iter().find(|record| record.kind == VISIT && same(record)).map(|record| record.owner);
+        if let Some(owner) = owner {
+            self.drop_held(owner);
+        }
+        owner.is_some()
     }
 
     /// Answers a question. When all questions of a request are answered, [`advance`](super::ClientOf::advance) sends it
@@ -254,7 +300,7 @@ impl Engine<'_> {
         let revision = self.revision.unwrap_or(Revision::V2024_11_05);
         let id = self.question_id(question).ok_or(SendError::Stale)?;
         respond(out, id, &mut |out| reply.write(out, revision))?;
-        self.held.remove(|record| record.owner == question.owner);
+        self.drop_held(question.owner);
         Ok(())
     }
 
@@ -276,7 +322,7 @@ impl Engine<'_> {
         let id = self.question_id(question).ok_or(SendError::Stale)?;
         let failure = server::Failure::new(refusal.code, refusal.message);
         server::respond_failure(out, Some(id.as_bytes()), &failure)?;
-        self.held.remove(|record| record.owner == question.owner);
+        self.drop_held(question.owner);
         Ok(())
     }
 
@@ -323,13 +369,13 @@ impl Engine<'_> {
         let same = |data: &[u8]| crate::rpc::same_id(data, id.as_bytes());
         let found = self.held.iter().find(|record| record.kind == QUESTION && same(record.data))?;
         let question = QuestionId { owner: found.owner, index: 0, kind: kind_of(found.tag) };
-        self.held.remove(|record| record.owner == question.owner);
+        self.drop_held(question.owner);
         Some(question)
     }
 
     /// The connection is gone: nobody waits for answers to the server's requests.
     pub(crate) fn forget_questions(&mut self) {
-        self.held.remove(|record| record.kind == QUESTION);
+        self.held.remove(|record| matches!(record.kind, QUESTION | VISIT));
     }
 }
 

@@ -3,8 +3,9 @@
 //! A small piece beside the engine: look here before you ask, and put what comes back. It reads `ttlMs` and `cacheScope`
 //! itself; what older servers answer has neither and is never kept. One cache belongs to one server and one revision.
 //!
-//! Do not put what answers a retry, that is a request with `inputResponses` or `requestState`: it depends on more than its
-//! key. Where [`Key`] is given the params of such a request, nothing is kept and nothing is found.
+//! What answers a retry, that is a request with `inputResponses` or `requestState`, depends on more than its key and is not
+//! kept. The client's engine sends such retries by itself: [`Event::Done`](super::Event::Done) says so with `retried`, which
+//! [`Key::retried`] takes. Where [`Key`] is given the params of a retry, nothing is kept and nothing is found either.
 //!
 //! ```
 //! use mcp_sansio::client::cache::{Cache, Key};
@@ -22,6 +23,7 @@
 //! assert!(cache.get(key, 301_000).is_none()); // stale
 //! ```
 
+use super::answer::is_complete;
 use crate::json::{Raw, Text};
 use crate::protocol::Method;
 use crate::records::{OVERHEAD, Record, Records};
@@ -44,6 +46,7 @@ pub struct Key<'k> {
     method: Method,
     params: Option<Raw<'k>>,
     principal: &'k [u8],
+    retried: bool,
 }
 
 impl<'k> Key<'k> {
@@ -51,7 +54,7 @@ impl<'k> Key<'k> {
     /// white space is another key, which costs a request and does no harm.
     #[must_use]
     pub const fn new(method: Method, params: Option<Raw<'k>>) -> Self {
-        Key { method, params, principal: &[] }
+        Key { method, params, principal: &[], retried: false }
     }
 
     /// On whose behalf: anything that is different for every authorization context, such as a digest of the access token
@@ -62,11 +65,18 @@ impl<'k> Key<'k> {
         Key { principal, ..self }
     }
 
+    /// Of a request that was sent again with more than its params say: `retried` of [`Event::Done`](super::Event::Done). If
+    /// `true`, nothing is kept and nothing is found.
+    #[must_use]
+    pub const fn retried(self, retried: bool) -> Self {
+        Key { retried, ..self }
+    }
+
     /// The place of the method among [`CACHEABLE`], if its result may be kept at all.
     fn kind(&self) -> Option<u8> {
         let retry =
             |params: Raw<'_>| params.members().any(|(key, _)| key.is("inputResponses") || key.is("requestState"));
-        if self.params.is_some_and(retry) {
+        if self.retried || self.params.is_some_and(retry) {
             return None;
         }
         kind_of(self.method)
@@ -261,12 +271,6 @@ impl<'m> Cache<'m> {
     }
 }
 
-/// Without `resultType` it is (an older server).
-fn is_complete(result: Raw<'_>) -> bool {
-    let kind = result.get("resultType");
-    kind.is_none_or(|kind| kind.text().is_some_and(|kind| kind.is("complete")))
-}
-
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -320,6 +324,9 @@ mod tests {
         for retry in [r#"{"uri":"a:b","inputResponses":{}}"#, r#"{"uri":"a:b","requestState":"s"}"#] {
             assert!(!cache.put(read(retry), raw(PUBLIC_LIST), 0) && cache.get(read(retry), 0).is_none());
         }
+        // The same key, by what the engine tells of it.
+        assert!(!cache.put(TOOLS.retried(true), raw(PUBLIC_LIST), 0) && cache.get(TOOLS, 0).is_none());
+        assert!(cache.put(TOOLS.retried(false), raw(PUBLIC_LIST), 0) && cache.get(TOOLS.retried(true), 0).is_none());
     }
 
     #[test]

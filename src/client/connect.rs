@@ -1,8 +1,10 @@
 //! Opening a connection: the probe, `initialize`, and which revision is spoken then.
 
+use super::answer::is_complete;
 use super::flight::{after, has_come};
 use super::profile::MetaParts;
 use super::request::write_request;
+use super::time::write_timed_out;
 use super::{Engine, Event, Failure, Lost, Oddity, RpcError, SendError};
 use crate::json::{Raw, Text};
 use crate::protocol::{ClientFeatures, Features, Method, code, meta};
@@ -30,8 +32,11 @@ pub(crate) struct Opening {
     phase: Phase,
     /// The id on the wire of the probe or of `initialize`.
     wire: u32,
-    /// The id of a probe that took too long: its answer may still come.
+    /// The id of a probe that took too long: its answer may still come. 0 if there is none.
     late_probe: u32,
+    /// The id of an `initialize` that is not needed any more, because the probe was answered late: its answer may still
+    /// come. 0 if there is none.
+    late_initialize: u32,
     tries: u8,
     /// The revision that `initialize` asks for.
     asks: Option<Revision>,
@@ -39,15 +44,22 @@ pub(crate) struct Opening {
 }
 
 impl Opening {
-    pub(crate) const NEW: Opening =
-        Opening { phase: Phase::Idle, wire: 0, late_probe: 0, tries: 0, asks: None, deadline: None };
+    pub(crate) const NEW: Opening = Opening {
+        phase: Phase::Idle,
+        wire: 0,
+        late_probe: 0,
+        late_initialize: 0,
+        tries: 0,
+        asks: None,
+        deadline: None,
+    };
 
     pub(crate) fn is_ready(&self) -> bool {
         self.phase == Phase::Ready
     }
 
     pub(crate) fn is_on_wire(&self, wire: u64) -> bool {
-        wire != 0 && (wire == u64::from(self.wire) || wire == u64::from(self.late_probe))
+        wire != 0 && [self.wire, self.late_probe, self.late_initialize].iter().any(|&own| u64::from(own) == wire)
     }
 
     pub(crate) const fn due(&self) -> Option<Millis> {
@@ -110,7 +122,11 @@ impl Engine<'_> {
     ///
     /// A client of both eras sends `server/discover` first; whatever comes back that is no modern answer, and nothing
     /// within the time for it, makes it fall back to `initialize` on the same connection.
+    ///
+    /// A client that is connected already begins anew, as with [`reconnect`](super::ClientOf::reconnect): requests in
+    /// flight end as [`Lost::Closed`], listens are opened again.
     pub fn connect(&mut self) {
+        self.lose_all(Lost::Closed, true);
         let known = self.revision;
         self.revision = None;
         self.offered = Features::NONE;
@@ -122,8 +138,9 @@ impl Engine<'_> {
 
     /// Opens the connection with a revision that the server is known to speak: no probe is needed. Under 2026-07-28
     /// requests can be sent at once, and nothing is known of the server until [`Request::discover`](super::Request)
-    /// asks it.
+    /// asks it. What is in flight ends as with [`connect`](super::ClientOf::connect).
     pub fn connect_as(&mut self, revision: Revision) {
+        self.lose_all(Lost::Closed, true);
         self.opening = Opening::NEW;
         self.revision = Some(revision);
         if revision.is_modern() {
@@ -174,7 +191,11 @@ impl Engine<'_> {
                     self.opening.late_probe = self.opening.wire;
                     self.opening.want(Phase::WantInitialize);
                 }
-                _ => {
+                phase => {
+                    // `initialize` must not be cancelled.
+                    if phase == Phase::Probing {
+                        write_timed_out(self.opening.wire, out)?;
+                    }
                     self.opening.want(Phase::Over);
                     return Ok(Some(Event::Unconnected(Unconnected::Lost(Lost::TimedOut))));
                 }
@@ -248,11 +269,18 @@ impl Engine<'_> {
         envelope: &Envelope<'a>,
         out: &mut dyn Out,
     ) -> Result<Option<Event<'a>>, Full> {
+        if wire == u64::from(self.opening.late_initialize) {
+            self.opening.late_initialize = 0;
+            return Ok(None);
+        }
         let late = wire == u64::from(self.opening.late_probe);
         if late {
             self.opening.late_probe = 0;
         }
-        match (self.opening.phase, envelope.result, envelope.error) {
+        let probes = late || self.opening.phase == Phase::Probing;
+        // A result of another type is no answer to the probe.
+        let result = envelope.result.filter(|&result| !probes || is_complete(result));
+        match (self.opening.phase, result, envelope.error) {
             (Phase::Probing, Some(result), None) => Ok(self.discovered(result)),
             // `initialize` is on its way, or waits for room.
             (Phase::Initializing | Phase::WantInitialize, Some(result), None) if late => {
@@ -265,7 +293,8 @@ impl Engine<'_> {
             (Phase::Initializing, None, Some(error)) => Ok(self.initialize_refused(RpcError::read(error))),
             (Phase::Probing, ..) if self.newest(Era::Legacy).is_some() => Ok(self.fall_back(None)),
             (Phase::Probing | Phase::Initializing, ..) => Ok(Some(self.invalid())),
-            // Late: the other one was answered first.
+            // `initialize` was answered first.
+            _ if late => Ok(None),
             _ => Ok(Some(Event::Ignored(Oddity::UnknownResponse))),
         }
     }
@@ -295,6 +324,7 @@ impl Engine<'_> {
     /// The probe's answer came when `initialize` was on its way: if it is a modern one, it counts.
     fn discovered_late<'a>(&mut self, result: Raw<'a>) -> Option<Event<'a>> {
         self.common(result.get("supportedVersions"), Era::Modern)?;
+        self.opening.late_initialize = self.opening.wire;
         self.discovered(result)
     }
 
@@ -406,6 +436,12 @@ impl Engine<'_> {
         let waits = matches!(self.opening.phase, Phase::Probing | Phase::Initializing);
         let wire = if self.opening.late_probe == 0 { self.opening.wire } else { self.opening.late_probe };
         waits.then_some(wire.into())
+    }
+
+    /// Whether 2026-07-28 is spoken; while nothing is agreed on yet, whether the profile has no older revision.
+    #[must_use]
+    pub fn is_modern(&self) -> bool {
+        self.revision.map_or_else(|| self.newest(Era::Legacy).is_none(), Revision::is_modern)
     }
 
     /// What the server was told that it can ask for.

@@ -53,6 +53,8 @@ pub struct Flight {
     pub(crate) rounds: u8,
     /// Which lists a listen is for.
     pub(crate) lists: u8,
+    /// The progress that was reported last, as a [sum](super::notice) of its bytes.
+    pub(crate) reported: u32,
     pub(crate) deadline: Option<Millis>,
     /// When it ends, whatever happens.
     pub(crate) end: Option<Millis>,
@@ -74,6 +76,7 @@ impl Flight {
         answered: 0,
         rounds: 0,
         lists: 0,
+        reported: 0,
         deadline: None,
         end: None,
     };
@@ -129,6 +132,12 @@ impl Engine<'_> {
         self.on_wire(wire).is_some() || (!self.opening.is_ready() && self.opening.is_on_wire(wire))
     }
 
+    /// What is asked by the request with this id on the wire.
+    #[must_use]
+    pub fn method_of(&self, wire: u64) -> Option<Method> {
+        self.on_wire(wire).map(|flight| flight.method)
+    }
+
     /// The id that a request has on the wire at present.
     #[must_use]
     pub fn wire_id(&self, token: Token) -> Option<u64> {
@@ -174,7 +183,7 @@ impl Engine<'_> {
 
     /// Takes a place. The request has not been written yet.
     pub(crate) fn admit(&mut self, request: &Request<'_>) -> Result<u32, SendError> {
-        let (now, usual, wire) = (self.now, self.timeout, self.next_wire());
+        let (now, usual, longest, wire) = (self.now, self.timeout, self.longest, self.next_wire());
         let mut places = self.flights.iter_mut().enumerate();
         let (place, flight) = places.find(|(_, flight)| !flight.is_live()).ok_or(SendError::Busy)?;
         self.used = self.used.max(place + 1);
@@ -187,7 +196,7 @@ impl Engine<'_> {
             method: request.method,
             options,
             deadline: after(now, options.timeout),
-            end: after(now, options.longest),
+            end: after(now, options.end(longest)),
             ..Flight::FREE
         };
         self.last_wire = wire;
@@ -202,17 +211,18 @@ impl Engine<'_> {
         while self.taken().last().is_some_and(|flight| !flight.is_live()) {
             self.used -= 1;
         }
-        self.held.remove(|record| record.owner == token);
+        self.drop_held(token);
     }
 
     /// A request goes back on the wire under a new id, and its time begins again.
     pub(crate) fn note_sent(&mut self, token: u32, wire: u32) {
-        let now = self.now;
+        let (now, longest) = (self.now, self.longest);
         self.last_wire = wire;
         if let Some(flight) = self.flight_mut(token) {
             flight.wire = wire;
             flight.state = State::Sent;
             flight.deadline = after(now, flight.options.timeout);
+            flight.end = flight.end.or(after(now, flight.options.end(longest)));
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) const ANSWER: u8 = 5;
 pub(crate) const QUESTION: u8 = 6;
 /// A resource that is listened to; the tag says how far that is.
 pub(crate) const URI: u8 = 7;
+/// The `elicitationId` of a visit that the server asked for.
+pub(crate) const VISIT: u8 = 9;
 /// Where the next page of tools begins, while they are listed for a call.
 pub(crate) const CURSOR: u8 = 8;
 
@@ -118,6 +120,11 @@ impl Engine<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// Forgets what is held of a request, a question or a visit.
+    pub(crate) fn drop_held(&mut self, owner: u32) {
+        self.held.remove(|record| record.owner == owner);
     }
 
     /// What was kept of a request, of one kind.

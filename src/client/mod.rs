@@ -48,6 +48,7 @@ mod request;
 mod session;
 mod time;
 pub mod views;
+mod words;
 
 pub use answer::{Failure, RpcError};
 pub use asked::{Asked, Question, QuestionId, QuestionKind, Questions};
@@ -95,8 +96,12 @@ pub struct ClientOf<'m, F: ?Sized> {
     pub(crate) now: Millis,
     pub(crate) timeout: Option<Millis>,
     pub(crate) probe_timeout: Option<Millis>,
+    /// How long a request with progress may take that does not say it itself.
+    pub(crate) longest: Millis,
     /// How often one request may be asked back before it is given up.
     pub(crate) rounds_max: u8,
+    /// How many questions the server has asked up to 2025-11-25, since a request was sent last.
+    pub(crate) questions: u16,
     pub(crate) last_wire: u32,
     pub(crate) held: Records<'m>,
     /// How many of the places, from the first on, may be taken.
@@ -126,7 +131,11 @@ pub enum Event<'a> {
         token: Token,
         /// What was asked.
         method: Method,
-        /// The result as it stands, a JSON object; or why there is none.
+        /// Whether the request was sent again on the way, with answers to the server's questions or with the state that
+        /// the server gave. Such a result is not to be [cached](cache).
+        retried: bool,
+        /// The result as it stands, a JSON object; or why there is none. With
+        /// [extensions](Profile::extensions) its `resultType` may be one of theirs.
         outcome: Result<Raw<'a>, Failure<'a>>,
     },
     /// The server asks: a form for the user, a page to visit, a model's answer, the roots.
@@ -146,7 +155,8 @@ pub enum Event<'a> {
         /// What it is.
         what: Changed<'a>,
     },
-    /// A visit that was asked for is over, says the server (2025-11-25).
+    /// A visit that was asked for is over, says the server (2025-11-25). Told once for each visit, and only for those whose
+    /// `elicitationId` the server named when it asked.
     Visited {
         /// The `elicitationId` that the question had.
         id: Text<'a>,
@@ -195,6 +205,9 @@ pub enum Lost {
     TooManyRounds,
     /// The server asked more at once than there is room for.
     NoRoom,
+    /// The tool must not be called over HTTP: the annotations of its parameters (`x-mcp-header`) cannot be followed. Nothing
+    /// was sent.
+    Excluded,
 }
 
 impl core::fmt::Display for Lost {
@@ -213,6 +226,7 @@ impl core::fmt::Display for Lost {
             Lost::Refused => "what the server asked for was refused",
             Lost::TooManyRounds => "the server asked back too often",
             Lost::NoRoom => "the server asked more than there is room for",
+            Lost::Excluded => "the tool must not be called over HTTP",
         })
     }
 }
@@ -237,6 +251,8 @@ pub enum Oddity {
     UnknownProgress,
     /// News for a listen that is not open.
     UnknownListen,
+    /// The end of a visit that was not asked for, or has ended already.
+    UnknownVisit,
     /// A request that no server may send; it was refused.
     BadRequest,
     /// A question for which nothing was declared; it was refused.
@@ -299,6 +315,9 @@ impl core::error::Error for SendError {}
 /// How many times one request may be asked back, unless [`rounds`](Client::rounds) says otherwise.
 const ROUNDS: u8 = 16;
 
+/// How many milliseconds a request may take with progress, unless [`at_most`](Client::at_most) says otherwise.
+const LONGEST: Millis = 3_600_000;
+
 impl<'m, const N: usize> Client<'m, N> {
     /// A client that is not connected. Without a store it answers no questions and listens to no single resources;
     /// without a timeout requests may take for ever.
@@ -313,7 +332,9 @@ impl<'m, const N: usize> Client<'m, N> {
             now: 0,
             timeout: None,
             probe_timeout: Some(5_000),
+            longest: LONGEST,
             rounds_max: ROUNDS,
+            questions: 0,
             last_wire: 0,
             held: Records::new(Store::none()),
             used: 0,
@@ -336,6 +357,14 @@ impl<'m, const N: usize> Client<'m, N> {
         self
     }
 
+    /// How many milliseconds a request may take in all whose time each progress report begins again, if it does not say
+    /// otherwise with [`Request::at_most`]; an hour, if not said otherwise. `Millis::MAX` sets no limit.
+    #[must_use]
+    pub const fn at_most(mut self, millis: Millis) -> Self {
+        self.longest = millis;
+        self
+    }
+
     /// How long the probe may take before the server counts as one of the older revisions; 5 seconds, if not said
     /// otherwise. `None` waits for ever.
     #[must_use]
@@ -344,7 +373,9 @@ impl<'m, const N: usize> Client<'m, N> {
         self
     }
 
-    /// How many times a server may ask back for one request; 16, if not said otherwise.
+    /// How many times a server may ask back for one request; 16, if not said otherwise. Up to 2025-11-25, where nothing
+    /// says which request a question is for, it is 16 times as many questions from one request that is sent to the next;
+    /// further ones are refused with -32603 as long as requests or listens are in flight.
     #[must_use]
     pub const fn rounds(mut self, most: u8) -> Self {
         self.rounds_max = most;
@@ -427,6 +458,7 @@ impl<'m> Engine<'m> {
             self.last_wire = last_wire;
             return Err(full.into());
         }
+        self.questions = 0;
         Ok(Token(token))
     }
 

@@ -4,6 +4,7 @@ use super::flight::{State, after};
 use super::{Engine, Event, Oddity, Token};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::{Level, Method, meta};
+use crate::revision::Revision;
 use crate::rpc::Envelope;
 
 /// How far a request is. Numbers are as the server wrote them.
@@ -101,7 +102,8 @@ impl Engine<'_> {
             Notice::Cancelled => self.cancelled_by_server(envelope),
             Notice::Visited => {
                 let id = envelope.params?.get("elicitationId")?.text()?;
-                Some(Event::Visited { id })
+                let known = self.revision == Some(Revision::V2025_11_25) && self.ends_visit(&id);
+                Some(if known { Event::Visited { id } } else { Event::Ignored(Oddity::UnknownVisit) })
             }
         }
     }
@@ -120,7 +122,11 @@ impl Engine<'_> {
         };
         let Some(report) = read() else { return Event::Ignored(Oddity::UnknownProgress) };
         let now = self.now;
-        if let Some(flight) = self.flight_mut(report.token.0) {
+        let value =
+            report.done.as_bytes().iter().fold(1, |sum: u32, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        // It must increase: a server that says the same again and again has not come further.
+        if let Some(flight) = self.flight_mut(report.token.0).filter(|flight| flight.reported != value) {
+            flight.reported = value;
             flight.deadline = after(now, flight.options.timeout);
         }
         Event::Progress(report)
@@ -142,7 +148,7 @@ impl Engine<'_> {
 
     fn changed<'a>(&mut self, envelope: &Envelope<'a>, what: Changed<'a>) -> Option<Event<'a>> {
         let listen = self.listen_of(envelope).map(Token);
-        let modern = self.revision.is_some_and(crate::revision::Revision::is_modern);
+        let modern = self.revision.is_some_and(Revision::is_modern);
         if modern && listen.is_none() {
             return Some(Event::Ignored(Oddity::UnknownListen));
         }

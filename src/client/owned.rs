@@ -1,10 +1,12 @@
 //! What adapters of hosts give to their applications: what a server answered, kept; why there is no answer; times and
 //! limits; how its process is started and ended, and what it said on stderr; the messages as they pass by.
 
+mod pages;
 mod process;
 mod stderr;
 mod trace;
 
+pub use pages::PageLimits;
 pub use process::{ChildOptions, Ended, Gone, How, Patience};
 pub use stderr::{Stderr, StderrLog};
 pub use trace::{LineTrace, Way};
@@ -18,6 +20,7 @@ use std::time::Duration;
 use std::vec;
 
 use super::views::{Flaw, View};
+use super::words::write_clean;
 use super::{Client, Connected, Failure, Lost, Profile, RpcError, SendError, Unconnected};
 use crate::json::{Raw, Refused, Text};
 use crate::protocol::{Features, Method, meta};
@@ -30,13 +33,27 @@ use crate::store::Store;
 pub struct Answer {
     method: Method,
     bytes: Box<[u8]>,
+    retried: bool,
 }
 
 impl Answer {
     /// Keeps a result.
     #[must_use]
     pub fn new(method: Method, raw: Raw<'_>) -> Self {
-        Answer { method, bytes: raw.as_bytes().into() }
+        Answer { method, bytes: raw.as_bytes().into(), retried: false }
+    }
+
+    /// Of a request that was sent again on the way, or not: `retried` of [`Event::Done`](super::Event::Done).
+    #[must_use]
+    pub fn retried(self, retried: bool) -> Self {
+        Answer { retried, ..self }
+    }
+
+    /// Whether the request was sent again on the way, with answers to the server's questions or with the state that the
+    /// server gave. Such a result is not to be [cached](super::cache).
+    #[must_use]
+    pub const fn is_retried(&self) -> bool {
+        self.retried
     }
 
     /// What was asked.
@@ -189,13 +206,41 @@ impl ServerError {
     }
 }
 
+/// Without control characters, on one line. [`message`](ServerError::message) is as the server wrote it.
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server answered with error {}: {}", self.code, self.message)
+        write!(f, "the server answered with error {}: ", self.code)?;
+        write_clean(f, &self.message, false)
     }
 }
 
 impl std::error::Error for ServerError {}
+
+/// A tool that a client over HTTP has left out of the server's list, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Excluded {
+    /// Its name.
+    pub tool: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl Excluded {
+    /// That tool, for that reason.
+    pub fn new(tool: impl Into<String>, why: impl Into<String>) -> Self {
+        Excluded { tool: tool.into(), why: why.into() }
+    }
+}
+
+/// Without control characters.
+impl fmt::Display for Excluded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the tool ")?;
+        write_clean(f, &self.tool, false)?;
+        write!(f, " is left out: {}", self.why)
+    }
+}
 
 /// Why something did not work, and what can be done about it: that is what its text says.
 #[derive(Debug)]
@@ -226,8 +271,12 @@ pub enum Error {
     Url(String),
     /// The operating system refused something that a client needs.
     Io(io::Error),
-    /// A list went on for more pages than any list should.
+    /// A list went on for more pages than [`PageLimits::pages`] allows.
     TooManyPages,
+    /// The pages of a list had more bytes than [`PageLimits::bytes`] allows.
+    ListTooLarge,
+    /// The pages of a list took more time than [`PageLimits::time`] allows.
+    ListTooSlow,
 }
 
 impl Error {
@@ -297,6 +346,7 @@ const fn advice(why: Lost) -> &'static str {
     }
 }
 
+/// Without control characters; what a process wrote to stderr may have several lines.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -305,7 +355,8 @@ impl fmt::Display for Error {
                 why.fmt(f)?;
                 for more in [detail.as_str(), advice(*why)] {
                     if !more.is_empty() {
-                        write!(f, "; {more}")?;
+                        f.write_str("; ")?;
+                        write_clean(f, more, true)?;
                     }
                 }
                 Ok(())
@@ -321,9 +372,11 @@ impl fmt::Display for Error {
                 };
                 write!(f, "cannot start {program:?}: {error}; {advice}")
             }
-            Error::Url(why) => f.write_str(why),
+            Error::Url(why) => write_clean(f, why, false),
             Error::Io(error) => error.fmt(f),
             Error::TooManyPages => f.write_str("the list does not end: the server gives cursor after cursor"),
+            Error::ListTooLarge => f.write_str("the list is larger than the limit; raise it, or take fewer pages"),
+            Error::ListTooSlow => f.write_str("the list took too long; give it more time, or take fewer pages"),
         }
     }
 }
@@ -363,6 +416,7 @@ impl From<io::Error> for Error {
 #[must_use]
 pub struct Options {
     timeout: Option<Duration>,
+    longest: Duration,
     probe: Duration,
     rounds: u8,
     message: usize,
@@ -373,12 +427,18 @@ impl Options {
     /// The defaults.
     pub const fn new() -> Self {
         let (timeout, probe) = (Some(Duration::from_secs(60)), Duration::from_secs(5));
-        Options { timeout, probe, rounds: 16, message: 16 << 20, held: 16 << 20 }
+        Options { timeout, longest: Duration::from_secs(3600), probe, rounds: 16, message: 16 << 20, held: 16 << 20 }
     }
 
     /// How long a request may take that does not say otherwise; a minute.
     pub const fn timeout(self, time: Duration) -> Self {
         Options { timeout: Some(time), ..self }
+    }
+
+    /// How long a request may take in all whose time each progress report begins again, if it does not say otherwise; an
+    /// hour.
+    pub const fn at_most(self, time: Duration) -> Self {
+        Options { longest: time, ..self }
     }
 
     /// Requests may take for ever.
@@ -392,7 +452,7 @@ impl Options {
         Options { probe: time, ..self }
     }
 
-    /// How many times a server may ask back for one request; 16.
+    /// How many times a server may ask back for one request; 16. See [`Client::rounds`].
     pub const fn rounds(self, most: u8) -> Self {
         Options { rounds: most, ..self }
     }
@@ -420,6 +480,7 @@ impl Options {
         let client = Client::new(profile)
             .held(Store::growing(self.held))
             .probe_timeout(Some(millis(self.probe)))
+            .at_most(millis(self.longest))
             .rounds(self.rounds);
         match self.timeout {
             Some(time) => client.timeout(millis(time)),

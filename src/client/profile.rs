@@ -95,7 +95,10 @@ impl<'t> Profile<'t> {
         Profile { experimental: Some(object), ..self }
     }
 
-    /// Extensions and their settings, an object as it stands (from 2026-07-28 on).
+    /// Extensions and their settings, an object as it stands (from 2026-07-28 on). A result whose `resultType` is none of
+    /// the protocol's is given to the application as it stands then; without extensions it is [`Lost::Invalid`].
+    ///
+    /// [`Lost::Invalid`]: super::Lost::Invalid
     #[must_use]
     pub const fn extensions(self, object: Raw<'t>) -> Self {
         Profile { extensions: Some(object), ..self }
@@ -111,6 +114,10 @@ impl<'t> Profile<'t> {
     #[must_use]
     pub const fn has(&self, feature: ClientFeature) -> bool {
         self.features.has(feature)
+    }
+
+    pub(crate) const fn has_extensions(&self) -> bool {
+        self.extensions.is_some()
     }
 
     /// Whether it tells when its roots change.

@@ -373,12 +373,17 @@ impl fmt::Display for Refusal<'_> {
 const TOOL_USE: &str = "tool_use";
 const TOOL_RESULT: &str = "tool_result";
 
-/// Whether the tool results in the messages of a `sampling/createMessage` are those that were asked for, see [`Wishes`].
+/// Whether the tool results in the messages of a `sampling/createMessage` are those that were asked for, see [`Wishes`], and
+/// each message has a role that there is, and content.
 pub(crate) fn balanced(messages: Raw<'_>) -> bool {
     let mut open = Wishes::NONE;
     let keeps_rule = messages.items().all(|message| {
-        let by = |role: &str| message.get("role").and_then(|found| found.text()).is_some_and(|found| found.is(role));
-        open.take(by("user"), by("assistant"), message.get("content").into_iter().flat_map(blocks).map(piece))
+        let role = message.get("role").and_then(|role| role.text());
+        let by = |name: &str| role.is_some_and(|role| role.is(name));
+        let (user, model) = (by("user"), by("assistant"));
+        let content = message.get("content");
+        let said = content.is_some_and(|content| matches!(content.kind(), JsonKind::Object | JsonKind::Array));
+        said && (user || model) && open.take(user, model, content.into_iter().flat_map(blocks).map(piece))
     });
     messages.kind() == JsonKind::Array && keeps_rule && open.is_empty()
 }

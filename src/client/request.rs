@@ -89,6 +89,15 @@ pub(crate) struct Options {
     pub(crate) patient: bool,
 }
 
+impl Options {
+    /// How long it may take whatever happens: without a time of its own, the usual one, if its deadline is put off by
+    /// progress.
+    pub(crate) fn end(&self, usual: Millis) -> Option<Millis> {
+        let usual = self.timeout.filter(|_| self.progress).map(|timeout| timeout.max(usual));
+        self.longest.or(usual)
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Body<'r> {
     /// Nothing, or the next page of a list.
@@ -203,7 +212,8 @@ impl<'r> Request<'r> {
         Request { own_meta: Some(object), ..self }
     }
 
-    /// Asks for progress. Each report also starts the time of [`timeout`](Request::timeout) again.
+    /// Asks for progress. Each report with another value than the one before also starts the time of
+    /// [`timeout`](Request::timeout) again, until [`at_most`](Request::at_most) is over.
     pub fn with_progress(mut self) -> Self {
         self.options.progress = true;
         self
@@ -221,7 +231,9 @@ impl<'r> Request<'r> {
         self
     }
 
-    /// How many milliseconds it may take although there is progress, and questions with the time that they take.
+    /// How many milliseconds it may take although there is progress, and questions with the time that they take. Unless it
+    /// is said, there is no such limit without progress; with progress it is that of the client
+    /// ([`Client::at_most`](super::Client::at_most): an hour), in which the time of questions does not count.
     pub fn at_most(mut self, millis: Millis) -> Self {
         self.options.longest = Some(millis);
         self

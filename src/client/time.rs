@@ -4,7 +4,7 @@ use super::flight::{Flight, State, has_come};
 use super::held::META;
 use super::profile::MetaParts;
 use super::request::write_request;
-use super::{Engine, Event, Failure, Lost, Token};
+use super::{Engine, Event, Failure, Lost};
 use crate::json::{Raw, object::Object, write};
 use crate::protocol::Method;
 use crate::server::Millis;
@@ -81,8 +81,7 @@ impl<'m> Engine<'m> {
     }
 
     fn tell_lost(&mut self, flight: &Flight, why: Lost) -> Event<'static> {
-        self.close(flight.token);
-        Event::Done { token: Token(flight.token), method: flight.method, outcome: Err(Failure::Lost(why)) }
+        self.done(flight, Err(Failure::Lost(why)))
     }
 
     /// A listen has rested long enough.
@@ -102,11 +101,7 @@ impl<'m> Engine<'m> {
             return Ok(None);
         }
         if flight.wire != 0 {
-            match write_cancelled(flight.wire, Some("timed out"), out) {
-                Err(Full::Now) => return Err(Full::Now),
-                // Without room for it ever, the server is left to find out by itself.
-                Err(Full::Never) | Ok(()) => {}
-            }
+            write_timed_out(flight.wire, out)?;
         }
         Ok(Some(self.tell_lost(flight, Lost::TimedOut)))
     }
@@ -172,6 +167,15 @@ impl<'m> Engine<'m> {
         let left = |deadline: &Millis| deadline.wrapping_sub(self.now) as i64;
         let flights = self.taken().iter().filter_map(|flight| flight.due(self.now));
         flights.chain(self.opening.due()).min_by_key(left)
+    }
+}
+
+/// Tells the server that it took too long.
+pub(crate) fn write_timed_out(wire: u32, out: &mut dyn Out) -> Result<(), Full> {
+    match write_cancelled(wire, Some("timed out"), out) {
+        Err(Full::Now) => Err(Full::Now),
+        // Without room for it ever, the server is left to find out by itself.
+        Err(Full::Never) | Ok(()) => Ok(()),
     }
 }
 

@@ -30,10 +30,11 @@ pub struct Patience {
 }
 
 impl<L> ChildOptions<L> {
-    /// The defaults: stderr is [kept](Stderr::Keep) for errors; 2 seconds for each step of ending it.
+    /// The defaults: stderr is [kept](Stderr::Keep) for errors; 5 seconds to end by itself when stdin is closed, which
+    /// interpreters on a busy machine need, and 2 seconds for each other step of ending it.
     pub const fn new() -> Self {
         let time = Duration::from_secs(2);
-        let patience = Patience { close: time, terminate: time, kill: time };
+        let patience = Patience { close: Duration::from_secs(5), terminate: time, kill: time };
         ChildOptions { options: Options::new(), stderr: Stderr::Keep, patience }
     }
 
@@ -48,19 +49,19 @@ impl<L> ChildOptions<L> {
         ChildOptions { stderr, ..self }
     }
 
-    /// How long it may take to end after its stdin was closed, before it is asked to (SIGTERM).
+    /// How long it may take to end after its stdin was closed, before it is asked to (SIGTERM); 5 seconds.
     pub const fn close_time(mut self, time: Duration) -> Self {
         self.patience.close = time;
         self
     }
 
-    /// How long it may take to end after it was asked to, before it is killed. Zero does not ask.
+    /// How long it may take to end after it was asked to, before it is killed; 2 seconds. Zero does not ask.
     pub const fn terminate_time(mut self, time: Duration) -> Self {
         self.patience.terminate = time;
         self
     }
 
-    /// How long to wait for a killed process.
+    /// How long to wait for a killed process; 2 seconds.
     pub const fn kill_time(mut self, time: Duration) -> Self {
         self.patience.kill = time;
         self

@@ -226,9 +226,9 @@ impl Handler for Tap<'_> {
     fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
         self.happened = true;
         match event {
-            Event::Done { token, method, outcome } => {
+            Event::Done { token, method, retried, outcome } => {
                 if let Some(place) = self.waits.place(token) {
-                    let kept = outcome.map(|raw| Answer::new(method, raw));
+                    let kept = outcome.map(|raw| Answer::new(method, raw).retried(retried));
                     *place = Some(kept.map_err(|failure| Error::failed(&failure)));
                     return;
                 }

@@ -513,9 +513,9 @@ impl Handler for Tap<'_> {
     fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
         self.happened = true;
         match &event {
-            Event::Done { token, method, outcome } => {
+            Event::Done { token, method, retried, outcome } => {
                 let kept = || match outcome {
-                    Ok(raw) => Ok(Answer::new(*method, *raw)),
+                    Ok(raw) => Ok(Answer::new(*method, *raw).retried(*retried)),
                     Err(failure) => Err(Error::failed(failure)),
                 };
                 if let Some(pending) = self.book.requests.get_mut(token) {

@@ -1,8 +1,9 @@
 //! What servers ask, and how it is answered, in both eras.
 
 use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
+use mcp_sansio::client::cache::{Cache, Key};
 use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
-use mcp_sansio::client::{Client, Profile, Request, SendError};
+use mcp_sansio::client::{Client, Event, Lost, Profile, Request, SendError};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientFeature;
 use mcp_sansio::revision::Revision;
@@ -191,6 +192,13 @@ fn what_is_no_question() {
         (r#"{"a":{"method":"elicitation/create","params":{"message":"no schema"}}}"#, "", broken),
         (r#"{"a":{"method":"elicitation/create","params":{"mode":"url","message":"no url"}}}"#, "", broken),
         (r#"{"a":{"method":"sampling/createMessage"}}"#, "", broken),
+        (r#"{"a":{"method":"sampling/createMessage","params":{"messages":[{"role":"user"}]}}}"#, "", broken),
+        // A wish of the model's for a tool, and no result of it.
+        (
+            r#"{"a":{"method":"sampling/createMessage","params":{"messages":[{"role":"assistant","content":{"type":"tool_use","id":"a"}}]}}}"#,
+            "",
+            broken,
+        ),
         (r#"{"a":{"method":"roots/list"},"\u0061":{"method":"roots/list"}}"#, "", broken),
         (r#"{"a":{"method":"sampling/createMessage","params":{"messages":[],"tools":[]}}}"#, "", undeclared),
         (
@@ -387,15 +395,195 @@ fn what_was_not_declared_is_refused() {
     assert_eq!((desk.event().as_str(), &desk.one()["error"]["code"]), ("ignored BadRequest", &(-32602).into()));
 }
 
+/// What nothing can be done with is not shown to the application, in any revision.
+#[test]
+fn samplings_without_role_or_content_are_refused() {
+    let said = r#"{"role":"user","content":{"type":"text","text":"?"}}"#;
+    for message in [
+        r#"{"role":"system","content":{"type":"text","text":"x"}}"#,
+        r#"{"content":{"type":"text","text":"x"}}"#,
+        r#"{"role":"user"}"#,
+        r#"{"role":"user","content":null}"#,
+        r#"{"role":"user","content":"x"}"#,
+        "3",
+    ] {
+        for messages in [message.to_owned(), format!("{said},{message}")] {
+            let params = format!(r#"{{"messages":[{messages}],"maxTokens":9}}"#);
+            for revision in LEGACY {
+                let mut desk = Desk::legacy(&FULL, revision);
+                desk.ask("5", "sampling/createMessage", &params);
+                assert_eq!(
+                    (desk.event().as_str(), &desk.one()["error"]["code"]),
+                    ("ignored BadRequest", &(-32602).into())
+                );
+            }
+        }
+    }
+}
+
+/// `tools` came with 2025-11-25: before it, a member that nobody knows.
+#[test]
+fn members_of_later_revisions_are_not_looked_at() {
+    static SAMPLES: Profile<'static> = PLAIN.feature(ClientFeature::Sampling).feature(ClientFeature::ElicitForm);
+    for revision in LEGACY {
+        everywhere(|| {
+            let mut desk = Desk::legacy(&SAMPLES, revision);
+            for (member, later) in
+                [(r#""tools":[]"#, true), (r#""toolChoice":{"mode":"auto"}"#, true), (r#""tools":null"#, false)]
+            {
+                let params = SAMPLE.replace("{\"messages\"", &format!("{{{member},\"messages\""));
+                desk.ask("5", "sampling/createMessage", &params);
+                if revision == Revision::V2025_11_25 && later {
+                    assert_eq!(
+                        (desk.event().as_str(), &desk.one()["error"]["code"]),
+                        ("ignored Undeclared", &(-32602).into())
+                    );
+                } else {
+                    assert_eq!(desk.event(), "asked [Sampling]", "{member} in {revision}");
+                }
+            }
+            desk
+        });
+    }
+    // A form that says that it is one, before there was anything else.
+    let mut desk = Desk::legacy(&SAMPLES, Revision::V2025_06_18);
+    desk.ask("5", "elicitation/create", FORM);
+    assert_eq!(desk.event(), "asked [Form]");
+    // And one that does not, where there is something else.
+    let mut desk = called();
+    let params = FORM.replace(r#""mode":"form","#, "");
+    desk.result(&required(&format!(r#"{{"f":{{"method":"elicitation/create","params":{params}}}}}"#), ""));
+    assert_eq!(desk.event(), "asked [Form]");
+}
+
+#[test]
+fn roots_that_were_not_declared() {
+    for revision in LEGACY {
+        let mut desk = Desk::legacy(&PLAIN, revision);
+        desk.ask("5", "roots/list", "{}");
+        assert_eq!((desk.event().as_str(), &desk.one()["error"]["code"]), ("ignored Undeclared", &(-32601).into()));
+    }
+}
+
+/// The exact capabilities of a client, in each revision.
+#[test]
+fn capabilities() {
+    static FORMS: Profile<'static> = PLAIN.feature(ClientFeature::ElicitForm);
+    static VISITS: Profile<'static> = PLAIN.feature(ClientFeature::ElicitUrl);
+    static SAMPLES: Profile<'static> = PLAIN.feature(ClientFeature::Sampling).feature(ClientFeature::Roots);
+    static TOOLS: Profile<'static> = PLAIN.feature(ClientFeature::SamplingTools);
+    static CONTEXT: Profile<'static> = SAMPLES.feature(ClientFeature::SamplingContext).roots_changed();
+    // Up to 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28.
+    let cases = [
+        (&PLAIN, ["{}"; 4]),
+        (&FORMS, ["{}", r#"{"elicitation":{}}"#, r#"{"elicitation":{"form":{}}}"#, r#"{"elicitation":{"form":{}}}"#]),
+        (&VISITS, ["{}", "{}", r#"{"elicitation":{"url":{}}}"#, r#"{"elicitation":{"url":{}}}"#]),
+        (&SAMPLES, [r#"{"roots":{},"sampling":{}}"#; 4]),
+        (
+            &TOOLS,
+            [
+                r#"{"sampling":{}}"#,
+                r#"{"sampling":{}}"#,
+                r#"{"sampling":{"tools":{}}}"#,
+                r#"{"sampling":{"tools":{}}}"#,
+            ],
+        ),
+        (
+            &CONTEXT,
+            [
+                r#"{"roots":{"listChanged":true},"sampling":{}}"#,
+                r#"{"roots":{"listChanged":true},"sampling":{}}"#,
+                r#"{"roots":{"listChanged":true},"sampling":{"context":{}}}"#,
+                r#"{"roots":{},"sampling":{"context":{}}}"#,
+            ],
+        ),
+    ];
+    for (profile, expected) in cases {
+        for revision in Revision::ALL {
+            let place = match revision {
+                Revision::V2024_11_05 | Revision::V2025_03_26 => 0,
+                Revision::V2025_06_18 => 1,
+                Revision::V2025_11_25 => 2,
+                _ => 3,
+            };
+            let mut desk = Desk::new(profile);
+            desk.client().connect_as(revision);
+            desk.pump();
+            if revision.is_modern() {
+                desk.send(&Request::list_tools());
+            }
+            let params = &desk.one()["params"];
+            let told = match revision.is_modern() {
+                true => &params["_meta"]["io.modelcontextprotocol/clientCapabilities"],
+                false => &params["capabilities"],
+            };
+            assert_eq!(told.to_string(), expected[place], "{revision}");
+        }
+    }
+}
+
+/// Up to 2025-11-25 nothing says which request a question is for: so many may come between two requests of the client's.
+#[test]
+fn questions_of_the_older_revisions_are_bounded() {
+    let mut desk = Desk::of(Client::growing(&FULL).rounds(2));
+    desk.open_legacy(Revision::V2025_11_25, OFFERS);
+    desk.send(&Request::call("x"));
+    desk.forget();
+    let ask = |desk: &mut Desk| {
+        desk.ask("5", "roots/list", "{}");
+        let event = desk.event();
+        if event == "asked [Roots]" {
+            desk.reply(desk.asked[0].0, &Reply::roots(&[])).unwrap();
+        }
+        (event, desk.one())
+    };
+    for _ in 0..32 {
+        assert_eq!(ask(&mut desk).0, "asked [Roots]");
+    }
+    let (event, answer) = ask(&mut desk);
+    assert_eq!((event.as_str(), &answer["error"]["code"]), ("ignored NoRoom", &(-32603).into()));
+    // It begins again with the next request, and nothing is counted while none is in flight.
+    let token = desk.send(&Request::call("y"));
+    desk.forget();
+    assert_eq!(ask(&mut desk).0, "asked [Roots]");
+    desk.cancel(token).unwrap();
+    desk.client().end_of_input();
+    desk.pump();
+    desk.open_legacy(Revision::V2025_11_25, OFFERS);
+    for _ in 0..100 {
+        assert_eq!(ask(&mut desk).0, "asked [Roots]");
+    }
+}
+
 #[test]
 fn errors_for_the_older_revisions() {
+    for revision in LEGACY {
+        everywhere(|| {
+            let mut desk = Desk::legacy(&FULL, revision);
+            desk.ask("7", "sampling/createMessage", SAMPLE);
+            desk.forget();
+            desk.refuse(desk.asked[0].0, &Refusal::refused()).unwrap();
+            assert_eq!(desk.one()["error"]["code"], -1);
+            assert_eq!(desk.refuse(desk.asked[0].0, &Refusal::refused()), Err(SendError::Stale));
+            desk
+        });
+    }
+}
+
+#[test]
+fn the_second_of_two_questions_is_withdrawn() {
     everywhere(|| {
-        let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
-        desk.ask("7", "sampling/createMessage", SAMPLE);
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+        desk.ask("1", "elicitation/create", VISIT);
+        let first = desk.asked[0].0;
+        desk.ask("2", "roots/list", "{}");
+        let second = desk.asked[0].0;
         desk.forget();
-        desk.refuse(desk.asked[0].0, &Refusal::refused()).unwrap();
-        assert_eq!(desk.one()["error"]["code"], -1);
-        assert_eq!(desk.refuse(desk.asked[0].0, &Refusal::refused()), Err(SendError::Stale));
+        desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#);
+        assert_eq!(desk.event(), "withdrawn Roots");
+        assert_eq!(desk.reply(second, &Reply::roots(&[])), Err(SendError::Stale));
+        desk.reply(first, &Reply::consent()).unwrap();
+        assert_eq!(desk.one()["id"], 1);
         desk
     });
 }
@@ -448,6 +636,8 @@ fn required_visits() {
         desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}"#);
         assert_eq!(desk.event(), "visited e1");
         desk.quiet();
+        desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}"#);
+        assert_eq!(desk.event(), "ignored UnknownVisit");
         desk.reply(asked[0].0, &Reply::consent()).unwrap();
         let again = desk.one();
         assert_ne!(again["id"], first["id"]);
@@ -459,6 +649,90 @@ fn required_visits() {
         assert!(!desk.client().is_open(token));
         desk
     });
+}
+
+/// The end of a visit is told once, and only of visits that were asked for.
+#[test]
+fn ends_of_visits() {
+    let over = |desk: &mut Desk, id: &str| {
+        desk.feed(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{{"elicitationId":"{id}"}}}}"#
+        ));
+        desk.event()
+    };
+    for revision in Revision::ALL {
+        let mut desk = Desk::speaking(revision);
+        assert_eq!(over(&mut desk, "never-asked"), "ignored UnknownVisit", "{revision}");
+    }
+    everywhere(|| {
+        let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+        desk.ask("1", "elicitation/create", VISIT);
+        desk.reply(desk.asked[0].0, &Reply::consent()).unwrap();
+        desk.forget();
+        assert_eq!(over(&mut desk, "e2"), "ignored UnknownVisit");
+        assert_eq!(over(&mut desk, "\\u00651"), "visited e1");
+        assert_eq!(over(&mut desk, "e1"), "ignored UnknownVisit");
+        desk
+    });
+    let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+    // Of many the newest are remembered, and none in the next connection.
+    for n in 0..65 {
+        desk.ask("1", "elicitation/create", &VISIT.replace("e1", &format!("n{n}")));
+        desk.reply(desk.asked[0].0, &Reply::decline()).unwrap();
+    }
+    desk.forget();
+    assert_eq!(over(&mut desk, "n0"), "ignored UnknownVisit");
+    assert_eq!(over(&mut desk, "n1"), "visited n1");
+    desk.client().reconnect(Lost::SessionLost);
+    desk.pump();
+    desk.initialized("2025-11-25", OFFERS);
+    desk.forget();
+    assert_eq!(over(&mut desk, "n64"), "ignored UnknownVisit");
+}
+
+/// What answers a request that was sent again must not be cached: the outcome says so.
+#[test]
+fn outcomes_say_whether_the_request_was_sent_again() {
+    for (again, expected) in [(false, false), (true, true)] {
+        let mut client = Client::<2>::growing(&FULL);
+        let mut out = mcp_sansio::sink::Lines::new(Vec::new());
+        client.connect_as(Revision::V2026_07_28);
+        client.send(&Request::read("t://a"), &mut out).unwrap();
+        let mut id = 1;
+        if again {
+            let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"s1"}}"#;
+            assert!(client.receive(answer, &mut out).unwrap().is_none());
+            assert!(client.advance(0, &mut out).unwrap().is_none());
+            let written = String::from_utf8(out.pending().to_vec()).unwrap();
+            let last: serde_json::Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
+            id = last["id"].as_u64().unwrap();
+        }
+        let result = r#"{"resultType":"complete","contents":[],"ttlMs":60000,"cacheScope":"public"}"#;
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        let Some(Event::Done { method, retried, outcome: Ok(result), .. }) =
+            client.receive(answer.as_bytes(), &mut out).unwrap()
+        else {
+            panic!("no outcome")
+        };
+        assert_eq!(retried, expected);
+        let mut cache = Cache::new(mcp_sansio::store::Store::growing(1000));
+        let key = Key::new(method, Some(Raw::constant(r#"{"uri":"t://a"}"#)));
+        assert_eq!(cache.put(key.retried(retried), result, 0), !expected);
+    }
+}
+
+/// Nothing of a conversation stays with the client when it has answered.
+#[test]
+fn nothing_is_kept_of_what_was_answered() {
+    let store = vec![0; 400].leak();
+    let mut desk = Desk::of(Client::new(&FULL).held(&mut *store));
+    desk.open_legacy(Revision::V2025_11_25, OFFERS);
+    for _ in 0..100 {
+        desk.ask("5", "sampling/createMessage", SAMPLE);
+        assert_eq!(desk.event(), "asked [Sampling]");
+        desk.reply(desk.asked[0].0, &sampled()).unwrap();
+        desk.forget();
+    }
 }
 
 #[test]

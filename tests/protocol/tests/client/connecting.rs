@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
 use mcp_sansio::Full;
-use mcp_sansio::client::{Client, Event, Lost, Profile, Request, SendError};
+use mcp_sansio::client::{Client, Event, Filter, Lost, Profile, Request, SendError, Unconnected};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::sink::{Lines, Slice};
 
@@ -107,6 +107,9 @@ fn any_other_error_means_legacy() {
         r#""id":1,"result":null"#,
         r#""id":1,"result":{"supportedVersions":[]}"#,
         r#""id":1,"result":{"supportedVersions":["2026-07-28"]},"error":{"code":-32603,"message":"both"}"#,
+        r#""id":1,"result":{"resultType":"bogus","supportedVersions":["2026-07-28"]}"#,
+        r#""id":1,"result":{"resultType":"input_required","requestState":"x","supportedVersions":["2026-07-28"]}"#,
+        r#""id":1,"result":{"resultType":null,"supportedVersions":["2026-07-28"]}"#,
     ] {
         everywhere(|| {
             let mut desk = probing(&FULL);
@@ -126,9 +129,18 @@ fn a_client_of_the_modern_era_alone_does_not_fall_back() {
         desk.quiet();
         desk.error(-32601, "");
         assert_eq!(desk.event(), "unconnected: the server refused: no (-32601)");
+        // Nothing else follows on the probe, so that the server is told that nobody waits for its answer.
         let mut desk = probing(&MODERN_ONLY);
         desk.wait(60_000);
         assert_eq!(desk.event(), "unconnected: the request took too long");
+        let said = desk.one();
+        assert_eq!(
+            (said["method"].as_str(), &said["params"]["requestId"]),
+            (Some("notifications/cancelled"), &1.into())
+        );
+        let mut desk = probing(&MODERN_ONLY);
+        desk.result(r#"{"resultType":"bogus","supportedVersions":["2026-07-28"]}"#);
+        assert_eq!(desk.event(), "unconnected: the answer is not a valid one");
         let mut desk = probing(&MODERN_ONLY);
         desk.result(r#"{"supportedVersions":["2025-11-25"]}"#);
         assert_eq!(desk.event(), "unconnected: there is no revision that both sides speak");
@@ -159,7 +171,10 @@ fn silence_means_legacy() {
         desk.quiet();
         desk.wait(1);
         falls_back(&mut desk);
-        // The answer to the probe, at last.
+        // The answer to the probe, at last: nothing is wrong with it. A second one is.
+        desk.wait(60_000);
+        desk.result_of(1, r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#);
+        desk.quiet();
         desk.result_of(1, r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#);
         assert_eq!(desk.event(), "ignored UnknownResponse");
         assert_eq!(desk.client().revision(), Some(Revision::V2025_11_25));
@@ -211,12 +226,92 @@ fn a_late_modern_answer_counts() {
             r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
         );
         assert_eq!(desk.event(), "connected 2026-07-28");
-        desk.feed(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}"#);
-        assert_eq!(desk.event(), "ignored UnknownResponse");
+        // The other one comes when it comes.
         desk.send(&Request::list_tools());
         assert!(desk.one()["params"]["_meta"].is_object());
+        for answer in [r#""error":{"code":-32601,"message":"Method not found"}"#, r#""result":{}"#] {
+            desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":2,{answer}}}"#));
+            let second = answer.contains("result");
+            assert_eq!(desk.events(), vec!["ignored UnknownResponse"; usize::from(second)]);
+        }
+        desk.result(r#"{"tools":[]}"#);
+        assert!(desk.event().starts_with("tools/list ok"));
         desk
     });
+}
+
+/// The ids of an opening are not used again as long as they may be answered.
+#[test]
+fn late_answers_of_an_opening_are_those_of_no_request() {
+    let mut desk = probing(&FULL);
+    desk.wait(5_000);
+    falls_back(&mut desk);
+    // Ids come round again after four billion requests.
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        let token = desk.send(&Request::list_tools());
+        ids.push(desk.last_id());
+        desk.cancel(token).unwrap();
+    }
+    assert!(!ids.contains(&1), "{ids:?}");
+}
+
+/// Of one connection nothing is left in the next: neither requests nor what the older server offered.
+#[test]
+fn connected_a_second_time() {
+    for (first, second) in
+        [(Revision::V2026_07_28, Revision::V2025_11_25), (Revision::V2025_11_25, Revision::V2026_07_28)]
+    {
+        everywhere(|| {
+            let mut desk = Desk::speaking(first);
+            let token = desk.send(&Request::list_tools());
+            let id = desk.last_id();
+            desk.forget();
+            desk.client().connect_as(second);
+            assert!(second.is_modern() || desk.try_send(&Request::list_tools()) == Err(SendError::NotConnected));
+            desk.pump();
+            assert_eq!(desk.event(), "tools/list failed: the connection ended before the answer came");
+            assert!(!desk.client().is_open(token));
+            desk.result_of(id, r#"{"tools":[]}"#);
+            assert_eq!(desk.event(), "ignored UnknownResponse");
+            if !second.is_modern() {
+                desk.initialized(second.date(), r#"{"tools":{}}"#);
+                assert_eq!(desk.event(), format!("connected {second}"));
+                assert_eq!(desk.try_send(&Request::list_prompts()), Err(SendError::NotOffered));
+                desk.with(|client, _| client.listen(&Filter::new().tools())).unwrap();
+                assert_eq!(desk.event(), "listening 0");
+            }
+            desk.forget();
+            desk.send(&Request::list_tools());
+            assert_eq!(desk.one()["params"].get("_meta").is_some(), second.is_modern());
+            desk.result(r#"{"tools":[]}"#);
+            assert!(desk.event().starts_with("tools/list ok"));
+            // By finding out, too: requests wait until it is known.
+            desk.client().connect();
+            assert_eq!(desk.try_send(&Request::list_tools()), Err(SendError::NotConnected));
+            desk.pump();
+            let expected = if second.is_modern() { "server/discover" } else { "initialize" };
+            assert_eq!(desk.one()["method"], expected);
+            desk
+        });
+    }
+}
+
+/// It is told once, and nothing is sent in part.
+#[test]
+fn a_sink_that_is_too_small_for_the_opening() {
+    for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
+        let mut bytes = [0; 100];
+        let mut out = Lines::new(Slice::new(&mut bytes));
+        let profile = FULL.revisions(Revisions::NONE.with(revision));
+        let mut client = Client::<2>::new(&profile);
+        client.connect();
+        assert_eq!(client.advance(0, &mut out).unwrap_err(), Full::Never);
+        let told = client.advance(0, &mut out).unwrap();
+        assert!(matches!(told, Some(Event::Unconnected(Unconnected::Lost(Lost::TooLarge)))), "{told:?}");
+        assert!(client.advance(0, &mut out).unwrap().is_none());
+        assert!(out.pending().is_empty() && client.next_deadline().is_none());
+    }
 }
 
 /// The answer comes while `initialize` waits for room.
@@ -329,6 +424,21 @@ fn pings_are_answered_from_the_first_moment() {
         desk.ask("7", "roots/list", "{}");
         assert_eq!(desk.one()["error"]["code"], -32601);
         assert_eq!(desk.event(), "ignored Undeclared");
+        desk
+    });
+}
+
+/// Servers of 2026-07-28 ask nothing, and a client that speaks nothing else answers nothing.
+#[test]
+fn a_client_of_the_modern_era_alone_answers_no_requests() {
+    everywhere(|| {
+        let mut desk = probing(&MODERN_ONLY);
+        for method in ["ping", "roots/list"] {
+            desk.ask(r#""a""#, method, "{}");
+            assert_eq!((desk.event().as_str(), desk.said().len()), ("ignored BadRequest", 0));
+        }
+        desk.result(r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}"#);
+        assert_eq!(desk.event(), "connected 2026-07-28");
         desk
     });
 }

@@ -320,6 +320,15 @@ impl Desk {
         done
     }
 
+    /// Does something, without a turn of the client after it.
+    pub(crate) fn client_and_out<T>(
+        &mut self,
+        what: impl FnMut(&mut Engine<'static>, &mut dyn Out) -> Result<T, SendError>,
+    ) -> Result<T, SendError> {
+        let mut what = what;
+        self.insist(SendError::FullNow, |client, out| what(client, out))
+    }
+
     /// The messages written since the last look.
     pub(crate) fn said(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.lines)

@@ -359,6 +359,136 @@ fn a_subscription_that_breaks_is_sent_again() {
     });
 }
 
+/// A listen that was given up stays so, in whatever era the connection is opened anew.
+#[test]
+fn a_listen_that_was_given_up_does_not_come_back() {
+    for subscribed in [false, true] {
+        for revision in [None, Some(Revision::V2025_11_25), Some(Revision::V2026_07_28)] {
+            everywhere(|| {
+                let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+                let filter = if subscribed { Filter::new().uris(&URIS) } else { Filter::new().tools() };
+                let token = listen(&mut desk, &filter);
+                for _ in 0..if subscribed { URIS.len() } else { 0 } {
+                    desk.result("{}");
+                }
+                desk.forget();
+                // Without letting the client say that it does not want it any more.
+                desk.client_and_out(|client, out| client.cancel(token, None, out)).unwrap();
+                match revision {
+                    Some(revision) => desk.client().connect_as(revision),
+                    None => desk.client().connect(),
+                }
+                assert!(!desk.client().is_open(token));
+                assert_eq!(desk.client().in_flight(), 0);
+                desk.pump();
+                if revision.is_none_or(|revision| !revision.is_modern()) {
+                    desk.initialized("2025-11-25", OFFERS);
+                }
+                let said: Vec<_> = desk.said().iter().map(|said| said["method"].to_string()).collect();
+                assert!(!said.iter().any(|method| method.contains("subscri")), "{said:?}");
+                desk.client().end_of_input();
+                desk.pump();
+                assert!(!desk.events().iter().any(|event| event.contains("subscri")));
+                desk
+            });
+        }
+    }
+}
+
+/// Which resource the last request was about, and what is wanted of it.
+fn subscription(desk: &mut Desk) -> (u64, String, String) {
+    let said = desk.one();
+    let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    (desk.last_id(), word(&said["method"]), word(&said["params"]["uri"]))
+}
+
+/// Two listens of an older revision with one resource in common: each is subscribed to and taken back by itself.
+#[test]
+fn two_older_listens_at_once() {
+    for common_granted in [true, false] {
+        everywhere(|| {
+            let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+            let one = listen(&mut desk, &Filter::new().uris(&["r://both", "r://one"]));
+            let (first, _, uri) = subscription(&mut desk);
+            assert_eq!(uri, "r://both");
+            let two = listen(&mut desk, &Filter::new().tools().uris(&["r://two", "r://both"]));
+            let (second, _, uri) = subscription(&mut desk);
+            assert_eq!(uri, "r://two");
+            // The answers come in the other order.
+            desk.result_of(second, "{}");
+            let (second, _, uri) = subscription(&mut desk);
+            assert_eq!(uri, "r://both");
+            desk.result_of(first, "{}");
+            let (first, _, uri) = subscription(&mut desk);
+            assert_eq!(uri, "r://one");
+            assert_eq!(desk.events(), [""; 0]);
+            if common_granted {
+                desk.result_of(second, "{}");
+                assert_eq!(desk.event(), "listening tools 2");
+            } else {
+                desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":{second},"error":{{"code":-32002,"message":"no"}}}}"#));
+                assert_eq!(desk.event(), "listening tools 1");
+            }
+            desk.result_of(first, "{}");
+            assert_eq!(desk.event(), "listening 2");
+            desk.quiet();
+            // The first one goes: its own resource is taken back, and the common one if nobody else has it.
+            desk.cancel(one).unwrap();
+            let mut taken = Vec::new();
+            while desk.client().in_flight() > 1 {
+                let (_, method, uri) = subscription(&mut desk);
+                assert_eq!(method, "resources/unsubscribe");
+                taken.push(uri);
+                desk.result("{}");
+            }
+            assert_eq!(taken, if common_granted { vec!["r://one"] } else { vec!["r://both", "r://one"] });
+            assert!(desk.client().is_open(two));
+            desk.cancel(two).unwrap();
+            let mut taken = Vec::new();
+            while desk.client().in_flight() > 0 {
+                taken.push(subscription(&mut desk).2);
+                desk.result("{}");
+            }
+            assert_eq!(taken, if common_granted { vec!["r://two", "r://both"] } else { vec!["r://two"] });
+            desk.quiet();
+            desk
+        });
+    }
+}
+
+/// Each listen of 2026-07-28 has its own resources, and its own news.
+#[test]
+fn two_modern_listens_at_once() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        let mut ids = Vec::new();
+        for (filter, expected) in [
+            (Filter::new().uris(&["r://one"]), serde_json::json!({"resourceSubscriptions": ["r://one"]})),
+            (
+                Filter::new().prompts().uris(&["r://two"]),
+                serde_json::json!({"promptsListChanged": true, "resourceSubscriptions": ["r://two"]}),
+            ),
+        ] {
+            let token = listen(&mut desk, &filter);
+            assert_eq!(desk.one()["params"]["notifications"], expected);
+            ids.push((token, desk.last_id()));
+        }
+        acknowledge(&mut desk, ids[1].1, r#"{"promptsListChanged":true,"resourceSubscriptions":["r://two"]}"#);
+        acknowledge(&mut desk, ids[0].1, r#"{"resourceSubscriptions":["r://one"]}"#);
+        assert_eq!(desk.events(), ["listening prompts 1", "listening 1"]);
+        desk.cancel(ids[0].0).unwrap();
+        assert_eq!(desk.one()["params"]["requestId"], ids[0].1);
+        notify(&mut desk, "prompts/list_changed", ids[1].1, "");
+        notify(&mut desk, "prompts/list_changed", ids[0].1, "");
+        assert_eq!(desk.events(), ["changed Prompts on a listen", "ignored UnknownListen"]);
+        // What is opened again is what that one had.
+        desk.client().lost(ids[1].1, Lost::Broken);
+        desk.wait(500);
+        assert_eq!(desk.one()["params"]["notifications"]["resourceSubscriptions"], serde_json::json!(["r://two"]));
+        desk
+    });
+}
+
 /// What a modern server says is nothing to a listen of an older one.
 #[test]
 fn an_acknowledgement_of_the_wrong_era() {

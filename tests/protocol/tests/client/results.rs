@@ -1,7 +1,9 @@
 //! What counts as an answer.
 
-use crate::desk::{Desk, FULL, LEGACY, everywhere};
-use mcp_sansio::client::{Lost, Request};
+use crate::desk::{Desk, FULL, LEGACY, PLAIN, everywhere};
+use mcp_sansio::client::owned::Error;
+use mcp_sansio::client::{Failure, Lost, Reference, Request, RpcError, Unconnected};
+use mcp_sansio::json::Raw;
 use mcp_sansio::revision::Revision;
 
 #[test]
@@ -15,7 +17,6 @@ fn results_and_what_is_none() {
         ),
         (r#""result":{"tools":[]}"#, r#"tools/list ok {"tools":[]}"#, true),
         (r#""result":{"resultType":"comp\u006cete"}"#, r#"tools/list ok {"resultType":"comp\u006cete"}"#, true),
-        (r#""result":{"resultType":"future"}"#, invalid, false),
         (r#""result":{"resultType":null}"#, invalid, false),
         (r#""result":{"resultType":3}"#, invalid, false),
         (r#""result":{"resultType":"input_required","requestState":"x"}"#, invalid, false),
@@ -52,6 +53,89 @@ fn results_and_what_is_none() {
             });
         }
     }
+}
+
+/// Of extensions that were declared there may be other types of results; what they mean is the application's.
+#[test]
+fn results_of_extensions() {
+    let result = r#"{"resultType":"com.example\/x","y":1}"#;
+    for (profile, expected) in [
+        (&FULL, format!("tools/call ok {result}")),
+        (&PLAIN, "tools/call failed: the answer is not a valid one".to_owned()),
+    ] {
+        everywhere(|| {
+            let mut desk = Desk::modern(profile);
+            desk.send(&Request::call("x"));
+            desk.result(result);
+            assert_eq!(desk.event(), expected);
+            // What is no type at all is never one of theirs.
+            desk.send(&Request::call("x"));
+            desk.result(r#"{"resultType":3}"#);
+            assert_eq!(desk.event(), "tools/call failed: the answer is not a valid one");
+            desk
+        });
+    }
+}
+
+/// A resource that is not there, as any revision says it.
+#[test]
+fn unknown_resources() {
+    for (code, data, expected) in [
+        (-32002, "", true),
+        (-32002, r#"{"uri":"r://x"}"#, true),
+        (-32602, r#"{"uri":"r://x"}"#, true),
+        (-32602, "", false),
+        (-32602, r#"{"name":"x"}"#, false),
+        (-32601, r#"{"uri":"r://x"}"#, false),
+    ] {
+        let data = if data.is_empty() { String::new() } else { format!(r#","data":{data}"#) };
+        let error = format!(r#"{{"code":{code},"message":"no"{data}}}"#);
+        let error = RpcError::read(Raw::parse(error.as_bytes()).unwrap());
+        assert_eq!(error.is_unknown_resource(), expected, "{error:?}");
+    }
+}
+
+/// Who the client is and what it can be asked stands in each request of 2026-07-28.
+#[test]
+fn every_request_says_who_asks() {
+    let mut desk = Desk::modern(&PLAIN);
+    for request in [
+        Request::discover(),
+        Request::list_tools(),
+        Request::list_prompts(),
+        Request::list_resources(),
+        Request::list_templates(),
+        Request::call("x"),
+        Request::read("r://x"),
+        Request::prompt("x"),
+        Request::complete(Reference::prompt("x"), "a", ""),
+        Request::raw("com.example/x", None),
+    ] {
+        let token = desk.send(&request);
+        let meta = &desk.one()["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "plain", "{request:?}");
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{request:?}");
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], serde_json::json!({}), "{request:?}");
+        desk.cancel(token).unwrap();
+        desk.forget();
+    }
+}
+
+/// What a server says in an error cannot move the cursor of a terminal, nor begin a line of a log.
+#[test]
+fn errors_are_shown_without_control_characters() {
+    let error = r#"{"code":-1,"message":"a\u001b[31m\u009b2J\r\nb\tc\u202e\u0000d\u2028e"}"#;
+    let error = RpcError::read(Raw::parse(error.as_bytes()).unwrap());
+    assert_eq!(error.to_string(), "a\u{fffd}[31m\u{fffd}2J  b c\u{fffd}\u{fffd}d\u{fffd}e (-1)");
+    let owned = Error::failed(&Failure::Error(error)).to_string();
+    assert!(!owned.chars().any(char::is_control) && owned.contains("a\u{fffd}[31m"), "{owned:?}");
+    let unconnected = Unconnected::Error(error).to_string();
+    assert!(!unconnected.chars().any(char::is_control), "{unconnected:?}");
+    // What a process wrote last may have several lines.
+    let detail = "it wrote:\r\n\u{1b}]52;c;x\u{7}\nend".to_owned();
+    let lost = Error::Lost { why: Lost::Closed, detail }.to_string();
+    assert!(lost.ends_with("it wrote:\n\u{fffd}]52;c;x\u{fffd}\nend"), "{lost:?}");
+    assert!(!Error::Url("http://x\u{1b}/: no".to_owned()).to_string().contains('\u{1b}'));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Time: deadlines, progress, what is given up.
 
 use crate::desk::{Desk, FULL, OFFERS, everywhere};
+use mcp_sansio::client::reply::Reply;
 use mcp_sansio::client::{Client, Request};
 use mcp_sansio::revision::Revision;
 
@@ -44,10 +45,10 @@ fn progress_starts_the_time_again_up_to_a_limit() {
             desk.send(&Request::call("x").with_progress().timeout(1_000).at_most(2_500));
             let token = desk.last_id().to_string();
             assert_eq!(desk.one()["params"]["_meta"]["progressToken"].to_string(), token);
-            for _ in 0..2 {
+            for value in ["0.50", "0.51"] {
                 desk.wait(999);
-                progress(&mut desk, &token, r#""progress":0.50,"total":1e1,"message":"h\u0061lf""#);
-                assert_eq!(desk.event(), "progress 0.50 of 1e1 half");
+                progress(&mut desk, &token, &format!(r#""progress":{value},"total":1e1,"message":"h\u0061lf""#));
+                assert_eq!(desk.event(), format!("progress {value} of 1e1 half"));
             }
             assert_eq!(desk.client().next_deadline(), Some(2_500));
             desk.wait(501);
@@ -60,6 +61,73 @@ fn progress_starts_the_time_again_up_to_a_limit() {
             desk
         });
     }
+}
+
+/// A server that says the same again and again has not come further.
+#[test]
+fn progress_that_stands_still() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        desk.send(&Request::call("x").with_progress().timeout(1_000));
+        let token = desk.last_id().to_string();
+        desk.forget();
+        for wait in [600, 300] {
+            desk.wait(wait);
+            progress(&mut desk, &token, r#""progress":7"#);
+            assert_eq!(desk.event(), "progress 7 of ? ", "it is told all the same");
+            assert_eq!(desk.client().next_deadline(), Some(1_600));
+        }
+        desk.wait(700);
+        assert_eq!(desk.event(), "tools/call failed: the request took too long");
+        desk
+    });
+}
+
+/// However a server goes on, a request with progress ends.
+#[test]
+fn progress_for_ever() {
+    for (client, request, most) in [
+        (Client::growing(&FULL), Request::call("x"), 3_600_000),
+        (Client::growing(&FULL).at_most(5_000), Request::call("x"), 5_000),
+        (Client::growing(&FULL).at_most(5_000), Request::call("x").at_most(7_000), 7_000),
+        // Its own time is longer than that.
+        (Client::growing(&FULL).at_most(5_000), Request::call("x").timeout(9_000), 9_000),
+    ] {
+        let mut desk = Desk::of(client.timeout(1_000));
+        desk.open_modern(OFFERS);
+        desk.send(&request.with_progress());
+        let token = desk.last_id().to_string();
+        desk.forget();
+        let mut passed = 0;
+        while passed + 900 < most {
+            desk.wait(900);
+            passed += 900;
+            progress(&mut desk, &token, &format!(r#""progress":{passed}"#));
+            assert!(desk.event().starts_with("progress"), "after {passed}");
+        }
+        assert_eq!(desk.client().next_deadline(), Some(most));
+        desk.wait(most - passed);
+        assert_eq!(desk.event(), "tools/call failed: the request took too long");
+    }
+}
+
+/// The time that the user takes is not the server's.
+#[test]
+fn a_question_stops_the_usual_limit() {
+    everywhere(|| {
+        let mut desk = Desk::of(Client::growing(&FULL).timeout(1_000).at_most(5_000));
+        desk.open_modern(OFFERS);
+        desk.send(&Request::call("x").with_progress());
+        desk.result(r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#);
+        desk.wait(100_000);
+        desk.reply(desk.asked[0].0, &Reply::roots(&[])).unwrap();
+        desk.forget();
+        desk.wait(999);
+        desk.quiet();
+        desk.wait(1);
+        assert_eq!(desk.event(), "tools/call failed: the request took too long");
+        desk
+    });
 }
 
 #[test]
