@@ -7,7 +7,7 @@ mod common;
 use std::cell::RefCell;
 use std::process::Command;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{PROFILE, QUICK, SOON, call, lost, service, soon};
 use mcp_sansio::client::reply::Reply;
@@ -15,7 +15,9 @@ use mcp_sansio::client::views::{CallResult, Tools};
 use mcp_sansio::client::{Lost, Oddity, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio_blocking::client::{Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, Stderr, Way};
+use mcp_sansio_blocking::client::{
+    Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, PageLimits, Stderr, Way,
+};
 
 /// What this program is when [`own_server`] runs it: a server that behaves.
 #[test]
@@ -344,13 +346,21 @@ fn looks_without_waiting() {
     let mut client = scripted(&script, SOON * 2);
     for way in [false, true] {
         let token = client.send(&call()).unwrap();
-        std::thread::sleep(QUICK * 2);
-        if way {
-            client.run().unwrap();
-        } else {
-            client.turn(Duration::ZERO).unwrap();
-        }
-        client.poll(token).expect("it has come").unwrap();
+        let begun = Instant::now();
+        // Each look takes no time, so that there are many before the shell has answered.
+        let outcome = loop {
+            if way {
+                client.run().unwrap();
+            } else {
+                client.turn(Duration::ZERO).unwrap();
+            }
+            if let Some(outcome) = client.poll(token) {
+                break outcome;
+            }
+            assert!(begun.elapsed() < SOON * 2, "it does not come");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        outcome.unwrap();
     }
 }
 
@@ -372,6 +382,50 @@ fn says_a_lot_at_the_end() {
     client.run().unwrap();
     let ended = soon(|| client.close().end());
     assert_eq!((ended.how, ended.status.and_then(|status| status.code())), (How::Closed, Some(7)));
+}
+
+/// A server that keeps the place itself gives the same cursor on each page: whether there is one is all that counts.
+#[test]
+fn pages_with_equal_cursors() {
+    let lists = [
+        (Request::list_tools(), "tools", "again"),
+        (Request::list_prompts(), "prompts", ""),
+        (Request::list_resources(), "resources", "again"),
+        (Request::list_templates(), "resourceTemplates", ""),
+    ];
+    for (list, member, cursor) in lists {
+        let script = format!(
+            r#"i=0; while read l; do i=$((i+1)); next=',"nextCursor":"{cursor}"'; [ $i = 4 ] && next=
+            echo '{{"jsonrpc":"2.0","id":'$i',"result":{{"{member}":[],"page":'$i$next',"resultType":"complete"}}}}'; done"#
+        );
+        let mut client = scripted(&script, SOON);
+        let pages: Vec<u32> = client.pages(list).map(|page| page.unwrap().member("page").unwrap()).collect();
+        assert_eq!(pages, [1, 2, 3, 4], "{member}");
+    }
+}
+
+/// What the pages of a list may be in all: whoever looks at them is told that there would have been more.
+#[test]
+fn pages_have_limits() {
+    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"c","resultType":"complete"}}'; done"#;
+    let size = r#"{"tools":[],"nextCursor":"c","resultType":"complete"}"#.len();
+    let limits = PageLimits::new();
+    let cases: [(PageLimits, usize, fn(&Error) -> bool); 4] = [
+        (limits.pages(3), 3, |error| matches!(error, Error::TooManyPages)),
+        (limits.bytes(2 * size), 2, |error| matches!(error, Error::ListTooLarge)),
+        (limits.bytes(2 * size + 1), 3, |error| matches!(error, Error::ListTooLarge)),
+        (limits.time(Duration::ZERO), 0, |error| matches!(error, Error::ListTooSlow)),
+    ];
+    for (limits, good, is_expected) in cases {
+        let mut client = scripted(script, SOON);
+        let mut pages = client.pages(Request::list_tools()).limits(limits);
+        for _ in 0..good {
+            pages.next().unwrap().unwrap();
+        }
+        let error = pages.next().unwrap().unwrap_err();
+        assert!(is_expected(&error), "{error}");
+        assert!(pages.next().is_none());
+    }
 }
 
 /// A list that leads in a circle ends.

@@ -25,7 +25,9 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
 #[cfg(feature = "tls")]
 use mcp_sansio_blocking::client::rustls;
-use mcp_sansio_blocking::client::{Client, Config, Event, Http, HttpOptions, Ignore, Link, Options, Verdict, Way};
+use mcp_sansio_blocking::client::{
+    Answer, Client, Config, Event, Http, HttpOptions, Ignore, Link, Options, Verdict, Way,
+};
 use mcp_sansio_blocking::http::{HttpServer, Stopper};
 use scripted::{Scripted, answer, id, json, scripted, send, stream, until_gone};
 
@@ -182,10 +184,21 @@ fn nobody_there() {
 
 #[test]
 fn urls_that_are_none() {
-    for url in ["ftp://localhost/", "localhost:80", "http://user:secret@localhost/", "http://"] {
+    for url in ["ftp://localhost/", "localhost:80", "http://"] {
         let error = Http::new(url, &PROFILE).unwrap_err();
         assert!(error.to_string().contains(url), "{error}");
     }
+    for url in [
+        "http://user:secret@localhost/",
+        "https:/user:secret@localhost/",
+        "ftp://us@er:secret@localhost",
+        "user:secret@localhost",
+    ] {
+        let error = Http::new(url, &PROFILE).unwrap_err().to_string();
+        assert!(error.contains("@localhost") && !error.contains("secret") && !error.contains("er:"), "{error}");
+    }
+    let error = Http::new("http://local\u{1b}[31mhost/", &PROFILE).unwrap_err().to_string();
+    assert!(!error.contains('\u{1b}'), "{error:?}");
 }
 
 #[test]
@@ -538,12 +551,43 @@ fn tools_that_are_left_out() {
         }
     });
     let mut client = server.client(SOON);
-    let tools = client.request(&Request::list_tools()).unwrap();
-    let left_out: Vec<_> = tools.view::<Tools>().unwrap().iter().flatten().map(|tool| client.excludes(&tool)).collect();
-    assert!(matches!(&left_out[..], [None, Some(name), Some(empty)] if name != empty), "{left_out:?}");
+    let names = |page: &Answer| {
+        let tools = page.view::<Tools<'_>>().unwrap();
+        tools.iter().map(|tool| tool.unwrap().name().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&client.request(&Request::list_tools()).unwrap()), ["good"]);
+    let pages: Vec<_> = client.pages(Request::list_tools()).map(|page| names(&page.unwrap())).collect();
+    assert_eq!(pages, [["good"]]);
+    let excluded: Vec<_> = client.excluded().iter().map(ToString::to_string).collect();
+    let expected = [
+        "the tool bad is left out: x-mcp-header is not a valid header name",
+        "the tool empty is left out: x-mcp-header is empty or no text",
+    ];
+    assert_eq!(excluded, expected);
+    // Nor can it be called: nothing is sent.
+    let (why, text) = lost(client.request(&Request::call("bad")));
+    assert!(why == Lost::Excluded && text.contains("not a valid header name"), "{text}");
+    assert!(!server.was_asked("tools/call"));
+    // Who asks for it as it is gets it as it is, and can ask.
+    let raw = client.request(&Request::raw("tools/list", None)).unwrap();
+    assert_eq!(names(&raw), ["good", "bad", "empty"]);
+    let why = |client: &Client<'_, _, _>| {
+        raw.view::<Tools<'_>>().unwrap().iter().flatten().map(|tool| client.excludes(&tool)).collect::<Vec<_>>()
+    };
+    assert!(matches!(&why(&client)[..], [None, Some(name), Some(empty)] if name != empty));
     let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
     assert!(!client.connect().unwrap().revision().is_modern());
-    assert!(tools.view::<Tools>().unwrap().iter().flatten().all(|tool| client.excludes(&tool).is_none()));
+    assert_eq!(names(&client.request(&Request::list_tools()).unwrap()), ["good", "bad", "empty"]);
+    assert!(why(&client).iter().all(Option::is_none) && client.excluded().is_empty());
+}
+
+/// What a program prints to find out what is going on has no secrets in it.
+#[test]
+fn secrets_are_not_shown() {
+    let options = HttpOptions::new().header("Authorization", "Bearer SECRET");
+    let client = Client::new(Http::with("http://localhost/", &PROFILE, options).unwrap(), Ignore);
+    let shown = format!("{client:?}");
+    assert!(!shown.contains("SECRET") && !shown.contains("83, 69"), "{shown}");
 }
 
 /// What a server asks, it asks on the stream that the client opens: the first request waits for it.

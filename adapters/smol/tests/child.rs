@@ -14,8 +14,8 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::{ClientFeature, Level};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_smol::client::{
-    Answer, Change, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, Over, OwnedEvent, Stderr,
-    events,
+    Answer, Change, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, Over, OwnedEvent,
+    PageLimits, Stderr, events,
 };
 use mcp_sansio_smol::{Serve, channel};
 use smol::future::FutureExt;
@@ -111,6 +111,23 @@ fn a_whole_life() {
         let (why, detail) = lost(client.request(Request::list_tools()).await);
         assert_eq!((why, detail.as_str()), (Lost::Closed, "it was closed"));
         assert_eq!(client.close().await.unwrap().how, How::Closed);
+    });
+}
+
+/// The same cursor again may lead to another page; a list that goes on beyond a limit ends with an error.
+#[test]
+fn pages_with_equal_cursors_and_limits() {
+    let script = r#"i=0; while read l; do i=$((i+1)); next=',"nextCursor":"c"'; [ $((i % 4)) = 0 ] && next=
+        echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"page":'$i$next',"resultType":"complete"}}'; done"#;
+    run(start(shell(script), hasty()), |client| async move {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        let pages = client.pages(Request::list_tools()).map(|page| page.unwrap().member::<u32>("page").unwrap());
+        assert_eq!(pages.collect::<Vec<_>>().await, [1, 2, 3, 4]);
+        let mut pages = client.pages(Request::list_tools()).limits(PageLimits::new().bytes(1));
+        pages.next().await.unwrap().unwrap();
+        assert!(matches!(pages.next().await, Some(Err(Error::ListTooLarge))));
+        assert!(pages.next().await.is_none());
+        client.close().await;
     });
 }
 

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use common::{State, service};
 use mcp_sansio::client::reply::Reply;
+use mcp_sansio::client::views::Tools;
 use mcp_sansio::client::{Filter, Lost, Profile, Request};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ClientFeature;
@@ -33,6 +34,9 @@ use mcp_sansio_smol::http::{HttpServer, Stopper};
 use scripted::{Scripted, answer, json, scripted, send, stream, until_gone};
 use smol::stream::StreamExt;
 use smol::{Timer, future};
+
+/// Longer than any answer takes on a slow machine.
+const SOON: Duration = Duration::from_secs(5);
 
 static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
 
@@ -280,10 +284,12 @@ fn nobody_there() {
         assert!(text.contains("nowhere.invalid"), "{text}");
         client.close().await;
     });
-    for url in ["ftp://localhost/", "localhost:80", "http://user:secret@localhost/", "http://"] {
+    for url in ["ftp://localhost/", "localhost:80", "http://"] {
         let error = Http::new(url, &PROFILE).unwrap_err();
         assert!(error.to_string().contains(url), "{error}");
     }
+    let error = Http::new("http://user:secret@localhost/", &PROFILE).unwrap_err().to_string();
+    assert!(error.contains("localhost") && !error.contains("secret"), "{error}");
 }
 
 #[test]
@@ -339,6 +345,41 @@ fn authorization_in_vain() {
     });
 }
 
+/// Tools that must not be called over HTTP are not listed, and not called.
+#[test]
+fn tools_that_are_left_out() {
+    let server = scripted(|_, request, socket| {
+        let tool = |name: &str, kind: &str| {
+            format!(
+                r#"{{"name":"{name}","inputSchema":{{"properties":{{"a":{{"type":"{kind}","x-mcp-header":"A"}}}}}}}}"#
+            )
+        };
+        let tools = [tool("bad", "number"), tool("good", "string")].join(",");
+        let list = answer(request).replace("\"content\":[]", &format!("\"tools\":[{tools}]"));
+        send(socket, &json(&if request.contains("tools/list") { list } else { answer(request) }));
+    });
+    let seen = server.clone();
+    run(server.http(HttpOptions::new()), |client| async move {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        let mut pages = client.pages(Request::list_tools());
+        let page = pages.next().await.unwrap().unwrap();
+        let names: Vec<_> = page.view::<Tools<'_>>().unwrap().iter().map(|t| t.unwrap().name().to_string()).collect();
+        assert_eq!(names, ["good"]);
+        assert!(pages.next().await.is_none());
+        let excluded: Vec<_> = client.excluded().into_iter().map(|excluded| excluded.tool).collect();
+        assert_eq!(excluded, ["bad"]);
+        let (why, text) = lost(client.request(Request::call("bad")).await);
+        assert!(why == Lost::Excluded && text.contains("not a string, an integer or a boolean"), "{text}");
+        assert!(!seen.was_asked("tools/call"));
+        client.request(Request::call("good")).await.unwrap();
+        let raw = client.request(Request::raw("tools/list", None)).await.unwrap();
+        let tools = raw.view::<Tools<'_>>().unwrap();
+        let why: Vec<_> = tools.iter().flatten().map(|tool| client.excludes(&tool).is_some()).collect();
+        assert_eq!(why, [true, false]);
+        client.close().await;
+    });
+}
+
 /// What a server does with a request.
 type Act = fn(&str, &mut TcpStream);
 
@@ -370,10 +411,12 @@ fn servers_that_misbehave() {
             true => act(request, socket),
             false => send(socket, &json(&answer(request))),
         });
-        let options = Options::new().timeout(Duration::from_millis(300)).message(100_000);
+        // Only what ends by its time has a short one.
+        let time = if expected.contains(&Lost::TimedOut) { Duration::from_millis(300) } else { SOON };
+        let options = Options::new().timeout(SOON).message(100_000);
         run(server.http(HttpOptions::new().options(options)), |client| async move {
             client.connect_as(Revision::V2026_07_28).await.unwrap();
-            let bad = client.request(Request::call("bad"));
+            let bad = client.request(Request::call("bad").timeout(time.as_millis() as u64));
             client.request(call()).await.unwrap();
             let (why, text) = lost(bad.await);
             assert!(expected.contains(&why), "{name}: {text}");

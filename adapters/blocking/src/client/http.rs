@@ -10,7 +10,7 @@ use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 use mcp_sansio::store::Store;
-use mcp_sansio_http::client::{Action, Hooks, Remote, Web};
+use mcp_sansio_http::client::{Action, Hooks, Redacted, Remote, Web};
 pub use mcp_sansio_http::client::{Challenge, Config, Headers, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -18,7 +18,7 @@ use super::pipes::Got;
 use super::tcp::{self, Connecting, Dialed, Place};
 #[cfg(feature = "tls")]
 use super::tls::Tls;
-use super::{Error, IN_FLIGHT, Ignore, Options, Trace, Transport, Way};
+use super::{Error, Excluded, IN_FLIGHT, Ignore, Options, Trace, Transport, Way};
 
 /// Connections at the most.
 pub const CONNECTIONS: usize = 8;
@@ -204,7 +204,7 @@ impl<'m> Http<'m> {
     /// As [`new`](Http::new), and if a header cannot be one.
     pub fn with(url: &str, profile: &'m Profile<'m>, options: HttpOptions) -> Result<Self, Error> {
         let remote = Remote::growing_up_to(url, options.config, options.options.message_limit());
-        let mut remote = remote.map_err(|error| Error::Url(format!("{url}: {error}")))?;
+        let mut remote = remote.map_err(|error| Error::Url(format!("{}: {error}", Redacted(url))))?;
         for (name, value) in &options.headers {
             remote.set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))?;
         }
@@ -212,6 +212,7 @@ impl<'m> Http<'m> {
         let secure = remote.is_secure().then(|| super::tls::Secure::new(remote.host(), options.tls)).transpose()?;
         #[cfg(not(feature = "tls"))]
         if remote.is_secure() {
+            let url = Redacted(url);
             return Err(Error::Url(format!("{url}: this program was built without TLS (the feature `tls`)")));
         }
         let time = Duration::from_millis(options.config.connect_time);
@@ -465,6 +466,10 @@ impl<'m> Transport<'m> for Http<'m> {
 
     fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
         self.web.excludes(tool).map(|why| why.to_string())
+    }
+
+    fn excluded(&self) -> Vec<Excluded> {
+        self.web.excluded().map(|(tool, why)| Excluded::new(tool.to_string(), why.to_string())).collect()
     }
 
     fn settle_time(&self) -> Duration {

@@ -41,7 +41,9 @@ mod tls;
 pub use child::{Child, ChildOptions};
 #[cfg(all(feature = "http", unix))]
 pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
-pub use mcp_sansio::client::owned::{Answer, Ended, Error, Hello, How, Options, ServerError, Way};
+pub use mcp_sansio::client::owned::{
+    Answer, Ended, Error, Excluded, Hello, How, Options, PageLimits, ServerError, Way,
+};
 pub use mcp_sansio::client::{Event, Handler, Link};
 #[cfg(all(feature = "http", unix))]
 pub use mcp_sansio_http::client::params;
@@ -55,7 +57,6 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Engine, Filter, Lost, Request, SendError, Token};
-use mcp_sansio::json::Text;
 use mcp_sansio::protocol::Level;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
@@ -64,9 +65,6 @@ use crate::millis_since;
 
 /// Requests and listens in flight at the most.
 pub const IN_FLIGHT: usize = 64;
-
-/// Pages of one list at the most, unless [`Pages::at_most`] says otherwise.
-const PAGES: usize = 1_000;
 
 /// Runs of the transport before whoever waits looks at what has come of them.
 const TURNS: usize = 64;
@@ -120,6 +118,11 @@ pub trait Transport<'m> {
         None
     }
 
+    /// The tools that were left out of the lists that the server gave.
+    fn excluded(&self) -> Vec<Excluded> {
+        Vec::new()
+    }
+
     /// Shows every message to `trace`.
     fn trace(&mut self, trace: Trace);
 
@@ -151,6 +154,9 @@ impl<'m, T: Transport<'m> + ?Sized> Transport<'m> for Box<T> {
     }
     fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
         (**self).excludes(tool)
+    }
+    fn excluded(&self) -> Vec<Excluded> {
+        (**self).excluded()
     }
     fn settle_time(&self) -> Duration {
         (**self).settle_time()
@@ -373,12 +379,21 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         self.waits.take(token)
     }
 
-    /// The pages of a list, one request after the other. It ends with the first error.
+    /// The pages of a list, one request after the other, as long as the server gives a cursor and no limit is reached:
+    /// see [`Pages::limits`]. It ends with the first error.
     pub fn pages<'c, 'r>(&'c mut self, list: Request<'r>) -> Pages<'c, 'r, 'm, T, H> {
-        Pages { client: self, list, cursor: None, left: PAGES, over: false }
+        Pages { client: self, list, cursor: None, limits: PageLimits::new(), over: false }
     }
 
-    /// Why a tool that was listed must not be used: over HTTP, wrong annotations of parameters (`x-mcp-header`, from
+    /// The tools that were left out of the lists that the server gave, and why: over HTTP those with wrong annotations of
+    /// parameters (`x-mcp-header`, from 2026-07-28 on). [`request`](Client::request) and [`pages`](Client::pages) of
+    /// [`Request::list_tools`] come without them, and calls of them fail as [`Lost::Excluded`]. It is emptied with the first
+    /// page of the next list. Clients should log them.
+    pub fn excluded(&self) -> Vec<Excluded> {
+        self.transport.excluded()
+    }
+
+    /// Why a tool must not be used, wherever it was listed: over HTTP, wrong annotations of parameters (`x-mcp-header`, from
     /// 2026-07-28 on). `None`: use it.
     pub fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
         self.transport.excludes(tool)
@@ -566,7 +581,7 @@ pub struct Pages<'c, 'r, 'm, T, H> {
     client: &'c mut Client<'m, T, H>,
     list: Request<'r>,
     cursor: Option<Answer>,
-    left: usize,
+    limits: PageLimits,
     over: bool,
 }
 
@@ -574,7 +589,15 @@ impl<T, H> Pages<'_, '_, '_, T, H> {
     /// With another limit than 1000 pages; one more is an [`Error::TooManyPages`].
     #[must_use]
     pub fn at_most(self, pages: usize) -> Self {
-        Pages { left: pages, ..self }
+        let limits = self.limits.pages(pages);
+        self.limits(limits)
+    }
+
+    /// With other limits on pages, bytes and time than 1000, 64 MiB and 5 minutes. A list that goes on beyond one of them
+    /// ends with an error that says so.
+    #[must_use]
+    pub fn limits(self, limits: PageLimits) -> Self {
+        Pages { limits, ..self }
     }
 }
 
@@ -585,26 +608,20 @@ impl<'m, T: Transport<'m>, H: Handler> Iterator for Pages<'_, '_, 'm, T, H> {
         if self.over {
             return None;
         }
-        let Some(left) = self.left.checked_sub(1) else {
+        if let Err(error) = self.limits.ask() {
             self.over = true;
-            return Some(Err(Error::TooManyPages));
-        };
-        self.left = left;
+            return Some(Err(error));
+        }
         let answer = match self.cursor.as_ref().and_then(|page| page.next_cursor()) {
             Some(cursor) => self.client.request(&self.list.after(cursor)),
             None => self.client.request(&self.list),
         };
-        let more = answer.as_ref().ok().and_then(Answer::next_cursor);
-        self.over = more.is_none() || self.is_circle(more);
-        self.cursor = answer.as_ref().ok().cloned();
+        // Whether there is a cursor is all that counts: the same one again may lead to another page.
+        self.cursor = answer.as_ref().ok().filter(|page| page.next_cursor().is_some()).cloned();
+        self.over = self.cursor.is_none();
+        if let Ok(page) = &answer {
+            self.limits.took(page);
+        }
         Some(answer)
-    }
-}
-
-impl<T, H> Pages<'_, '_, '_, T, H> {
-    /// A cursor that leads to the page where it was found.
-    fn is_circle(&self, next: Option<Text<'_>>) -> bool {
-        let last = self.cursor.as_ref().and_then(Answer::next_cursor);
-        matches!((last, next), (Some(last), Some(next)) if last.raw() == next.raw())
     }
 }

@@ -50,6 +50,9 @@ pub struct Config {
     pub redirects: u8,
     /// Bytes of a response's head, if the store is larger; 16 KiB.
     pub head: usize,
+    /// How many tools with annotations of parameters (`x-mcp-header`) are remembered; 1024. Calls of further ones lack the
+    /// headers.
+    pub tools: u32,
 }
 
 impl Config {
@@ -67,6 +70,7 @@ impl Config {
         tries: 5,
         redirects: 3,
         head: 16 * 1024,
+        tools: 1024,
     };
 
     /// Of a certain transport.
@@ -127,6 +131,12 @@ impl Config {
     #[must_use]
     pub const fn redirects(self, redirects: u8) -> Self {
         Config { redirects, ..self }
+    }
+
+    /// With another limit on the tools whose annotations are remembered.
+    #[must_use]
+    pub const fn tools(self, most: u32) -> Self {
+        Config { tools: most, ..self }
     }
 
     /// With another limit on heads.

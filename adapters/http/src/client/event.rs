@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use super::params::BadAnnotation;
+
 /// What the driver does next with a connection. Between the two, the slot's socket is the driver's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -101,6 +103,8 @@ pub enum Why {
     GivenUp,
     /// The message with its head is larger than its store.
     NoRoom,
+    /// The tool must not be called: its annotations cannot be followed (2026-07-28). Nothing was sent.
+    Excluded(BadAnnotation),
 }
 
 /// Whose matter a failure is.
@@ -146,6 +150,7 @@ impl fmt::Display for Why {
             Why::Endpoint => "the endpoint is no URL of the same origin",
             Why::GivenUp => "not authorized",
             Why::NoRoom => "the message is larger than its store",
+            Why::Excluded(why) => return why.fmt(f),
         })
     }
 }

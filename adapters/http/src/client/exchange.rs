@@ -162,7 +162,9 @@ impl Slot<'_> {
         }
     }
 
-    /// Whether a 404 means that the session is lost. Some servers answer it to any GET, but not where there was a stream.
+    /// Whether a 404 means that the session is lost. Some servers answer it to any GET, so that at the first one it means that
+    /// there is no stream: if the session is lost as well, the next POST tells. Where there was a stream, it means the
+    /// session.
     fn loses_session(&self, site: &Site<'_>) -> bool {
         let asks = matches!(self.task.what, What::Request | What::Tell);
         let listens = self.task.what == What::Listen && self.task.was_open;
@@ -584,7 +586,7 @@ fn learn(task: &Task, bytes: &[u8], site: &mut Site<'_>) {
     let Some(result) = Envelope::parse(bytes).ok().and_then(|envelope| envelope.result) else { return };
     match task.topic {
         Topic::Initialize => site.learn_version(result),
-        Topic::Tools(fresh) if task.modern => site.learn_tools(result, fresh),
+        Topic::Tools(fresh) if task.modern => site.tools.learn(result, fresh),
         _ => {}
     }
 }

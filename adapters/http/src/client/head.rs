@@ -132,7 +132,7 @@ fn write_modern(envelope: &Envelope<'_>, site: &Site<'_>, out: &mut dyn Sink) ->
     params::write_value(name, out)?;
     out.put(b"\r\n")?;
     match envelope.members.arguments.filter(|_| method.is("tools/call")) {
-        Some(arguments) => params::write_headers(name, arguments, &site.tools, out),
+        Some(arguments) => site.tools.write_headers(name, arguments, out),
         None => Ok(()),
     }
 }

@@ -84,15 +84,17 @@ pub use config::{Config, Transport};
 pub use event::{Action, Blame, Event, Why};
 pub use head::BadHeader;
 pub use slot::Slot;
-pub use url::{Url, UrlError};
+pub use url::{Redacted, Url, UrlError};
 pub use web::{CHALLENGES, Challenge, Fault, Headers, Hooks, Verdict, Web, lost};
 
 use mcp_sansio::Full;
+use mcp_sansio::json::Text;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Kind, Mark, Out, Sink};
 use mcp_sansio::store::Store;
 
+use params::BadAnnotation;
 use site::Site;
 
 /// A server that is reached over HTTP, with at most `N` connections. The [module](self) shows the loop around it.
@@ -223,10 +225,17 @@ impl<'m, const N: usize> Remote<'m, N> {
         if will_be && begins() { Listening::Opening } else { self.site.listening }
     }
 
-    /// How many tools were listed whose annotations did not fit: their calls lack headers.
+    /// How many tools were listed whose annotations did not fit, or were more than [`Config::tools`]: their calls lack
+    /// headers.
     #[must_use]
     pub const fn tools_forgotten(&self) -> u32 {
-        self.site.tools_forgotten
+        self.site.tools.forgotten
+    }
+
+    /// The tools that were listed with annotations that cannot be followed, and why (2026-07-28). They must be left out of
+    /// what the server offers, which [`params::leave_out`] does; calls of them fail with [`Why::Excluded`].
+    pub fn excluded(&self) -> impl Iterator<Item = (Text<'_>, BadAnnotation)> {
+        self.site.tools.excluded()
     }
 
     /// What to connect or close next.

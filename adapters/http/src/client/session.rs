@@ -12,6 +12,9 @@ impl<const N: usize> Remote<'_, N> {
     pub(crate) fn dispatch(&mut self, at: usize) {
         let Some(slot) = self.slots.get_mut(at) else { return };
         slot.classify();
+        if let Some(why) = slot.excluded(&self.site) {
+            return slot.fail_kept(Why::Excluded(why));
+        }
         let task = slot.task;
         if task.what == What::Request {
             self.site.modern = task.modern;

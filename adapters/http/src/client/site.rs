@@ -1,5 +1,7 @@
 //! What all connections share: the URL, the session, headers, what was learned.
 
+use core::fmt;
+
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::records::{OVERHEAD, Records};
 use mcp_sansio::revision::Revision;
@@ -10,20 +12,18 @@ use super::Listening;
 use super::config::{Config, Transport};
 use super::event::Why;
 use super::head::{BadHeader, RESERVED};
-use super::params;
+use super::params::Tools;
 use super::slot::Task;
 use super::url::{Astray, Url, UrlError, resolve};
 use crate::wire::chunked::is_token;
 
 /// What all connections share.
-#[derive(Debug)]
 pub(crate) struct Site<'m> {
     pub(crate) config: Config,
     pub(crate) now: Millis,
     /// The URL first.
     texts: Records<'m>,
-    pub(crate) tools: Records<'m>,
-    pub(crate) tools_forgotten: u32,
+    pub(crate) tools: Tools<'m>,
     /// What `initialize` was answered with.
     pub(crate) version: Option<Revision>,
     pub(crate) listening: Listening,
@@ -69,6 +69,17 @@ const HEADER: u8 = 3;
 /// Where the slot of that number was redirected to.
 const REDIRECT: u8 = 4;
 
+/// Without the session's id and the headers, which may be secret.
+impl fmt::Debug for Site<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = self.url();
+        f.debug_struct("Site")
+            .field("secure", &url.is_secure())
+            .field("authority", &url.authority())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'m> Site<'m> {
     pub(crate) fn new(url: &str, config: Config, texts: Store<'m>, tools: Store<'m>) -> Result<Self, UrlError> {
         Url::parse(url)?;
@@ -79,8 +90,7 @@ impl<'m> Site<'m> {
             config,
             now: 0,
             texts,
-            tools: Records::new(tools),
-            tools_forgotten: 0,
+            tools: Tools::new(tools, config.tools),
             version: None,
             listening: Listening::No,
             old: if config.transport == Transport::Sse { Old::Wanted } else { Old::No },
@@ -228,14 +238,6 @@ impl<'m> Site<'m> {
         };
         self.forget(place.0, place.1);
         resolve(&url, from, reference, &mut self.texts, place).map(|_| ())
-    }
-
-    /// Learns from a result that passed by.
-    pub(crate) fn learn_tools(&mut self, result: Raw<'_>, fresh: bool) {
-        if fresh {
-            self.tools_forgotten = 0;
-        }
-        self.tools_forgotten = self.tools_forgotten.saturating_add(params::learn(result, fresh, &mut self.tools));
     }
 
     pub(crate) fn learn_version(&mut self, result: Raw<'_>) {

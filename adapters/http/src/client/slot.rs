@@ -1,5 +1,6 @@
 //! One connection with what goes over it: the bytes, and what is done with them next.
 
+use core::fmt;
 use core::ops::Range;
 
 use mcp_sansio::Full;
@@ -14,10 +15,10 @@ use super::config::Config;
 use super::event::{Action, Why};
 use super::head::{self, Verb};
 use super::input::Input;
+use super::params::BadAnnotation;
 use super::site::Site;
 
 /// Storage for one connection and its exchange.
-#[derive(Debug)]
 pub struct Slot<'m> {
     pub(crate) input: Input<'m>,
     /// Events; or a body, or a text of the head.
@@ -229,6 +230,13 @@ const HEAD: usize = 1024;
 #[cfg(feature = "alloc")]
 pub(crate) const MOST: usize = 16 << 20;
 
+/// Without the bytes that go over it: headers may be secret.
+impl fmt::Debug for Slot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("link", &self.link).field("phase", &self.phase).finish_non_exhaustive()
+    }
+}
+
 impl<'m> Slot<'m> {
     /// Over lent storage: `input` takes at least a response's head, `message` the largest message that comes in, and
     /// `output` the largest that goes out together with its head (1 KiB, more if long headers are set).
@@ -337,6 +345,14 @@ impl<'m> Slot<'m> {
         // Twice told is once told, and of two responses to one request the second is ignored.
         task.idempotent |= task.what == What::Tell;
         self.task = task;
+    }
+
+    /// Why the tool must not be called that the message calls.
+    pub(crate) fn excluded(&self, site: &Site<'_>) -> Option<BadAnnotation> {
+        let body = self.output.bytes().get(..self.body).filter(|_| self.task.modern && site.tools.excludes_any())?;
+        let envelope = Envelope::parse(body).ok()?;
+        envelope.method?.text().filter(|method| method.is("tools/call"))?;
+        site.tools.excludes(envelope.members.name?.text()?)
     }
 
     /// Writes the request and sends it, over the connection there is or a new one.

@@ -132,6 +132,34 @@ impl<'u> Url<'u> {
     }
 }
 
+/// A text that should be a URL, to be shown in errors: what stands before an `@`, which may be a password, is left out.
+///
+/// ```
+/// use mcp_sansio_http::client::Redacted;
+/// assert_eq!(Redacted("http://me:secret@localhost/mcp").to_string(), "http://…@localhost/mcp");
+/// assert_eq!(Redacted("ftp://localhost/").to_string(), "ftp://localhost/");
+/// ```
+#[derive(Clone, Copy)]
+#[allow(clippy::exhaustive_structs, reason = "a way to show a text")]
+pub struct Redacted<'u>(pub &'u str);
+
+impl fmt::Display for Redacted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((before, after)) = self.0.rsplit_once('@') else { return f.write_str(self.0) };
+        let scheme = before.split_once("://").map(|(scheme, _)| scheme);
+        if let Some(scheme) = scheme.filter(|scheme| scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
+            write!(f, "{scheme}://")?;
+        }
+        write!(f, "…@{after}")
+    }
+}
+
+impl fmt::Debug for Redacted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Without the fragment, if it has only characters that a URL has.
 fn plain(text: &str) -> Result<&str, UrlError> {
     let text = text.trim_ascii();

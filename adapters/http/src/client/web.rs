@@ -3,6 +3,7 @@
 use mcp_sansio::Full;
 use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Client, Engine, Event as Told, Handler, Link, Lost, Oddity};
+use mcp_sansio::protocol::Method;
 use mcp_sansio::records::Records;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
@@ -154,7 +155,6 @@ const SESSIONS: u8 = 3;
 /// # }
 /// # Ok::<(), mcp_sansio_http::client::UrlError>(())
 /// ```
-#[derive(Debug)]
 pub struct Web<'m, const N: usize, const S: usize> {
     client: Client<'m, N>,
     port: Port<'m, S>,
@@ -169,6 +169,13 @@ pub struct Web<'m, const N: usize, const S: usize> {
     resumed: [bool; S],
     fault: Option<(Option<u64>, Why)>,
     detail: Text<DETAIL>,
+}
+
+/// Without the messages that go back and forth.
+impl<const N: usize, const S: usize> core::fmt::Debug for Web<'_, N, S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Web").field("client", &self.client).field("remote", &self.port.remote).finish_non_exhaustive()
+    }
 }
 
 impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
@@ -229,7 +236,7 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
 
     /// The client together with its sink. [Tell](Engine::set_now) it the time before something is sent.
     pub fn link(&mut self) -> Link<'_, 'm> {
-        self.port.modern = self.client.revision().is_some_and(Revision::is_modern);
+        self.port.modern = self.client.is_modern();
         Link { client: &mut self.client, out: &mut self.port }
     }
 
@@ -296,11 +303,11 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
     }
 
     fn receive(&mut self, request: Option<u64>, len: Option<usize>, handler: &mut dyn Handler, hooks: &mut dyn Hooks) {
-        self.port.modern = self.client.revision().is_some_and(Revision::is_modern);
+        self.port.modern = self.client.is_modern();
         if self.client.is_connected() && request.is_some() {
             self.sessions_lost = 0;
         }
-        let message = len.and_then(|len| self.inbox.bytes().get(..len));
+        let message = len.and_then(|len| self.inbox.bytes_mut().get_mut(..len));
         let mut link = Link { client: &mut self.client, out: &mut self.port };
         let Some(message) = message else {
             if let Some(request) = request {
@@ -309,6 +316,10 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
             return handler.event(Told::Ignored(Oddity::TooLong), &mut link);
         };
         hooks.received(message);
+        let lists = request.and_then(|request| link.client.method_of(request)) == Some(Method::ToolsList);
+        if lists && link.client.is_modern() {
+            params::leave_out(message);
+        }
         let mut done = 0;
         if link.receive(request, message, &mut done, handler).is_err() {
             // The server takes nothing from us, and so much waits for it that this answer finds no place.
@@ -418,8 +429,15 @@ impl<'m, const N: usize, const S: usize> Web<'m, N, S> {
         legacy && (self.port.remote.listening() == Listening::Opening || !self.port.remote.is_idle())
     }
 
+    /// The tools that were left out of the lists that the server gave, and why: see [`excludes`](Web::excludes). As long as
+    /// they are remembered, which [`Config::tools`](super::Config::tools) limits, calls of them fail as [`Lost::Excluded`].
+    pub fn excluded(&self) -> impl Iterator<Item = (mcp_sansio::json::Text<'_>, BadAnnotation)> {
+        self.port.remote.excluded()
+    }
+
     /// Why a tool must be left out of what the server offers: under 2026-07-28, one with annotations that cannot be
-    /// followed.
+    /// followed. The results of [`Request::list_tools`](mcp_sansio::client::Request::list_tools) come without such tools;
+    /// those of raw requests come as they are.
     #[must_use]
     pub fn excludes(&self, tool: &Tool<'_>) -> Option<BadAnnotation> {
         let modern = self.client.revision().is_some_and(Revision::is_modern);
@@ -469,6 +487,7 @@ pub const fn lost(why: Why) -> Lost {
         Why::SessionLost => Lost::SessionLost,
         Why::TooLarge | Why::NoRoom => Lost::TooLarge,
         Why::GivenUp => Lost::Unauthorized,
+        Why::Excluded(_) => Lost::Excluded,
         Why::NotHttp | Why::Garbage | Why::ContentType | Why::Unanswered | Why::Endpoint => Lost::Invalid,
     }
 }
@@ -504,7 +523,6 @@ impl<const N: usize> Text<N> {
 }
 
 /// Where the client's messages go: into slots, and if all are taken, answers and notifications into the outbox.
-#[derive(Debug)]
 struct Port<'m, const S: usize> {
     remote: Remote<'m, S>,
     outbox: Records<'m>,

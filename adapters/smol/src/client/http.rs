@@ -5,15 +5,16 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Handler, Link, Lost, Profile};
 use mcp_sansio::server::Millis;
 use mcp_sansio::store::Store;
 pub use mcp_sansio_http::client::Config;
-use mcp_sansio_http::client::{Action, Challenge, Headers, Hooks, Remote, Verdict, Web};
+use mcp_sansio_http::client::{Action, Challenge, Headers, Hooks, Redacted, Remote, Verdict, Web};
 
 use super::authorize::{Asking, Authorize};
 use super::socket::{Dialing, Place, Socket};
-use super::{Ended, Error, IN_FLIGHT, Options, Trace, Transport, Way};
+use super::{Ended, Error, Excluded, IN_FLIGHT, Options, Trace, Transport, Way};
 
 /// Connections at the most; further requests wait.
 pub const CONNECTIONS: usize = 8;
@@ -186,12 +187,13 @@ impl Http {
     /// As [`new`](Http::new), and if a header cannot be one.
     pub fn with(url: &str, profile: &'static Profile<'static>, options: HttpOptions) -> Result<Self, Error> {
         let remote = Remote::growing_up_to(url, options.config, options.options.message_limit());
-        let mut remote = remote.map_err(|error| Error::Url(format!("{url}: {error}")))?;
+        let mut remote = remote.map_err(|error| Error::Url(format!("{}: {error}", Redacted(url))))?;
         for (name, value) in &options.headers {
             remote.set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))?;
         }
         #[cfg(not(feature = "tls"))]
         if remote.is_secure() {
+            let url = Redacted(url);
             return Err(Error::Url(format!("{url}: this program was built without TLS (the feature `tls`)")));
         }
         let place = Place {
@@ -362,6 +364,14 @@ impl Transport for Http {
 
     fn is_settling(&self) -> bool {
         self.web.is_settling()
+    }
+
+    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+        self.web.excludes(tool).map(|why| why.to_string())
+    }
+
+    fn excluded(&self) -> Vec<Excluded> {
+        self.web.excluded().map(|(tool, why)| Excluded::new(tool.to_string(), why.to_string())).collect()
     }
 
     fn settle_time(&self) -> Duration {

@@ -115,7 +115,9 @@ pub use events::{Ask, Events, OwnedEvent, Teller, events};
 pub use http::{CONNECTIONS, Config, Http, HttpOptions};
 pub use lines::Over;
 pub use listen::{Change, Changes};
-pub use mcp_sansio::client::owned::{Answer, Ended, Error, Hello, How, Options, ServerError, Way};
+pub use mcp_sansio::client::owned::{
+    Answer, Ended, Error, Excluded, Hello, How, Options, PageLimits, ServerError, Way,
+};
 pub use mcp_sansio::client::{Event, Handler, Link};
 pub use outcome::{Outcome, Pages};
 #[cfg(feature = "tls")]
@@ -129,6 +131,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_sansio::client::reply::{Refusal, Reply};
+use mcp_sansio::client::views::Tool;
 use mcp_sansio::client::{Engine, Filter, Lost, QuestionId, Request};
 use mcp_sansio::protocol::Level;
 use mcp_sansio::revision::Revision;
@@ -172,6 +175,17 @@ pub trait Transport: Send {
         Duration::ZERO
     }
 
+    /// Why a tool must be left out of what the server offers, if it must.
+    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+        let _ = tool;
+        None
+    }
+
+    /// The tools that were left out of the lists that the server gave.
+    fn excluded(&self) -> Vec<Excluded> {
+        Vec::new()
+    }
+
     /// Shows every message to `trace`.
     fn trace(&mut self, trace: Trace);
 
@@ -200,6 +214,12 @@ impl Transport for Box<dyn Transport> {
     }
     fn is_settling(&self) -> bool {
         (**self).is_settling()
+    }
+    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+        (**self).excludes(tool)
+    }
+    fn excluded(&self) -> Vec<Excluded> {
+        (**self).excluded()
     }
     fn settle_time(&self) -> Duration {
         (**self).settle_time()
@@ -292,6 +312,22 @@ impl Client {
     /// The pages of a list, a stream that sends one request after the other.
     pub fn pages(&self, list: Request<'_>) -> Pages {
         Pages::new(self.clone(), &list)
+    }
+
+    /// The tools that were left out of the lists that the server gave, and why: over HTTP those with wrong annotations of
+    /// parameters (`x-mcp-header`, from 2026-07-28 on). [`request`](Client::request) and [`pages`](Client::pages) of
+    /// [`Request::list_tools`] come without them, and calls of them fail as [`Lost::Excluded`]. It is emptied with the first
+    /// page of the next list. Clients should log them.
+    #[must_use]
+    pub fn excluded(&self) -> Vec<Excluded> {
+        self.with(|state| state.transport.as_ref().map(|transport| transport.excluded()).unwrap_or_default())
+    }
+
+    /// Why a tool must not be used, wherever it was listed: over HTTP, wrong annotations of parameters (`x-mcp-header`, from
+    /// 2026-07-28 on). `None`: use it.
+    #[must_use]
+    pub fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+        self.with(|state| state.transport.as_ref().and_then(|transport| transport.excludes(tool)))
     }
 
     /// Listens to changes, in all revisions; dropping the stream ends it.

@@ -7,10 +7,9 @@ use std::task::{Context, Poll};
 
 use futures_lite::Stream;
 use mcp_sansio::client::{OwnedRequest, Request, SendError, Token};
-use mcp_sansio::json::Text;
 
 use super::state::Ticket;
-use super::{Answer, Client, Error};
+use super::{Answer, Client, Error, PageLimits};
 
 /// The outcome of a request that was sent, or waits to be. Dropping it cancels the request.
 #[must_use = "dropping it cancels the request"]
@@ -57,10 +56,8 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// Pages of one list at the most, unless [`Pages::at_most`] says otherwise.
-const PAGES: usize = 1_000;
-
-/// The pages of a list, one request after the other, see [`Client::pages`]. It ends with the first error.
+/// The pages of a list, one request after the other, see [`Client::pages`], as long as the server gives a cursor and no
+/// [limit](Pages::limits) is reached. It ends with the first error.
 #[must_use = "it does nothing until it is asked for pages"]
 #[derive(Debug)]
 pub struct Pages {
@@ -68,17 +65,24 @@ pub struct Pages {
     list: Option<OwnedRequest>,
     page: Option<Answer>,
     under_way: Option<Outcome>,
-    left: usize,
+    limits: PageLimits,
 }
 
 impl Pages {
     pub(super) fn new(client: Client, list: &Request<'_>) -> Self {
-        Pages { client, list: list.keep().ok(), page: None, under_way: None, left: PAGES }
+        Pages { client, list: list.keep().ok(), page: None, under_way: None, limits: PageLimits::new() }
     }
 
     /// With another limit than 1000 pages; one more is an [`Error::TooManyPages`].
     pub fn at_most(self, pages: usize) -> Self {
-        Pages { left: pages, ..self }
+        let limits = self.limits.pages(pages);
+        self.limits(limits)
+    }
+
+    /// With other limits on pages, bytes and time than 1000, 64 MiB and 5 minutes. A list that goes on beyond one of them
+    /// ends with an error that says so.
+    pub fn limits(self, limits: PageLimits) -> Self {
+        Pages { limits, ..self }
     }
 
     /// The next page.
@@ -89,19 +93,14 @@ impl Pages {
     /// Asks for the next page; `None` if there is none.
     fn ask(&mut self) -> Option<Result<Outcome, Error>> {
         let list = self.list.as_ref()?;
-        let Some(left) = self.left.checked_sub(1) else { return Some(Err(Error::TooManyPages)) };
-        self.left = left;
+        if let Err(error) = self.limits.ask() {
+            return Some(Err(error));
+        }
         let list = list.request();
         Some(Ok(match self.page.as_ref().and_then(Answer::next_cursor) {
             Some(cursor) => self.client.request(list.after(cursor)),
             None => self.client.request(list),
         }))
-    }
-
-    /// A cursor that leads to the page where it was found.
-    fn is_circle(&self, next: Text<'_>) -> bool {
-        let last = self.page.as_ref().and_then(Answer::next_cursor);
-        last.is_some_and(|last| last.raw() == next.raw())
     }
 }
 
@@ -122,11 +121,14 @@ impl Stream for Pages {
         let Some(outcome) = &mut self.under_way else { return Poll::Ready(Some(Err(SendError::Stale.into()))) };
         let Poll::Ready(page) = Pin::new(outcome).poll(cx) else { return Poll::Pending };
         self.under_way = None;
-        let more = page.as_ref().ok().and_then(Answer::next_cursor).is_some_and(|next| !self.is_circle(next));
-        if !more {
+        // Whether there is a cursor is all that counts: the same one again may lead to another page.
+        self.page = page.as_ref().ok().filter(|page| page.next_cursor().is_some()).cloned();
+        if self.page.is_none() {
             self.list = None;
         }
-        self.page = page.as_ref().ok().cloned();
+        if let Ok(page) = &page {
+            self.limits.took(page);
+        }
         Poll::Ready(Some(page))
     }
 }

@@ -48,6 +48,51 @@ fn modern_requests_over_one_connection() {
     });
 }
 
+/// A tool whose annotations cannot be followed is not called, and nothing is sent.
+#[test]
+fn a_tool_that_is_excluded() {
+    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        let tool = |name: &str, header: &str| {
+            format!(
+                r#"{{"name":"{name}","inputSchema":{{"properties":{{"r":{{"type":"string","x-mcp-header":"{header}"}}}}}}}}"#
+            )
+        };
+        let tools = [tool("good", "R"), tool("bad", "X\\r\\nEvil: 1")].join(",");
+        bench.send(&modern(1, "tools/list", ""));
+        bench.received(0);
+        bench.reply(0, &json("200 OK", "", &format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{tools}]}}}}"#)));
+        bench.told();
+        bench.send(&modern(2, "tools/call", r#""name":"b\u0061d","arguments":{"r":"x"},"#));
+        assert_eq!(bench.told(), ["2 Excluded(Name) "]);
+        let excluded: Vec<_> = bench.remote.excluded().map(|(name, why)| format!("{name} {why:?}")).collect();
+        assert_eq!(excluded, ["bad Name"]);
+        // Whatever else has that name is none of its business.
+        bench.send(&modern(3, "prompts/get", r#""name":"bad","#));
+        assert!(bench.received(0).contains("\r\nMcp-Name: bad\r\n"));
+        bench.reply(0, &json("200 OK", "", &result(3)));
+        bench.send(&modern(4, "tools/call", r#""name":"good","arguments":{"r":"x"},"#));
+        assert!(bench.received(0).contains("\r\nMcp-Param-R: x\r\n"));
+        bench.reply(0, &json("200 OK", "", &result(4)));
+        assert_eq!(bench.told().len(), 2);
+    });
+}
+
+/// What is secret is not in what a program prints to find out what is going on: neither as text nor as numbers.
+#[test]
+fn secrets_are_not_shown() {
+    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    bench.remote.set_header("Authorization", "Bearer SECRET").unwrap();
+    open_session(&mut bench, SESSION);
+    bench.send(&legacy(7, "tools/call"));
+    let at = bench.find("POST");
+    let sent = bench.received(at);
+    assert!(sent.contains("SECRET") && sent.contains("s-1"), "{sent}");
+    let shown = format!("{:?} {:#?}", bench.remote, bench.remote).split_whitespace().collect::<String>();
+    for secret in ["SECRET", "s-1", "83,69,67,82,69,84", "115,45,49"] {
+        assert!(!shown.contains(secret), "{shown}");
+    }
+}
+
 #[test]
 fn a_broken_stream_is_resumed() {
     in_pieces("http://h/mcp", Config::DEFAULT.listen(false), |bench| {
