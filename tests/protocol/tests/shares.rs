@@ -25,9 +25,7 @@ fn named(head: &Head<'_>) -> Option<&'static str> {
 }
 
 fn config_of(request_share: usize) -> Config<'static> {
-    let mut config = config();
-    config.request_share = request_share;
-    config
+    config().request_share(request_share)
 }
 
 fn later<const N: usize>(web: &mut Web<N>, session: &str, id: i64) -> Reply {
@@ -258,9 +256,7 @@ fn used_sessions_make_way_after_a_minute() {
 
 #[test]
 fn sessions_of_one_principal() {
-    let mut config = config();
-    config.session_share = 3;
-    let mut web: Web<8> = web(config, Limits::default());
+    let mut web: Web<8> = web(config().session_share(3), Limits::default());
     let mut next = || {
         web.now += 1;
         begin(&mut web, "alice").header("mcp-session-id").unwrap().to_owned()

@@ -181,6 +181,24 @@ impl<'c> Config<'c> {
         Config { session_rest: millis, ..self }
     }
 
+    /// With another number of sessions that one principal may have.
+    #[must_use]
+    pub const fn session_share(self, sessions: usize) -> Self {
+        Config { session_share: sessions, ..self }
+    }
+
+    /// With another number of requests that one session, or one principal, may have in flight.
+    #[must_use]
+    pub const fn request_share(self, requests: usize) -> Self {
+        Config { request_share: requests, ..self }
+    }
+
+    /// With another number of places that only requests which are answered at once may take.
+    #[must_use]
+    pub const fn quick_places(self, places: usize) -> Self {
+        Config { quick_places: places, ..self }
+    }
+
     /// With another time, in milliseconds, for which an answer is kept for a client that is away.
     #[must_use]
     pub const fn resume_within(self, millis: Millis) -> Self {
