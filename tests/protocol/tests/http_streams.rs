@@ -255,7 +255,7 @@ fn announced() {
     let sessions = ["2025-03-26", "2025-11-25", "2025-06-18"].map(|revision| web.open(revision));
     let streams: Vec<_> = sessions[..2].iter().map(|session| web.listen(session, None).opened()).collect();
     let post = web.call(&sessions[0], 1, "later", json!({})).opened();
-    streams.iter().for_each(|stream| drop(web.pull(*stream)));
+    streams.iter().chain([&post]).for_each(|stream| drop(web.pull(*stream)));
     let level = json!({"level": "error"});
     assert_eq!(web.say(&sessions[1], &common::request("2025-11-25", 2, "logging/setLevel", level)).status, 200);
     let announce = |web: &mut Web, level, text: &str| {
@@ -329,6 +329,21 @@ fn a_newer_session_stream_takes_over() {
     assert_eq!(web.endpoint.load(), (0, 1, 1));
 }
 
+/// Streams that have to end are named as ready, though there is nothing else to say on them.
+#[test]
+fn streams_that_end_are_told() {
+    let mut web = Web::new();
+    let session = web.open("2025-06-18");
+    let older = web.listen(&session, None).opened();
+    assert!(web.pull(older).events.is_empty() && !web.is_ready(older));
+    let newer = web.listen(&session, None).opened();
+    assert!(web.is_ready(older) && web.pull(older).ended);
+    assert!(web.pull(newer).events.is_empty() && !web.is_ready(newer));
+    assert_eq!(web.request("DELETE", "/mcp", &[("Mcp-Session-Id", &session)], "").status, 204);
+    assert!(web.is_ready(newer) && web.pull(newer).ended);
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
+}
+
 #[test]
 fn changes_reach_each_session_once() {
     let mut web = Web::new();
@@ -385,6 +400,46 @@ fn keep_alive() {
     let events = web.pull(stream).events;
     assert!(events.len() == 1 && events[0].comment);
     assert!(web.pull(stream).events.is_empty() && !web.is_ready(stream));
+    // And so on, as long as nothing is said.
+    for _ in 0..3 {
+        web.wait(15_000);
+        assert!(web.is_ready(stream) && web.pull(stream).events[0].comment);
+    }
+}
+
+fn still() -> Config<'static> {
+    let mut config = config();
+    config.keep_alive = 0;
+    config
+}
+
+/// Each deadline is told for its own sake, not only because another one comes before.
+#[test]
+fn without_keep_alive() {
+    let mut web = Web::with(still());
+    let session = web.open("2025-11-25");
+    let events = web.listen(&session, None).opened();
+    let _ = web.pull(events);
+    for id in 1..3 {
+        let stream = web.call(&session, id, "later", json!({"tag": id.to_string()})).opened();
+        let _ = web.pull(stream);
+        web.detach(stream);
+        web.wait(id as u64 * 70_000);
+        assert_eq!(web.endpoint.load(), (1, 1, 2), "its answer is waited for");
+        web.answer(web.later(&id.to_string()), "done").unwrap();
+        web.wait(59_999);
+        assert_eq!(web.endpoint.load(), (0, 1, 2));
+        web.wait(1);
+        assert_eq!(web.endpoint.load(), (0, 1, 1));
+    }
+    // Somebody listens: that is use, too.
+    web.wait(3 * 3_600_000);
+    assert_eq!(web.endpoint.load(), (0, 1, 1));
+    web.detach(events);
+    web.wait(60_000);
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+    web.wait(3_600_000);
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
 }
 
 #[test]
@@ -638,14 +693,15 @@ fn shut_down() {
     for stream in [events, later, asks, listen] {
         let _ = web.pull(stream);
     }
+    if let Some(book) = book.stream {
+        assert!(web.pull(book).only()["result"].is_object());
+    }
+    assert!(![events, later, asks, listen].iter().any(|stream| web.is_ready(*stream)));
     web.endpoint.shut_down();
     for stream in [later, asks] {
         assert_eq!(web.pull(stream).only()["error"]["code"], -32603);
     }
     assert_eq!(web.pull(listen).only()["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "l");
     assert!(web.pull(events).ended);
-    if let Some(book) = book.stream {
-        assert!(web.pull(book).only()["result"].is_object());
-    }
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }

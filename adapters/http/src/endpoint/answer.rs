@@ -2,7 +2,7 @@
 //! handlers say that run again. All of it goes to the request's own stream.
 
 use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Engine, Progress, Scope, SendError, Token, Told};
+use mcp_sansio::server::{Engine, Millis, Progress, Scope, SendError, Token, Told};
 use mcp_sansio::service::{Call, Complete, Get, Other, Outcome, Read, Step};
 use mcp_sansio::sink::Out;
 
@@ -172,7 +172,9 @@ impl<'m, const N: usize> Endpoint<'m, N> {
         if !self.server.has_route(route)
             && let Some(Stream { link: Link::Detached { since }, .. }) = self.streams.slots_mut().get_mut(id.slot())
         {
-            *since = self.now;
+            // The clock of the last call does not tell when that is: `expire` does.
+            *since = Millis::MAX;
+            self.soonest = 0;
         }
         self.mark_ready(id);
         Some(done)

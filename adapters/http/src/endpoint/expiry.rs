@@ -58,6 +58,10 @@ impl<const N: usize> Endpoint<'_, N> {
                 }
                 self.due(self.config.resume_within, if gone { now } else { since });
             }
+            Link::Detached { since } if since > now => {
+                stream.link = Link::Detached { since: now };
+                self.due(self.config.resume_within, now);
+            }
             Link::Detached { since } if now.saturating_sub(since) >= self.config.resume_within => {
                 self.free_stream(slot as u16);
             }

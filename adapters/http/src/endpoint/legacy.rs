@@ -215,7 +215,6 @@ impl<const N: usize> Endpoint<'_, N> {
         stream.attach(event + 1);
         let (purpose, id) = (stream.purpose, self.stream_id(place));
         self.stirred.set(true);
-        self.soonest = self.now;
         if purpose == Purpose::Session {
             self.replace_session_stream(slot, id)?;
         }

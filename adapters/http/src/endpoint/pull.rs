@@ -61,7 +61,6 @@ impl<const N: usize> Endpoint<'_, N> {
         let pulled = self.pull_some(id, app, now, &mut turn);
         if pulled == Pull::More {
             self.stirred.set(true);
-            self.due(self.config.keep_alive, now);
         }
         pulled
     }
@@ -126,7 +125,7 @@ impl<const N: usize> Endpoint<'_, N> {
             return Pull::End;
         }
         let released = stream.purpose == Purpose::Post && !stream.hung_up && self.server.is_released(stream.route);
-        if (stream.hangs_up || released) && self.hang_up(id, now) {
+        if released && self.hang_up(id, now) {
             return Pull::End;
         }
         self.keep_alive(id, now, out)
@@ -161,7 +160,7 @@ impl<const N: usize> Endpoint<'_, N> {
             Some(stream) => {
                 stream.link = Link::Detached { since: now };
                 stream.hung_up = true;
-                self.soonest = now;
+                self.due(self.config.resume_within, now);
                 true
             }
             None => false,

@@ -88,9 +88,8 @@ pub struct Stream {
     pub(crate) held: bool,
     /// Nothing more will be said on it.
     pub(crate) ended: bool,
-    /// The server closes the connection; the client comes back for the rest.
-    pub(crate) hangs_up: bool,
-    /// It has done so once: a client that comes back too soon is not sent away again.
+    /// The server has closed the connection once; the client comes back for the rest. One that comes back too soon is
+    /// not sent away again.
     pub(crate) hung_up: bool,
     pub(crate) ready: bool,
     /// When something was written last, for keep-alives.
@@ -118,7 +117,6 @@ impl Stream {
         chain: Chain::EMPTY,
         held: false,
         ended: false,
-        hangs_up: false,
         hung_up: false,
         ready: false,
         written: 0,
@@ -161,7 +159,6 @@ impl Stream {
         self.link = Link::Attached;
         self.visit = self.visit.wrapping_add(1);
         (self.cursor, self.offset, self.head) = (cursor, 0, 0);
-        self.hangs_up = false;
         self.ready = true;
     }
 }

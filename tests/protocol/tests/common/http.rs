@@ -9,7 +9,7 @@ use mcp_sansio::service::Service;
 use mcp_sansio::sink::{Full, Lines, Sink};
 use mcp_sansio_http::endpoint::{Access, App, Config, Content, Endpoint, EndpointLimits, Head, Pull, StreamId};
 use mcp_sansio_test_support::Oracle;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Takes so many bytes.
 pub struct Tap {
@@ -129,7 +129,8 @@ fn allowing<'a, F: Fn(&Head<'_>) -> Access<'a>>(allow: F) -> F {
     allow
 }
 
-/// An endpoint under test.
+/// An endpoint under test, and a host that does no more than it must: a stream is pulled when it was named as ready, and
+/// time is told when there is a deadline. A stream that is pulled unasked must have nothing to say.
 pub struct Web<const N: usize = 8> {
     pub endpoint: Endpoint<'static, N>,
     pub service: Service<'static, World>,
@@ -149,6 +150,8 @@ pub struct Web<const N: usize = 8> {
     sessions: HashMap<String, String>,
     streams: HashMap<StreamId, String>,
     partial: HashMap<StreamId, Vec<u8>>,
+    /// Streams whose last pull said that there is more.
+    more: HashSet<StreamId>,
 }
 
 pub const BOTH: &str = "application/json, text/event-stream";
@@ -205,6 +208,7 @@ impl<const N: usize> Web<N> {
             sessions: HashMap::new(),
             streams: HashMap::new(),
             partial: HashMap::new(),
+            more: HashSet::new(),
         }
     }
 
@@ -216,6 +220,7 @@ impl<const N: usize> Web<N> {
 
     pub fn request_raw(&mut self, method: &str, path: &str, headers: &[(&str, &[u8])], body: &str) -> Reply {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        self.turn();
         let revision = self.revision_of(headers, query, body);
         self.hear(&revision, body);
         let mut out = Lines::new(Window::of(self.body));
@@ -310,12 +315,20 @@ impl<const N: usize> Web<N> {
 
     /// One pull into a sink of that size; how much came.
     pub fn sip(&mut self, id: StreamId, room: usize) -> (Pull, usize) {
+        let asked = self.is_ready(id) || self.more.contains(&id);
         let mut tap = Tap { bytes: Vec::new(), room };
         let Web { endpoint, service, world, authorize, now, .. } = self;
         let allow = allowing(|head| authorize(head));
         let pull = endpoint.pull(id, &mut App::new(service, world).authorize(&allow), *now, &mut tap);
         let n = tap.bytes.len();
+        let idle = n == 0 && matches!(pull, Pull::Idle | Pull::Stale);
+        assert!(asked || idle, "{pull:?} with {n} bytes, of which ready() did not tell");
+        match pull {
+            Pull::More => self.more.insert(id),
+            _ => self.more.remove(&id),
+        };
         self.partial.entry(id).or_default().extend(tap.bytes);
+        self.turn();
         (pull, n)
     }
 
@@ -348,6 +361,11 @@ impl<const N: usize> Web<N> {
         self.streams.get(&id).cloned()
     }
 
+    /// The end of a turn: what is ready is asked for, as hosts do.
+    fn turn(&self) -> usize {
+        self.endpoint.ready().count()
+    }
+
     /// Whether a stream is among those that have something to say.
     pub fn is_ready(&self, id: StreamId) -> bool {
         self.endpoint.ready().any(|ready| ready == id)
@@ -355,15 +373,21 @@ impl<const N: usize> Web<N> {
 
     pub fn detach(&mut self, id: StreamId) {
         self.partial.remove(&id);
+        self.more.remove(&id);
         let Web { endpoint, service, world, now, .. } = self;
         endpoint.detach(id, &mut App::new(service, world), *now);
     }
 
-    /// Lets time pass.
+    /// Lets time pass, from one deadline to the next.
     pub fn wait(&mut self, millis: Millis) {
-        self.now += millis;
-        let Web { endpoint, service, world, now, .. } = self;
-        endpoint.expire(&mut App::new(service, world), *now);
+        let end = self.now + millis;
+        while let Some(deadline) = self.endpoint.next_deadline().filter(|deadline| *deadline <= end) {
+            self.now = self.now.max(deadline);
+            let Web { endpoint, service, world, now, .. } = self;
+            endpoint.expire(&mut App::new(service, world), *now);
+            assert!(endpoint.next_deadline().is_none_or(|next| next > *now), "what was due is due again");
+        }
+        self.now = end;
     }
 
     pub fn publish(&mut self, change: Change<'_>) {
