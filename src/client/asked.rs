@@ -281,11 +281,13 @@ impl Engine<'_> {
     /// Whether the server has asked for that visit, and not said yet that it is over.
     pub(crate) fn ends_visit(&mut self, id: &Text<'_>) -> bool {
         let same = |record: &Record<'_>| Raw::trusted(record.data).text().is_some_and(|known| known.same(id));
-        let owner = self.held.iter().find(|record| record.kind == VISIT && same(record)).map(|record| record.owner);
-        if let Some(owner) = owner {
-            self.drop_held(owner);
+        let mut known = false;
+        // Several visits may have the same id.
+        while let Some(visit) = self.held.iter().find(|record| record.kind == VISIT && same(record)) {
+            self.drop_held(visit.owner);
+            known = true;
         }
-        owner.is_some()
+        known
     }
 
     /// Answers a question. When all questions of a request are answered, [`advance`](super::ClientOf::advance) sends it
