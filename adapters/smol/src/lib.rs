@@ -68,9 +68,8 @@
 //! smol::block_on(served)?;
 //!
 //! let lines: Vec<_> = std::str::from_utf8(&output).unwrap().lines().collect();
-//! assert!(lines[0].contains(r#""progress":1,"total":2"#));
-//! assert!(lines[1].contains(r#""progress":2,"total":2"#));
-//! assert!(lines[2].contains("Two cups are ready"));
+//! // The input has ended, and nothing but answers is written then; else the two reports of progress would come first.
+//! assert!(lines.len() == 1 && lines[0].contains("Two cups are ready"));
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
