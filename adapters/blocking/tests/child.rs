@@ -404,13 +404,16 @@ fn pages_with_equal_cursors() {
     }
 }
 
+/// Whether an error is the one that a limit leads to.
+type Expected = fn(&Error) -> bool;
+
 /// What the pages of a list may be in all: whoever looks at them is told that there would have been more.
 #[test]
 fn pages_have_limits() {
     let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"c","resultType":"complete"}}'; done"#;
     let size = r#"{"tools":[],"nextCursor":"c","resultType":"complete"}"#.len();
     let limits = PageLimits::new();
-    let cases: [(PageLimits, usize, fn(&Error) -> bool); 4] = [
+    let cases: [(PageLimits, usize, Expected); 4] = [
         (limits.pages(3), 3, |error| matches!(error, Error::TooManyPages)),
         (limits.bytes(2 * size), 2, |error| matches!(error, Error::ListTooLarge)),
         (limits.bytes(2 * size + 1), 3, |error| matches!(error, Error::ListTooLarge)),
