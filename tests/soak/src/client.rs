@@ -38,7 +38,8 @@ pub(crate) fn work(address: SocketAddr, index: usize, end: Instant) -> Tally {
     let mut round = index;
     while Instant::now() < end {
         round += 1;
-        let worked = if round % 2 == 0 { legacy(address, end, &mut tally) } else { modern(address, end, &mut tally) };
+        let worked =
+            if round.is_multiple_of(2) { legacy(address, end, &mut tally) } else { modern(address, end, &mut tally) };
         if let Err(error) = worked {
             tally.wrong.push(error.to_string());
             std::thread::sleep(PACE * 10);
