@@ -13,8 +13,12 @@ impl<const N: usize> Endpoint<'_, N> {
         if self.soonest <= now {
             self.expire_all(app, now);
         }
-        self.log.release(self.streams.slots_mut());
         self.go_on(app);
+        if self.soonest <= now {
+            // Handlers have just answered on streams that nobody reads: the time to come back for that begins now.
+            self.expire_all(app, now);
+        }
+        self.log.release(self.streams.slots_mut());
     }
 
     /// Looks at every session and every stream.

@@ -385,7 +385,12 @@ impl<const N: usize> Web<N> {
             self.now = self.now.max(deadline);
             let Web { endpoint, service, world, now, .. } = self;
             endpoint.expire(&mut App::new(service, world), *now);
-            assert!(endpoint.next_deadline().is_none_or(|next| next > *now), "what was due is due again");
+            assert!(
+                endpoint.next_deadline().is_none_or(|next| next > *now),
+                "what was due at {deadline} is due again at {:?}, {:?}",
+                endpoint.next_deadline(),
+                endpoint.load()
+            );
         }
         self.now = end;
     }
