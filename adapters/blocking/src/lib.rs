@@ -195,10 +195,11 @@ fn serve_when<S, R: Read>(
     loop {
         session.expire(millis_since(started));
         while session.run(service, state) == Next::Write {}
+        session.out().flush();
+        // Looked at only after flushing: a writer that fails now must not leave this waiting for input that may never come.
         if session.out().failed() {
             break;
         }
-        session.out().flush();
         // An hour is as good as for ever, and fits every system's clock.
         let deadline = session.server().next_deadline();
         let wait = deadline.map(|at| at.saturating_sub(millis_since(started)).min(3_600_000));

@@ -103,3 +103,31 @@ fn nothing_but_answers_is_written_after_the_end_of_the_input() {
     assert_eq!(text.matches("notifications/progress").count(), 1, "{methods:?}");
     assert!(text.lines().last().unwrap().contains("\"id\":1") && text.lines().count() == 4, "{methods:?}");
 }
+
+/// A client that has closed its reading side and keeps the other open: the server does not wait for more of it.
+#[test]
+fn a_writer_that_fails_ends_it_at_once() {
+    struct Once(bool);
+    impl io::Read for Once {
+        fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+            assert!(!std::mem::replace(&mut self.0, true), "it reads on although its answer could not be written");
+            (&b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n"[..]).read(space)
+        }
+    }
+    struct Broken(io::ErrorKind);
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let service = Service::<()>::new("broken", "1.0");
+    let serve = |kind| {
+        mcp_sansio_blocking::serve(Once(false), Broken(kind), &service, &mut (), Limits::default())
+            .map_err(|error| error.kind())
+    };
+    assert_eq!(serve(io::ErrorKind::StorageFull), Err(io::ErrorKind::StorageFull));
+    assert_eq!(serve(io::ErrorKind::BrokenPipe), Ok(()));
+}
