@@ -71,12 +71,6 @@ impl<const N: usize> Endpoint<'_, N> {
         stream.is_some_and(|stream| stream.is(id) && stream.link == Link::Attached)
     }
 
-    /// Whether a client reads a stream of this session.
-    pub(crate) fn is_heard(&self, session: u16) -> bool {
-        let mut streams = self.streams.slots().iter();
-        streams.any(|stream| stream.link == Link::Attached && stream.session == Some(session))
-    }
-
     /// A slot for a stream: one that is free, or that of an answer which was sent and only kept in case.
     pub(crate) fn open_stream(&mut self, asker: &Asker, route: u32) -> Option<u16> {
         let slot = self.streams.free(Stream::is_free, || Stream::FREE).or_else(|| self.steal_stream())?;

@@ -2,7 +2,6 @@
 
 use mcp_sansio::server::{Millis, Token};
 
-use super::session::Session;
 use super::stream::{Link, Purpose};
 use super::{App, Endpoint};
 
@@ -21,9 +20,10 @@ impl<const N: usize> Endpoint<'_, N> {
         self.log.release(self.streams.slots_mut());
     }
 
-    /// Looks at every session and every stream.
+    /// Looks at every session and every stream, at each once.
     fn expire_all<S>(&mut self, app: &mut App<'_, S>, now: Millis) {
         self.soonest = Millis::MAX;
+        self.use_heard_sessions(now);
         for slot in 0..self.sessions.slots().len() {
             self.expire_session(app, slot, now);
         }
@@ -32,21 +32,26 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
-    fn expire_session<S>(&mut self, app: &mut App<'_, S>, slot: usize, now: Millis) {
-        let session = self.sessions.slots().get(slot).copied().unwrap_or(Session::FREE);
-        if !session.live || session.old {
-            return;
-        }
-        let heard = self.is_heard(slot as u16);
-        let idle = now.saturating_sub(session.used) >= self.config.session_idle;
-        match self.sessions.slots_mut().get_mut(slot) {
-            Some(_) if !idle => self.due(self.config.session_idle, session.used),
-            // Somebody listens: that is use, too.
-            Some(session) if heard => {
+    /// A session with an open stream is in use, even without requests.
+    fn use_heard_sessions(&mut self, now: Millis) {
+        let sessions = self.sessions.slots_mut();
+        let attached = self.streams.slots().iter().filter(|stream| stream.link == Link::Attached);
+        for slot in attached.filter_map(|stream| stream.session) {
+            let Some(session) = sessions.get_mut(usize::from(slot)) else { continue };
+            if now.saturating_sub(session.used) >= self.config.session_idle {
                 session.used = now;
-                self.due(self.config.session_idle, now);
             }
-            _ => self.end_session(app, slot as u16),
+        }
+    }
+
+    fn expire_session<S>(&mut self, app: &mut App<'_, S>, slot: usize, now: Millis) {
+        let Some(session) = self.sessions.slots().get(slot).filter(|session| session.live && !session.old) else {
+            return;
+        };
+        let used = session.used;
+        match now.saturating_sub(used) >= self.config.session_idle {
+            true => self.end_session(app, slot as u16),
+            false => self.due(self.config.session_idle, used),
         }
     }
 
