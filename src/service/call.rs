@@ -9,6 +9,8 @@ use super::handling::{Handling, Settled, Why, begin_result};
 use super::stream::{pull_base64, pull_text};
 use crate::json::{JsonKind, Raw, Text, object::Object, write};
 use crate::revision::{Revision, Since};
+#[cfg(feature = "windows")]
+use crate::server::OVERLOADED;
 use crate::server::{Caching, Failure, Puller, What};
 #[cfg(feature = "serde")]
 use crate::sink::Sink;
@@ -129,6 +131,11 @@ impl<'a> Handling<'a> {
         self.unsettled()?;
         if !self.is_sourced() {
             return Err(Failure::internal("The handler streams, and its definition has no source").into());
+        }
+        // Decided before the reply begins: what has begun to go out cannot be taken back.
+        #[cfg(feature = "windows")]
+        if self.crowded {
+            return Err(OVERLOADED.into());
         }
         let mark = self.out.mark();
         let (id, revision) = (self.slot.id, self.slot.revision);

@@ -177,6 +177,9 @@ pub struct Handling<'a> {
     /// Whether the definition has a source to stream from.
     #[cfg(feature = "windows")]
     pub(crate) sourced: bool,
+    /// There is no place for a reply in windows.
+    #[cfg(feature = "windows")]
+    pub(crate) crowded: bool,
     /// What the handler has done already: it may do it once.
     pub(crate) settled: Option<Settled>,
 }

@@ -20,6 +20,9 @@ pub(crate) struct Parts<'a> {
     pub(crate) level: Level,
     pub(crate) now: Millis,
     pub(crate) ask_timeout: Option<Millis>,
+    /// There is no place for a reply in windows.
+    #[cfg(feature = "windows")]
+    pub(crate) crowded: bool,
 }
 
 /// How the scratch is used: the opened state of an ask, decoded text, and the rest for a new state.
@@ -101,13 +104,27 @@ impl<'a> Parts<'a> {
         token: Token,
         layout: Layout,
     ) -> Option<(Self, &'a mut Records<'m>)> {
+        #[cfg(feature = "windows")]
+        let crowded = server.is_crowded();
         let ServerOf { peer, now, ask_timeout, asks, scratch, seal, slots, .. } = server;
         let slot = slots.get_mut(usize::from(token.slot))?;
         let (state, scratch) = scratch.bytes_mut().split_at_mut_checked(layout.state)?;
         let texts = layout.texts.min(scratch.len());
         let (scratch, sealing) = scratch.split_at_mut_checked(texts)?;
         let (level, now, ask_timeout) = (peer.level, *now, *ask_timeout);
-        let parts = Parts { slot, scratch, sealing, state, seal: *seal, level, now, ask_timeout };
+        let seal = *seal;
+        let parts = Parts {
+            slot,
+            scratch,
+            sealing,
+            state,
+            seal,
+            level,
+            now,
+            ask_timeout,
+            #[cfg(feature = "windows")]
+            crowded,
+        };
         Some((parts, asks))
     }
 }

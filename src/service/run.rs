@@ -113,6 +113,8 @@ impl<S> Service<'_, S> {
         let old = server.asks.iter().count();
         let spare = room_to_run_again(server, owner);
         let has_slot = server.can_ask_again();
+        #[cfg(feature = "windows")]
+        let crowded = server.is_crowded();
         let (live, mut draft) = server.asks.split(spare);
         let params = kept(&live, owner, PARAMS).map(Raw::trusted);
         let kept_state = kept(&live, owner, STATE).unwrap_or(b"");
@@ -137,7 +139,18 @@ impl<S> Service<'_, S> {
         // Only where state travels is it sealed.
         let texts = if modern { escaped_texts(&members).min(scratch.len()) } else { scratch.len() };
         let (scratch, sealing) = scratch.split_at_mut_checked(texts).unwrap_or_default();
-        let parts = Parts { slot, scratch, sealing, state: kept_state, seal, level, now, ask_timeout };
+        let parts = Parts {
+            slot,
+            scratch,
+            sealing,
+            state: kept_state,
+            seal,
+            level,
+            now,
+            ask_timeout,
+            #[cfg(feature = "windows")]
+            crowded,
+        };
         let principal = kept(&live, owner, PRINCIPAL).and_then(|name| core::str::from_utf8(name).ok());
         let origin = Origin { principal: principal.or(origin.principal), ..*origin };
         let next_id = server.next_id;
@@ -218,6 +231,8 @@ impl<S> Service<'_, S> {
                 result_meta: None,
                 #[cfg(feature = "windows")]
                 sourced,
+                #[cfg(feature = "windows")]
+                crowded: parts.crowded,
                 settled: None,
             },
         };
@@ -266,7 +281,7 @@ impl<S> Service<'_, S> {
     ) -> Result<Step, Full> {
         match outcome {
             Ok(Settled::Answered) => Ok(Step::Handled),
-            Ok(Settled::Later | Settled::Suspended | Settled::Streaming(_)) if server.is_crowded() => {
+            Ok(Settled::Later | Settled::Suspended) if server.is_crowded() => {
                 // The handler may have kept the token, and must not run again.
                 let refused = self.give_up(state, token, OVERLOADED.message, server, out);
                 refused.map(|()| Step::Handled).map_err(|_| Full::Never)
@@ -495,6 +510,8 @@ impl<S> Service<'_, S> {
             result_meta: None,
             #[cfg(feature = "windows")]
             sourced,
+            #[cfg(feature = "windows")]
+            crowded: parts.crowded,
             settled: None,
         };
         let ran = answer(state, handling, text);

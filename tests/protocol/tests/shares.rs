@@ -122,6 +122,33 @@ fn a_batch_takes_no_more_than_the_share() {
     assert_eq!((refused, web.endpoint.load().0), (22, 8));
 }
 
+/// Without a place a reply in windows is refused before it begins: nothing of it stands in front of the error.
+#[test]
+fn a_reply_in_windows_without_a_place_is_refused_whole() {
+    let mut web: Web<64> = web(config_of(1), Limits::default());
+    for (revision, tool) in [("2025-03-26", "book"), (D, "book"), (D, "picture")] {
+        let session = web.open(revision);
+        later(&mut web, &session, 1).opened();
+        let call = |id, tool| call(revision, id, tool, json!({}));
+        let reply = web.say(&session, &call(2, tool));
+        assert_eq!((reply.status, reply.code(), &reply.body["id"]), (503, -32603, &json!(2)));
+        let read = request(revision, 3, "resources/read", json!({"uri": "test://film"}));
+        assert_eq!((web.say(&session, &read).status, web.endpoint.load().0), (503, web.world.later.len()));
+        if revision != "2025-03-26" {
+            continue;
+        }
+        let batch = format!("[{},{},{}]", call(4, "count"), call(5, tool), call(6, "count"));
+        let headers = [JSON, ("accept", "application/json"), ("mcp-session-id", &*session)];
+        let answers = web.request("POST", "/mcp", &headers, &batch).body;
+        let stream = web.say(&session, &batch).opened();
+        for answers in [answers, web.pull(stream).only()] {
+            assert_eq!(answers.as_array().unwrap().len(), 3, "{answers}");
+            assert_eq!((&answers[1]["id"], &answers[1]["error"]["code"]), (&json!(5), &json!(-32603)));
+            assert!(answers[0].get("result").is_some() && answers[2].get("result").is_some(), "{answers}");
+        }
+    }
+}
+
 #[test]
 fn a_principal_has_one_share_for_all_its_sessions() {
     let mut web: Web<64> = web(config_of(8), Limits::default());
