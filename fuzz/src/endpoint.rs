@@ -36,6 +36,8 @@ struct World<'w> {
     sessions: Vec<String>,
     /// Open streams and what has come over them that is no whole event yet, in an order that is the same each time.
     streams: Vec<(StreamId, Vec<u8>)>,
+    /// Streams whose last pull said that there is more.
+    more: Vec<StreamId>,
     /// Ids of events, to come back with.
     ids: Vec<String>,
     /// Paths to post to.
@@ -93,7 +95,14 @@ impl World<'_> {
     ) {
         let mut out = Lines::new(Vec::new());
         let mut app = App::new(&self.service, &mut self.state);
-        let mut random = |bytes: &mut [u8]| bytes.fill(seed as u8);
+        // Different each time, and the same for the same input.
+        let mut dice = (self.sessions.len() as u32 + 1).wrapping_mul(2_654_435_761) ^ seed;
+        let mut random = |bytes: &mut [u8]| {
+            bytes.fill_with(|| {
+                dice = dice.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (dice >> 24) as u8
+            });
+        };
         let head = Head::new(method, path, Some(query), &headers);
         let response = site.request(&mut app, &head, body, self.now, &mut random, &mut out);
         self.deleted |= method == "DELETE" && response.status == 204;
@@ -110,10 +119,19 @@ impl World<'_> {
         }
     }
 
+    /// Pulls. A stream of which the endpoint did not tell has nothing to say: hosts pull no other ones.
     fn pull(&mut self, site: &mut Site<'_>, id: StreamId, room: usize) -> (Pull, usize) {
+        let asked = site.ready().any(|ready| ready == id) || self.more.contains(&id);
         let mut tap = Tap { bytes: Vec::new(), room };
         let pull = site.pull(id, &mut App::new(&self.service, &mut self.state), self.now, &mut tap);
         let n = tap.bytes.len();
+        let idle = n == 0 && matches!(pull, Pull::Idle | Pull::Stale);
+        assert!(asked || idle, "{pull:?} with {n} bytes, of which ready() did not tell");
+        self.more.retain(|more| *more != id);
+        if pull == Pull::More {
+            self.more.push(id);
+        }
+        let _ = site.ready().count();
         let Some(at) = self.streams.iter().position(|(open, _)| *open == id) else { return (pull, n) };
         let (_, mut bytes) = self.streams.remove(at);
         bytes.extend(tap.bytes);
@@ -166,8 +184,13 @@ impl World<'_> {
     }
 
     fn expire(&mut self, site: &mut Site<'_>, millis: u64) {
-        self.now += millis;
-        site.expire(&mut App::new(&self.service, &mut self.state), self.now);
+        let end = self.now + millis;
+        while let Some(deadline) = site.next_deadline().filter(|deadline| *deadline <= end) {
+            self.now = self.now.max(deadline);
+            site.expire(&mut App::new(&self.service, &mut self.state), self.now);
+            assert!(site.next_deadline().is_none_or(|next| next > self.now), "what was due is due again");
+        }
+        self.now = end;
     }
 
     fn choose(&self, u: &mut Unstructured<'_>) -> Result<Option<StreamId>> {
@@ -224,6 +247,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         now: 0,
         sessions: Vec::new(),
         streams: Vec::new(),
+        more: Vec::new(),
         ids: Vec::new(),
         posts: Vec::new(),
         asked: Vec::new(),

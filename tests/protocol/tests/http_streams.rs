@@ -705,3 +705,23 @@ fn shut_down() {
     assert!(web.pull(events).ended);
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
+
+/// A change that is noted before the session may hear of it makes its stream ready as soon as it may.
+#[test]
+fn a_change_before_initialized_is_told_after_it() {
+    for first in
+        [notify("notifications/initialized", json!({})), common::request("2025-11-25", 2, "tools/list", json!({}))]
+    {
+        let mut web = Web::new();
+        let session =
+            web.post(&common::initialize("2025-11-25", json!({}))).header("mcp-session-id").unwrap().to_owned();
+        let stream = web.listen(&session, None).opened();
+        web.pull(stream);
+        web.publish(Change::Tools);
+        assert!(web.pull(stream).json().is_empty());
+        assert!(!web.is_ready(stream));
+        web.say(&session, &first);
+        assert!(web.is_ready(stream));
+        assert_eq!(web.pull(stream).json()[0]["method"], "notifications/tools/list_changed");
+    }
+}

@@ -156,8 +156,12 @@ impl<const N: usize> Endpoint<'_, N> {
         let primed = peer.revision() == Some(Revision::V2025_11_25);
         let asker = Asker { scope, session: Some(slot), resumable: true, primed, modern: false };
         let response = self.exchange(app, head, &asker, &mut peer, principal, message, body);
-        if let Some(session) = self.session_mut(slot) {
-            session.peer = peer;
+        let Some(session) = self.session_mut(slot) else { return response };
+        // A change that was noted before is told from `notifications/initialized`, or the first request, on.
+        let begins = peer.is_initialized() && !session.peer.is_initialized();
+        session.peer = peer;
+        if let Some(id) = session.stream.filter(|_| begins) {
+            self.mark_ready(id);
         }
         response
     }
