@@ -232,7 +232,7 @@ impl Engine<'_> {
         self.mark_ending();
     }
 
-    /// Ends the open questions of the requests with a [`route`](ServerOf::route): their client is gone. They resolve as
+    /// Ends the open questions of the requests with a [`route`](Engine::route): their client is gone. They resolve as
     /// closed, and [`ready`](Engine::ready) names their requests.
     pub fn end_questions(&mut self, route: u32) {
         self.close_questions(|slot| slot.route == route);
