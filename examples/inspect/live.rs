@@ -19,11 +19,22 @@ pub(crate) struct Live {
     last: String,
     /// Whether what the program says on its stderr is shown as it comes.
     shows_stderr: bool,
+    /// Why messages of a trace are missing on stdout: the first error of writing them.
+    pub(crate) lost: Option<std::io::Error>,
 }
 
 impl Live {
     pub(crate) fn new(look: Look, terminal: bool, quiet: bool) -> Self {
-        Live { look, terminal, quiet, begun: Instant::now(), bar: None, last: String::new(), shows_stderr: false }
+        Live {
+            look,
+            terminal,
+            quiet,
+            begun: Instant::now(),
+            bar: None,
+            last: String::new(),
+            shows_stderr: false,
+            lost: None,
+        }
     }
 
     /// Seconds since it began.

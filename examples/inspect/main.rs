@@ -40,8 +40,7 @@ fn main() -> ExitCode {
     let (options, command, target) = match args::parse(std::env::args_os().skip(1)) {
         Ok(Parsed::Run(run)) => *run,
         Ok(Parsed::Print(text)) => {
-            let _ = terminal::print(text.as_bytes());
-            return ExitCode::SUCCESS;
+            return ExitCode::from(if terminal::print(text.as_bytes()).is_ok() { 0 } else { 6 });
         }
         Err(wrong) => {
             live::write(&format!("inspect: {}; see inspect --help\n", text::clean(wrong)));
@@ -111,7 +110,8 @@ fn inspect(
         terminal::print(format!("{{\"error\":{}}}\n", commands::error_json(method, error)).as_bytes())?;
     }
     session.close();
-    done
+    let lost = live.borrow_mut().lost.take();
+    done.and(lost.map_or(Ok(()), |error| Err(Trouble::Io(error))))
 }
 
 /// What this program says of itself.

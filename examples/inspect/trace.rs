@@ -52,7 +52,9 @@ impl Tracer {
             Form::Aside(_) => self.live.borrow_mut().print(&text),
             _ => {
                 self.live.borrow_mut().clear();
-                let _ = crate::terminal::print(text.as_bytes());
+                if let Err(error) = crate::terminal::print(text.as_bytes()) {
+                    self.live.borrow_mut().lost.get_or_insert(error);
+                }
             }
         }
     }

@@ -8,7 +8,8 @@ mod tools;
 mod watch;
 
 use std::collections::HashMap;
-use std::io::{self, IsTerminal};
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -72,21 +73,27 @@ enum Command {
 fn main() -> ExitCode {
     match parse(std::env::args().skip(1)) {
         Ok(Command::Print(text)) => {
-            print!("{text}");
-            ExitCode::SUCCESS
+            // Not `print!`, which panics where standard output is full or closed.
+            let printed = io::stdout().write_all(text.as_bytes());
+            if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Ok(Command::Serve(options)) => match smol::block_on(serve(&options)) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("sysmon: {error}");
+                say(format_args!("sysmon: {error}"));
                 ExitCode::FAILURE
             }
         },
         Err(wrong) => {
-            eprintln!("sysmon: {wrong}; see sysmon --help");
+            say(format_args!("sysmon: {wrong}; see sysmon --help"));
             ExitCode::from(2)
         }
     }
+}
+
+/// Writes a line to standard error. Where that is full or closed, the server goes on; `eprintln!` would panic.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
@@ -135,7 +142,7 @@ async fn serve(options: &Options) -> io::Result<()> {
         let server = HttpServer::bind(address)?.late(late).watch(EVERY_SECOND, |_, endpoint| {
             resources::CHANGING.into_iter().for_each(|change| endpoint.publish(change));
         });
-        eprintln!("sysmon: serving at http://{}/mcp", server.local_addr()?);
+        say(format_args!("sysmon: serving at http://{}/mcp", server.local_addr()?));
         return server.serve(&service, &mut monitor).await;
     }
     if io::stdin().is_terminal() {
@@ -151,7 +158,7 @@ async fn serve(options: &Options) -> io::Result<()> {
 fn greet() {
     let command = std::env::current_exe().map_or_else(|_| "sysmon".into(), |path| path.display().to_string());
     let command = serde_json::Value::from(command);
-    eprintln!(
+    say(format_args!(
         "\
 sysmon {VERSION}: an MCP server that tells how this system does. It speaks JSON-RPC over stdin and stdout, so you will \
 want to connect a host. Most take this block in their configuration:
@@ -167,5 +174,5 @@ Or paste a line, and end with Ctrl-D:
 {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"load\",\"_meta\":\
 {{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{{}}}}}}}}
 "
-    );
+    ));
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """System calls that fail: the servers and the inspector under strace, which makes some of their calls return an error.
 
-    faults.py FOLDER [PART]    FOLDER has calc, sysmon and inspect; PART of a name runs some only
+    faults.py FOLDER [PART]    FOLDER, such as target/release, has inspect, and calc and sysmon in it or in its `examples`;
+                               PART of a case's name runs those cases only
 
 What must hold:
 
@@ -22,9 +23,9 @@ import tempfile
 import threading
 import time
 
-# Start-up reads libraries and maps memory; faults begin behind that.
-AFTER_START = 12
-PATIENCE = 30
+# The first call that fails. The start of a program reads its libraries and looks at its descriptors; faults begin behind that.
+FIRST = {"read": 12, "ppoll": 2, "epoll_pwait": 2, "recvfrom": 2, "sendto": 2, "write": 3, "accept4": 3}
+PATIENCE = 10
 
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 0, "method": "initialize",
@@ -33,19 +34,39 @@ INITIALIZE = {
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 REQUESTS = 40
 
-# Calls of the system that the servers make for reading, writing and waiting, with errors that pass.
+# Calls of the system that both servers make over HTTP, with errors that pass.
 PASSING = [
-    ("read", "EINTR"), ("write", "EINTR"), ("recvfrom", "EINTR"), ("sendto", "EINTR"), ("poll", "EINTR"),
-    ("epoll_pwait", "EINTR"), ("recvfrom", "EAGAIN"), ("sendto", "EAGAIN"), ("accept4", "ECONNABORTED"), ("accept4", "EINTR"),
-    ("accept4", "EMFILE"),
+    ("epoll_pwait", "EINTR"), ("recvfrom", "EINTR"), ("recvfrom", "EAGAIN"), ("sendto", "EINTR"), ("sendto", "EAGAIN"),
+    ("accept4", "EINTR"), ("accept4", "ECONNABORTED"), ("accept4", "EMFILE"), ("accept4", "ENFILE"), ("accept4", "ENOMEM"),
 ]
 # Errors of a connection. Which call is not known to a driver, so each may have it.
 ENDING = [("recvfrom", "ECONNRESET"), ("sendto", "EPIPE"), ("sendto", "ECONNRESET"), ("recvfrom", "ETIMEDOUT")]
 
 
-def strace(call, error, every, command):
-    return ["strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={call}", "-e",
-            f"inject={call}:error={error}:when={AFTER_START}+{every}", *command]
+def find(folder, name):
+    """The program `name` in the folder, or in its `examples`, where cargo puts calc and sysmon."""
+    for path in os.path.join(folder, name), os.path.join(folder, "examples", name):
+        if os.path.isfile(path):
+            return path
+    sys.exit(f"faults: no {name} in {folder} or its examples: cargo build --release -p mcp-sansio-inspect; "
+             "cargo build --release --example calc --example sysmon")
+
+
+class Fault:
+    """Makes every so-many-th of a system call fail, and knows afterwards whether it did."""
+
+    def __init__(self, call, error, every):
+        self.log = tempfile.NamedTemporaryFile(prefix="faults-")
+        self.prefix = ["strace", "-f", "-qq", "-o", self.log.name, "-e", f"trace={call}", "-e",
+                       f"inject={call}:error={error}:when={FIRST[call]}+{every}"]
+
+    def count(self):
+        with open(self.log.name, "rb") as log:
+            return log.read().count(b"(INJECTED)")
+
+    def need(self, times=2):
+        """A case in which nothing failed has shown nothing."""
+        need(self.count() >= times, f"only {self.count()} calls failed: the fault was not there")
 
 
 def requests():
@@ -67,23 +88,34 @@ def need(holds, what):
 
 # Standard input and output
 
-def talk(command, pieces, expect_end=False):
-    """Sends the pieces one by one; returns the lines of the answer, the exit code and standard error."""
-    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+def talk(command, pieces, lockstep=False):
+    """Sends the pieces one by one, in lockstep after the answer of the piece before; returns what was written, the exit
+    code and standard error."""
+    child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             start_new_session=True)
+    answered = threading.Semaphore(0)
 
     def feed():
         try:
             for piece in pieces:
                 child.stdin.write(piece)
                 child.stdin.flush()
+                if lockstep and b'"id"' in piece:
+                    answered.acquire(timeout=PATIENCE)
             child.stdin.close()
-        except (BrokenPipeError, OSError):
+        except OSError:
             pass
 
     threading.Thread(target=feed, daemon=True).start()
-    timer = threading.Timer(PATIENCE, child.kill)
+    # Not strace alone, which would leave the server.
+    timer = threading.Timer(PATIENCE, os.killpg, (child.pid, 9))
     timer.start()
-    out = child.stdout.read()
+    out = b""
+    for line in child.stdout:
+        out += line
+        answered.release()
+    # It has ended: the rest need not wait.
+    answered.release(len(pieces))
     err = child.stderr.read()
     code = child.wait()
     timer.cancel()
@@ -106,8 +138,10 @@ def answers(out):
 def stdio_passing(server, call, error):
     """All answers are there and the same."""
     conversation = [lines([INITIALIZE]), lines([INITIALIZED])] + [lines([request]) for request in requests()]
-    usual = answers(talk(server, conversation)[0])
-    found = answers(talk(strace(call, error, 3, server), conversation)[0])
+    usual = answers(talk(server, conversation, True)[0])
+    fault = Fault(call, error, 3)
+    found = answers(talk(fault.prefix + server, conversation, True)[0])
+    fault.need()
     need(found == usual, f"{len(found)} answers of {len(usual)}")
     need(len(found) == REQUESTS + 1, "answers are missing without a fault, too")
 
@@ -137,20 +171,22 @@ def stdio_small_pipe(server):
 def stdio_ending(server, call, error):
     """Ends by itself; whole lines."""
     conversation = [lines([INITIALIZE]), lines([INITIALIZED])] + [lines([request]) for request in requests()]
-    out, _, _ = talk(strace(call, error, 1, server), conversation)
-    answers(out)
+    fault = Fault(call, error, 1)
+    out, _, _ = talk(fault.prefix + server, conversation, True)
+    fault.need(1)
+    need(len(answers(out)) < REQUESTS, "it goes on as if nothing had failed")
 
 
 # HTTP
 
 class Server:
-    def __init__(self, name, folder, prefix=()):
+    def __init__(self, name, folder, prefix=(), stderr=subprocess.PIPE):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         at = str(self.port) if name == "calc" else f"127.0.0.1:{self.port}"
-        self.child = subprocess.Popen([*prefix, os.path.join(folder, name), "--http", at],
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.child = subprocess.Popen([*prefix, find(folder, name), "--http", at],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
         end = time.time() + PATIENCE
         while True:
             try:
@@ -168,7 +204,7 @@ class Server:
         for child in self.processes():
             os.kill(child, 9)
         self.child.kill()
-        error = self.child.stderr.read()
+        error = self.child.stderr.read() if self.child.stderr else b""
         self.child.wait()
         if b"panicked" in error:
             raise Failed(f"panicked: {error[-300:]!r}")
@@ -205,22 +241,24 @@ def http_passing(name, folder, call, error):
     with Server(name, folder) as plain:
         connection, headers = session(plain)
         usual = [post(connection, request, headers)[1] for request in requests()]
-    with Server(name, folder, strace(call, error, 3, [])) as server:
+    fault = Fault(call, error, 3)
+    with Server(name, folder, fault.prefix) as server:
         before = server.descriptors()
-        found = []
-        for _ in range(4):
+        for _ in range(10):
             connection, headers = session(server)
             found = [post(connection, request, headers)[1] for request in requests()]
             connection.close()
-        need(found == usual, "the answers differ")
+            need(found == usual, "the answers differ")
+        fault.need()
         settle(server, before)
 
 
 def http_ending(name, folder, call, error):
     """Some connections break; others are served, and each answer that comes is right."""
-    with Server(name, folder, strace(call, error, 9, [])) as server:
+    with Server(name, folder, Fault(call, error, 9).prefix) as server:
         before, served, broken = server.descriptors(), 0, 0
         for _ in range(40):
+            connection = None
             try:
                 connection, headers = session(server)
                 for request in requests()[:8]:
@@ -230,9 +268,10 @@ def http_ending(name, folder, call, error):
             except (OSError, http.client.HTTPException, TypeError):
                 broken += 1
             finally:
-                connection.close()
+                if connection:
+                    connection.close()
         need(broken > 0, "nothing failed: the fault was not there")
-        need(served > 40, f"only {served} answers")
+        need(served > 20, f"only {served} answers")
         settle(server, before)
 
 
@@ -246,31 +285,85 @@ def settle(server, before):
 # The client
 
 def inspect_passing(folder, call, error, at):
-    command = [os.path.join(folder, "inspect"), "--timeout", "20", "--json", "tools", *at]
+    command = [find(folder, "inspect"), "--timeout", "20", "--json", "tools", *at]
     usual = subprocess.run(command, capture_output=True, timeout=PATIENCE)
     need(usual.returncode == 0, f"fails without a fault: {usual.stderr[-300:]!r}")
-    found = subprocess.run(strace(call, error, 3, command), capture_output=True, timeout=PATIENCE)
+    fault = Fault(call, error, 2)
+    found = subprocess.run(fault.prefix + command, capture_output=True, timeout=PATIENCE)
+    fault.need(1)
     need(found.returncode == 0, f"{found.returncode}: {found.stderr[-300:]!r}")
     need(json.loads(found.stdout)["tools"] == json.loads(usual.stdout)["tools"], "the tools differ")
 
 
+# Full disks
+
+def full(command, stream, code):
+    """Ends with this code, without a panic, where standard output or standard error is a full disk."""
+    with open("/dev/full", "wb") as disk:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, stream: disk}
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, timeout=PATIENCE, **streams)
+    need(done.returncode == code, f"ends with {done.returncode}, not {code}")
+
+
+def full_output(server):
+    """A server ends by itself and says why, although its client keeps standard input open."""
+    with open("/dev/full", "wb") as disk:
+        child = subprocess.Popen([server], stdin=subprocess.PIPE, stdout=disk, stderr=subprocess.PIPE)
+    try:
+        child.stdin.write(lines([INITIALIZE]))
+        child.stdin.flush()
+        code = child.wait(PATIENCE)
+        error = child.stderr.read()
+        need(code == 1 and (b"os error 28" in error or b"code: 28" in error), f"ends with {code}: {error[-300:]!r}")
+    finally:
+        child.kill()
+        child.wait()
+
+
+def full_log(folder):
+    """A server serves on when what it says of itself cannot be written."""
+    with open("/dev/full", "wb") as disk, Server("sysmon", folder, stderr=disk) as server:
+        connection, headers = session(server)
+        need(post(connection, requests()[0], headers)[0].status == 200, "no answer")
+
+
+def full_cases(folder):
+    inspect, calc, sysmon = (find(folder, name) for name in ("inspect", "calc", "sysmon"))
+    asks = [inspect, "--trace", "tools", "--", calc]
+    # What was asked for is on standard output. What is said besides does not change the result.
+    for name, command, stream, code in (
+        ("inspect stdout", asks, "stdout", 6), ("inspect stderr", asks, "stderr", 0),
+        ("inspect --json stdout", [inspect, "--json", *asks[1:]], "stdout", 6),
+        ("inspect trace stdout", [inspect, "trace", *asks[2:]], "stdout", 6),
+        ("inspect --help stdout", [inspect, "--help"], "stdout", 6),
+        ("inspect usage stderr", [inspect, "--wrong"], "stderr", 2),
+        ("sysmon --help stdout", [sysmon, "--help"], "stdout", 1), ("sysmon usage stderr", [sysmon, "--wrong"], "stderr", 2),
+    ):
+        yield f"full: {name}", lambda c=command, s=stream, e=code: full(c, s, e)
+    for server in calc, sysmon:
+        yield f"full: {os.path.basename(server)} stdio stdout", lambda s=server: full_output(s)
+    yield "full: sysmon http stderr", lambda: full_log(folder)
+
+
 def cases(folder):
+    yield from full_cases(folder)
     for name in "calc", "sysmon":
-        server = [os.path.join(folder, name)]
-        for call, error in ("read", "EINTR"), ("write", "EINTR"), ("poll", "EINTR"), ("epoll_pwait", "EINTR"):
+        server = [find(folder, name)]
+        # Of sysmon not `write`, which also wakes its threads through an eventfd. There the system has no EINTR.
+        for call, error in [("read", "EINTR"), ("write", "EINTR")][:2 if name == "calc" else 1]:
             yield f"{name} stdio {call} {error}", lambda s=server, c=call, e=error: stdio_passing(s, c, e)
         yield f"{name} stdio byte by byte", lambda s=server: stdio_bytes(s)
         yield f"{name} stdio small pipe", lambda s=server: stdio_small_pipe(s)
-        for call, error in ("read", "EIO"), ("write", "EPIPE"), ("write", "EIO"), ("write", "ENOSPC"):
+        for call, error in [("read", "EIO"), ("write", "EPIPE"), ("write", "EIO"), ("write", "ENOSPC")][:4 if name == "calc" else 1]:
             yield f"{name} stdio {call} {error}", lambda s=server, c=call, e=error: stdio_ending(s, c, e)
         for call, error in PASSING:
             yield f"{name} http {call} {error}", lambda n=name, c=call, e=error: http_passing(n, folder, c, e)
         for call, error in ENDING:
             yield f"{name} http {call} {error}", lambda n=name, c=call, e=error: http_ending(n, folder, c, e)
-    for call, error in ("read", "EINTR"), ("write", "EINTR"), ("poll", "EINTR"):
-        at = ["--", os.path.join(folder, "calc")]
+    for call, error in ("write", "EINTR"), ("ppoll", "EINTR"):
+        at = ["--", find(folder, "calc")]
         yield f"inspect stdio {call} {error}", lambda c=call, e=error, a=at: inspect_passing(folder, c, e, a)
-    for call, error in ("recvfrom", "EINTR"), ("sendto", "EINTR"), ("poll", "EINTR"):
+    for call, error in ("recvfrom", "EINTR"), ("sendto", "EINTR"), ("ppoll", "EINTR"):
         def over_http(call=call, error=error):
             with Server("calc", folder) as server:
                 inspect_passing(folder, call, error, [f"http://127.0.0.1:{server.port}/mcp"])
@@ -289,7 +382,7 @@ def main():
             passed += 1
         except (Failed, OSError, http.client.HTTPException, subprocess.TimeoutExpired, json.JSONDecodeError, KeyError, TypeError) as error:
             failed += 1
-            print(f"{name}: {type(error).__name__}: {error}")
+            print(f"{name}: {type(error).__name__}: {error}", flush=True)
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 
