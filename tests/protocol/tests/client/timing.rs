@@ -275,3 +275,39 @@ fn wrong_headers_that_cannot_be_mended() {
         desk
     });
 }
+
+/// A clock that a person or a time server sets, forward and back by days: each request ends once, by its answer or its time.
+#[test]
+fn a_clock_that_jumps() {
+    const DAY: u64 = 86_400_000;
+    for revision in Revision::ALL {
+        let mut desk = Desk::speaking(revision);
+        let (mut now, mut seed, mut open, mut sent, mut ended) = (30 * DAY, 3_u64, Vec::new(), 0, 0);
+        let mut random = |most: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % most
+        };
+        for _ in 0..1_000 {
+            let far = [100, 90_000, 3 * DAY][random(3) as usize];
+            let by = random(far);
+            now = if random(2) == 0 { now.saturating_sub(by) } else { now + by };
+            desk.set_clock(now);
+            desk.pump();
+            assert!(desk.client().next_deadline().is_none_or(|next| next > now), "what was due is due again");
+            open.retain(|(token, _)| desk.client().is_open(*token));
+            if open.len() < 4 {
+                let token = desk.send(&Request::call("x").timeout(1 + random(60_000)));
+                open.push((token, desk.last_id()));
+                sent += 1;
+            } else if random(2) == 0 {
+                let (_, id) = open.remove(random(4) as usize);
+                desk.result_of(id, "{}");
+            }
+            ended += desk.events().len();
+            open.retain(|(token, _)| desk.client().is_open(*token));
+            assert_eq!(sent, ended + open.len());
+            desk.forget();
+        }
+        assert!(sent > 100, "only {sent} requests");
+    }
+}
