@@ -7,26 +7,30 @@ use std::time::{Duration, Instant};
 
 /// An attack: one round of it, and the time between two rounds.
 pub(crate) struct Attack {
+    pub(crate) name: &'static str,
     pub(crate) run: fn(SocketAddr, &AtomicBool) -> io::Result<()>,
     pub(crate) pause: Duration,
 }
 
-const fn every(milliseconds: u64, run: fn(SocketAddr, &AtomicBool) -> io::Result<()>) -> Attack {
-    Attack { run, pause: Duration::from_millis(milliseconds) }
+/// An attack that is called as its function is.
+macro_rules! every {
+    ($milliseconds:literal, $run:ident) => {
+        Attack { name: stringify!($run), run: $run, pause: Duration::from_millis($milliseconds) }
+    };
 }
 
 pub(crate) const ALL: &[Attack] = &[
-    every(200, unread_stream),
-    every(500, flood_behind_a_stream),
-    every(200, body_for_a_foreign_host),
-    every(300, sessions),
-    every(100, requests_of_a_client_that_leaves),
-    every(100, questions_without_answers),
-    every(300, many_uris),
-    every(50, resets),
-    every(200, halves),
-    every(100, noise),
-    every(500, answers_not_read),
+    every!(200, unread_stream),
+    every!(500, flood_behind_a_stream),
+    every!(200, body_for_a_foreign_host),
+    every!(300, sessions),
+    every!(100, requests_of_a_client_that_leaves),
+    every!(100, questions_without_answers),
+    every!(300, many_uris),
+    every!(50, resets),
+    every!(200, halves),
+    every!(100, noise),
+    every!(500, answers_not_read),
 ];
 
 const HOST: &str = "Host: localhost\r\n";
@@ -42,14 +46,14 @@ pub(crate) fn rest(stop: &AtomicBool, time: Duration) {
     }
 }
 
-fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     stream.set_write_timeout(Some(Duration::from_secs(2)))?;
     Ok(stream)
 }
 
-fn post(path: &str, headers: &str, body: &str) -> String {
+pub(crate) fn post(path: &str, headers: &str, body: &str) -> String {
     format!(
         "POST {path} HTTP/1.1\r\n{HOST}Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
          {headers}Content-Length: {}\r\n\r\n{body}",
@@ -58,14 +62,14 @@ fn post(path: &str, headers: &str, body: &str) -> String {
 }
 
 /// Reads what is there, up to some bytes.
-fn read_some(stream: &mut TcpStream, most: usize) -> io::Result<String> {
+pub(crate) fn read_some(stream: &mut TcpStream, most: usize) -> io::Result<String> {
     let mut bytes = vec![0; most];
     let n = stream.read(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes[..n]).into_owned())
 }
 
 /// Opens a session. Returns the headers of its requests.
-fn session(stream: &mut TcpStream) -> io::Result<String> {
+pub(crate) fn session(stream: &mut TcpStream) -> io::Result<String> {
     stream.write_all(post("/mcp", "", INITIALIZE).as_bytes())?;
     let answer = read_some(stream, 4096)?;
     let id = answer

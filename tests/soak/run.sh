@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Hostile and well-behaved clients beside each other, then rounds of broken connections, against both HTTP servers:
+#   tests/soak/run.sh SECONDS [ROUNDS]     SECONDS for each server, such as 600; ROUNDS for each, 10000 unless given
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+seconds=${1:?how many seconds for each server}
+rounds=${2:-10000}
+cargo build --release --example calc --example sysmon
+cargo build --release -p mcp-sansio-soak
+bin=${CARGO_TARGET_DIR:-target}/release
+failed=0
+for plan in "--seconds $seconds" "--rounds $rounds"; do
+  for server in "calc --http " "sysmon --http 127.0.0.1:"; do
+    name=${server%% *}
+    echo "soak: $name $plan"
+    # The last argument is the address, to which the soak appends a port; of calc it is empty.
+    # shellcheck disable=SC2086
+    "$bin/mcp-sansio-soak" $plan "$bin/examples/$name" --http "${server##* }" || failed=1
+  done
+done
+exit $failed
