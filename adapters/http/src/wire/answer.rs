@@ -36,8 +36,8 @@ pub struct Answer<'m> {
     pub(super) held: bool,
     /// The request has not been read to its end: no other can follow its answer.
     pub(super) unread: bool,
-    /// Some was sent since somebody asked.
-    moved: bool,
+    /// Bytes that were sent since this was last asked for.
+    moved: usize,
 }
 
 /// How far an answer is.
@@ -103,7 +103,7 @@ impl<'m> Answer<'m> {
             chunk: None,
             held: false,
             unread: false,
-            moved: false,
+            moved: 0,
         }
     }
 
@@ -224,17 +224,23 @@ impl<'m> Answer<'m> {
 
     /// Drops the first `n` pending bytes: they were sent.
     pub fn sent(&mut self, n: usize) {
-        self.moved |= n > 0;
-        self.start = self.start.saturating_add(n).min(self.shown());
+        let start = self.start.saturating_add(n).min(self.shown());
+        self.moved = self.moved.saturating_add(start.saturating_sub(self.start));
+        self.start = start;
         self.began = self.began.filter(|began| *began >= self.start && !self.is_done());
         if self.start == self.end {
             (self.start, self.end, self.chunk, self.began) = (0, 0, None, None);
         }
     }
 
-    /// Whether anything was sent since this was last asked.
-    pub(super) const fn take_moved(&mut self) -> bool {
-        core::mem::replace(&mut self.moved, false)
+    /// How many bytes were sent since this was last asked for.
+    pub(super) const fn take_moved(&mut self) -> usize {
+        core::mem::replace(&mut self.moved, 0)
+    }
+
+    /// How many bytes there are to send.
+    pub(super) fn pending_len(&self) -> usize {
+        self.shown().saturating_sub(self.start)
     }
 
     /// Forgets what is pending.
@@ -664,5 +670,30 @@ fn decimal(mut value: usize, digits: &mut [u8; PLACES]) -> &[u8] {
 fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;
+    }
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn released_memory_is_given_back() {
+        let mut answer = Answer::new(Store::growing(100_000));
+        answer.owe(Asked::LAST);
+        answer.full(Status::OK, &[], &[b'x'; 50_000]).unwrap();
+        let len = answer.pending().len();
+        answer.sent(len - 1);
+        answer.release();
+        assert!(answer.store.bytes().len() >= len, "what is pending stays");
+        assert_eq!(answer.pending(), b"x");
+        answer.sent(1);
+        answer.release();
+        assert_eq!((answer.store.bytes().len(), answer.store.limit()), (0, 100_000));
+        // Memory that was lent is kept.
+        let mut lent = [0; 64];
+        let mut answer = Answer::new(Store::from(&mut lent[..]));
+        answer.release();
+        assert_eq!(answer.store.bytes().len(), 64);
     }
 }

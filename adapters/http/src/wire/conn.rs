@@ -108,6 +108,10 @@ pub struct Connection<'m, const H: usize = 32> {
     since: Millis,
     /// Since when nothing of what is pending was taken.
     unsent: Option<Millis>,
+    /// Bytes that were pending when the time was noted last.
+    left: usize,
+    /// When all of what is pending must have been taken, if there is a rate for that.
+    due: Millis,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +156,8 @@ impl<'m, const H: usize> Connection<'m, H> {
             waits: Waits::Nothing,
             since: 0,
             unsent: None,
+            left: 0,
+            due: 0,
         }
     }
 
@@ -292,7 +298,10 @@ impl<'m, const H: usize> Connection<'m, H> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         let waiting = self.patience().map(|millis| self.since.wrapping_add(millis));
-        let writing = self.blocked_since().map(|since| since.wrapping_add(self.limits.write_time));
+        let writing = self.blocked_since().map(|since| {
+            let stuck = since.wrapping_add(self.limits.write_time);
+            if self.limits.write_rate > 0 && (self.due.wrapping_sub(stuck) as i64) < 0 { self.due } else { stuck }
+        });
         match (waiting, writing) {
             (Some(waiting), Some(writing)) => Some(waiting.min(writing)),
             (one, other) => one.or(other),
@@ -301,7 +310,8 @@ impl<'m, const H: usize> Connection<'m, H> {
 
     /// Tells the time, for the deadlines that may have passed.
     pub fn expire(&mut self, now: Millis) -> Expired {
-        if self.blocked_since().is_some_and(|since| now.wrapping_sub(since) >= self.limits.write_time) {
+        let slow = self.limits.write_rate > 0 && now.wrapping_sub(self.due) as i64 >= 0;
+        if self.blocked_since().is_some_and(|since| slow || now.wrapping_sub(since) >= self.limits.write_time) {
             return self.abort();
         }
         if self.patience().is_none_or(|millis| now.wrapping_sub(self.since) < millis) {
@@ -472,11 +482,29 @@ impl<'m, const H: usize> Connection<'m, H> {
             (self.waits, self.since) = (waits, now);
         }
         let moved = self.answer.take_moved();
+        self.note_rate(moved, now);
         self.unsent = match self.unsent {
             _ if !pending => None,
-            Some(since) if !moved => Some(since),
+            Some(since) if moved == 0 => Some(since),
             _ => Some(now),
         };
+    }
+
+    /// Gives what is pending its time: what was added prolongs it, but never beyond what all of it takes from now on.
+    fn note_rate(&mut self, moved: usize, now: Millis) {
+        let left = self.answer.pending_len();
+        let before = core::mem::replace(&mut self.left, left);
+        let added = left.saturating_add(moved).saturating_sub(before);
+        let Some(rate) = core::num::NonZero::new(Millis::from(self.limits.write_rate)) else { return };
+        let time = |bytes: usize| (bytes as Millis).saturating_mul(1000) / rate;
+        let most = i64::try_from(self.limits.write_time.saturating_add(time(left))).unwrap_or(i64::MAX);
+        let rest = match self.unsent {
+            Some(_) if moved < before => {
+                (self.due.wrapping_sub(now) as i64).saturating_add_unsigned(time(added)).min(most)
+            }
+            _ => most,
+        };
+        self.due = now.wrapping_add(rest as Millis);
     }
 
     /// How long to wait for what is waited for.

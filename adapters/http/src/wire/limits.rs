@@ -30,6 +30,9 @@ pub struct Limits {
     pub idle_time: Millis,
     /// Milliseconds during which the peer takes none of what is pending, then the connection is closed; 30 seconds.
     pub write_time: Millis,
+    /// Bytes per second at which the peer takes what is pending on average, beside [`write_time`](Limits::write_time) as a
+    /// reserve, otherwise the connection is closed; 4 KiB, 0 for no such limit.
+    pub write_rate: u32,
     /// Milliseconds to wait for the peer to close after a last answer; 2 seconds.
     pub linger_time: Millis,
 }
@@ -45,6 +48,7 @@ impl Limits {
         body_time: 60_000,
         idle_time: 60_000,
         write_time: 30_000,
+        write_rate: 4 * 1024,
         linger_time: 2_000,
     };
 
@@ -94,6 +98,12 @@ impl Limits {
     #[must_use]
     pub const fn write_time(self, millis: Millis) -> Self {
         Limits { write_time: millis, ..self }
+    }
+
+    /// With another rate for a peer that reads slowly.
+    #[must_use]
+    pub const fn write_rate(self, bytes: u32) -> Self {
+        Limits { write_rate: bytes, ..self }
     }
 
     /// With another time to wait for the peer to close.

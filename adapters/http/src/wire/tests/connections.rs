@@ -71,7 +71,8 @@ fn deadlines() {
     assert_eq!(connection.next_deadline(), Some(100_000));
     connection.sent(1);
     assert_eq!(connection.step(80_000), Step::Read);
-    assert_eq!(connection.next_deadline(), Some(110_000));
+    // It has taken some, and would have until 110,000 for more; but all of it has its time, too.
+    assert_eq!(connection.next_deadline(), Some(100_009));
     sent(&mut connection);
     assert_eq!(connection.step(81_000), Step::Read);
     assert_eq!(connection.next_deadline(), Some(141_000));
@@ -234,4 +235,33 @@ fn stores_that_grow_and_shrink() {
 fn sizes() {
     let connection = size_of::<Connection<'static, 16>>();
     assert!(connection <= 560, "a connection with 16 headers has {connection} bytes");
+}
+
+/// A peer that always takes some, but less than `write_rate`, does not keep its answer for as long as it wishes.
+#[test]
+fn an_answer_that_is_read_slowly() {
+    let limits = Limits::DEFAULT.write_time(10_000).write_rate(1_000);
+    for (gulp, closes_at) in [(500, Some(110_000)), (6_000, None), (1, Some(110_000))] {
+        let (mut input, mut output) = (vec![0; 256], vec![0; 120_000]);
+        let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
+        feed(&mut connection, GET);
+        assert_eq!(connection.step(0), Step::Request);
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 99958\r\n\r\n".len();
+        connection.answer().full(Status::OK, &[], &[b'x'; 99_958]).unwrap();
+        assert_eq!(connection.pending().len(), 99_958 + head);
+        let mut now = 0;
+        let closed = loop {
+            let _ = connection.step(now);
+            let Some(deadline) = connection.next_deadline().filter(|_| connection.has_pending()) else { break None };
+            if deadline <= now + 5_000 {
+                assert_eq!(connection.expire(deadline - 1), Expired::Nothing);
+                assert_eq!(connection.expire(deadline), Expired::Close);
+                break Some(deadline / 1_000 * 1_000);
+            }
+            now += 5_000;
+            let n = connection.pending().len().min(gulp);
+            connection.sent(n);
+        };
+        assert_eq!(closed, closes_at, "{gulp} bytes each 5 seconds");
+    }
 }
