@@ -319,6 +319,9 @@ const SWEEP: Millis = 5_000;
 /// How long no connections are accepted after that failed.
 const ACCEPT_PAUSE: Millis = 100;
 
+/// How often one turn of a connection serves what has come and writes it while the socket takes everything.
+const ROUNDS: usize = 4;
+
 /// How long what is pending may take when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -607,7 +610,7 @@ impl Connection {
         if read && self.wait != Wait::Write && !self.read(budget) {
             return false;
         }
-        loop {
+        for _ in 0..ROUNDS {
             self.wait = self.wired.serve(host, random);
             self.full &= self.wired.stream().is_some();
             let Ok(emptied) = self.write() else { return false };
@@ -621,6 +624,8 @@ impl Connection {
                 _ => return true,
             }
         }
+        // The socket has room: it is ready again at once, and the others have their turns first.
+        true
     }
 
     /// Reads once; `false` if the connection is broken.
