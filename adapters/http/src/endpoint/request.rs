@@ -107,7 +107,7 @@ impl<const N: usize> Endpoint<'_, N> {
             return Err(refuse(body, 500, code::INTERNAL, "The principal's name is too long"));
         }
         // What GET and DELETE are answered with depends on the revision, too: `route` decides that.
-        let is_known = |method| allowed.split(", ").any(|known| known == method);
+        let is_known = |method| allowed.split(',').any(|known| known.trim_start_matches(' ') == method);
         if !matches!(head.method, "GET" | "DELETE") && !is_known(head.method) {
             return Err(not_allowed(body, allowed));
         }
