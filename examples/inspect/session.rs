@@ -12,7 +12,8 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Content;
 use mcp_sansio_blocking::client::{
-    Answer, Child, ChildOptions, Client, Error, Http, HttpOptions, Options as Limits, Stderr, Trace, Transport,
+    Answer, Child, ChildOptions, Client, Error, Http, HttpOptions, Options as Limits, PageLimits, Stderr, Trace,
+    Transport,
 };
 
 use crate::args::{Options, Target};
@@ -34,14 +35,8 @@ const BLINK: Duration = Duration::from_millis(1);
 /// How long the first question may take, after which the server is taken for an older one.
 const PROBE: Duration = Duration::from_secs(5);
 
-/// The most pages of a list.
-const PAGES: usize = 1_000;
-
 /// How long an answer may take, unless `--timeout` says otherwise.
 const TIME: Duration = Duration::from_secs(60);
-
-/// The most bytes of all pages of a list.
-const LIST: usize = 64 << 20;
 
 /// How much longer than one request all pages of a list may take.
 const LIST_TIMES: u32 = 4;
@@ -169,23 +164,21 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// All pages of a list: at most [`PAGES`], [`LIST`] bytes and [`LIST_TIMES`] the time of a request.
+    /// All pages of a list, within [`PageLimits`] and [`LIST_TIMES`] the time of a request.
     pub(crate) fn list(&mut self, list: Request<'_>) -> Result<Vec<Answer>, Error> {
-        let (mut pages, mut bytes): (Vec<Answer>, usize) = (Vec::new(), 0);
-        let end = Instant::now() + self.time * LIST_TIMES;
+        let mut pages: Vec<Answer> = Vec::new();
+        let mut limits = PageLimits::new().time(self.time * LIST_TIMES);
         loop {
+            limits.ask()?;
             let page = match pages.last().and_then(Answer::next_cursor) {
                 Some(cursor) => self.request(&list.after(cursor))?,
                 None => self.request(&list)?,
             };
+            limits.took(&page);
             let last = page.next_cursor().is_none();
-            bytes = bytes.saturating_add(page.raw().as_str().len());
             pages.push(page);
             if last {
                 return Ok(pages);
-            }
-            if pages.len() >= PAGES || bytes > LIST || Instant::now() >= end {
-                return Err(Error::TooManyPages);
             }
         }
     }
