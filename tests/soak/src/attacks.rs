@@ -149,23 +149,19 @@ fn sessions(address: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
 
 /// Calls that take long, of a client that does not wait for the answers.
 fn requests_of_a_client_that_leaves(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
-    let headers = session(&mut connect(address)?)?;
-    for id in 0..40 {
-        let call = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"watch","arguments":{{"seconds":60}}}}}}"#
-        );
-        connect(address)?.write_all(post("/mcp", &headers, &call).as_bytes())?;
-    }
-    Ok(())
+    call_and_leave(address, r#""name":"watch","arguments":{"seconds":60}"#)
 }
 
 /// Calls that ask the user, of a client that does not answer.
 fn questions_without_answers(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
+    call_and_leave(address, r#""name":"kill_hint","arguments":{"pid":1}"#)
+}
+
+/// Calls a tool 40 times in one session; each connection is closed at once.
+fn call_and_leave(address: SocketAddr, params: &str) -> io::Result<()> {
     let headers = session(&mut connect(address)?)?;
     for id in 0..40 {
-        let call = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"kill_hint","arguments":{{"pid":1}}}}}}"#
-        );
+        let call = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{{params}}}}}"#);
         connect(address)?.write_all(post("/mcp", &headers, &call).as_bytes())?;
     }
     Ok(())
