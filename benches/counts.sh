@@ -44,7 +44,11 @@ http() { # PROGRAM NAME KIND N: the server's part of requests over one connectio
   each "$2/http-$3" "$4" "$(count_http "$3" "$4" "$fast/$1")" "$(count_http "$3" $((3 * $4)) "$fast/$1")"
 }
 
-echo "# Instructions per message, by benches/counts.sh. Checked by .ci/bench-counts.sh."
+endpoint() { # SESSIONS N: `initialize` where there are so many sessions
+  each "endpoint/initialize$1" "$2" "$(count /dev/null "$fast/endpoint" "$1" "$2")" "$(count /dev/null "$fast/endpoint" "$1" $((3 * $2)))"
+}
+
+echo "# Instructions per message, by benches/counts.sh. Checked by benches/check-counts.sh."
 echo "toolchain $(rustc --version)"
 for server in calc floor; do
   process $server ping 1000
@@ -57,6 +61,8 @@ http calc calc modern32 1000
 http calc calc echo32 1000
 http floor-http floor modern32 1000
 http floor-http floor echo32 1000
+endpoint 100 1000
+endpoint 10000 1000
 engine scan 1000
 engine envelope 1000
 engine echo32 1000

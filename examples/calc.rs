@@ -1,14 +1,14 @@
 //! The smallest useful server: two tools. Run it as `calc`, `calc stdio` or `calc http PORT`.
 use mcp_sansio::json::Text;
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_blocking::{http::HttpServer, serve_stdio};
 
-fn add(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn add(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     let (a, b): (i64, i64) = (call.arg("a")?, call.arg("b")?);
     call.text(format_args!("{}", i128::from(a) + i128::from(b)))
 }
 
-fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn echo(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     let text: Text<'_> = call.arg("text")?;
     call.text(text)
 }

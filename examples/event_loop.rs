@@ -1,21 +1,21 @@
-//! The engine in an event loop of one's own: `poll`, non-blocking descriptors, a timer. No adapter, no runtime, and
-//! every buffer has a fixed size. The tool `remind` answers later, when its time has come.
+//! The engine in an event loop of your own: `poll`, non-blocking descriptors, a timer. It uses no adapter and no
+//! runtime, and every buffer has a fixed size. The tool `remind` answers later, at a given time.
 use std::io::{self, stdin, stdout};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::server::{Millis, SendError, Server, Token};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio::session::{Next, Session};
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::server::{Millis, RequestSlot, RequestToken, RespondError, Server};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use serde::Deserialize;
 
-/// What the handlers share: who waits, until when, for what.
-type Reminders = Vec<(Millis, Token, String)>;
+/// The state of the handlers: for each waiting request its time, its token and its text.
+type Reminders = Vec<(Millis, RequestToken, String)>;
 
 #[derive(Deserialize)]
 struct Remind<'a> {
@@ -23,7 +23,7 @@ struct Remind<'a> {
     text: &'a str,
 }
 
-fn remind(reminders: &mut Reminders, call: &mut Call<'_>) -> Outcome {
+fn remind(reminders: &mut Reminders, call: &mut Call<'_>) -> HandlerResult {
     let Remind { after_ms, text } = call.args()?;
     if after_ms > 60_000 {
         return call.error("after_ms is 60000 at the most");
@@ -42,8 +42,8 @@ static TOOLS: [Tool<Reminders>; 1] = [Tool::new("remind", "Waits, then gives a t
     }"#,
 )];
 
-/// Eight requests in flight, and output of a fixed size.
-type Connection<'m> = Session<'m, Lines<Slice<'m>>, 8>;
+/// A session with output of a fixed size.
+type Connection<'m> = LineServer<'m, LineSink<SliceStorage<'m>>>;
 
 fn main() -> io::Result<()> {
     let (input, output) = (NonBlocking::new(stdin().as_fd())?, NonBlocking::new(stdout().as_fd())?);
@@ -52,8 +52,9 @@ fn main() -> io::Result<()> {
     });
     let (mut reminders, mut open, started) = (Reminders::new(), true, Instant::now());
     let (mut line, mut scratch, mut bytes) = ([0; 8192], [0; 8192], [0; 4096]);
-    let server = Server::new().scratch(&mut scratch);
-    let mut session = Connection::new(LineBuffer::new(&mut line), server, Lines::new(Slice::new(&mut bytes)));
+    let mut slots = [RequestSlot::FREE; 8]; // requests in flight
+    let server = Server::new(&mut slots).scratch(&mut scratch);
+    let mut session = Connection::new(LineBuffer::new(&mut line), server, LineSink::new(SliceStorage::new(&mut bytes)));
     loop {
         // 1. Let the engine work: it never blocks.
         let now = started.elapsed().as_millis() as Millis;
@@ -63,10 +64,10 @@ fn main() -> io::Result<()> {
         if !open && session.is_done() && session.pending().is_empty() {
             return Ok(());
         }
-        // 2. Wait. While the output is full nothing is read: so a client that does not read is not listened to.
-        let (reads, writes) = (open && next == Next::Read, !session.pending().is_empty());
+        // 2. Wait. While the output is full, read nothing: a client that does not read is not served further.
+        let (reads, writes) = (open && next == NextStep::Read, !session.pending().is_empty());
         wait(reads.then_some(&input), writes.then_some(&output), next_due(&reminders, now).map(|at| at - now))?;
-        // 3. Move bytes, as many as go.
+        // 3. Move as many bytes as possible without blocking.
         if reads {
             match ready(rustix::io::read(&input.fd, session.space()))? {
                 Some(0) => {
@@ -86,17 +87,17 @@ fn main() -> io::Result<()> {
     }
 }
 
-/// Answers whom it is time to answer; those for whom there is no room wait for the next turn.
+/// Answers the requests that are due. If there is no room for an answer, the next turn tries again.
 fn answer_due(session: &mut Connection<'_>, service: &Service<'_, Reminders>, reminders: &mut Reminders, now: Millis) {
     while let Some(due) = reminders.iter().position(|reminder| reminder.0 <= now) {
         let (at, token, text) = reminders.swap_remove(due);
-        if session.answer(service, reminders, token, |_, call| call.text(&text)) == Err(SendError::FullNow) {
+        if session.answer(service, reminders, token, |_, call| call.text(&text)) == Err(RespondError::FullNow) {
             return reminders.push((at, token, text));
         }
     }
 }
 
-/// When the next reminder is due. One that is overdue waits for room, not for time.
+/// Returns the time of the next reminder. An overdue reminder is skipped: it waits for room, not for time.
 fn next_due(reminders: &Reminders, now: Millis) -> Option<Millis> {
     reminders.iter().map(|reminder| reminder.0).filter(|at| *at > now).min()
 }
@@ -110,7 +111,7 @@ fn wait(input: Option<&NonBlocking>, output: Option<&NonBlocking>, millis: Optio
     ready(poll(&mut fds, timeout.as_ref())).map(|_| ())
 }
 
-/// `None` if it would block, or a signal came.
+/// Returns `None` if the call would block, or if a signal interrupted it.
 fn ready(done: rustix::io::Result<usize>) -> io::Result<Option<usize>> {
     match done {
         Ok(n) => Ok(Some(n)),
@@ -119,7 +120,8 @@ fn ready(done: rustix::io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// A descriptor in non-blocking mode, which is given back: it is shared with whoever started the program.
+/// A descriptor in non-blocking mode. Dropping it restores the old mode, because the parent process shares the
+/// descriptor.
 struct NonBlocking {
     fd: OwnedFd,
     before: OFlags,

@@ -1,9 +1,9 @@
-//! The rule for the results of tools in a conversation for sampling, on both sides of the protocol.
+//! The rule for results of tools in a conversation for sampling. The client and the server check it.
 
-/// The most tools that a model may want at once in a conversation that is taken for balanced.
+/// The most tools that one message of a model may call in a conversation that passes the check.
 pub(crate) const TOOL_USES: usize = 64;
 
-/// What of a content counts for the rule; an id that is missing breaks it.
+/// One content as the rule sees it. A missing id breaks the rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece<I> {
     Use(Option<I>),
@@ -11,11 +11,12 @@ pub(crate) enum Piece<I> {
     Other,
 }
 
-/// The wishes of the message before, as far as they are without a result.
+/// The `tool_use` contents of the previous message that have no result yet.
 ///
-/// The rule (2025-11-25, page "Sampling", section "Message Content Constraints"): every message of the model's with
-/// `tool_use` is followed by one of the user's that has exactly one `tool_result` for each of them, in any order, and nothing
-/// else; there are no others. A conversation keeps it if each message does and nothing is open at its end.
+/// The rule ([sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling), "Message
+/// Content Constraints"): after each message of the model with `tool_use` comes one message of the user that
+/// has exactly one `tool_result` for each of them, in any order, and nothing else. There are no other
+/// `tool_result`. A conversation keeps the rule if each message does and no `tool_use` is open at its end.
 pub(crate) struct Wishes<I> {
     ids: [Option<I>; TOOL_USES],
 }
@@ -27,7 +28,7 @@ impl<I: Copy + PartialEq> Wishes<I> {
         self.ids.iter().all(Option::is_none)
     }
 
-    /// Goes on by one message; whether it keeps the rule.
+    /// Takes the next message. Returns whether it keeps the rule.
     pub(crate) fn take(
         &mut self,
         by_user: bool,

@@ -10,12 +10,12 @@
 //!
 //! ```
 //! use mcp_sansio::frame::LineBuffer;
-//! use mcp_sansio::server::Server;
-//! use mcp_sansio::service::{Call, Outcome, Service, Tool};
-//! use mcp_sansio::session::{Next, Session};
-//! use mcp_sansio::sink::{Lines, Slice};
+//! use mcp_sansio::server::{Server, RequestSlot};
+//! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+//! use mcp_sansio::line_server::{NextStep, LineServer};
+//! use mcp_sansio::sink::{LineSink, SliceStorage};
 //!
-//! fn count(counter: &mut u32, call: &mut Call<'_>) -> Outcome {
+//! fn count(counter: &mut u32, call: &mut Call<'_>) -> HandlerResult {
 //!     *counter += 1;
 //!     call.text(format_args!("called {counter} times"))
 //! }
@@ -23,9 +23,10 @@
 //!
 //! let service = Service::new("counter", "1.0").tools(&TOOLS);
 //! let (mut input, mut output, mut counter) = ([0; 1024], [0; 512], 0);
-//! let mut session = Session::<_, 4>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+//! let mut slots = [RequestSlot::FREE; 4]; // requests in flight
+//! let mut session = LineServer::new(LineBuffer::new(&mut input), Server::new(&mut slots), LineSink::new(SliceStorage::new(&mut output)));
 //!
-//! // What has come over a pipe, a serial line, a socket: pieces of any size.
+//! // The input from a pipe, a serial line or a socket comes in pieces of any size.
 //! let received = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\
 //!     \"capabilities\":{},\"clientInfo\":{\"name\":\"demo\",\"version\":\"1.0\"}}}\n\
 //!     {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"count\"}}\n";
@@ -37,7 +38,7 @@
 //!         let next = session.run(&service, &mut counter);
 //!         sent.extend_from_slice(session.pending()); // a real connection takes what it can
 //!         session.sent(session.pending().len());
-//!         if next == Next::Read {
+//!         if next == NextStep::Read {
 //!             break;
 //!         }
 //!     }
@@ -45,81 +46,98 @@
 //! assert!(String::from_utf8(sent).unwrap().contains("called 1 times"));
 //! ```
 //!
-//! Most programs need a [`Service`](service::Service) (what is offered), a [`Session`](session::Session) (a connection in
-//! one value) and a loop of their own, or one of the adapters: `mcp-sansio-blocking`, `mcp-sansio-smol`,
-//! `mcp-sansio-embedded`, `mcp-sansio-http`. Those who would rather dispatch themselves use [`Server::handle`](server::ServerOf::handle).
+//! Most programs need three parts: a [`Service`](service::Service), which says what the server offers; a
+//! [`LineServer`](line_server::LineServer), which is one connection; and a loop, either their own or one of an adapter:
+//! `mcp-sansio-blocking`, `mcp-sansio-smol`, `mcp-sansio-embedded`, `mcp-sansio-http`. Programs that dispatch
+//! requests themselves use [`Server::handle`](server::Server::handle).
 //!
-//! The other side is [`client`]: a [`Profile`](client::Profile) (what the program says of itself), a
-//! [`client::Session`], and the same adapters.
+//! For the other role see [`client`]: a [`ClientInfo`](client::ClientInfo) names the program and its capabilities, a
+//! [`client::LineClient`] is one connection, and the adapters are the same.
 //!
-//! From the top, each layer knowing only those below it:
+//! The layers from the top; each uses only layers below it (`tests/protocol/tests/layers.rs` checks this):
 //!
-//! - [`session`]: line buffer, server and sink together;
+//! - [`line_server`]: line buffer, server and sink together;
 //! - [`service`]: constant tables of tools, resources and prompts;
-//! - [`server`] and [`client`]: the two state machines, each of both eras;
-//! - [`revision`] and [`protocol`]: what differs between the revisions, and the protocol's names;
-//! - [`rpc`] and [`json`]: envelopes, scanning, writing, serde;
-//! - [`testing`] (with `alloc`): a service tried out in memory;
-//! - [`frame`]: lines; [`records`] and [`store`]: lent memory; [`sink`]: where bytes go.
+//! - [`server`] and [`client`]: the two state machines, each for both eras;
+//! - [`content`], [`error`] and [`trace_context`]: content that both roles write (text, images, resources, icons),
+//!   error responses, and the trace that a request belongs to;
+//! - [`rpc`]: the envelope of a message;
+//! - [`protocol`]: methods, capabilities, error codes;
+//! - [`json`]: scanning, writing, serde; [`frame`]: lines and events;
+//! - [`memory`]: lent or growing memory; [`revision`]: the differences between the revisions; [`sink`]: the
+//!   places that take bytes; [`time`].
 //!
 //! Six rules hold everywhere:
 //!
 //! 1. The caller owns memory, time and randomness: they are arguments, and so are all limits.
 //! 2. An event borrows the message it came from, never the server and never the sink.
-//! 3. Bytes go out only during a call that was given the sink, a whole message at a time.
-//! 4. A call that fails with [`Full::Now`] has changed nothing: make room and call again. [`Full::Never`] says that waiting
-//!    cannot help. No handler runs twice because its reply did not fit.
+//! 3. Bytes go out only during a call that gets the sink as an argument, a whole message at a time.
+//! 4. A call that fails with [`FullError::Now`] has changed nothing: make room and call again. After [`FullError::Never`]
+//!    waiting does not help. No handler runs twice because its reply did not fit.
 //! 5. "Need more bytes", "handled inside" and "here is an event" are three different values.
-//! 6. A peer's mistake is an answer or an event, never a dead engine.
+//! 6. A mistake of the peer becomes an answer or an event; the engine keeps working.
 //!
-//! Features, all additive: none (no allocator at all); by default `ask` (handlers may ask the client) and `windows` (replies
-//! larger than the sink; without, lists are cut into pages that fit); `alloc` (growing
-//! buffers, sinks over `Vec`, tools made at run time), `std` (exact floats), `serde` (typed arguments and results), `defmt` (log formats for devices), `heapless` and `bytes`
-//! (their buffers as sinks).
+//! Cargo features; each only adds something:
+//!
+//! - by default `ask` (handlers may ask the client) and `windows` (replies may be larger than the sink; without
+//!   it, the server cuts lists into pages that fit);
+//! - `extensions`: extensions of the protocol, see [`service`]'s module `extension`;
+//! - `alloc`: growing buffers, sinks over `Vec`; without it the crate uses no allocator;
+//! - `std`: `alloc`, and numbers read as the nearest `f64`;
+//! - `serde`: typed arguments and results;
+//! - `defmt`: log formats for devices;
+//! - `heapless` and `bytes`: their buffers as sinks.
 #![no_std]
 #![forbid(unsafe_code)]
-#![cfg_attr(
-    not(all(feature = "ask", feature = "windows")),
-    allow(dead_code, reason = "what only asking or windows need stays where it is")
-)]
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(feature = "std")]
+#[cfg(test)]
 extern crate std;
 
 mod balance;
 pub mod client;
+pub mod content;
+pub mod error;
 pub mod frame;
 pub mod json;
+pub mod line_server;
 #[cfg(feature = "defmt")]
 mod log;
+pub mod memory;
 pub mod protocol;
-pub mod records;
 pub mod revision;
 pub mod rpc;
+mod search;
 pub mod server;
 pub mod service;
-pub mod session;
 pub mod sink;
-mod small;
-pub mod store;
-#[cfg(feature = "alloc")]
-pub mod testing;
+pub mod time;
+pub mod trace_context;
 
-pub use sink::Full;
+pub use sink::FullError;
 
 /// The README's programs are tests.
 #[cfg(all(doctest, feature = "std", feature = "serde", feature = "ask"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// So are those of the page about clients.
+/// The programs of the page about servers are tests too.
+#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[doc = include_str!("../docs/servers.md")]
+struct ServersPage;
+
+/// The programs of the page about a server's duties are tests too.
+#[cfg(all(doctest, feature = "std"))]
+#[doc = include_str!("../docs/duties-server.md")]
+struct ServerDutiesPage;
+
+/// The programs of the page about clients are tests too.
 #[cfg(all(doctest, feature = "std", feature = "serde"))]
 #[doc = include_str!("../docs/clients.md")]
 struct ClientsPage;
 
-/// And those of the page about devices.
+/// The programs of the page about devices are tests too.
 #[cfg(all(doctest, feature = "std", feature = "serde"))]
 #[doc = include_str!("../docs/devices.md")]
 struct DevicesPage;

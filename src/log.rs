@@ -1,105 +1,79 @@
-//! Log formats for devices (feature `defmt`), where they cannot be derived: text of a message as text, a request by its
-//! method and its id.
+//! Log formats for devices (feature `defmt`) where `derive` is not possible: the text of a message as text, a
+//! request by its method and its id.
 
 use defmt::{Format, Formatter, write};
 
 use crate::json::{Raw, Text};
-use crate::server::{Failure, Request};
-use crate::service::Refusal;
+use crate::server::{IncomingRequest, RpcError};
+use crate::service::HandlerError;
 
-/// As it stands between its quotes.
-impl Format for Text<'_> {
-    fn format(&self, f: Formatter<'_>) {
-        write!(f, "{=[u8]:a}", self.raw());
-    }
+macro_rules! formats {
+    ($($type:ty: |$value:ident| $($format:expr),+;)*) => { $(
+        impl Format for $type {
+            fn format(&self, f: Formatter<'_>) {
+                let $value = self;
+                write!(f, $($format),+);
+            }
+        }
+    )* };
 }
 
-/// As it stands.
-impl Format for Raw<'_> {
-    fn format(&self, f: Formatter<'_>) {
-        write!(f, "{=[u8]:a}", self.as_bytes());
-    }
+formats! {
+    // With its escapes.
+    Text<'_>: |text| "{=[u8]:a}", text.raw();
+    Raw<'_>: |value| "{=[u8]:a}", value.as_bytes();
+    IncomingRequest<'_>: |request| "{} (id {})", request.method_name(), request.id();
+    RpcError<'_>: |error| "{=str} ({=i32})", error.message, error.code;
+    HandlerError: |error| "{}", error.0.in_short();
+    crate::client::InputRequests<'_>: |_requests| "asked";
 }
 
-impl Format for Request<'_> {
-    fn format(&self, f: Formatter<'_>) {
-        write!(f, "{} (id {})", self.method_name(), self.id());
-    }
-}
+/// The compiler checks that an application can log these types of each layer.
+#[cfg(test)]
+mod tests {
+    use super::Format;
 
-impl Format for Failure<'_> {
-    fn format(&self, f: Formatter<'_>) {
-        write!(f, "{=str} ({=i32})", self.message, self.code);
-    }
-}
-
-impl Format for Refusal {
-    fn format(&self, f: Formatter<'_>) {
-        write!(f, "{}", self.0.in_short());
-    }
-}
-
-impl Format for crate::client::Asked<'_> {
-    fn format(&self, f: Formatter<'_>) {
-        write!(f, "asked");
-    }
-}
-
-/// By its name.
-impl Format for crate::client::form::Field<'_> {
-    fn format(&self, f: Formatter<'_>) {
-        write!(f, "field {}", self.name());
-    }
-}
-
-/// What an application may want to log, of every layer. Checked by the compiler.
-const _: () = {
     const fn formats<T: Format>() {}
-    formats::<crate::Full>();
-    formats::<crate::sink::Kind>();
-    formats::<crate::records::NoRoom>();
-    formats::<crate::frame::Line<'_>>();
-    formats::<crate::frame::sse::Event<'_>>();
-    formats::<crate::frame::sse::Item<'_>>();
-    formats::<crate::json::Fault>();
-    formats::<crate::json::DecodeError>();
-    formats::<crate::json::JsonKind>();
-    formats::<crate::rpc::Shape<'_>>();
-    formats::<crate::protocol::Method>();
-    formats::<crate::protocol::Level>();
-    formats::<crate::protocol::ClientFeatures>();
-    formats::<crate::revision::Revision>();
-    formats::<crate::server::Event<'_>>();
-    formats::<crate::server::Failure<'_>>();
-    formats::<crate::server::SendError>();
-    formats::<crate::server::SealError>();
-    formats::<crate::server::Change<'_>>();
-    formats::<crate::server::Told>();
-    formats::<crate::server::Pull>();
-    formats::<crate::server::Token>();
-    formats::<crate::service::Step>();
-    formats::<crate::service::Pump>();
-    formats::<crate::service::Broken>();
-    formats::<crate::service::NoAnswer>();
-    formats::<crate::service::Refusal>();
-    formats::<crate::session::Next>();
-    formats::<crate::client::Event<'_>>();
-    formats::<crate::client::Failure<'_>>();
-    formats::<crate::client::Lost>();
-    formats::<crate::client::Oddity>();
-    formats::<crate::client::SendError>();
-    formats::<crate::client::Connected<'_>>();
-    formats::<crate::client::Unconnected<'_>>();
-    formats::<crate::client::Changed<'_>>();
-    formats::<crate::client::views::Flaw>();
-    formats::<crate::client::views::BlobError>();
-    formats::<crate::client::form::FormError>();
-    formats::<crate::client::form::Misfit<'_>>();
-};
 
-#[cfg(feature = "serde")]
-const _: () = {
-    const fn formats<T: Format>() {}
-    formats::<crate::json::Refused>();
-    formats::<crate::json::SerError>();
-};
+    const _: () = {
+        formats::<crate::FullError>();
+        formats::<crate::sink::MessageKind>();
+        formats::<crate::memory::records::NoRoomError>();
+        formats::<crate::frame::LineStatus<'_>>();
+        formats::<crate::json::ParseError>();
+        formats::<crate::json::DecodeError>();
+        formats::<crate::json::JsonKind>();
+        formats::<crate::rpc::MessageShape<'_>>();
+        formats::<crate::protocol::Method>();
+        formats::<crate::protocol::LoggingLevel>();
+        formats::<crate::protocol::ClientCapabilities>();
+        formats::<crate::revision::Revision>();
+        formats::<crate::server::ServerEvent<'_>>();
+        formats::<crate::server::RpcError<'_>>();
+        formats::<crate::server::RespondError>();
+        formats::<crate::server::SealError>();
+        formats::<crate::server::ServerChange<'_>>();
+        formats::<crate::server::NotifyStatus>();
+        formats::<crate::server::PullStatus>();
+        formats::<crate::server::RequestToken>();
+        formats::<crate::service::Dispatched>();
+        formats::<crate::service::SourceError>();
+        #[cfg(feature = "ask")]
+        formats::<crate::service::InputError>();
+        formats::<crate::service::HandlerError>();
+        formats::<crate::line_server::NextStep>();
+        formats::<crate::client::ClientEvent<'_>>();
+        formats::<crate::client::RequestError<'_>>();
+        formats::<crate::client::TransportError>();
+        formats::<crate::client::ProtocolViolation>();
+        formats::<crate::client::SendError>();
+        formats::<crate::client::InitializeResult<'_>>();
+        formats::<crate::client::ChangeNotification<'_>>();
+        formats::<crate::client::views::ViewError>();
+        formats::<crate::client::form::FormError>();
+        #[cfg(feature = "serde")]
+        formats::<crate::json::DeserializeError>();
+        #[cfg(feature = "serde")]
+        formats::<crate::json::SerializeError>();
+    };
+}

@@ -1,16 +1,18 @@
 //! The names and numbers of the protocol: methods, error codes, log levels, capabilities.
 
 use crate::json::{JsonKind, Raw, Text};
-use crate::revision::{Era, Revision};
-use crate::small::SMALL;
+use crate::revision::{Era, Revision, Since};
+use crate::search::SMALL;
 
-/// Names of which a text may be one, packed: each behind its length. A slice of them would take eight bytes more for each.
+// Fork: 460 bytes of flash (uart, tools only): the names packed, and the tables beside them.
+
+/// A list of names, packed: the length of each, then its bytes. A slice of `&str` would take eight bytes more
+/// for each.
 #[derive(Clone, Copy)]
 pub(crate) struct Names(pub(crate) &'static [u8]);
 
 impl Names {
-    /// The number of the name that a text decodes to.
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    /// Returns the index of the name that the decoded text equals.
     pub(crate) fn find(self, text: &Text<'_>) -> Option<usize> {
         let (mut number, mut rest) = (0, self.0);
         while let Some((&len, behind)) = rest.split_first() {
@@ -23,7 +25,7 @@ impl Names {
         None
     }
 
-    /// How many bytes `names` take.
+    /// Returns the packed length of `names`, in bytes.
     pub(crate) const fn len(mut names: &[&str]) -> usize {
         let mut len = 0;
         while let [name, behind @ ..] = names {
@@ -33,7 +35,7 @@ impl Names {
         len
     }
 
-    /// The bytes of `names`.
+    /// Packs `names`.
     pub(crate) const fn pack<const LEN: usize>(mut names: &[&str]) -> [u8; LEN] {
         let (mut packed, mut at) = ([0; LEN], 0);
         while let [name, behind @ ..] = names {
@@ -62,46 +64,77 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-/// A request method of the server side.
+/// A request method of the server side. See [the
+/// schema](https://modelcontextprotocol.io/specification/2026-07-28/schema).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum Method {
     /// `initialize`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle>
     Initialize,
     /// `ping`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping>
     Ping,
     /// `server/discover`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/discover>
     Discover,
     /// `tools/list`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
     ToolsList,
     /// `tools/call`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
     ToolsCall,
     /// `resources/list`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
     ResourcesList,
     /// `resources/templates/list`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
     TemplatesList,
     /// `resources/read`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
     ResourcesRead,
     /// `resources/subscribe`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/server/resources>
     Subscribe,
     /// `resources/unsubscribe`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/server/resources>
     Unsubscribe,
     /// `prompts/list`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/prompts>
     PromptsList,
     /// `prompts/get`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/prompts>
     PromptsGet,
     /// `completion/complete`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion>
     Complete,
     /// `logging/setLevel`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging>
     SetLevel,
     /// `subscriptions/listen`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions>
     Listen,
-    /// One that the protocol does not know.
+    /// A method that the protocol does not know.
     Other,
 }
 
-/// Which eras have a method.
+/// The eras that have a method.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Eras {
     Both,
@@ -109,27 +142,27 @@ enum Eras {
     ModernOnly,
 }
 
-/// Name, eras and gate of each method: the one table.
-const METHODS: [(Method, &str, Eras, Option<Feature>); 15] = [
-    (Method::ToolsCall, "tools/call", Eras::Both, Some(Feature::Tools)),
-    (Method::ToolsList, "tools/list", Eras::Both, Some(Feature::Tools)),
+/// The table of all methods: name, eras, and the capability that the method needs.
+const METHODS: [(Method, &str, Eras, Option<ServerCapability>); 15] = [
+    (Method::ToolsCall, "tools/call", Eras::Both, Some(ServerCapability::Tools)),
+    (Method::ToolsList, "tools/list", Eras::Both, Some(ServerCapability::Tools)),
     (Method::Initialize, "initialize", Eras::LegacyOnly, None),
     (Method::Ping, "ping", Eras::LegacyOnly, None),
     (Method::Discover, "server/discover", Eras::ModernOnly, None),
-    (Method::ResourcesList, "resources/list", Eras::Both, Some(Feature::Resources)),
-    (Method::TemplatesList, "resources/templates/list", Eras::Both, Some(Feature::Resources)),
-    (Method::ResourcesRead, "resources/read", Eras::Both, Some(Feature::Resources)),
-    (Method::Subscribe, "resources/subscribe", Eras::LegacyOnly, Some(Feature::Subscribe)),
-    (Method::Unsubscribe, "resources/unsubscribe", Eras::LegacyOnly, Some(Feature::Subscribe)),
-    (Method::PromptsList, "prompts/list", Eras::Both, Some(Feature::Prompts)),
-    (Method::PromptsGet, "prompts/get", Eras::Both, Some(Feature::Prompts)),
-    (Method::Complete, "completion/complete", Eras::Both, Some(Feature::Completions)),
-    (Method::SetLevel, "logging/setLevel", Eras::LegacyOnly, Some(Feature::Logging)),
+    (Method::ResourcesList, "resources/list", Eras::Both, Some(ServerCapability::Resources)),
+    (Method::TemplatesList, "resources/templates/list", Eras::Both, Some(ServerCapability::Resources)),
+    (Method::ResourcesRead, "resources/read", Eras::Both, Some(ServerCapability::Resources)),
+    (Method::Subscribe, "resources/subscribe", Eras::LegacyOnly, Some(ServerCapability::Subscribe)),
+    (Method::Unsubscribe, "resources/unsubscribe", Eras::LegacyOnly, Some(ServerCapability::Subscribe)),
+    (Method::PromptsList, "prompts/list", Eras::Both, Some(ServerCapability::Prompts)),
+    (Method::PromptsGet, "prompts/get", Eras::Both, Some(ServerCapability::Prompts)),
+    (Method::Complete, "completion/complete", Eras::Both, Some(ServerCapability::Completions)),
+    (Method::SetLevel, "logging/setLevel", Eras::LegacyOnly, Some(ServerCapability::Logging)),
     (Method::Listen, "subscriptions/listen", Eras::ModernOnly, None),
 ];
 
-/// What is looked up of [`METHODS`]: all but the names.
-const FACTS: [(Method, Eras, Option<Feature>); METHODS.len()] = {
+/// The columns of [`METHODS`] without the names.
+const FACTS: [(Method, Eras, Option<ServerCapability>); METHODS.len()] = {
     let mut facts = [(Method::Other, Eras::Both, None); METHODS.len()];
     let mut n = 0;
     while n < METHODS.len() {
@@ -152,23 +185,23 @@ const METHOD_NAMES: [&str; METHODS.len()] = {
 };
 
 impl Method {
-    /// The method of that name; [`Method::Other`] if the protocol has none.
+    /// Returns the method with this name, or [`Method::Other`].
     #[must_use]
     pub fn from_name(name: &Text<'_>) -> Self {
         if !SMALL {
-            return METHODS.iter().find(|(_, known, ..)| name.is(known)).map_or(Method::Other, |entry| entry.0);
+            return METHODS.iter().find(|(_, known, ..)| name.eq_str(known)).map_or(Method::Other, |entry| entry.0);
         }
         let known = names!(@METHOD_NAMES).find(name).and_then(|known| FACTS.get(known));
         known.map_or(Method::Other, |facts| facts.0)
     }
 
-    /// Its name on the wire; empty for [`Method::Other`].
+    /// Returns its name in messages; empty for [`Method::Other`].
     #[must_use]
     pub fn name(self) -> &'static str {
         METHODS.iter().find(|entry| entry.0 == self).map_or("", |entry| entry.1)
     }
 
-    /// Whether an era has it.
+    /// Returns whether the era has the method.
     #[must_use]
     pub fn is_of(self, era: Era) -> bool {
         match self.facts().map(|facts| facts.1) {
@@ -179,21 +212,22 @@ impl Method {
         }
     }
 
-    /// The server capability that it needs under a revision.
+    /// Returns the server capability that the method needs in this revision, if any.
     #[must_use]
-    pub fn gate(self, revision: Revision) -> Option<Feature> {
+    pub fn gate(self, revision: Revision) -> Option<ServerCapability> {
         // 2024-11-05 has completion but no capability for it.
-        let ungated = self == Method::Complete && revision == Revision::V2024_11_05;
+        let ungated = self == Method::Complete && !revision.has(Since::CompletionsCapability);
         if ungated { None } else { self.facts().and_then(|facts| facts.2) }
     }
 
-    /// Whether its handler may ask the client.
+    /// Returns whether the handler of the method may ask the client.
     #[must_use]
     pub const fn may_ask(self) -> bool {
         matches!(self, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead)
     }
 
-    /// Whether its results say how long they may be kept (2026-07-28).
+    /// Returns whether its results have `ttlMs` and `cacheScope`. See
+    /// [caching](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching).
     pub(crate) const fn is_cached(self) -> bool {
         matches!(
             self,
@@ -206,44 +240,63 @@ impl Method {
         )
     }
 
-    fn facts(self) -> Option<&'static (Method, Eras, Option<Feature>)> {
+    fn facts(self) -> Option<&'static (Method, Eras, Option<ServerCapability>)> {
         FACTS.iter().find(|facts| facts.0 == self)
     }
 }
 
-/// A server capability, or one of its parts.
+/// A server capability, or a part of one such as `tools.listChanged`. See
+/// [capabilities](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#capability-negotiation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[repr(u16)]
-pub enum Feature {
+pub enum ServerCapability {
     /// `tools`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
     Tools = 1,
     /// `tools.listChanged`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/tools>
     ToolsChanged = 1 << 1,
     /// `resources`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
     Resources = 1 << 2,
     /// `resources.listChanged`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
     ResourcesChanged = 1 << 3,
     /// `resources.subscribe`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/resources>
     Subscribe = 1 << 4,
     /// `prompts`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/prompts>
     Prompts = 1 << 5,
     /// `prompts.listChanged`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/prompts>
     PromptsChanged = 1 << 6,
     /// `completions`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/completion>
     Completions = 1 << 7,
     /// `logging`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging>
     Logging = 1 << 8,
 }
 
-impl Feature {
-    /// The capability that it is a part of; itself if it is no part.
+impl ServerCapability {
+    /// Returns the capability that it is a part of, or itself.
     pub(crate) const fn whole(self) -> Self {
         match self {
-            Feature::ToolsChanged => Feature::Tools,
-            Feature::ResourcesChanged | Feature::Subscribe => Feature::Resources,
-            Feature::PromptsChanged => Feature::Prompts,
+            ServerCapability::ToolsChanged => ServerCapability::Tools,
+            ServerCapability::ResourcesChanged | ServerCapability::Subscribe => ServerCapability::Resources,
+            ServerCapability::PromptsChanged => ServerCapability::Prompts,
             _ => self,
         }
     }
@@ -252,39 +305,39 @@ impl Feature {
 /// A set of server capabilities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Features(u16);
+pub struct ServerCapabilities(u16);
 
-impl Features {
-    /// No capability.
-    pub const NONE: Features = Features(0);
+impl ServerCapabilities {
+    /// The empty set.
+    pub const NONE: ServerCapabilities = ServerCapabilities(0);
 
-    /// Every capability.
-    pub const ALL: Features = Features(0x1ff);
+    /// All capabilities.
+    pub const ALL: ServerCapabilities = ServerCapabilities(0x1ff);
 
-    /// This set and one more; a part like `tools.listChanged` declares its whole with it.
+    /// Adds a capability. A part such as `tools.listChanged` also adds its whole.
     #[must_use]
-    pub const fn with(self, feature: Feature) -> Self {
-        Features(self.0 | feature as u16 | feature.whole() as u16)
+    pub const fn with(self, feature: ServerCapability) -> Self {
+        ServerCapabilities(self.0 | feature as u16 | feature.whole() as u16)
     }
 
-    /// Whether a capability is declared.
+    /// Returns whether the set has the capability.
     #[must_use]
-    pub const fn has(self, feature: Feature) -> bool {
+    pub const fn has(self, feature: ServerCapability) -> bool {
         self.0 & feature as u16 != 0
     }
 
-    /// Reads a server's `capabilities` object. Unknown members are ignored, and so is a part like `listChanged` that is
-    /// not `true`.
+    /// Reads the `capabilities` object of a server. Ignores unknown members, and parts such as `listChanged`
+    /// that are not `true`.
     #[must_use]
     pub fn read(capabilities: Raw<'_>) -> Self {
-        let mut set = Features::NONE;
+        let mut set = ServerCapabilities::NONE;
         for (key, value) in capabilities.members() {
-            // `null` is how some writers say that there is none.
+            // Some peers write an absent capability as `null`.
             if value.kind() == JsonKind::Null {
                 continue;
             }
             for (name, feature, parts) in CAPABILITIES {
-                if key.is(name) {
+                if key.eq_str(name) {
                     set = parts
                         .iter()
                         .filter(|part| is_true(value, part.0))
@@ -296,153 +349,192 @@ impl Features {
     }
 }
 
-/// A name on the wire and what it declares.
-type Named = (&'static str, Feature);
+/// The bits of the lists whose changes a server reports.
+pub(crate) const TOOLS: u8 = 1;
+pub(crate) const PROMPTS: u8 = 1 << 1;
+pub(crate) const RESOURCES: u8 = 1 << 2;
+
+/// The lists whose changes a server reports: bit, member of the filter of `subscriptions/listen`, capability,
+/// notification. See
+/// [subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
+pub(crate) const LISTS: [(u8, &str, ServerCapability, &str); 3] = [
+    (TOOLS, "toolsListChanged", ServerCapability::ToolsChanged, "notifications/tools/list_changed"),
+    (PROMPTS, "promptsListChanged", ServerCapability::PromptsChanged, "notifications/prompts/list_changed"),
+    (RESOURCES, "resourcesListChanged", ServerCapability::ResourcesChanged, "notifications/resources/list_changed"),
+];
+
+/// A member name and the capability that it declares.
+type Named = (&'static str, ServerCapability);
 
 /// The server capabilities by name, each with its parts.
-const CAPABILITIES: [(&str, Feature, &[Named]); 5] = [
-    ("tools", Feature::Tools, &[("listChanged", Feature::ToolsChanged)]),
-    ("resources", Feature::Resources, &[("listChanged", Feature::ResourcesChanged), ("subscribe", Feature::Subscribe)]),
-    ("prompts", Feature::Prompts, &[("listChanged", Feature::PromptsChanged)]),
-    ("completions", Feature::Completions, &[]),
-    ("logging", Feature::Logging, &[]),
+const CAPABILITIES: [(&str, ServerCapability, &[Named]); 5] = [
+    ("tools", ServerCapability::Tools, &[("listChanged", ServerCapability::ToolsChanged)]),
+    (
+        "resources",
+        ServerCapability::Resources,
+        &[("listChanged", ServerCapability::ResourcesChanged), ("subscribe", ServerCapability::Subscribe)],
+    ),
+    ("prompts", ServerCapability::Prompts, &[("listChanged", ServerCapability::PromptsChanged)]),
+    ("completions", ServerCapability::Completions, &[]),
+    ("logging", ServerCapability::Logging, &[]),
 ];
 
 fn is_true(object: Raw<'_>, key: &str) -> bool {
     object.get(key).and_then(|value| value.bool()).unwrap_or(false)
 }
 
-/// A client capability that a handler may need.
+/// A client capability that a handler may need. See
+/// [capabilities](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#capability-negotiation).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[repr(u8)]
-pub enum ClientFeature {
+pub enum ClientCapability {
     /// `sampling`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/client/sampling>
     Sampling = 1,
     /// `sampling.tools`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/client/sampling>
     SamplingTools = 1 << 1,
     /// `sampling.context`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/client/sampling>
     SamplingContext = 1 << 2,
     /// `elicitation` in form mode
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>
     ElicitForm = 1 << 3,
     /// `elicitation.url`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation>
     ElicitUrl = 1 << 4,
     /// `roots`
+    ///
+    /// <https://modelcontextprotocol.io/specification/2025-11-25/client/roots>
     Roots = 1 << 5,
 }
 
-impl ClientFeature {
-    pub(crate) const ALL: [ClientFeature; 6] = [
-        ClientFeature::Sampling,
-        ClientFeature::SamplingTools,
-        ClientFeature::SamplingContext,
-        ClientFeature::ElicitForm,
-        ClientFeature::ElicitUrl,
-        ClientFeature::Roots,
+impl ClientCapability {
+    pub(crate) const ALL: [ClientCapability; 6] = [
+        ClientCapability::Sampling,
+        ClientCapability::SamplingTools,
+        ClientCapability::SamplingContext,
+        ClientCapability::ElicitForm,
+        ClientCapability::ElicitUrl,
+        ClientCapability::Roots,
     ];
 
-    /// The capability object that would declare it, for the error that names what is missing.
+    /// Returns the `capabilities` object that declares it, for the error about a missing capability.
     #[must_use]
     pub const fn declaration(self) -> &'static str {
         match self {
-            ClientFeature::Sampling => r#"{"sampling":{}}"#,
-            ClientFeature::SamplingTools => r#"{"sampling":{"tools":{}}}"#,
-            ClientFeature::SamplingContext => r#"{"sampling":{"context":{}}}"#,
-            ClientFeature::ElicitForm => r#"{"elicitation":{"form":{}}}"#,
-            ClientFeature::ElicitUrl => r#"{"elicitation":{"url":{}}}"#,
-            ClientFeature::Roots => r#"{"roots":{}}"#,
+            ClientCapability::Sampling => r#"{"sampling":{}}"#,
+            ClientCapability::SamplingTools => r#"{"sampling":{"tools":{}}}"#,
+            ClientCapability::SamplingContext => r#"{"sampling":{"context":{}}}"#,
+            ClientCapability::ElicitForm => r#"{"elicitation":{"form":{}}}"#,
+            ClientCapability::ElicitUrl => r#"{"elicitation":{"url":{}}}"#,
+            ClientCapability::Roots => r#"{"roots":{}}"#,
         }
     }
 
-    /// Its name in an error message.
+    /// Returns its name for an error message.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            ClientFeature::Sampling => "sampling",
-            ClientFeature::SamplingTools => "sampling with tools",
-            ClientFeature::SamplingContext => "sampling with context",
-            ClientFeature::ElicitForm => "elicitation",
-            ClientFeature::ElicitUrl => "elicitation by URL",
-            ClientFeature::Roots => "roots",
+            ClientCapability::Sampling => "sampling",
+            ClientCapability::SamplingTools => "sampling with tools",
+            ClientCapability::SamplingContext => "sampling with context",
+            ClientCapability::ElicitForm => "elicitation",
+            ClientCapability::ElicitUrl => "elicitation by URL",
+            ClientCapability::Roots => "roots",
         }
     }
 }
 
-/// What a client declared.
+/// The capabilities that a client declared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct ClientFeatures(u8);
+pub struct ClientCapabilities {
+    features: u8,
+    /// A bit for each extension of the server's table that the client declared, with settings that the server accepts.
+    #[cfg(feature = "extensions")]
+    pub(crate) extensions: u8,
+}
 
-impl ClientFeatures {
-    /// Nothing.
-    pub const NONE: ClientFeatures = ClientFeatures(0);
+impl ClientCapabilities {
+    /// The empty set.
+    pub const NONE: ClientCapabilities = ClientCapabilities {
+        features: 0,
+        #[cfg(feature = "extensions")]
+        extensions: 0,
+    };
 
-    /// This set and one more.
+    /// Adds a capability.
     #[must_use]
-    pub const fn with(self, feature: ClientFeature) -> Self {
-        ClientFeatures(self.0 | feature as u8)
+    pub const fn with(mut self, feature: ClientCapability) -> Self {
+        self.features |= feature as u8;
+        self
     }
 
-    /// Reads a `capabilities` object. Unknown members are ignored, and so is what is no object: `null` and `false` are how
-    /// some writers say that there is none.
+    /// Reads the `capabilities` object of a client. Ignores unknown members, and members that are not objects:
+    /// some peers write an absent capability as `null` or `false`.
     #[must_use]
     pub fn read(capabilities: Raw<'_>) -> Self {
-        let mut set = ClientFeatures(0);
-        if !SMALL && capabilities.as_bytes() == b"{}" {
-            return set;
-        }
+        let mut set = ClientCapabilities::NONE;
         for (key, value) in capabilities.members() {
             if !is_object(value) {
                 continue;
             }
-            if key.is("roots") {
-                set.add(ClientFeature::Roots);
-            } else if key.is("sampling") {
-                set.add(ClientFeature::Sampling);
-                set.add_if(value.get("tools"), ClientFeature::SamplingTools);
-                set.add_if(value.get("context"), ClientFeature::SamplingContext);
-            } else if key.is("elicitation") {
-                set.add_if(value.get("form"), ClientFeature::ElicitForm);
-                set.add_if(value.get("url"), ClientFeature::ElicitUrl);
-                // An empty object has meant form since the capability exists.
-                if !set.has(ClientFeature::ElicitUrl) {
-                    set.add(ClientFeature::ElicitForm);
+            if key.eq_str("roots") {
+                set.add(ClientCapability::Roots);
+            } else if key.eq_str("sampling") {
+                set.add(ClientCapability::Sampling);
+                set.add_if(value.get("tools"), ClientCapability::SamplingTools);
+                set.add_if(value.get("context"), ClientCapability::SamplingContext);
+            } else if key.eq_str("elicitation") {
+                set.add_if(value.get("form"), ClientCapability::ElicitForm);
+                set.add_if(value.get("url"), ClientCapability::ElicitUrl);
+                // An empty object has always meant form mode, also since the URL mode exists.
+                if !set.has(ClientCapability::ElicitUrl) {
+                    set.add(ClientCapability::ElicitForm);
                 }
             }
         }
         set
     }
 
-    /// Whether the client declared it.
+    /// Returns whether the client declared the capability.
     #[must_use]
-    pub const fn has(self, feature: ClientFeature) -> bool {
-        self.0 & feature as u8 != 0
+    pub const fn has(self, feature: ClientCapability) -> bool {
+        self.features & feature as u8 != 0
     }
 
-    fn add(&mut self, feature: ClientFeature) {
-        self.0 |= feature as u8;
+    fn add(&mut self, feature: ClientCapability) {
+        self.features |= feature as u8;
     }
 
-    fn add_if(&mut self, member: Option<Raw<'_>>, feature: ClientFeature) {
+    fn add_if(&mut self, member: Option<Raw<'_>>, feature: ClientCapability) {
         if member.is_some_and(is_object) {
             self.add(feature);
         }
     }
 }
 
-/// In few bytes of code: this is read of each request.
+/// Looks at the first byte only, because this runs for each request.
 fn is_object(value: Raw<'_>) -> bool {
     value.as_bytes().first() == Some(&b'{')
 }
 
-/// The severity of a log message (RFC 5424), lowest first.
+/// The severity of a log message (RFC 5424), lowest first. See
+/// [logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "syslog has these eight")]
 #[allow(missing_docs, reason = "syslog's own names")]
-pub enum Level {
-    // Not 0: a free slot of the server is then nothing but zeros, which take no room.
+pub enum LoggingLevel {
+    // Not 0: so a free slot of the server is all zeros and takes no place in the flash.
     Debug = 1,
     Info,
     Notice,
@@ -453,35 +545,35 @@ pub enum Level {
     Emergency,
 }
 
-impl Level {
+impl LoggingLevel {
     /// All levels, lowest first.
-    pub const ALL: [Level; 8] = [
-        Level::Debug,
-        Level::Info,
-        Level::Notice,
-        Level::Warning,
-        Level::Error,
-        Level::Critical,
-        Level::Alert,
-        Level::Emergency,
+    pub const ALL: [LoggingLevel; 8] = [
+        LoggingLevel::Debug,
+        LoggingLevel::Info,
+        LoggingLevel::Notice,
+        LoggingLevel::Warning,
+        LoggingLevel::Error,
+        LoggingLevel::Critical,
+        LoggingLevel::Alert,
+        LoggingLevel::Emergency,
     ];
 
-    /// Its name on the wire.
+    /// Returns its name in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Level::Debug => "debug",
-            Level::Info => "info",
-            Level::Notice => "notice",
-            Level::Warning => "warning",
-            Level::Error => "error",
-            Level::Critical => "critical",
-            Level::Alert => "alert",
-            Level::Emergency => "emergency",
+            LoggingLevel::Debug => "debug",
+            LoggingLevel::Info => "info",
+            LoggingLevel::Notice => "notice",
+            LoggingLevel::Warning => "warning",
+            LoggingLevel::Error => "error",
+            LoggingLevel::Critical => "critical",
+            LoggingLevel::Alert => "alert",
+            LoggingLevel::Emergency => "emergency",
         }
     }
 
-    /// The level of that name.
+    /// Reads a level; `None` if the value is not the name of one.
     #[must_use]
     pub fn read(value: Raw<'_>) -> Option<Self> {
         let known = names!["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
@@ -489,45 +581,49 @@ impl Level {
     }
 }
 
-/// The error codes of JSON-RPC and of the protocol.
+/// The error codes of [JSON-RPC](https://www.jsonrpc.org/specification#error_object) and of the protocol.
 pub mod code {
-    /// Not JSON.
+    /// The message is not JSON.
     pub const PARSE: i32 = -32700;
-    /// Not a request.
+    /// The message is not a request.
     pub const INVALID_REQUEST: i32 = -32600;
-    /// No such method, or its capability is not declared.
+    /// There is no such method, or its capability is not declared.
     pub const METHOD_NOT_FOUND: i32 = -32601;
-    /// Wrong params; unknown tool, prompt, cursor.
+    /// The params are wrong, or the tool, prompt or cursor is unknown.
     pub const INVALID_PARAMS: i32 = -32602;
     /// The server failed, or is overloaded.
     pub const INTERNAL: i32 = -32603;
-    /// No such resource, up to 2025-11-25.
+    /// There is no such resource; up to 2025-11-25.
     pub const RESOURCE_NOT_FOUND: i32 = -32002;
-    /// HTTP headers and body differ, from 2026-07-28.
+    /// The HTTP headers and the body differ; from 2026-07-28 on.
     pub const HEADER_MISMATCH: i32 = -32020;
-    /// A client capability is missing, from 2026-07-28.
+    /// The client did not declare a capability that the request needs; from 2026-07-28 on.
     pub const MISSING_CAPABILITY: i32 = -32021;
-    /// The revision is not served, from 2026-07-28.
+    /// The revision is not served; from 2026-07-28 on.
     pub const UNSUPPORTED_VERSION: i32 = -32022;
-    /// The user must visit a URL first, 2025-11-25.
+    /// The user must visit a URL first; only in 2025-11-25.
     pub const URL_ELICITATION_REQUIRED: i32 = -32042;
-    /// The user refused.
+    /// The user refused a request of the server.
     pub const USER_REFUSED: i32 = -1;
 }
 
-/// The `_meta` keys that the protocol reserves.
+/// The keys of `_meta` that the protocol
+/// [reserves](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta).
 pub mod meta {
-    /// On requests: the revision.
+    /// In requests: the revision.
     pub const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// On requests: what the client can do.
+    /// In requests: the capabilities of the client.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// On requests: who the client is.
+    /// In requests: the name and version of the client.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// On requests: which log messages it wants.
+    /// In requests: the lowest level of log messages that the client wants.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// On results: who the server is.
+    /// In results: the name and version of the server.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// On notifications of a subscription, and on its result: the id of its request.
+    /// In messages of a [task](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks) of 2025-11-25:
+    /// an object with its `taskId`.
+    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+    /// In notifications of a subscription and in its result: the id of its request.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 }
 
@@ -537,15 +633,21 @@ mod tests {
 
     #[test]
     fn features_of_a_server() {
-        let read = |json: &'static str| Features::read(Raw::constant(json));
+        let read = |json: &'static str| ServerCapabilities::read(Raw::constant(json));
         let all = read(
             r#"{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},
             "completions":{},"logging":{},"experimental":{"x":{}},"tasks":{}}"#,
         );
-        assert_eq!(all, Features(0x1ff));
+        assert_eq!(all, ServerCapabilities(0x1ff));
         let some =
             read(r#"{"tools":{"listChanged":false},"resources":{"subscribe":"yes"},"prompts":null,"logging":true}"#);
-        assert_eq!(some, Features::NONE.with(Feature::Tools).with(Feature::Resources).with(Feature::Logging));
-        assert_eq!(read("[]"), Features::NONE);
+        assert_eq!(
+            some,
+            ServerCapabilities::NONE
+                .with(ServerCapability::Tools)
+                .with(ServerCapability::Resources)
+                .with(ServerCapability::Logging)
+        );
+        assert_eq!(read("[]"), ServerCapabilities::NONE);
     }
 }

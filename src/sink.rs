@@ -1,8 +1,8 @@
-//! Where bytes go: the caller's storage, one whole message at a time.
+//! Sinks: the places that take the bytes of messages, one whole message at a time.
 //!
-//! [`Sink`] takes bytes. [`Out`] adds framing, so that the engine never knows whether a message becomes a
-//! line, a server-sent event or a body. [`Lines`] is the framing of stdio and serial lines over any storage.
-//! [`whole`] writes one message, with a [`Writer`].
+//! [`Sink`] takes bytes. [`Out`] adds framing: a transport decides whether a message becomes a line, a
+//! server-sent event or a body. [`LineSink`] is the framing of stdio and serial lines over any [`Storage`].
+//! [`whole`] writes one message with a [`Writer`].
 
 use core::fmt;
 
@@ -10,45 +10,50 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "waiting helps or it does not")]
-pub enum Full {
-    /// Send what is pending, then call again.
+pub enum FullError {
+    /// There is no room now: send the pending bytes, then call again.
     Now,
-    /// Larger than the sink will ever take: waiting cannot help.
+    /// The message is larger than the whole sink: waiting does not help.
     Never,
 }
 
-impl fmt::Display for Full {
+impl fmt::Display for FullError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Full::Now => "the sink is full for now",
-            Full::Never => "the message is larger than the sink",
+            FullError::Now => "the sink is full for now",
+            FullError::Never => "the message is larger than the sink",
         })
     }
 }
 
-impl core::error::Error for Full {}
+impl core::error::Error for FullError {}
 
-/// Takes bytes. The narrow half of [`Out`]: all that the JSON writer needs.
+/// Takes bytes. The JSON writer needs only this half of [`Out`].
 pub trait Sink {
-    /// Appends all of `bytes` or, on [`Full`], nothing.
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full>;
+    /// Appends all of `bytes`.
+    ///
+    /// # Errors
+    /// [`FullError`] if they do not fit; the sink then appends nothing.
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError>;
 
-    /// How many bytes [`put`](Sink::put) will take from here on; `usize::MAX` for a sink that is never full.
+    /// Returns how many more bytes [`put`](Sink::put) takes; `usize::MAX` if the sink is never full.
     fn room(&self) -> usize;
 }
 
-/// What a message is, told to [`Out::begin`] before its first byte, so that a transport can choose its framing.
+/// The kind of a message. [`Out::begin`] gets it before the first byte, so that a transport can choose its
+/// framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Kind {
+pub enum MessageKind {
     /// A result.
     Result,
-    /// A result that goes out in windows: larger than the sink, or of unknown length.
+    /// A result that goes out in windows: it is larger than the sink, or its length is unknown.
     Streamed,
     /// An error response with its JSON-RPC code.
     Error(i32),
-    /// An error response that refuses the message itself: not JSON, not a request, without a version that is served.
+    /// An error response that refuses the message itself: it is not JSON, not a request, or names no revision
+    /// that is served.
     Refusal(i32),
     /// A request to the peer.
     Request,
@@ -64,13 +69,13 @@ pub enum Kind {
 pub struct Mark(usize);
 
 impl Mark {
-    /// A mark at a position that only its sink understands.
+    /// Makes a mark of a position. Only the sink that made the mark understands it.
     #[must_use]
     pub const fn new(at: usize) -> Self {
         Mark(at)
     }
 
-    /// The position given to [`Mark::new`].
+    /// Returns the position given to [`Mark::new`].
     #[must_use]
     pub const fn at(self) -> usize {
         self.0
@@ -79,65 +84,69 @@ impl Mark {
 
 /// A sink with framing: whole messages, one after the other.
 ///
-/// The engine calls `begin`, any number of `put`, then `end`. It takes bytes back (`roll_back`) only because of
-/// [`Full`], and only back to a mark of the current message; so a sink that never says `Full` is never asked to.
+/// The engine calls `begin`, any number of `put`, then `end`. It calls `roll_back` only after [`FullError`], and
+/// only with a mark of the current message. A sink that never returns `FullError` never gets that call.
 ///
-/// A reply larger than the sink is sent through it in windows. Meanwhile the sink is *held*: `begin` answers
-/// [`Full::Now`], so that whoever else wants to write waits in the ordinary way.
+/// A reply larger than the sink goes through it in windows. During that time the sink is *held*: `begin`
+/// returns [`FullError::Now`], and other writers wait as they do for a full sink.
 pub trait Out: Sink {
-    /// Starts a message. [`Full::Now`] while the sink is held or too full to frame one more message.
-    fn begin(&mut self, kind: Kind) -> Result<(), Full>;
+    /// Starts a message and keeps back the room that [`end`](Out::end) needs.
+    ///
+    /// # Errors
+    /// [`FullError::Now`] if the sink is held, or if there is no room to frame one more message.
+    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError>;
 
-    /// Ends the message. The room this needs was kept back by `begin`.
+    /// Ends the message. It cannot fail: `begin` kept back the room.
     fn end(&mut self);
 
-    /// Where the sink stands.
+    /// Returns the current position.
     fn mark(&self) -> Mark;
 
-    /// Takes back everything since `mark`; at the mark taken before `begin`, the message never was.
+    /// Removes everything since `mark`. A mark from before `begin` removes the whole message.
     fn roll_back(&mut self, mark: Mark);
 
-    /// Holds the sink for a message in windows, or releases it.
+    /// Holds the sink for a message in windows (`true`), or releases it (`false`).
     fn hold(&mut self, on: bool);
 
-    /// Whether a message in windows is under way.
+    /// Returns whether a message in windows is under way.
     fn held(&self) -> bool;
 
-    /// The largest message this sink takes when it is empty; `usize::MAX` if there is no limit.
+    /// Returns the size of the largest message that the empty sink takes, in bytes; `usize::MAX` if there is no
+    /// limit.
     fn capacity(&self) -> usize;
 }
 
-/// Byte storage that [`Lines`] can be built on: a slice, a `Vec`, `heapless::Vec`, `bytes::BytesMut`.
+/// Byte storage for [`LineSink`]: a slice, a `Vec`, `heapless::Vec` or `bytes::BytesMut`.
 pub trait Storage {
-    /// The bytes held.
+    /// Returns the bytes in the storage.
     fn bytes(&self) -> &[u8];
-    /// Appends all of `bytes`; `false`, and nothing done, if they do not fit.
+    /// Appends all of `bytes`. If they do not fit, appends nothing and returns `false`.
     #[must_use]
     fn append(&mut self, bytes: &[u8]) -> bool;
-    /// Drops the bytes behind the first `len`.
+    /// Drops all bytes after the first `len`.
     fn truncate(&mut self, len: usize);
     /// Drops the first `n` bytes.
     fn drop_front(&mut self, n: usize);
-    /// The most bytes it can hold, `usize::MAX` if it grows.
+    /// Returns the most bytes that it can hold; `usize::MAX` if it grows.
     fn limit(&self) -> usize;
 }
 
 /// Storage over lent bytes.
 #[derive(Debug)]
-pub struct Slice<'b> {
+pub struct SliceStorage<'b> {
     bytes: &'b mut [u8],
     len: usize,
 }
 
-impl<'b> Slice<'b> {
-    /// Empty storage over `bytes`.
+impl<'b> SliceStorage<'b> {
+    /// Makes empty storage over `bytes`.
     #[must_use]
     pub const fn new(bytes: &'b mut [u8]) -> Self {
-        Slice { bytes, len: 0 }
+        SliceStorage { bytes, len: 0 }
     }
 }
 
-impl Storage for Slice<'_> {
+impl Storage for SliceStorage<'_> {
     fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or(&[])
     }
@@ -232,22 +241,22 @@ impl Storage for bytes::BytesMut {
     }
 }
 
-/// Newline framing over some storage: the sink of stdio and of serial lines.
+/// Newline framing over a [`Storage`]: the sink of stdio and of serial lines.
 ///
 /// ```
-/// use mcp_sansio::sink::{Kind, Lines, Out, Sink, Slice};
+/// use mcp_sansio::sink::{MessageKind, LineSink, Out, Sink, SliceStorage};
 /// let mut bytes = [0; 64];
-/// let mut out = Lines::new(Slice::new(&mut bytes));
-/// out.begin(Kind::Result)?;
+/// let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+/// out.begin(MessageKind::Result)?;
 /// out.put(b"{}")?;
 /// out.end();
 /// assert_eq!(out.pending(), b"{}\n");
 /// out.sent(1); // the socket took one byte
 /// assert_eq!(out.pending(), b"}\n");
-/// # Ok::<(), mcp_sansio::Full>(())
+/// # Ok::<(), mcp_sansio::FullError>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Lines<S> {
+pub struct LineSink<S> {
     storage: S,
     held: bool,
 }
@@ -255,29 +264,29 @@ pub struct Lines<S> {
 /// Bytes that `begin` keeps back for the newline.
 const NEWLINE: usize = 1;
 
-impl<S: Storage> Lines<S> {
-    /// A sink over `storage`, which should be empty.
+impl<S: Storage> LineSink<S> {
+    /// Makes a sink over `storage`, which should be empty.
     pub const fn new(storage: S) -> Self {
-        Lines { storage, held: false }
+        LineSink { storage, held: false }
     }
 
-    /// The bytes to send.
+    /// Returns the bytes to send.
     pub fn pending(&self) -> &[u8] {
         self.storage.bytes()
     }
 
-    /// Drops the first `n` pending bytes: they were sent.
+    /// Drops the first `n` pending bytes, because they were sent.
     pub fn sent(&mut self, n: usize) {
         self.storage.drop_front(n);
     }
 
-    /// Drops everything that is pending, also what there is of a message in windows, and releases the sink.
+    /// Drops all pending bytes, also those of a message in windows, and releases the sink.
     pub fn clear(&mut self) {
         self.storage.truncate(0);
         self.held = false;
     }
 
-    /// The storage, with what is pending in it.
+    /// Returns the storage with the pending bytes.
     pub fn into_inner(self) -> S {
         self.storage
     }
@@ -290,11 +299,11 @@ impl<S: Storage> Lines<S> {
     }
 }
 
-impl<S: Storage> Sink for Lines<S> {
+impl<S: Storage> Sink for LineSink<S> {
     #[inline]
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         let fits = self.room() >= bytes.len();
-        if fits && self.storage.append(bytes) { Ok(()) } else { Err(Full::Now) }
+        if fits && self.storage.append(bytes) { Ok(()) } else { Err(FullError::Now) }
     }
 
     fn room(&self) -> usize {
@@ -305,13 +314,13 @@ impl<S: Storage> Sink for Lines<S> {
     }
 }
 
-impl<S: Storage> Out for Lines<S> {
-    fn begin(&mut self, _: Kind) -> Result<(), Full> {
-        if self.held || self.free() <= NEWLINE { Err(Full::Now) } else { Ok(()) }
+impl<S: Storage> Out for LineSink<S> {
+    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
+        if self.held || self.free() <= NEWLINE { Err(FullError::Now) } else { Ok(()) }
     }
 
     fn end(&mut self) {
-        // `put` kept this byte back.
+        // `room` leaves this byte free.
         let _ = self.storage.append(b"\n");
     }
 
@@ -339,50 +348,55 @@ impl<S: Storage> Out for Lines<S> {
     }
 }
 
-/// Runs `write` as one whole message: all of it or nothing.
+/// Runs `write` as one whole message: the sink takes all of it, or nothing.
 ///
-/// On a sink that has nothing else pending, too large for now means too large for ever: [`Full::Never`].
+/// # Errors
+/// The error of `write`, or [`FullError::Now`] if a piece did not fit. If nothing else is pending in the sink, every
+/// error becomes [`FullError::Never`]: an empty sink cannot get more room.
 pub fn whole(
     out: &mut dyn Out,
-    kind: Kind,
-    write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>,
-) -> Result<(), Full> {
+    kind: MessageKind,
+    write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>,
+) -> Result<(), FullError> {
     let mut writer = Writer::new(out);
     writer.begin(kind)?;
     let written = write(&mut writer);
     writer.end(written)
 }
 
-/// Runs `write` as part of a message; whether it all fitted.
-pub(crate) fn part(out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Result<(), Full> {
+/// Runs `write` as a part of a message. Returns an error if a piece did not fit.
+pub(crate) fn part(
+    out: &mut dyn Out,
+    write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>,
+) -> Result<(), FullError> {
     let mut writer = Writer::new(out);
     let written = write(&mut writer);
     writer.written.and(written)
 }
 
-/// Writes one message: what [`whole`] lends.
+/// Writes one message; [`whole`] lends it to its closure.
 ///
 /// ```
-/// use mcp_sansio::sink::{Kind, Lines, Slice, whole};
+/// use mcp_sansio::sink::{MessageKind, LineSink, SliceStorage, whole};
 /// let mut bytes = [0; 16];
-/// let mut out = Lines::new(Slice::new(&mut bytes));
-/// whole(&mut out, Kind::Notification, |out| out.put(b"{}"))?;
-/// let long = whole(&mut out, Kind::Notification, |out| {
+/// let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+/// whole(&mut out, MessageKind::Notification, |out| out.put(b"{}"))?;
+/// let long = whole(&mut out, MessageKind::Notification, |out| {
 ///     out.put(b"[0,1,2,3,")?;
 ///     out.put(b"4,5,6,7]") // does not fit
 /// });
 /// assert!(long.is_err());
 /// assert_eq!(out.pending(), b"{}\n");
-/// # Ok::<(), mcp_sansio::Full>(())
+/// # Ok::<(), mcp_sansio::FullError>(())
 /// ```
 ///
-/// A piece that does not fit is left out; [`whole`] then takes the message back and says so. So those who write need not
-/// look after each piece.
+/// The writer leaves out a piece that does not fit, and [`whole`] then takes the message back and returns the
+/// error. So `write` does not need to check each piece.
 pub struct Writer<'o> {
     out: &'o mut dyn Out,
-    /// Whether everything fitted so far.
-    written: Result<(), Full>,
-    /// Where the message began.
+    /// An error as soon as a piece did not fit.
+    written: Result<(), FullError>,
+    /// The mark from before the message.
     mark: Mark,
 }
 
@@ -394,14 +408,14 @@ impl<'o> Writer<'o> {
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
         self.mark = self.out.mark();
         self.out.begin(kind)
     }
 
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
-    fn end(&mut self, written: Result<(), Full>) -> Result<(), Full> {
+    fn end(&mut self, written: Result<(), FullError>) -> Result<(), FullError> {
         match self.written.and(written) {
             Ok(()) => {
                 self.out.end();
@@ -409,24 +423,27 @@ impl<'o> Writer<'o> {
             }
             Err(full) => {
                 self.out.roll_back(self.mark);
-                Err(if self.mark.at() == 0 { Full::Never } else { full })
+                Err(if self.mark.at() == 0 { FullError::Never } else { full })
             }
         }
     }
 
-    /// Whether everything fitted so far.
-    pub(crate) fn written(&self) -> Result<(), Full> {
+    /// Returns an error if a piece did not fit.
+    pub(crate) fn written(&self) -> Result<(), FullError> {
         self.written
     }
 
-    /// Appends a piece. Always `Ok`: that it did not fit is said by [`whole`].
+    /// Appends a piece.
+    ///
+    /// # Errors
+    /// None: [`whole`] reports a piece that did not fit.
     #[inline(always)]
-    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         self.add(bytes);
         Ok(())
     }
 
-    // On a small machine a piece is a call and nothing else: there are hundreds of them.
+    // On a small machine this is not inlined: the program has hundreds of calls.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
     pub(crate) fn add(&mut self, bytes: &[u8]) {
@@ -439,7 +456,7 @@ impl<'o> Writer<'o> {
 
 impl Sink for Writer<'_> {
     #[inline(always)]
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         Writer::put(self, bytes)
     }
 
@@ -448,18 +465,18 @@ impl Sink for Writer<'_> {
     }
 }
 
-/// Copies without a length check that could panic: `zip` stops at the shorter one.
-pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
+/// Copies the bytes of `from` to the front of `to`, up to the shorter length. It cannot panic.
+pub fn copy(to: &mut [u8], from: &[u8]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = *from;
     }
 }
 
-/// Moves the bytes between `from` and the end of `place` to the beginning of `place`.
+/// Moves the bytes from `from` to the end of `place` down to the start of `place`.
 pub(crate) fn move_down(bytes: &mut [u8], from: usize, place: core::ops::Range<usize>) {
     let distance = from.saturating_sub(place.start);
     if let Some(place) = bytes.get_mut(place) {
-        // Always so; said for the compiler, which then leaves out the panics of the copy.
+        // This is always true; the check lets the compiler leave out the panics of the copy.
         if distance <= place.len() {
             place.copy_within(distance.., 0);
         }
@@ -470,32 +487,32 @@ pub(crate) fn move_down(bytes: &mut [u8], from: usize, place: core::ops::Range<u
 mod tests {
     use super::*;
 
-    /// What stands behind a piece that did not fit may fit itself: nothing of the message stays all the same.
+    /// A later piece may fit where an earlier one did not. Nothing of the message may stay.
     #[test]
     fn a_message_is_whole_or_not_there() {
         let mut bytes = [0; 16];
-        let mut out = Lines::new(Slice::new(&mut bytes));
+        let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         let write = |out: &mut Writer<'_>| {
             out.put(b"[")?;
             out.put(b"more than there is room for")?;
             out.put(b"]")
         };
         // An empty sink will never take it.
-        assert_eq!(whole(&mut out, Kind::Result, write), Err(Full::Never));
+        assert_eq!(whole(&mut out, MessageKind::Result, write), Err(FullError::Never));
         assert_eq!(out.pending(), b"");
-        whole(&mut out, Kind::Result, |out| out.put(b"{}")).unwrap();
-        assert_eq!(whole(&mut out, Kind::Result, write), Err(Full::Now));
+        whole(&mut out, MessageKind::Result, |out| out.put(b"{}")).unwrap();
+        assert_eq!(whole(&mut out, MessageKind::Result, write), Err(FullError::Now));
         assert_eq!(out.pending(), b"{}\n");
-        assert_eq!(part(&mut out, write), Err(Full::Now));
+        assert_eq!(part(&mut out, write), Err(FullError::Now));
     }
 
-    /// A writer may give up for a reason of its own, such as a `Display` that fails.
+    /// A writer may fail for its own reason, such as a `Display` that fails.
     #[test]
     fn what_fails_by_itself_is_taken_back_too() {
         let mut bytes = [0; 16];
-        let mut out = Lines::new(Slice::new(&mut bytes));
-        whole(&mut out, Kind::Result, |out| out.put(b"{}")).unwrap();
-        let failed = whole(&mut out, Kind::Result, |out| out.put(b"[").and(Err(Full::Never)));
-        assert_eq!((failed, out.pending()), (Err(Full::Never), &b"{}\n"[..]));
+        let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+        whole(&mut out, MessageKind::Result, |out| out.put(b"{}")).unwrap();
+        let failed = whole(&mut out, MessageKind::Result, |out| out.put(b"[").and(Err(FullError::Never)));
+        assert_eq!((failed, out.pending()), (Err(FullError::Never), &b"{}\n"[..]));
     }
 }

@@ -1,8 +1,8 @@
 //! The scanner against a table of edge cases and against serde_json over mutated inputs.
 
-use mcp_sansio::json::{DEPTH, DecodeError, Fault, JsonKind, Raw, Scanner, constant};
+use mcp_sansio::json::{DEPTH, DecodeError, JsonKind, ParseError, Raw, Scanner, constant};
 
-fn fault(json: impl AsRef<[u8]>) -> Option<Fault> {
+fn fault(json: impl AsRef<[u8]>) -> Option<ParseError> {
     Raw::parse(json.as_ref()).err()
 }
 
@@ -24,8 +24,8 @@ fn edges_that_are_json() {
 #[test]
 #[rustfmt::skip]
 fn edges_that_are_not_json() {
-    use Fault::{End, Syntax, Trailing};
-    let bad: &[(&[u8], Fault)] = &[
+    use ParseError::{End, Syntax, Trailing};
+    let bad: &[(&[u8], ParseError)] = &[
         (b"", End), (b" ", End), (b"-", End), (b"1.", End), (b"1e", End), (b"1e+", End), (b"[", End), (b"{", End),
         (b"[1", End), (b"[1,", End), (b"{\"a\"", End), (b"{\"a\":", End), (b"{\"a\":1", End), (b"{\"a\":1,", End),
         (b"\"", End), (b"\"a", End), (b"\"\\", End), (b"\"\\u12", End), (b"tru", End), (b"n", End), (b"\"\\\"", End),
@@ -65,9 +65,9 @@ fn broken_utf8() {
             let mut json = vec![b'"'];
             json.resize(1 + before, b'a');
             json.extend_from_slice(bytes);
-            assert_eq!(fault(&json), Some(Fault::Utf8), "{}", json.escape_ascii());
+            assert_eq!(fault(&json), Some(ParseError::Utf8), "{}", json.escape_ascii());
             json.extend_from_slice(b" and so on\"");
-            assert_eq!(fault(&json), Some(Fault::Utf8), "{}", json.escape_ascii());
+            assert_eq!(fault(&json), Some(ParseError::Utf8), "{}", json.escape_ascii());
         }
         for text in sound {
             let json = format!("\"{}{text} and so on{text}\"", "a".repeat(before));
@@ -86,33 +86,33 @@ fn depth_is_limited() {
     let depth = usize::from(DEPTH);
     for array in [true, false] {
         assert_eq!(fault(nested(depth, array)), None);
-        assert_eq!(fault(nested(depth + 1, array)), Some(Fault::Depth));
-        assert_eq!(fault(nested(100_000, array)), Some(Fault::Depth));
+        assert_eq!(fault(nested(depth + 1, array)), Some(ParseError::Depth));
+        assert_eq!(fault(nested(100_000, array)), Some(ParseError::Depth));
         assert_eq!(constant::check(&nested(depth, array)), Ok(()));
-        assert_eq!(constant::check(&nested(depth + 1, array)), Err(Fault::Depth));
+        assert_eq!(constant::check(&nested(depth + 1, array)), Err(ParseError::Depth));
     }
-    // Mixed, so that every bit of the stack counts.
+    // Objects and arrays in turns, so that every bit of the stack is used.
     let mixed = format!("{}1{}", "[{\"a\":".repeat(64), "}]".repeat(64));
     assert_eq!(fault(&mixed), None);
-    assert_eq!(fault(mixed.replace("1}]", "1]}")), Some(Fault::Syntax));
-    assert_eq!(fault(format!("[{mixed}]")), Some(Fault::Depth));
+    assert_eq!(fault(mixed.replace("1}]", "1]}")), Some(ParseError::Syntax));
+    assert_eq!(fault(format!("[{mixed}]")), Some(ParseError::Depth));
 
     let with = |json: &'static [u8], max| Scanner::with_depth(json, max).value().err();
     assert_eq!(with(b"[[1]]", 2), None);
-    assert_eq!(with(b"[[1]]", 1), Some(Fault::Depth));
+    assert_eq!(with(b"[[1]]", 1), Some(ParseError::Depth));
     assert_eq!(with(b"1", 0), None);
-    assert_eq!(with(b"[]", 0), Some(Fault::Depth));
+    assert_eq!(with(b"[]", 0), Some(ParseError::Depth));
     let deep = nested(depth + 1, true);
-    assert_eq!(Scanner::with_depth(deep.as_bytes(), 255).value().err(), Some(Fault::Depth));
+    assert_eq!(Scanner::with_depth(deep.as_bytes(), 255).value().err(), Some(ParseError::Depth));
 }
 
-/// What the caller descends into by hand counts towards the depth.
+/// Levels that the caller enters by hand count towards the depth.
 #[test]
 fn by_hand() {
     let mut scan = Scanner::with_depth(br#" {"a":[1,{"b":[]}],"c":[[ ]]} "#, 4);
     scan.open().unwrap();
     let mut first = true;
-    assert!(scan.key(&mut first).unwrap().unwrap().is("a"));
+    assert!(scan.key(&mut first).unwrap().unwrap().eq_str("a"));
     scan.open_array().unwrap();
     let mut first_element = true;
     assert_eq!(scan.element(&mut first_element), Ok(true));
@@ -120,7 +120,7 @@ fn by_hand() {
     assert_eq!(scan.element(&mut first_element), Ok(true));
     assert_eq!(scan.value().unwrap().as_bytes(), br#"{"b":[]}"#);
     assert_eq!(scan.element(&mut first_element), Ok(false));
-    assert!(scan.key(&mut first).unwrap().unwrap().is("c"));
+    assert!(scan.key(&mut first).unwrap().unwrap().eq_str("c"));
     assert_eq!(scan.value().unwrap().kind(), JsonKind::Array);
     assert_eq!(scan.key(&mut first), Ok(None));
     assert_eq!(scan.position(), 29);
@@ -130,10 +130,10 @@ fn by_hand() {
     let mut scan = Scanner::with_depth(br#"{"a":[[]]}"#, 2);
     scan.open().unwrap();
     assert!(scan.key(&mut true).unwrap().is_some());
-    assert_eq!(scan.value().err(), Some(Fault::Depth));
+    assert_eq!(scan.value().err(), Some(ParseError::Depth));
 }
 
-/// The same grammar for those who descend by hand.
+/// The same grammar for callers that enter values by hand.
 #[test]
 fn grammar_by_hand() {
     let keys = |json: &'static [u8]| {
@@ -147,10 +147,10 @@ fn grammar_by_hand() {
     };
     assert_eq!(keys(b"{}"), Ok(()));
     assert_eq!(keys(b"{\"a\":1 , \"b\" : 2 } "), Ok(()));
-    assert_eq!(keys(b"{"), Err(Fault::End));
-    assert_eq!(keys(b"{} {}"), Err(Fault::Trailing));
+    assert_eq!(keys(b"{"), Err(ParseError::End));
+    assert_eq!(keys(b"{} {}"), Err(ParseError::Trailing));
     for bad in [&b"{\"a\":1,}"[..], b"{,\"a\":1}", b"{\"a\":1 \"b\":2}", b"{\"a\":1]", b"[]"] {
-        assert_eq!(keys(bad), Err(Fault::Syntax), "{}", bad.escape_ascii());
+        assert_eq!(keys(bad), Err(ParseError::Syntax), "{}", bad.escape_ascii());
     }
     let elements = |json: &'static [u8]| {
         let mut scan = Scanner::new(json);
@@ -163,13 +163,13 @@ fn grammar_by_hand() {
     };
     assert_eq!(elements(b" [ 1 , [2] , 3 ] "), Ok(()));
     assert_eq!(elements(b"[]"), Ok(()));
-    assert_eq!(elements(b"[1,"), Err(Fault::End));
+    assert_eq!(elements(b"[1,"), Err(ParseError::End));
     for bad in [&b"[,]"[..], b"[1,]", b"[1 2]", b"[1}", b"{}"] {
-        assert_eq!(elements(bad), Err(Fault::Syntax), "{}", bad.escape_ascii());
+        assert_eq!(elements(bad), Err(ParseError::Syntax), "{}", bad.escape_ascii());
     }
 }
 
-/// Leaving more often than entering is nonsense, but no panic.
+/// Leaving more often than entering is an error of the caller, but must not panic.
 #[test]
 fn misuse_does_no_harm() {
     let mut scan = Scanner::new(b"}}]]{\"a\":1}");
@@ -189,10 +189,10 @@ fn strings_are_decoded_late() {
     assert_eq!(last.decode(&mut scratch), Ok("x😀"));
     let errors: Vec<_> = raw.members().map(|(_, value)| value.text().unwrap().decode(&mut [0; 16]).err()).collect();
     assert_eq!(errors, [Some(DecodeError::Surrogate), None, Some(DecodeError::Surrogate)]);
-    assert_eq!(raw.members().filter(|(key, _)| key.is("a")).count(), 2);
+    assert_eq!(raw.members().filter(|(key, _)| key.eq_str("a")).count(), 2);
 }
 
-/// A generator that needs no dependency and always makes the same numbers.
+/// Random numbers without a dependency, the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -249,13 +249,13 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
-/// What serde_json says. With the text kept raw, strings are not decoded, so that lone surrogates pass as they do
-/// here; in return UTF-8 is not checked, which `from_utf8` does.
+/// Returns whether serde_json accepts the bytes. It reads strings as raw text, so lone surrogates pass, as they do
+/// here; it then checks no UTF-8, which `from_utf8` does.
 fn reference(bytes: &[u8]) -> bool {
     core::str::from_utf8(bytes).is_ok_and(|text| serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok())
 }
 
-/// Holds one input against serde_json; whether both say that it is JSON.
+/// Compares one input with serde_json. Returns whether both accept it.
 fn compare(bytes: &[u8]) -> bool {
     let verdict = Raw::parse(bytes);
     assert_eq!(verdict.is_ok(), reference(bytes), "{verdict:?}: {}", bytes.escape_ascii());
@@ -272,7 +272,7 @@ fn same_verdict_as_serde_json() {
     let (mut good, mut compared) = (0, 0);
     let mut bytes = Vec::new();
     for _ in 0..INPUTS {
-        // Broken inputs are broken further only now and then.
+        // An input that is broken already is changed further only sometimes.
         if good_enough(&mut random, &bytes) {
             mutate(&mut random, &mut bytes);
         } else {
@@ -294,7 +294,7 @@ fn good_enough(random: &mut Random, bytes: &[u8]) -> bool {
     bytes.len() > 8 && random.below(4) != 0 && (random.below(4) == 0 || Raw::parse(bytes).is_ok())
 }
 
-/// Looks at everything in a value: no panic, and the same as serde_json finds.
+/// Reads each part of a value: it must not panic, and must equal the value of serde_json.
 fn walk(raw: Raw<'_>) {
     match raw.kind() {
         JsonKind::Object => raw.members().for_each(|(key, value)| {
@@ -312,7 +312,7 @@ fn walk(raw: Raw<'_>) {
             let mut scratch = vec![0; text.raw().len()];
             assert_eq!(text.decode(&mut scratch).ok(), theirs.as_deref());
             assert_eq!(text.decoded_len(), theirs.as_ref().map(String::len));
-            assert!(theirs.is_none_or(|theirs| text.is(&theirs)));
+            assert!(theirs.is_none_or(|theirs| text.eq_str(&theirs)));
         }
         JsonKind::Number => {
             if raw.is_integer() && raw.as_bytes() != b"-0" {

@@ -1,8 +1,8 @@
-//! The serde reader and writer against serde_json, and where they differ from it on purpose.
+//! The serde reader and writer against serde_json, and their intended differences.
 #![cfg(feature = "serde")]
 
-use mcp_sansio::Full;
-use mcp_sansio::json::{Decimal, Raw, Refused, SerError, Text, Wrong, to_escaped, to_sink};
+use mcp_sansio::FullError;
+use mcp_sansio::json::{Decimal, DeserializeError, Raw, SerializeError, Text, to_escaped, to_sink};
 use mcp_sansio::sink::Sink;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,9 @@ struct Buffer {
 }
 
 impl Sink for Buffer {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         if bytes.len() > self.room() {
-            return Err(Full::Now);
+            return Err(FullError::Now);
         }
         self.bytes.extend_from_slice(bytes);
         Ok(())
@@ -29,7 +29,7 @@ impl Sink for Buffer {
     }
 }
 
-fn written<T: Serialize + ?Sized>(value: &T) -> Result<String, SerError> {
+fn written<T: Serialize + ?Sized>(value: &T) -> Result<String, SerializeError> {
     let mut out = Buffer { bytes: Vec::new(), limit: 1 << 20 };
     // Through a trait object, as the engine does it.
     let dynamic: &mut dyn Sink = &mut out;
@@ -37,9 +37,9 @@ fn written<T: Serialize + ?Sized>(value: &T) -> Result<String, SerError> {
     Ok(String::from_utf8(out.bytes).unwrap())
 }
 
-fn read<T: DeserializeOwned>(json: &str) -> Result<T, Refused> {
+fn read<T: DeserializeOwned>(json: &str) -> Result<T, DeserializeError> {
     let mut scratch = vec![0; json.len()];
-    // What is owned does not keep the scratch space.
+    // An owned value does not keep the scratch space.
     let raw = Raw::parse(json.as_bytes()).expect(json);
     let value: Owned<T> = raw.to(&mut scratch)?;
     Ok(value.0)
@@ -49,7 +49,7 @@ fn read<T: DeserializeOwned>(json: &str) -> Result<T, Refused> {
 #[serde(transparent, bound = "T: DeserializeOwned")]
 struct Owned<T>(T);
 
-/// Written as serde_json writes it, and the same value when read again by either.
+/// The bytes equal those of serde_json, and both read the same value again.
 fn round<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: T) {
     let ours = written(&value).unwrap();
     assert_eq!(ours, serde_json::to_string(&value).unwrap());
@@ -169,13 +169,13 @@ fn floats() {
     assert_eq!(read::<f32>("0.1"), Ok(0.1));
     assert_eq!(read::<f32>("3"), Ok(3.0));
     assert_eq!(read::<f64>("-3"), Ok(-3.0));
-    assert_eq!(read::<f32>("1e39"), Err(Refused::Range));
-    assert_eq!(read::<f64>("1e400"), Err(Refused::Range));
-    assert_eq!(read::<f64>("\"1\""), Err(Refused::Type));
-    assert_eq!(read::<f64>("null"), Err(Refused::Type));
+    assert_eq!(read::<f32>("1e39"), Err(DeserializeError::Range));
+    assert_eq!(read::<f64>("1e400"), Err(DeserializeError::Range));
+    assert_eq!(read::<f64>("\"1\""), Err(DeserializeError::Type));
+    assert_eq!(read::<f64>("null"), Err(DeserializeError::Type));
 }
 
-/// Clients whose numbers are all floats write `2.0` for a whole one.
+/// Some clients have only floating point numbers, and write `2.0` for 2.
 #[test]
 fn integers() {
     assert_eq!(read::<u8>("2.0"), Ok(2));
@@ -183,14 +183,14 @@ fn integers() {
     assert_eq!(read::<u64>("18446744073709551615"), Ok(u64::MAX));
     assert_eq!(read::<i8>("-0"), Ok(0));
     assert_eq!(read::<u8>("-0.0"), Ok(0));
-    assert_eq!(read::<i64>("2.5"), Err(Refused::Type));
-    assert_eq!(read::<i64>("1e-1"), Err(Refused::Type));
-    assert_eq!(read::<u8>("256"), Err(Refused::Range));
-    assert_eq!(read::<u8>("-1"), Err(Refused::Range));
-    assert_eq!(read::<u64>("18446744073709551616"), Err(Refused::Range));
-    assert_eq!(read::<i64>("-9223372036854775809"), Err(Refused::Range));
-    assert_eq!(read::<i64>("1e99"), Err(Refused::Range));
-    assert_eq!(read::<i64>("true"), Err(Refused::Type));
+    assert_eq!(read::<i64>("2.5"), Err(DeserializeError::Type));
+    assert_eq!(read::<i64>("1e-1"), Err(DeserializeError::Type));
+    assert_eq!(read::<u8>("256"), Err(DeserializeError::Range));
+    assert_eq!(read::<u8>("-1"), Err(DeserializeError::Range));
+    assert_eq!(read::<u64>("18446744073709551616"), Err(DeserializeError::Range));
+    assert_eq!(read::<i64>("-9223372036854775809"), Err(DeserializeError::Range));
+    assert_eq!(read::<i64>("1e99"), Err(DeserializeError::Range));
+    assert_eq!(read::<i64>("true"), Err(DeserializeError::Type));
     for (json, same) in
         [("-0", "-0.0"), ("18446744073709551616", "18446744073709552000.0"), ("1.0", "1.0"), ("-1", "-1")]
     {
@@ -206,7 +206,7 @@ struct Borrowed<'a> {
     b: Option<&'a str>,
 }
 
-fn borrowed<'a>(json: &'a str, scratch: &'a mut [u8]) -> Result<Borrowed<'a>, Refused> {
+fn borrowed<'a>(json: &'a str, scratch: &'a mut [u8]) -> Result<Borrowed<'a>, DeserializeError> {
     Raw::parse(json.as_bytes()).unwrap().to(scratch)
 }
 
@@ -214,15 +214,15 @@ fn borrowed<'a>(json: &'a str, scratch: &'a mut [u8]) -> Result<Borrowed<'a>, Re
 fn text_is_borrowed() {
     let json = r#"{"a":"plain é","b":"plain too"}"#;
     assert_eq!(borrowed(json, &mut []), Ok(Borrowed { a: "plain é", b: Some("plain too") }));
-    // Both live in the scratch space, which is filled to the last byte.
+    // Both texts are in the scratch space, which is filled to the last byte.
     let json = r#"{"\u0061":"a\nb","x":"\n\n\n\n\n\n","b":"\ud83d\ude00"}"#;
     assert_eq!(borrowed(json, &mut [0; 7]), Ok(Borrowed { a: "a\nb", b: Some("😀") }));
-    assert_eq!(borrowed(json, &mut [0; 6]), Err(Refused::Member("b", Wrong::Range)));
-    assert_eq!(borrowed(json, &mut [0; 2]), Err(Refused::Member("a", Wrong::Range)));
-    assert_eq!(borrowed(r#"{"a":"\ud800"}"#, &mut [0; 8]), Err(Refused::Member("a", Wrong::Value)));
+    assert_eq!(borrowed(json, &mut [0; 6]), Err(DeserializeError::MemberRange("b")));
+    assert_eq!(borrowed(json, &mut [0; 2]), Err(DeserializeError::MemberRange("a")));
+    assert_eq!(borrowed(r#"{"a":"\ud800"}"#, &mut [0; 8]), Err(DeserializeError::MemberValue("a")));
 }
 
-/// Text that is owned only passes through the scratch space; with an allocator it may even be longer.
+/// Owned text only passes through the scratch space; with an allocator it may be longer than that.
 #[test]
 fn text_is_owned() {
     let raw = Raw::parse(br#"["\n\n\n","\t\t\t"]"#).unwrap();
@@ -230,12 +230,12 @@ fn text_is_owned() {
     let expected = vec!["\n\n\n".to_string(), "\t\t\t".to_string()];
     assert_eq!(owned(3), Ok(expected.clone()));
     let tight = owned(2);
-    assert_eq!(tight, if cfg!(feature = "alloc") { Ok(expected) } else { Err(Refused::Room) });
+    assert_eq!(tight, if cfg!(feature = "alloc") { Ok(expected) } else { Err(DeserializeError::Room) });
     let surrogate = Raw::parse(br#""\ud800""#).unwrap().to::<String>(&mut []);
-    assert!(matches!(surrogate, Err(Refused::Value | Refused::Room)));
+    assert!(matches!(surrogate, Err(DeserializeError::Value | DeserializeError::Room)));
     let tree = Raw::parse(br#"{"a\n":"b\n"}"#).unwrap().to::<serde_json::Value>(&mut []);
     let expected = serde_json::json!({"a\n": "b\n"});
-    assert_eq!(tree, if cfg!(feature = "alloc") { Ok(expected) } else { Err(Refused::Room) });
+    assert_eq!(tree, if cfg!(feature = "alloc") { Ok(expected) } else { Err(DeserializeError::Room) });
 }
 
 #[derive(Deserialize, PartialEq, Debug)]
@@ -256,23 +256,23 @@ enum Kind {
 #[test]
 fn refusals_tell_what_is_wrong() {
     let cases = [
-        ("{}", Refused::Missing("pid")),
-        (r#"{"pid":"1"}"#, Refused::Member("pid", Wrong::Type)),
-        (r#"{"pid":null}"#, Refused::Member("pid", Wrong::Type)),
-        (r#"{"pid":-1}"#, Refused::Member("pid", Wrong::Range)),
-        (r#"{"pid":1.5}"#, Refused::Member("pid", Wrong::Type)),
-        (r#"{"pid":1,"pid":2}"#, Refused::Value),
-        (r#"{"pid":1,"kind":"medium"}"#, Refused::Member("kind", Wrong::Value)),
-        (r#"{"pid":1,"kind":{"medium":1}}"#, Refused::Member("kind", Wrong::Value)),
-        (r#"{"pid":1,"kind":{}}"#, Refused::Member("kind", Wrong::Value)),
-        (r#"{"pid":1,"kind":{"soft":null,"hard":null}}"#, Refused::Member("kind", Wrong::Value)),
-        (r#"{"pid":1,"kind":{"hard":{}}}"#, Refused::Missing("after")),
-        (r#"{"pid":1,"kind":{"hard":{"after":1,"x":2}}}"#, Refused::Member("kind", Wrong::Value)),
-        (r#"{"pid":1,"kind":7}"#, Refused::Member("kind", Wrong::Type)),
-        (r#"{"pid":1,"kind":"hard"}"#, Refused::Member("kind", Wrong::Type)),
-        ("[1]", Refused::Type),
-        ("\"pid\"", Refused::Type),
-        ("null", Refused::Type),
+        ("{}", DeserializeError::Missing("pid")),
+        (r#"{"pid":"1"}"#, DeserializeError::MemberType("pid")),
+        (r#"{"pid":null}"#, DeserializeError::MemberType("pid")),
+        (r#"{"pid":-1}"#, DeserializeError::MemberRange("pid")),
+        (r#"{"pid":1.5}"#, DeserializeError::MemberType("pid")),
+        (r#"{"pid":1,"pid":2}"#, DeserializeError::Value),
+        (r#"{"pid":1,"kind":"medium"}"#, DeserializeError::MemberValue("kind")),
+        (r#"{"pid":1,"kind":{"medium":1}}"#, DeserializeError::MemberValue("kind")),
+        (r#"{"pid":1,"kind":{}}"#, DeserializeError::MemberValue("kind")),
+        (r#"{"pid":1,"kind":{"soft":null,"hard":null}}"#, DeserializeError::MemberValue("kind")),
+        (r#"{"pid":1,"kind":{"hard":{}}}"#, DeserializeError::Missing("after")),
+        (r#"{"pid":1,"kind":{"hard":{"after":1,"x":2}}}"#, DeserializeError::MemberValue("kind")),
+        (r#"{"pid":1,"kind":7}"#, DeserializeError::MemberType("kind")),
+        (r#"{"pid":1,"kind":"hard"}"#, DeserializeError::MemberType("kind")),
+        ("[1]", DeserializeError::Type),
+        ("\"pid\"", DeserializeError::Type),
+        ("null", DeserializeError::Type),
     ];
     for (json, refused) in cases {
         assert_eq!(read::<Strict>(json), Err(refused), "{json}");
@@ -282,24 +282,24 @@ fn refusals_tell_what_is_wrong() {
     let strict = Strict { pid: 1, signal: Some(-9), kind: Some(Kind::Hard { after: 3 }) };
     assert_eq!(read(r#"{"kind":{"h\u0061rd":{"after":3}},"s\u0069gnal":-9,"pid":1}"#), Ok(strict));
     assert_eq!(read::<Kind>(r#""s\u006fft""#), Ok(Kind::Soft));
-    assert_eq!(Refused::Missing("pid").to_string(), "missing member `pid`");
+    assert_eq!(DeserializeError::Missing("pid").to_string(), "missing member `pid`");
     assert_eq!(read::<Strict>(r#"{"pid":"1"}"#).unwrap_err().to_string(), "member `pid` has the wrong type");
 }
 
 #[test]
 fn lengths_must_match() {
     assert_eq!(read::<(i32, i32)>("[1,2]"), Ok((1, 2)));
-    assert_eq!(read::<(i32, i32)>("[1,2,3]"), Err(Refused::Value));
-    assert_eq!(read::<(i32, i32)>("[1]"), Err(Refused::Value));
+    assert_eq!(read::<(i32, i32)>("[1,2,3]"), Err(DeserializeError::Value));
+    assert_eq!(read::<(i32, i32)>("[1]"), Err(DeserializeError::Value));
     assert_eq!(read::<[(u8, [u8; 0]); 2]>("[[1,[]],[2,[]]]"), Ok([(1, []), (2, [])]));
-    assert_eq!(read::<[u8; 2]>("[]"), Err(Refused::Value));
-    assert_eq!(read::<Vec<u8>>("{}"), Err(Refused::Type));
-    assert_eq!(read::<char>("\"ab\""), Err(Refused::Value));
+    assert_eq!(read::<[u8; 2]>("[]"), Err(DeserializeError::Value));
+    assert_eq!(read::<Vec<u8>>("{}"), Err(DeserializeError::Type));
+    assert_eq!(read::<char>("\"ab\""), Err(DeserializeError::Value));
     assert_eq!(read::<BTreeMap<u8, u8>>(r#"{"1":1,"2":2}"#), Ok(BTreeMap::from([(1, 1), (2, 2)])));
     for json in [r#"{"x":1}"#, r#"{"":1}"#, r#"{"01":1}"#, r#"{"1 ":1}"#, r#"{"-":1}"#, r#"{"1.5":1}"#] {
-        assert_eq!(read::<BTreeMap<u8, u8>>(json), Err(Refused::Type), "{json}");
+        assert_eq!(read::<BTreeMap<u8, u8>>(json), Err(DeserializeError::Type), "{json}");
     }
-    assert_eq!(read::<BTreeMap<u8, u8>>(r#"{"256":1}"#), Err(Refused::Range));
+    assert_eq!(read::<BTreeMap<u8, u8>>(r#"{"256":1}"#), Err(DeserializeError::Range));
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -318,15 +318,15 @@ fn raw_passes_through() {
     let passed: Passed<'_> = Raw::parse(json.as_bytes()).unwrap().to(&mut []).unwrap();
     assert_eq!(passed.any.as_str(), r#"{"a" : [1.50, "\u0041"]}"#);
     assert_eq!(passed.text.raw(), br"x\u0041\n");
-    assert!(passed.text.is("xA\n") && passed.maybe.is_none());
-    // The text has been decoded and escaped again; the value has not been touched.
+    assert!(passed.text.eq_str("xA\n") && passed.maybe.is_none());
+    // The text was decoded and escaped again; the raw value was not changed.
     let expected = r#"{"any":{"a" : [1.50, "\u0041"]},"text":"xA\n","maybe":null}"#;
     assert_eq!(written(&passed).unwrap(), expected);
     assert_eq!(serde_json::to_string(&passed).unwrap(), expected);
     // Newlines between tokens would break lines and events.
     let pretty = Raw::parse(b"{\n\"a\":\r\n1}").unwrap();
     assert_eq!(written(&[pretty]).unwrap(), "[{ \"a\":  1}]");
-    assert_eq!(Raw::parse(b"1").unwrap().to::<Text<'_>>(&mut []).err(), Some(Refused::Type));
+    assert_eq!(Raw::parse(b"1").unwrap().to::<Text<'_>>(&mut []).err(), Some(DeserializeError::Type));
     assert!(serde_json::from_str::<Raw<'_>>("1").is_err());
     let lone: Text<'_> = Raw::parse(br#""\ud800""#).unwrap().to(&mut []).unwrap();
     assert_eq!(written(&lone).unwrap(), "\"\u{fffd}\"");
@@ -344,7 +344,7 @@ fn raw_value_of_serde_json() {
     assert_eq!(lent.first().map(|value| value.get()), Some(r#"{"a" : "\u0041"}"#));
 }
 
-/// The enums that serde itself buffers.
+/// Enums whose content serde buffers.
 #[test]
 fn tagged_enums() {
     #[derive(Serialize, Deserialize, PartialEq, Debug)]
@@ -400,35 +400,35 @@ impl Serialize for Refuses {
 #[test]
 fn what_is_not_json() {
     assert_eq!(written(&Bytes).unwrap(), "[0,10,255]");
-    assert_eq!(written(&Refuses), Err(SerError::Unsupported));
-    assert_eq!(written(&BTreeMap::from([(true, 1)])), Err(SerError::Key));
-    assert_eq!(written(&BTreeMap::from([((1, 2), 1)])), Err(SerError::Key));
-    assert_eq!(written(&BTreeMap::from([(Some(1), 1)])), Err(SerError::Key));
+    assert_eq!(written(&Refuses), Err(SerializeError::Unsupported));
+    assert_eq!(written(&BTreeMap::from([(true, 1)])), Err(SerializeError::Key));
+    assert_eq!(written(&BTreeMap::from([((1, 2), 1)])), Err(SerializeError::Key));
+    assert_eq!(written(&BTreeMap::from([(Some(1), 1)])), Err(SerializeError::Key));
     assert_eq!(written(&format_args!("{}\"\n", 1)).unwrap(), r#""1\"\n""#);
 }
 
-/// At every limit too small: `Full`, whatever was being written.
+/// With any limit that is too small, the result is `FullError`, in any part of the value.
 #[test]
 fn full_is_told() {
     let value = everything();
     let whole = written(&value).unwrap().len();
     for limit in 0..whole {
         let mut out = Buffer { bytes: Vec::new(), limit };
-        assert_eq!(to_sink(&mut out, &value), Err(SerError::Full(Full::Now)), "{limit}");
+        assert_eq!(to_sink(&mut out, &value), Err(SerializeError::Full(FullError::Now)), "{limit}");
         let mut out = Buffer { bytes: Vec::new(), limit };
-        assert_eq!(to_escaped(&mut out, &value), Err(SerError::Full(Full::Now)), "{limit}");
+        assert_eq!(to_escaped(&mut out, &value), Err(SerializeError::Full(FullError::Now)), "{limit}");
     }
     let mut out = Buffer { bytes: Vec::new(), limit: whole };
     assert_eq!(to_sink(&mut out, &value), Ok(()));
     for limit in 0..4 {
         let mut out = Buffer { bytes: Vec::new(), limit };
-        assert_eq!(to_sink(&mut out, &21.55), Err(SerError::Full(Full::Now)));
+        assert_eq!(to_sink(&mut out, &21.55), Err(SerializeError::Full(FullError::Now)));
         let mut out = Buffer { bytes: Vec::new(), limit };
-        assert_eq!(to_sink(&mut out, &Decimal::new(2155, 2)), Err(SerError::Full(Full::Now)));
+        assert_eq!(to_sink(&mut out, &Decimal::new(2155, 2)), Err(SerializeError::Full(FullError::Now)));
     }
 }
 
-/// As deep as the scanner lets through, which recursion must survive.
+/// Values of the greatest depth that the scanner accepts: the recursion must not overflow the stack.
 #[test]
 fn deep_values() {
     let json = format!("{}{}", "[".repeat(128), "]".repeat(128));

@@ -8,13 +8,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcp_sansio::client::reply::Reply;
-use mcp_sansio::client::views::Tools;
-use mcp_sansio::client::{Filter, Profile, Request};
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::ListToolsResult;
+use mcp_sansio::client::{ClientInfo, Request, SubscriptionFilter};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio_smol::client::{Change, Child, Client, Ended, How, Http, OwnedEvent, Transport, events};
+use mcp_sansio_smol::client::{
+    Child, ChildExit, Client, Http, OwnedEvent, StopSignal, SubscriptionEvent, Transport, events,
+};
 use smol::stream::StreamExt;
 use smol::{Timer, future};
 
@@ -34,8 +36,8 @@ fn example(name: &str) -> Command {
     Command::new(path)
 }
 
-fn profile(revision: Revision) -> &'static Profile<'static> {
-    let profile = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+fn profile(revision: Revision) -> &'static ClientInfo<'static> {
+    let profile = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
     Box::leak(Box::new(profile.revisions(Revisions::NONE.with(revision))))
 }
 
@@ -47,8 +49,8 @@ async fn bounded<T>(future: impl Future<Output = T>) -> T {
     .await
 }
 
-/// All that sysmon has, in one life.
-async fn tour(transport: impl Transport + 'static, revision: Revision) -> Option<Ended> {
+/// Uses each item of sysmon, over one connection.
+async fn tour(transport: impl Transport + 'static, revision: Revision) -> Option<ChildExit> {
     let (handler, mut told) = events(1_000);
     let (client, driver) = Client::new(transport, handler);
     let driver = smol::spawn(driver);
@@ -59,7 +61,7 @@ async fn tour(transport: impl Transport + 'static, revision: Revision) -> Option
     let mut count = 0;
     while let Some(page) = pages.next().await {
         let page = page.unwrap();
-        names.extend(page.view::<Tools<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
+        names.extend(page.view::<ListToolsResult<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
         count += 1;
     }
     assert!(count > 1 && names.contains("kill_hint"), "{count} pages: {names:?}");
@@ -77,10 +79,10 @@ async fn tour(transport: impl Transport + 'static, revision: Revision) -> Option
         assert!(task.await.unwrap());
     }
 
-    let mut changes = client.listen(&Filter::new().uris(&["sys://load", "sys://memory"])).unwrap();
-    assert!(matches!(changes.next().await, Some(Ok(Change::Listening(listening))) if listening.uris == 2));
+    let mut changes = client.listen(&SubscriptionFilter::new().uris(&["sys://load", "sys://memory"])).unwrap();
+    assert!(matches!(changes.next().await, Some(Ok(SubscriptionEvent::Listening(listening))) if listening.uris == 2));
     client.request(Request::read("sys://memory")).await.unwrap();
-    assert!(matches!(changes.next().await, Some(Ok(Change::Resource(uri))) if uri.starts_with("sys://")));
+    assert!(matches!(changes.next().await, Some(Ok(SubscriptionEvent::Resource(uri))) if uri.starts_with("sys://")));
     drop(changes);
 
     if revision >= Revision::V2025_06_18 {
@@ -92,7 +94,7 @@ async fn tour(transport: impl Transport + 'static, revision: Revision) -> Option
             }
         };
         assert!(question.params().get("requestedSchema").is_some());
-        client.reply(question.id, &Reply::accept(Raw::constant(r#"{"goal":"pause"}"#))).unwrap();
+        client.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"goal":"pause"}"#))).unwrap();
         let answer = hint.await.unwrap();
         assert!(answer.as_str().contains("kill -STOP"), "{answer:?}");
     }
@@ -111,7 +113,7 @@ fn sysmon_over_stdio() {
     });
     for tour in tours {
         let ended = smol::block_on(tour).unwrap();
-        assert_eq!((ended.how, ended.status.unwrap().success()), (How::Closed, true));
+        assert_eq!((ended.after, ended.status.unwrap().success()), (StopSignal::StdinClosed, true));
     }
 }
 

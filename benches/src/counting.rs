@@ -1,20 +1,20 @@
-//! The system's allocator, counting.
+//! An allocator that counts.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The system's allocator, counting.
+/// The system's allocator with a counter.
 #[derive(Debug)]
 pub struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// How often memory was asked for, on any thread.
+/// Returns the number of allocations on all threads.
 pub fn allocations() -> u64 {
     ALLOCATIONS.load(Relaxed)
 }
 
-// SAFETY: every call is passed on as it came.
+// SAFETY: every call goes unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Relaxed);

@@ -1,5 +1,5 @@
-//! The messages that are measured. Those of a kind differ only in two holes of ten digits: the id, and a number in the
-//! text that comes back.
+//! The messages of the benchmarks. Messages of a kind differ only in two places of ten digits: the id, and a
+//! number in the echoed text.
 
 #[cfg(feature = "calls")]
 pub mod calls;
@@ -26,7 +26,7 @@ pub enum Kind {
 
 const META: &str = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
 
-/// What opens a connection before 2026-07-28; one answer.
+/// The messages that open a connection before 2026-07-28; they get one answer.
 pub const OPENING: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#,
     "\n",
@@ -34,7 +34,7 @@ pub const OPENING: &str = concat!(
     "\n"
 );
 
-/// The text that number `n` of a kind says, as it stands in JSON; empty if it says none.
+/// Returns the text of message `n` of a kind, with the escapes of JSON; empty if the kind has no text.
 pub fn text(kind: Kind, n: u64) -> String {
     let size = match kind {
         Kind::Ping | Kind::List => return String::new(),
@@ -56,17 +56,17 @@ pub fn text(kind: Kind, n: u64) -> String {
     text
 }
 
-/// The id of number `n`: ten digits.
+/// Returns the id of message `n`, which has ten digits.
 pub fn id(n: u64) -> u64 {
     1_000_000_000 + n
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 7] =
         [Kind::Ping, Kind::List, Kind::Echo32, Kind::Modern32, Kind::Plain64k, Kind::Escaped64k, Kind::Plain1m];
 
-    /// Its name on the command line and in tables.
+    /// Returns its name on the command line and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Ping => "ping",
@@ -79,12 +79,12 @@ impl Kind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind with this name.
     pub fn named(name: &str) -> Self {
         Self::ALL.into_iter().find(|kind| kind.name() == name).unwrap_or_else(|| panic!("no kind {name}"))
     }
 
-    /// Number `n` of this kind, with its newline.
+    /// Returns message `n` of this kind, with its newline.
     pub fn line(self, n: u64) -> String {
         let id = id(n);
         match self {

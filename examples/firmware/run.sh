@@ -26,10 +26,10 @@
 #                             riscv32imc-unknown-none-elf, on QEMU's virt (not `embassy` and `interrupts`)
 #   FIRMWARE_ELF=path         run this image, which is for that target, and build nothing
 #   FIRMWARE_FEATURES=report  cargo features to build with
-#   FIRMWARE_LEAN=1           smaller code for ARM (bm_lean in .ci/bare-metal-toolchain.sh says how), for which the source
+#   FIRMWARE_LEAN=1           smaller code for ARM (bm_lean in tests/bare_metal/toolchain.sh says how), for which the source
 #                             of `core` is fetched if it must; fails where that cannot be. 0: as everybody builds. Unset:
 #                             lean where that source is (rustup component add rust-src), which takes 20 seconds once
-#   CARGO_TARGET_DIR, BM_TOOLCHAIN: as for cargo and .ci/bare-metal-toolchain.sh
+#   CARGO_TARGET_DIR, BM_TOOLCHAIN: as for cargo and tests/bare_metal/toolchain.sh
 set -eu
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -50,7 +50,7 @@ ethernet) [ -z "$run" ] || [[ $port =~ ^[0-9]+$ ]] || usage ;;
 *) usage ;;
 esac
 
-. "$here/../../.ci/bare-metal-toolchain.sh"
+. "$here/../../tests/bare_metal/toolchain.sh"
 
 target=${FIRMWARE_TARGET:-thumbv7m-none-eabi}
 elf=${FIRMWARE_ELF:-}

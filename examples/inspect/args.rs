@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::arguments::meant;
-use mcp_sansio::protocol::Level;
+use crate::tasks::Action;
+use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
+use mcp_sansio::trace_context::TraceParent;
 
 pub(crate) const HELP: &str = "\
 inspect: looks at any MCP server
@@ -14,19 +16,28 @@ Usage: inspect [OPTIONS] [COMMAND] URL
        inspect [OPTIONS] [COMMAND] -- PROGRAM [ARGUMENTS]
 
 Commands (without one: an overview)
-  tools [NAME]             tools and what they take; of one, what it answers too
+  tools [NAME]             tools and their arguments; of one tool, its output too
   resources                resources and resource templates
-  prompts                  prompts and what they take
+  prompts                  prompts and their arguments
+  skills                   skills, their descriptions and sizes
   call NAME [ARGS]         call a tool
   read URI                 read a resource
   prompt NAME [ARGS]       fill in a prompt
+  skill NAME               the SKILL.md of a skill, by its name or URI; with -o its
+                           verified files, to a new or empty folder
+  tasks get|cancel ID...   show tasks, or ask the server to cancel them; without more:
+                           the tasks of a server that has a list (2025-11-25)
+  tasks follow ID          wait for the result of a task, as call does
   complete REF NAME [TEXT] [ARGS]
-                           what the argument NAME of a prompt, or of a template
-                           (a URI with {braces}), could be that begins with TEXT
+                           complete the argument NAME of a prompt, or of a template
+                           (a URI with {braces}): its values that begin with TEXT
   watch [URI]...           print changes of the lists and of the resources (of all
                            that are listed), until Ctrl-C
   ping                     how long an answer takes
   raw METHOD [PARAMS]      send any request; PARAMS is a JSON object
+  login                    log in to a server at a URL now; the other commands do so
+                           where the server demands it
+  logout                   revoke and forget the login of a server at a URL
   trace [COMMAND]          print the messages of a command, instead of its result
 
 ARGS are key=value pairs, read as the types that the tool's schema names; key:=JSON
@@ -39,33 +50,47 @@ Options
                            2025-11-25, 2026-07-28 (default: the best that both speak)
   --timeout SECONDS        how long an answer may take (default: 60)
   --header 'NAME: VALUE'   send with each request over HTTP; may be repeated
+  --no-browser             only print the URL of a login; without it, the program that
+                           BROWSER names opens it, or the system's browser
+  --client-id ID           the client that is registered for this program
+  --client-secret-env NAME the variable that has the client's secret
+  --client-metadata URL    the client metadata document that is this client's id
+  --scope SCOPES           scopes to ask for besides those that the server demands
   --env NAME=VALUE         set for the program; may be repeated
-  --root PATH              a root to tell the server; may be repeated
+  --root PATH              a root for the server; may be repeated
   --log LEVEL              log messages to ask for: debug, info, notice, warning,
                            error, critical, alert, emergency (default: info, of
-                           watch debug; up to 2025-11-25 what the server likes)
-  -o, --output FILE        write what is read, or the one thing a tool answers, to a
-                           file as it is
+                           watch debug; up to 2025-11-25 the server's choice)
+  -o, --output FILE        write the contents of a resource, or the only item of a
+                           tool's answer, to a file unchanged; of a skill, a folder
   --trace                  print all messages on stderr, too
-  -q, --quiet              no progress, no logs, nothing of the program's stderr
-  --no-color               no colours; so too if NO_COLOR is set, or not on a terminal
+  --traceparent VALUE      the trace that the requests belong to, as W3C Trace Context
+                           writes it (default: the variable TRACEPARENT)
+  -q, --quiet              hide progress, logs and the program's stderr
+  --no-color               no colours; also if NO_COLOR is set, or without a terminal
   -V, --version            print the version
   -h, --help               print this
 
-On a terminal, questions of the server are asked there; elsewhere they are declined.
+Questions of the server are asked on the terminal; without one they are declined.
+A call may become a task: its status is shown until it has a result, for at most an
+hour, or the seconds of --timeout. Ctrl-C asks the server to cancel the task; the
+second Ctrl-C does not wait for its end.
 
 Exit codes: 0 good, 1 the tool failed, 2 wrong usage, 3 no connection, 4 the server
-answered with an error, 5 it took too long, 6 the connection broke or an answer made
-no sense, 130 interrupted (watch: 0)
+answered with an error, 5 time-out, 6 the connection broke or an answer was
+invalid, 130 interrupted (watch: 0)
 ";
 
-/// What is asked for.
+/// The command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     Overview,
     Tools { name: Option<String> },
     Resources,
     Prompts,
+    Skills,
+    Skill { name: String },
+    Tasks { action: Option<Action>, ids: Vec<String> },
     Call { name: String, args: Vec<String> },
     Read { uri: String },
     Prompt { name: String, args: Vec<String> },
@@ -73,12 +98,35 @@ pub(crate) enum Command {
     Watch { uris: Vec<String> },
     Ping,
     Raw { method: String, params: Option<String> },
+    Login,
+    Logout,
 }
 
-const COMMANDS: [&str; 11] =
-    ["tools", "resources", "prompts", "call", "read", "prompt", "complete", "watch", "ping", "raw", "trace"];
+const COMMANDS: [&str; 16] = [
+    "tools",
+    "resources",
+    "prompts",
+    "skills",
+    "tasks",
+    "call",
+    "read",
+    "prompt",
+    "skill",
+    "complete",
+    "watch",
+    "ping",
+    "raw",
+    "trace",
+    "login",
+    "logout",
+];
 
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 19] = [
+    "--no-browser",
+    "--client-id",
+    "--client-secret-env",
+    "--client-metadata",
+    "--scope",
     "--json",
     "--revision",
     "--timeout",
@@ -88,13 +136,14 @@ const OPTIONS: [&str; 13] = [
     "--log",
     "--output",
     "--trace",
+    "--traceparent",
     "--quiet",
     "--no-color",
     "--version",
     "--help",
 ];
 
-/// Where the server is.
+/// The address of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Url(String),
@@ -107,25 +156,31 @@ pub(crate) struct Options {
     pub(crate) revision: Option<Revision>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) headers: Vec<(String, String)>,
+    pub(crate) no_browser: bool,
+    pub(crate) client_id: Option<String>,
+    pub(crate) client_secret_env: Option<String>,
+    pub(crate) client_metadata: Option<String>,
+    pub(crate) scope: Option<String>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) roots: Vec<String>,
-    pub(crate) log: Option<Level>,
+    pub(crate) log: Option<LoggingLevel>,
     pub(crate) output: Option<String>,
     pub(crate) trace: bool,
-    /// The messages are the result.
+    pub(crate) traceparent: Option<TraceParent>,
+    /// The command `trace`: print the messages instead of the result.
     pub(crate) only_trace: bool,
     pub(crate) quiet: bool,
     pub(crate) no_color: bool,
 }
 
-/// What to do.
+/// The result of parsing: a command to run, or a text to print.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     Run(Box<(Options, Command, Target)>),
     Print(String),
 }
 
-/// Reads the command line, without the program's own name.
+/// Parses the command line, without the program's own name.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, String> {
     let mut args = args.into_iter();
     let (mut options, mut words) = (Options::default(), Vec::new());
@@ -149,11 +204,17 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             "-V" | "--version" => return Ok(Parsed::Print(format!("inspect {}\n", env!("CARGO_PKG_VERSION")))),
             "--json" => options.json = true,
             "--trace" => options.trace = true,
+            "--traceparent" => options.traceparent = Some(traceparent(&value("a traceparent")?)?),
             "-q" | "--quiet" => options.quiet = true,
             "--no-color" | "--no-colour" => options.no_color = true,
             "--revision" => options.revision = Some(revision(&value("a date, like 2026-07-28")?)?),
             "--timeout" => options.timeout = Some(seconds(&value("a number of seconds")?)?),
             "--header" => options.headers.push(pair(&value("a header, like 'Name: value'")?, ':', name)?),
+            "--no-browser" => options.no_browser = true,
+            "--client-id" => options.client_id = Some(value("the id of a client")?),
+            "--client-secret-env" => options.client_secret_env = Some(value("the name of a variable")?),
+            "--client-metadata" => options.client_metadata = Some(value("a URL")?),
+            "--scope" => options.scope = Some(value("scopes, with spaces between")?),
             "--env" => options.env.push(pair(&value("a variable, like NAME=value")?, '=', name)?),
             "--root" => options.roots.push(value("a path")?),
             "--log" => options.log = Some(level(&value("a level, like info")?)?),
@@ -165,17 +226,36 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
         }
     }
     let (words, target) = target(words, program)?;
-    match target {
-        Target::Url(_) if !options.env.is_empty() => return Err("--env is for programs, not for a URL".into()),
-        Target::Program(_) if !options.headers.is_empty() => {
-            return Err("--header is for servers at a URL, not for programs".into());
-        }
-        _ => {}
-    }
     options.only_trace = words.first().is_some_and(|word| word == "trace");
     options.trace |= options.only_trace;
     let command = command(words.into_iter().skip(usize::from(options.only_trace)))?;
+    check(&options, &command, &target)?;
     Ok(Parsed::Run(Box::new((options, command, target))))
+}
+
+/// Checks that options, command and server belong together.
+fn check(options: &Options, command: &Command, target: &Target) -> Result<(), String> {
+    let wrong = match target {
+        Target::Url(_) if !options.env.is_empty() => "--env is for programs, not for a URL",
+        Target::Program(_) if options.is_about_login() => {
+            "--client-id, --client-metadata and --scope are for servers at a URL"
+        }
+        _ if options.client_secret_env.is_some() && options.client_id.is_none() => {
+            "--client-secret-env needs --client-id"
+        }
+        Target::Program(_) if !options.headers.is_empty() => "--header is for servers at a URL, not for programs",
+        Target::Program(_) if matches!(command, Command::Login | Command::Logout) => {
+            "login and logout are for servers at a URL"
+        }
+        _ => return Ok(()),
+    };
+    Err(wrong.into())
+}
+
+impl Options {
+    fn is_about_login(&self) -> bool {
+        [&self.client_id, &self.client_secret_env, &self.client_metadata, &self.scope].into_iter().any(Option::is_some)
+    }
 }
 
 fn utf8(arg: OsString) -> Result<String, String> {
@@ -186,8 +266,8 @@ fn is_url(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
 }
 
-/// What stands behind `--` is the program. Else the server is at a URL: the last word, or the first one, since no command
-/// is a URL.
+/// Finds the server. The words after `--` are the program. Without `--`, the first or the last word is a URL; no
+/// command is a URL.
 fn target(mut words: Vec<String>, program: Option<Vec<OsString>>) -> Result<(Vec<String>, Target), String> {
     match program {
         Some(program) if program.is_empty() => return Err("a program must follow --".into()),
@@ -215,6 +295,9 @@ fn command(mut words: impl Iterator<Item = String>) -> Result<Command, String> {
         "tools" => Command::Tools { name: words.next() },
         "resources" => Command::Resources,
         "prompts" => Command::Prompts,
+        "skills" => Command::Skills,
+        "skill" => Command::Skill { name: need("the name of a skill, or its URI")? },
+        "tasks" => tasks(&mut words)?,
         "call" => Command::Call { name: need("the name of a tool")?, args: words.by_ref().collect() },
         "read" => Command::Read { uri: need("the URI of a resource")? },
         "prompt" => Command::Prompt { name: need("the name of a prompt")?, args: words.by_ref().collect() },
@@ -226,6 +309,8 @@ fn command(mut words: impl Iterator<Item = String>) -> Result<Command, String> {
         },
         "watch" => Command::Watch { uris: words.by_ref().collect() },
         "ping" => Command::Ping,
+        "login" => Command::Login,
+        "logout" => Command::Logout,
         "raw" => Command::Raw { method: need("a method, like tools/list")?, params: words.next() },
         _ => {
             let meant = meant(&verb, &COMMANDS);
@@ -238,11 +323,26 @@ fn command(mut words: impl Iterator<Item = String>) -> Result<Command, String> {
     }
 }
 
+fn tasks(words: &mut impl Iterator<Item = String>) -> Result<Command, String> {
+    let Some(name) = words.next() else { return Ok(Command::Tasks { action: None, ids: Vec::new() }) };
+    let action = Action::named(&name).ok_or_else(|| format!("tasks takes get, follow or cancel, not {name:?}"))?;
+    let most = if action == Action::Follow { 1 } else { usize::MAX };
+    let ids: Vec<String> = words.take(most).collect();
+    if ids.is_empty() {
+        return Err(format!("tasks {name} needs the id of a task"));
+    }
+    Ok(Command::Tasks { action: Some(action), ids })
+}
+
 fn revision(date: &str) -> Result<Revision, String> {
     Revision::from_date(date).ok_or_else(|| {
         let dates: Vec<_> = Revision::ALL.iter().map(|revision| revision.date()).collect();
         format!("there is no revision {date:?}; there are {}", dates.join(", "))
     })
+}
+
+fn traceparent(text: &str) -> Result<TraceParent, String> {
+    TraceParent::parse(text).map_err(|error| format!("--traceparent: {text:?} is {error}"))
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -252,9 +352,9 @@ fn seconds(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("--timeout needs a number of seconds, not {text:?}"))
 }
 
-fn level(name: &str) -> Result<Level, String> {
+fn level(name: &str) -> Result<LoggingLevel, String> {
     let json = crate::json::quote(name);
-    let level = mcp_sansio::json::Raw::parse(json.as_bytes()).ok().and_then(Level::read);
+    let level = mcp_sansio::json::Raw::parse(json.as_bytes()).ok().and_then(LoggingLevel::read);
     level.ok_or_else(|| {
         format!("there is no level {name:?}; there are debug, info, notice, warning, error, critical, alert, emergency")
     })
@@ -301,6 +401,9 @@ mod tests {
             Command::Complete { reference: "p".into(), name: "a".into(), value: "x".into(), args: vec!["k=v".into()] }
         );
         assert_eq!(command("watch a:b c:d -- s").0, Command::Watch { uris: vec!["a:b".into(), "c:d".into()] });
+        assert_eq!(command("tasks -- s").0, Command::Tasks { action: None, ids: vec![] });
+        let cancel = Command::Tasks { action: Some(Action::Cancel), ids: vec!["a".into(), "b".into()] };
+        assert_eq!(command("tasks cancel a b -- s").0, cancel);
         assert_eq!(command("raw x/y - -- s").0, Command::Raw { method: "x/y".into(), params: Some("-".into()) });
         let (options, command, _) = parsed("trace ping -- s").unwrap();
         assert!(options.trace && options.only_trace && command == Command::Ping);
@@ -310,7 +413,8 @@ mod tests {
     fn options() {
         let (options, ..) = parsed(
             "--json --timeout=2.5 --header A:b --header=C:d:e tools --root . --log info -q --no-color \
-             --revision 2025-06-18 --trace -o f http://h/mcp",
+             --revision 2025-06-18 --trace -o f --no-browser --client-id i --client-secret-env S \
+             --client-metadata https://c/m --scope a http://h/mcp",
         )
         .unwrap();
         let (with_env, ..) = parsed("--env X=y=z -- s").unwrap();
@@ -320,11 +424,17 @@ mod tests {
             revision: Some(Revision::V2025_06_18),
             timeout: Some(Duration::from_millis(2500)),
             headers: vec![("A".into(), "b".into()), ("C".into(), "d:e".into())],
+            no_browser: true,
+            client_id: Some("i".into()),
+            client_secret_env: Some("S".into()),
+            client_metadata: Some("https://c/m".into()),
+            scope: Some("a".into()),
             env: vec![],
             roots: vec![".".into()],
-            log: Some(Level::Info),
+            log: Some(LoggingLevel::Info),
             output: Some("f".into()),
             trace: true,
+            traceparent: None,
             only_trace: false,
             quiet: true,
             no_color: true,
@@ -345,12 +455,19 @@ mod tests {
             ("tool -- s", "there is no command \"tool\""),
             ("call -- s", "call needs the name of a tool"),
             ("ping now -- s", "ping takes no \"now\""),
+            ("tasks a -- s", "tasks takes get, follow or cancel, not \"a\""),
+            ("tasks get -- s", "tasks get needs the id of a task"),
+            ("tasks follow a b -- s", "tasks takes no \"b\""),
             ("--jso -- s", "there is no option --jso"),
+            ("--traceparent 00-x -- s", "--traceparent: \"00-x\" is not a traceparent"),
             ("--timeout x -- s", "--timeout needs a number of seconds, not \"x\""),
             ("--timeout", "--timeout needs a number of seconds"),
             ("--header A -- s", "--header needs a name and a value"),
             ("--header A:b -- s", "--header is for servers at a URL"),
             ("--env A=b http://h", "--env is for programs"),
+            ("--scope a -- s", "--scope are for servers at a URL"),
+            ("--client-secret-env A http://h", "--client-secret-env needs --client-id"),
+            ("login -- s", "login and logout are for servers at a URL"),
             ("--revision 2020 -- s", "there are 2024-11-05, 2025-03-26"),
             ("--log loud -- s", "there are debug, info"),
         ] {

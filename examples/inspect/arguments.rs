@@ -1,11 +1,11 @@
-//! The arguments of a call as they are typed: JSON, or `key=value` pairs whose types the schema knows.
+//! Arguments as the user types them: JSON, or `key=value` pairs with types from the schema.
 
 use mcp_sansio::json::{JsonKind, Raw};
 
 use crate::json::{Members, array, compact, quote};
 use crate::schema::{Param, Schema};
 
-/// Whether these arguments need a schema to be understood.
+/// Returns `true` if the arguments are pairs, whose types come from a schema.
 pub(crate) fn are_pairs(args: &[String]) -> bool {
     !args.is_empty() && !is_object(args)
 }
@@ -14,7 +14,8 @@ fn is_object(args: &[String]) -> bool {
     matches!(args, [one] if one.trim_start().starts_with('{'))
 }
 
-/// The arguments as a JSON object. `schema` is that of the tool; without one all values are strings, as those of prompts.
+/// Builds a JSON object from the arguments. `schema` is the schema of the tool. Without one all values are strings,
+/// as for prompts.
 pub(crate) fn build(args: &[String], schema: Option<Schema<'_>>) -> Result<String, String> {
     if is_object(args) {
         let json = args.first().map_or("{}", |json| json.trim());
@@ -50,7 +51,7 @@ pub(crate) fn build(args: &[String], schema: Option<Schema<'_>>) -> Result<Strin
     Ok(object.finish())
 }
 
-/// The items of an array without its brackets, so that arrays given one after the other become one.
+/// Returns the items of an array without its brackets, to join arrays that were given one after the other.
 fn inside(json: &str) -> &str {
     json.strip_prefix('[').and_then(|json| json.strip_suffix(']')).unwrap_or(json)
 }
@@ -82,12 +83,12 @@ fn typed(key: &str, value: &str, schema: Option<Schema<'_>>, params: &[Param<'_>
     Ok(typed)
 }
 
-/// A list of names after a few words, or other words if there are none.
+/// Returns `some` with a list of names, or `none` if the list is empty.
 pub(crate) fn listed(some: &str, none: &str, names: &[&str]) -> String {
     if names.is_empty() { none.into() } else { format!("{some} {}", names.join(", ")) }
 }
 
-/// What was meant by a name that there is not: a few words, or none.
+/// Suggests the known name that is nearest to a wrong one. Returns an empty string if no name is near.
 pub(crate) fn meant(typed: &str, names: &[&str]) -> String {
     let near = names.iter().map(|name| (distance(typed, name), name)).min_by_key(|(far, _)| *far);
     let near_enough = match typed.chars().count() {
@@ -101,7 +102,7 @@ pub(crate) fn meant(typed: &str, names: &[&str]) -> String {
     }
 }
 
-/// How many characters must be put in, left out, changed or swapped with the next one.
+/// Counts the characters to insert, delete, change or swap with the next one.
 fn distance(from: &str, to: &str) -> usize {
     let lower = |text: &str| text.chars().take(64).flat_map(char::to_lowercase).collect::<Vec<_>>();
     let (from, to) = (lower(from), lower(to));
@@ -120,12 +121,12 @@ fn distance(from: &str, to: &str) -> usize {
     rows[from.len()][to.len()]
 }
 
-/// A value of no known type: JSON if it is, else a string.
+/// Converts a value without a known type: valid JSON stays JSON, other text becomes a string.
 fn guess(value: &str) -> String {
     Raw::parse(value.as_bytes()).map_or_else(|_| quote(value), compact)
 }
 
-/// A value of the first of the types that it can have.
+/// Converts a value to the first of its types that fits.
 fn fit<'a>(value: &str, types: &[String], schema: Schema<'a>, about: Raw<'a>) -> Option<String> {
     let may = |kind: &str| types.iter().any(|name| name == kind);
     let parsed = Raw::parse(value.as_bytes()).ok();
@@ -148,7 +149,7 @@ fn fit<'a>(value: &str, types: &[String], schema: Schema<'a>, about: Raw<'a>) ->
     }
 }
 
-/// `a,b,c` as an array.
+/// Converts `a,b,c` to an array.
 fn items<'a>(value: &str, schema: Schema<'a>, about: Raw<'a>) -> Option<String> {
     let types = about.get("items").map(|items| schema.types(items)).unwrap_or_default();
     let item = |value: &str| if types.is_empty() { Some(guess(value)) } else { fit(value, &types, schema, about) };

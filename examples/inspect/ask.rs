@@ -1,7 +1,7 @@
-//! Questions of the server, asked on the terminal.
+//! Asks the user the server's questions on the terminal.
 
-use mcp_sansio::client::form::{Choices, Field, Form, Kind};
-use mcp_sansio::client::views::{Message, View};
+use mcp_sansio::client::form::{Field, FieldKind, Form};
+use mcp_sansio::client::views::{PromptMessageView, View};
 use mcp_sansio::json::{JsonKind, Raw};
 use url::Url;
 
@@ -12,38 +12,38 @@ use crate::text::one_line;
 
 use Style::{Bad, Dim, Head, Name, Plain, Warn};
 
-/// Where questions are asked.
+/// A place to ask the user.
 pub(crate) trait Console {
-    /// Shows something.
+    /// Shows a text.
     fn say(&mut self, text: &str);
-    /// Waits for a line; `None` at Ctrl-D or Ctrl-C.
+    /// Waits for a line. Returns `None` at Ctrl-D or Ctrl-C.
     fn line(&mut self, prompt: &str) -> Option<String>;
 }
 
-/// What the user says.
+/// The answer of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    /// Yes; of a form, what was filled in as JSON; of a sampling, the answer.
+    /// Yes, with the filled-in form as JSON, or with the answer to a sampling request.
     Yes(String),
     No,
-    /// Nothing: the question is closed.
+    /// The question was closed without an answer.
     Cancel,
 }
 
-/// What is typed to say no.
+/// The word to type for "no".
 const NO: &str = ":no";
 
-/// Asks on a console.
+/// Asks the user on a console.
 pub(crate) struct Asker<'c> {
     pub(crate) console: &'c mut dyn Console,
     pub(crate) look: Look,
 }
 
-/// A line was not an answer: the question is over.
+/// A value, or the answer that ended the question early.
 type Asked<T> = Result<T, Said>;
 
 impl Asker<'_> {
-    /// Fills in a form.
+    /// Asks the user to fill in a form.
     pub(crate) fn form(&mut self, server: &str, params: Raw<'_>) -> Said {
         self.title(&format!("{server} asks"));
         self.text(params, "message");
@@ -51,12 +51,12 @@ impl Asker<'_> {
         let form = match form {
             Some(Ok(form)) => form,
             _ => {
-                self.say(Bad, "It does not say what in a way that can be understood, so this is declined.");
+                self.say(Bad, "The form is invalid, so this is declined.");
                 return Said::No;
             }
         };
-        if let Some(odd) = form.fields().find(|field| field.is_required() && matches!(field.kind(), Kind::Other)) {
-            self.say(Bad, &format!("It wants {}, of a kind that no form may have, so this is declined.", odd.label()));
+        if let Some(odd) = form.fields().find(|field| field.is_required() && matches!(field.kind(), FieldKind::Other)) {
+            self.say(Bad, &format!("It wants {}, of a type that forms cannot have, so this is declined.", odd.label()));
             return Said::No;
         }
         let filled = loop {
@@ -83,7 +83,7 @@ impl Asker<'_> {
         let has_default = form.fields().any(|field| field.default().is_some_and(|value| field.check(value).is_ok()));
         let enter = if has_default { "Enter takes the default, " } else { "" };
         self.say(Dim, &format!("{enter}:no declines, Ctrl-D cancels."));
-        for field in form.fields().filter(|field| !matches!(field.kind(), Kind::Other)) {
+        for field in form.fields().filter(|field| !matches!(field.kind(), FieldKind::Other)) {
             if let Some(value) = self.field(field)? {
                 content.add(&field.name().to_string(), &value);
             }
@@ -91,7 +91,7 @@ impl Asker<'_> {
         Ok(content.finish())
     }
 
-    /// Whether to send what was filled in; else it is filled in again.
+    /// Asks for consent to send the form. `false` means that the user wants to fill it in again.
     fn confirm(&mut self, filled: &str) -> Asked<bool> {
         let mut page = Page::new(self.look);
         page.gap();
@@ -108,7 +108,7 @@ impl Asker<'_> {
         }
     }
 
-    /// One field: its value as JSON, or nothing.
+    /// Asks for one field, and returns its value as JSON. `None` if the user left it out.
     fn field(&mut self, field: Field<'_>) -> Asked<Option<String>> {
         let default = field.default().filter(|value| field.check(*value).is_ok());
         self.introduce(field, default);
@@ -124,7 +124,7 @@ impl Asker<'_> {
                         continue;
                     }
                 },
-                line => read_value(field.kind(), line),
+                line => read_value(field, line),
             };
             let checked = value.and_then(|json| match Raw::parse(json.as_bytes()).map(|raw| field.check(raw)) {
                 Ok(Ok(())) => Ok(json),
@@ -149,13 +149,13 @@ impl Asker<'_> {
         if let Some(description) = field.description() {
             page.say(2, Plain, description);
         }
-        if let Kind::One(choices) | Kind::Many { choices, .. } = field.kind() {
-            page.table(4, &choice_rows(choices, default));
+        if let FieldKind::One | FieldKind::Many { .. } = field.kind() {
+            page.table(4, &choice_rows(field, default));
         }
         self.console.say(&format!("\n{}", page.finish()));
     }
 
-    /// Asks for consent to visit a page. It is not opened.
+    /// Asks for consent to visit a page. The program does not open the page.
     pub(crate) fn visit(&mut self, server: &str, params: Raw<'_>) -> Said {
         self.title(&format!("{server} wants you to visit a page"));
         self.text(params, "message");
@@ -186,7 +186,7 @@ impl Asker<'_> {
         self.over(said)
     }
 
-    /// Lets the user answer in place of a model.
+    /// Asks the user to answer in place of a model.
     pub(crate) fn sampling(&mut self, server: &str, params: Raw<'_>) -> Said {
         self.title(&format!("{server} wants a model's answer"));
         let mut page = Page::new(self.look);
@@ -195,9 +195,9 @@ impl Asker<'_> {
             page.say(2, Plain, system);
         }
         for message in params.get("messages").into_iter().flat_map(|messages| messages.items()) {
-            match Message::of(message) {
+            match PromptMessageView::of(message) {
                 Ok(message) => show::message(&mut page, 0, message),
-                // All that a model would be asked is shown, also what no message may be.
+                // The user must see everything that a model would see, invalid messages too.
                 Err(_) => {
                     page.say(0, Warn, "A message that the protocol does not know:");
                     crate::json::show(&mut page, 2, message);
@@ -257,8 +257,8 @@ impl Asker<'_> {
     }
 }
 
-/// What one would want to know before answering.
-fn hints(kind: Kind<'_>) -> Vec<String> {
+/// Describes the constraints of a field.
+fn hints(kind: FieldKind<'_>) -> Vec<String> {
     let range = |min: Option<String>, max: Option<String>, unit: &str| match (min, max) {
         (Some(min), Some(max)) => vec![format!("{min} to {max}{unit}")],
         (Some(min), None) => vec![format!("at least {min}{unit}")],
@@ -268,26 +268,28 @@ fn hints(kind: Kind<'_>) -> Vec<String> {
     let number = |value: Option<Raw<'_>>| value.map(compact);
     let count = |value: Option<u64>| value.map(|value| value.to_string());
     match kind {
-        Kind::Text { format, min, max } => {
-            let mut hints: Vec<String> = format.iter().map(|format| format.name().into()).collect();
+        FieldKind::Text { format, min, max } => {
+            let mut hints: Vec<String> = format.iter().map(|format| format.to_string()).collect();
             hints.extend(range(count(min), count(max), " characters"));
             hints
         }
-        Kind::Integer { min, max } => [vec!["a whole number".into()], range(number(min), number(max), "")].concat(),
-        Kind::Number { min, max } => [vec!["a number".into()], range(number(min), number(max), "")].concat(),
-        Kind::Many { min, max, .. } => [vec!["any of these".into()], range(count(min), count(max), "")].concat(),
+        FieldKind::Integer { min, max } => {
+            [vec!["a whole number".into()], range(number(min), number(max), "")].concat()
+        }
+        FieldKind::Number { min, max } => [vec!["a number".into()], range(number(min), number(max), "")].concat(),
+        FieldKind::Many { min, max } => [vec!["any of these".into()], range(count(min), count(max), "")].concat(),
         _ => vec![],
     }
 }
 
-fn choice_rows(choices: Choices<'_>, default: Option<Raw<'_>>) -> Rows {
+fn choice_rows(field: Field<'_>, default: Option<Raw<'_>>) -> Rows {
     let default = |value: mcp_sansio::json::Text<'_>| {
         let same = |raw: Raw<'_>| raw.text().is_some_and(|text| text.same(&value));
         default.is_some_and(|default| same(default) || default.items().any(same))
     };
-    let rows = choices.iter().enumerate().map(|(i, choice)| {
-        let mut label = Spans::of(Plain, one_line(choice.label()));
-        if default(choice.value) {
+    let rows = field.choices().enumerate().map(|(i, (value, label))| {
+        let mut label = Spans::of(Plain, one_line(label));
+        if default(value) {
             label.add(Dim, " (default)");
         }
         vec![Spans::of(Name, format_args!("{}", i + 1)), label]
@@ -297,14 +299,14 @@ fn choice_rows(choices: Choices<'_>, default: Option<Raw<'_>>) -> Rows {
 
 fn prompt(field: Field<'_>, default: Option<Raw<'_>>) -> String {
     let choices = match field.kind() {
-        Kind::One(choices) => format!("1-{}", choices.iter().count()),
-        Kind::Many { choices, .. } => format!("numbers from 1-{}, with commas", choices.iter().count()),
-        Kind::Boolean => "y/n".into(),
+        FieldKind::One => format!("1-{}", field.choices().count()),
+        FieldKind::Many { .. } => format!("numbers from 1-{}, with commas", field.choices().count()),
+        FieldKind::Boolean => "y/n".into(),
         _ => String::new(),
     };
     let default = match (default, field.kind()) {
-        (Some(_), Kind::One(_) | Kind::Many { .. }) => "Enter: default".into(),
-        (Some(value), Kind::Boolean) => format!("Enter: {}", if value.bool() == Some(true) { "y" } else { "n" }),
+        (Some(_), FieldKind::One | FieldKind::Many { .. }) => "Enter: default".into(),
+        (Some(value), FieldKind::Boolean) => format!("Enter: {}", if value.bool() == Some(true) { "y" } else { "n" }),
         (Some(value), _) => {
             format!(
                 "Enter: {}",
@@ -318,25 +320,25 @@ fn prompt(field: Field<'_>, default: Option<Raw<'_>>) -> String {
     if hints.is_empty() { "  > ".into() } else { format!("  [{}] > ", hints.join("; ")) }
 }
 
-/// What was typed, as JSON.
-fn read_value(kind: Kind<'_>, line: &str) -> Result<String, String> {
-    match kind {
-        Kind::Integer { .. } | Kind::Number { .. } => match Raw::parse(line.as_bytes()) {
+/// Converts the typed line to JSON.
+fn read_value(field: Field<'_>, line: &str) -> Result<String, String> {
+    match field.kind() {
+        FieldKind::Integer { .. } | FieldKind::Number { .. } => match Raw::parse(line.as_bytes()) {
             Ok(raw) if raw.kind() == JsonKind::Number => Ok(compact(raw)),
             _ => Err("That is no number".into()),
         },
-        Kind::Boolean => match line.to_lowercase().as_str() {
+        FieldKind::Boolean => match line.to_lowercase().as_str() {
             "y" | "yes" | "true" => Ok("true".into()),
             "n" | "no" | "false" => Ok("false".into()),
             _ => Err("That is neither y nor n".into()),
         },
-        Kind::One(choices) => choose(choices, line),
-        Kind::Many { choices, .. } => {
+        FieldKind::One => choose(field, line),
+        FieldKind::Many { .. } => {
             let chosen: Result<Vec<_>, _> = line
                 .split(',')
                 .map(str::trim)
                 .filter(|part| !part.is_empty())
-                .map(|part| choose(choices, part))
+                .map(|part| choose(field, part))
                 .collect();
             Ok(array(&chosen?))
         }
@@ -344,24 +346,24 @@ fn read_value(kind: Kind<'_>, line: &str) -> Result<String, String> {
     }
 }
 
-/// A choice, by its number, its value or what it is called.
-fn choose(choices: Choices<'_>, typed: &str) -> Result<String, String> {
-    let named = choices.iter().find(|choice| choice.value.is(typed) || choice.label().is(typed));
-    let numbered = || choices.iter().nth(typed.parse::<usize>().ok()?.checked_sub(1)?);
-    let chosen = named.or_else(numbered).ok_or_else(|| format!("{typed:?} is not one of them"))?;
-    Ok(quote(&chosen.value.to_string()))
+/// Finds a choice by its number, its value or its title.
+fn choose(field: Field<'_>, typed: &str) -> Result<String, String> {
+    let named = field.choices().find(|(value, label)| value.eq_str(typed) || label.eq_str(typed));
+    let numbered = || field.choices().nth(typed.parse::<usize>().ok()?.checked_sub(1)?);
+    let (value, _) = named.or_else(numbered).ok_or_else(|| format!("{typed:?} is not one of them"))?;
+    Ok(quote(&value.to_string()))
 }
 
-/// Where a URL leads, as a browser reads it.
+/// The target of a URL, parsed like a browser does.
 struct WebAddress {
-    /// The host as the browser asks for it: lower case, names in other alphabets as Punycode.
+    /// The host as the browser looks it up: in lower case, and names in other alphabets in Punycode.
     host: String,
     warnings: Vec<&'static str>,
 }
 
 impl WebAddress {
-    /// Returns `None` for what is no `http` or `https` URL with a host, and for one that is written in a way that hides
-    /// the host from a reader: without `//` behind the scheme, with `\\`, with blanks or control characters.
+    /// Returns `None` for every text that is not an `http` or `https` URL with a host, and for each URL that hides
+    /// the host from a reader: without `//` after the scheme, with `\\`, with blanks or control characters.
     fn parse(text: &str) -> Option<Self> {
         let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
         let authority = text.get(url.scheme().len()..)?.strip_prefix("://")?;
@@ -392,7 +394,7 @@ impl WebAddress {
 mod tests {
     use super::*;
 
-    /// Lines that are typed, and what was shown.
+    /// The lines to type, and the text that was shown.
     struct Script(Vec<&'static str>, String);
 
     impl Console for Script {

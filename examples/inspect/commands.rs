@@ -1,52 +1,61 @@
-//! The commands: what is sent, and how the answer is shown.
+//! The commands: sends requests and shows the answers.
 
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::views::{CallResult, Completion, Flaw, PromptResult, ReadResult};
-use mcp_sansio::client::{Filter, Reference, Request, SendError};
+use mcp_sansio::client::views::{CallToolResult, CompleteResult, GetPromptResult, ReadResourceResult, ViewError};
+use mcp_sansio::client::{Request, SendError, SubscriptionFilter};
 use mcp_sansio::json::{JsonKind, Raw};
-use mcp_sansio::protocol::{Feature, Features, Level, code};
-use mcp_sansio_blocking::client::{Answer, Error, ServerError};
+use mcp_sansio::protocol::{LoggingLevel, ServerCapabilities, ServerCapability, code};
+use mcp_sansio_blocking::client::{ClientError, OwnedResult, ServerError};
+use mcp_sansio_tasks::client::TaskEnd;
 
 use crate::args::{Command, Options, Target};
 use crate::arguments::{are_pairs, build, listed, meant};
 use crate::json::{Members, array, compact, pretty, quote};
+use crate::login;
 use crate::page::{Look, Page, Style};
 use crate::schema::Schema;
 use crate::session::{Around, Session};
 use crate::show::{self, List};
 use crate::terminal::print;
+use crate::text::clean;
 
-/// Why a command did not do what it should.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// What was typed is wrong.
+    /// The command line is wrong.
     Usage(String),
     /// The server could not be reached.
-    Connect(Error),
+    Connect(ClientError),
     /// A request has failed.
-    Request(Error),
+    Request(ClientError),
     /// The server has refused a method.
     Refused(String, ServerError),
-    /// The server has refused some lists, which were shown as refused.
+    /// The server has refused some lists. Their refusals are already shown.
     RefusedLists,
-    /// The answer is not what it must be.
-    Flaw(Flaw),
-    /// The tool says that it failed.
+    /// The answer is invalid.
+    Flaw(ViewError),
+    /// The tool has reported an error (`isError`).
     Tool,
-    /// It is over too soon.
+    /// A task has no result.
+    Task {
+        end: TaskEnd,
+        /// The user pressed Ctrl-C.
+        interrupted: bool,
+    },
+    /// The connection ended too early.
     Over(String),
     Io(std::io::Error),
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Self {
+impl From<ClientError> for Trouble {
+    fn from(error: ClientError) -> Self {
         Trouble::Request(error)
     }
 }
 
-impl From<Flaw> for Trouble {
-    fn from(flaw: Flaw) -> Self {
+impl From<ViewError> for Trouble {
+    fn from(flaw: ViewError) -> Self {
         Trouble::Flaw(flaw)
     }
 }
@@ -57,25 +66,26 @@ impl From<std::io::Error> for Trouble {
     }
 }
 
-type Done = Result<(), Trouble>;
+/// The end of a command.
+pub(crate) type Done = Result<(), Trouble>;
 
-/// One command, as it runs.
+/// A command with its connection and options.
 pub(crate) struct Run<'s, 'm> {
     pub(crate) session: &'s mut Session<'m>,
     pub(crate) options: &'s Options,
     pub(crate) target: &'s Target,
     pub(crate) around: &'s Around,
-    /// How stdout looks.
+    /// The style of stdout.
     pub(crate) look: Look,
     pub(crate) pretty: bool,
 }
 
-/// The lists of a server: what they are called, the key of their items, what must be offered.
-const LISTS: [(&str, &str, Feature); 4] = [
-    ("Tools", "tools", Feature::Tools),
-    ("Resources", "resources", Feature::Resources),
-    ("Resource templates", "resourceTemplates", Feature::Resources),
-    ("Prompts", "prompts", Feature::Prompts),
+/// The lists of a server: title, key of the items, and the feature that the server must offer.
+const LISTS: [(&str, &str, ServerCapability); 4] = [
+    ("Tools", "tools", ServerCapability::Tools),
+    ("Resources", "resources", ServerCapability::Resources),
+    ("Resource templates", "resourceTemplates", ServerCapability::Resources),
+    ("Prompts", "prompts", ServerCapability::Prompts),
 ];
 
 fn list_request(key: &str) -> Request<'static> {
@@ -87,19 +97,19 @@ fn list_request(key: &str) -> Request<'static> {
     }
 }
 
-fn items<'a>(pages: &'a [Answer], key: &str) -> Vec<Raw<'a>> {
+fn items<'a>(pages: &'a [OwnedResult], key: &str) -> Vec<Raw<'a>> {
     pages.iter().filter_map(|page| page.raw().get(key)).flat_map(|items| items.items()).collect()
 }
 
 impl Run<'_, '_> {
-    /// Connects, and does it.
+    /// Connects and runs the command.
     pub(crate) fn run(&mut self, command: &Command) -> Done {
         let begun = Instant::now();
         self.session.client().connect().map_err(Trouble::Connect)?;
         let took = begun.elapsed();
         self.around.live.borrow_mut().connected();
         match self.command(command, took) {
-            Err(Trouble::Request(Error::Server(error))) => {
+            Err(Trouble::Request(ClientError::Server(error))) => {
                 Err(Trouble::Refused(self.session.refused().to_owned(), error))
             }
             done => done,
@@ -113,43 +123,61 @@ impl Run<'_, '_> {
             Command::Tools { name } => self.tools(name.as_deref()),
             Command::Resources => self.resources(),
             Command::Prompts => self.prompts(),
+            Command::Skills => self.skills(),
+            Command::Skill { name } => self.skill(name),
+            Command::Tasks { action: None, .. } => self.list_tasks(),
+            Command::Tasks { action: Some(action), ids } => self.tasks(*action, ids),
             Command::Call { name, args } => self.call(name, args),
             Command::Read { uri } => self.read(uri),
             Command::Prompt { name, args } => self.prompt(name, args),
             Command::Complete { reference, name, value, args } => self.complete(reference, name, value, args),
             Command::Watch { uris } => self.watch(uris),
             Command::Ping => self.ping(),
+            Command::Login => self.login(),
+            // It needs no connection.
+            Command::Logout => Ok(()),
             Command::Raw { method, params } => self.raw(method, params.as_deref()),
         }
     }
 
-    fn features(&mut self) -> Features {
+    /// Logs in. Some servers demand it only for requests after the first.
+    fn login(&mut self) -> Done {
+        if self.features().has(ServerCapability::Tools) {
+            self.session.list(Request::list_tools()).map_err(Trouble::Request)?;
+        }
+        let Target::Url(url) = self.target else { return Ok(()) };
+        let is_logged_in = login::tokens(url).is_some_and(|file| file.path().exists());
+        let done = if is_logged_in { "You are logged in" } else { "The server demands no login" };
+        Ok(print(format!("{done}: {}\n", clean(url.clone())).as_bytes())?)
+    }
+
+    fn features(&mut self) -> ServerCapabilities {
         self.session.client().engine().offered()
     }
 
-    /// Up to 2025-11-25 servers send what they like until they are told; so they are told only if it was asked for.
+    /// Sets the log level. Up to 2025-11-25 servers choose the level themselves, so it is set only on request.
     fn ask_for_logs(&mut self, command: &Command) -> Done {
         let modern = self.session.client().engine().revision().is_some_and(|revision| revision.is_modern());
         let wants = match command {
-            Command::Watch { .. } => Some(Level::Debug),
+            Command::Watch { .. } => Some(LoggingLevel::Debug),
             Command::Call { .. } | Command::Read { .. } | Command::Prompt { .. } | Command::Raw { .. } if modern => {
-                Some(Level::Info)
+                Some(LoggingLevel::Info)
             }
             _ => None,
         };
         let level = self.options.log.or(wants.filter(|_| !self.options.quiet));
-        match level.filter(|_| self.features().has(Feature::Logging)) {
+        match level.filter(|_| self.features().has(ServerCapability::Logging)) {
             Some(level) => Ok(self.session.client().set_log_level(level)?),
             None => Ok(()),
         }
     }
 
-    fn page(&self) -> Page {
+    pub(crate) fn page(&self) -> Page {
         Page::new(self.look)
     }
 
-    /// Prints what was laid out, unless the messages are the result.
-    fn print(&self, text: &str) -> Done {
+    /// Prints the result. The command `trace` prints messages instead.
+    pub(crate) fn print(&self, text: &str) -> Done {
         self.around.live.borrow_mut().clear();
         if !self.options.only_trace {
             print(text.as_bytes())?;
@@ -157,20 +185,20 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn print_json(&self, json: &str) -> Done {
+    pub(crate) fn print_json(&self, json: &str) -> Done {
         let pretty = Raw::parse(json.as_bytes()).ok().filter(|_| self.pretty).map(|raw| pretty(raw, self.look.width));
         let mut text = pretty.unwrap_or_else(|| json.to_owned());
         text.push('\n');
         self.print(&text)
     }
 
-    /// One of the lists, and nothing if the server has none of the kind.
-    fn list(&mut self, key: &str, feature: Feature) -> Result<Vec<Answer>, Trouble> {
+    /// Requests a list. The result is empty if the server does not offer it.
+    pub(crate) fn list(&mut self, key: &str, feature: ServerCapability) -> Result<Vec<OwnedResult>, Trouble> {
         if !self.features().has(feature) {
             return Ok(Vec::new());
         }
         match self.session.list(list_request(key)) {
-            Err(Error::Server(error)) if error.code == code::METHOD_NOT_FOUND && key == "resourceTemplates" => {
+            Err(ClientError::Server(error)) if error.code == code::METHOD_NOT_FOUND && key == "resourceTemplates" => {
                 Ok(Vec::new())
             }
             done => Ok(done?),
@@ -183,8 +211,8 @@ impl Run<'_, '_> {
             match self.list(key, feature) {
                 _ if !self.features().has(feature) => {}
                 Ok(pages) => lists.push((title, key, pages)),
-                // The others may be well.
-                Err(Trouble::Request(Error::Server(error))) => {
+                // The other lists may work.
+                Err(Trouble::Request(ClientError::Server(error))) => {
                     refused.push((title, self.session.refused().to_owned(), error))
                 }
                 Err(trouble) => return Err(trouble),
@@ -231,7 +259,7 @@ impl Run<'_, '_> {
         if refused.is_empty() { Ok(()) } else { Err(Trouble::RefusedLists) }
     }
 
-    fn print_lists(&self, lists: &[(&str, &[Answer])]) -> Done {
+    fn print_lists(&self, lists: &[(&str, &[OwnedResult])]) -> Done {
         let mut json = Members::default();
         for (key, pages) in lists {
             json.add(key, &array(&items(pages, key).into_iter().map(compact).collect::<Vec<_>>()));
@@ -240,7 +268,7 @@ impl Run<'_, '_> {
     }
 
     fn tools(&mut self, name: Option<&str>) -> Done {
-        let pages = self.list("tools", Feature::Tools)?;
+        let pages = self.list("tools", ServerCapability::Tools)?;
         let all = items(&pages, "tools");
         if let Some(name) = name {
             let tool = named(&all, name)?;
@@ -259,7 +287,7 @@ impl Run<'_, '_> {
         self.nothing_if_empty(page, all.is_empty(), "tools")
     }
 
-    fn nothing_if_empty(&self, mut page: Page, empty: bool, what: &str) -> Done {
+    pub(crate) fn nothing_if_empty(&self, mut page: Page, empty: bool, what: &str) -> Done {
         if empty {
             page.say(0, Style::Dim, format_args!("The server has no {what}."));
         }
@@ -267,8 +295,8 @@ impl Run<'_, '_> {
     }
 
     fn resources(&mut self) -> Done {
-        let resources = self.list("resources", Feature::Resources)?;
-        let templates = self.list("resourceTemplates", Feature::Resources)?;
+        let resources = self.list("resources", ServerCapability::Resources)?;
+        let templates = self.list("resourceTemplates", ServerCapability::Resources)?;
         if self.options.json {
             return self.print_lists(&[("resources", &resources), ("resourceTemplates", &templates)]);
         }
@@ -283,7 +311,7 @@ impl Run<'_, '_> {
     }
 
     fn prompts(&mut self) -> Done {
-        let pages = self.list("prompts", Feature::Prompts)?;
+        let pages = self.list("prompts", ServerCapability::Prompts)?;
         if self.options.json {
             return self.print_lists(&[("prompts", &pages)]);
         }
@@ -296,7 +324,7 @@ impl Run<'_, '_> {
     fn call(&mut self, name: &str, args: &[String]) -> Done {
         let args = from_stdin(args)?;
         let json = if are_pairs(&args) {
-            let pages = self.list("tools", Feature::Tools)?;
+            let pages = self.list("tools", ServerCapability::Tools)?;
             let tool = named(&items(&pages, "tools"), name)?;
             let schema = Schema::new(tool.get("inputSchema").unwrap_or(Raw::constant("{}")));
             let json = build(&args, Some(schema)).map_err(Trouble::Usage)?;
@@ -306,21 +334,32 @@ impl Run<'_, '_> {
             build(&args, None).map_err(Trouble::Usage)?
         };
         let arguments = Raw::parse(json.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
-        let answer = self.session.request(&Request::call(name).arguments(&arguments).with_progress());
-        let answer = self.or_note_unknown(answer, ("tools", "name", Feature::Tools), name)?;
-        let result: CallResult<'_> = answer.view()?;
-        self.show_or_save(&answer, |page| show::call(page, result))?;
+        let answer = if self.needs_task(name)? {
+            let params = format!("{{\"name\":{},\"arguments\":{json},\"task\":{{}}}}", quote(name));
+            let params = Raw::parse(params.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
+            self.session.request(&Request::raw("tools/call", Some(params)).with_progress())
+        } else {
+            self.session.request(&Request::call(name).arguments(&arguments).with_progress())
+        };
+        let answer = self.or_note_unknown(answer, ("tools", "name", ServerCapability::Tools), name)?;
+        let answer = self.finished(answer)?;
+        self.show_call(&answer)
+    }
+
+    pub(crate) fn show_call(&self, answer: &OwnedResult) -> Done {
+        let result: CallToolResult<'_> = answer.view()?;
+        self.show_or_save(answer, |page| show::call(page, result))?;
         if result.is_error() { Err(Trouble::Tool) } else { Ok(()) }
     }
 
-    /// The server may know better, so it is asked all the same.
+    /// Warns if the arguments do not fit the schema. They are sent anyway, because the schema may be wrong.
     fn note_odd(&self, schema: Schema<'_>, json: &str) {
         let given = Raw::parse(json.as_bytes()).unwrap_or(Raw::constant("{}"));
         let params = schema.params();
         let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
         for (name, _) in given.members() {
             let name = name.to_string();
-            // Other names may be right; one that is nearly right hardly is.
+            // Other names may be valid. Only a name that is nearly right is probably a mistake.
             let meant = meant(&name, &names);
             if !names.contains(&name.as_str()) && !meant.is_empty() {
                 let note = format!("the schema has no {name:?}{meant}");
@@ -338,14 +377,14 @@ impl Run<'_, '_> {
         }
     }
 
-    /// If the server knows nothing of that name, and something of nearly that name: tells so.
+    /// If the server does not know the name, suggests a similar one.
     fn or_note_unknown(
         &mut self,
-        answer: Result<Answer, Error>,
-        (list, key, feature): (&str, &str, Feature),
+        answer: Result<OwnedResult, ClientError>,
+        (list, key, feature): (&str, &str, ServerCapability),
         name: &str,
-    ) -> Result<Answer, Trouble> {
-        let refused = matches!(&answer, Err(Error::Server(error))
+    ) -> Result<OwnedResult, Trouble> {
+        let refused = matches!(&answer, Err(ClientError::Server(error))
             if matches!(error.code, code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND));
         if refused && let Ok(pages) = self.list(list, feature) {
             let texts = items(&pages, list).into_iter().filter_map(|item| item.get(key)?.text());
@@ -362,12 +401,12 @@ impl Run<'_, '_> {
 
     fn read(&mut self, uri: &str) -> Done {
         let answer = self.session.request(&Request::read(uri).with_progress());
-        let answer = self.or_note_unknown(answer, ("resources", "uri", Feature::Resources), uri)?;
-        let result: ReadResult<'_> = answer.view()?;
+        let answer = self.or_note_unknown(answer, ("resources", "uri", ServerCapability::Resources), uri)?;
+        let result: ReadResourceResult<'_> = answer.view()?;
         self.show_or_save(&answer, |page| show::read(page, result))
     }
 
-    fn show_or_save(&self, answer: &Answer, show: impl FnOnce(&mut Page)) -> Done {
+    fn show_or_save(&self, answer: &OwnedResult, show: impl FnOnce(&mut Page)) -> Done {
         if let Some(path) = &self.options.output {
             let body = show::one_body(answer.raw()).ok_or_else(|| {
                 Trouble::Usage("the answer is not one text or one blob, so there is nothing to write to a file".into())
@@ -391,8 +430,8 @@ impl Run<'_, '_> {
         let json = build(&from_stdin(args)?, None).map_err(Trouble::Usage)?;
         let arguments = Raw::parse(json.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
         let answer = self.session.request(&Request::prompt(name).arguments(&arguments).with_progress());
-        let answer = self.or_note_unknown(answer, ("prompts", "name", Feature::Prompts), name)?;
-        let result: PromptResult<'_> = answer.view()?;
+        let answer = self.or_note_unknown(answer, ("prompts", "name", ServerCapability::Prompts), name)?;
+        let result: GetPromptResult<'_> = answer.view()?;
         self.show_or_save(&answer, |page| show::prompt(page, result))
     }
 
@@ -400,25 +439,27 @@ impl Run<'_, '_> {
         let json = build(args, None).map_err(Trouble::Usage)?;
         let arguments = Raw::parse(json.as_bytes()).map_err(|fault| Trouble::Usage(fault.to_string()))?;
         let template = reference.contains('{') || reference.contains("://");
-        let reference = if template { Reference::resource(reference) } else { Reference::prompt(reference) };
-        let mut request = Request::complete(reference, name, value);
+        let mut request = match template {
+            true => Request::complete_template(reference, name, value),
+            false => Request::complete_prompt(reference, name, value),
+        };
         if !args.is_empty() {
             request = request.arguments(&arguments);
         }
         let answer = self.session.request(&request)?;
-        let result: Completion<'_> = answer.view()?;
+        let result: CompleteResult<'_> = answer.view()?;
         self.show_or_save(&answer, |page| show::completion(page, result))
     }
 
     fn watch(&mut self, uris: &[String]) -> Done {
         let mut uris = uris.to_vec();
-        if uris.is_empty() && self.features().has(Feature::Subscribe) {
-            let pages = self.list("resources", Feature::Resources)?;
+        if uris.is_empty() && self.features().has(ServerCapability::Subscribe) {
+            let pages = self.list("resources", ServerCapability::Resources)?;
             let found = items(&pages, "resources").into_iter().filter_map(|item| item.get("uri")?.text());
             uris.extend(found.map(|uri| uri.to_string()));
         }
         let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
-        self.session.client().listen(&Filter::new().tools().prompts().resources().uris(&uris))?;
+        self.session.client().listen(&SubscriptionFilter::new().tools().prompts().resources().uris(&uris))?;
         self.session.watch()?;
         match self.session.client().handler().over.take() {
             Some(why) => Err(Trouble::Over(why)),
@@ -466,7 +507,7 @@ impl Run<'_, '_> {
     }
 }
 
-/// An error of the server as JSON, with the method that it refused.
+/// Formats an error of the server as JSON, with the method that it refused.
 pub(crate) fn error_json(method: &str, error: &ServerError) -> String {
     let mut json = Members::default();
     json.add("method", &quote(method));
@@ -476,9 +517,9 @@ pub(crate) fn error_json(method: &str, error: &ServerError) -> String {
     json.finish()
 }
 
-/// The item of that name, or what there is instead.
+/// Finds the item of that name. The error lists the names that exist.
 fn named<'a>(items: &[Raw<'a>], name: &str) -> Result<Raw<'a>, Trouble> {
-    let is = |item: &&Raw<'a>| item.get("name").and_then(|found| found.text()).is_some_and(|found| found.is(name));
+    let is = |item: &&Raw<'a>| item.get("name").and_then(|found| found.text()).is_some_and(|found| found.eq_str(name));
     items.iter().find(is).copied().ok_or_else(|| {
         let names: Vec<String> =
             items.iter().filter_map(|item| Some(crate::text::one_line(item.get("name")?.text()?))).collect();
@@ -491,7 +532,7 @@ fn named<'a>(items: &[Raw<'a>], name: &str) -> Result<Raw<'a>, Trouble> {
     })
 }
 
-/// `-` stands for what comes on stdin.
+/// Replaces the argument `-` with the text from stdin.
 fn from_stdin(args: &[String]) -> Result<Vec<String>, Trouble> {
     if args != ["-"] {
         return Ok(args.to_vec());
@@ -503,7 +544,7 @@ fn from_stdin(args: &[String]) -> Result<Vec<String>, Trouble> {
     Ok(vec![text])
 }
 
-/// Whether it is about what the server does not have.
-pub(crate) fn is_not_offered(error: &Error) -> bool {
-    matches!(error, Error::NotSent(SendError::NotOffered | SendError::NotInRevision))
+/// Returns `true` if the error means that the server does not offer the feature.
+pub(crate) fn is_not_offered(error: &ClientError) -> bool {
+    matches!(error, ClientError::NotSent(SendError::NotOffered | SendError::NotInRevision))
 }

@@ -1,12 +1,16 @@
-//! What happens besides answers: questions are kept until there is time for them, news is told.
+//! Handles events: keeps questions until the user can answer, and reports news.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use mcp_sansio::client::reply::{Refusal, Reply, Root};
-use mcp_sansio::client::{Changed, Event, Failure, Handler, Link, Listening, Log, Oddity, QuestionId, QuestionKind};
-use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::Method;
+use mcp_sansio::client::result::{ClientResult, Root};
+use mcp_sansio::client::{
+    ChangeNotification, ClientEvent, ClientHandle, ClientHandler, ProtocolViolation, RequestError, ServerRequestId,
+    ServerRequestKind, Subscriptions,
+};
+use mcp_sansio::error::RpcError;
+use mcp_sansio::json::{Raw, Text};
+use mcp_sansio::protocol::{LoggingLevel, Method};
 
 use crate::json::{Members, compact, quote};
 use crate::live::{Live, log_line};
@@ -17,15 +21,15 @@ use crate::text::one_line;
 /// A question that waits for the user.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    pub(crate) id: QuestionId,
-    pub(crate) kind: QuestionKind,
+    pub(crate) id: ServerRequestId,
+    pub(crate) kind: ServerRequestKind,
     pub(crate) params: String,
 }
 
-/// How events are printed on stdout, when they are what was asked for.
+/// The format of events on stdout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum News {
-    /// Not at all.
+    /// Events are not printed.
     No,
     Lines(Look),
     Json,
@@ -34,93 +38,94 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) live: Rc<RefCell<Live>>,
-    /// URIs and names.
+    /// The roots: URIs and names.
     pub(crate) roots: Vec<(String, String)>,
-    /// Whether there is somebody to ask.
+    /// A user can answer questions.
     pub(crate) interactive: bool,
     pub(crate) news: News,
     pub(crate) waiting: Vec<Waiting>,
-    /// Questions that need no answer any more.
-    pub(crate) withdrawn: Vec<QuestionId>,
-    /// Why there will be no more news.
+    /// Questions that the server has withdrawn.
+    pub(crate) withdrawn: Vec<ServerRequestId>,
+    /// The reason why no more news will arrive.
     pub(crate) over: Option<String>,
-    /// `elicitationId` of the visits that the user has agreed to and that are not over.
-    pub(crate) visits: Vec<String>,
-    /// What is wrong with the server, as far as it was told.
+    /// The mistakes of the server that were already reported.
     pub(crate) odd: Vec<&'static str>,
 }
 
-impl Handler for Host {
-    fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
+impl ClientHandler for Host {
+    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
         match event {
-            Event::Asked(asked) => {
+            ClientEvent::Asked(asked) => {
                 for question in asked.questions() {
                     self.asked(question.id, question.kind, question.params, link);
                 }
             }
-            Event::Withdrawn(id) => self.withdrawn(id),
-            Event::Progress(report) => {
-                let message = report.message.map(|message| message.to_string());
-                let total = report.total.map(|total| total.as_str());
-                self.live.borrow_mut().progress(report.done.as_str(), total, message.as_deref());
+            ClientEvent::Withdrawn { question, .. } => self.withdrawn(question),
+            ClientEvent::Progress { done, total, message, .. } => {
+                let message = message.map(|message| message.to_string());
+                let total = total.map(|total| total.as_str());
+                self.live.borrow_mut().progress(done.as_str(), total, message.as_deref());
             }
-            Event::Log(log) => self.log(&log),
-            Event::Listening(listening) => self.listening(&listening),
-            Event::Changed { what, .. } => self.changed(what),
-            Event::Visited { id } => {
-                // Unknown ones, and those that are over already, are ignored (2025-11-25, client/elicitation).
-                if let Some(at) = self.visits.iter().position(|visit| id.is(visit)) {
-                    let id = one_line(self.visits.swap_remove(at));
-                    self.live.borrow_mut().note(Style::Dim, &format!("The visit {id} is over, says the server."));
-                }
+            ClientEvent::Log { level, logger, data, .. } => self.log(level, logger, data),
+            ClientEvent::Listening(listening) => self.listening(&listening),
+            ClientEvent::Changed { what, .. } => self.changed(what),
+            ClientEvent::Visited { id } => {
+                let id = one_line(id);
+                self.live.borrow_mut().note(Style::Dim, &format!("The visit {id} is over, says the server."));
             }
-            Event::Notification { method, params } => {
+            ClientEvent::Notification { method, params } => {
                 let params = params.map_or_else(String::new, |params| format!(" {}", compact(params)));
                 self.tell("notification", &format!("{method}{params}"), |json| {
                     json.add("method", &quote(&method.to_string()))
                 });
             }
-            Event::Done { method: Method::Listen, outcome, .. } => {
+            ClientEvent::Done { method: Method::Listen, outcome, .. } => {
                 self.over = Some(match outcome {
                     Ok(_) => "the server has ended the listening".into(),
-                    Err(Failure::Error(error)) => format!("the server refuses to listen: {error}"),
+                    Err(RequestError::Error(error)) => format!("the server refuses to listen: {error}"),
                     Err(why) => why.to_string(),
                 });
             }
-            Event::Unconnected(why) => self.over = Some(why.to_string()),
-            Event::Ignored(oddity) => self.complain(odd(oddity)),
+            ClientEvent::Unconnected(why) => self.over = Some(why.to_string()),
+            ClientEvent::Ignored(oddity) => self.complain(odd(oddity)),
             _ => {}
         }
     }
 }
 
 impl Host {
-    fn asked(&mut self, id: QuestionId, kind: QuestionKind, params: Raw<'_>, link: &mut Link<'_, '_>) {
-        // Only one that is over cannot be answered.
+    fn asked(
+        &mut self,
+        id: ServerRequestId,
+        kind: ServerRequestKind,
+        params: Raw<'_>,
+        link: &mut ClientHandle<'_, '_>,
+    ) {
+        // Answering fails only if the question is already closed.
         let _ = match kind {
-            QuestionKind::Roots => {
-                let roots: Vec<Root<'_>> =
-                    self.roots.iter().filter_map(|(uri, name)| Some(Root::new(uri)?.name(name))).collect();
-                link.reply(id, &Reply::roots(&roots))
-            }
+            ServerRequestKind::Roots => link.reply(id, &ClientResult::roots(&self.valid_roots())),
             _ if self.interactive => {
                 self.waiting.push(Waiting { id, kind, params: params.as_str().into() });
                 Ok(())
             }
-            QuestionKind::Form | QuestionKind::Visit => {
+            ServerRequestKind::Form | ServerRequestKind::Visit => {
                 self.declined(params);
-                link.reply(id, &Reply::decline())
+                link.reply(id, &ClientResult::decline())
             }
             _ => {
                 self.live
                     .borrow_mut()
                     .note(Style::Warn, "The server wants a model's answer. Without a terminal that is refused.");
-                link.refuse(id, &Refusal::refused())
+                link.refuse(id, &RpcError::refused())
             }
         };
     }
 
-    fn withdrawn(&mut self, id: QuestionId) {
+    pub(crate) fn valid_roots(&self) -> Vec<Root<'_>> {
+        self.roots.iter().filter_map(|(uri, name)| Some(Root::new(uri)?.name(name))).collect()
+    }
+
+    fn withdrawn(&mut self, id: ServerRequestId) {
         self.waiting.retain(|waiting| waiting.id != id);
         self.withdrawn.push(id);
         self.live.borrow_mut().note(Style::Dim, "\nThe server does not want an answer any more.");
@@ -132,21 +137,21 @@ impl Host {
         self.live.borrow_mut().note(Style::Warn, &note);
     }
 
-    fn log(&mut self, log: &Log<'_>) {
-        let text = log.data.text().map_or_else(|| compact(log.data), |text| text.to_string());
-        let logger = log.logger.map(|logger| logger.to_string());
+    fn log(&mut self, level: Option<LoggingLevel>, logger: Option<Text<'_>>, data: Raw<'_>) {
+        let text = data.text().map_or_else(|| compact(data), |text| text.to_string());
+        let logger = logger.map(|logger| logger.to_string());
         match self.news {
-            News::No => self.live.borrow_mut().log(log.level, logger.as_deref(), &text),
-            News::Lines(look) => self.line(look, &log_line(look, log.level, logger.as_deref(), &text)),
+            News::No => self.live.borrow_mut().log(level, logger.as_deref(), &text),
+            News::Lines(look) => self.line(look, &log_line(look, level, logger.as_deref(), &text)),
             News::Json => self.tell("log", "", |json| {
-                log.level.into_iter().for_each(|level| json.add("level", &quote(level.name())));
+                level.into_iter().for_each(|level| json.add("level", &quote(level.name())));
                 logger.iter().for_each(|logger| json.add("logger", &quote(logger)));
-                json.add("data", &compact(log.data));
+                json.add("data", &compact(data));
             }),
         }
     }
 
-    fn listening(&self, listening: &Listening) {
+    fn listening(&self, listening: &Subscriptions) {
         let lists = [(listening.tools, "tools"), (listening.prompts, "prompts"), (listening.resources, "resources")];
         let mut words: Vec<String> =
             lists.iter().filter(|(told, _)| *told).map(|(_, name)| format!("the list of {name}")).collect();
@@ -155,22 +160,22 @@ impl Host {
             1 => words.push("one resource".into()),
             n => words.push(format!("{n} resources")),
         }
-        let words = if words.is_empty() { "nothing: the server tells no changes".into() } else { words.join(", ") };
+        let words = if words.is_empty() { "nothing: the server reports no changes".into() } else { words.join(", ") };
         self.live.borrow_mut().note(Style::Dim, &format!("Listening to {words}. Ctrl-C ends."));
     }
 
-    fn changed(&mut self, what: Changed<'_>) {
+    fn changed(&mut self, what: ChangeNotification<'_>) {
         match what {
-            Changed::Tools => {
+            ChangeNotification::Tools => {
                 self.tell("changed", "the list of tools has changed", |json| json.add("list", "\"tools\""))
             }
-            Changed::Prompts => {
+            ChangeNotification::Prompts => {
                 self.tell("changed", "the list of prompts has changed", |json| json.add("list", "\"prompts\""));
             }
-            Changed::Resources => {
+            ChangeNotification::Resources => {
                 self.tell("changed", "the list of resources has changed", |json| json.add("list", "\"resources\""));
             }
-            Changed::Resource(uri) => {
+            ChangeNotification::Resource(uri) => {
                 let uri = uri.to_string();
                 self.tell("changed", &format!("{uri} has changed"), |json| json.add("uri", &quote(&uri)));
             }
@@ -178,7 +183,7 @@ impl Host {
         }
     }
 
-    /// Once: some servers do it with each line.
+    /// Reports a mistake once: some servers make it with each line.
     fn complain(&mut self, words: &'static str) {
         if !self.odd.contains(&words) {
             self.odd.push(words);
@@ -209,19 +214,21 @@ impl Host {
     }
 }
 
-/// What a right server does not do.
-fn odd(oddity: Oddity) -> &'static str {
+/// Describes a mistake of the server.
+fn odd(oddity: ProtocolViolation) -> &'static str {
     match oddity {
-        Oddity::NoMessage => {
-            "The server sent something that is no message. (Does it print to stdout? --trace shows it.)"
+        ProtocolViolation::NoMessage => {
+            "The server sent something that is not a message. (Does it print to stdout? --trace shows it.)"
         }
-        Oddity::UnknownResponse => "The server answered a request that is not under way, or no longer.",
-        Oddity::Unread { .. } => "The server could not read a message. (Was it too long for it?)",
-        Oddity::UnknownProgress => "The server tells progress that nobody asked for.",
-        Oddity::UnknownListen => "The server tells a change that nobody listens to.",
-        Oddity::Undeclared => "The server asked for something that this program did not declare; it was refused.",
-        Oddity::TooLong => "The server sent a message that is too long.",
-        Oddity::NoRoom => "The server asks more than there is room for; it was refused.",
+        ProtocolViolation::UnknownResponse => "The server answered a request that is unknown or already over.",
+        ProtocolViolation::Unread { .. } => "The server could not read a message. (Was it too long for it?)",
+        ProtocolViolation::UnknownProgress => "The server reported progress that no open request asked for.",
+        ProtocolViolation::UnknownListen => "The server reported a change without a subscription.",
+        ProtocolViolation::Undeclared => {
+            "The server asked for something that this program did not declare; it was refused."
+        }
+        ProtocolViolation::TooLong => "The server sent a message that is too long.",
+        ProtocolViolation::NoRoom => "The server asked too many questions at a time; one was refused.",
         _ => "The server sent something that no server may send.",
     }
 }

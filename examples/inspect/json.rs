@@ -1,11 +1,11 @@
-//! JSON as text: on one line, indented, coloured; and pieces of it put together.
+//! JSON as text: on one line, indented, coloured; and building JSON from parts.
 
 use mcp_sansio::json::{JsonKind, Raw};
 
 use crate::page::{Page, Spans, Style};
 use crate::text::{is_hidden, width};
 
-/// A string as JSON. What a terminal would not show as it stands is escaped.
+/// Writes a string as JSON. Characters that a terminal would not show are escaped.
 pub(crate) fn quote(text: &str) -> String {
     let mut json = String::from("\"");
     for c in text.chars() {
@@ -20,7 +20,7 @@ pub(crate) fn quote(text: &str) -> String {
     harmless(&json)
 }
 
-/// JSON in which nothing but plain characters is left; it means the same.
+/// Escapes all characters that are not plain. The value stays the same.
 fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -33,14 +33,14 @@ fn harmless(json: &str) -> String {
     out
 }
 
-/// On one line, without spaces.
+/// Formats on one line, without spaces.
 pub(crate) fn compact(value: Raw<'_>) -> String {
     let mut out = String::new();
     write(value, [",", ":"], &mut out);
     out
 }
 
-/// Over as many lines as it takes, indented by two; what fits into the columns stays on one line.
+/// Formats on several lines, indented by two. Values that fit into the columns stay on one line.
 pub(crate) fn pretty(value: Raw<'_>, columns: usize) -> String {
     let mut out = String::new();
     write_lines(value, columns, 0, 0, &mut out);
@@ -51,7 +51,7 @@ fn key(key: mcp_sansio::json::Text<'_>) -> String {
     harmless(&format!("\"{}\"", String::from_utf8_lossy(key.raw())))
 }
 
-/// Writes on one line; `between` is what stands between items, and between a key and its value.
+/// Writes on one line. `between` has the text between items, and the text between a key and its value.
 fn write(value: Raw<'_>, between: [&str; 2], out: &mut String) {
     let [comma, colon] = between;
     match value.kind() {
@@ -75,12 +75,12 @@ fn write(value: Raw<'_>, between: [&str; 2], out: &mut String) {
     }
 }
 
-/// `used` columns of the line are taken.
+/// Writes on several lines. `used` columns of the first line are already taken.
 fn write_lines(value: Raw<'_>, columns: usize, indent: usize, used: usize, out: &mut String) {
     if value.as_bytes().len() <= columns || is_flat(value) {
         let mut line = String::new();
         write(value, [", ", ": "], &mut line);
-        // A comma may follow.
+        // One column for a comma.
         if is_flat(value) || used + width(&line) < columns {
             return out.push_str(&line);
         }
@@ -106,12 +106,12 @@ fn write_lines(value: Raw<'_>, columns: usize, indent: usize, used: usize, out: 
     out.push(close);
 }
 
-/// An object that is put together member by member.
+/// Builds an object member by member.
 #[derive(Debug, Default)]
 pub(crate) struct Members(String);
 
 impl Members {
-    /// Adds a member; `json` is its value.
+    /// Adds a member with the value `json`.
     pub(crate) fn add(&mut self, key: &str, json: &str) {
         self.0.push(if self.0.is_empty() { '{' } else { ',' });
         self.0.push_str(&quote(key));
@@ -119,7 +119,7 @@ impl Members {
         self.0.push_str(json);
     }
 
-    /// The object.
+    /// Returns the object.
     pub(crate) fn finish(mut self) -> String {
         if self.0.is_empty() {
             self.0.push('{');
@@ -129,13 +129,13 @@ impl Members {
     }
 }
 
-/// An array of what is JSON already.
+/// Builds an array of JSON values.
 pub(crate) fn array<T: AsRef<str>>(items: &[T]) -> String {
     let items: Vec<_> = items.iter().map(AsRef::as_ref).collect();
     format!("[{}]", items.join(","))
 }
 
-/// Shows a value to people: objects as tables of their members, arrays of flat objects as tables with columns.
+/// Shows a value: objects as tables of their members, arrays of flat objects as tables with columns.
 pub(crate) fn show(page: &mut Page, indent: usize, value: Raw<'_>) {
     match value.kind() {
         JsonKind::Object if value.members().next().is_some() => show_members(page, indent, value),
@@ -149,7 +149,7 @@ fn is_flat(value: Raw<'_>) -> bool {
     !matches!(value.kind(), JsonKind::Object | JsonKind::Array) || empty
 }
 
-/// Whether it is small enough to stand on one line: no objects in it.
+/// Returns `true` if the value is short enough for one line: it has no objects.
 fn is_short(value: Raw<'_>) -> bool {
     is_flat(value) || value.kind() == JsonKind::Array && value.items().all(is_flat) && value.as_bytes().len() <= 60
 }
@@ -178,7 +178,7 @@ fn show_items(page: &mut Page, indent: usize, array: Raw<'_>) {
     }
 }
 
-/// The keys that all objects of an array have, if they are all flat and alike.
+/// Returns the keys of the objects in an array, if all objects are flat and have the same keys.
 fn columns(array: Raw<'_>) -> Option<Vec<String>> {
     let keys: Vec<String> = array.items().next()?.members().map(|(key, _)| key.to_string()).collect();
     let alike = |item: Raw<'_>| {
@@ -193,7 +193,7 @@ fn show_columns(page: &mut Page, indent: usize, array: Raw<'_>, keys: &[String])
     for item in array.items() {
         rows.push(keys.iter().filter_map(|key| item.get(key)).map(scalar).collect());
     }
-    // Numbers to the right.
+    // Numbers are aligned to the right.
     for (column, key) in keys.iter().enumerate() {
         if array.items().all(|item| item.get(key).is_some_and(|value| value.kind() == JsonKind::Number)) {
             let width = rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
@@ -210,7 +210,7 @@ fn show_columns(page: &mut Page, indent: usize, array: Raw<'_>, keys: &[String])
     }
 }
 
-/// A value on one line; strings without their quotes.
+/// Formats a value on one line. Strings have no quotes.
 fn scalar(value: Raw<'_>) -> Spans {
     match (value.kind(), value.text()) {
         (_, Some(text)) => Spans::of(Style::Plain, text),

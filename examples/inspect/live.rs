@@ -1,14 +1,14 @@
-//! What is told while something is under way, on stderr: progress, logs, what the program says.
+//! Live output on stderr: progress, logs, and the stderr of the program.
 
 use std::io::Write;
 use std::time::Instant;
 
-use mcp_sansio::protocol::Level;
+use mcp_sansio::protocol::LoggingLevel;
 
 use crate::page::{Look, Style};
 use crate::text::{cut, one_line, width};
 
-/// Lines, with at most one bar below them.
+/// Lines of live output, with at most one progress bar below them.
 #[derive(Debug)]
 pub(crate) struct Live {
     look: Look,
@@ -17,9 +17,9 @@ pub(crate) struct Live {
     begun: Instant,
     bar: Option<String>,
     last: String,
-    /// Whether what the program says on its stderr is shown as it comes.
+    /// The stderr of the program is shown immediately.
     shows_stderr: bool,
-    /// Why messages of a trace are missing on stdout: the first error of writing them.
+    /// The first error of writing a trace to stdout. Later messages are missing there.
     pub(crate) lost: Option<std::io::Error>,
 }
 
@@ -37,12 +37,12 @@ impl Live {
         }
     }
 
-    /// Seconds since it began.
+    /// Returns the seconds since the start.
     pub(crate) fn seconds(&self) -> f64 {
         self.begun.elapsed().as_secs_f64()
     }
 
-    /// Text that is ready for the terminal. The bar stays below it.
+    /// Prints text that is ready for the terminal, above the bar.
     pub(crate) fn print(&mut self, text: &str) {
         let bar = self.bar.take();
         if bar.is_some() {
@@ -54,7 +54,7 @@ impl Live {
         }
     }
 
-    /// A line, unless it shall be quiet.
+    /// Prints a line, except with `--quiet`.
     pub(crate) fn note(&mut self, style: Style, text: &str) {
         if !self.quiet {
             let line = self.look.paint(style, text);
@@ -62,18 +62,19 @@ impl Live {
         }
     }
 
-    /// From now on, what the program says on its stderr is shown. Until it is connected it is not: many servers log dozens
-    /// of lines about the first message of a newer revision. If connecting fails, the error has the last of them.
+    /// From now on shows the stderr of the program immediately. Before the connection is made it is held back: many
+    /// servers log dozens of lines about the first message of a newer revision. If connecting fails, the error has
+    /// the last lines.
     pub(crate) fn connected(&mut self) {
         self.shows_stderr = true;
     }
 
-    /// Whether what the program says on its stderr is shown as it comes.
+    /// Returns `true` if the stderr of the program is shown immediately.
     pub(crate) fn shows_stderr(&self) -> bool {
         self.shows_stderr && !self.quiet
     }
 
-    /// What the program said on its stderr.
+    /// Handles a line of the program's stderr.
     pub(crate) fn said(&mut self, program: &str, line: &[u8]) {
         if !self.shows_stderr {
             return;
@@ -82,8 +83,8 @@ impl Live {
         self.note(Style::Dim, &format!("{program} | {line}"));
     }
 
-    /// A log message of the server.
-    pub(crate) fn log(&mut self, level: Option<Level>, logger: Option<&str>, text: &str) {
+    /// Prints a log message of the server.
+    pub(crate) fn log(&mut self, level: Option<LoggingLevel>, logger: Option<&str>, text: &str) {
         if self.quiet {
             return;
         }
@@ -91,7 +92,7 @@ impl Live {
         self.print(&format!("{line}\n"));
     }
 
-    /// How far a request is.
+    /// Shows the progress of a request.
     pub(crate) fn progress(&mut self, done: &str, total: Option<&str>, message: Option<&str>) {
         if self.quiet {
             return;
@@ -115,7 +116,7 @@ impl Live {
         self.bar = Some(bar);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn clear(&mut self) {
         if self.bar.take().is_some() {
             write("\r\x1b[K");
@@ -123,26 +124,26 @@ impl Live {
     }
 }
 
-/// To stderr as it is.
+/// Writes to stderr without changes.
 pub(crate) fn write(text: &str) {
-    // There is nobody to tell if it fails.
+    // If stderr fails, the error cannot be reported.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// A log message, on one line or more.
-pub(crate) fn log_line(look: Look, level: Option<Level>, logger: Option<&str>, text: &str) -> String {
+/// Formats a log message, on one or more lines.
+pub(crate) fn log_line(look: Look, level: Option<LoggingLevel>, logger: Option<&str>, text: &str) -> String {
     let style = match level {
-        Some(Level::Debug) => Style::Dim,
-        Some(Level::Info | Level::Notice) => Style::Good,
-        Some(Level::Warning) | None => Style::Warn,
+        Some(LoggingLevel::Debug) => Style::Dim,
+        Some(LoggingLevel::Info | LoggingLevel::Notice) => Style::Good,
+        Some(LoggingLevel::Warning) | None => Style::Warn,
         Some(_) => Style::Bad,
     };
-    let level = look.paint(style, level.map_or("log", Level::name));
+    let level = look.paint(style, level.map_or("log", LoggingLevel::name));
     let logger = logger.map_or_else(String::new, |logger| look.paint(Style::Dim, &format!(" {}", one_line(logger))));
     format!("{level}{logger} {}", look.paint(Style::Plain, text))
 }
 
-/// A bar that fits on one line.
+/// Formats a bar that fits on one line.
 fn bar(columns: usize, done: &str, total: Option<&str>, message: &str) -> String {
     const CELLS: usize = 24;
     let share = total.and_then(|total| {
@@ -182,7 +183,7 @@ mod tests {
     #[test]
     fn logs() {
         let look = Look { color: false, width: 60 };
-        assert_eq!(log_line(look, Some(Level::Info), Some("db"), "a\x1b[2J"), "info db a␛[2J");
+        assert_eq!(log_line(look, Some(LoggingLevel::Info), Some("db"), "a\x1b[2J"), "info db a␛[2J");
         assert_eq!(log_line(look, None, None, "x"), "log x");
     }
 }

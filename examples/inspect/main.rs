@@ -1,4 +1,4 @@
-//! Looks at any MCP server from the command line: `inspect --help` tells how.
+//! Inspects any MCP server from the command line. `inspect --help` lists the commands.
 
 mod args;
 mod arguments;
@@ -7,10 +7,13 @@ mod commands;
 mod host;
 mod json;
 mod live;
+mod login;
 mod page;
 mod schema;
 mod session;
 mod show;
+mod skills;
+mod tasks;
 mod terminal;
 mod text;
 mod trace;
@@ -22,10 +25,11 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
-use mcp_sansio::client::{Lost, Profile};
-use mcp_sansio::protocol::{ClientFeature, code};
+use mcp_sansio::client::{ClientInfo, ErrorObject, TransportError};
+use mcp_sansio::protocol::{ClientCapability, code};
 use mcp_sansio::revision::Revisions;
-use mcp_sansio_blocking::client::{Error, ServerError};
+use mcp_sansio_blocking::client::{ClientError, ServerError};
+use mcp_sansio_tasks::client::{DECLARATION, TaskEnd};
 
 use args::{Command, Options, Parsed, Target};
 use commands::{Run, Trouble};
@@ -56,7 +60,7 @@ fn main() -> ExitCode {
     live.borrow_mut().clear();
     let Err(trouble) = done else { return ExitCode::SUCCESS };
     let (code, mut words) = explain(&trouble, &options, &command, &target);
-    // What the server wrote to stderr was shown as it came, unless it never got connected.
+    // If the connection was made, the user has seen the server's stderr already.
     if live.borrow().shows_stderr()
         && let Some((before, _)) = words.split_once("after it wrote to stderr: ")
     {
@@ -77,6 +81,10 @@ fn inspect(
     live: &Rc<RefCell<Live>>,
 ) -> Result<(), Trouble> {
     let stop = Stop::listen()?;
+    if let (Command::Logout, Target::Url(url)) = (command, target) {
+        let done = if login::logout(url, options, &stop)? { "The login is forgotten" } else { "There was no login" };
+        return Ok(terminal::print(format!("{done}: {}\n", text::clean(url.clone())).as_bytes())?);
+    }
     let out = terminal::look(&io::stdout(), rustix::stdio::stdout(), options.no_color);
     let interactive = io::stdin().is_terminal() && io::stderr().is_terminal();
     let roots = roots(&options.roots)?;
@@ -91,7 +99,6 @@ fn inspect(
         withdrawn: Vec::new(),
         over: None,
         odd: Vec::new(),
-        visits: Vec::new(),
     };
     let around = Around { live: Rc::clone(live), stop, look };
     let mut session = Session::new(target, options, &profile, host, around.clone()).map_err(Trouble::Connect)?;
@@ -114,18 +121,19 @@ fn inspect(
     done.and(lost.map_or(Ok(()), |error| Err(Trouble::Io(error))))
 }
 
-/// What this program says of itself.
-fn profile(options: &Options, has_roots: bool, interactive: bool) -> Profile<'static> {
-    let mut profile = Profile::new("inspect", env!("CARGO_PKG_VERSION")).title("Inspector of mcp-sansio");
-    // Without a person to ask, a server takes its other way if it knows that.
+/// Returns the profile of this client.
+fn profile(options: &Options, has_roots: bool, interactive: bool) -> ClientInfo<'static> {
+    let mut profile = ClientInfo::new("inspect", env!("CARGO_PKG_VERSION")).title("Inspector of mcp-sansio");
+    profile = profile.extensions(DECLARATION);
+    // Without a user, the questions are not declared: a server can then use another way.
     if interactive {
         profile = profile
-            .feature(ClientFeature::ElicitForm)
-            .feature(ClientFeature::ElicitUrl)
-            .feature(ClientFeature::Sampling);
+            .feature(ClientCapability::ElicitForm)
+            .feature(ClientCapability::ElicitUrl)
+            .feature(ClientCapability::Sampling);
     }
     if has_roots {
-        profile = profile.feature(ClientFeature::Roots);
+        profile = profile.feature(ClientCapability::Roots);
     }
     match options.revision {
         Some(revision) => profile.revisions(Revisions::NONE.with(revision)),
@@ -133,7 +141,7 @@ fn profile(options: &Options, has_roots: bool, interactive: bool) -> Profile<'st
     }
 }
 
-/// What is printed of what the server tells of its own accord.
+/// Selects the format of events on stdout.
 fn news(command: &Command, options: &Options, out: Look) -> News {
     match command {
         Command::Watch { .. } if options.only_trace => News::No,
@@ -143,7 +151,7 @@ fn news(command: &Command, options: &Options, out: Look) -> News {
     }
 }
 
-/// The roots as URIs, with their names.
+/// Converts the roots to URIs with names.
 fn roots(paths: &[String]) -> Result<Vec<(String, String)>, Trouble> {
     let root = |path: &String| {
         let full = std::fs::canonicalize(path);
@@ -165,7 +173,7 @@ fn file_uri(path: &Path) -> String {
     uri
 }
 
-/// The exit code, and what to say about it.
+/// Returns the exit code and the error message.
 fn explain(trouble: &Trouble, options: &Options, command: &Command, target: &Target) -> (u8, String) {
     let (code, error) = match trouble {
         Trouble::Usage(words) => return (2, words.clone()),
@@ -176,29 +184,35 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command, target: &Tar
         Trouble::Io(error) => return (6, error.to_string()),
         Trouble::Refused(method, error) => return (4, refusal(method, error, command)),
         Trouble::RefusedLists => return (4, String::new()),
+        Trouble::Task { end, interrupted } => {
+            let (code, words) = task_end(end);
+            return (if *interrupted { 130 } else { code }, words);
+        }
         Trouble::Connect(error) => (3, error),
         Trouble::Request(error) => (6, error),
     };
     match error {
-        Error::Io(error) if error.kind() == ErrorKind::Interrupted => (130, String::new()),
-        Error::Url(_) => (2, error.to_string()),
-        Error::Lost { why: Lost::TimedOut, detail } => {
+        ClientError::Io(error) if error.kind() == ErrorKind::Interrupted => (130, String::new()),
+        ClientError::Url(_) => (2, error.to_string()),
+        ClientError::Lost { why: TransportError::TimedOut, detail } => {
             let detail = if detail.is_empty() { String::new() } else { format!("; {detail}") };
-            (5, format!("it took too long{detail}; --timeout SECONDS gives it more time, --trace tells what went on"))
+            (5, format!("it took too long{detail}; --timeout SECONDS gives it more time, --trace shows the messages"))
         }
-        Error::Lost { why: Lost::Unauthorized, .. } => {
-            (code, format!("{error}; like --header 'Authorization: Bearer TOKEN'"))
+        ClientError::Lost { why: TransportError::Unauthorized, .. } => {
+            (code, format!("{error}; a token can be given with --header 'Authorization: Bearer TOKEN'"))
         }
-        Error::Lost { why: Lost::Status(404 | 405), .. } | Error::Server(_) if code == 3 && !has_path(target) => {
+        ClientError::Lost { why: TransportError::Status(404 | 405), .. } | ClientError::Server(_)
+            if code == 3 && !has_path(target) =>
+        {
             (code, format!("{error}; many servers are at a path, like /mcp"))
         }
-        Error::Lost { why: Lost::Status(404 | 405), .. } if code == 3 => {
+        ClientError::Lost { why: TransportError::Status(404 | 405), .. } if code == 3 => {
             (code, format!("{error}; is that the whole URL of an MCP server?"))
         }
-        Error::Lost { why: Lost::Status(301 | 302 | 307 | 308), .. } => {
+        ClientError::Lost { why: TransportError::Status(301 | 302 | 307 | 308), .. } => {
             (code, format!("{error}; redirections are not followed: give the URL that it names"))
         }
-        Error::NoCommonRevision if options.revision.is_some() => {
+        ClientError::NoCommonRevision if options.revision.is_some() => {
             (3, "the server does not speak that revision; without --revision the best one is found".into())
         }
         error if commands::is_not_offered(error) => {
@@ -208,22 +222,49 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command, target: &Tar
     }
 }
 
-/// Whether a URL has more than a host. A program has no path to get wrong.
+/// Returns the exit code and the error message of a task that has no result.
+fn task_end(end: &TaskEnd) -> (u8, String) {
+    let code = match end {
+        TaskEnd::Failed(_) | TaskEnd::Refused { .. } | TaskEnd::Gone | TaskEnd::Cancelled => 4,
+        TaskEnd::GaveUp => 5,
+        _ => 6,
+    };
+    let more = match end {
+        TaskEnd::Failed(error) => format!(": {}", ErrorObject::read(error.raw())),
+        TaskEnd::GaveUp => "; inspect tasks follow ID waits on, and --timeout SECONDS gives it more time".into(),
+        _ => String::new(),
+    };
+    (code, format!("{end}{more}"))
+}
+
+/// Returns `true` if a URL has a path. For a program it is `true`: no path can be wrong.
 fn has_path(target: &Target) -> bool {
     let Target::Url(url) = target else { return true };
     let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
     rest.split_once('/').is_some_and(|(_, path)| !path.is_empty())
 }
 
-/// What the server says, and where to look.
+/// Formats the server's refusal, with a hint.
 fn refusal(method: &str, error: &ServerError, command: &Command) -> String {
     let data = error.data.as_ref().map_or_else(String::new, |data| format!("\n{data}"));
     let unknown = matches!(error.code, code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND);
     let see = match command {
-        Command::Call { .. } if unknown => "; inspect tools lists the tools and what they take",
+        Command::Call { .. } if unknown => "; inspect tools lists the tools and their arguments",
         Command::Read { .. } if unknown => "; inspect resources lists what there is",
+        Command::Skill { .. } if unknown => "; inspect skills lists the skills",
         Command::Prompt { .. } | Command::Complete { .. } if unknown => "; inspect prompts lists the prompts",
         _ => "",
     };
     format!("{method}: {error}{see}{data}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_goes_on_can_be_followed() {
+        let (code, words) = task_end(&TaskEnd::GaveUp);
+        assert!(code == 5 && words.contains("inspect tasks follow ID waits on"), "{words}");
+    }
 }

@@ -1,19 +1,19 @@
-//! What is shown: paragraphs and tables that fit a terminal. Everything that is put on a page is made harmless, so that
-//! only the page's own colours reach the terminal.
+//! Lays out paragraphs and tables for a terminal. All text on a page is made safe: only the page's own colours
+//! reach the terminal.
 
 use crate::text::{Styled, clean, width, wrap};
 
-/// How text stands out.
+/// The style of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
     /// A heading.
     Head,
-    /// Something that can be named in a command.
+    /// A name that a command accepts.
     Name,
     /// A type.
     Type,
-    /// Of less interest.
+    /// Less important text.
     Dim,
     Good,
     Warn,
@@ -37,7 +37,7 @@ impl Style {
     }
 }
 
-/// What the place is like where things are shown.
+/// The properties of the output: colours and width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     pub(crate) color: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// Harmless text in a style.
+    /// Makes text safe, and adds a style.
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
         let text = clean(text);
         if self.color && style != Plain { format!("{}{text}\x1b[0m", style.code()) } else { text }
@@ -70,7 +70,7 @@ impl Spans {
         self.0.extend(clean(text).chars().map(|c| (c, style)));
     }
 
-    /// With something between it and what was there.
+    /// Adds text, with `between` before it unless it is the first.
     pub(crate) fn item(&mut self, between: &str, style: Style, text: impl std::fmt::Display) {
         if !self.0.is_empty() {
             self.add(Dim, between);
@@ -82,13 +82,13 @@ impl Spans {
         self.0.is_empty()
     }
 
-    /// With others behind them.
+    /// Appends other spans.
     pub(crate) fn join(mut self, more: Spans) -> Self {
         self.0.extend(more.0);
         self
     }
 
-    /// With spaces before them, so that they take so many columns.
+    /// Adds spaces at the start, up to a width in columns.
     pub(crate) fn pad_left(&mut self, width: usize) {
         let pad = width.saturating_sub(self.width());
         self.0.splice(0..0, std::iter::repeat_n((' ', Plain), pad));
@@ -99,19 +99,19 @@ impl Spans {
     }
 }
 
-/// Rows of cells: all but the last of a row on one line, the last one wrapped.
+/// Rows of cells. The last cell of a row is wrapped; the others stay on one line.
 pub(crate) type Rows = Vec<Vec<Spans>>;
 
-/// Text that is being laid out.
+/// A page of text.
 #[derive(Debug)]
 pub(crate) struct Page {
     look: Look,
     text: String,
 }
 
-/// Between two columns of a table.
+/// The columns between two columns of a table.
 const GUTTER: usize = 2;
-/// What the last column of a table should have.
+/// The least width of a table's last column beside the others.
 const LAST_COLUMN: usize = 24;
 
 impl Page {
@@ -123,7 +123,7 @@ impl Page {
         self.look
     }
 
-    /// What is on it, ready for the terminal.
+    /// Returns the text, ready for the terminal.
     pub(crate) fn finish(mut self) -> String {
         self.text.truncate(self.text.trim_end_matches('\n').len());
         if !self.text.is_empty() {
@@ -132,24 +132,24 @@ impl Page {
         self.text
     }
 
-    /// An empty line, if there is not one already.
+    /// Adds an empty line, unless there is one.
     pub(crate) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
-    /// A paragraph.
+    /// Adds a paragraph.
     pub(crate) fn say(&mut self, indent: usize, style: Style, text: impl std::fmt::Display) {
         self.spans(indent, &Spans::of(style, text));
     }
 
-    /// A paragraph in several styles.
+    /// Adds a paragraph in several styles.
     pub(crate) fn spans(&mut self, indent: usize, spans: &Spans) {
         self.hanging(indent, 0, spans);
     }
 
-    /// A paragraph whose lines after the first are indented by `hang` more.
+    /// Adds a paragraph. The lines after the first are indented by `hang` more.
     pub(crate) fn hanging(&mut self, indent: usize, hang: usize, spans: &Spans) {
         let columns = self.columns(indent + hang);
         for (i, line) in wrap(&spans.0, columns).iter().enumerate() {
@@ -158,7 +158,7 @@ impl Page {
         }
     }
 
-    /// Text as it stands, not wrapped.
+    /// Adds text without wrapping it.
     pub(crate) fn verbatim(&mut self, indent: usize, spans: &Spans) {
         for line in spans.0.split(|(c, _)| *c == '\n') {
             self.indent(indent);
@@ -166,7 +166,7 @@ impl Page {
         }
     }
 
-    /// A table. Where it would not fit, the last column goes below the others.
+    /// Adds a table. If it is too wide, the last column goes below the others.
     pub(crate) fn table(&mut self, indent: usize, rows: &Rows) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let room = self.columns(indent);
@@ -174,7 +174,7 @@ impl Page {
         let cells =
             |column: usize| rows.iter().filter(move |row| column + 1 < row.len()).map(move |row| row[column].width());
         let whole: usize = (0..columns.saturating_sub(1)).filter_map(|column| cells(column).max()).sum();
-        // One long cell shall not push all the others away.
+        // A single long cell must not take the room of all others.
         let cap = match columns {
             _ if whole + GUTTER * (columns.max(1) - 1) + longest <= room => room,
             0..=2 => (room / 3).max(12),
@@ -219,7 +219,7 @@ impl Page {
         }
     }
 
-    /// A table of short cells, each column as wide as it needs to be.
+    /// Adds a table of short cells. Each column is as wide as its longest cell.
     pub(crate) fn columns_of(&mut self, indent: usize, rows: &Rows) {
         let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(Spans::width).max().unwrap_or(0);
@@ -249,13 +249,13 @@ impl Page {
             let text: String = run.iter().map(|(c, _)| c).collect();
             self.text.push_str(&self.look.paint(run[0].1, &text));
         }
-        // An indented line of nothing.
+        // Removes the spaces of an empty indented line.
         self.text.truncate(self.text.trim_end_matches(' ').len());
         self.text.push('\n');
     }
 }
 
-/// A line with a title in it, to set what follows apart.
+/// Formats a line with a title, to separate the text that follows.
 pub(crate) fn rule(look: Look, title: &str) -> String {
     let title = format!("── {} ", crate::text::one_line(title));
     let rest = look.width.min(80).saturating_sub(width(&title));

@@ -1,11 +1,11 @@
-//! What a tool takes, read out of its JSON Schema.
+//! Reads the parameters of a tool from its JSON Schema.
 
 use mcp_sansio::json::{JsonKind, Raw};
 
 use crate::json::compact;
 use crate::page::{Rows, Spans, Style};
 
-/// How deep objects in objects are shown, and how many references are followed.
+/// The most levels of nested objects, and the most references to follow.
 const DEPTH: usize = 4;
 
 /// One property of an object.
@@ -27,12 +27,12 @@ impl<'a> Schema<'a> {
         Schema { root }
     }
 
-    /// The properties of the whole.
+    /// Returns the properties of the root.
     pub(crate) fn params(&self) -> Vec<Param<'a>> {
         self.params_of(self.root)
     }
 
-    /// Whether other properties than these are refused.
+    /// Returns `true` if the schema refuses other properties.
     pub(crate) fn is_closed(&self) -> bool {
         self.root.get("additionalProperties").and_then(|more| more.bool()) == Some(false)
     }
@@ -53,7 +53,7 @@ impl<'a> Schema<'a> {
             .collect()
     }
 
-    /// What a `$ref` into the same document points to.
+    /// Resolves a `$ref` into the same document.
     fn resolve(&self, schema: Raw<'a>) -> Raw<'a> {
         let mut found = schema;
         for _ in 0..DEPTH {
@@ -71,7 +71,7 @@ impl<'a> Schema<'a> {
         path.split('/').skip(1).try_fold(self.root, |at, key| at.get(&key.replace("~1", "/").replace("~0", "~")))
     }
 
-    /// The types that a value may have, as the schema names them; none if it may have any.
+    /// Returns the allowed types by their names in the schema. Empty means any type.
     pub(crate) fn types(&self, schema: Raw<'a>) -> Vec<String> {
         let mut types = Vec::new();
         self.collect_types(schema, DEPTH, &mut types);
@@ -103,7 +103,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// A schema's types for people.
+    /// Names the types of a schema for the user.
     fn type_name(&self, schema: Raw<'a>) -> String {
         let types = self.types(schema);
         if types.is_empty() {
@@ -119,12 +119,12 @@ impl<'a> Schema<'a> {
         types.iter().map(name).collect::<Vec<_>>().join("|")
     }
 
-    /// The rows of a table of what it takes: name, type, whether it is required, what else there is to know.
+    /// Returns a table of the input: name, type, "required", and other facts.
     pub(crate) fn takes(&self) -> Rows {
         self.rows(&|required| if required { Spans::of(Style::Warn, "required") } else { Spans::default() })
     }
 
-    /// As [`takes`](Self::takes), of what comes back: there it is of interest what may be missing.
+    /// Returns a table of the output, like [`takes`](Self::takes), but with a mark for optional properties.
     pub(crate) fn gives(&self) -> Rows {
         self.rows(&|required| if required { Spans::default() } else { Spans::of(Style::Dim, "optional") })
     }
@@ -149,7 +149,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// The description, and what values are possible.
+    /// Returns the description and the possible values.
     fn about(&self, schema: Raw<'a>) -> Spans {
         let mut about = Spans::default();
         let text = |key: &str| schema.get(key).and_then(|text| text.text());
@@ -176,12 +176,12 @@ const fn kind_name(value: Raw<'_>) -> &'static str {
     }
 }
 
-/// A value as one would write it as an argument.
+/// Formats a value the way a user types it.
 fn bare(value: Raw<'_>) -> String {
-    value.text().filter(|text| !text.is("")).map_or_else(|| compact(value), |text| text.to_string())
+    value.text().filter(|text| !text.eq_str("")).map_or_else(|| compact(value), |text| text.to_string())
 }
 
-/// What there is to choose from.
+/// Lists the allowed values.
 fn choices(schema: Raw<'_>) -> Option<String> {
     let list = |key: &str| schema.get(key).into_iter().flat_map(|values| values.items());
     let mut values: Vec<String> = list("enum").map(bare).collect();
@@ -200,7 +200,7 @@ fn choices(schema: Raw<'_>) -> Option<String> {
     }
 }
 
-/// Bounds, format, default.
+/// Lists bounds, format and default.
 fn facts(schema: Raw<'_>) -> Vec<String> {
     let mut facts = Vec::new();
     let get = |key: &str| schema.get(key).map(bare);

@@ -1,4 +1,4 @@
-//! A connection, with a person beside it: requests that Ctrl-C ends, questions that are asked in between.
+//! A connection with a user: Ctrl-C ends requests, and the user answers questions in between.
 
 use std::cell::RefCell;
 use std::io;
@@ -6,58 +6,66 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::reply::{Refusal, Reply, Sampled};
-use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile, QuestionId, QuestionKind, Request, Token};
+use mcp_sansio::client::result::{ClientResult, CreateMessageResult};
+use mcp_sansio::client::views::ToolView;
+use mcp_sansio::client::{
+    ClientHandle, ClientHandler, ClientInfo, PendingId, Request, ServerRequestId, ServerRequestKind, TransportError,
+};
+use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
-use mcp_sansio::service::Content;
+use mcp_sansio::service::ContentBlock;
+use mcp_sansio::trace_context::{TraceContext, TraceParent};
 use mcp_sansio_blocking::client::{
-    Answer, Child, ChildOptions, Client, Error, Http, HttpOptions, Options as Limits, PageLimits, Stderr, Trace,
-    Transport,
+    Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions as Limits, ExcludedTool, Http, HttpOptions,
+    OwnedResult, PageLimits, Stderr, Trace, Transport,
 };
+use mcp_sansio_tasks::client::{TaskEnd, TaskEvent, TaskFollower, TaskQuestion};
 
 use crate::args::{Options, Target};
 use crate::ask::{Asker, Console, Said};
 use crate::host::{Host, Waiting};
 use crate::live::Live;
+use crate::login;
 use crate::page::{Look, Style};
 use crate::terminal::{Keyboard, Stop, is_unread};
+use crate::text::one_line;
 
-/// How long to wait at most before Ctrl-C is looked for.
+/// The longest wait between two checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// How often the server is looked after while the user types.
+/// The interval of checks for the server's messages while the user types.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// How long the server is waited for then: only what is waited for is seen.
+/// The wait in each of these checks: the transport receives only while it waits.
 const BLINK: Duration = Duration::from_millis(1);
 
-/// How long the first question may take, after which the server is taken for an older one.
+/// The longest wait for the first answer. After it the server counts as one of an older revision.
 const PROBE: Duration = Duration::from_secs(5);
 
-/// How long an answer may take, unless `--timeout` says otherwise.
+/// The longest wait for an answer, without `--timeout`.
 const TIME: Duration = Duration::from_secs(60);
 
-/// How much longer than one request all pages of a list may take.
+/// The limit for all pages of a list, in time limits of one request.
 const LIST_TIMES: u32 = 4;
 
-/// How long a server may take to end before a word is said of it: interpreters take seconds to clean up.
+/// The time for a server to end before the user sees a note. Interpreters take seconds to clean up.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A transport that ends with an error at Ctrl-C.
+/// A transport that fails after Ctrl-C.
 pub(crate) struct Stoppable<'m> {
     inner: Box<dyn Transport<'m> + 'm>,
     stop: Stop,
 }
 
 impl<'m> Transport<'m> for Stoppable<'m> {
-    fn link(&mut self) -> Link<'_, 'm> {
+    fn link(&mut self) -> ClientHandle<'_, 'm> {
         self.inner.link()
     }
-    fn engine(&self) -> &Engine<'m> {
+    fn engine(&self) -> &mcp_sansio::client::Client<'m> {
         self.inner.engine()
     }
-    fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> io::Result<bool> {
+    fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> io::Result<bool> {
         self.inner.run(now, handler)
     }
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
@@ -68,21 +76,30 @@ impl<'m> Transport<'m> for Stoppable<'m> {
     fn next_deadline(&self) -> Option<Millis> {
         self.inner.next_deadline()
     }
-    fn explain(&mut self, why: Lost) -> String {
+    fn explain(&mut self, why: TransportError) -> String {
         self.inner.explain(why)
     }
     fn is_settling(&self) -> bool {
         self.inner.is_settling()
     }
+    fn settle_time(&self) -> Duration {
+        self.inner.settle_time()
+    }
+    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
+        self.inner.excludes(tool)
+    }
+    fn excluded(&self) -> Vec<ExcludedTool> {
+        self.inner.excluded()
+    }
     fn trace(&mut self, trace: Trace) {
         self.inner.trace(trace);
     }
-    fn close(&mut self) {
-        self.inner.close();
+    fn close(&mut self) -> Option<ChildExit> {
+        self.inner.close()
     }
 }
 
-/// What a connection is made of besides the options.
+/// The parts of a connection besides the options.
 #[derive(Clone, Debug)]
 pub(crate) struct Around {
     pub(crate) live: Rc<RefCell<Live>>,
@@ -94,29 +111,31 @@ pub(crate) struct Session<'m> {
     client: Client<'m, Stoppable<'m>, Host>,
     keyboard: Keyboard,
     around: Around,
-    /// How long a request may take.
+    /// The time limit of a request.
     time: Duration,
+    /// The trace of all requests.
+    trace: TraceContext<'static>,
     /// The method of the latest request that the server refused.
     refused: String,
 }
 
 impl<'m> Session<'m> {
-    /// Starts the server or finds it, without saying anything yet.
+    /// Creates the connection. It starts the program if there is one, but sends nothing.
     pub(crate) fn new(
         target: &Target,
         options: &Options,
-        profile: &'m Profile<'m>,
+        profile: &'m ClientInfo<'m>,
         host: Host,
         around: Around,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ClientError> {
         let mut limits = Limits::new();
         if let Some(time) = options.timeout {
-            // Whoever gives it minutes knows that it is slow to start: it may be compiled first.
+            // With a long timeout the server may be slow to start, for example because it is compiled first.
             limits = limits.timeout(time).probe_timeout(time.min(PROBE).max(time / 10));
         }
         let inner: Box<dyn Transport<'m> + 'm> = match target {
             Target::Program(words) => Box::new(spawn(words, options, limits, profile, &around)?),
-            Target::Url(url) => Box::new(reach(url, options, limits, profile)?),
+            Target::Url(url) => Box::new(reach(url, options, limits, profile, &around.stop)?),
         };
         let client = Client::new(Stoppable { inner, stop: around.stop.clone() }, host);
         Ok(Session {
@@ -124,6 +143,7 @@ impl<'m> Session<'m> {
             keyboard: Keyboard::default(),
             around,
             time: options.timeout.unwrap_or(TIME),
+            trace: options.traceparent.or_else(surrounding).map_or(TraceContext::NONE, TraceContext::new),
             refused: String::new(),
         })
     }
@@ -132,16 +152,16 @@ impl<'m> Session<'m> {
         &mut self.client
     }
 
-    /// Sends a request and waits for its answer; meanwhile asks what the server wants to know.
-    pub(crate) fn request(&mut self, request: &Request<'_>) -> Result<Answer, Error> {
-        let token = self.client.send(request)?;
+    /// Sends a request and waits for its answer. Meanwhile asks the user the server's questions.
+    pub(crate) fn request(&mut self, request: &Request<'_>) -> Result<OwnedResult, ClientError> {
+        let token = self.client.send(&request.trace_context(&self.trace))?;
         let outcome = self.outcome(token);
         if self.around.stop.is_set() {
-            // The server need not go on with it. If that cannot be said, it will notice.
+            // The server need not continue. If the notification fails, nothing is lost.
             let _ = self.client.cancel(token, Some("The user pressed Ctrl-C"));
         }
         self.around.live.borrow_mut().clear();
-        if matches!(outcome, Err(Error::Server(_))) {
+        if matches!(outcome, Err(ClientError::Server(_))) {
             self.refused = request.method_name().to_owned();
         }
         outcome
@@ -152,25 +172,25 @@ impl<'m> Session<'m> {
         &self.refused
     }
 
-    fn outcome(&mut self, token: Token) -> Result<Answer, Error> {
+    fn outcome(&mut self, token: PendingId) -> Result<OwnedResult, ClientError> {
         loop {
             if let Some(outcome) = self.client.poll(token) {
                 return outcome;
             }
             self.ask_waiting()?;
-            // A server that never stops leaves no time to wait, where this is looked at too.
+            // A server that never stops sending leaves no wait, and only a wait checks for Ctrl-C.
             self.around.stop.check()?;
             self.client.turn(SLICE)?;
         }
     }
 
-    /// All pages of a list, within [`PageLimits`] and [`LIST_TIMES`] the time of a request.
-    pub(crate) fn list(&mut self, list: Request<'_>) -> Result<Vec<Answer>, Error> {
-        let mut pages: Vec<Answer> = Vec::new();
+    /// Requests all pages of a list, within [`PageLimits`] and [`LIST_TIMES`] times the limit of one request.
+    pub(crate) fn list(&mut self, list: Request<'_>) -> Result<Vec<OwnedResult>, ClientError> {
+        let mut pages: Vec<OwnedResult> = Vec::new();
         let mut limits = PageLimits::new().time(self.time * LIST_TIMES);
         loop {
             limits.ask()?;
-            let page = match pages.last().and_then(Answer::next_cursor) {
+            let page = match pages.last().and_then(OwnedResult::next_cursor) {
                 Some(cursor) => self.request(&list.after(cursor))?,
                 None => self.request(&list)?,
             };
@@ -178,16 +198,84 @@ impl<'m> Session<'m> {
             let last = page.next_cursor().is_none();
             pages.push(page);
             if last {
+                // The user may miss a tool: name the excluded ones.
+                let excluded = if list.method_name() == "tools/list" { self.client.excluded() } else { Vec::new() };
+                let mut live = self.around.live.borrow_mut();
+                excluded.iter().for_each(|tool| live.note(Style::Warn, &tool.to_string()));
                 return Ok(pages);
             }
         }
     }
 
-    /// Tells what happens until there is no more, nobody reads it, or Ctrl-C.
-    pub(crate) fn watch(&mut self) -> Result<(), Error> {
+    /// Follows a task to its end, and asks the user its questions. Ctrl-C asks the server to cancel it, the first time. Returns
+    /// also whether that happened.
+    pub(crate) fn follow(&mut self, task: TaskFollower) -> Result<(TaskEnd, bool), ClientError> {
+        let task = &mut task.trace_context(self.trace);
+        let mut is_cancelled = false;
+        loop {
+            let event = self.client.follow(task, SLICE);
+            let done = event.and_then(|event| match event {
+                Some(TaskEvent::Ended(end)) => Ok(Some(end)),
+                event => self.handle(task, event).map(|()| None),
+            });
+            match done {
+                Ok(None) => {}
+                Ok(Some(end)) => {
+                    self.around.live.borrow_mut().clear();
+                    return Ok((end, is_cancelled));
+                }
+                Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::Interrupted && !is_cancelled => {
+                    is_cancelled = true;
+                    self.around.stop.clear();
+                    self.cancel(task);
+                }
+                Err(error) => {
+                    if matches!(error, ClientError::Server(_)) {
+                        self.refused = "tasks/get".into();
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn cancel(&mut self, task: &mut TaskFollower) {
+        self.around.live.borrow_mut().note(Style::Warn, "The server is asked to cancel the task.");
+        task.cancel();
+    }
+
+    /// Handles an event of a task, and the questions that the server sends by itself.
+    fn handle(&mut self, task: &mut TaskFollower, event: Option<TaskEvent>) -> Result<(), ClientError> {
+        match event {
+            Some(TaskEvent::Status { status, message }) => {
+                let message = message.map_or_else(String::new, |message| format!(": {}", one_line(message)));
+                self.around.live.borrow_mut().note(Style::Dim, &format!("task {}{message}", status.name()));
+            }
+            Some(TaskEvent::Asked(TaskQuestion { key, kind: ServerRequestKind::Roots, .. })) => {
+                task.answer(&key, &ClientResult::roots(&self.client.handler().valid_roots()))?;
+            }
+            Some(TaskEvent::Asked(question)) => {
+                let said = self.ask(None, question.kind, question.params.raw())?.unwrap_or(Said::Cancel);
+                match reply(question.kind, &said) {
+                    Some(reply) => task.answer(&question.key, &reply)?,
+                    // Only elicitations can be declined: without the answer the task cannot go on.
+                    None => self.cancel(task),
+                }
+            }
+            Some(TaskEvent::Withdrawn(_)) => {
+                let words = "The server does not want an answer any more.";
+                self.around.live.borrow_mut().note(Style::Dim, words);
+            }
+            _ => {}
+        }
+        self.ask_waiting()
+    }
+
+    /// Reports events until they end, stdout is closed, or Ctrl-C.
+    pub(crate) fn watch(&mut self) -> Result<(), ClientError> {
         while self.client.handler().over.is_none() && !self.around.stop.is_set() && !is_unread() {
             match self.client.turn(SLICE) {
-                Err(Error::Io(error)) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+                Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
                 done => done?,
             };
             self.ask_waiting()?;
@@ -195,33 +283,33 @@ impl<'m> Session<'m> {
         Ok(())
     }
 
-    fn ask_waiting(&mut self) -> Result<(), Error> {
+    fn ask_waiting(&mut self) -> Result<(), ClientError> {
         while !self.client.handler().waiting.is_empty() {
             let waiting = self.client.handler().waiting.remove(0);
-            let Some(said) = self.ask(&waiting)? else { continue };
-            if let (QuestionKind::Visit, Said::Yes(_)) = (waiting.kind, &said) {
-                let id =
-                    Raw::parse(waiting.params.as_bytes()).ok().and_then(|params| params.get("elicitationId")?.text());
-                self.client.handler().visits.extend(id.map(|id| id.to_string()));
-            }
+            let params = Raw::parse(waiting.params.as_bytes()).unwrap_or(Raw::constant("{}"));
+            let Some(said) = self.ask(Some(waiting.id), waiting.kind, params)? else { continue };
             let _ = answer(&mut self.client.link(), &waiting, &said);
             self.client.run()?;
         }
         Ok(())
     }
 
-    /// Asks the user; `None` if the question is not of interest any more.
-    fn ask(&mut self, waiting: &Waiting) -> Result<Option<Said>, Error> {
+    /// Asks the user. Returns `None` if the question was withdrawn. Questions of tasks have no id.
+    fn ask(
+        &mut self,
+        id: Option<ServerRequestId>,
+        kind: ServerRequestKind,
+        params: Raw<'_>,
+    ) -> Result<Option<Said>, ClientError> {
         self.around.live.borrow_mut().clear();
         let server = self.client.server().and_then(|hello| hello.server()).and_then(|info| info.get("name")?.text());
         let server = server.map_or_else(|| "the server".to_owned(), |name| name.to_string());
-        let params = Raw::parse(waiting.params.as_bytes()).unwrap_or(Raw::constant("{}"));
         let look = self.around.look;
-        let mut console = Terminal { session: self, question: waiting.id, over: false, broken: None };
+        let mut console = Terminal { session: self, question: id, over: false, broken: None };
         let mut asker = Asker { console: &mut console, look };
-        let said = match waiting.kind {
-            QuestionKind::Form => asker.form(&server, params),
-            QuestionKind::Visit => asker.visit(&server, params),
+        let said = match kind {
+            ServerRequestKind::Form => asker.form(&server, params),
+            ServerRequestKind::Visit => asker.visit(&server, params),
             _ => asker.sampling(&server, params),
         };
         match console.broken {
@@ -230,28 +318,33 @@ impl<'m> Session<'m> {
         }
     }
 
-    /// Ends the connection, and the program that was started for it.
+    /// Closes the connection, and ends the program that was started for it.
     pub(crate) fn close(self) {
         let begun = Instant::now();
         let live = Rc::clone(&self.around.live);
-        drop(self.client.close());
+        self.client.close();
         if begun.elapsed() > ENDS_WITHIN {
             live.borrow_mut().note(Style::Dim, "The server did not end when its stdin was closed.");
         }
     }
 }
 
+/// Returns the trace that the variable `TRACEPARENT` names. A malformed one counts as absent, as in a message.
+fn surrounding() -> Option<TraceParent> {
+    TraceParent::parse(&std::env::var("TRACEPARENT").ok()?).ok()
+}
+
 fn spawn<'m>(
     words: &[std::ffi::OsString],
     options: &Options,
     limits: Limits,
-    profile: &'m Profile<'m>,
+    profile: &'m ClientInfo<'m>,
     around: &Around,
-) -> Result<Child<'m>, Error> {
-    let (program, arguments) = words.split_first().ok_or_else(|| Error::Url("which program?".into()))?;
+) -> Result<Child<'m>, ClientError> {
+    let (program, arguments) = words.split_first().ok_or_else(|| ClientError::Url("which program?".into()))?;
     let mut command = Command::new(program);
     command.args(arguments).envs(options.env.iter().map(|(name, value)| (name, value)));
-    // Ctrl-C is for this program, which then ends the server in order.
+    // A process group of its own: Ctrl-C reaches only this program, which then ends the server in order.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let name = std::path::Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned();
@@ -263,38 +356,59 @@ fn spawn<'m>(
     Child::spawn_with(command, profile, ChildOptions::new().options(limits).stderr(stderr))
 }
 
-fn reach<'m>(url: &str, options: &Options, limits: Limits, profile: &'m Profile<'m>) -> Result<Http<'m>, Error> {
+fn reach<'m>(
+    url: &str,
+    options: &Options,
+    limits: Limits,
+    profile: &'m ClientInfo<'m>,
+    stop: &Stop,
+) -> Result<Http<'m>, ClientError> {
     let mut http = HttpOptions::new().options(limits);
     for (name, value) in &options.headers {
         http = http.header(name, value);
     }
-    Http::with(url, profile, http)
-}
-
-/// Tells the server what the user said.
-fn answer(link: &mut Link<'_, '_>, waiting: &Waiting, said: &Said) -> Result<(), mcp_sansio::client::SendError> {
-    match (waiting.kind, said) {
-        (QuestionKind::Form, Said::Yes(content)) => {
-            let content = Raw::parse(content.as_bytes()).unwrap_or(Raw::constant("{}"));
-            link.reply(waiting.id, &Reply::accept(content))
-        }
-        (QuestionKind::Visit, Said::Yes(_)) => link.reply(waiting.id, &Reply::consent()),
-        (QuestionKind::Form | QuestionKind::Visit, Said::No) => link.reply(waiting.id, &Reply::decline()),
-        (QuestionKind::Form | QuestionKind::Visit, Said::Cancel) => link.reply(waiting.id, &Reply::cancel()),
-        (_, Said::Yes(text)) => {
-            link.reply(waiting.id, &Reply::sampled(Sampled::new("a person at a terminal", Content::text(text))))
-        }
-        (_, _) => link.refuse(waiting.id, &Refusal::refused()),
+    let http = Http::with(url, profile, http)?;
+    match login::options(url, options, stop)? {
+        Some(login) => http.authorization(login),
+        None => Ok(http),
     }
 }
 
-/// The terminal, while the connection goes on.
+/// Sends the user's answer to the server.
+fn answer(
+    link: &mut ClientHandle<'_, '_>,
+    waiting: &Waiting,
+    said: &Said,
+) -> Result<(), mcp_sansio::client::SendError> {
+    match reply(waiting.kind, said) {
+        Some(reply) => link.reply(waiting.id, &reply),
+        None => link.refuse(waiting.id, &RpcError::refused()),
+    }
+}
+
+/// Returns the answer; `None` if it is an error.
+fn reply(kind: ServerRequestKind, said: &Said) -> Option<ClientResult<'_>> {
+    Some(match (kind, said) {
+        (ServerRequestKind::Form, Said::Yes(content)) => {
+            ClientResult::accept(Raw::parse(content.as_bytes()).unwrap_or(Raw::constant("{}")))
+        }
+        (ServerRequestKind::Visit, Said::Yes(_)) => ClientResult::consent(),
+        (ServerRequestKind::Form | ServerRequestKind::Visit, Said::No) => ClientResult::decline(),
+        (ServerRequestKind::Form | ServerRequestKind::Visit, Said::Cancel) => ClientResult::cancel(),
+        (_, Said::Yes(text)) => {
+            ClientResult::sampled(CreateMessageResult::new("a person at a terminal", ContentBlock::text(text)))
+        }
+        (_, _) => return None,
+    })
+}
+
+/// The terminal. While it waits for input, the connection goes on.
 struct Terminal<'s, 'm> {
     session: &'s mut Session<'m>,
-    question: QuestionId,
-    /// Nobody wants an answer any more.
+    question: Option<ServerRequestId>,
+    /// The question was withdrawn, or the connection has ended.
     over: bool,
-    broken: Option<Error>,
+    broken: Option<ClientError>,
 }
 
 impl Console for Terminal<'_, '_> {
@@ -308,8 +422,8 @@ impl Console for Terminal<'_, '_> {
         }
         self.say(prompt);
         loop {
-            let typed = self.session.keyboard.line(GLANCE).map_err(Error::from);
-            let stopped = self.session.around.stop.check().map_err(Error::from);
+            let typed = self.session.keyboard.line(GLANCE).map_err(ClientError::from);
+            let stopped = self.session.around.stop.check().map_err(ClientError::from);
             match stopped.and(typed) {
                 Ok(Some(line)) => {
                     if line.is_none() {
@@ -328,7 +442,8 @@ impl Console for Terminal<'_, '_> {
                 self.broken = Some(error);
                 return None;
             }
-            let withdrawn = self.session.client.handler().withdrawn.contains(&self.question);
+            let withdrawn = &self.session.client.handler().withdrawn;
+            let withdrawn = self.question.is_some_and(|question| withdrawn.contains(&question));
             if withdrawn || !self.session.client.engine().is_connected() {
                 self.over = true;
                 return None;

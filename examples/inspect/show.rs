@@ -1,8 +1,9 @@
-//! What servers offer and answer, laid out for people.
+//! Formats the server's lists and answers for the terminal.
 
 use mcp_sansio::client::views::{
-    Blob, Body, CallResult, Completion, Content, Contents, Embedded, Flaw, Media, Message, Prompt, PromptArgument,
-    PromptResult, ReadResult, Resource, ServerInfo, Template, Tool, View,
+    Blob, CallToolResult, CompleteResult, ContentBlockKind, ContentBlockView, GetPromptResult, ImplementationView,
+    PromptArgumentView, PromptMessageView, PromptView, ReadResourceResult, ResourceContentsView, ResourceTemplateView,
+    ResourceView, ToolView, View, ViewError,
 };
 use mcp_sansio::json::{JsonKind, Raw, Text};
 use mcp_sansio::service::Role;
@@ -14,19 +15,19 @@ use crate::text::{cut, one_line};
 
 use Style::{Bad, Dim, Head, Name, Plain, Type, Warn};
 
-/// What a list is called, and what is in it.
+/// A list with its title and items.
 #[derive(Debug)]
 pub(crate) struct List<'a> {
     pub(crate) title: &'static str,
     pub(crate) items: Vec<Raw<'a>>,
 }
 
-/// How many lines of instructions are shown.
+/// The most lines of instructions to show.
 const INSTRUCTIONS: usize = 12;
 
-/// Who the server is, in a few lines.
+/// Shows the server's name and facts.
 pub(crate) fn server(page: &mut Page, info: Option<Raw<'_>>, facts: &str) {
-    let Some(info) = info.and_then(|info| ServerInfo::of(info).ok()) else {
+    let Some(info) = info.and_then(|info| ImplementationView::of(info).ok()) else {
         page.say(0, Head, "A server without a name");
         page.say(0, Dim, facts);
         return;
@@ -42,7 +43,7 @@ pub(crate) fn server(page: &mut Page, info: Option<Raw<'_>>, facts: &str) {
     }
 }
 
-/// Capabilities by name, with what they say of themselves.
+/// Shows the capabilities with their members.
 pub(crate) fn capabilities(page: &mut Page, capabilities: Raw<'_>) {
     let mut words = Spans::default();
     for (name, value) in capabilities.members() {
@@ -83,7 +84,7 @@ fn heading(page: &mut Page, title: &str, count: Option<usize>) {
     page.spans(0, &head);
 }
 
-/// One line for each thing in a list.
+/// Shows one line for each item of a list.
 pub(crate) fn short_list(page: &mut Page, list: &List<'_>) {
     heading(page, list.title, Some(list.items.len()));
     let row = |item: &Raw<'_>| {
@@ -93,26 +94,26 @@ pub(crate) fn short_list(page: &mut Page, list: &List<'_>) {
     page.table(2, &list.items.iter().map(row).collect());
 }
 
-/// What to name it by, and what it is about.
-fn short(item: Raw<'_>) -> Result<(Spans, Spans), Flaw> {
+/// Returns the name of an item, and its summary.
+fn short(item: Raw<'_>) -> Result<(Spans, Spans), ViewError> {
     if item.get("uriTemplate").is_some() {
-        let template = Template::of(item)?;
+        let template = ResourceTemplateView::of(item)?;
         let name = Spans::of(Name, one_line(template.uri_template()));
         return Ok((name, label(template.label(), template.description(), &facts(template.mime(), None))));
     }
     if item.get("uri").is_some() {
-        let resource = Resource::of(item)?;
+        let resource = ResourceView::of(item)?;
         let name = Spans::of(Name, one_line(resource.uri()));
         let facts = facts(resource.mime(), resource.size());
         return Ok((name, label(resource.label(), resource.description(), &facts)));
     }
     if item.get("inputSchema").is_some() {
-        let tool = Tool::of(item)?;
+        let tool = ToolView::of(item)?;
         let params = Schema::new(tool.input_schema()).params();
         let params = params.iter().map(|param| (param.name.as_str(), param.required));
         return Ok((signature(tool.name(), params), summary(tool.description().unwrap_or(tool.label()))));
     }
-    let prompt = Prompt::of(item)?;
+    let prompt = PromptView::of(item)?;
     let arguments: Vec<_> = prompt.arguments().flatten().map(|arg| (one_line(arg.name()), arg.is_required())).collect();
     let arguments = arguments.iter().map(|(name, required)| (name.as_str(), *required));
     Ok((signature(prompt.name(), arguments), summary(prompt.description().unwrap_or(prompt.label()))))
@@ -126,7 +127,7 @@ fn signature<'n>(name: Text<'_>, params: impl Iterator<Item = (&'n str, bool)>) 
     spans
 }
 
-/// The beginning of a description.
+/// Shortens a description to its beginning.
 fn summary(text: Text<'_>) -> Spans {
     let text = text.to_string();
     let first = text.trim().split("\n\n").next().unwrap_or_default();
@@ -150,7 +151,7 @@ fn facts(mime: Option<Text<'_>>, size: Option<u64>) -> String {
     facts.collect::<Vec<_>>().join(" · ")
 }
 
-/// So many bytes, for people.
+/// Formats a number of bytes for the user.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     if count < 1024 {
@@ -161,24 +162,24 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{value:.1} {}", UNITS[power as usize - 1])
 }
 
-/// What is no whole element of a list is shown by its name, if it has one.
+/// Names an invalid item of a list, if it has a name.
 fn broken(item: Raw<'_>) -> Spans {
     let name = ["name", "uri", "uriTemplate"].iter().find_map(|key| item.get(key)?.text());
     Spans::of(Bad, name.map_or_else(|| cut(&compact(item), 24), one_line))
 }
 
-/// All there is to know of the tools.
+/// Shows the tools with all details.
 pub(crate) fn tools(page: &mut Page, items: &[Raw<'_>], full: bool) {
     for &item in items {
         page.gap();
-        match Tool::of(item) {
+        match ToolView::of(item) {
             Ok(tool) => show_tool(page, tool, full),
             Err(flaw) => page.spans(0, &broken(item).and(Plain, format_args!(": {flaw}"))),
         }
     }
 }
 
-fn show_tool(page: &mut Page, tool: Tool<'_>, full: bool) {
+fn show_tool(page: &mut Page, tool: ToolView<'_>, full: bool) {
     let mut head = Spans::of(Name, one_line(tool.name()));
     if !tool.label().same(&tool.name()) {
         head.item("  ", Head, one_line(tool.label()));
@@ -220,11 +221,11 @@ fn describe(page: &mut Page, text: Option<Text<'_>>) {
     }
 }
 
-/// All there is to know of the prompts.
+/// Shows the prompts with all details.
 pub(crate) fn prompts(page: &mut Page, items: &[Raw<'_>]) {
     for &item in items {
         page.gap();
-        let prompt = match Prompt::of(item) {
+        let prompt = match PromptView::of(item) {
             Ok(prompt) => prompt,
             Err(flaw) => {
                 page.spans(0, &broken(item).and(Plain, format_args!(": {flaw}")));
@@ -242,7 +243,7 @@ pub(crate) fn prompts(page: &mut Page, items: &[Raw<'_>]) {
     }
 }
 
-fn argument(argument: Result<PromptArgument<'_>, Flaw>) -> Vec<Spans> {
+fn argument(argument: Result<PromptArgumentView<'_>, ViewError>) -> Vec<Spans> {
     let argument = match argument {
         Ok(argument) => argument,
         Err(flaw) => return vec![Spans::of(Bad, "?"), Spans::default(), Spans::of(Bad, flaw)],
@@ -256,17 +257,17 @@ fn argument(argument: Result<PromptArgument<'_>, Flaw>) -> Vec<Spans> {
     ]
 }
 
-/// What a tool answered.
-pub(crate) fn call(page: &mut Page, result: CallResult<'_>) {
+/// Shows the result of a tool.
+pub(crate) fn call(page: &mut Page, result: CallToolResult<'_>) {
     if result.is_error() {
         page.say(0, Bad, "The tool failed:");
     }
     let structured = result.structured();
     let mut is_told = false;
     for piece in result.content() {
-        let text = piece.as_ref().ok().and_then(Content::text).map(|text| text.to_string());
+        let text = piece.as_ref().ok().and_then(ContentBlockView::text).map(|text| text.to_string());
         match (text, structured) {
-            // As JSON it is laid out better.
+            // The structured content is shown instead: it has a better layout.
             (Some(text), Some(structured)) if is_json_of(&text, structured) => {}
             (Some(text), Some(structured)) => {
                 is_told |= is_wrapped(&text, structured);
@@ -283,23 +284,24 @@ pub(crate) fn call(page: &mut Page, result: CallResult<'_>) {
     }
 }
 
-/// Whether the text is the structure, written as JSON.
+/// Returns `true` if the text is the structured content as JSON.
 fn is_json_of(text: &str, structured: Raw<'_>) -> bool {
     Raw::parse(text.as_bytes()).is_ok_and(|json| is_same(json, structured))
 }
 
-/// Whether the structure only wraps the text in a member `result`, as the Python SDKs do with what a function returns.
+/// Returns `true` if the structured content only wraps the text in a member `result`. The Python SDKs do so with
+/// the value of a function.
 fn is_wrapped(text: &str, structured: Raw<'_>) -> bool {
     let mut members = structured.members();
     match (members.next(), members.next()) {
-        (Some((name, value)), None) if name.is("result") => {
-            value.text().is_some_and(|value| value.is(text)) || is_json_of(text, value)
+        (Some((name, value)), None) if name.eq_str("result") => {
+            value.text().is_some_and(|value| value.eq_str(text)) || is_json_of(text, value)
         }
         _ => false,
     }
 }
 
-/// Whether two values are the same JSON: members in any order, numbers by their value (`1.0` is `1`).
+/// Returns `true` if two values are equal: members in any order, numbers by value (`1.0` equals `1`).
 fn is_same(a: Raw<'_>, b: Raw<'_>) -> bool {
     match (a.kind(), b.kind()) {
         (JsonKind::Number, JsonKind::Number) => {
@@ -320,59 +322,62 @@ fn is_same(a: Raw<'_>, b: Raw<'_>) -> bool {
     }
 }
 
-/// A list that the server refuses.
+/// Shows a list that the server refuses.
 pub(crate) fn refused(page: &mut Page, title: &str, code: i32, message: &str) {
     page.gap();
     let why = format_args!(" refused ({code} {})", one_line(message)).to_string();
     page.spans(0, &Spans::of(Head, title).and(Bad, why));
 }
 
-fn content(page: &mut Page, indent: usize, piece: Result<Content<'_>, Flaw>) {
-    match piece {
-        Ok(Content::Text(quote)) => text(page, indent, quote.text()),
-        Ok(Content::Image(image)) => media(page, indent, "image", image),
-        Ok(Content::Audio(audio)) => media(page, indent, "audio", audio),
-        Ok(Content::Resource(resource)) => embedded(page, indent, resource),
-        Ok(Content::Link(link)) => {
+fn content(page: &mut Page, indent: usize, piece: Result<ContentBlockView<'_>, ViewError>) {
+    let piece = match piece {
+        Ok(piece) => piece,
+        Err(flaw) => return page.spans(indent, &Spans::of(Bad, "Content that is not whole: ").and(Plain, flaw)),
+    };
+    match piece.kind() {
+        ContentBlockKind::Text(quote) => text(page, indent, quote),
+        ContentBlockKind::Image { data, mime } => media(page, indent, "image", data, mime),
+        ContentBlockKind::Audio { data, mime } => media(page, indent, "audio", data, mime),
+        ContentBlockKind::Resource(contents) => show_contents(page, indent, contents, true),
+        ContentBlockKind::Link(link) => {
             let about = label(link.label(), link.description(), &facts(link.mime(), link.size()));
             page.hanging(indent, 2, &Spans::of(Dim, "→ ").and(Name, one_line(link.uri())).and(Plain, "  ").join(about));
         }
-        Ok(Content::ToolUse(wish)) => {
-            page.spans(indent, &Spans::of(Dim, "wants to call ").and(Name, one_line(wish.name())));
-            show_json(page, indent + 2, wish.input());
+        ContentBlockKind::ToolUse { name, input, .. } => {
+            page.spans(indent, &Spans::of(Dim, "wants to call ").and(Name, one_line(name)));
+            show_json(page, indent + 2, input);
         }
-        Ok(Content::ToolResult(result)) => {
+        ContentBlockKind::ToolResult(result) => {
             page.spans(indent, &Spans::of(Dim, "answer to ").and(Name, one_line(result.tool_use_id())));
             result.content().for_each(|piece| content(page, indent + 2, piece));
         }
-        Ok(other) => {
+        _ => {
             page.say(indent, Warn, "Content of a type that the protocol does not know:");
-            show_json(page, indent + 2, other.raw());
+            show_json(page, indent + 2, piece.raw());
         }
-        Err(flaw) => page.spans(indent, &Spans::of(Bad, "Content that is not whole: ").and(Plain, flaw)),
     }
 }
 
-/// Text as it stands; JSON as structure.
+/// Shows text without changes, and JSON as structure.
 fn text(page: &mut Page, indent: usize, text: Text<'_>) {
     let text = text.to_string();
     match Raw::parse(text.as_bytes()) {
         Ok(json) if matches!(json.kind(), JsonKind::Object | JsonKind::Array) => show_json(page, indent, json),
-        // As it stands, so that it can be copied.
+        // Not wrapped, so that the user can copy it.
         _ if indent == 0 => page.verbatim(0, &Spans::of(Plain, text.trim_end_matches('\n'))),
         _ => page.say(indent, Plain, text.trim_end_matches('\n')),
     }
 }
 
-fn media(page: &mut Page, indent: usize, kind: &str, media: Media<'_>) {
-    let mut facts = vec![one_line(media.mime()), bytes(media.data().len() as u64)];
-    facts.extend(size(media.data()));
+fn media(page: &mut Page, indent: usize, kind: &str, data: Blob<'_>, mime: Text<'_>) {
+    let mut facts = vec![one_line(mime), bytes(data.decoded_len() as u64)];
+    facts.extend(size(data));
     page.spans(indent, &Spans::of(Type, kind).and(Plain, format_args!(" {}", facts.join(" · "))));
 }
 
-/// How large a picture is, if that is easy to see.
+/// Returns the size of a picture, for formats that state it near the beginning.
 fn size(data: Blob<'_>) -> Option<String> {
-    let mut start = vec![0; data.len()];
+    let mut start = vec![0; data.decoded_len()];
     let start = data.decode(&mut start).ok()?;
     let (width, height) = match start {
         [0x89, b'P', b'N', b'G', ..] => {
@@ -387,37 +392,27 @@ fn size(data: Blob<'_>) -> Option<String> {
     Some(format!("{width} × {height}"))
 }
 
-fn embedded(page: &mut Page, indent: usize, resource: Embedded<'_>) {
-    match resource.contents() {
-        Ok(contents) => show_contents(page, indent, contents, true),
-        Err(flaw) => page.spans(indent, &Spans::of(Bad, "A resource that is not whole: ").and(Plain, flaw)),
-    }
-}
-
-fn show_contents(page: &mut Page, indent: usize, contents: Contents<'_>, named: bool) {
+fn show_contents(page: &mut Page, indent: usize, contents: ResourceContentsView<'_>, named: bool) {
     let mut head = Spans::of(Name, one_line(contents.uri()));
     let mime = contents.mime().map(one_line);
     mime.into_iter().for_each(|mime| head.item("  ", Dim, mime));
-    match contents.body() {
-        Body::Text(body) => {
-            if named {
-                page.spans(indent, &head);
-            }
-            text(page, indent + if named { 2 } else { 0 }, body);
-        }
-        Body::Blob(blob) => {
-            let is_text = contents.mime().is_some_and(|mime| one_line(mime).starts_with("text/"));
-            let decoded = body_of(contents.body()).filter(|_| is_text).and_then(|bytes| String::from_utf8(bytes).ok());
-            head.item(" · ", Dim, bytes(blob.len() as u64));
-            size(blob).into_iter().for_each(|size| head.item(" · ", Dim, size));
+    if let Some(body) = contents.text() {
+        if named {
             page.spans(indent, &head);
-            decoded.into_iter().for_each(|text| page.say(indent + 2, Plain, text.trim_end()));
         }
+        text(page, indent + if named { 2 } else { 0 }, body);
+    } else if let Some(blob) = contents.blob() {
+        let is_text = contents.mime().is_some_and(|mime| one_line(mime).starts_with("text/"));
+        let decoded = decoded(blob).filter(|_| is_text).and_then(|bytes| String::from_utf8(bytes).ok());
+        head.item(" · ", Dim, bytes(blob.decoded_len() as u64));
+        size(blob).into_iter().for_each(|size| head.item(" · ", Dim, size));
+        page.spans(indent, &head);
+        decoded.into_iter().for_each(|text| page.say(indent + 2, Plain, text.trim_end()));
     }
 }
 
-/// What was read.
-pub(crate) fn read(page: &mut Page, result: ReadResult<'_>) {
+/// Shows the contents of a resource.
+pub(crate) fn read(page: &mut Page, result: ReadResourceResult<'_>) {
     let many = result.contents().count() != 1;
     for contents in result.contents() {
         match contents {
@@ -427,8 +422,8 @@ pub(crate) fn read(page: &mut Page, result: ReadResult<'_>) {
     }
 }
 
-/// A prompt, filled in.
-pub(crate) fn prompt(page: &mut Page, result: PromptResult<'_>) {
+/// Shows a prompt with its arguments filled in.
+pub(crate) fn prompt(page: &mut Page, result: GetPromptResult<'_>) {
     if let Some(description) = result.description() {
         page.say(0, Dim, description);
     }
@@ -441,14 +436,14 @@ pub(crate) fn prompt(page: &mut Page, result: PromptResult<'_>) {
     }
 }
 
-pub(crate) fn message(page: &mut Page, indent: usize, message: Message<'_>) {
+pub(crate) fn message(page: &mut Page, indent: usize, message: PromptMessageView<'_>) {
     let role = if message.role() == Role::User { "user" } else { "assistant" };
     page.say(indent, Head, role);
     message.content().for_each(|piece| content(page, indent + 2, piece));
 }
 
-/// What an argument could be.
-pub(crate) fn completion(page: &mut Page, completion: Completion<'_>) {
+/// Shows the suggestions for an argument.
+pub(crate) fn completion(page: &mut Page, completion: CompleteResult<'_>) {
     let mut count = 0;
     for value in completion.values() {
         page.say(0, Plain, one_line(value));
@@ -462,36 +457,40 @@ pub(crate) fn completion(page: &mut Page, completion: Completion<'_>) {
     }
 }
 
-/// The bytes of what was read or answered, if that is one thing; texts around one image do not count.
+/// A text or bytes of a result.
+type Body<'a> = (Option<Text<'a>>, Option<Blob<'a>>);
+
+/// Returns the bytes of a result that is a single thing. Texts around one image do not count.
 pub(crate) fn one_body(result: Raw<'_>) -> Option<Vec<u8>> {
+    fn of<'a>(contents: ResourceContentsView<'a>) -> Body<'a> {
+        (contents.text(), contents.blob())
+    }
     let mut bodies: Vec<Body<'_>> = Vec::new();
-    if let Ok(read) = ReadResult::of(result) {
-        bodies.extend(read.contents().flatten().map(|contents| contents.body()));
-    } else if let Ok(call) = CallResult::of(result) {
-        bodies.extend(call.content().flatten().filter_map(|piece| match piece {
-            Content::Text(quote) => Some(Body::Text(quote.text())),
-            Content::Image(media) | Content::Audio(media) => Some(Body::Blob(media.data())),
-            Content::Resource(resource) => Some(resource.contents().ok()?.body()),
+    if let Ok(read) = ReadResourceResult::of(result) {
+        bodies.extend(read.contents().flatten().map(of));
+    } else if let Ok(call) = CallToolResult::of(result) {
+        bodies.extend(call.content().flatten().filter_map(|piece| match piece.kind() {
+            ContentBlockKind::Text(text) => Some((Some(text), None)),
+            ContentBlockKind::Image { data, .. } | ContentBlockKind::Audio { data, .. } => Some((None, Some(data))),
+            ContentBlockKind::Resource(contents) => Some(of(contents)),
             _ => None,
         }));
     }
-    let is_blob = |body: &&Body<'_>| matches!(body, Body::Blob(_));
-    let read = ReadResult::of(result).is_ok();
+    let is_blob = |body: &&Body<'_>| body.0.is_none();
+    let read = ReadResourceResult::of(result).is_ok();
     let one = match bodies.iter().filter(is_blob).count() {
         0 if bodies.len() == 1 => bodies.first(),
-        // Of a tool's answer the texts around it are what one says of it.
+        // In the answer of a tool, texts around an image describe it.
         1 if !read || bodies.len() == 1 => bodies.iter().find(is_blob),
         _ => None,
     };
-    one.copied().and_then(body_of)
+    match *one? {
+        (Some(text), _) => Some(text.to_string().into_bytes()),
+        (None, blob) => decoded(blob?),
+    }
 }
 
-fn body_of(body: Body<'_>) -> Option<Vec<u8>> {
-    match body {
-        Body::Text(text) => Some(text.to_string().into_bytes()),
-        Body::Blob(blob) => {
-            let mut buffer = vec![0; blob.len()];
-            blob.decode(&mut buffer).ok().map(<[u8]>::to_vec)
-        }
-    }
+fn decoded(blob: Blob<'_>) -> Option<Vec<u8>> {
+    let mut buffer = vec![0; blob.decoded_len()];
+    blob.decode(&mut buffer).ok().map(<[u8]>::to_vec)
 }

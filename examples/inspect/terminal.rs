@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::page::Look;
 
-/// Wider lines are hard to read.
+/// The widest page: longer lines are hard to read.
 const WIDEST: usize = 120;
 
-/// How things are shown on one of the standard streams.
+/// Returns the look of a standard stream.
 pub(crate) fn look(stream: &impl IsTerminal, size_of: impl rustix::fd::AsFd, no_color: bool) -> Look {
     let terminal = stream.is_terminal();
     let color = terminal && !no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -24,7 +24,7 @@ pub(crate) fn look(stream: &impl IsTerminal, size_of: impl rustix::fd::AsFd, no_
     Look { color, width: width.clamp(20, WIDEST) }
 }
 
-/// Whether Ctrl-C was pressed, or the program was asked to end. The second time it ends at once.
+/// The flag for Ctrl-C and SIGTERM. The second signal ends the program at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -42,13 +42,18 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// An error if it was.
+    /// Forgets Ctrl-C: the next one is the first again.
+    pub(crate) fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns an error after Ctrl-C.
     pub(crate) fn check(&self) -> io::Result<()> {
         if self.is_set() { Err(io::ErrorKind::Interrupted.into()) } else { Ok(()) }
     }
 }
 
-/// Lines that are typed. While one is waited for, other things go on.
+/// Reads lines from the keyboard in the background.
 #[derive(Debug, Default)]
 pub(crate) struct Keyboard {
     typed: Vec<u8>,
@@ -56,7 +61,7 @@ pub(crate) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Waits a moment for a line: `Some(None)` is the end of them.
+    /// Waits for a line for a limited time. `Some(None)` means the end of input.
     pub(crate) fn line(&mut self, at_most: Duration) -> io::Result<Option<Option<String>>> {
         if let Some(end) = self.typed.iter().position(|&byte| byte == b'\n') {
             let line: Vec<u8> = self.typed.drain(..=end).collect();
@@ -87,7 +92,7 @@ impl Keyboard {
     }
 }
 
-/// Whether nobody reads stdout any more.
+/// Returns `true` if the reader of stdout has closed it.
 pub(crate) fn is_unread() -> bool {
     let stdout = rustix::stdio::stdout();
     let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
@@ -95,7 +100,7 @@ pub(crate) fn is_unread() -> bool {
     told.is_ok() && fds[0].revents().contains(PollFlags::ERR)
 }
 
-/// Prints to stdout. A reader that has gone away is none of our errors.
+/// Prints to stdout. A closed stdout is not an error.
 pub(crate) fn print(text: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {

@@ -1,9 +1,9 @@
-//! Text of others made safe to show, its width, and its lines.
+//! Makes text from others safe to show, measures its width, and wraps it.
 
 use std::fmt::{Display, Write};
 
-/// Text in which nothing can move the cursor, change colours, or show itself in another order than it stands in: control
-/// characters become pictures of themselves or their numbers. Newlines stay, tabs become spaces.
+/// Makes text safe: it cannot move the cursor, change colours, or change its order. Control characters become
+/// visible symbols or their numbers. Newlines stay, tabs become spaces.
 pub(crate) fn clean(text: impl Display) -> String {
     let text = text.to_string();
     let mut out = String::with_capacity(text.len());
@@ -24,12 +24,12 @@ pub(crate) fn clean(text: impl Display) -> String {
     out
 }
 
-/// As [`clean`], on one line.
+/// Makes text safe like [`clean`], on one line.
 pub(crate) fn one_line(text: impl Display) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What shows nothing and changes how the rest is shown: C1 controls, directions, invisible letters.
+/// Invisible characters that change how other text is shown: C1 controls, directions, invisible letters.
 pub(crate) const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\u{80}'..='\u{9f}' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}'
@@ -37,7 +37,7 @@ pub(crate) const fn is_hidden(c: char) -> bool {
         | '\u{e0000}'..='\u{e007f}')
 }
 
-/// How many columns a character takes on a terminal.
+/// Returns the number of columns of a character on a terminal.
 pub(crate) const fn char_width(c: char) -> usize {
     match c {
         ' '..='~' => 1,
@@ -92,12 +92,12 @@ pub(crate) const fn char_width(c: char) -> usize {
     }
 }
 
-/// How many columns text on one line takes.
+/// Returns the number of columns of text on one line.
 pub(crate) fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 
-/// At most so many columns of a line, the last one a mark if something was left out.
+/// Shortens a line to a number of columns. The last column is a mark if text was removed.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.into();
@@ -113,11 +113,11 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     kept
 }
 
-/// A character and what goes with it.
+/// A character with its style.
 pub(crate) type Styled<S> = (char, S);
 
-/// The lines that clean text fills when none is wider than `columns`, which may be broken anywhere if need be. Lines
-/// that begin indented or with a bullet go on indented.
+/// Wraps clean text to lines of at most `columns`, and breaks words if needed. The next lines of an indented or
+/// bulleted line are indented too.
 pub(crate) fn wrap<S: Copy>(text: &[Styled<S>], columns: usize) -> Vec<Vec<Styled<S>>> {
     let mut lines = Vec::new();
     for paragraph in text.split(|(c, _)| *c == '\n') {
@@ -172,7 +172,7 @@ fn break_line<S: Copy>(
     *used = line.len();
 }
 
-/// How far the lines after the first are indented.
+/// Returns the indentation of the lines after the first.
 fn hanging<S>(text: &[Styled<S>]) -> usize {
     let spaces = text.iter().take_while(|(c, _)| *c == ' ').count();
     let bullet = matches!(text.get(spaces..), Some([('-' | '*' | '•', _), (' ', _), ..]));

@@ -1,25 +1,25 @@
-//! Every message, both ways, with its time.
+//! The trace: shows every message in both directions, with its time.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Instant;
 
 use mcp_sansio::json::Raw;
-use mcp_sansio_blocking::client::Way;
+use mcp_sansio_blocking::client::Direction;
 
 use crate::json::{Members, compact, pretty, quote};
 use crate::live::Live;
 use crate::page::{Look, Style};
 use crate::text::one_line;
 
-/// Where messages are shown.
+/// The place and format of the trace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
-    /// As the result, on stdout.
+    /// On stdout, as the result.
     Lines(Look),
-    /// As the result, a line of JSON each.
+    /// On stdout, as lines of JSON.
     Json,
-    /// On stderr, besides the result.
+    /// On stderr, beside the result.
     Aside(Look),
 }
 
@@ -27,11 +27,11 @@ pub(crate) struct Tracer {
     form: Form,
     live: Rc<RefCell<Live>>,
     begun: Instant,
-    /// Requests that are under way, by the way they went: id, method, when.
-    open: Vec<(Way, String, String, Instant)>,
+    /// The requests under way: direction, id, method, time.
+    open: Vec<(Direction, String, String, Instant)>,
 }
 
-/// Requests that are remembered at most.
+/// The most requests to remember.
 const OPEN: usize = 256;
 
 impl Tracer {
@@ -39,7 +39,7 @@ impl Tracer {
         Tracer { form, live, begun, open: Vec::new() }
     }
 
-    pub(crate) fn show(&mut self, way: Way, message: &[u8]) {
+    pub(crate) fn show(&mut self, way: Direction, message: &[u8]) {
         let now = Instant::now();
         let parsed = Raw::parse(message).ok();
         let (name, took) = parsed.map_or((None, None), |raw| self.name(way, raw, now));
@@ -59,8 +59,8 @@ impl Tracer {
         }
     }
 
-    /// What to call a message, and how long a response was waited for.
-    fn name(&mut self, way: Way, message: Raw<'_>, now: Instant) -> (Option<String>, Option<f64>) {
+    /// Returns the name of a message, and the wait for a response in milliseconds.
+    fn name(&mut self, way: Direction, message: Raw<'_>, now: Instant) -> (Option<String>, Option<f64>) {
         let method = message.get("method").and_then(|method| method.text()).map(one_line);
         let id = message.get("id").map(|id| one_line(compact(id)));
         match (method, id) {
@@ -86,10 +86,10 @@ impl Tracer {
     }
 }
 
-fn json(millis: f64, way: Way, message: &[u8], parsed: Option<Raw<'_>>, took: Option<f64>) -> String {
+fn json(millis: f64, way: Direction, message: &[u8], parsed: Option<Raw<'_>>, took: Option<f64>) -> String {
     let mut json = Members::default();
     json.add("milliseconds", &format!("{millis:.3}"));
-    json.add("way", if way == Way::Sent { "\"sent\"" } else { "\"received\"" });
+    json.add("way", if way == Direction::Sent { "\"sent\"" } else { "\"received\"" });
     took.into_iter().for_each(|took| json.add("took", &format!("{took:.3}")));
     match parsed {
         Some(message) => json.add("message", &compact(message)),
@@ -101,15 +101,15 @@ fn json(millis: f64, way: Way, message: &[u8], parsed: Option<Raw<'_>>, took: Op
 fn lines(
     look: Look,
     millis: f64,
-    way: Way,
+    way: Direction,
     message: &[u8],
     parsed: Option<Raw<'_>>,
     name: Option<&str>,
     took: Option<f64>,
 ) -> String {
     let (arrow, style) = match way {
-        Way::Sent => ("→", Style::Good),
-        Way::Received => ("←", Style::Name),
+        Direction::Sent => ("→", Style::Good),
+        Direction::Received => ("←", Style::Name),
     };
     let time = look.paint(Style::Dim, &format!("{millis:9.1} ms"));
     let arrow = look.paint(style, arrow);
@@ -138,20 +138,20 @@ mod tests {
         let mut tracer = Tracer::new(Form::Lines(look), live, now);
         let mut name = |way, json: &str| tracer.name(way, Raw::parse(json.as_bytes()).unwrap(), now);
         let named = |name: &str| Some(name.to_owned());
-        assert_eq!(name(Way::Sent, r#"{"id":1,"method":"ping"}"#), (named("ping #1"), None));
-        assert_eq!(name(Way::Received, r#"{"id":1,"method":"roots/list"}"#), (named("roots/list #1"), None));
-        assert_eq!(name(Way::Received, r#"{"id":1,"result":{}}"#), (named("ping #1 result"), Some(0.0)));
-        assert_eq!(name(Way::Received, r#"{"id":1,"result":{}}"#), (named("answer #1"), None));
-        assert_eq!(name(Way::Sent, r#"{"id":1,"error":{}}"#), (named("roots/list #1 error"), Some(0.0)));
-        assert_eq!(name(Way::Received, r#"{"method":"notifications/x"}"#), (named("notifications/x"), None));
+        assert_eq!(name(Direction::Sent, r#"{"id":1,"method":"ping"}"#), (named("ping #1"), None));
+        assert_eq!(name(Direction::Received, r#"{"id":1,"method":"roots/list"}"#), (named("roots/list #1"), None));
+        assert_eq!(name(Direction::Received, r#"{"id":1,"result":{}}"#), (named("ping #1 result"), Some(0.0)));
+        assert_eq!(name(Direction::Received, r#"{"id":1,"result":{}}"#), (named("answer #1"), None));
+        assert_eq!(name(Direction::Sent, r#"{"id":1,"error":{}}"#), (named("roots/list #1 error"), Some(0.0)));
+        assert_eq!(name(Direction::Received, r#"{"method":"notifications/x"}"#), (named("notifications/x"), None));
 
         let message = br#"{"id":1,"result":{}}"#;
         let parsed = Raw::parse(message).ok();
-        let shown = lines(look, 1.25, Way::Received, message, parsed, Some("ping #1 result"), Some(1.0));
+        let shown = lines(look, 1.25, Direction::Received, message, parsed, Some("ping #1 result"), Some(1.0));
         assert_eq!(shown, "      1.2 ms ← ping #1 result after 1.0 ms\n    {\"id\": 1, \"result\": {}}\n");
-        let shown = lines(look, 1.25, Way::Received, b"hello\x1b[2J", None, None, None);
+        let shown = lines(look, 1.25, Direction::Received, b"hello\x1b[2J", None, None, None);
         assert_eq!(shown, "      1.2 ms ← no JSON\n    hello␛[2J\n");
-        let shown = json(1.25, Way::Sent, message, parsed, None);
+        let shown = json(1.25, Direction::Sent, message, parsed, None);
         assert_eq!(shown, "{\"milliseconds\":1.250,\"way\":\"sent\",\"message\":{\"id\":1,\"result\":{}}}\n");
     }
 }

@@ -1,7 +1,8 @@
-//! Tells a model how the system does that it runs on: tools, resources with updates, a prompt. Linux only.
+//! Reports the state of the system to a model: tools, resources with updates, a prompt, a live panel. Linux only.
 //!
 //! `cargo run --release --example sysmon` shows how to connect a host to it.
 
+mod panel;
 mod resources;
 mod system;
 mod tools;
@@ -14,11 +15,11 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Engine, Token};
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::{RequestToken, Server};
 use mcp_sansio::service::Service;
 use mcp_sansio_smol::http::HttpServer;
-use mcp_sansio_smol::{Answers, Ended, Serve, channel};
+use mcp_sansio_smol::{LateSender, Serve, ServerEndedError, channel};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -39,29 +40,30 @@ Usage: sysmon [OPTIONS]     serves MCP over stdin and stdout, or over HTTP
   --help          print this
 ";
 
-/// How often subscribers hear of what changes.
+/// The interval of updates to subscribers.
 const EVERY_SECOND: Duration = Duration::from_secs(1);
 
 /// The state of the handlers.
 struct Monitor {
-    /// For tasks that answer later.
-    answers: Answers<Monitor>,
-    /// Calls of `watch` that are under way.
-    watches: HashMap<Token, smol::Task<Result<(), Ended>>>,
+    /// Sends later answers from tasks.
+    answers: LateSender<Monitor>,
+    /// The calls of `watch` under way.
+    watches: HashMap<RequestToken, smol::Task<Result<(), ServerEndedError>>>,
+    cpu: panel::CpuLoad,
 }
 
 impl Monitor {
-    /// A call was answered or cancelled: dropping its task ends it.
-    fn forget(&mut self, token: Token) {
+    /// Drops the task of an answered or cancelled call, which ends it.
+    fn forget(&mut self, token: RequestToken) {
         self.watches.remove(&token);
     }
 }
 
-/// How to serve.
+/// The transport to serve on.
 #[derive(Default)]
 struct Options {
     page_size: Option<usize>,
-    /// Where to serve over HTTP; nowhere means over stdio.
+    /// The address for HTTP. `None` means stdio.
     http: Option<SocketAddr>,
 }
 
@@ -73,7 +75,7 @@ enum Command {
 fn main() -> ExitCode {
     match parse(std::env::args().skip(1)) {
         Ok(Command::Print(text)) => {
-            // Not `print!`, which panics where standard output is full or closed.
+            // `print!` would panic if standard output is full or closed.
             let printed = io::stdout().write_all(text.as_bytes());
             if printed.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
@@ -91,7 +93,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes a line to standard error. Where that is full or closed, the server goes on; `eprintln!` would panic.
+/// Writes a line to standard error. If standard error is full or closed, the server goes on; `eprintln!` would panic.
 fn say(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -124,20 +126,21 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
 async fn serve(options: &Options) -> io::Result<()> {
     let mut service = Service::new("sysmon", VERSION)
         .title("System monitor")
-        .description("Tells how the system does that it runs on")
+        .description("Reports on the system that it runs on")
         .instructions(INSTRUCTIONS)
         .tools(&tools::TOOLS)
         .resources(&resources::RESOURCES)
         .templates(&resources::TEMPLATES)
         .prompts(&resources::PROMPTS)
-        .feature(Feature::Subscribe)
-        .feature(Feature::Logging)
+        .extend(&panel::EXTENSIONS)
+        .feature(ServerCapability::Subscribe)
+        .feature(ServerCapability::Logging)
         .on_cancel(Monitor::forget);
     if let Some(entries) = options.page_size {
         service = service.page_size(entries);
     }
     let (answers, late) = channel();
-    let mut monitor = Monitor { answers, watches: HashMap::new() };
+    let mut monitor = Monitor { answers, watches: HashMap::new(), cpu: panel::CpuLoad::new() };
     if let Some(address) = options.http {
         let server = HttpServer::bind(address)?.late(late).watch(EVERY_SECOND, |_, endpoint| {
             resources::CHANGING.into_iter().for_each(|change| endpoint.publish(change));
@@ -148,13 +151,13 @@ async fn serve(options: &Options) -> io::Result<()> {
     if io::stdin().is_terminal() {
         greet();
     }
-    let watch = |_: &mut Monitor, server: &mut Engine<'_>| {
+    let watch = |_: &mut Monitor, server: &mut Server<'_>| {
         resources::CHANGING.into_iter().for_each(|change| server.publish(change));
     };
     Serve::new(&service).late(late).watch(EVERY_SECOND, watch).stdio(&mut monitor).await
 }
 
-/// A person has started it by hand: says what it is, and how to go on.
+/// Explains the program to a user who has started it by hand.
 fn greet() {
     let command = std::env::current_exe().map_or_else(|_| "sysmon".into(), |path| path.display().to_string());
     let command = serde_json::Value::from(command);

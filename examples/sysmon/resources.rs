@@ -1,19 +1,20 @@
-//! What can be read: two resources with updates, the status of each process, and a prompt with real data in it.
+//! The resources and a prompt: two resources with updates, the status of each process, and a prompt with real data.
 
 use std::fmt::Write;
 use std::io;
 
-use mcp_sansio::server::{Change, Failure};
-use mcp_sansio::service::{Argument, Complete, Get, Outcome, Prompt, Read, Resource, Template};
+use mcp_sansio::server::{RpcError, ServerChange};
+use mcp_sansio::service::{
+    Complete, GetPrompt, HandlerResult, Prompt, PromptArgument, ReadResource, Resource, ResourceTemplate,
+};
 use serde::Serialize;
 
-use crate::Monitor;
-use crate::system;
+use crate::{Monitor, panel, system};
 
 const LOAD: &str = "sys://load";
 const MEMORY: &str = "sys://memory";
 
-pub(crate) static RESOURCES: [Resource<Monitor>; 2] = [
+pub(crate) static RESOURCES: [Resource<Monitor>; 3] = [
     Resource::new(LOAD, "load", |_, read| reply(read, system::load()))
         .title("Load averages")
         .description("As the tool load. Subscribers hear of it every second")
@@ -22,49 +23,51 @@ pub(crate) static RESOURCES: [Resource<Monitor>; 2] = [
         .title("Memory")
         .description("As the tool memory. Subscribers hear of it every second")
         .mime("application/json"),
+    panel::RESOURCE,
 ];
 
-pub(crate) static TEMPLATES: [Template<Monitor>; 1] = [Template::new("proc://{pid}/status", "process status", status)
-    .title("Status of a process")
-    .description("What /proc/PID/status says: name, state, parent, users, memory, threads, signals")
-    .mime("text/plain")
-    .complete(complete_pid)];
+pub(crate) static TEMPLATES: [ResourceTemplate<Monitor>; 1] =
+    [ResourceTemplate::new("proc://{pid}/status", "process status", status)
+        .title("Status of a process")
+        .description("What /proc/PID/status says: name, state, parent, users, memory, threads, signals")
+        .mime("text/plain")
+        .complete(complete_pid)];
 
 pub(crate) static PROMPTS: [Prompt<Monitor>; 1] =
     [Prompt::new("diagnose", "Finds out why the system does not do what it should", diagnose)
         .title("Diagnose a problem")
-        .arguments(&[Argument::required("symptom")
+        .arguments(&[PromptArgument::required("symptom")
             .title("Symptom")
             .description("What is wrong, in your words: the disk is slow, the fan is loud")])];
 
-/// What is different every second: it is published while somebody is subscribed.
-pub(crate) const CHANGING: [Change<'static>; 2] = [Change::Resource(LOAD), Change::Resource(MEMORY)];
+/// The resources that change every second. Updates are published while a client is subscribed.
+pub(crate) const CHANGING: [ServerChange<'static>; 2] = [ServerChange::Resource(LOAD), ServerChange::Resource(MEMORY)];
 
-fn reply<T: Serialize>(read: &mut Read<'_>, value: io::Result<T>) -> Outcome {
+fn reply<T: Serialize>(read: &mut ReadResource<'_>, value: io::Result<T>) -> HandlerResult {
     let text = value.map(|value| serde_json::to_string(&value));
     match text {
         Ok(Ok(text)) => read.text(&text),
-        _ => Err(Failure::internal("The system does not tell").into()),
+        _ => Err(RpcError::internal("The system does not tell").into()),
     }
 }
 
-fn status(_: &mut Monitor, read: &mut Read<'_>) -> Outcome {
+fn status(_: &mut Monitor, read: &mut ReadResource<'_>) -> HandlerResult {
     let Some(pid) = read.var("pid").and_then(|pid| pid.parse().ok()) else { return read.not_found() };
     match system::status(pid) {
         Ok(Some(text)) => read.text(&text),
         Ok(None) => read.not_found(),
-        Err(_) => Err(Failure::internal("The status cannot be read").into()),
+        Err(_) => Err(RpcError::internal("The status cannot be read").into()),
     }
 }
 
-fn complete_pid(_: &mut Monitor, complete: &mut Complete<'_>) -> Outcome {
+fn complete_pid(_: &mut Monitor, complete: &mut Complete<'_>) -> HandlerResult {
     let pids = system::pids().unwrap_or_default();
     complete.matching(pids.iter().map(u32::to_string))
 }
 
-fn diagnose(_: &mut Monitor, get: &mut Get<'_>) -> Outcome {
+fn diagnose(_: &mut Monitor, get: &mut GetPrompt<'_>) -> HandlerResult {
     let symptom = get.arg("symptom").map(|text| text.chars().map(|c| c.unwrap_or('\u{fffd}')).collect::<String>());
-    let facts = facts().map_err(|_| Failure::internal("The system does not tell"))?;
+    let facts = facts().map_err(|_| RpcError::internal("The system does not tell"))?;
     get.user(format_args!(
         "On this machine: {}\n\nThe system as it is now:\n{facts}\n\
          Say what the cause may be, beginning with the likeliest. Check before you conclude: the tools of this server \
@@ -73,7 +76,7 @@ fn diagnose(_: &mut Monitor, get: &mut Get<'_>) -> Outcome {
     ))
 }
 
-/// A page that a person would look at first.
+/// Formats the facts that a person would check first.
 fn facts() -> io::Result<String> {
     let (uptime, load, memory, disk) = (system::uptime()?, system::load()?, system::memory()?, system::disk("/")?);
     let mut text = format!("- up for {}\n", uptime.words);

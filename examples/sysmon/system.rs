@@ -1,4 +1,4 @@
-//! What is known of the system: `/proc`, parsed by hand, and `statvfs`. Nothing in here knows of MCP.
+//! Reads the state of the system: parses `/proc` by hand, and calls `statvfs`. This module does not use MCP.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -17,7 +17,7 @@ pub(crate) fn uptime() -> io::Result<Uptime> {
     Ok(Uptime { seconds, words: in_words(seconds as u64) })
 }
 
-/// As a person would say it: `3 days 4 hours 5 minutes`.
+/// Formats a time in words: `3 days 4 hours 5 minutes`.
 fn in_words(seconds: u64) -> String {
     let parts = [("day", seconds / 86_400), ("hour", seconds / 3600 % 24), ("minute", seconds / 60 % 60)];
     let said = |(unit, n): &(&str, u64)| match n {
@@ -113,9 +113,9 @@ pub(crate) struct Process {
     pub(crate) cpu_seconds: f64,
 }
 
-/// All processes, those first that hold the most memory.
+/// Lists all processes, those with the most memory first.
 pub(crate) fn processes() -> io::Result<Vec<Process>> {
-    // One that ends while we look is left out.
+    // A process that ends meanwhile is left out.
     let mut all: Vec<_> = pids()?.into_iter().filter_map(|pid| process(pid).ok()).collect();
     all.sort_by(|a, b| b.memory_bytes.cmp(&a.memory_bytes).then(a.pid.cmp(&b.pid)));
     Ok(all)
@@ -132,7 +132,7 @@ pub(crate) fn pids() -> io::Result<Vec<u32>> {
 
 pub(crate) fn process(pid: u32) -> io::Result<Process> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name stands in parentheses and may hold any character, these too.
+    // The name is in parentheses, and may itself have parentheses.
     let (name, rest) = text.split_once('(').and_then(|(_, rest)| rest.rsplit_once(')')).ok_or_else(unreadable)?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let field = |number_in_manual: usize| number::<u64>(fields.get(number_in_manual - 3).copied());
@@ -158,17 +158,17 @@ fn state_name(letter: &str) -> &'static str {
     }
 }
 
-/// The status of a process as the kernel tells it; `None` if there is no such process.
+/// Reads the status of a process from the kernel. `None` if there is no such process.
 pub(crate) fn status(pid: u32) -> io::Result<Option<String>> {
     match fs::read_to_string(format!("/proc/{pid}/status")) {
         Ok(text) => Ok(Some(text)),
-        // Either may come when a process ends: ESRCH has no name in the standard library.
+        // Both errors are possible when a process ends. ESRCH has no name in the standard library.
         Err(error) if error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(3) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// How long all processors together have been busy and idle, for the difference of two moments.
+/// The busy and idle time of all processors together. Subtract two values to get a load.
 #[derive(Clone, Copy)]
 pub(crate) struct CpuTimes {
     busy: u64,
@@ -185,14 +185,17 @@ pub(crate) fn cpu_times() -> io::Result<CpuTimes> {
 }
 
 impl CpuTimes {
-    /// How busy the processors have been since an earlier moment.
+    /// The times at the start of the system.
+    pub(crate) const START: CpuTimes = CpuTimes { busy: 0, idle: 0 };
+
+    /// Returns the load of the processors since an earlier moment, in percent.
     pub(crate) fn percent_since(self, earlier: CpuTimes) -> f64 {
         let (busy, idle) = (self.busy.saturating_sub(earlier.busy), self.idle.saturating_sub(earlier.idle));
         percent(busy, busy + idle)
     }
 }
 
-/// With one decimal.
+/// Returns a percentage with one decimal.
 pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 * 1000.0 / whole as f64).round() / 10.0 }
 }

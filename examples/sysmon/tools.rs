@@ -1,19 +1,18 @@
-//! The tools that answer at once, and the one that asks first.
+//! The tools that answer at once, and one that asks the user first.
 
 use std::io;
 
 use mcp_sansio::json::Raw;
-use mcp_sansio::service::{Call, Hints, Outcome, Question, Tool};
+use mcp_sansio::service::{Call, HandlerResult, InputRequest, Tool, ToolAnnotations};
 use serde::{Deserialize, Serialize};
 
-use crate::Monitor;
 use crate::system::{self, Process};
-use crate::watch;
+use crate::{Monitor, panel, watch};
 
-/// They look and touch nothing, and they stay on this machine.
-const LOOKS: Hints = Hints::new().read_only(true).open_world(false);
+/// The tools only read, and only on this machine.
+const LOOKS: ToolAnnotations = ToolAnnotations::new().read_only(true).open_world(false);
 
-pub(crate) static TOOLS: [Tool<Monitor>; 7] = [
+pub(crate) static TOOLS: [Tool<Monitor>; 8] = [
     Tool::new("uptime", "How long the system has been running.", uptime).title("Uptime").hints(LOOKS).output(
         r#"{
                 "type": "object",
@@ -128,6 +127,7 @@ pub(crate) static TOOLS: [Tool<Monitor>; 7] = [
             }"#,
     ),
     watch::TOOL,
+    panel::TOOL,
     Tool::new(
         "kill_hint",
         "Says how to end, pause or reload a process, after asking the user which of these it shall be. It sends no \
@@ -145,15 +145,15 @@ pub(crate) static TOOLS: [Tool<Monitor>; 7] = [
     ),
 ];
 
-fn uptime(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
+fn uptime(_: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     reply(call, system::uptime())
 }
 
-fn load(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
+fn load(_: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     reply(call, system::load())
 }
 
-fn memory(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
+fn memory(_: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     reply(call, system::memory())
 }
 
@@ -162,7 +162,7 @@ struct DiskArgs<'a> {
     path: &'a str,
 }
 
-fn disk(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
+fn disk(_: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     let DiskArgs { path } = call.args()?;
     match system::disk(path) {
         Ok(disk) => call.json(&disk),
@@ -181,7 +181,7 @@ struct Processes {
     processes: Vec<Process>,
 }
 
-fn processes(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
+fn processes(_: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     let limit = call.args::<ProcessesArgs>()?.limit.unwrap_or(10);
     let listed = system::processes().map(|mut processes| {
         let total = processes.len();
@@ -191,8 +191,8 @@ fn processes(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
     reply(call, listed)
 }
 
-/// Structured content, or in words why there is none.
-pub(crate) fn reply<T: Serialize>(call: &mut Call<'_>, value: io::Result<T>) -> Outcome {
+/// Answers with structured content, or with an error text.
+pub(crate) fn reply<T: Serialize>(call: &mut Call<'_>, value: io::Result<T>) -> HandlerResult {
     match value {
         Ok(value) => call.json(&value),
         Err(error) => call.error(format_args!("The system does not tell: {error}")),
@@ -204,21 +204,21 @@ struct KillHintArgs {
     pid: u32,
 }
 
-/// What the user is asked.
+/// The `requestedSchema` of the question to the user.
 const GOAL: Raw<'static> = Raw::constant(concat!(
     r#"{"type":"object","required":["goal"],"properties":{"goal":{"#,
     r#""type":"string","title":"What shall become of it?","enum":["end","end by force","pause","reload"]}}}"#
 ));
 
-/// Runs twice: it asks, and when the answer is in it is called again from the start.
-fn kill_hint(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
+/// Runs twice: the first run asks; the second run, from the beginning, has the answer.
+fn kill_hint(_: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     let KillHintArgs { pid } = call.args()?;
     let Ok(Process { name, .. }) = system::process(pid) else {
         return call.error(format_args!("There is no process {pid}"));
     };
     let Some(answer) = call.answer("goal") else {
         let question = format!("Process {pid} is {name}. What do you want to do with it?");
-        return call.ask(&[Question::elicit("goal", &question, GOAL)], b"");
+        return call.ask(&[InputRequest::elicit("goal", &question, GOAL)], b"");
     };
     if !answer.accepted() {
         return call.text(format_args!("Process {pid} ({name}) is left alone."));
@@ -232,8 +232,8 @@ fn kill_hint(_: &mut Monitor, call: &mut Call<'_>) -> Outcome {
         ("pause", "STOP", "it sleeps until `kill -CONT` wakes it"),
         ("reload", "HUP", "daemons read their configuration again; other programs end"),
     ];
-    // The schema is the client's to keep: what comes back may be anything.
-    let Some((_, signal, why)) = HINTS.into_iter().find(|hint| goal.is(hint.0)) else {
+    // The client need not follow the schema: the answer may have any value.
+    let Some((_, signal, why)) = HINTS.into_iter().find(|hint| goal.eq_str(hint.0)) else {
         return call.error(format_args!("\"{goal}\" was not among the goals to choose from"));
     };
     call.text(format_args!("kill -{signal} {pid}    # {name}: {why}"))

@@ -1,12 +1,12 @@
-//! The tool that takes its time: it watches the processors from a task, and answers when it has seen enough.
+//! A slow tool: it watches the processors from a task, and answers after a given time.
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Progress, Token};
-use mcp_sansio::service::{Call, Hints, Outcome, Tool};
-use mcp_sansio_smol::{Answers, Ended};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::{Progress, RequestToken};
+use mcp_sansio::service::{Call, HandlerResult, Tool, ToolAnnotations};
+use mcp_sansio_smol::{LateSender, ServerEndedError};
 use serde::{Deserialize, Serialize};
 use smol::Timer;
 
@@ -20,7 +20,7 @@ pub(crate) const TOOL: Tool<Monitor> = Tool::new(
     watch,
 )
 .title("Watch the system")
-.hints(Hints::new().read_only(true).open_world(false))
+.hints(ToolAnnotations::new().read_only(true).open_world(false))
 .input(
     r#"{
         "type": "object",
@@ -52,7 +52,7 @@ struct WatchArgs {
     interval_ms: Option<u64>,
 }
 
-fn watch(monitor: &mut Monitor, call: &mut Call<'_>) -> Outcome {
+fn watch(monitor: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     let WatchArgs { seconds, interval_ms } = call.args()?;
     let interval = interval_ms.unwrap_or(1000);
     if !(1..=3600).contains(&seconds) || interval < 50 {
@@ -60,7 +60,7 @@ fn watch(monitor: &mut Monitor, call: &mut Call<'_>) -> Outcome {
     }
     let (token, outcome) = call.later();
     let plan = Plan { length: Duration::from_secs(seconds), interval: Duration::from_millis(interval) };
-    // The task ends when it is dropped: see `Monitor::forget`.
+    // Dropping the task ends it: see `Monitor::forget`.
     monitor.watches.insert(token, smol::spawn(run(monitor.answers.clone(), token, plan)));
     outcome
 }
@@ -70,7 +70,7 @@ struct Plan {
     interval: Duration,
 }
 
-/// What was seen.
+/// The result of watching.
 #[derive(Serialize)]
 struct Summary {
     seconds: f64,
@@ -80,7 +80,7 @@ struct Summary {
     memory_available_lowest_bytes: u64,
 }
 
-async fn run(answers: Answers<Monitor>, token: Token, plan: Plan) -> Result<(), Ended> {
+async fn run(answers: LateSender<Monitor>, token: RequestToken, plan: Plan) -> Result<(), ServerEndedError> {
     let summary = look_and_tell(&answers, token, &plan).await;
     answers
         .answer(token, move |monitor, call| {
@@ -90,7 +90,7 @@ async fn run(answers: Answers<Monitor>, token: Token, plan: Plan) -> Result<(), 
         .await
 }
 
-async fn look_and_tell(answers: &Answers<Monitor>, token: Token, plan: &Plan) -> io::Result<Summary> {
+async fn look_and_tell(answers: &LateSender<Monitor>, token: RequestToken, plan: &Plan) -> io::Result<Summary> {
     let begun = Instant::now();
     let first = system::cpu_times()?;
     let mut last = first;
@@ -106,8 +106,8 @@ async fn look_and_tell(answers: &Answers<Monitor>, token: Token, plan: &Plan) ->
         let said = seen.look(&mut last)?;
         let done = begun.elapsed().min(plan.length).as_millis() as u64;
         let progress = Progress::new(done).of(plan.length.as_millis() as u64).message(&said);
-        // There is nobody left to tell if it fails; then the answer tells nobody either.
-        let _ = answers.log(token, Level::Debug, said.as_str()).await;
+        // An error can be ignored: if the client is gone, the answer fails too.
+        let _ = answers.log(token, LoggingLevel::Debug, said.as_str()).await;
         let _ = answers.progress(token, progress).await;
     }
     seen.cpu_percent_average = last.percent_since(first);
@@ -116,7 +116,7 @@ async fn look_and_tell(answers: &Answers<Monitor>, token: Token, plan: &Plan) ->
 }
 
 impl Summary {
-    /// Takes one more look; what there is to say of it.
+    /// Takes the next sample, and returns a text about it.
     fn look(&mut self, last: &mut CpuTimes) -> io::Result<String> {
         let (times, memory) = (system::cpu_times()?, system::memory()?);
         let cpu = times.percent_since(*last);

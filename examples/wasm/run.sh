@@ -5,7 +5,7 @@
 #   run.sh build    build only, and print the path of the module
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-. "$here/../../.ci/bare-metal-toolchain.sh"
+. "$here/../../tests/bare_metal/toolchain.sh"
 bm_select wasm32-unknown-unknown
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$here/target}/wasm-$BM_KIND
 "${BM_CARGO[@]}" build --quiet --locked --release "${BM_FLAGS[@]}" --manifest-path "$here/Cargo.toml" </dev/null >&2

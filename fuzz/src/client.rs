@@ -3,39 +3,42 @@
 use std::collections::BTreeSet;
 
 use arbitrary::{Result, Unstructured};
-use mcp_sansio::sink::{Kind, whole};
-use mcp_sansio_http::client::{Action, Config, Event, Remote, Slot, Transport};
+use mcp_sansio::sink::{MessageKind, whole};
+use mcp_sansio_http::client::{
+    ExchangeSlot, HttpClientConfig, HttpClientEvent, HttpTransport, SocketAction, TransportKind,
+};
 
-type Site<'m> = Remote<'m, 4>;
+type Site<'m> = HttpTransport<'m>;
 
-/// Everything but the client.
+/// The state of the driver and of the simulated network.
 #[derive(Default)]
 struct World {
     now: u64,
     sent: u64,
-    /// Requests that have not come to an end.
+    /// Requests without an outcome.
     open: BTreeSet<u64>,
-    /// Those whose answer was seen in an array. Whether that is their end is a matter of the revision; if not, it comes later.
+    /// Requests whose answer came in an array. In some revisions that is their outcome; in others it comes
+    /// later.
     batched: BTreeSet<u64>,
-    /// Connections that are there, or almost.
+    /// Connections that exist or are being opened.
     links: [bool; 4],
     dialing: [bool; 4],
-    /// What is still to be delivered on them.
+    /// The bytes that are still to be delivered on each connection.
     coming: [Vec<u8>; 4],
     challenged: Vec<usize>,
 }
 
 const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-fn message(u: &mut Unstructured<'_>, id: u64) -> Result<(Kind, String)> {
+fn message(u: &mut Unstructured<'_>, id: u64) -> Result<(MessageKind, String)> {
     let meta = if u.arbitrary()? { MODERN } else { r#""a":1"# };
     let method = *u.choose(&["tools/list", "tools/call", "ping", "resources/read", "initialize", "initialize"])?;
     let meta = if method == "initialize" { r#""a":1"# } else { meta };
     Ok(match u.int_in_range(0..=5)? {
-        0 => (Kind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned()),
-        1 => (Kind::Result, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#.to_owned()),
+        0 => (MessageKind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned()),
+        1 => (MessageKind::Result, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#.to_owned()),
         _ => (
-            Kind::Request,
+            MessageKind::Request,
             format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{"name":"t","uri":"a:\u00e9","arguments":{{"r":"x","o":{{"n":5}}}},{meta}}}}}"#
             ),
@@ -45,7 +48,7 @@ fn message(u: &mut Unstructured<'_>, id: u64) -> Result<(Kind, String)> {
 
 const TOOLS: &str = r#""tools":[{"name":"t","inputSchema":{"type":"object","properties":{"r":{"type":"string","x-mcp-header":"R"},"o":{"properties":{"n":{"type":"integer","x-mcp-header":"N"}}}}}}]"#;
 
-/// A body or an event's data.
+/// Makes a body, or the data of an event.
 fn said(u: &mut Unstructured<'_>, world: &World) -> Result<String> {
     let id = if world.open.is_empty() || u.ratio(1, 8)? {
         u.int_in_range(0..=9)?
@@ -82,7 +85,7 @@ fn events(u: &mut Unstructured<'_>, world: &World) -> Result<String> {
     Ok(all)
 }
 
-/// What a server may send.
+/// Makes bytes that a server may send.
 fn reply(u: &mut Unstructured<'_>, world: &World) -> Result<Vec<u8>> {
     let status = *u.choose(&[200, 200, 200, 200, 202, 204, 400, 401, 403, 404, 405, 500, 302, 307, 308, 100])?;
     let mut head = format!("HTTP/1.1 {status} X\r\n");
@@ -121,7 +124,7 @@ impl World {
         self.sent += 1;
         let (kind, message) = message(u, self.sent)?;
         let taken = whole(remote, kind, |out| out.put(message.as_bytes())).is_ok();
-        if taken && kind == Kind::Request {
+        if taken && kind == MessageKind::Request {
             self.open.insert(self.sent);
         }
         Ok(())
@@ -131,11 +134,11 @@ impl World {
         for round in 0.. {
             assert!(round < 1000, "actions without end");
             match remote.next_action() {
-                Some(Action::Connect(slot)) => {
+                Some(SocketAction::Connect(slot)) => {
                     assert!(!self.links[slot] && !self.dialing[slot], "it is connected");
                     self.dialing[slot] = true;
                 }
-                Some(Action::Close(slot)) => {
+                Some(SocketAction::Close(slot)) => {
                     self.links[slot] = false;
                     self.dialing[slot] = false;
                     self.coming[slot].clear();
@@ -150,23 +153,23 @@ impl World {
             assert!(round < 10_000, "events without end");
             match remote.next_event() {
                 None => break,
-                Some(Event::Message { request, bytes }) => {
+                Some(HttpClientEvent::Message { request, bytes }) => {
                     let value: serde_json::Value = serde_json::from_slice(bytes).expect("a message is JSON");
                     if let Some(id) = request {
                         self.hear(id, &value);
                     }
                 }
-                Some(Event::Failed { request: Some(id), .. }) => {
+                Some(HttpClientEvent::Failed { request: Some(id), .. }) => {
                     assert!(self.open.remove(&id), "{id} comes to two ends");
                 }
-                Some(Event::Challenge { slot, .. }) => self.challenged.push(slot),
+                Some(HttpClientEvent::Challenge { slot, .. }) => self.challenged.push(slot),
                 Some(_) => {}
             }
             self.act(remote);
         }
     }
 
-    /// What came on the way of a request.
+    /// Handles the event that came for a request.
     fn hear(&mut self, id: u64, message: &serde_json::Value) {
         let of_any = |one: &serde_json::Value| one.get("error").is_some() && one["id"].is_null();
         let is_its = |one: &serde_json::Value| one.get("method").is_none() && one["id"].as_u64() == Some(id);
@@ -207,7 +210,7 @@ impl World {
         Ok(())
     }
 
-    /// The end: all connections are lost and time passes; nothing may be left.
+    /// Ends the run: all connections are lost, time passes, and nothing may be left.
     fn finish(&mut self, remote: &mut Site<'_>) {
         for _ in 0..60 {
             self.listen(remote);
@@ -232,20 +235,22 @@ impl World {
     }
 }
 
-/// The operations.
+/// Runs the operations.
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let mut inputs = [[0; 600]; 4];
     let mut messages = [[0; 1000]; 4];
     let mut outputs = [[0; 2000]; 4];
     let (mut texts, mut tools) = (vec![0; u.int_in_range(40..=600)?], vec![0; u.int_in_range(0..=300)?]);
     let mut memory = inputs.iter_mut().zip(&mut messages).zip(&mut outputs);
-    let slots = core::array::from_fn(|_| {
+    let mut slots: [ExchangeSlot<'_>; 4] = core::array::from_fn(|_| {
         let ((input, message), output) = memory.next().expect("four of each");
-        Slot::new(input, message, output)
+        ExchangeSlot::new(input, message, output)
     });
-    let transport = *u.choose(&[Transport::Detect, Transport::Detect, Transport::Streamable, Transport::Sse])?;
-    let config = Config::DEFAULT.transport(transport);
-    let mut remote = Site::new("http://h/mcp", config, &mut texts[..], &mut tools[..], slots).expect("it is a URL");
+    let transport =
+        *u.choose(&[TransportKind::Detect, TransportKind::Detect, TransportKind::Streamable, TransportKind::Sse])?;
+    let config = HttpClientConfig::DEFAULT.transport(transport);
+    let mut remote =
+        Site::new("http://h/mcp", config, &mut texts[..], &mut tools[..], &mut slots).expect("it is a URL");
     let mut world = World::default();
     while !u.is_empty() && world.sent < 100 {
         match u.int_in_range(0..=15)? {

@@ -1,25 +1,29 @@
 //! An endpoint in lent memory, driven by operations made from the fuzzer's bytes.
 
+use std::collections::BTreeMap;
+
 use arbitrary::{Result, Unstructured};
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Change, MIN_ROOM, Progress, SendError, Server};
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::{MIN_ROOM, Progress, RequestSlot, RespondError, Server, ServerChange};
 use mcp_sansio::service::Service;
-use mcp_sansio::sink::{Full, Lines, Sink};
-use mcp_sansio_http::endpoint::{App, Config, Content, Endpoint, Head, Pull, Session, Stream, StreamId};
+use mcp_sansio::sink::{FullError, LineSink, Sink};
+use mcp_sansio_http::endpoint::{
+    Access, App, Endpoint, EndpointConfig, RequestHead, ResponseBody, Session, Stream, StreamId, StreamStatus,
+};
 
-use crate::service::{PROMPTS, RESOURCES, State, TEMPLATES, TOOLS, message};
+use crate::service::{PROMPTS, RESOURCES, State, TEMPLATES, TOOLS, for_client, message};
 
-type Site<'m> = Endpoint<'m, 4>;
+type Site<'m> = Endpoint<'m>;
 
-/// A socket with so much room.
+/// A socket with limited room.
 struct Tap {
     bytes: Vec<u8>,
     room: usize,
 }
 
 impl Sink for Tap {
-    fn put(&mut self, bytes: &[u8]) -> std::result::Result<(), Full> {
-        self.room = self.room.checked_sub(bytes.len()).ok_or(Full::Now)?;
+    fn put(&mut self, bytes: &[u8]) -> std::result::Result<(), FullError> {
+        self.room = self.room.checked_sub(bytes.len()).ok_or(FullError::Now)?;
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
@@ -28,23 +32,50 @@ impl Sink for Tap {
     }
 }
 
-/// Everything but the endpoint.
+/// The name of a client; `None` has none.
+type Who = Option<&'static str>;
+
+const CLIENTS: [Who; 3] = [None, Some("ann"), Some("bob")];
+
+/// An open stream.
+struct Open {
+    id: StreamId,
+    /// The client that opened it.
+    who: Who,
+    /// Received bytes that are not a whole event yet.
+    bytes: Vec<u8>,
+    /// The id of the request of 2026-07-28 that it answers. At its end it must have answered.
+    owes: Option<u32>,
+}
+
+/// The state of the driver and of the simulated clients.
 struct World<'w> {
     service: Service<'w, State>,
     state: State,
     now: u64,
-    sessions: Vec<String>,
-    /// Open streams and what has come over them that is no whole event yet, in an order that is the same each time.
-    streams: Vec<(StreamId, Vec<u8>)>,
+    /// Sessions, and the clients that began them.
+    sessions: Vec<(String, Who)>,
+    /// Open streams. The order is the same in each run.
+    streams: Vec<Open>,
     /// Streams whose last pull said that there is more.
     more: Vec<StreamId>,
-    /// Ids of events, to come back with.
+    /// Ids of events to resume at.
     ids: Vec<String>,
-    /// Paths to post to.
-    posts: Vec<String>,
+    /// Events by their ids: a client that comes back gets some again.
+    events: BTreeMap<String, String>,
+    /// Queries for `POST`, and the clients that got them.
+    posts: Vec<(String, Who)>,
     asked: Vec<u64>,
-    /// Some session was ended by its client.
+    /// The number of answers by the ids of their requests, which are all different.
+    answered: BTreeMap<String, u32>,
+    /// The ids in notifications that cancel.
+    cancelled: Vec<String>,
+    /// Random bytes may contain an id: then answers are not counted.
+    unknown: bool,
+    /// A client has ended a session.
     deleted: bool,
+    /// The server ends all streams.
+    shut_down: bool,
 }
 
 impl World<'_> {
@@ -60,9 +91,10 @@ impl World<'_> {
             ("GET", "/sse"),
             ("DELETE", "/mcp"),
         ])?;
-        let session = if self.sessions.is_empty() { String::new() } else { u.choose(&self.sessions)?.clone() };
+        let (session, owner) =
+            if self.sessions.is_empty() { Default::default() } else { u.choose(&self.sessions)?.clone() };
         let last = if self.ids.is_empty() { String::new() } else { u.choose(&self.ids)?.clone() };
-        let query = if self.posts.is_empty() { String::new() } else { u.choose(&self.posts)?.clone() };
+        let (query, poster) = if self.posts.is_empty() { Default::default() } else { u.choose(&self.posts)?.clone() };
         let value: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
         let named = value["method"].as_str().unwrap_or("").to_owned();
         let target = value["params"]["name"].as_str().or(value["params"]["uri"].as_str()).unwrap_or("").to_owned();
@@ -81,7 +113,20 @@ impl World<'_> {
         if method == "GET" && !last.is_empty() && u.arbitrary()? {
             headers.push(("last-event-id", last.as_bytes()));
         }
-        self.send(site, (method, path, &query), &headers, body.as_bytes(), sent);
+        // Most clients use what is their own.
+        let in_session = headers.iter().any(|(name, _)| *name == "mcp-session-id");
+        let any = CLIENTS[sent as usize % CLIENTS.len()];
+        let who = match path {
+            "/messages" if !sent.is_multiple_of(8) => poster,
+            "/mcp" if in_session && !sent.is_multiple_of(8) => owner,
+            _ => any,
+        };
+        let foreign = (path == "/messages" && !query.is_empty() && poster != who)
+            || (path == "/mcp" && in_session && owner != who);
+        self.unknown |= !body.starts_with(r#"{"jsonrpc":"2.0""#) && !body.starts_with('[') && body.contains("id");
+        self.cancelled.extend(value.pointer("/params/requestId").map(serde_json::Value::to_string));
+        let status = self.send(site, (method, path, &query), (&headers, who), body.as_bytes(), sent);
+        assert!(!foreign || status >= 400, "{status}: a session of {owner:?} or {poster:?} was used by {who:?}");
         Ok(())
     }
 
@@ -89,12 +134,13 @@ impl World<'_> {
         &mut self,
         site: &mut Site<'_>,
         (method, path, query): (&str, &str, &str),
-        headers: &[(&str, &[u8])],
+        (headers, who): (&[(&str, &[u8])], Who),
         body: &[u8],
         seed: u32,
-    ) {
-        let mut out = Lines::new(Vec::new());
-        let mut app = App::new(&self.service, &mut self.state);
+    ) -> u16 {
+        let mut out = LineSink::new(Vec::new());
+        let authorize = |_: &RequestHead<'_>| Access::Granted { principal: who };
+        let mut app = App::new(&self.service, &mut self.state).authorize(&authorize);
         // Different each time, and the same for the same input.
         let mut dice = (self.sessions.len() as u32 + 1).wrapping_mul(2_654_435_761) ^ seed;
         let mut random = |bytes: &mut [u8]| {
@@ -103,61 +149,97 @@ impl World<'_> {
                 (dice >> 24) as u8
             });
         };
-        let head = Head::new(method, path, Some(query), &headers);
+        let head = RequestHead::new(method, path, Some(query), &headers);
         let response = site.request(&mut app, &head, body, self.now, &mut random, &mut out);
         self.deleted |= method == "DELETE" && response.status == 204;
-        self.sessions.extend(response.session.map(|id| id.as_str().to_owned()));
-        match response.content {
-            Content::Stream(id) => {
-                assert!(self.streams.iter().all(|(open, _)| *open != id), "a stream is given away twice");
-                self.streams.push((id, Vec::new()));
+        self.sessions.extend(response.session.map(|id| (id.as_str().to_owned(), who)));
+        let (status, content) = (response.status, response.content);
+        let request = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
+        let id = request["id"].as_u64().filter(|_| method == "POST" && request["method"].is_string());
+        match content {
+            ResponseBody::Stream(stream) => {
+                assert!(self.streams.iter().all(|open| open.id != stream), "a stream is given away twice");
+                let is_modern = headers.iter().any(|(name, _)| *name == "mcp-protocol-version");
+                let owes = id.filter(|_| is_modern && request["method"] != "subscriptions/listen");
+                self.streams.push(Open { id: stream, who, bytes: Vec::new(), owes: owes.map(|id| id as u32) });
             }
-            Content::Json => {
-                let _: serde_json::Value = serde_json::from_slice(out.pending()).expect("a body is JSON");
+            ResponseBody::Json => {
+                let answer: serde_json::Value = serde_json::from_slice(out.pending()).expect("a body is JSON");
+                if let Some(id) = id.filter(|_| status == 200) {
+                    assert_eq!(answer["id"].as_u64(), Some(id), "the answer is to another request: {answer}");
+                }
+                self.message(&answer, who);
             }
             _ => assert!(out.pending().is_empty(), "a body that nobody sends"),
         }
+        status
     }
 
-    /// Pulls. A stream of which the endpoint did not tell has nothing to say: hosts pull no other ones.
-    fn pull(&mut self, site: &mut Site<'_>, id: StreamId, room: usize) -> (Pull, usize) {
+    /// Notes a message that a client got, or several.
+    fn message(&mut self, message: &serde_json::Value, who: Who) {
+        if let serde_json::Value::Array(messages) = message {
+            return messages.iter().for_each(|message| self.message(message, who));
+        }
+        let text = message.to_string();
+        for other in CLIENTS.into_iter().filter(|other| *other != who) {
+            assert!(!text.contains(&for_client(other)), "{who:?} got a message for {other:?}: {text}");
+        }
+        match (message.get("id").filter(|id| !id.is_null()), message.get("method")) {
+            (Some(id), None) => {
+                let times = self.answered.entry(id.to_string()).or_default();
+                *times += 1;
+                assert!(*times == 1 || self.unknown, "{id} was answered {times} times: {text}");
+            }
+            (Some(id), Some(_)) => self.asked.extend(id.as_u64()),
+            _ => {}
+        }
+    }
+
+    /// Pulls a stream. A stream that `ready()` does not name must have nothing to send, because hosts do not
+    /// pull it.
+    fn pull(&mut self, site: &mut Site<'_>, id: StreamId, room: usize) -> (StreamStatus, usize) {
         let asked = site.ready().any(|ready| ready == id) || self.more.contains(&id);
         let mut tap = Tap { bytes: Vec::new(), room };
         let pull = site.pull(id, &mut App::new(&self.service, &mut self.state), self.now, &mut tap);
         let n = tap.bytes.len();
-        let idle = n == 0 && matches!(pull, Pull::Idle | Pull::Stale);
+        let idle = n == 0 && matches!(pull, StreamStatus::Idle | StreamStatus::Stale);
         assert!(asked || idle, "{pull:?} with {n} bytes, of which ready() did not tell");
         self.more.retain(|more| *more != id);
-        if pull == Pull::More {
+        if pull == StreamStatus::More {
             self.more.push(id);
         }
         let _ = site.ready().count();
-        let Some(at) = self.streams.iter().position(|(open, _)| *open == id) else { return (pull, n) };
-        let (_, mut bytes) = self.streams.remove(at);
-        bytes.extend(tap.bytes);
-        while let Some(end) = bytes.windows(2).position(|pair| pair == b"\n\n") {
-            let event = String::from_utf8(bytes.drain(..end + 2).collect()).expect("UTF-8");
-            self.event(&event);
+        let Some(at) = self.streams.iter().position(|open| open.id == id) else { return (pull, n) };
+        let mut open = self.streams.remove(at);
+        open.bytes.extend(tap.bytes);
+        while let Some(end) = open.bytes.windows(2).position(|pair| pair == b"\n\n") {
+            let event = String::from_utf8(open.bytes.drain(..end + 2).collect()).expect("UTF-8");
+            self.event(&event, open.who);
         }
         match pull {
-            Pull::End => {
-                // Whoever ends a session does not wait for the rest of its answers.
-                let half = String::from_utf8_lossy(&bytes);
+            StreamStatus::End => {
+                // A client that ends a session does not wait for the rest of its answers.
+                let half = String::from_utf8_lossy(&open.bytes);
                 assert!(half.is_empty() || self.deleted, "half an event: {half}");
+                let owes =
+                    open.owes.map(|id| id.to_string()).filter(|id| !self.unknown && !self.cancelled.contains(id));
+                if let Some(id) = owes.filter(|_| !self.shut_down) {
+                    assert!(self.answered.contains_key(&id), "the stream of {id} ended without an answer");
+                }
             }
-            Pull::Stale => {}
-            _ => self.streams.insert(at, (id, bytes)),
+            StreamStatus::Stale => {}
+            _ => self.streams.insert(at, open),
         }
         (pull, n)
     }
 
-    fn event(&mut self, event: &str) {
-        let (mut kind, mut data) = ("", Vec::new());
+    fn event(&mut self, event: &str, who: Who) {
+        let (mut kind, mut data, mut named) = ("", Vec::new(), None);
         for line in event.lines().filter(|line| !line.is_empty()) {
             let (field, value) = line.split_once(':').expect("a field");
             let value = value.strip_prefix(' ').unwrap_or(value);
             match field {
-                "id" => self.ids.push(value.to_owned()),
+                "id" => named = Some(value),
                 "event" => kind = value,
                 "data" => data.push(value),
                 "retry" | "" => {}
@@ -165,21 +247,25 @@ impl World<'_> {
             }
         }
         let data = data.join("\n");
+        if let Some(id) = named {
+            self.ids.push(id.to_owned());
+            if let Some(earlier) = self.events.insert(id.to_owned(), data.clone()) {
+                assert_eq!(earlier, data, "two events have the id {id}");
+                return;
+            }
+        }
         match kind {
-            "endpoint" => self.posts.extend(data.split_once('?').map(|(_, query)| query.to_owned())),
+            "endpoint" => self.posts.extend(data.split_once('?').map(|(_, query)| (query.to_owned(), who))),
             _ if data.is_empty() => {}
             _ => {
-                let value: serde_json::Value =
-                    serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error} in {data}"));
-                if value.get("method").is_some() {
-                    self.asked.extend(value["id"].as_u64());
-                }
+                let value = serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error} in {data}"));
+                self.message(&value, who);
             }
         }
     }
 
     fn detach(&mut self, site: &mut Site<'_>, id: StreamId) {
-        self.streams.retain(|(open, _)| *open != id);
+        self.streams.retain(|open| open.id != id);
         site.detach(id, &mut App::new(&self.service, &mut self.state), self.now);
     }
 
@@ -195,18 +281,18 @@ impl World<'_> {
 
     fn choose(&self, u: &mut Unstructured<'_>) -> Result<Option<StreamId>> {
         let at = u.int_in_range(0..=self.streams.len().saturating_sub(1))?;
-        Ok(self.streams.get(at).map(|(id, _)| *id))
+        Ok(self.streams.get(at).map(|open| open.id))
     }
 
     fn answer(&mut self, site: &mut Site<'_>, u: &mut Unstructured<'_>) -> Result<()> {
         if self.state.open.is_empty() {
             return Ok(());
         }
-        let token = self.state.open[u.choose_index(self.state.open.len())?];
+        let (token, text) = self.state.open[u.choose_index(self.state.open.len())?].clone();
         let _ = site.progress(token, Progress::new(u.arbitrary()?));
         let mut app = App::new(&self.service, &mut self.state);
-        match site.answer(&mut app, token, |_, call| call.text("at last")) {
-            Ok(()) | Err(SendError::Stale) => self.state.open.retain(|open| *open != token),
+        match site.answer(&mut app, token, |_, call| call.text(&text)) {
+            Ok(()) | Err(RespondError::Stale) => self.state.open.retain(|(open, _)| *open != token),
             Err(_) => {}
         }
         Ok(())
@@ -217,30 +303,31 @@ impl World<'_> {
             return Ok(());
         }
         let id = *u.choose(&self.asked)?;
-        let session = u.choose(&self.sessions)?.clone();
+        let (session, owner) = u.choose(&self.sessions)?.clone();
         let body = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"action\":\"accept\",\"content\":{{}}}}}}");
         let headers: [(&str, &[u8]); 2] =
             [("content-type", b"application/json"), ("mcp-session-id", session.as_bytes())];
-        self.send(site, ("POST", "/mcp", ""), &headers, body.as_bytes(), 0);
+        self.send(site, ("POST", "/mcp", ""), (&headers, owner), body.as_bytes(), 0);
         Ok(())
     }
 }
 
-/// The operations.
+/// Runs the operations.
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let service = Service::new("fuzz", "1")
         .tools(&TOOLS)
         .resources(&RESOURCES)
         .templates(&TEMPLATES)
         .prompts(&PROMPTS)
-        .feature(Feature::Subscribe)
-        .feature(Feature::ToolsChanged)
-        .feature(Feature::Logging);
+        .feature(ServerCapability::Subscribe)
+        .feature(ServerCapability::ToolsChanged)
+        .feature(ServerCapability::Logging);
     let (mut sessions, mut streams) = ([Session::FREE; 3], [Stream::FREE; 4]);
     let mut log = vec![0; u.int_in_range(4 * (MIN_ROOM + 64)..=8000)?];
     let (mut asks, mut subscriptions) = (vec![0; u.int_in_range(0..=900)?], vec![0; u.int_in_range(0..=300)?]);
-    let server = Server::new().asks(&mut asks[..]).subscriptions(&mut subscriptions[..]).ask_timeout(50_000);
-    let mut site = Site::new(Config::DEFAULT, server, &mut sessions, &mut streams, &mut log[..]);
+    let mut slots = [RequestSlot::FREE; 4];
+    let server = Server::new(&mut slots).asks(&mut asks[..]).subscriptions(&mut subscriptions[..]).ask_timeout(50_000);
+    let mut site = Site::new(EndpointConfig::DEFAULT, server, &mut sessions, &mut streams, &mut log[..]);
     let mut world = World {
         service,
         state: State::default(),
@@ -249,9 +336,14 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         streams: Vec::new(),
         more: Vec::new(),
         ids: Vec::new(),
+        events: BTreeMap::new(),
         posts: Vec::new(),
         asked: Vec::new(),
+        answered: BTreeMap::new(),
+        cancelled: Vec::new(),
+        unknown: false,
         deleted: false,
+        shut_down: false,
     };
     let mut sent = 0;
     while !u.is_empty() && sent < 100 {
@@ -271,7 +363,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
                     world.detach(&mut site, id);
                 }
             }
-            8 => site.publish(if u.arbitrary()? { Change::Tools } else { Change::Resource("r://one") }),
+            8 => site.publish(if u.arbitrary()? { ServerChange::Tools } else { ServerChange::Resource("r://one") }),
             9 => world.expire(&mut site, u.int_in_range(0..=40_000)?),
             10 => world.answer(&mut site, u)?,
             _ => world.answer_question(&mut site, u)?,
@@ -281,15 +373,16 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The end: the server goes away, whoever reads is told, nothing is left.
+/// Ends the run: the server shuts down, each stream must end, and nothing may be left.
 fn finish(site: &mut Site<'_>, world: &mut World<'_>) {
     site.shut_down();
-    let open: Vec<StreamId> = world.streams.iter().map(|(id, _)| *id).collect();
+    world.shut_down = true;
+    let open: Vec<StreamId> = world.streams.iter().map(|open| open.id).collect();
     for id in open {
         for round in 0.. {
             match world.pull(site, id, 200) {
-                (Pull::End | Pull::Stale, _) => break,
-                (Pull::Idle, 0) => panic!("an open stream has no end"),
+                (StreamStatus::End | StreamStatus::Stale, _) => break,
+                (StreamStatus::Idle, 0) => panic!("an open stream has no end"),
                 _ => assert!(round < 10_000, "it spins"),
             }
         }

@@ -3,47 +3,49 @@
 use std::collections::BTreeSet;
 
 use arbitrary::{Result, Unstructured};
-use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
+use mcp_sansio::client::result::{ClientResult, CreateMessageResult, Root};
 use mcp_sansio::client::{
-    Client, Event, Filter, Handler, Link, Lost, Profile, QuestionId, Reference, Request, SendError, Session, Token,
+    Client, ClientEvent, ClientHandle, ClientHandler, ClientInfo, LineClient, PendingId, Request, SendError,
+    ServerRequestId, SubscriptionFilter, TransportError,
 };
+use mcp_sansio::error::RpcError;
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{ClientFeature, Level};
+use mcp_sansio::line_server::NextStep;
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::protocol::{ClientCapability, LoggingLevel};
 use mcp_sansio::revision::Revision;
-use mcp_sansio::service::Content;
-use mcp_sansio::session::Next;
-use mcp_sansio::sink::{Lines, Slice};
-use mcp_sansio::store::Store;
+use mcp_sansio::service::ContentBlock;
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
-static ALL: Profile<'static> = Profile::new("fuzz", "1")
-    .feature(ClientFeature::SamplingTools)
-    .feature(ClientFeature::ElicitForm)
-    .feature(ClientFeature::ElicitUrl)
+static ALL: ClientInfo<'static> = ClientInfo::new("fuzz", "1")
+    .feature(ClientCapability::SamplingTools)
+    .feature(ClientCapability::ElicitForm)
+    .feature(ClientCapability::ElicitUrl)
     .roots_changed();
-static SOME: Profile<'static> = Profile::new("fuzz", "1").feature(ClientFeature::ElicitForm);
-static NONE: Profile<'static> = Profile::new("f", "1");
+static SOME: ClientInfo<'static> = ClientInfo::new("fuzz", "1").feature(ClientCapability::ElicitForm);
+static NONE: ClientInfo<'static> = ClientInfo::new("f", "1");
 
-type Connection<'m> = Session<'m, Lines<Slice<'m>>, 4>;
+type Connection<'m> = LineClient<'m, LineSink<SliceStorage<'m>>>;
 
-/// What has happened.
+/// The history that the driver keeps.
 #[derive(Default)]
 struct Seen {
     line: Vec<u8>,
-    /// Ids of the requests that the client wrote; each comes once.
+    /// Ids of the requests that the client wrote; each must be unique.
     ids: BTreeSet<u64>,
     recent: Vec<u64>,
-    sent: Vec<Token>,
-    cancelled: Vec<Token>,
-    outcomes: Vec<Token>,
-    questions: Vec<QuestionId>,
+    sent: Vec<PendingId>,
+    cancelled: Vec<PendingId>,
+    outcomes: Vec<PendingId>,
+    questions: Vec<ServerRequestId>,
 }
 
-impl Handler for Seen {
-    fn event(&mut self, event: Event<'_>, _: &mut Link<'_, '_>) {
+impl ClientHandler for Seen {
+    fn event(&mut self, event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>) {
         match event {
-            Event::Done { token, .. } => self.outcomes.push(token),
-            Event::Asked(asked) => {
+            ClientEvent::Done { token, .. } => self.outcomes.push(token),
+            ClientEvent::Asked(asked) => {
                 let before = self.questions.len();
                 self.questions.extend(asked.questions().map(|question| question.id));
                 assert!(self.questions.len() > before, "somebody asks nothing");
@@ -75,12 +77,12 @@ impl Seen {
         }
     }
 
-    fn sent(&mut self, token: Token) {
+    fn sent(&mut self, token: PendingId) {
         assert!(!self.sent.contains(&token), "a token is given twice");
         self.sent.push(token);
     }
 
-    /// Each request has had one outcome, unless it was cancelled: then it has had none.
+    /// Checks that each request had one outcome, or none if it was cancelled.
     fn check(&self) {
         for token in &self.sent {
             let told = self.outcomes.iter().filter(|told| *told == token).count();
@@ -134,7 +136,7 @@ const QUESTIONS: [(&str, &str); 7] = [
 const NEWS: [&str; 6] =
     ["tools/list_changed", "resources/updated", "subscriptions/acknowledged", "message", "progress", "cancelled"];
 
-/// A message that makes sense more often than random bytes do.
+/// Makes a message that is valid more often than random bytes.
 fn message(u: &mut Unstructured<'_>, seen: &Seen) -> Result<String> {
     let near = seen.recent.len().saturating_sub(6);
     let id = match seen.recent.get(near..) {
@@ -174,23 +176,23 @@ fn request(u: &mut Unstructured<'_>) -> Result<Request<'static>> {
         1..=3 => Request::call("t\"\n").arguments(const { &Raw::constant("{\"a\":\n1}") }),
         4 => Request::read("r://x"),
         5 => Request::prompt("p").meta(Raw::constant(r#"{"k":"v","progressToken":1}"#)),
-        6 => Request::complete(Reference::resource("r"), "a", "v"),
+        6 => Request::complete_template("r", "a", "v"),
         7 => Request::ping(),
         8 => Request::discover(),
         9 => Request::subscribe("r://x"),
-        10 => Request::set_level(Level::Info),
+        10 => Request::set_level(LoggingLevel::Info),
         _ => Request::raw("x/y", Some(Raw::constant(r#"{"_meta":{"a":1},"b":[]}"#))),
     };
     Ok(match u.int_in_range(0..=4)? {
         0 => request.with_progress().timeout(100),
-        1 => request.with_logs(Level::Debug).at_most(200),
+        1 => request.with_logs(LoggingLevel::Debug).at_most(200),
         2 => request.timeout(u64::MAX),
         3 => request.patient(),
         _ => request,
     })
 }
 
-/// What the application does. What is refused has changed nothing.
+/// Runs an operation of the application. A refused operation must change nothing.
 fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<()> {
     let open = session.client().in_flight();
     let pending = session.pending().len();
@@ -198,7 +200,7 @@ fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) 
         0..=2 => session.link().send(&request(u)?).map(|token| seen.sent(token)),
         3 => {
             let uris = ["r://x", "r://y\""];
-            let filter = Filter::new().tools().uris(uris.get(..u.int_in_range(0..=2)?).unwrap_or(&[]));
+            let filter = SubscriptionFilter::new().tools().uris(uris.get(..u.int_in_range(0..=2)?).unwrap_or(&[]));
             session.client().listen(&filter).map(|token| seen.sent(token))
         }
         4 => {
@@ -210,7 +212,7 @@ fn act(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) 
         }
         5 | 6 => return answer(session, u, seen),
         _ => {
-            let level = *u.choose(&Level::ALL)?;
+            let level = *u.choose(&LoggingLevel::ALL)?;
             let link = session.link();
             let set = link.client.set_log_level(level, link.out);
             set.map(|token| token.into_iter().for_each(|token| seen.sent(token)))
@@ -229,14 +231,14 @@ fn answer(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut See
     const ROOTS: [Root<'static>; 1] = [Root::new("file:///x").unwrap()];
     let question = *u.choose(&seen.questions)?;
     let replies = [
-        Reply::accept(Raw::constant(r#"{"a":1}"#)),
-        Reply::consent(),
-        Reply::decline(),
-        Reply::roots(&ROOTS),
-        Reply::sampled(Sampled::new("m\n", Content::text("x"))),
+        ClientResult::accept(Raw::constant(r#"{"a":1}"#)),
+        ClientResult::consent(),
+        ClientResult::decline(),
+        ClientResult::roots(&ROOTS),
+        ClientResult::sampled(CreateMessageResult::new("m\n", ContentBlock::text("x"))),
     ];
     let done = match u.int_in_range(0..=5)? {
-        5 => session.link().refuse(question, &Refusal::refused()),
+        5 => session.link().refuse(question, &RpcError::refused()),
         n => session.link().reply(question, &replies[n]),
     };
     if done.is_ok() {
@@ -246,14 +248,19 @@ fn answer(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut See
     Ok(())
 }
 
-/// What happens to the connection.
+/// Runs an operation of the connection.
 fn connection(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<()> {
     let revision = *u.choose(&Revision::ALL)?;
-    let why = *u.choose(&[Lost::Broken, Lost::Unreachable, Lost::Status(404), Lost::TooLarge])?;
+    let why = *u.choose(&[
+        TransportError::Broken,
+        TransportError::Unreachable,
+        TransportError::Status(404),
+        TransportError::TooLarge,
+    ])?;
     match u.int_in_range(0..=5)? {
         0 => session.client().connect(),
         1 => session.client().connect_as(revision),
-        2 => session.reconnect(Lost::SessionLost),
+        2 => session.reconnect(TransportError::SessionLost),
         3 => session.end_of_input(),
         _ => {
             let wire = seen.recent.last().copied().unwrap_or(0);
@@ -263,11 +270,11 @@ fn connection(session: &mut Connection<'_>, u: &mut Unstructured<'_>, seen: &mut
     Ok(())
 }
 
-/// Runs until there is nothing to do; a session that does not come to an end spins.
+/// Runs until there is nothing to do; panics if the session does not come to an end.
 fn work(session: &mut Connection<'_>, now: u64, seen: &mut Seen) {
     for _ in 0..100_000 {
         match session.run(now, seen) {
-            Next::Write => {
+            NextStep::Write => {
                 assert!(!session.pending().is_empty(), "it wants room and has nothing to send");
                 drain(session, usize::MAX, seen);
             }
@@ -293,20 +300,20 @@ fn feed(session: &mut Connection<'_>, mut bytes: &[u8], limit: usize, now: u64, 
         session.filled(n);
         bytes = &bytes[n..];
     }
-    // Sometimes the line waits for room, and other things happen first.
+    // Sometimes the line waits for room, and other operations come first.
     let _ = session.run(now, seen);
 }
 
-/// The operations.
+/// Runs the operations.
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let profile = *u.choose(&[&ALL, &SOME, &NONE])?;
     let mut input = vec![0; u.int_in_range(8..=900)?];
     let mut output = vec![0; u.int_in_range(64..=1500)?];
     let mut held = vec![0; u.int_in_range(0..=500)?];
-    let client = Client::<4>::new(profile).timeout(1_000).rounds(3);
+    let client = Client::new(profile, Slots::growing(4)).timeout(1_000).rounds(3);
     let client = if u.arbitrary()? { client.held(&mut held[..]) } else { client.held(Store::growing(4000)) };
     let input = if u.arbitrary()? { LineBuffer::new(&mut input[..]) } else { LineBuffer::new(Store::growing(2000)) };
-    let mut session: Connection<'_> = Session::new(input, client, Lines::new(Slice::new(&mut output)));
+    let mut session: Connection<'_> = LineClient::new(input, client, LineSink::new(SliceStorage::new(&mut output)));
     let (mut seen, mut now, mut steps) = (Seen::default(), u.arbitrary::<u64>()?, 0);
     match u.choose(&[
         None,
@@ -340,8 +347,8 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         }
     }
     session.end_of_input();
-    // Nobody reads any more, and still it comes to an end.
-    assert_eq!(session.run(now, &mut seen), Next::Read);
+    // Nothing reads from the client any more, and still it must come to an end.
+    assert_eq!(session.run(now, &mut seen), NextStep::Read);
     assert_eq!(session.client().in_flight(), 0, "a request is left open");
     assert_eq!(session.client().next_deadline(), None);
     drain(&mut session, usize::MAX, &mut seen);

@@ -1,20 +1,26 @@
-//! The bodies of the fuzz targets: each a function that must not panic, whatever it is given. `cargo test` runs them
-//! over the committed corpus; `.ci/fuzz.sh` goes on from there: the same way each time, or for so many seconds at random.
-//! A body does the same for the same bytes: no clock, no map without order.
+//! The bodies of the fuzz targets: functions that must not panic for any bytes. `cargo test` runs them over the
+//! committed corpus; `fuzz/run.sh` runs them for longer, with fixed or random inputs. A body does the same for
+//! the same bytes: it uses no clock, and no map without order.
 
+mod auth;
 mod client;
 mod endpoint;
 mod engine;
+mod follow;
+mod receiver;
 mod service;
+mod skills;
+mod tasks;
+mod tokens;
 mod wire;
 
 use arbitrary::Unstructured;
-use mcp_sansio::frame::sse::{Decoder, Item};
-use mcp_sansio::frame::{Line, LineBuffer};
-use mcp_sansio::json::{DEPTH, Fault, Raw};
+use mcp_sansio::frame::{LineBuffer, LineStatus};
+use mcp_sansio::json::{DEPTH, ParseError, Raw};
 use mcp_sansio::rpc::Envelope;
+use mcp_sansio_http::sse::{SseDecoder, SseItem};
 
-/// However a stream is cut, the same lines come out of it, and no line is lost or made up.
+/// Checks that a stream gives the same lines for all cuts, and that no line is lost or invented.
 pub fn line(data: &[u8]) {
     let Some((&size, rest)) = data.split_first() else { return };
     let Some((&step, stream)) = rest.split_first() else { return };
@@ -27,12 +33,12 @@ pub fn line(data: &[u8]) {
     assert_eq!(whole, expected);
 }
 
-/// What a line of the stream must come out as; `None` for the kept length of one that is too long.
+/// The expected or found line; `None` for a line that is too long.
 type Seen = Option<Vec<u8>>;
 
 fn expect(line: &[u8], size: usize) -> Option<Seen> {
     let Some(message) = line.strip_suffix(b"\n") else {
-        // The rest of the stream shows only if it is too long already.
+        // An unfinished line is seen only if it is too long already.
         return (line.len() >= size).then_some(None);
     };
     if message.len() >= size {
@@ -56,7 +62,7 @@ fn lines(mut stream: &[u8], size: usize, step: usize) -> Vec<Seen> {
         buffer.filled(n);
         while let Some(line) = buffer.peek() {
             seen.push(match line {
-                Line::Message(message) => Some(message.to_vec()),
+                LineStatus::Message(message) => Some(message.to_vec()),
                 _ => None,
             });
             buffer.consume();
@@ -65,7 +71,7 @@ fn lines(mut stream: &[u8], size: usize, step: usize) -> Vec<Seen> {
     seen
 }
 
-/// However an event stream is cut, the same events come out of it, and none has more data than fits.
+/// Checks that an event stream gives the same events for all cuts, and that none has more data than fits.
 pub fn sse(data: &[u8]) {
     let Some((&[size, step], stream)) = data.split_first_chunk::<2>() else { return };
     let (size, step) = (usize::from(size), usize::from(step) + 1);
@@ -79,13 +85,13 @@ pub fn sse(data: &[u8]) {
     written(stream, size);
 }
 
-/// What the HTML standard says of a stream (section 9.2.6), for text; names up to 32 bytes and ids up to 16 count.
+/// Reads a stream of text as the HTML standard says (section 9.2.6). Names count up to 32 bytes, ids up to 16.
 fn model(stream: &str) -> Events {
     let stream = stream.strip_prefix('\u{feff}').unwrap_or(stream);
     let stream = stream.replace("\r\n", "\n").replace('\r', "\n");
     let (mut seen, mut last_id, mut retry) = (Vec::new(), String::new(), None);
     let (mut name, mut id, mut data) = (String::new(), String::new(), None::<String>);
-    // What comes behind the last newline is no line yet.
+    // The bytes after the last newline are not a line yet.
     let lines: Vec<&str> = stream.split('\n').collect();
     for line in lines.split_last().map_or(&[][..], |(_, lines)| lines) {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -103,7 +109,7 @@ fn model(stream: &str) -> Events {
                 Some(data) => *data = format!("{data}\n{value}"),
                 None => data = Some(value.to_owned()),
             },
-            // One that is too long to be sent back counts as none.
+            // An id that is too long to be sent back counts as no id.
             "id" if !value.contains('\0') => id = if value.len() <= 16 { value.to_owned() } else { String::new() },
             "retry" if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) => {
                 let digit = |n: u32, byte: u8| n.saturating_mul(10).saturating_add(u32::from(byte - b'0'));
@@ -119,14 +125,14 @@ fn model(stream: &str) -> Events {
     (seen, last_id, retry)
 }
 
-/// An event that is written is read as it was.
+/// Checks that a written event is read unchanged.
 fn written(bytes: &[u8], size: usize) {
-    use mcp_sansio::frame::{Event, sse};
-    use mcp_sansio::sink::Lines;
+    use mcp_sansio::sink::LineSink;
+    use mcp_sansio_http::sse::{self, SseEvent};
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (name, data) = text.split_at(text.floor_char_boundary(size % 33));
-    let mut out = Lines::new(Vec::new());
-    let event = Event::new().name(name).id("i-1").retry(size as u32).data(data);
+    let mut out = LineSink::new(Vec::new());
+    let event = SseEvent::new().name(name).id("i-1").retry(size as u32).data(data);
     event.put(&mut out).expect("a vector has room");
     assert_eq!(out.pending().len(), event.len(), "a length is told before it is written");
     sse::comment(text, &mut out).expect("a vector has room");
@@ -137,22 +143,23 @@ fn written(bytes: &[u8], size: usize) {
     assert_eq!((last_id.as_str(), retry), ("i-1", Some(size as u32)));
 }
 
-/// Name, id and data, or what was kept of an event that is too large; and where the stream stands in the end.
+/// The name, id and data of each event, or the kept data of one that is too large; then the state at the end of
+/// the stream.
 type Events = (Vec<(String, String, Vec<u8>)>, String, Option<u32>);
 
 fn events(stream: &[u8], size: usize, step: usize) -> Events {
     let mut storage = vec![0; size];
-    let mut decoder = Decoder::<16>::new(&mut storage[..]);
+    let mut decoder = SseDecoder::<16>::new(&mut storage[..]);
     let mut seen = Vec::new();
     for mut part in stream.chunks(step) {
         loop {
             part = &part[decoder.read(part)..];
             match decoder.item() {
-                Some(Item::Event(event)) => {
+                Some(SseItem::Event(event)) => {
                     assert!(event.data.len() < size && !event.data.contains(&b'\r'));
                     seen.push((event.name.to_owned(), event.id.to_owned(), event.data.to_vec()));
                 }
-                Some(Item::TooLarge { start }) => seen.push(("too large".to_owned(), String::new(), start.to_vec())),
+                Some(SseItem::TooLarge { start }) => seen.push(("too large".to_owned(), String::new(), start.to_vec())),
                 _ => break,
             }
             decoder.consume();
@@ -162,22 +169,23 @@ fn events(stream: &[u8], size: usize, step: usize) -> Events {
     (seen, decoder.last_id().to_owned(), decoder.retry())
 }
 
-/// Whatever servers and networks do to a client over HTTP: each request comes to exactly one end, messages are JSON,
-/// nothing spins, and in the end nothing is left.
+/// Checks a client over HTTP against any server and network: each request has exactly one outcome, messages are
+/// JSON, nothing runs without end, and nothing is left at the end.
 pub fn http_client(data: &[u8]) {
     let _ = client::run(&mut Unstructured::new(data));
 }
 
-/// The scanner takes what `serde_json` takes, and nothing else.
+/// Checks that the scanner accepts the same texts as `serde_json`.
 pub fn scan(data: &[u8]) {
     let ours = Raw::parse(data);
     let theirs = serde_json::from_slice::<&serde_json::value::RawValue>(data);
     if let Some(text) = nested(data) {
-        // As deep as it may be, and deeper by one: serde_json has another limit, and is not asked.
-        assert_eq!(matches!(ours, Err(Fault::Depth)), text > usize::from(DEPTH), "{text} deep: {ours:?}");
+        // As deep as allowed, and one level deeper. `serde_json` has another limit and is not compared.
+        assert_eq!(matches!(ours, Err(ParseError::Depth)), text > usize::from(DEPTH), "{text} deep: {ours:?}");
         return;
     }
-    if matches!(ours, Err(Fault::Depth)) || theirs.as_ref().is_err_and(|error| error.to_string().contains("recursion"))
+    if matches!(ours, Err(ParseError::Depth))
+        || theirs.as_ref().is_err_and(|error| error.to_string().contains("recursion"))
     {
         return;
     }
@@ -185,7 +193,7 @@ pub fn scan(data: &[u8]) {
     if let Ok(raw) = ours {
         let value: serde_json::Value = match serde_json::from_slice(data) {
             Ok(value) => value,
-            // Lone surrogates and numbers out of range are JSON, but no values.
+            // Lone surrogates and numbers out of range are valid JSON, but `serde_json` has no values for them.
             Err(_) => return,
         };
         if let Some(object) = value.as_object() {
@@ -198,14 +206,15 @@ pub fn scan(data: &[u8]) {
     }
 }
 
-/// How deep brackets are that consist of nothing else: `[[[]]]` is 3.
+/// Returns the depth of a text of brackets only: `[[[]]]` is 3.
 fn nested(data: &[u8]) -> Option<usize> {
     let depth = data.iter().take_while(|&&byte| byte == b'[').count();
     let closed = data.get(depth..)?.iter().all(|&byte| byte == b']');
     (depth > 0 && closed && data.len() == 2 * depth).then_some(depth)
 }
 
-/// An envelope is read if and only if the message is an object; its spans are what `serde_json` finds.
+/// Checks that an envelope is read if and only if the message is an object, and that its spans are those of
+/// `serde_json`.
 pub fn envelope(data: &[u8]) {
     let Ok(envelope) = Envelope::parse(data) else {
         assert!(!matches!(Raw::parse(data), Ok(raw) if raw.as_bytes().starts_with(b"{")), "an object is an envelope");
@@ -213,7 +222,8 @@ pub fn envelope(data: &[u8]) {
     };
     let _ = envelope.shape();
     let Ok(value) = serde_json::from_slice::<serde_json::Value>(data) else { return };
-    // Where a member comes twice, both readers take the last one, but an earlier one's inside is ours.
+    // If a member exists twice, both readers take the last one, but the members inside an earlier one stay in
+    // ours.
     let twice = |raw: Option<Raw<'_>>, value: Option<&serde_json::Value>| match (raw, value) {
         (Some(raw), Some(value)) => value.as_object().is_some_and(|object| raw.members().count() != object.len()),
         _ => false,
@@ -239,32 +249,101 @@ pub fn envelope(data: &[u8]) {
     }
 }
 
-/// Whatever happens to a server, in whatever order: every line is JSON, no request is answered twice, nothing that can
-/// be answered is left open at the end, and nothing spins.
+/// Checks a server against any order of operations: each line is JSON, no request is answered twice, each
+/// request that can be answered has its answer at the end, and nothing runs without end.
 pub fn server_ops(data: &[u8]) {
     let _ = service::run(&mut Unstructured::new(data));
 }
 
-/// Whatever a server says and an application does, in whatever order: every line of the client's is JSON, each request
-/// has one outcome at the end, none is left open, and nothing spins.
+/// Checks a client against any server and application: each line is JSON, each request has one outcome at the
+/// end, and nothing runs without end.
 pub fn client(data: &[u8]) {
     let _ = engine::run(&mut Unstructured::new(data));
 }
 
-/// However bytes of HTTP are cut, the same comes out; and whatever happens to an endpoint, in whatever order: what comes
-/// out is JSON in whole events, nothing spins, and in the end no request, session or stream is left.
+/// Checks HTTP: all cuts of the bytes give the same result. For any order of operations the output of an
+/// endpoint is JSON in whole events, no request is answered twice, each of 2026-07-28 is answered before its stream ends, no
+/// client gets a message for another one or uses its session, nothing runs without end, and no request, session or
+/// stream is left at the end.
 pub fn http(data: &[u8]) {
     match data.split_first() {
-        Some((choice, rest)) if choice & 1 == 0 => mcp_sansio_http::wire::exercise::fuzz(rest),
+        Some((choice, rest)) if choice & 1 == 0 => mcp_sansio_http::http1::exercise::fuzz(rest),
         Some((_, rest)) => drop(endpoint::run(&mut Unstructured::new(rest))),
         None => {}
     }
 }
 
-/// Requests of HTTP/1.1 from a grammar, then damaged: what is whole is taken as it was meant, and of what is damaged nothing
-/// is taken that a model refuses or reads in another way.
+/// Checks requests of HTTP/1.1 from a grammar, some of them damaged. Undamaged requests are read as meant. Of
+/// damaged ones, no request is taken that a model refuses or reads in another way.
 pub fn http_wire(data: &[u8]) {
     let _ = wire::run(&mut Unstructured::new(data));
+}
+
+/// Checks the way of a client to a token against any answers in any order: it ends, no token, secret or code goes to a place
+/// to which it does not belong, and none is shown.
+pub fn auth(data: &[u8]) {
+    let _ = auth::run(&mut Unstructured::new(data));
+}
+
+/// Checks the checks of a resource server: signed tokens, key sets and proofs of possession. Nothing panics, and a token is
+/// accepted if and only if a model says so; a proof is good once.
+pub fn tokens(data: &[u8]) {
+    let _ = tokens::run(&mut Unstructured::new(data));
+}
+
+/// Checks skills: a skill is loaded only with the bytes and the front matter of its entry, and its files are within its
+/// directory.
+pub fn skills(data: &[u8]) {
+    let _ = skills::run(data);
+}
+
+/// Checks a client that follows a task: for all answers of a server, also after losses and restarts, it asks each
+/// question once, never again after its answer was taken, sends nothing else than it may, and ends in its time, once.
+pub fn follow(data: &[u8]) {
+    let _ = follow::run(&mut Unstructured::new(data));
+}
+
+/// Checks the tasks of a client: for any order of requests of the server and of work of the program, each request has one
+/// answer, that of the model, and none is left when all tasks have ended.
+pub fn receiver(data: &[u8]) {
+    let _ = receiver::run(&mut Unstructured::new(data));
+}
+
+/// Checks tasks: any order of requests of clients and of work of the program finds what a model says, for its own user only,
+/// and each listen hears each change.
+pub fn tasks(data: &[u8]) {
+    let _ = tasks::run(&mut Unstructured::new(data));
+}
+
+/// Checks that the challenges of a header are read the same when they are written again.
+pub fn challenge(data: &[u8]) {
+    use mcp_sansio_auth::challenge::{Challenge, PARAMETERS, challenges};
+    type Read = Vec<(String, String, Vec<(String, String)>)>;
+    let read = |header: &str| -> (Read, bool) {
+        let found: Vec<_> = challenges(header).collect();
+        assert!(found.len() <= header.len());
+        let pairs = |challenge: &Challenge<'_>| -> Vec<_> {
+            challenge.parameters().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
+        };
+        let good = found.iter().filter_map(|found| found.as_ref().ok());
+        let read = good.map(|one| (one.scheme().to_owned(), one.token68().to_owned(), pairs(one))).collect();
+        (read, found.iter().any(|found| found.is_err()))
+    };
+    let Ok(header) = std::str::from_utf8(data) else { return };
+    let (found, _) = read(header);
+    let mut written = String::new();
+    for (scheme, token68, parameters) in &found {
+        assert!(parameters.len() <= PARAMETERS && (token68.is_empty() || parameters.is_empty()));
+        written += &format!(", {scheme}{}{token68}", if token68.is_empty() { "" } else { " " });
+        for (number, (name, value)) in parameters.iter().enumerate() {
+            let earlier = &parameters[..number];
+            assert!(!earlier.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)), "{name} is there twice");
+            assert!(!value.bytes().any(|byte| byte < b' ' && byte != b'\t'), "a control character in {value:?}");
+            written += if number == 0 { " " } else { "," };
+            written += &format!("{name}=\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
+        }
+    }
+    assert_eq!(read(&written), (found, false), "{header:?} as {written:?}");
 }
 
 #[cfg(test)]
@@ -280,7 +359,7 @@ mod tests {
         assert!(count > 0, "{} is empty", folder.display());
     }
 
-    /// A few inputs of no particular shape, so that the bodies run even where nothing was found yet.
+    /// A few inputs without structure, so that the bodies run before the fuzzer has found any.
     fn over_noise(body: fn(&[u8])) {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         for length in 0..600 {
@@ -352,7 +431,7 @@ mod tests {
         }
     }
 
-    /// As much as an input needs that goes on for a while.
+    /// Enough bytes for an input with many operations.
     fn noise(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let byte = |_| {
@@ -376,6 +455,75 @@ mod tests {
         over_corpus("http_wire", crate::http_wire);
         for seed in 1..4000u64 {
             crate::http_wire(&noise(seed, 700));
+        }
+    }
+
+    #[test]
+    fn auth() {
+        over_corpus("auth", crate::auth);
+        for seed in 1..400u64 {
+            crate::auth(&noise(seed, 700));
+        }
+    }
+
+    #[test]
+    fn tokens() {
+        over_corpus("tokens", crate::tokens);
+        over_noise(crate::tokens);
+        for seed in 1..400u64 {
+            crate::tokens(&noise(seed, 700));
+        }
+    }
+
+    #[test]
+    fn skills() {
+        over_corpus("skills", crate::skills);
+        over_noise(crate::skills);
+        // Each byte of each seed, changed.
+        over_corpus("skills", |seed| {
+            for at in 0..seed.len() {
+                for bit in [1, 4, 32] {
+                    let mut changed = seed.to_vec();
+                    changed[at] ^= bit;
+                    crate::skills(&changed);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn tasks() {
+        over_corpus("tasks", crate::tasks);
+        for seed in 1..150u64 {
+            crate::tasks(&noise(seed, 700));
+        }
+    }
+
+    #[test]
+    fn follow() {
+        over_corpus("follow", crate::follow);
+        for seed in 1..150u64 {
+            crate::follow(&noise(seed, 700));
+        }
+    }
+
+    #[test]
+    fn receiver() {
+        over_corpus("receiver", crate::receiver);
+        for seed in 1..150u64 {
+            crate::receiver(&noise(seed, 700));
+        }
+    }
+
+    #[test]
+    fn challenge() {
+        over_corpus("challenge", crate::challenge);
+        over_noise(crate::challenge);
+        // Words of the grammar in any order.
+        let words = ["Bearer", "DPoP", " ", ",", "=", "\"", "\\", "a", "scope", "abc==", "\u{e9}", "\t", "x=y"];
+        for seed in 1..4000u64 {
+            let text: String = noise(seed, 24).iter().map(|byte| words[usize::from(*byte) % words.len()]).collect();
+            crate::challenge(text.as_bytes());
         }
     }
 

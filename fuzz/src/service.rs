@@ -1,44 +1,56 @@
-//! A server of every kind of handler, driven by operations made from the fuzzer's bytes.
+//! A server with handlers of every kind, driven by operations made from the fuzzer's bytes.
 
 use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{Feature, Level};
-use mcp_sansio::server::{Change, MIN_ROOM, Progress, SendError, Server, Token};
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
+use mcp_sansio::server::{MIN_ROOM, Progress, RequestSlot, RequestToken, RespondError, Server, ServerChange};
 use mcp_sansio::service::{
-    Argument, Broken, Call, Complete, Content, Get, Outcome, Prompt, Question, Read, Resource, Sampling, Service,
-    Template, Tool,
+    Call, Complete, ContentBlock, CreateMessage, GetPrompt, HandlerResult, InputRequest, Prompt, PromptArgument,
+    ReadResource, Resource, ResourceTemplate, Service, SourceError, Tool,
 };
-use mcp_sansio::session::{Next, Session};
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
-/// What handlers leave behind for the driver.
+/// The state of the handlers.
 #[derive(Default)]
 pub(crate) struct State {
-    pub(crate) open: Vec<Token>,
+    /// The requests to be answered later, each with the text of its answer.
+    pub(crate) open: Vec<(RequestToken, String)>,
 }
 
-fn now(_: &mut State, call: &mut Call<'_>) -> Outcome {
-    call.log(Level::Info, "working");
-    call.progress(Progress::new(1).of(2).message("half"));
-    call.text("now")
+/// Returns a text that names the client: only that client may see it.
+pub(crate) fn for_client(principal: Option<&str>) -> String {
+    format!("for {};", principal.unwrap_or("anybody"))
 }
 
-fn much(_: &mut State, call: &mut Call<'_>) -> Outcome {
-    call.content(&[Content::text("x"), Content::image(&[7; 90], "image/png"), Content::audio(&[1, 2], "audio/wav")])
+fn now(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let text = for_client(call.principal());
+    call.log(LoggingLevel::Info, &text);
+    call.progress(Progress::new(1).of(2).message(&text));
+    call.text(&text)
 }
 
-fn later(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn much(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    call.content(&[
+        ContentBlock::text("x"),
+        ContentBlock::image(&[7; 90], "image/png"),
+        ContentBlock::audio(&[1, 2], "audio/wav"),
+    ])
+}
+
+fn later(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let text = for_client(call.principal());
     let (token, outcome) = call.later();
-    state.open.push(token);
+    state.open.push((token, text));
     outcome
 }
 
-fn source(_: &mut State, key: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+fn source(_: &mut State, key: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
     if key == 1 && at > 500 {
-        return Err(Broken);
+        return Err(SourceError);
     }
     let left = 1000u32.saturating_sub(at) as usize;
     let n = left.min(bytes.len()).min(7);
@@ -46,36 +58,43 @@ fn source(_: &mut State, key: u32, at: u32, bytes: &mut [u8]) -> Result<usize, B
     Ok(n)
 }
 
-fn stream(_: &mut State, call: &mut Call<'_>) -> Outcome {
+fn stream(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     if call.arguments().get("broken").is_some() { call.stream_image(1, "image/png") } else { call.stream_text(0) }
 }
 
 const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}}}"#);
 
-fn ask(_: &mut State, call: &mut Call<'_>) -> Outcome {
+fn ask(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     if call.answer("form").is_some() && call.answer("model").is_some() {
-        return call.text("both");
+        return call.text(&for_client(call.principal()));
     }
-    let model = Sampling::new(&[], 10);
-    call.ask(&[Question::elicit("form", "Well?", FORM), Question::sample("model", model), Question::roots("r")], b"")
+    let (model, question) = (CreateMessage::new(&[], 10), for_client(call.principal()));
+    call.ask(
+        &[
+            InputRequest::elicit("form", &question, FORM),
+            InputRequest::sample("model", model),
+            InputRequest::roots("r"),
+        ],
+        b"",
+    )
 }
 
-fn read(_: &mut State, read: &mut Read<'_>) -> Outcome {
+fn read(_: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     match read.var("id") {
         Some("none") => read.not_found(),
         Some("big") => read.stream_blob(0),
-        _ => read.text(read.uri()),
+        _ => read.text(&for_client(read.principal())),
     }
 }
 
-fn get(_: &mut State, get: &mut Get<'_>) -> Outcome {
+fn get(_: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
     match get.arg("what") {
         Some(what) => get.user(what),
         None => get.user("nothing"),
     }
 }
 
-fn complete(_: &mut State, complete: &mut Complete<'_>) -> Outcome {
+fn complete(_: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
     complete.matching(["alpha", "beta"])
 }
 
@@ -87,19 +106,19 @@ pub(crate) static TOOLS: [Tool<State>; 5] = [
     Tool::new("ask", "Asks first", ask),
 ];
 pub(crate) static RESOURCES: [Resource<State>; 1] = [Resource::new("r://one", "one", read)];
-pub(crate) static TEMPLATES: [Template<State>; 1] =
-    [Template::new("t://{id}", "many", read).complete(complete).source(source)];
-static ARGUMENTS: [Argument; 1] = [Argument::optional("what")];
+pub(crate) static TEMPLATES: [ResourceTemplate<State>; 1] =
+    [ResourceTemplate::new("t://{id}", "many", read).complete(complete).source(source)];
+static ARGUMENTS: [PromptArgument; 1] = [PromptArgument::optional("what")];
 pub(crate) static PROMPTS: [Prompt<State>; 1] =
     [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"sampling":{},"roots":{}},"progressToken":1,"io.modelcontextprotocol/logLevel":"debug"}"#;
 const LEGACY: &str = r#""_meta":{"progressToken":"t"}"#;
 
-/// A message that makes sense more often than random bytes do.
+/// Makes a message that is valid more often than random bytes.
 pub(crate) fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
     let meta = if u.arbitrary()? { META } else { LEGACY };
-    let version = u.choose(&["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])?;
+    let version = u.choose(&mcp_sansio::revision::Revision::ALL)?.date();
     let tool = u.choose(&["now", "much", "later", "stream", "ask", "none"])?;
     let other = u.int_in_range(0..=id)?;
     let question = u.arbitrary::<u32>()?;
@@ -129,7 +148,7 @@ pub(crate) fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
         ),
         15 => format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{other}}}}}"#),
         16 => format!(r#"{{"jsonrpc":"2.0","id":{question},"result":{{"action":"accept","content":{{}}}}}}"#),
-        // Ids of their own: the first is `id`, the second is [`second_of`] it.
+        // The first id is `id`, the second is [`second_of`] it.
         17 => {
             let second = request("tools/call", r#""name":"stream""#);
             let second = second.replacen(&format!(r#""id":{id}"#), &format!(r#""id":{}"#, second_of(id)), 1);
@@ -140,19 +159,20 @@ pub(crate) fn message(u: &mut Unstructured<'_>, id: u32) -> Result<String> {
     })
 }
 
-/// The id of the second request in a batch.
+/// Returns the id of the second request in a batch.
 fn second_of(id: u32) -> u32 {
     id + 1_000_000
 }
 
-/// What was asked of the server, by the ids of the requests.
+/// The requests that the server got, by their ids.
 #[derive(Default)]
 struct Owed {
-    /// Answered exactly once.
+    /// Must be answered exactly once.
     once: Vec<u32>,
-    /// Answered once or not at all: cancelled, in a batch (which most revisions refuse), a `subscriptions/listen`.
+    /// Must be answered at most once: it was cancelled, is in a batch (which most revisions refuse), or is a
+    /// `subscriptions/listen`.
     at_most_once: Vec<u32>,
-    /// Random bytes may name an id: then nothing can be said.
+    /// Random bytes may contain an id: then nothing is checked.
     unknown: bool,
 }
 
@@ -188,12 +208,12 @@ impl Owed {
     }
 }
 
-/// What came out, and what it answers.
+/// The messages of the server, and the ids that they answer.
 #[derive(Default)]
 struct Seen {
     line: Vec<u8>,
     answered: BTreeMap<String, u32>,
-    /// Ids of the questions that the server asks.
+    /// Ids of the requests of the server.
     asked: Vec<u64>,
 }
 
@@ -224,30 +244,31 @@ impl Seen {
     }
 }
 
-/// The operations.
+/// Runs the operations.
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let service = Service::new("fuzz", "1")
         .tools(&TOOLS)
         .resources(&RESOURCES)
         .templates(&TEMPLATES)
         .prompts(&PROMPTS)
-        .feature(Feature::Subscribe)
-        .feature(Feature::ToolsChanged)
-        .feature(Feature::Logging);
+        .feature(ServerCapability::Subscribe)
+        .feature(ServerCapability::ToolsChanged)
+        .feature(ServerCapability::Logging);
     let mut input = vec![0; u.int_in_range(8..=900)?];
-    // With its newline, a line may have so many bytes.
+    // The most bytes of a line, with its newline.
     let longest = input.len();
     let mut output = vec![0; u.int_in_range(MIN_ROOM..=2000)?];
     let mut asks = vec![0; u.int_in_range(0..=600)?];
     let mut subscriptions = vec![0; u.int_in_range(0..=200)?];
     let mut scratch = vec![0; u.int_in_range(0..=64)?];
-    let server = Server::new()
+    let mut slots = [RequestSlot::FREE; 3];
+    let server = Server::new(&mut slots)
         .asks(&mut asks[..])
         .subscriptions(&mut subscriptions[..])
         .scratch(&mut scratch[..])
         .ask_timeout(50);
-    let out = Lines::new(Slice::new(&mut output));
-    let mut session = Session::<_, 3>::new(LineBuffer::new(&mut input[..]), server, out);
+    let out = LineSink::new(SliceStorage::new(&mut output));
+    let mut session = LineServer::new(LineBuffer::new(&mut input[..]), server, out);
     let (mut state, mut seen, mut sent, mut time) = (State::default(), Seen::default(), 0, 0);
     let mut owed = Owed::default();
     while !u.is_empty() && sent < 200 {
@@ -266,22 +287,22 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
                 drain(&mut session, n, &mut seen);
             }
             6 if !state.open.is_empty() => {
-                let token = state.open[u.choose_index(state.open.len())?];
+                let (token, text) = state.open[u.choose_index(state.open.len())?].clone();
                 session.progress(token, Progress::new(u.arbitrary()?));
-                // Only the last one fits the request.
+                // Only the last of these fits the request.
                 let answered = match u.int_in_range(0..=7)? {
                     0 => session.answer_read(&service, &mut state, token, "r://one", |_, read| read.text("at last")),
                     1 => session.answer_prompt(&service, &mut state, token, |_, get| get.user("at last")),
                     2 => session.answer_other(&service, &mut state, token, |_, other| other.decline()),
                     3 => session.resume(token),
-                    _ => session.answer(&service, &mut state, token, |_, call| call.text("at last")),
+                    _ => session.answer(&service, &mut state, token, |_, call| call.text(&text)),
                 };
                 match answered {
-                    Ok(()) | Err(SendError::Stale) => state.open.retain(|open| *open != token),
+                    Ok(()) | Err(RespondError::Stale) => state.open.retain(|(open, _)| *open != token),
                     Err(_) => {}
                 }
             }
-            7 => session.publish(if u.arbitrary()? { Change::Tools } else { Change::Resource("r://one") }),
+            7 => session.publish(if u.arbitrary()? { ServerChange::Tools } else { ServerChange::Resource("r://one") }),
             8 => {
                 time += u.int_in_range(0..=60)?;
                 session.expire(time);
@@ -299,9 +320,9 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-type Connection<'m> = Session<'m, Lines<Slice<'m>>, 3>;
+type Connection<'m> = LineServer<'m, LineSink<SliceStorage<'m>>>;
 
-/// Feeds bytes in pieces; sends what is pending whenever the session asks for it.
+/// Feeds bytes in pieces. Sends the pending bytes when the session asks for it.
 fn feed(
     session: &mut Connection<'_>,
     service: &Service<'_, State>,
@@ -322,11 +343,11 @@ fn feed(
     work(session, service, state, seen);
 }
 
-/// Runs until there is nothing to do; a session that does not come to an end spins.
+/// Runs until there is nothing to do; panics if the session does not come to an end.
 fn work(session: &mut Connection<'_>, service: &Service<'_, State>, state: &mut State, seen: &mut Seen) {
     for _ in 0..100_000 {
         match session.run(service, state) {
-            Next::Write => {
+            NextStep::Write => {
                 assert!(!session.pending().is_empty(), "it wants room and has nothing to send");
                 let all = session.pending().len();
                 drain(session, all, seen);
@@ -342,11 +363,11 @@ fn drain(session: &mut Connection<'_>, n: usize, seen: &mut Seen) {
     session.sent(n);
 }
 
-/// The end of the input: everything that is owed comes out.
+/// Ends the input: the server must send all answers.
 fn finish(mut session: Connection<'_>, service: &Service<'_, State>, state: &mut State, seen: &mut Seen) {
     session.end_of_input();
     work(&mut session, service, state, seen);
-    while session.abandon() == Next::Write {
+    while session.abandon() == NextStep::Write {
         let all = session.pending().len();
         drain(&mut session, all, seen);
     }

@@ -1,14 +1,14 @@
-//! HTTP/1.1 as servers read it: requests from a grammar, damaged or not, against a model that says what is right.
+//! HTTP/1.1 as servers read it: requests from a grammar, damaged or not, compared with a model.
 
 use arbitrary::{Result, Unstructured};
-use mcp_sansio_http::wire::{Connection, Limits, Status, Step};
+use mcp_sansio_http::http1::{Connection, ConnectionLimits, ConnectionStep, Status};
 
-/// A request as it was meant, or as it was read: method, path, query, body.
+/// A request as it was meant or read: method, path, query, body.
 type Request = (String, String, Option<String>, Vec<u8>);
 
-const LIMITS: Limits = Limits::DEFAULT.line(512).head(1024).body(1024).drain(64);
+const LIMITS: ConnectionLimits = ConnectionLimits::DEFAULT.line(512).head(1024).body(1024).drain(64);
 
-/// Valid requests, and what is damaged of them.
+/// Sends valid requests, sometimes damaged.
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let (mut input, mut meant, mut expects) = (Vec::new(), Vec::new(), 0);
     let mut open = true;
@@ -35,7 +35,8 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     }
     let output = String::from_utf8_lossy(&output);
     if damaged {
-        // It may refuse what the model takes, never take what the model refuses or reads in another way.
+        // The connection may refuse requests that the model takes. It must not take one that the model refuses
+        // or reads in another way.
         let right = model(&input);
         assert!(right.starts_with(&seen), "{}: {seen:?}, not {right:?}", input.escape_ascii());
     } else {
@@ -43,7 +44,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         assert_eq!(output.matches("HTTP/1.1 100 Continue").count(), expects, "{output}");
     }
     assert_eq!(output.matches("HTTP/1.1 202 Accepted").count(), seen.len(), "each has one answer: {output}");
-    // A request that is refused by its head is the last, whatever its body is.
+    // A request that is refused by its head is the last one, with any body.
     let refused = u.int_in_range(0..=4)?;
     let (before, output) = serve(&input, &cuts, refused);
     assert_eq!(before, seen[..seen.len().min(refused)], "{}", input.escape_ascii());
@@ -55,7 +56,8 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Appends a request; what it means, whether it is the last, and whether its sender waits for leave.
+/// Appends a request. Returns its meaning, whether it is the last, and whether its sender waits for `100
+/// Continue`.
 fn write_request(u: &mut Unstructured<'_>, input: &mut Vec<u8>) -> Result<(Request, bool, bool)> {
     let method = *u.choose(&["POST", "GET", "DELETE", "OPTIONS", "HEAD", "PUT", "M-SEARCH"])?;
     let (target, path, query) = *u.choose(&[
@@ -110,7 +112,7 @@ fn write_request(u: &mut Unstructured<'_>, input: &mut Vec<u8>) -> Result<(Reque
         _ => write_chunks(u, input, &body)?,
     }
     let body = if framing == 0 { Vec::new() } else { body };
-    // A sender that waits for leave does so only for a body, and one of chunks always may have one.
+    // A sender waits for `100 Continue` only if it has a body; a body in chunks may always exist.
     let waits = expects && !http10 && (framing == 2 || !body.is_empty());
     let closes = option.to_lowercase().contains("close") || (http10 && option != "keep-alive");
     Ok(((method.to_owned(), path.to_owned(), query.map(str::to_owned), body), closes, waits))
@@ -163,7 +165,7 @@ fn damage(u: &mut Unstructured<'_>, input: &mut Vec<u8>) -> Result<()> {
         0 => drop(input.remove(at)),
         1 => input[at] = u.arbitrary()?,
         2 => input.truncate(at),
-        // Between two lines, where most of it means something.
+        // Between two lines, where most pieces have a meaning.
         3 => {
             let line = input[at..].windows(2).position(|pair| pair == b"\r\n").map_or(at, |end| at + end + 2);
             drop(input.splice(line..line, piece.iter().copied()));
@@ -173,7 +175,7 @@ fn damage(u: &mut Unstructured<'_>, input: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The requests that `input` holds, up to the first that is none or after which the connection closes.
+/// Returns the requests in `input`, up to the first that is invalid or closes the connection.
 fn model(mut input: &[u8]) -> Vec<Request> {
     let mut requests = Vec::new();
     while let Some((request, len, closes)) = read_request(input) {
@@ -186,7 +188,7 @@ fn model(mut input: &[u8]) -> Vec<Request> {
     requests
 }
 
-/// Who reads what ends where: httparse, and the rules on lengths.
+/// Reads a request with httparse and the rules on lengths: the model to compare with.
 fn read_request(input: &[u8]) -> Option<(Request, usize, bool)> {
     let mut fields = [httparse::EMPTY_HEADER; 16];
     let mut head = httparse::Request::new(&mut fields);
@@ -252,8 +254,8 @@ fn read_chunks(input: &[u8], mut at: usize) -> Option<(Vec<u8>, usize)> {
     }
 }
 
-/// What a connection makes of `input`, cut as `cuts` says (0 is no cut), of which it refuses the head of one request: those
-/// that it takes, and what it writes.
+/// Runs a connection over `input`, cut into pieces of the sizes `cuts` (0 means uncut). It refuses the head of
+/// request number `refused`. Returns the requests that it takes and the bytes that it writes.
 fn serve(mut input: &[u8], cuts: &[u8], refused: usize) -> (Vec<Request>, Vec<u8>) {
     let (mut store, mut out) = (vec![0; 4096], vec![0; 2048]);
     let mut connection = Connection::<16>::new(&mut store[..], &mut out[..], LIMITS);
@@ -261,7 +263,7 @@ fn serve(mut input: &[u8], cuts: &[u8], refused: usize) -> (Vec<Request>, Vec<u8
     let mut cuts = cuts.iter().cycle();
     for _ in 0..100_000 {
         let step = connection.step(0);
-        if step == Step::Close {
+        if step == ConnectionStep::Close {
             output.extend_from_slice(connection.pending());
             return (seen, output);
         }
@@ -273,7 +275,7 @@ fn serve(mut input: &[u8], cuts: &[u8], refused: usize) -> (Vec<Request>, Vec<u8
             answer.full(Status::FORBIDDEN, &[], b"").expect("room");
             continue;
         }
-        if step == Step::Request {
+        if step == ConnectionStep::Request {
             let (request, answer) = connection.exchange().expect("a request");
             let (head, body) = (request.head, request.body.to_vec());
             seen.push((head.method().to_owned(), head.path().to_owned(), head.query().map(str::to_owned), body));
@@ -283,7 +285,7 @@ fn serve(mut input: &[u8], cuts: &[u8], refused: usize) -> (Vec<Request>, Vec<u8
         output.extend_from_slice(pending);
         let n = pending.len();
         connection.sent(n);
-        if matches!(step, Step::Read | Step::Shut) {
+        if matches!(step, ConnectionStep::Read | ConnectionStep::Shut) {
             if input.is_empty() {
                 connection.end_of_input();
                 continue;

@@ -1,59 +1,82 @@
-//! Opening a connection: the probe, `initialize`, and which revision is spoken then.
+//! Opens a connection: the probe, `initialize`, and the negotiation of the revision
+//! ([versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning),
+//! [lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle)).
 
-use super::answer::is_complete;
-use super::flight::{after, has_come};
-use super::profile::MetaParts;
+use super::client_info::MetaParts;
+use super::pending::{after, until};
 use super::request::write_request;
-use super::time::write_timed_out;
-use super::{Engine, Event, Failure, Lost, Oddity, RpcError, SendError};
+use super::responses::is_complete;
+use super::timeouts::write_timed_out;
+use super::{Client, ClientEvent, ErrorObject, ProtocolViolation, RequestError, SendError, TransportError, Turn};
 use crate::json::{Raw, Text};
-use crate::protocol::{ClientFeatures, Features, Method, code, meta};
+use crate::protocol::{ClientCapabilities, Method, ServerCapabilities, code, meta};
 use crate::revision::{Era, Revision};
-use crate::rpc::Envelope;
-use crate::server::Millis;
-use crate::sink::{Full, Kind, Out, whole};
+use crate::rpc::{Envelope, begin_notification};
+use crate::sink::{FullError, MessageKind, Out, whole};
+use crate::time::Millis;
 
-/// How far the opening is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The state of the connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
+    #[default]
     Idle,
-    WantProbe,
-    Probing,
+    /// The client sends `server/discover`, the probe, next.
+    WantDiscover,
+    Discovering,
+    /// The client sends `initialize` next.
     WantInitialize,
     Initializing,
     Ready,
-    Failed(Lost),
+    /// The opening failed. The client reports it next.
+    Failed(TransportError),
     Over,
 }
 
+/// All transitions of a [`Phase`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same. Each
+/// [`connect`](super::Client::connect) starts at `Idle`.
+const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Idle", "WantDiscover", "connect"),
+    ("Idle", "WantInitialize", "connect, older server known"),
+    ("Idle", "Ready", "connect_as 2026-07-28"),
+    ("WantDiscover", "Discovering", "advance"),
+    ("WantDiscover", "Failed", "closed, too large"),
+    ("Discovering", "Ready", "DiscoverResult"),
+    ("Discovering", "WantDiscover", "other version supported"),
+    ("Discovering", "WantInitialize", "error, timeout, end of the process, older versions"),
+    ("Discovering", "Over", "error, timeout, no common version"),
+    ("Discovering", "Failed", "closed, lost"),
+    ("WantInitialize", "Initializing", "advance"),
+    ("WantInitialize", "Ready", "late DiscoverResult"),
+    ("WantInitialize", "Over", "no common version"),
+    ("WantInitialize", "Failed", "closed, too large"),
+    ("Initializing", "Ready", "InitializeResult, late DiscoverResult"),
+    ("Initializing", "WantInitialize", "other version supported"),
+    ("Initializing", "Over", "error, timeout, no common version"),
+    ("Initializing", "Failed", "closed, lost"),
+    ("Ready", "Over", "closed"),
+    ("Failed", "Over", "advance"),
+];
+
+machine!(Phase, TRANSITIONS: Idle WantDiscover Discovering WantInitialize Initializing Ready Failed Over);
+
 /// The opening of a connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening {
     phase: Phase,
-    /// The id on the wire of the probe or of `initialize`.
+    /// The id of the probe or of `initialize` on the wire.
     wire: u32,
-    /// The id of a probe that took too long: its answer may still come. 0 if there is none.
+    /// The id of a probe that was not answered in time. The answer may come late. 0: none.
     late_probe: u32,
-    /// The id of an `initialize` that is not needed any more, because the probe was answered late: its answer may still
-    /// come. 0 if there is none.
+    /// The id of an `initialize` that is not needed, because the probe was answered late. The answer may still
+    /// come. 0: none.
     late_initialize: u32,
     tries: u8,
-    /// The revision that `initialize` asks for.
+    /// The revision of `initialize`.
     asks: Option<Revision>,
-    deadline: Option<Millis>,
+    pub(super) deadline: Option<Millis>,
 }
 
 impl Opening {
-    pub(crate) const NEW: Opening = Opening {
-        phase: Phase::Idle,
-        wire: 0,
-        late_probe: 0,
-        late_initialize: 0,
-        tries: 0,
-        asks: None,
-        deadline: None,
-    };
-
     pub(crate) fn is_ready(&self) -> bool {
         self.phase == Phase::Ready
     }
@@ -62,153 +85,132 @@ impl Opening {
         wire != 0 && [self.wire, self.late_probe, self.late_initialize].iter().any(|&own| u64::from(own) == wire)
     }
 
-    pub(crate) const fn due(&self) -> Option<Millis> {
-        self.deadline
-    }
-
-    fn want(&mut self, phase: Phase) {
-        self.phase = phase;
+    fn enter(&mut self, phase: Phase) {
+        self.phase.enter(phase);
         self.deadline = None;
         self.wire = 0;
     }
 }
 
-/// The most times that a server may answer the probe or `initialize` with another revision to try.
+/// The most times that the client tries another revision after an error of the server.
 const TRIES: u8 = 3;
 
-/// What the server says of itself.
+/// The `DiscoverResult` or `InitializeResult` of the server
+/// ([discovery](https://modelcontextprotocol.io/specification/2026-07-28/server/discover),
+/// [initialization](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization)).
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub struct Connected<'a> {
-    /// What is spoken.
+pub struct InitializeResult<'a> {
+    /// The negotiated revision.
     pub revision: Revision,
-    /// Who the server says it is, for people only: `serverInfo`.
+    /// `serverInfo`, unverified: for people only.
     pub server: Option<Raw<'a>>,
-    /// The `capabilities` object.
+    /// `capabilities`.
     pub capabilities: Option<Raw<'a>>,
-    /// What a model should know of the server.
+    /// `instructions`: hints for a model that uses the server.
     pub instructions: Option<Text<'a>>,
-    /// The whole result; `null` where nothing was asked.
+    /// The whole result; `null` if the client did not ask.
     pub result: Raw<'a>,
 }
 
-/// Why there is no connection.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum Unconnected<'a> {
-    /// The server refused with an error.
-    Error(RpcError<'a>),
-    /// There was no answer.
-    Lost(Lost),
-    /// There is no revision that both speak.
-    NoCommonRevision,
-}
-
-impl core::fmt::Display for Unconnected<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Unconnected::Error(error) => write!(f, "the server refused: {error}"),
-            Unconnected::Lost(lost) => lost.fmt(f),
-            Unconnected::NoCommonRevision => f.write_str("there is no revision that both sides speak"),
-        }
-    }
-}
-
-impl Engine<'_> {
-    /// Opens the connection: [`advance`](super::ClientOf::advance) writes the first message, and
-    /// [`Event::Connected`] or [`Event::Unconnected`] follows.
+impl Client<'_> {
+    /// Opens the connection. [`advance`](super::Client::advance) writes the first message. [`ClientEvent::Connected`]
+    /// or [`ClientEvent::Unconnected`] follows.
     ///
-    /// A client of both eras sends `server/discover` first; whatever comes back that is no modern answer, and nothing
-    /// within the time for it, makes it fall back to `initialize` on the same connection.
+    /// A client of all revisions sends `server/discover` first. If the answer is not that of a server of
+    /// 2026-07-28, or comes too late, the client sends `initialize` on the same connection
+    /// ([compatibility](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning)).
     ///
-    /// A client that is connected already begins anew, as with [`reconnect`](super::ClientOf::reconnect): requests in
-    /// flight end as [`Lost::Closed`], listens are opened again.
+    /// A client with an open connection starts again, as with [`reconnect`](super::Client::reconnect): requests
+    /// in flight end with [`TransportError::Closed`], subscriptions open again.
     pub fn connect(&mut self) {
-        self.lose_all(Lost::Closed, true);
-        let known = self.revision;
-        self.revision = None;
-        self.offered = Features::NONE;
-        self.opening = Opening::NEW;
-        let modern = self.profile.revisions.of(Era::Modern).next().is_some();
-        let legacy = known.is_some_and(|revision| !revision.is_modern());
-        self.opening.phase = if modern && !legacy { Phase::WantProbe } else { Phase::WantInitialize };
+        let probes = self.newest(Era::Modern).is_some() && self.revision.is_none_or(Revision::is_modern);
+        self.open(None, if probes { Phase::WantDiscover } else { Phase::WantInitialize });
     }
 
-    /// Opens the connection with a revision that the server is known to speak: no probe is needed. Under 2026-07-28
-    /// requests can be sent at once, and nothing is known of the server until [`Request::discover`](super::Request)
-    /// asks it. What is in flight ends as with [`connect`](super::ClientOf::connect).
+    fn open(&mut self, revision: Option<Revision>, first: Phase) {
+        self.lose_all(TransportError::Closed, true);
+        self.revision = revision;
+        self.offered = ServerCapabilities::NONE;
+        self.opening = Opening::default();
+        self.opening.enter(first);
+    }
+
+    /// Opens the connection with a revision that the server is known to support, without a probe. With 2026-07-28
+    /// the client can send requests at once; ask for the capabilities with
+    /// [`Request::discover`](super::Request::discover). Requests and subscriptions in flight are handled as in
+    /// [`connect`](super::Client::connect).
     pub fn connect_as(&mut self, revision: Revision) {
-        self.lose_all(Lost::Closed, true);
-        self.opening = Opening::NEW;
-        self.revision = Some(revision);
         if revision.is_modern() {
-            self.offered = Features::ALL;
-            self.opening.phase = Phase::Ready;
+            self.open(Some(revision), Phase::Ready);
+            self.offered = ServerCapabilities::ALL;
         } else {
-            self.offered = Features::NONE;
-            self.opening.phase = Phase::WantInitialize;
+            self.open(Some(revision), Phase::WantInitialize);
             self.opening.asks = Some(revision);
         }
     }
 
-    /// Opens a lost connection again, in the era that it had. Requests in flight are lost; listens are opened again, and
-    /// [`Event::Listening`] tells with how much of them.
-    pub fn reconnect(&mut self, why: Lost) {
+    /// Opens a lost connection again with the same kind of server. Requests in flight end with `why`.
+    /// Subscriptions open again, and [`ClientEvent::Listening`] reports the part that the server agreed to.
+    pub fn reconnect(&mut self, why: TransportError) {
         self.lose_all(why, true);
-        match self.revision.filter(|revision| revision.is_modern()) {
-            Some(_) => self.connect(),
-            None => {
-                let known = self.revision;
-                self.connect();
-                self.opening.asks = known;
-            }
-        }
+        let known = self.revision.filter(|revision| !revision.is_modern());
+        self.connect();
+        self.opening.asks = known;
     }
 
-    /// Whether the connection is open.
+    /// Gives up the probe for `initialize`, which [`advance`](super::Client::advance) sends next, on another connection: a
+    /// server of an older revision may end at a request before `initialize`, and the caller has started it again. Returns
+    /// `false`, and does nothing, unless the probe waits for its answer and the client has older revisions.
+    pub fn give_up_probe(&mut self) -> bool {
+        let gives_up = self.opening.phase == Phase::Discovering && self.newest(Era::Legacy).is_some();
+        if gives_up {
+            self.opening.enter(Phase::WantInitialize);
+        }
+        gives_up
+    }
+
+    /// Returns `true` if the connection is open.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.opening.is_ready()
     }
 
-    /// Whether the connection is being opened.
+    /// Returns `true` from [`connect`](super::Client::connect) until the connection is open or has failed.
     #[must_use]
     pub fn is_opening(&self) -> bool {
         !matches!(self.opening.phase, Phase::Idle | Phase::Ready | Phase::Over)
     }
 
-    /// Writes what the opening has to say.
-    pub(crate) fn advance_opening(&mut self, out: &mut dyn Out) -> Result<Option<Event<'static>>, Full> {
+    /// Writes the next message of the opening.
+    pub(crate) fn advance_opening(&mut self, out: &mut dyn Out) -> Turn<'static> {
         if let Phase::Failed(why) = self.opening.phase {
-            self.opening.want(Phase::Over);
-            return Ok(Some(Event::Unconnected(Unconnected::Lost(why))));
+            return Ok(self.unconnected(RequestError::Lost(why)));
         }
-        if self.opening.deadline.is_some_and(|deadline| has_come(deadline, self.now)) {
+        if self.opening.deadline.is_some_and(|deadline| until(deadline, self.now) <= 0) {
             match self.opening.phase {
-                Phase::Probing if self.newest(Era::Legacy).is_some() => {
+                Phase::Discovering if self.newest(Era::Legacy).is_some() => {
                     self.opening.late_probe = self.opening.wire;
-                    self.opening.want(Phase::WantInitialize);
+                    self.opening.enter(Phase::WantInitialize);
                 }
                 phase => {
-                    // `initialize` must not be cancelled.
-                    if phase == Phase::Probing {
+                    // The protocol forbids to cancel `initialize`.
+                    if phase == Phase::Discovering {
                         write_timed_out(self.opening.wire, out)?;
                     }
-                    self.opening.want(Phase::Over);
-                    return Ok(Some(Event::Unconnected(Unconnected::Lost(Lost::TimedOut))));
+                    return Ok(self.unconnected(RequestError::Lost(TransportError::TimedOut)));
                 }
             }
         }
         match self.opening.phase {
-            Phase::WantProbe => self.probe(out)?,
+            Phase::WantDiscover => {
+                let newest = self.newest(Era::Modern).unwrap_or(Revision::LATEST);
+                self.send_opening(Phase::Discovering, newest, out)?;
+            }
             Phase::WantInitialize => match self.opening.asks.or(self.newest(Era::Legacy)) {
-                Some(revision) => self.initialize(revision, out)?,
-                None => {
-                    self.opening.want(Phase::Over);
-                    return Ok(Some(Event::Unconnected(Unconnected::NoCommonRevision)));
-                }
+                Some(revision) => self.send_opening(Phase::Initializing, revision, out)?,
+                None => return Ok(self.unconnected(RequestError::Lost(TransportError::NoCommonRevision))),
             },
             _ => {}
         }
@@ -219,56 +221,39 @@ impl Engine<'_> {
         self.profile.revisions.of(era).last()
     }
 
-    fn probe(&mut self, out: &mut dyn Out) -> Result<(), Full> {
-        let Some(revision) = self.newest(Era::Modern) else {
-            self.opening.want(Phase::WantInitialize);
-            return Ok(());
-        };
-        let (wire, profile) = (self.next_wire(), self.profile);
-        write_request(out, wire, Method::Discover.name(), &mut |params| {
-            profile.write_meta(params, revision, MetaParts::default())
-        })?;
-        self.on_the_wire(Phase::Probing, wire);
-        Ok(())
-    }
-
-    fn initialize(&mut self, revision: Revision, out: &mut dyn Out) -> Result<(), Full> {
-        let (wire, profile) = (self.next_wire(), self.profile);
-        write_request(out, wire, Method::Initialize.name(), &mut |params| {
+    /// Sends the probe or `initialize`.
+    fn send_opening(&mut self, sent: Phase, revision: Revision, out: &mut dyn Out) -> Result<(), FullError> {
+        let (wire, profile) = (self.next_id(), self.profile);
+        let method = if sent == Phase::Discovering { Method::Discover } else { Method::Initialize };
+        write_request(out, wire, method.name(), &mut |params| {
+            if method == Method::Discover {
+                return profile.write_meta(params, revision, MetaParts::default());
+            }
             params.text("protocolVersion", revision.date())?;
             profile.write_capabilities(params.key("capabilities"), revision)?;
             profile.write_info(params.key("clientInfo"), revision)
         })?;
-        self.opening.asks = Some(revision);
-        self.on_the_wire(Phase::Initializing, wire);
+        self.last_id = wire;
+        self.opening.enter(sent);
+        self.opening.asks = Some(revision).filter(|revision| !revision.is_modern()).or(self.opening.asks);
+        self.opening.wire = wire;
+        self.opening_time(wire.into(), true);
         Ok(())
     }
 
-    fn on_the_wire(&mut self, phase: Phase, wire: u32) {
-        self.last_wire = wire;
-        self.opening.phase = phase;
-        self.opening.wire = wire;
-        self.opening_time(wire.into(), true);
-    }
-
-    /// The time of the probe or of `initialize` begins, or stands still.
+    /// Starts the time limit of the probe or of `initialize`, or stops it.
     pub(crate) fn opening_time(&mut self, wire: u64, goes: bool) {
         if wire != u64::from(self.opening.wire) {
             return;
         }
-        // Without a legacy revision to fall back to, the probe may take as long as any request.
-        let probes = self.opening.phase == Phase::Probing && self.newest(Era::Legacy).is_some();
+        // Without an older revision to fall back to, the probe has the timeout of requests.
+        let probes = self.opening.phase == Phase::Discovering && self.newest(Era::Legacy).is_some();
         let time = if probes { self.probe_timeout } else { self.timeout };
         self.opening.deadline = after(self.now, time.filter(|_| goes));
     }
 
-    /// The answer to the probe or to `initialize`.
-    pub(crate) fn opening_answered<'a>(
-        &mut self,
-        wire: u64,
-        envelope: &Envelope<'a>,
-        out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
+    /// Takes the answer to the probe or to `initialize`.
+    pub(crate) fn opening_answered<'a>(&mut self, wire: u64, envelope: &Envelope<'a>, out: &mut dyn Out) -> Turn<'a> {
         if wire == u64::from(self.opening.late_initialize) {
             self.opening.late_initialize = 0;
             return Ok(None);
@@ -277,42 +262,41 @@ impl Engine<'_> {
         if late {
             self.opening.late_probe = 0;
         }
-        let probes = late || self.opening.phase == Phase::Probing;
-        // A result of another type is no answer to the probe.
+        let probes = late || self.opening.phase == Phase::Discovering;
+        // A result of another type does not answer the probe.
         let result = envelope.result.filter(|&result| !probes || is_complete(result));
-        match (self.opening.phase, result, envelope.error) {
-            (Phase::Probing, Some(result), None) => Ok(self.discovered(result)),
-            // `initialize` is on its way, or waits for room.
-            (Phase::Initializing | Phase::WantInitialize, Some(result), None) if late => {
-                Ok(self.discovered_late(result))
+        Ok(match (self.opening.phase, result, envelope.error) {
+            (Phase::Discovering, Some(result), None) => self.discovered(result),
+            // `initialize` is on the wire, or waits for room in the sink.
+            (Phase::Initializing | Phase::WantInitialize, Some(result), None) if late => self.discovered_late(result),
+            (Phase::Initializing, Some(result), None) => return self.initialized(result, out),
+            (Phase::Discovering, None, Some(error)) => self.probe_refused(ErrorObject::read(error)),
+            (Phase::Initializing, None, Some(error)) if !late => self.initialize_refused(ErrorObject::read(error)),
+            (Phase::Discovering, ..) if self.newest(Era::Legacy).is_some() => self.fall_back(None),
+            // The answer confirms an older server that is slow, or the answer to `initialize` came first.
+            _ if late => None,
+            (Phase::Discovering | Phase::Initializing, ..) => {
+                self.unconnected(RequestError::Lost(TransportError::Invalid))
             }
-            (Phase::Initializing, Some(result), None) => self.initialized(result, out),
-            // The server is slow, and it is what was thought: one of the older ones.
-            (Phase::Initializing | Phase::WantInitialize, ..) if late => Ok(None),
-            (Phase::Probing, None, Some(error)) => Ok(self.probe_refused(RpcError::read(error))),
-            (Phase::Initializing, None, Some(error)) => Ok(self.initialize_refused(RpcError::read(error))),
-            (Phase::Probing, ..) if self.newest(Era::Legacy).is_some() => Ok(self.fall_back(None)),
-            (Phase::Probing | Phase::Initializing, ..) => Ok(Some(self.invalid())),
-            // `initialize` was answered first.
-            _ if late => Ok(None),
-            _ => Ok(Some(Event::Ignored(Oddity::UnknownResponse))),
-        }
+            _ => Some(ClientEvent::Ignored(ProtocolViolation::UnknownResponse)),
+        })
     }
 
-    /// The answer is none.
-    fn invalid<'a>(&mut self) -> Event<'a> {
-        self.opening.want(Phase::Over);
-        Event::Unconnected(Unconnected::Lost(Lost::Invalid))
+    /// Ends the opening.
+    fn unconnected<'a>(&mut self, why: RequestError<'a>) -> Option<ClientEvent<'a>> {
+        self.opening.enter(Phase::Over);
+        Some(ClientEvent::Unconnected(why))
     }
 
-    /// The newest revision of an era that is in an array of dates and that we speak.
+    /// Returns the newest revision of an era that both the profile and the array of dates have.
     fn common(&self, dates: Option<Raw<'_>>, era: Era) -> Option<Revision> {
         let dates = dates?;
-        let named = |revision: &Revision| dates.items().any(|date| date.text().is_some_and(|t| t.is(revision.date())));
+        let named =
+            |revision: &Revision| dates.items().any(|date| date.text().is_some_and(|t| t.eq_str(revision.date())));
         self.profile.revisions.of(era).filter(named).last()
     }
 
-    fn discovered<'a>(&mut self, result: Raw<'a>) -> Option<Event<'a>> {
+    fn discovered<'a>(&mut self, result: Raw<'a>) -> Option<ClientEvent<'a>> {
         let supported = result.get("supportedVersions");
         if let Some(revision) = self.common(supported, Era::Modern) {
             let server = result.get("_meta").and_then(|meta| meta.get(meta::SERVER_INFO));
@@ -321,142 +305,142 @@ impl Engine<'_> {
         self.fall_back(supported)
     }
 
-    /// The probe's answer came when `initialize` was on its way: if it is a modern one, it counts.
-    fn discovered_late<'a>(&mut self, result: Raw<'a>) -> Option<Event<'a>> {
+    /// Takes the answer to the probe that came after `initialize` was sent. It counts if both sides have a
+    /// revision of its era.
+    fn discovered_late<'a>(&mut self, result: Raw<'a>) -> Option<ClientEvent<'a>> {
         self.common(result.get("supportedVersions"), Era::Modern)?;
         self.opening.late_initialize = self.opening.wire;
         self.discovered(result)
     }
 
-    /// The server does not speak a modern revision that we speak.
-    fn fall_back<'a>(&mut self, supported: Option<Raw<'_>>) -> Option<Event<'a>> {
+    /// Falls back to `initialize`: the server has no revision of 2026-07-28 or later that the client has.
+    fn fall_back<'a>(&mut self, supported: Option<Raw<'_>>) -> Option<ClientEvent<'a>> {
         self.opening.asks = self.common(supported, Era::Legacy);
-        // Whoever names revisions knows which ones it speaks.
+        // A server that lists revisions lists all of them.
         let named = supported.is_some_and(|dates| dates.items().next().is_some());
         if self.newest(Era::Legacy).is_none() || (named && self.opening.asks.is_none()) {
-            self.opening.want(Phase::Over);
-            return Some(Event::Unconnected(Unconnected::NoCommonRevision));
+            return self.unconnected(RequestError::Lost(TransportError::NoCommonRevision));
         }
-        self.opening.want(Phase::WantInitialize);
+        self.opening.enter(Phase::WantInitialize);
         None
     }
 
-    fn probe_refused<'a>(&mut self, error: RpcError<'a>) -> Option<Event<'a>> {
+    fn probe_refused<'a>(&mut self, error: ErrorObject<'a>) -> Option<ClientEvent<'a>> {
         let modern = matches!(error.code, code::UNSUPPORTED_VERSION | code::HEADER_MISMATCH | code::MISSING_CAPABILITY);
         if !modern {
             return match self.newest(Era::Legacy) {
                 Some(_) => self.fall_back(None),
-                None => {
-                    self.opening.want(Phase::Over);
-                    Some(Event::Unconnected(Unconnected::Error(error)))
-                }
+                None => self.unconnected(RequestError::Error(error)),
             };
         }
         let supported = error.data.and_then(|data| data.get("supported"));
         self.opening.tries += 1;
         if self.common(supported, Era::Modern).is_some() && self.opening.tries < TRIES {
-            self.opening.want(Phase::WantProbe);
+            self.opening.enter(Phase::WantDiscover);
             return None;
         }
         if self.common(supported, Era::Legacy).is_some() {
             return self.fall_back(supported);
         }
-        self.opening.want(Phase::Over);
         let unsupported = error.code == code::UNSUPPORTED_VERSION;
-        Some(Event::Unconnected(if unsupported { Unconnected::NoCommonRevision } else { Unconnected::Error(error) }))
+        self.unconnected(if unsupported {
+            RequestError::Lost(TransportError::NoCommonRevision)
+        } else {
+            RequestError::Error(error)
+        })
     }
 
-    fn initialized<'a>(&mut self, result: Raw<'a>, out: &mut dyn Out) -> Result<Option<Event<'a>>, Full> {
+    fn initialized<'a>(&mut self, result: Raw<'a>, out: &mut dyn Out) -> Turn<'a> {
         let Some(version) = result.get("protocolVersion").and_then(|version| version.text()) else {
-            return Ok(Some(self.invalid()));
+            return Ok(self.unconnected(RequestError::Lost(TransportError::Invalid)));
         };
         let mut spoken = self.profile.revisions.of(Era::Legacy);
-        let Some(revision) = spoken.find(|revision| version.is(revision.date())) else {
-            self.opening.want(Phase::Over);
-            return Ok(Some(Event::Unconnected(Unconnected::NoCommonRevision)));
+        let Some(revision) = spoken.find(|revision| version.eq_str(revision.date())) else {
+            return Ok(self.unconnected(RequestError::Lost(TransportError::NoCommonRevision)));
         };
         write_notification(out, "notifications/initialized")?;
         Ok(Some(self.connected(revision, result, result.get("serverInfo"))))
     }
 
-    /// Some servers refuse a revision that they do not know instead of offering another one.
-    fn initialize_refused<'a>(&mut self, error: RpcError<'a>) -> Option<Event<'a>> {
+    /// Some servers refuse an unknown revision instead of offering another one.
+    fn initialize_refused<'a>(&mut self, error: ErrorObject<'a>) -> Option<ClientEvent<'a>> {
         let supported = error.data.and_then(|data| data.get("supported"));
         self.opening.tries += 1;
         let other = self.common(supported, Era::Legacy).filter(|&other| Some(other) != self.opening.asks);
         if other.is_some() && self.opening.tries < TRIES {
-            self.opening.want(Phase::WantInitialize);
+            self.opening.enter(Phase::WantInitialize);
             self.opening.asks = other;
             return None;
         }
-        self.opening.want(Phase::Over);
-        Some(Event::Unconnected(Unconnected::Error(error)))
+        self.unconnected(RequestError::Error(error))
     }
 
-    fn connected<'a>(&mut self, revision: Revision, result: Raw<'a>, server: Option<Raw<'a>>) -> Event<'a> {
+    fn connected<'a>(&mut self, revision: Revision, result: Raw<'a>, server: Option<Raw<'a>>) -> ClientEvent<'a> {
         let capabilities = result.get("capabilities");
-        self.opening.want(Phase::Ready);
+        self.opening.enter(Phase::Ready);
         self.revision = Some(revision);
-        self.offered = capabilities.map_or(Features::NONE, Features::read);
+        self.offered = capabilities.map_or(ServerCapabilities::NONE, ServerCapabilities::read);
         let instructions = result.get("instructions").and_then(|text| text.text());
-        Event::Connected(Connected { revision, server, capabilities, instructions, result })
+        ClientEvent::Connected(InitializeResult { revision, server, capabilities, instructions, result })
     }
 
-    /// The transport lost the probe or `initialize`.
-    pub(crate) fn opening_lost(&mut self, wire: u64, why: Lost) {
+    /// Takes the failure of the transport to send the probe or `initialize`.
+    pub(crate) fn opening_lost(&mut self, wire: u64, why: TransportError) {
         match (self.opening.phase, why) {
-            // Whatever an older server says to a request that it does not know.
-            (Phase::Probing, Lost::Status(_) | Lost::Invalid) if self.newest(Era::Legacy).is_some() => {
-                self.opening.want(Phase::WantInitialize);
+            // An older server may answer the unknown request with anything.
+            (Phase::Discovering, TransportError::Status(_) | TransportError::Invalid)
+                if self.newest(Era::Legacy).is_some() =>
+            {
+                self.opening.enter(Phase::WantInitialize);
             }
-            (Phase::Probing | Phase::Initializing, _) if wire == u64::from(self.opening.wire) => {
-                self.opening.want(Phase::Failed(why));
+            (Phase::Discovering | Phase::Initializing, _) if wire == u64::from(self.opening.wire) => {
+                self.opening.enter(Phase::Failed(why));
             }
             _ => {}
         }
     }
 
-    /// The opening cannot go on.
-    pub(crate) fn opening_fails(&mut self, why: Lost) {
-        self.opening.want(Phase::Failed(why));
-    }
-
-    /// The connection ended.
-    pub(crate) fn opening_closed(&mut self) {
+    /// Takes the end of the connection, or of the opening by the client itself.
+    pub(crate) fn opening_ended(&mut self, why: TransportError) {
         match self.opening.phase {
             Phase::Idle | Phase::Over | Phase::Failed(_) => {}
-            Phase::Ready => self.opening.want(Phase::Over),
-            _ => self.opening.want(Phase::Failed(Lost::Closed)),
+            Phase::Ready => self.opening.enter(Phase::Over),
+            _ => self.opening.enter(Phase::Failed(why)),
         }
     }
 
-    /// An error that names no request: if the opening waits for an answer, it is meant. A probe that was not answered in
-    /// time came first.
+    /// Returns the id of the opening's request that an error without an id answers. A probe that was not answered
+    /// in time came first.
     pub(crate) fn opening_waits(&self) -> Option<u64> {
-        let waits = matches!(self.opening.phase, Phase::Probing | Phase::Initializing);
+        let waits = matches!(self.opening.phase, Phase::Discovering | Phase::Initializing);
         let wire = if self.opening.late_probe == 0 { self.opening.wire } else { self.opening.late_probe };
         waits.then_some(wire.into())
     }
 
-    /// Whether 2026-07-28 is spoken; while nothing is agreed on yet, whether the profile has no older revision.
+    /// Returns `true` if the negotiated revision is 2026-07-28. Before the negotiation: `true` if the profile has
+    /// no older revision.
     #[must_use]
     pub fn is_modern(&self) -> bool {
         self.revision.map_or_else(|| self.newest(Era::Legacy).is_none(), Revision::is_modern)
     }
 
-    /// What the server was told that it can ask for.
-    pub(crate) fn declared(&self) -> ClientFeatures {
+    /// Returns the capabilities that the client declared.
+    pub(crate) fn declared(&self) -> ClientCapabilities {
         let revision = self.revision.or(self.opening.asks);
-        revision.map_or(ClientFeatures::NONE, |revision| self.profile.declared(revision))
+        revision.map_or(ClientCapabilities::NONE, |revision| self.profile.declared(revision))
     }
 
-    /// Tells that the roots have changed (up to 2025-11-25; nothing is told later).
+    /// Sends `notifications/roots/list_changed`
+    /// ([roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots#root-list-changes)). From
+    /// 2026-07-28 on it sends nothing.
     ///
     /// # Errors
-    /// [`SendError::FullNow`] if there is no room; [`SendError::NotOffered`] if the profile does not say that it tells.
+    /// [`SendError::NotConnected`] if the connection is not open, [`SendError::NotOffered`] without
+    /// [`ClientInfo::roots_changed`](super::ClientInfo::roots_changed), [`SendError::FullNow`] or
+    /// [`SendError::FullNever`] if the sink has no room.
     pub fn roots_changed(&mut self, out: &mut dyn Out) -> Result<(), SendError> {
         let revision = self.revision().ok_or(SendError::NotConnected)?;
-        if !self.profile.tells_roots() {
+        if !self.profile.roots_changed {
             return Err(SendError::NotOffered);
         }
         if !revision.is_modern() {
@@ -466,19 +450,9 @@ impl Engine<'_> {
     }
 }
 
-fn write_notification(out: &mut dyn Out, method: &str) -> Result<(), Full> {
-    whole(out, Kind::Notification, |out| {
-        out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
-        out.put(method.as_bytes())?;
-        out.put(b"\"}")
+fn write_notification(out: &mut dyn Out, method: &str) -> Result<(), FullError> {
+    whole(out, MessageKind::Notification, |out| {
+        begin_notification(out, method, "}");
+        Ok(())
     })
-}
-
-impl<'a> From<Failure<'a>> for Unconnected<'a> {
-    fn from(failure: Failure<'a>) -> Self {
-        match failure {
-            Failure::Error(error) => Unconnected::Error(error),
-            Failure::Lost(lost) => Unconnected::Lost(lost),
-        }
-    }
 }

@@ -1,22 +1,27 @@
-//! The client's state machine: it speaks both eras, and never hangs.
+//! The client of MCP without I/O: messages and times go in, messages and events come out.
 //!
-//! [`Client`] opens a connection ([`connect`](ClientOf::connect)): it probes with `server/discover` and falls back to
-//! `initialize` on whatever is no modern answer. Requests are [sent](ClientOf::send) and give a [`Token`]; each of them
-//! ends in exactly one [`Event::Done`]. Messages go in with [`receive`](ClientOf::receive), time with
-//! [`advance`](ClientOf::advance), which also writes what the engine itself has to say: call it after everything else
-//! and when [`next_deadline`](ClientOf::next_deadline) has come, until it has no more events.
-//!
-//! What the server asks ([`Event::Asked`]) is answered with [`reply`](ClientOf::reply), at once or later, in the same
-//! way in all revisions.
+//! 1. Make a [`Client`] from a [`ClientInfo`] and memory, and call [`connect`](Client::connect). A client of all
+//!    revisions asks with `server/discover` first. It falls back to `initialize` if the answer is not that of a
+//!    server of 2026-07-28
+//!    ([versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning),
+//!    [lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle)).
+//! 2. Give each message of the server to [`receive`](Client::receive). Then call [`advance`](Client::advance)
+//!    with the time until it returns no more events: it writes the client's own messages. Call it again at
+//!    [`next_deadline`](Client::next_deadline).
+//! 3. After [`ClientEvent::Connected`] [send](Client::send) requests. Each gives a [`PendingId`] and ends in exactly one
+//!    [`ClientEvent::Done`].
+//! 4. Answer the requests of the server ([`ClientEvent::Asked`]) with [`reply`](Client::reply), at once or later, in
+//!    the same way in all revisions.
 //!
 //! ```
-//! use mcp_sansio::client::{Client, Event, Profile, Request};
-//! use mcp_sansio::sink::{Lines, Slice};
+//! use mcp_sansio::client::{Client, ClientEvent, PendingRequest, ClientInfo, Request};
+//! use mcp_sansio::sink::{LineSink, SliceStorage};
 //!
-//! let profile = Profile::new("demo", "1.0");
-//! let mut client = Client::<4>::new(&profile);
+//! let profile = ClientInfo::new("demo", "1.0");
+//! let mut slots = [PendingRequest::FREE; 4]; // at most 4 requests in flight
+//! let mut client = Client::new(&profile, &mut slots);
 //! let mut bytes = [0; 1024];
-//! let mut out = Lines::new(Slice::new(&mut bytes));
+//! let mut out = LineSink::new(SliceStorage::new(&mut bytes));
 //! client.connect();
 //! assert!(client.advance(0, &mut out)?.is_none()); // writes the probe
 //! let n = out.pending().len();
@@ -25,357 +30,372 @@
 //! let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","capabilities":{"tools":{}},
 //!     "supportedVersions":["2026-07-28"]}}"#;
 //! let event = client.receive(answer, &mut out)?;
-//! assert!(matches!(event, Some(Event::Connected(_))));
+//! assert!(matches!(event, Some(ClientEvent::Connected(_))));
 //! let token = client.send(&Request::list_tools(), &mut out).unwrap();
 //! assert!(client.is_open(token));
-//! # Ok::<(), mcp_sansio::Full>(())
+//! # Ok::<(), mcp_sansio::FullError>(())
 //! ```
 
-mod answer;
-mod asked;
-pub mod cache;
-mod connect;
-mod flight;
-pub mod form;
-mod held;
-mod listen;
-mod notice;
-#[cfg(all(feature = "std", feature = "serde"))]
-pub mod owned;
-mod profile;
-pub mod reply;
-mod request;
-mod session;
-mod time;
-pub mod views;
-mod words;
+/// Implements `name` and `enter` for the states of a machine. `enter` checks each transition against the table in
+/// debug builds.
+macro_rules! machine {
+    ($state:ident, $table:ident: $($name:ident)*) => {
+        impl $state {
+            const fn name(self) -> &'static str {
+                match self {
+                    $($state::$name { .. } => stringify!($name),)*
+                }
+            }
 
-pub use answer::{Failure, RpcError};
-pub use asked::{Asked, Question, QuestionId, QuestionKind, Questions};
-pub use connect::{Connected, Unconnected};
-pub use flight::Flight;
-pub use listen::{Filter, Listening};
-pub use notice::{Changed, Log, ProgressReport};
-pub use profile::Profile;
+            pub(super) fn enter(&mut self, next: $state) {
+                let (from, to) = (self.name(), next.name());
+                debug_assert!($table.iter().any(|row| (row.0, row.1) == (from, to)), "no transition from {from} to {to}");
+                *self = next;
+            }
+        }
+    };
+}
+
+pub mod cache;
+mod client_info;
+mod connect;
+pub mod form;
+mod line_client;
+mod notifications;
+mod pending;
+mod request;
+mod responses;
+pub mod result;
+mod retry;
+mod sanitize;
+mod server_requests;
+mod subscriptions;
+mod timeouts;
+pub mod views;
+
+pub use client_info::ClientInfo;
+pub use connect::InitializeResult;
+pub use line_client::{ClientHandle, ClientHandler, LineClient};
+pub use notifications::ChangeNotification;
+pub use pending::PendingRequest;
 #[cfg(feature = "alloc")]
 pub use request::OwnedRequest;
-pub use request::{Arguments, Reference, Request};
-pub use session::{Handler, Link, Session};
+pub use request::{Arguments, Request};
+pub use responses::{ErrorObject, RequestError};
+pub use sanitize::{printable_line, printable_lines};
+pub use server_requests::{InputRequests, ServerRequest, ServerRequestId, ServerRequestKind};
+pub use subscriptions::{SubscriptionFilter, Subscriptions};
 
+use crate::error::error_enum;
 use crate::json::{Raw, Text};
-use crate::protocol::{Features, Level, Method};
-use crate::records::Records;
+use crate::memory::{Slots, Store, records::Records};
+use crate::protocol::{LoggingLevel, Method, ServerCapabilities};
 use crate::revision::Revision;
-use crate::rpc::{Envelope, Shape};
-use crate::server::Millis;
-use crate::sink::{Full, Out};
-use crate::store::Store;
+use crate::rpc::{Envelope, MessageShape};
+use crate::sink::{FullError, Out};
+use crate::time::Millis;
 
+use client_info::MetaParts;
 use connect::Opening;
-use flight::State;
+use pending::{State, until};
+use subscriptions::SubscriptionState;
 
-/// A request or a listen that was sent. `Copy`, and never that of another one: a stale token is refused and harms
-/// nothing.
+/// Identifies a request or a subscription of the client. Each token is used once: a call with the token of a
+/// request that has ended fails and changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Token(pub(crate) u32);
+pub struct PendingId(pub(crate) u32);
 
-/// The state machine, over any number of requests in flight; see [`Client`].
+/// The state machine of a client: the connection, requests in flight, subscriptions. The [module](self) has an
+/// example.
 ///
-/// Methods fall into four families: *open* ([`connect`](ClientOf::connect), [`reconnect`](ClientOf::reconnect)), *feed*
-/// ([`receive`](ClientOf::receive), [`lost`](ClientOf::lost), [`end_of_input`](ClientOf::end_of_input),
-/// [`advance`](ClientOf::advance)), *ask* ([`send`](ClientOf::send), [`listen`](ClientOf::listen),
-/// [`cancel`](ClientOf::cancel)) and *answer* ([`reply`](ClientOf::reply), [`refuse`](ClientOf::refuse)).
-pub struct ClientOf<'m, F: ?Sized> {
-    pub(crate) profile: &'m Profile<'m>,
+///
+/// - Opening: [`connect`](Client::connect), [`connect_as`](Client::connect_as), [`reconnect`](Client::reconnect).
+/// - Input: [`receive`](Client::receive), [`advance`](Client::advance), [`lost`](Client::lost),
+///   [`end_of_input`](Client::end_of_input).
+/// - Requests: [`send`](Client::send), [`listen`](Client::listen), [`cancel`](Client::cancel).
+/// - Answers to the server: [`reply`](Client::reply), [`refuse`](Client::refuse).
+pub struct Client<'m> {
+    pub(crate) profile: &'m ClientInfo<'m>,
     pub(crate) opening: Opening,
     pub(crate) revision: Option<Revision>,
-    pub(crate) offered: Features,
-    /// The log level that was asked for under 2026-07-28.
-    pub(crate) level: Option<Level>,
+    pub(crate) offered: ServerCapabilities,
+    /// The log level of requests under 2026-07-28, set by `set_log_level`.
+    pub(crate) level: Option<LoggingLevel>,
     pub(crate) now: Millis,
     pub(crate) timeout: Option<Millis>,
     pub(crate) probe_timeout: Option<Millis>,
-    /// How long a request with progress may take that does not say it itself.
+    /// The default of [`Request::at_most`] for requests with progress.
     pub(crate) longest: Millis,
-    /// How often one request may be asked back before it is given up.
+    /// The most rounds of input requests for one request.
     pub(crate) rounds_max: u8,
-    /// How many questions the server has asked up to 2025-11-25, since a request was sent last.
+    /// The number of requests of the server since the client sent its last request (up to 2025-11-25).
     pub(crate) questions: u16,
-    pub(crate) last_wire: u32,
+    /// The last id on the wire.
+    pub(crate) last_id: u32,
     pub(crate) held: Records<'m>,
-    /// How many of the places, from the first on, may be taken.
-    pub(crate) used: usize,
-    pub(crate) flights: F,
+    pub(crate) pending: Slots<'m, PendingRequest>,
 }
 
-/// A client with at most `N` requests and listens in flight.
-pub type Client<'m, const N: usize> = ClientOf<'m, [Flight; N]>;
-
-/// A [`Client`] of any size: what functions take, so that there is one copy of them.
-pub type Engine<'m> = ClientOf<'m, [Flight]>;
-
-/// What has happened. It borrows the message, never the client and never the sink.
+/// An event of the client. It borrows from the message, not from the client or the sink.
 #[derive(Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "it lives for a moment on the stack; a box would need an allocator")]
-pub enum Event<'a> {
+pub enum ClientEvent<'a> {
     /// The connection is open: requests can be sent.
-    Connected(Connected<'a>),
+    Connected(InitializeResult<'a>),
     /// The connection could not be opened.
-    Unconnected(Unconnected<'a>),
-    /// A request has its outcome; the token is stale already. Each request has one.
+    Unconnected(RequestError<'a>),
+    /// A request has ended. Each request has exactly one such event; its token is stale from here on.
     Done {
-        /// Which request.
-        token: Token,
-        /// What was asked.
+        /// The request.
+        token: PendingId,
+        /// The method of the request.
         method: Method,
-        /// Whether the request was sent again on the way, with answers to the server's questions or with the state that
-        /// the server gave. Such a result is not to be [cached](cache).
+        /// `true` if the client sent the request again, with `inputResponses` or `requestState`. Such a result
+        /// must not be [cached](cache).
         retried: bool,
-        /// The result as it stands, a JSON object; or why there is none. With
-        /// [extensions](Profile::extensions) its `resultType` may be one of theirs.
-        outcome: Result<Raw<'a>, Failure<'a>>,
+        /// The `result`, a JSON object, or the reason why there is no result. With
+        /// [extensions](ClientInfo::extensions) its `resultType` may be one of an extension.
+        outcome: Result<Raw<'a>, RequestError<'a>>,
     },
-    /// The server asks: a form for the user, a page to visit, a model's answer, the roots.
-    Asked(Asked<'a>),
-    /// The server does not want an answer any more. The question is stale already.
-    Withdrawn(QuestionId),
-    /// How far a request is.
-    Progress(ProgressReport<'a>),
-    /// The server logs something.
-    Log(Log<'a>),
-    /// A listen is open, with as much of it as the server agreed to; again after each reconnection.
-    Listening(Listening),
-    /// Something has changed.
+    /// The server asks for input:
+    /// [elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation) by form or URL,
+    /// [sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling), or
+    /// [roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots). Answer with
+    /// [`reply`](Client::reply) or [`refuse`](Client::refuse).
+    Asked(InputRequests<'a>),
+    /// The server cancelled its own request with `notifications/cancelled`
+    /// ([cancellation](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation)).
+    /// Its id is stale from here on.
+    Withdrawn {
+        /// The request of the server.
+        question: ServerRequestId,
+        /// The `reason` of the notification, for logs.
+        reason: Option<Text<'a>>,
+    },
+    /// The progress of a request: `notifications/progress`
+    /// ([progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress)). Numbers are
+    /// as the server wrote them.
+    Progress {
+        /// The request.
+        token: PendingId,
+        /// `progress`.
+        done: Raw<'a>,
+        /// `total`.
+        total: Option<Raw<'a>>,
+        /// `message`.
+        message: Option<Text<'a>>,
+    },
+    /// A log message of the server: `notifications/message`
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
+    Log {
+        /// The request that caused the message, if it is known (over HTTP).
+        token: Option<PendingId>,
+        /// `level`; `None` if the protocol does not define it.
+        level: Option<LoggingLevel>,
+        /// `logger`: the part of the server that wrote the message.
+        logger: Option<Text<'a>>,
+        /// `data`: a string or any other JSON value.
+        data: Raw<'a>,
+    },
+    /// A subscription is open, for the part of it that the server agreed to. Comes again after each reconnection.
+    Listening(Subscriptions),
+    /// A list or a resource of the server has changed.
     Changed {
-        /// The listen that told it; `None` where changes come unasked (up to 2025-11-25).
-        listen: Option<Token>,
-        /// What it is.
-        what: Changed<'a>,
+        /// The subscription that the notification belongs to; `None` for notifications without a subscription (up
+        /// to 2025-11-25).
+        listen: Option<PendingId>,
+        /// The list or the resource.
+        what: ChangeNotification<'a>,
     },
-    /// A visit that was asked for is over, says the server (2025-11-25). Told once for each visit, and only for those whose
-    /// `elicitationId` the server named when it asked.
+    /// The user has finished an elicitation in URL mode: `notifications/elicitation/complete`
+    /// ([2025-11-25](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation)). Comes once
+    /// for each elicitation whose `elicitationId` the server sent before.
     Visited {
-        /// The `elicitationId` that the question had.
+        /// The `elicitationId`.
         id: Text<'a>,
     },
-    /// A notification that the protocol does not know.
+    /// A notification with a method that the protocol does not define.
     Notification {
-        /// Its method.
+        /// Its `method`.
         method: Text<'a>,
-        /// Its params.
+        /// Its `params`.
         params: Option<Raw<'a>>,
     },
-    /// Several messages in one (2025-03-26 and before): [`receive`](ClientOf::receive) each of the items.
+    /// A JSON-RPC batch (2025-03-26 and before,
+    /// [batching](https://modelcontextprotocol.io/specification/2025-03-26/basic/index)). Give each item to
+    /// [`receive`](Client::receive).
     Batch(Raw<'a>),
-    /// Something that a right server does not send. It has changed nothing.
-    Ignored(Oddity),
+    /// The client ignored a message that breaks the protocol, or refused it with an error. No state has changed.
+    Ignored(ProtocolViolation),
 }
 
-/// Why a request has no answer, and no error from the server either.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum Lost {
-    /// It took too long. The server was told not to bother any more.
-    TimedOut,
-    /// The connection ended first.
-    Closed,
-    /// The server has forgotten the session; the connection is being opened again.
-    SessionLost,
-    /// The server could not be reached.
-    Unreachable,
-    /// The exchange broke off before the answer came. The server may have acted on the request, or not.
-    Broken,
-    /// The server answered with this HTTP status and nothing that could be read.
-    Status(u16),
-    /// The server wants authorization, and the application had none to give.
-    Unauthorized,
-    /// The answer is larger than the application allows.
-    TooLarge,
-    /// The answer is none: no JSON, no result, of no known type.
-    Invalid,
-    /// The server asked for something that was not declared.
-    Undeclared,
-    /// The application refused what the server asked for.
-    Refused,
-    /// The server asked again and again.
-    TooManyRounds,
-    /// The server asked more at once than there is room for.
-    NoRoom,
-    /// The tool must not be called over HTTP: the annotations of its parameters (`x-mcp-header`) cannot be followed. Nothing
-    /// was sent.
-    Excluded,
-}
-
-impl core::fmt::Display for Lost {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Lost::TimedOut => "the request took too long",
-            Lost::Closed => "the connection ended before the answer came",
-            Lost::SessionLost => "the server has forgotten the session",
-            Lost::Unreachable => "the server could not be reached",
-            Lost::Broken => "the exchange broke off before the answer came",
-            Lost::Status(status) => return write!(f, "the server answered with HTTP status {status}"),
-            Lost::Unauthorized => "the server wants authorization",
-            Lost::TooLarge => "the answer is larger than the limit",
-            Lost::Invalid => "the answer is not a valid one",
-            Lost::Undeclared => "the server asked for something that the client did not declare",
-            Lost::Refused => "what the server asked for was refused",
-            Lost::TooManyRounds => "the server asked back too often",
-            Lost::NoRoom => "the server asked more than there is room for",
-            Lost::Excluded => "the tool must not be called over HTTP",
-        })
+error_enum! {
+    /// The reason why a request has neither a result nor an error of the server.
+    TransportError {
+        /// The time of the request was over. The client has sent `notifications/cancelled`.
+        TimedOut => "the request took too long",
+        /// The connection ended before the answer.
+        Closed => "the connection ended before the answer came",
+        /// The server has ended the session; the client opens the connection again.
+        SessionLost => "the server has forgotten the session",
+        /// The transport could not reach the server.
+        Unreachable => "the server could not be reached",
+        /// The HTTP exchange ended before the answer. The server may have executed the request.
+        Broken => "the exchange broke off before the answer came",
+        /// The server answered with this HTTP status and no readable message.
+        Status(status: u16) => "the server answered with HTTP status {status}",
+        /// The server requires authorization, and the application gave no credentials.
+        Unauthorized => "the server wants authorization",
+        /// The answer is larger than the limit of the application.
+        TooLarge => "the answer is larger than the limit",
+        /// The answer is not a valid response: no JSON, no `result`, or an unknown `resultType`.
+        Invalid => "the answer is not a valid one",
+        /// The server asked for input that the client did not declare in its capabilities.
+        Undeclared => "the server asked for something that the client did not declare",
+        /// The application refused the input that the server asked for.
+        Refused => "what the server asked for was refused",
+        /// The server asked for input too many times, see [`Client::rounds`].
+        TooManyRounds => "the server asked back too often",
+        /// The server asked for more input at once than the client can hold.
+        NoRoom => "the server asked more than there is room for",
+        /// Client and server have no revision in common: the connection is not open.
+        NoCommonRevision => "there is no revision that both sides speak",
+        /// The tool cannot be called over HTTP: its `x-mcp-header` annotations are invalid. The client sent nothing.
+        Excluded => "the tool must not be called over HTTP",
     }
 }
 
-impl core::error::Error for Lost {}
-
-/// What came that a right server does not send.
+/// A violation of the protocol by the server, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Oddity {
-    /// No JSON, or no JSON-RPC message.
+pub enum ProtocolViolation {
+    /// The message is not JSON, or not a JSON-RPC message.
     NoMessage,
-    /// A response to nothing that is in flight: it came twice, or late, or for an unknown id.
+    /// A response without a request in flight: a second one, a late one, or one with an unknown id.
     UnknownResponse,
-    /// An error that answers a message which the server could not read.
+    /// An error without an id: the server could not read a message of the client.
     Unread {
-        /// Its code.
+        /// The error code.
         code: i32,
     },
-    /// Progress of nothing that is in flight or wanted it.
+    /// Progress for a request that is not in flight or did not ask for progress.
     UnknownProgress,
-    /// News for a listen that is not open.
+    /// A change for a subscription that is not open.
     UnknownListen,
-    /// The end of a visit that was not asked for, or has ended already.
+    /// The end of an elicitation in URL mode that the server did not ask for, or that has ended already.
     UnknownVisit,
-    /// A request that no server may send; it was refused.
+    /// A request that a server must not send. The client refused it.
     BadRequest,
-    /// A question for which nothing was declared; it was refused.
+    /// A request for which the client declared no capability. The client refused it.
     Undeclared,
-    /// A question for which there is no room; it was refused.
+    /// A request that the client has no room to keep. The client refused it.
     NoRoom,
     /// A line longer than the buffer.
     TooLong,
 }
 
-/// Why something was not sent. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum SendError {
-    /// Send what is pending, then call again.
-    FullNow,
-    /// Larger than the sink will ever take, or not to be written as JSON.
-    FullNever,
-    /// The request has had its outcome, or the question its answer.
-    Stale,
-    /// The connection is not open.
-    NotConnected,
-    /// All places for requests in flight are taken.
-    Busy,
-    /// The negotiated revision has no such request.
-    NotInRevision,
-    /// The server did not declare the capability.
-    NotOffered,
-    /// The store for what is held is too small.
-    NoRoom,
+error_enum! {
+    /// The reason why nothing was sent. No state has changed.
+    SendError {
+        /// The sink is full now. Send its bytes, then call again.
+        FullNow => "the sink is full for now",
+        /// The message is larger than the whole sink, or cannot be written as JSON.
+        FullNever => "the message is larger than the sink, or is no JSON",
+        /// The request has ended, or the request of the server is answered or withdrawn.
+        Stale => "the request or question is over",
+        /// The connection is not open.
+        NotConnected => "the connection is not open",
+        /// All slots for requests in flight are taken.
+        Busy => "too many requests are in flight",
+        /// The negotiated revision does not have this method.
+        NotInRevision => "the negotiated revision has no such request",
+        /// The server did not declare the capability.
+        NotOffered => "the server does not offer that",
+        /// The store of [`Client::held`] is too small.
+        NoRoom => "the store for what is held is too small",
+    }
 }
 
-impl From<Full> for SendError {
-    fn from(full: Full) -> Self {
+impl From<FullError> for SendError {
+    fn from(full: FullError) -> Self {
         match full {
-            Full::Now => SendError::FullNow,
-            Full::Never => SendError::FullNever,
+            FullError::Now => SendError::FullNow,
+            FullError::Never => SendError::FullNever,
         }
     }
 }
 
-impl core::fmt::Display for SendError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            SendError::FullNow => "the sink is full for now",
-            SendError::FullNever => "the message is larger than the sink, or is no JSON",
-            SendError::Stale => "the request or question is over",
-            SendError::NotConnected => "the connection is not open",
-            SendError::Busy => "too many requests are in flight",
-            SendError::NotInRevision => "the negotiated revision has no such request",
-            SendError::NotOffered => "the server does not offer that",
-            SendError::NoRoom => "the store for what is held is too small",
-        })
-    }
-}
+/// The event of a message or of a turn, if there is one.
+type Turn<'a> = Result<Option<ClientEvent<'a>>, FullError>;
 
-impl core::error::Error for SendError {}
-
-/// How many times one request may be asked back, unless [`rounds`](Client::rounds) says otherwise.
-const ROUNDS: u8 = 16;
-
-/// How many milliseconds a request may take with progress, unless [`at_most`](Client::at_most) says otherwise.
-const LONGEST: Millis = 3_600_000;
-
-impl<'m, const N: usize> Client<'m, N> {
-    /// A client that is not connected. Without a store it answers no questions and listens to no single resources;
-    /// without a timeout requests may take for ever.
+impl<'m> Client<'m> {
+    /// Returns a client without a connection. It has at most as many requests and subscriptions in flight as
+    /// `slots`.
+    ///
+    /// Without [`held`](Client::held) it answers no requests of the server and subscribes to no single resources.
+    /// Without [`timeout`](Client::timeout) requests have no time limit.
     #[must_use]
-    pub const fn new(profile: &'m Profile<'m>) -> Self {
-        ClientOf {
+    pub fn new(profile: &'m ClientInfo<'m>, slots: impl Into<Slots<'m, PendingRequest>>) -> Self {
+        Client {
             profile,
-            opening: Opening::NEW,
+            opening: Opening::default(),
             revision: None,
-            offered: Features::NONE,
+            offered: ServerCapabilities::NONE,
             level: None,
             now: 0,
             timeout: None,
             probe_timeout: Some(5_000),
-            longest: LONGEST,
-            rounds_max: ROUNDS,
+            longest: 3_600_000,
+            rounds_max: 16,
             questions: 0,
-            last_wire: 0,
+            last_id: 0,
             held: Records::new(Store::none()),
-            used: 0,
-            flights: [Flight::FREE; N],
+            pending: slots.into(),
         }
     }
 
-    /// Memory for what may be sent again: the params of calls that the server may ask back for, its questions' keys
-    /// and state and the answers, the URIs of listens.
+    /// Sets the memory for messages that the client may send again: the params of requests that may need input,
+    /// the `inputRequests`, the `requestState`, the answers, and the URIs of subscriptions. Default: none.
     #[must_use]
     pub fn held(mut self, store: impl Into<Store<'m>>) -> Self {
         self.held = Records::new(store.into());
         self
     }
 
-    /// How long a request may take, if it does not say otherwise.
+    /// Sets the time in milliseconds that a request may take unless it sets its own with [`Request::timeout`].
+    /// Default: no limit.
     #[must_use]
     pub const fn timeout(mut self, millis: Millis) -> Self {
         self.timeout = Some(millis);
         self
     }
 
-    /// How many milliseconds a request may take in all whose time each progress report begins again, if it does not say
-    /// otherwise with [`Request::at_most`]; an hour, if not said otherwise. `Millis::MAX` sets no limit.
+    /// Sets the total time in milliseconds for requests whose timeout starts again with each progress
+    /// notification, unless they set their own with [`Request::at_most`]. Default: one hour. `Millis::MAX` means
+    /// no limit.
     #[must_use]
     pub const fn at_most(mut self, millis: Millis) -> Self {
         self.longest = millis;
         self
     }
 
-    /// How long the probe may take before the server counts as one of the older revisions; 5 seconds, if not said
-    /// otherwise. `None` waits for ever.
+    /// Sets the time in milliseconds to wait for the answer to `server/discover`. After it the client falls back
+    /// to `initialize`. Default: 5 seconds. `None` means no limit.
     #[must_use]
     pub const fn probe_timeout(mut self, millis: Option<Millis>) -> Self {
         self.probe_timeout = millis;
         self
     }
 
-    /// How many times a server may ask back for one request; 16, if not said otherwise. Up to 2025-11-25, where nothing
-    /// says which request a question is for, it is 16 times as many questions from one request that is sent to the next;
-    /// further ones are refused with -32603 as long as requests or listens are in flight.
+    /// Sets how many times a server may ask for input for one request. Default: 16.
+    ///
+    /// Up to 2025-11-25 a request of the server does not name the request of the client that it belongs to. There
+    /// the limit is 16 times `most` requests of the server since the client's last request. The client refuses
+    /// further ones with -32603 while it has requests or subscriptions in flight.
     #[must_use]
     pub const fn rounds(mut self, most: u8) -> Self {
         self.rounds_max = most;
@@ -384,121 +404,87 @@ impl<'m, const N: usize> Client<'m, N> {
 }
 
 #[cfg(feature = "alloc")]
-impl<'m, const N: usize> Client<'m, N> {
-    /// A client whose store grows up to a limit; requests may take a minute.
+impl<'m> Client<'m> {
+    /// Returns a client whose memory grows up to limits: 64 requests in flight, and 16 MiB that are
+    /// [held](Client::held). The timeout of requests is one minute. For other limits use [`new`](Client::new)
+    /// with [`Slots::growing`].
     #[must_use]
-    pub fn growing(profile: &'m Profile<'m>) -> Self {
-        Client::new(profile).held(Store::growing(HELD)).timeout(60_000)
+    pub fn growing(profile: &'m ClientInfo<'m>) -> Self {
+        Client::new(profile, Slots::growing(64)).held(Store::growing(16 << 20)).timeout(60_000)
     }
 }
 
-/// How large the store of a [`growing`](Client::growing) client may become.
-#[cfg(feature = "alloc")]
-const HELD: usize = 16 << 20;
-
-impl<'m, const N: usize> core::ops::Deref for Client<'m, N> {
-    type Target = Engine<'m>;
-
-    fn deref(&self) -> &Engine<'m> {
-        self
-    }
-}
-
-impl<'m, const N: usize> core::ops::DerefMut for Client<'m, N> {
-    fn deref_mut(&mut self) -> &mut Engine<'m> {
-        self
-    }
-}
-
-impl<F: ?Sized> core::fmt::Debug for ClientOf<'_, F> {
+impl core::fmt::Debug for Client<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Client").field("revision", &self.revision).finish_non_exhaustive()
     }
 }
 
-impl<'m> Engine<'m> {
-    /// What the client says of itself.
-    #[must_use]
-    pub const fn profile(&self) -> &'m Profile<'m> {
-        self.profile
-    }
-
-    /// The revision that is spoken, once connected.
+impl<'m> Client<'m> {
+    /// Returns the negotiated revision; `None` if the connection is not open.
     #[must_use]
     pub fn revision(&self) -> Option<Revision> {
         self.revision.filter(|_| self.opening.is_ready())
     }
 
-    /// What the server offers, once connected.
+    /// Returns the capabilities of the server.
     #[must_use]
-    pub const fn offered(&self) -> Features {
+    pub const fn offered(&self) -> ServerCapabilities {
         self.offered
     }
 
-    /// Tells the time, for the deadlines of what is sent from here on. [`advance`](ClientOf::advance) does it too.
+    /// Sets the time from which the deadlines of the next requests count. [`advance`](Client::advance) sets it
+    /// too.
     pub const fn set_now(&mut self, now: Millis) {
         self.now = now;
     }
 
-    /// Sends a request. Its outcome comes as [`Event::Done`] with the token.
+    /// Sends a request. Its result comes as [`ClientEvent::Done`] with the token.
     ///
     /// # Errors
-    /// What [`SendError`] tells; nothing has been sent then.
-    pub fn send(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<Token, SendError> {
+    /// - [`SendError::NotConnected`]: the connection is not open.
+    /// - [`SendError::NotInRevision`], [`SendError::NotOffered`]: the revision does not have the method, or the
+    ///   server does not offer it.
+    /// - [`SendError::Busy`]: no slot is free.
+    /// - [`SendError::FullNow`], [`SendError::FullNever`]: the sink has no room.
+    pub fn send(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<PendingId, SendError> {
         let revision = self.revision().ok_or(SendError::NotConnected)?;
-        self.may_send(request, revision)?;
-        let last_wire = self.last_wire;
-        let token = self.admit(request)?;
-        let written = match self.hold(token, request, revision) {
-            Ok(()) => request.write(out, token, self.profile, revision, self.level),
-            Err(full) => Err(full),
-        };
+        if request.method != Method::Other {
+            if !request.method.is_of(revision.era()) {
+                return Err(SendError::NotInRevision);
+            }
+            if request.method.gate(revision).is_some_and(|capability| !self.offered.has(capability)) {
+                return Err(SendError::NotOffered);
+            }
+        }
+        let id = self.admit(request)?;
+        self.keep_params(id, request, revision);
+        let options = &request.options;
+        let progress = options.progress.then_some(id);
+        let (level, own) = (options.level.or(self.level), request.own_meta());
+        let meta = MetaParts { progress, level, own, trace: request.trace };
+        let kept = self.held_of(id, retry::PARAMS, 0);
+        let written = self.write_request(out, id, request.name, meta, &mut |params| match kept {
+            Some(members) => params.spread(members),
+            None => request.write_members(params, revision),
+        });
         if let Err(full) = written {
-            self.close(token);
-            self.last_wire = last_wire;
+            self.close(id);
             return Err(full.into());
         }
+        self.last_id = id;
         self.questions = 0;
-        Ok(Token(token))
+        Ok(PendingId(id))
     }
 
-    /// Whether the revision has the request, and the server offers what it needs.
-    fn may_send(&self, request: &Request<'_>, revision: Revision) -> Result<(), SendError> {
-        if request.method == Method::Other {
-            return Ok(());
-        }
-        if !request.method.is_of(revision.era()) {
-            return Err(SendError::NotInRevision);
-        }
-        match request.method.gate(revision) {
-            Some(feature) if !self.offered.has(feature) => Err(SendError::NotOffered),
-            _ => Ok(()),
-        }
-    }
-
-    /// Gives a request up: no outcome is told any more. The server is told, and what it sends all the same is ignored.
+    /// Sets the least severe level of log messages that the server sends
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)). Up to
+    /// 2025-11-25 this sends `logging/setLevel` and returns its token. From 2026-07-28 on it sends nothing: all
+    /// later requests carry the level in `_meta`.
     ///
     /// # Errors
-    /// [`SendError::Stale`] if it has had its outcome; [`SendError::FullNow`] if there is no room to tell the server.
-    pub fn cancel(&mut self, token: Token, reason: Option<&str>, out: &mut dyn Out) -> Result<(), SendError> {
-        let flight = self.flight(token.0).filter(|flight| flight.state != State::Closing).ok_or(SendError::Stale)?;
-        if self.closes_slowly(flight) {
-            self.close_listen(token);
-            return Ok(());
-        }
-        if flight.wire != 0 {
-            time::write_cancelled(flight.wire, reason, out)?;
-        }
-        self.close(token.0);
-        Ok(())
-    }
-
-    /// Which log messages the server shall send from here on: with a request that [`Some`] token names (up to
-    /// 2025-11-25), or noted for all requests that follow.
-    ///
-    /// # Errors
-    /// As [`send`](ClientOf::send).
-    pub fn set_log_level(&mut self, level: Level, out: &mut dyn Out) -> Result<Option<Token>, SendError> {
+    /// As [`send`](Client::send).
+    pub fn set_log_level(&mut self, level: LoggingLevel, out: &mut dyn Out) -> Result<Option<PendingId>, SendError> {
         let revision = self.revision().ok_or(SendError::NotConnected)?;
         if revision.is_modern() {
             self.level = Some(level);
@@ -507,105 +493,133 @@ impl<'m> Engine<'m> {
         self.send(&Request::set_level(level), out).map(Some)
     }
 
-    /// Takes one message. `Ok(None)`: handled, nothing to do.
+    /// Takes one message of the server. Returns `None` if the application has nothing to do.
     ///
     /// # Errors
-    /// [`Full::Now`]: nothing has changed; make room and call again with the same message.
-    pub fn receive<'a>(&mut self, message: &'a [u8], out: &mut dyn Out) -> Result<Option<Event<'a>>, Full> {
+    /// No state has changed. [`FullError::Now`]: make room, then call again with the same message. [`FullError::Never`]: an
+    /// answer to the message is larger than the whole sink.
+    pub fn receive<'a>(&mut self, message: &'a [u8], out: &mut dyn Out) -> Result<Option<ClientEvent<'a>>, FullError> {
         self.receive_on(None, message, out)
     }
 
-    /// As [`receive`](ClientOf::receive), for a message that came in the HTTP exchange of the request with that id on
-    /// the wire: an error there answers it, even if it has no id or another one.
+    /// Takes one message that came in the HTTP exchange of the request with the id `exchange` on the wire. An
+    /// error in it answers that request, even without an id. Otherwise as [`receive`](Client::receive).
     ///
     /// # Errors
-    /// As [`receive`](ClientOf::receive).
+    /// As [`receive`](Client::receive).
     pub fn receive_on<'a>(
         &mut self,
         exchange: Option<u64>,
         message: &'a [u8],
         out: &mut dyn Out,
-    ) -> Result<Option<Event<'a>>, Full> {
-        let Ok(mut envelope) = Envelope::parse(message) else { return Ok(Some(self.no_object(message))) };
+    ) -> Result<Option<ClientEvent<'a>>, FullError> {
+        let Ok(mut envelope) = Envelope::parse(message) else {
+            let batches = self.revision.is_none_or(Revision::has_batches);
+            return Ok(Some(match Raw::parse(message) {
+                Ok(array) if batches && array.as_bytes().starts_with(b"[") => ClientEvent::Batch(array),
+                _ => ClientEvent::Ignored(ProtocolViolation::NoMessage),
+            }));
+        };
         envelope.leave_out_null();
         match envelope.shape() {
-            Shape::Response { .. } => self.response(exchange, &envelope, out),
-            Shape::Notification { method } => Ok(self.notification(exchange, &envelope, method)),
-            Shape::Request { id, method } => self.request(exchange, &envelope, id, method, out),
-            Shape::Invalid { .. } => Ok(Some(Event::Ignored(Oddity::NoMessage))),
+            MessageShape::Response { .. } => self.response(exchange, &envelope, out),
+            MessageShape::Notification { method } => Ok(self.notification(exchange, &envelope, method)),
+            MessageShape::Request { id, method } => self.request(exchange, &envelope, id, method, out),
+            MessageShape::Invalid { .. } => Ok(Some(ClientEvent::Ignored(ProtocolViolation::NoMessage))),
         }
     }
 
-    /// An array of messages, or something that is no message at all.
-    fn no_object<'a>(&self, message: &'a [u8]) -> Event<'a> {
-        let batches = self.revision.is_none_or(Revision::has_batches);
-        match Raw::parse(message) {
-            Ok(array) if batches && array.as_bytes().starts_with(b"[") => Event::Batch(array),
-            _ => Event::Ignored(Oddity::NoMessage),
+    /// Sets the time and writes the client's own messages: the opening, retries with `inputResponses`,
+    /// subscriptions, and cancellations of requests whose time is over. Call it after every other method, and at
+    /// [`next_deadline`](Client::next_deadline), until it returns no event.
+    ///
+    /// # Errors
+    /// - [`FullError::Now`]: send the bytes of the sink, then call again.
+    /// - [`FullError::Never`]: a message is larger than the sink. The client gave its request up; the next call
+    ///   returns the event.
+    pub fn advance(&mut self, now: Millis, out: &mut dyn Out) -> Result<Option<ClientEvent<'static>>, FullError> {
+        self.now = now;
+        let mut full = false;
+        let mut at = 0;
+        while let Some(pending) = self.pending.get(at) {
+            at += 1;
+            let (token, state, id) = (pending.token, pending.state(), pending.id());
+            let due = pending.due(now).is_some_and(|due| until(due, now) <= 0);
+            let done = match state {
+                State::Ended(why) => Ok(self.done(token, Err(RequestError::Lost(why)))),
+                State::Subscription(state) if due && state.is_closing() => {
+                    self.close(token);
+                    Ok(None)
+                }
+                State::Subscription(SubscriptionState::Resting) if due => self.reopen(token, out),
+                _ if due => id
+                    .map_or(Ok(()), |id| timeouts::write_timed_out(id, out))
+                    .map(|()| self.done(token, Err(RequestError::Lost(TransportError::TimedOut)))),
+                // A request that has ended is reported even while nothing can be sent.
+                _ if full || !self.opening.is_ready() => Ok(None),
+                State::Retry => self.send_again(token, out).map(|()| None),
+                State::ListTools { .. } => self.send_tools_list(token, out).map(|()| None),
+                State::Subscription(SubscriptionState::Opening | SubscriptionState::Closing) => {
+                    self.advance_subscription(token, out)
+                }
+                _ => Ok(None),
+            };
+            match done {
+                Ok(None) => {}
+                Err(FullError::Now) => full = true,
+                Ok(event) => return Ok(event),
+                Err(FullError::Never) => {
+                    self.lose(token, TransportError::TooLarge);
+                    return Err(FullError::Never);
+                }
+            }
         }
+        let opened = self.advance_opening(out);
+        if matches!(opened, Err(FullError::Never)) {
+            self.opening_ended(TransportError::TooLarge);
+        }
+        if full && matches!(opened, Ok(None)) { Err(FullError::Now) } else { opened }
     }
 
-    /// The transport could not bring the request with this id on the wire to its end.
-    pub fn lost(&mut self, wire: u64, why: Lost) {
+    /// Ends the request with the id `http1` on the wire, because the transport failed. Subscriptions open again
+    /// after some time where the reason allows it.
+    pub fn lost(&mut self, wire: u64, why: TransportError) {
         if self.opening.is_on_wire(wire) {
             return self.opening_lost(wire, why);
         }
-        let Some(flight) = self.on_wire(wire) else { return };
-        let (token, state, listens) = (flight.token, flight.state, flight.method == Method::Listen);
-        if state == State::Closing {
-            return self.close(token);
+        let Some(pending) = self.on_wire(wire) else { return };
+        let token = pending.token;
+        match pending.subscription() {
+            Some(state) if state.is_closing() => drop(self.close(token)),
+            Some(_) if matches!(why, TransportError::Broken | TransportError::Unreachable) => self.reopen_later(token),
+            // A server may end the stream of an open subscription in order, without a response.
+            Some(SubscriptionState::Open { .. }) if why == TransportError::Invalid => self.reopen_later(token),
+            _ => self.lose(token, why),
         }
-        // The stream of one that was open may end in order, without an answer.
-        let ended = state == State::Open && why == Lost::Invalid;
-        if listens && (ended || matches!(why, Lost::Broken | Lost::Unreachable)) {
-            return self.reopen_later(token);
-        }
-        self.lose(token, why);
     }
 
-    /// Nothing more will come, and nothing can be sent. [`advance`](ClientOf::advance) tells what was lost.
+    /// Ends the connection. The next [`advance`](Client::advance) returns [`TransportError::Closed`] for each request in
+    /// flight.
     pub fn end_of_input(&mut self) {
-        self.opening_closed();
-        self.lose_all(Lost::Closed, false);
+        self.opening_ended(TransportError::Closed);
+        self.lose_all(TransportError::Closed, false);
     }
 
-    /// The transport cannot go on with the request with this id on the wire before somebody has given credentials: its
-    /// time stands still until [`resume`](ClientOf::resume), but for [`at_most`](Request::at_most).
-    pub fn pause(&mut self, wire: u64) {
-        if self.opening.is_on_wire(wire) {
-            return self.opening_time(wire, false);
-        }
-        let token = self.on_wire(wire).map(|flight| flight.token);
-        if let Some(flight) = token.and_then(|token| self.flight_mut(token)) {
-            flight.deadline = None;
-        }
-    }
-
-    /// It goes on: its time begins again. [Tell](ClientOf::set_now) it first.
-    pub fn resume(&mut self, wire: u64) {
-        if self.opening.is_on_wire(wire) {
-            return self.opening_time(wire, true);
-        }
-        let (now, token) = (self.now, self.on_wire(wire).map(|flight| flight.token));
-        if let Some(flight) = token.and_then(|token| self.flight_mut(token)) {
-            flight.deadline = flight::after(now, flight.options.timeout);
-        }
-    }
-
-    /// All requests end without an answer; listens too, or they are opened again with the next connection.
-    pub(crate) fn lose_all(&mut self, why: Lost, keep_listens: bool) {
+    /// Ends all requests without a response. Subscriptions end too, unless the next connection opens them again.
+    pub(crate) fn lose_all(&mut self, why: TransportError, keep_subscriptions: bool) {
         self.forget_questions();
-        self.forget_subscriptions();
-        for flight in self.taken_mut().iter_mut().filter(|flight| flight.is_live()) {
-            match flight.state {
-                State::Ended(_) => {}
-                // It was given up by the application.
-                State::Closing => *flight = Flight::FREE,
-                State::Opening | State::Open | State::Resting if keep_listens => {
-                    (flight.state, flight.wire, flight.deadline) = (State::Opening, 0, None);
+        let mut at = 0;
+        while let Some(pending) = self.pending.get_mut(at) {
+            at += 1;
+            match pending.subscription() {
+                Some(state) if state.is_closing() => {
+                    let token = pending.token;
+                    self.close(token);
                 }
-                _ => (flight.state, flight.wire) = (State::Ended(why), 0),
+                Some(_) if keep_subscriptions => {}
+                _ => pending.lose(why),
             }
         }
+        self.reopen_subscriptions();
     }
 }

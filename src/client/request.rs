@@ -1,62 +1,48 @@
-//! What a client asks: every request of the protocol, and raw ones for anything else.
+//! The requests of a client: one constructor for each method of the protocol, and [`Request::raw`] for any other.
 
-use super::profile::{MetaParts, Profile};
+use super::Client;
+#[cfg(feature = "alloc")]
+use super::client_info::write_own_meta;
+use super::client_info::{MetaParts, TraceMembers};
+use crate::content::TextValue;
 use crate::json::{Raw, Text, object::Object, write};
-use crate::protocol::{Level, Method};
+use crate::protocol::{LoggingLevel, Method};
 use crate::revision::{Revision, Since};
-use crate::server::Millis;
-use crate::service::Words;
+use crate::rpc::begin_request;
 #[cfg(feature = "alloc")]
 use crate::sink::part;
-use crate::sink::{Full, Kind, Out, Sink, Writer, whole};
+use crate::sink::{FullError, MessageKind, Out, Sink, Writer, whole};
+use crate::time::Millis;
+use crate::trace_context::TraceContext;
 
-/// Something that can be written as a JSON object: the arguments of a call.
+/// A value that writes a JSON object: the arguments of a call.
 ///
-/// With the feature `serde` everything that serializes is one, `serde_json::json!` values included; without it
-/// [`Raw`] is, and what you implement it for.
+/// With the feature `serde` every `Serialize` type implements it, also `serde_json::json!` values. Without it
+/// [`Raw`] implements it, and types of the application can.
 pub trait Arguments {
     /// Writes the object.
-    fn write(&self, out: &mut dyn Sink) -> Result<(), Full>;
+    ///
+    /// # Errors
+    /// [`FullError::Now`] or [`FullError::Never`] of the sink.
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError>;
 }
 
 #[cfg(not(feature = "serde"))]
 impl Arguments for Raw<'_> {
-    fn write(&self, out: &mut dyn Sink) -> Result<(), Full> {
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
         write::raw(out, *self)
     }
 }
 
-/// What cannot be written as JSON is told as [`Full::Never`].
+/// A value that cannot be written as JSON gives [`FullError::Never`].
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize + ?Sized> Arguments for T {
-    fn write(&self, out: &mut dyn Sink) -> Result<(), Full> {
-        crate::json::to_sink(out, self).map_err(|error| error.full().unwrap_or(Full::Never))
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        crate::json::to_sink(out, self).map_err(|error| error.full().unwrap_or(FullError::Never))
     }
 }
 
-/// What a completion is asked for.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum Reference<'r> {
-    /// An argument of the prompt with that name.
-    Prompt(Words<'r>),
-    /// A variable of the resource template with that URI template.
-    Resource(Words<'r>),
-}
-
-impl<'r> Reference<'r> {
-    /// An argument of the prompt `name`.
-    pub fn prompt(name: impl Into<Words<'r>>) -> Self {
-        Reference::Prompt(name.into())
-    }
-
-    /// A variable of the template `uri`.
-    pub fn resource(uri: impl Into<Words<'r>>) -> Self {
-        Reference::Resource(uri.into())
-    }
-}
-
-/// A request, ready to be [sent](super::ClientOf::send).
+/// A request of the client, to [send](super::Client::send).
 ///
 /// ```
 /// use mcp_sansio::client::Request;
@@ -66,7 +52,7 @@ impl<'r> Reference<'r> {
 /// let request = Request::call("add").arguments(&arguments).with_progress().timeout(5_000);
 /// let next_page = Request::list_tools().after("cursor-2");
 /// # let _ = (request, next_page);
-/// # Ok::<(), mcp_sansio::json::Fault>(())
+/// # Ok::<(), mcp_sansio::json::ParseError>(())
 /// ```
 #[derive(Clone, Copy)]
 #[must_use = "send it"]
@@ -76,22 +62,23 @@ pub struct Request<'r> {
     body: Body<'r>,
     arguments: Option<&'r dyn Arguments>,
     own_meta: Option<Raw<'r>>,
+    pub(crate) trace: Option<&'r dyn TraceMembers>,
     pub(crate) options: Options,
 }
 
-/// How long a request may take, and what it wants to hear meanwhile.
+/// The limits of a request and the notifications that it asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Options {
     pub(crate) progress: bool,
-    pub(crate) level: Option<Level>,
+    pub(crate) level: Option<LoggingLevel>,
     pub(crate) timeout: Option<Millis>,
     pub(crate) longest: Option<Millis>,
     pub(crate) patient: bool,
 }
 
 impl Options {
-    /// How long it may take whatever happens: without a time of its own, the usual one, if its deadline is put off by
-    /// progress.
+    /// Returns the total time limit. Without one of its own, a request with a timeout and progress has the
+    /// client's, and at least its timeout.
     pub(crate) fn end(&self, usual: Millis) -> Option<Millis> {
         let usual = self.timeout.filter(|_| self.progress).map(|timeout| timeout.max(usual));
         self.longest.or(usual)
@@ -100,176 +87,213 @@ impl Options {
 
 #[derive(Clone, Copy)]
 enum Body<'r> {
-    /// Nothing, or the next page of a list.
-    List(Option<Words<'r>>),
-    Named(Words<'r>),
-    Uri(Words<'r>),
-    Complete {
-        reference: Reference<'r>,
-        name: &'r str,
-        value: &'r str,
-    },
-    Level(Level),
-    Raw(Option<Raw<'r>>),
+    None,
+    /// One string member: its name and its value.
+    Text(&'static str, TextValue<'r>),
+    /// A completion of an argument (name and value) of a prompt or a resource template: the `type` of its `ref`, the
+    /// member that identifies it, and the value of that member.
+    Complete([&'static str; 2], TextValue<'r>, [&'r str; 2]),
+    Raw(Raw<'r>),
 }
 
 impl<'r> Request<'r> {
     fn new(method: Method, body: Body<'r>) -> Self {
         let options = Options::default();
-        Request { method, name: method.name(), body, arguments: None, own_meta: None, options }
+        Request { method, name: method.name(), body, arguments: None, own_meta: None, trace: None, options }
     }
 
-    /// `tools/list`
+    /// `tools/list` ([tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools)).
     pub fn list_tools() -> Self {
-        Request::new(Method::ToolsList, Body::List(None))
+        Request::new(Method::ToolsList, Body::None)
     }
 
-    /// `resources/list`
+    /// `resources/list` ([resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources)).
     pub fn list_resources() -> Self {
-        Request::new(Method::ResourcesList, Body::List(None))
+        Request::new(Method::ResourcesList, Body::None)
     }
 
-    /// `resources/templates/list`
+    /// `resources/templates/list` ([resource
+    /// templates](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#resource-templates)).
     pub fn list_templates() -> Self {
-        Request::new(Method::TemplatesList, Body::List(None))
+        Request::new(Method::TemplatesList, Body::None)
     }
 
-    /// `prompts/list`
+    /// `prompts/list` ([prompts](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts)).
     pub fn list_prompts() -> Self {
-        Request::new(Method::PromptsList, Body::List(None))
+        Request::new(Method::PromptsList, Body::None)
     }
 
     /// `tools/call`
-    pub fn call(tool: impl Into<Words<'r>>) -> Self {
-        Request::new(Method::ToolsCall, Body::Named(tool.into()))
+    /// ([tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#calling-tools)).
+    pub fn call(tool: impl Into<TextValue<'r>>) -> Self {
+        Request::new(Method::ToolsCall, Body::Text("name", tool.into()))
     }
 
     /// `resources/read`
-    pub fn read(uri: impl Into<Words<'r>>) -> Self {
-        Request::new(Method::ResourcesRead, Body::Uri(uri.into()))
+    /// ([resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#reading-resources)).
+    pub fn read(uri: impl Into<TextValue<'r>>) -> Self {
+        Request::new(Method::ResourcesRead, Body::Text("uri", uri.into()))
     }
 
-    /// `prompts/get`; the values of its [`arguments`](Request::arguments) are strings.
-    pub fn prompt(name: impl Into<Words<'r>>) -> Self {
-        Request::new(Method::PromptsGet, Body::Named(name.into()))
+    /// `prompts/get`
+    /// ([prompts](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#getting-a-prompt)). The
+    /// values of its [`arguments`](Request::arguments) are strings.
+    pub fn prompt(name: impl Into<TextValue<'r>>) -> Self {
+        Request::new(Method::PromptsGet, Body::Text("name", name.into()))
     }
 
-    /// `completion/complete`: what the argument `name` could be that begins with `value`. What other arguments are
-    /// already is said with [`arguments`](Request::arguments) (from 2025-06-18 on).
-    pub fn complete(reference: Reference<'r>, name: &'r str, value: &'r str) -> Self {
-        Request::new(Method::Complete, Body::Complete { reference, name, value })
+    /// `completion/complete`
+    /// ([completion](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/completion)): asks
+    /// for values of the argument `name` of a prompt that begin with `value`. [`arguments`](Request::arguments) sets
+    /// the known other arguments in `context` (from 2025-06-18 on).
+    pub fn complete_prompt(prompt: impl Into<TextValue<'r>>, name: &'r str, value: &'r str) -> Self {
+        Request::new(Method::Complete, Body::Complete(["ref/prompt", "name"], prompt.into(), [name, value]))
     }
 
-    /// `ping` (up to 2025-11-25).
+    /// `completion/complete` for the variable `name` of a resource template, as
+    /// [`complete_prompt`](Request::complete_prompt).
+    pub fn complete_template(uri: impl Into<TextValue<'r>>, name: &'r str, value: &'r str) -> Self {
+        Request::new(Method::Complete, Body::Complete(["ref/resource", "uri"], uri.into(), [name, value]))
+    }
+
+    /// `ping` (up to 2025-11-25,
+    /// [ping](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping)).
     pub fn ping() -> Self {
-        Request::new(Method::Ping, Body::Raw(None))
+        Request::new(Method::Ping, Body::None)
     }
 
-    /// `server/discover` (from 2026-07-28 on).
+    /// `server/discover` (from 2026-07-28 on,
+    /// [discovery](https://modelcontextprotocol.io/specification/2026-07-28/server/discover)).
     pub fn discover() -> Self {
-        Request::new(Method::Discover, Body::Raw(None))
+        Request::new(Method::Discover, Body::None)
     }
 
-    /// `resources/subscribe` (up to 2025-11-25); [`listen`](super::ClientOf::listen) does it in every revision.
-    pub fn subscribe(uri: impl Into<Words<'r>>) -> Self {
-        Request::new(Method::Subscribe, Body::Uri(uri.into()))
+    /// `resources/subscribe` (up to 2025-11-25,
+    /// [subscriptions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions)).
+    /// [`listen`](super::Client::listen) subscribes in every revision.
+    pub fn subscribe(uri: impl Into<TextValue<'r>>) -> Self {
+        Request::new(Method::Subscribe, Body::Text("uri", uri.into()))
     }
 
     /// `resources/unsubscribe` (up to 2025-11-25).
-    pub fn unsubscribe(uri: impl Into<Words<'r>>) -> Self {
-        Request::new(Method::Unsubscribe, Body::Uri(uri.into()))
+    pub fn unsubscribe(uri: impl Into<TextValue<'r>>) -> Self {
+        Request::new(Method::Unsubscribe, Body::Text("uri", uri.into()))
     }
 
-    /// `logging/setLevel` (up to 2025-11-25); [`set_log_level`](super::ClientOf::set_log_level) does it in every
-    /// revision.
-    pub fn set_level(level: Level) -> Self {
-        Request::new(Method::SetLevel, Body::Level(level))
+    /// `logging/setLevel` (up to 2025-11-25,
+    /// [logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
+    /// [`set_log_level`](super::Client::set_log_level) sets the level in every revision.
+    pub fn set_level(level: LoggingLevel) -> Self {
+        Request::new(Method::SetLevel, Body::Text("level", level.name().into()))
     }
 
-    /// Any method, with params as they stand. What the protocol demands in `_meta` is added to them.
+    /// A request with any method and these `params`, for extensions. The client adds the members of `_meta` that
+    /// the protocol requires.
     pub fn raw(method: &'r str, params: Option<Raw<'r>>) -> Self {
-        Request { name: method, ..Request::new(Method::Other, Body::Raw(params)) }
+        Request { name: method, ..Request::new(Method::Other, params.map_or(Body::None, Body::Raw)) }
     }
 
-    /// The method's name, as it is sent in `method`.
+    /// Returns the `method`.
     #[must_use]
     pub const fn method_name(&self) -> &'r str {
         self.name
     }
 
-    /// The page of a list behind `cursor`, which came with the page before it.
-    pub fn after(self, cursor: impl Into<Words<'r>>) -> Self {
-        Request { body: Body::List(Some(cursor.into())), ..self }
+    /// Sets `cursor`: the request asks for the next page of the list
+    /// ([pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination)).
+    pub fn after(self, cursor: impl Into<TextValue<'r>>) -> Self {
+        Request { body: Body::Text("cursor", cursor.into()), ..self }
     }
 
-    /// The arguments of a tool or prompt; the context of a completion.
+    /// Sets `arguments` of a tool or a prompt, or `context.arguments` of a completion.
     pub fn arguments(self, arguments: &'r dyn Arguments) -> Self {
         Request { arguments: Some(arguments), ..self }
     }
 
-    /// Members for `_meta`, an object as it stands.
+    /// Adds the members of a JSON object to `_meta`.
     pub fn meta(self, object: Raw<'r>) -> Self {
         Request { own_meta: Some(object), ..self }
     }
 
-    /// Asks for progress. Each report with another value than the one before also starts the time of
-    /// [`timeout`](Request::timeout) again, until [`at_most`](Request::at_most) is over.
+    /// Sets `traceparent`, `tracestate` and `baggage` in `_meta`
+    /// ([trace context](https://modelcontextprotocol.io/specification/2026-07-28/basic#_meta)), in every revision. Such
+    /// members of [`meta`](Request::meta) are left out. A request that the client sends again has them again.
+    ///
+    /// A server that makes the request in a handler passes the trace on: `request.trace_context(&call.trace_context())`.
+    pub fn trace_context(mut self, trace: &'r TraceContext<'r>) -> Self {
+        self.trace = if trace.is_empty() { None } else { Some(trace) };
+        self
+    }
+
+    /// Asks for `notifications/progress`
+    /// ([progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress)). Each
+    /// notification with a new value also starts the time of [`timeout`](Request::timeout) again, within the
+    /// total time of [`at_most`](Request::at_most).
     pub fn with_progress(mut self) -> Self {
         self.options.progress = true;
         self
     }
 
-    /// Asks for log messages of that severity or more under 2026-07-28, for this request alone.
-    pub fn with_logs(mut self, level: Level) -> Self {
+    /// Asks for log messages of this level and above, for this request alone (2026-07-28,
+    /// [logging](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging)).
+    pub fn with_logs(mut self, level: LoggingLevel) -> Self {
         self.options.level = Some(level);
         self
     }
 
-    /// How many milliseconds it may take, instead of the client's usual time. Then it is cancelled.
+    /// Sets the time limit in milliseconds. After it the client cancels the request. Default:
+    /// [`Client::timeout`](super::Client::timeout).
     pub fn timeout(mut self, millis: Millis) -> Self {
         self.options.timeout = Some(millis);
         self
     }
 
-    /// How many milliseconds it may take although there is progress, and questions with the time that they take. Unless it
-    /// is said, there is no such limit without progress; with progress it is that of the client
-    /// ([`Client::at_most`](super::Client::at_most): an hour), in which the time of questions does not count.
+    /// Sets the limit in milliseconds of the total time, with progress and with the time of requests of the
+    /// server.
+    ///
+    /// Default: no limit without progress; with progress that of [`Client::at_most`](super::Client::at_most),
+    /// which does not count the time of requests of the server.
     pub fn at_most(mut self, millis: Millis) -> Self {
         self.options.longest = Some(millis);
         self
     }
 
-    /// It may take any time.
+    /// Removes the time limit.
     pub fn patient(mut self) -> Self {
         self.options.patient = true;
         self
     }
 
-    /// The members of its params, without `_meta`.
-    pub(crate) fn write_members(&self, params: &mut Object<'_, '_>, revision: Revision) -> Result<(), Full> {
+    /// Writes the members of the params without `_meta`.
+    pub(crate) fn write_members(&self, params: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
         match &self.body {
-            Body::List(None) | Body::Raw(None) => {}
-            Body::List(Some(cursor)) => cursor.write(params.key("cursor"))?,
-            Body::Named(name) => {
-                name.write(params.key("name"))?;
-                if let Some(arguments) = self.arguments {
-                    write_arguments(params.key("arguments"), arguments)?;
+            Body::None => {}
+            Body::Text(key, value) => {
+                value.write(params.key(key))?;
+                let takes = matches!(self.method, Method::ToolsCall | Method::PromptsGet);
+                if let Some(arguments) = self.arguments.filter(|_| takes) {
+                    arguments.write(&mut OneLine(params.key("arguments")))?;
                 }
             }
-            Body::Uri(uri) => uri.write(params.key("uri"))?,
-            Body::Complete { reference, name, value } => {
-                write_completion(params, reference, name, value)?;
+            Body::Complete([kind, key], reference, [name, value]) => {
+                let mut object = Object::open(params.key("ref"));
+                object.text("type", kind)?;
+                reference.write(object.key(key))?;
+                object.close()?;
+                let mut argument = Object::open(params.key("argument"));
+                argument.text("name", name)?;
+                argument.text("value", value)?;
+                argument.close()?;
                 if let Some(arguments) = self.arguments.filter(|_| revision.has(Since::CompletionContext)) {
                     let mut context = Object::open(params.key("context"));
-                    write_arguments(context.key("arguments"), arguments)?;
+                    arguments.write(&mut OneLine(context.key("arguments")))?;
                     context.close()?;
                 }
             }
-            Body::Level(level) => params.text("level", level.name())?,
-            Body::Raw(Some(object)) => {
-                // Of one that was kept, see `keep`.
+            Body::Raw(object) => {
+                // The params of a kept request are those of the latest revision, see `keep`.
                 let context = self.method != Method::Complete || revision.has(Since::CompletionContext);
-                let wanted = |key: &Text<'_>| !key.is("_meta") && (context || !key.is("context"));
+                let wanted = |key: &Text<'_>| !key.eq_str("_meta") && (context || !key.eq_str("context"));
                 for (key, value) in object.members().filter(|(key, _)| wanted(key)) {
                     params.member(key, value)?;
                 }
@@ -278,31 +302,29 @@ impl<'r> Request<'r> {
         Ok(())
     }
 
-    /// The application's own members of `_meta`.
+    /// Returns the application's own members of `_meta`, without its trace context.
     pub(crate) fn own_meta(&self) -> Option<Raw<'r>> {
         match self.body {
-            Body::Raw(Some(params)) => self.own_meta.or_else(|| params.get("_meta")),
+            Body::Raw(params) => self.own_meta.or_else(|| params.get("_meta")),
             _ => self.own_meta,
         }
     }
+}
 
-    /// Writes the message.
-    pub(crate) fn write(
+impl Client<'_> {
+    /// Writes a request to the connected server: the members of its params that `members` writes, and `_meta`.
+    pub(crate) fn write_request(
         &self,
         out: &mut dyn Out,
-        wire: u32,
-        profile: &Profile<'_>,
-        revision: Revision,
-        level: Option<Level>,
-    ) -> Result<(), Full> {
-        let meta = MetaParts {
-            progress: self.options.progress.then_some(wire),
-            level: self.options.level.or(level),
-            own: self.own_meta(),
-        };
-        write_request(out, wire, self.name, &mut |params| {
-            self.write_members(params, revision)?;
-            profile.write_meta(params, revision, meta)
+        id: u32,
+        method: &str,
+        meta: MetaParts<'_>,
+        members: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
+    ) -> Result<(), FullError> {
+        let revision = self.revision.unwrap_or(Revision::LATEST);
+        write_request(out, id, method, &mut |params| {
+            members(params)?;
+            self.profile.write_meta(params, revision, meta)
         })
     }
 }
@@ -313,40 +335,11 @@ impl core::fmt::Debug for Request<'_> {
     }
 }
 
-/// What is to be completed.
-fn write_completion(
-    params: &mut Object<'_, '_>,
-    reference: &Reference<'_>,
-    name: &str,
-    value: &str,
-) -> Result<(), Full> {
-    let mut object = Object::open(params.key("ref"));
-    match reference {
-        Reference::Prompt(name) => {
-            object.text("type", "ref/prompt")?;
-            name.write(object.key("name"))?;
-        }
-        Reference::Resource(uri) => {
-            object.text("type", "ref/resource")?;
-            uri.write(object.key("uri"))?;
-        }
-    }
-    object.close()?;
-    let mut argument = Object::open(params.key("argument"));
-    argument.text("name", name)?;
-    argument.text("value", value)?;
-    argument.close()
-}
-
-fn write_arguments(out: &mut Writer<'_>, arguments: &dyn Arguments) -> Result<(), Full> {
-    arguments.write(&mut OneLine(out))
-}
-
-/// Newlines between tokens become spaces: one could otherwise end a line.
+/// Writes newlines between tokens as spaces: a newline would end the message on a line transport.
 struct OneLine<'o, 'w>(&'o mut Writer<'w>);
 
 impl Sink for OneLine<'_, '_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         write::one_line(self.0, bytes)?;
         self.0.written()
     }
@@ -356,33 +349,29 @@ impl Sink for OneLine<'_, '_> {
     }
 }
 
-/// Writes a whole request: `params` writes the members of its params, which are left out if there are none.
+/// Writes a whole request. `params` writes the members of its params; an object without members is left out.
 pub(crate) fn write_request(
     out: &mut dyn Out,
     wire: u32,
     method: &str,
-    params: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), Full>,
-) -> Result<(), Full> {
-    whole(out, Kind::Request, |out| {
-        out.put(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-        write::unsigned(out, wire.into())?;
-        out.put(b",\"method\":")?;
-        write::string(out, method)?;
-        out.put(b",\"params\":")?;
+    params: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
+) -> Result<(), FullError> {
+    whole(out, MessageKind::Request, |out| {
+        begin_request(out, wire.into(), method, "\"params\":")?;
         let mut object = Object::open(out);
         params(&mut object)?;
         object.finish().put(b"}")
     })
 }
 
-/// The text of a cursor, for [`Request::after`].
-impl<'r> From<&Text<'r>> for Words<'r> {
+/// Converts the `nextCursor` of a page for [`Request::after`].
+impl<'r> From<&Text<'r>> for TextValue<'r> {
     fn from(text: &Text<'r>) -> Self {
-        Words::Verbatim(*text)
+        (*text).into()
     }
 }
 
-/// A request that owns all it consists of: for those that wait before they are sent.
+/// A request that owns its data, to send later. [`Request::keep`] makes one.
 #[cfg(feature = "alloc")]
 #[derive(Clone, Debug)]
 pub struct OwnedRequest {
@@ -395,7 +384,7 @@ pub struct OwnedRequest {
 
 #[cfg(feature = "alloc")]
 impl Request<'_> {
-    /// The same request, with everything written out.
+    /// Returns the same request with its own copy of all data.
     ///
     /// ```
     /// use mcp_sansio::client::{OwnedRequest, Request};
@@ -403,45 +392,55 @@ impl Request<'_> {
     ///     Request::prompt(name).timeout(5_000).keep().unwrap()
     /// }
     /// let kept = later("greeting");
-    /// let request: Request<'_> = kept.request(); // to be sent when its time has come
+    /// let request: Request<'_> = kept.request(); // send it now
     /// # let _ = request;
     /// ```
     ///
     /// # Errors
-    /// [`Full::Never`] if the arguments cannot be written as JSON.
-    pub fn keep(&self) -> Result<OwnedRequest, Full> {
-        let mut out = crate::sink::Lines::new(alloc::vec::Vec::new());
+    /// [`FullError::Never`] if the arguments cannot be written as JSON.
+    pub fn keep(&self) -> Result<OwnedRequest, FullError> {
+        let mut out = crate::sink::LineSink::new(alloc::vec::Vec::new());
         part(&mut out, |out| {
             let mut object = Object::open(out);
-            // What a revision lacks is left out when it is sent.
-            self.write_members(&mut object, Revision::V2026_07_28)?;
+            // The client leaves out members that the negotiated revision lacks when it sends the request.
+            self.write_members(&mut object, Revision::LATEST)?;
             object.close()
         })?;
         Ok(OwnedRequest {
             method: self.method,
             name: self.name.into(),
             params: out.pending().into(),
-            meta: self.own_meta().map(|meta| meta.as_bytes().into()),
+            meta: match self.trace {
+                Some(_) => Some(self.own_meta_with_trace()?),
+                None => self.own_meta().map(|meta| meta.as_bytes().into()),
+            },
             options: self.options,
         })
+    }
+
+    fn own_meta_with_trace(&self) -> Result<alloc::vec::Vec<u8>, FullError> {
+        let mut out = crate::sink::LineSink::new(alloc::vec::Vec::new());
+        part(&mut out, |out| write_own_meta(out, self.own_meta(), self.trace))?;
+        Ok(out.pending().into())
     }
 }
 
 #[cfg(feature = "alloc")]
 impl OwnedRequest {
-    /// The request, ready to be sent.
+    /// Returns the request, to send.
     pub fn request(&self) -> Request<'_> {
         Request {
             method: self.method,
             name: &self.name,
-            body: Body::Raw(Some(Raw::trusted(&self.params))),
+            body: Body::Raw(Raw::trusted(&self.params)),
             arguments: None,
             own_meta: self.meta.as_deref().map(Raw::trusted),
+            trace: None,
             options: self.options,
         }
     }
 
-    /// How many milliseconds it may take, if it says so itself.
+    /// Returns the request's own [`timeout`](Request::timeout) in milliseconds.
     #[must_use]
     pub fn time(&self) -> Option<Millis> {
         self.options.timeout

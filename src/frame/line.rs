@@ -1,63 +1,66 @@
-//! Newline framing: one message a line, as on stdio and on serial lines.
+//! Newline framing: one message a line, as on stdio and on serial lines. See
+//! [stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio).
 
+use crate::memory::Store;
+use crate::search::find;
 use crate::sink::move_down;
-use crate::small::find;
-use crate::store::Store;
 
-/// What [`LineBuffer::peek`] finds.
+/// A line that [`LineBuffer::peek`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Line<'b> {
-    /// A line without its newline, and without a carriage return before it.
+pub enum LineStatus<'b> {
+    /// A line without its newline, and without a carriage return before the newline.
     Message(&'b [u8]),
-    /// A line longer than the buffer. It is skipped up to its newline; `start` is as much of it as was kept, and
-    /// may not even begin a JSON value.
+    /// A line that is longer than the buffer. The buffer skips the rest of it, up to its newline.
     TooLong {
-        /// The first bytes of the line.
+        /// The first bytes of the line. They may not even begin a JSON value.
         start: &'b [u8],
     },
 }
 
-/// Collects bytes until a line is whole. Plain data: a read that is cancelled half way loses nothing.
+/// Collects bytes until a line is complete. If a read is cancelled, no bytes are lost.
 ///
-/// Read into [`space`](LineBuffer::space), say with [`filled`](LineBuffer::filled) how much came, then handle what
-/// [`peek`](LineBuffer::peek) gives and [`consume`](LineBuffer::consume) it. The same line comes back until it is
-/// consumed, so that a full sink loses no message. Blank lines are skipped. The limit on a line is the store's size.
+/// 1. Read into [`space`](LineBuffer::space) and report the number of bytes with
+///    [`filled`](LineBuffer::filled).
+/// 2. Handle the line that [`peek`](LineBuffer::peek) returns, then call [`consume`](LineBuffer::consume).
+///    `peek` returns the same line until then: so a full sink loses no message.
+///
+/// Blank lines are skipped. A line with its newline may be as long as the store.
 ///
 /// ```
-/// use mcp_sansio::frame::{Line, LineBuffer};
+/// use mcp_sansio::frame::{LineStatus, LineBuffer};
 /// let mut bytes = [0; 32];
 /// let mut lines = LineBuffer::new(&mut bytes);
 /// let input = b"{\"a\":1}\r\n{\"b\"";
 /// lines.space()[..input.len()].copy_from_slice(input); // or a read of any size
 /// lines.filled(input.len());
-/// assert_eq!(lines.peek(), Some(Line::Message(b"{\"a\":1}")));
+/// assert_eq!(lines.peek(), Some(LineStatus::Message(b"{\"a\":1}")));
 /// lines.consume();
 /// assert_eq!(lines.peek(), None); // the rest has no newline yet
 /// ```
 #[derive(Debug)]
 pub struct LineBuffer<'m> {
     store: Store<'m>,
-    /// First byte that is not consumed.
+    /// The first byte that is not consumed.
     start: usize,
-    /// End of what was read.
+    /// The end of the bytes that were read.
     end: usize,
-    /// No newline before here: nothing is searched twice.
+    /// There is no newline before this position: no byte is searched twice.
     searched: usize,
-    /// Position of the newline of the line at `start`, if it was found.
+    /// The position of the newline of the line at `start`, if it was found.
     newline: Option<usize>,
     /// The rest of a line that was too long is being dropped.
     skipping: bool,
-    /// Bytes at `start` kept of a line that is too long and has not been consumed.
+    /// The number of bytes kept of a line that is too long and not consumed; they are at `start`.
     too_long: Option<usize>,
 }
 
-/// How much is read at once where the store grows; more where a long line shows that it is worth it.
+/// The number of bytes to read at once into a store that grows.
 const CHUNK: usize = 16 * 1024;
 
 impl<'m> LineBuffer<'m> {
-    /// An empty buffer over `store`.
+    /// Makes an empty buffer over `store`.
     #[must_use]
     pub fn new(store: impl Into<Store<'m>>) -> Self {
         LineBuffer {
@@ -71,30 +74,30 @@ impl<'m> LineBuffer<'m> {
         }
     }
 
-    /// Where to read to. Empty only while lines wait to be consumed.
+    /// Returns the space to read into. It is empty only while lines wait to be consumed.
     pub fn space(&mut self) -> &mut [u8] {
         self.make_room();
         self.store.bytes_mut().get_mut(self.end..).unwrap_or(&mut [])
     }
 
-    /// Says that `n` bytes were read into [`space`](LineBuffer::space).
+    /// Reports that `n` bytes were read into [`space`](LineBuffer::space).
     pub fn filled(&mut self, n: usize) {
         self.end = (self.end + n).min(self.store.bytes().len());
     }
 
-    /// The line at hand, the same one until it is consumed; `None` if more bytes are needed.
-    pub fn peek(&mut self) -> Option<Line<'_>> {
+    /// Returns the current line, the same one until it is consumed; `None` if more bytes are needed.
+    pub fn peek(&mut self) -> Option<LineStatus<'_>> {
         let found = if self.too_long.is_some() { true } else { self.find() };
         if !found {
             return None;
         }
         Some(match self.too_long {
-            Some(kept) => Line::TooLong { start: self.bytes(self.start, self.start + kept) },
-            None => Line::Message(trim(self.bytes(self.start, self.newline?))),
+            Some(kept) => LineStatus::TooLong { start: self.bytes(self.start, self.start + kept) },
+            None => LineStatus::Message(trim(self.bytes(self.start, self.newline?))),
         })
     }
 
-    /// Drops the line that [`peek`](LineBuffer::peek) gave.
+    /// Drops the line that [`peek`](LineBuffer::peek) returned.
     pub fn consume(&mut self) {
         if let Some(kept) = self.too_long.take() {
             self.start += kept;
@@ -104,35 +107,35 @@ impl<'m> LineBuffer<'m> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
-        // Not `clamp`, which can panic.
+        // `clamp` can panic.
         self.searched = self.searched.max(self.start).min(self.end);
     }
 
-    /// What is left without a newline, for the end of the input: some peers do not end their last line.
+    /// Returns the bytes after the last newline. Use it at the end of the input, because some peers do not end
+    /// their last line.
     #[must_use]
     pub fn rest(&self) -> &[u8] {
         if self.skipping { &[] } else { trim(self.bytes(self.start, self.end)) }
     }
 
-    /// Whether everything that was read has been consumed.
+    /// Returns whether all bytes that were read have been consumed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Forgets everything that was read.
+    /// Drops all bytes that were read.
     pub fn clear(&mut self) {
         (self.start, self.end, self.searched) = (0, 0, 0);
         (self.newline, self.skipping, self.too_long) = (None, false, None);
     }
 
-    /// What was read from `from` up to `to`.
-    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    /// Returns the bytes from `from` up to `to`.
     fn bytes(&self, from: usize, to: usize) -> &[u8] {
         self.store.bytes().get(from..to).unwrap_or(&[])
     }
 
-    /// Looks for the next line that is not blank.
+    /// Finds the next line that is not blank.
     fn find(&mut self) -> bool {
         loop {
             if self.newline.is_none() && !self.search() {
@@ -154,7 +157,7 @@ impl<'m> LineBuffer<'m> {
         self.newline.is_some()
     }
 
-    /// A buffer that is full and has no newline holds the start of a line that is too long.
+    /// Checks for a line that is too long: the buffer is full and has no newline.
     fn overflows(&mut self) -> bool {
         let full = self.start == 0 && self.end == self.store.limit() && self.end > 0;
         if full && self.skipping {
@@ -165,7 +168,7 @@ impl<'m> LineBuffer<'m> {
             return true;
         }
         if self.skipping && self.newline.is_none() {
-            // Nothing of the rest is needed.
+            // The rest is not needed.
             (self.start, self.end, self.searched) = (0, 0, 0);
         }
         false
@@ -180,7 +183,6 @@ impl<'m> LineBuffer<'m> {
             self.start = 0;
         }
         if self.end == self.store.bytes().len() && self.end < self.store.limit() {
-            // Doubles up to the limit.
             let wanted = (self.end + CHUNK).min(self.store.limit());
             self.store.reach(wanted);
         }
@@ -198,7 +200,7 @@ mod tests {
     use std::string::{String, ToString};
     use std::vec::Vec;
 
-    /// Feeds `input` in pieces of `step` bytes and tells what came out.
+    /// Feeds `input` in pieces of `step` bytes and returns the lines found.
     fn run(size: usize, step: usize, input: &[u8]) -> Vec<String> {
         let mut bytes = std::vec![0; size];
         let mut lines = LineBuffer::new(&mut bytes[..]);
@@ -214,8 +216,8 @@ mod tests {
                 rest = &rest[n..];
                 while let Some(line) = lines.peek() {
                     seen.push(match line {
-                        Line::Message(line) => String::from_utf8_lossy(line).to_string(),
-                        Line::TooLong { start } => std::format!("<{}", start.len()),
+                        LineStatus::Message(line) => String::from_utf8_lossy(line).to_string(),
+                        LineStatus::TooLong { start } => std::format!("<{}", start.len()),
                     });
                     lines.consume();
                 }
@@ -245,15 +247,15 @@ mod tests {
         let mut lines = LineBuffer::new(&mut bytes);
         lines.space()[..4].copy_from_slice(b"a\nb\n");
         lines.filled(4);
-        assert_eq!(lines.peek(), Some(Line::Message(b"a")));
-        assert_eq!(lines.peek(), Some(Line::Message(b"a")));
-        // Reading on while a line waits does not disturb it.
+        assert_eq!(lines.peek(), Some(LineStatus::Message(b"a")));
+        assert_eq!(lines.peek(), Some(LineStatus::Message(b"a")));
+        // Reading more while a line waits does not change the line.
         let n = lines.space().len();
         assert_eq!(n, 12);
         lines.filled(0);
-        assert_eq!(lines.peek(), Some(Line::Message(b"a")));
+        assert_eq!(lines.peek(), Some(LineStatus::Message(b"a")));
         lines.consume();
-        assert_eq!(lines.peek(), Some(Line::Message(b"b")));
+        assert_eq!(lines.peek(), Some(LineStatus::Message(b"b")));
     }
 
     #[cfg(feature = "alloc")]
@@ -272,6 +274,6 @@ mod tests {
         }
         lines.space()[0] = b'\n';
         lines.filled(1);
-        assert!(matches!(lines.peek(), Some(Line::Message(line)) if line.len() == 99_999));
+        assert!(matches!(lines.peek(), Some(LineStatus::Message(line)) if line.len() == 99_999));
     }
 }

@@ -1,8 +1,8 @@
-//! Checks of JSON constants for `const` code, where the [`Scanner`](super::Scanner) cannot go.
+//! Checks of JSON constants in `const` code, where the [`Scanner`](super::Scanner) cannot run.
 //!
-//! All of them can also be called at run time and do not panic.
+//! All functions can also be called at run time, and do not panic.
 
-use super::{DEPTH, Fault};
+use super::{DEPTH, ParseError};
 
 /// `?` for `const` functions.
 macro_rules! take {
@@ -14,22 +14,27 @@ macro_rules! take {
     };
 }
 
-/// Whether `text` is one JSON value with at most white space around it.
-pub const fn check(text: &str) -> Result<(), Fault> {
+/// Checks that `text` is one JSON value with at most white space around it.
+///
+/// # Errors
+/// The [`ParseError`]: the text is not valid JSON, it is nested deeper than [`DEPTH`], or more text follows the
+/// value.
+pub const fn check(text: &str) -> Result<(), ParseError> {
     let bytes = text.as_bytes();
-    let end = take!(value(bytes, space(bytes, 0)));
-    if space(bytes, end) == bytes.len() { Ok(()) } else { Err(Fault::Trailing) }
+    let end = take!(value(bytes, space(bytes, 0), DEPTH));
+    if space(bytes, end) == bytes.len() { Ok(()) } else { Err(ParseError::Trailing) }
 }
 
-/// Whether `text` is a JSON object.
+/// Returns whether `text` is a JSON object.
 #[must_use]
 pub const fn is_object(text: &str) -> bool {
     let bytes = text.as_bytes();
     check(text).is_ok() && byte(bytes, space(bytes, 0)) == b'{'
 }
 
-/// Whether `text` is a JSON object with the member `"type":"object"` (written without escapes), as the schema of a
-/// tool's input must be.
+/// Returns whether `text` is a JSON object with the member `"type":"object"` (written without escapes), as the
+/// [`inputSchema`](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool) of a tool must
+/// be.
 ///
 /// ```
 /// use mcp_sansio::json::constant::is_object_schema;
@@ -37,26 +42,22 @@ pub const fn is_object(text: &str) -> bool {
 /// ```
 #[must_use]
 pub const fn is_object_schema(text: &str) -> bool {
-    is_object(text) && last_type_is_object(text.as_bytes())
-}
-
-/// Of a valid object: whether its last member named `type` is `"object"`.
-const fn last_type_is_object(bytes: &[u8]) -> bool {
+    let bytes = text.as_bytes();
     match member(bytes, space(bytes, 0), b"\"type\"") {
-        Some(kind) => word(bytes, kind, b"\"object\"").is_ok(),
+        Some(kind) => is_object(text) && word(bytes, kind, b"\"object\"").is_ok(),
         None => false,
     }
 }
 
-/// Where the value of the last member of that name begins, in the object at `at`.
+/// Returns the start of the value of the last member with this name, in the object at `at`.
 const fn member(bytes: &[u8], mut at: usize, name: &[u8]) -> Option<usize> {
     let mut found = None;
-    // At the brace first, then at the comma behind each member.
+    // `at` is first at the brace, then at the comma after each member.
     while matches!(byte(bytes, at), b'{' | b',') {
         let key = space(bytes, at + 1);
         let Ok(colon) = string(bytes, key) else { return found };
         let start = space(bytes, space(bytes, colon) + 1);
-        let Ok(end) = value(bytes, start) else { return found };
+        let Ok(end) = value(bytes, start, DEPTH) else { return found };
         if word(bytes, key, name).is_ok() {
             found = Some(start);
         }
@@ -65,13 +66,17 @@ const fn member(bytes: &[u8], mut at: usize, name: &[u8]) -> Option<usize> {
     found
 }
 
-/// The longest name that an `x-mcp-header` may have here, in bytes.
+/// The most bytes in the name of an `x-mcp-header`.
 pub const HEADER_NAME_MAX: usize = 100;
 
-/// Whether clients can follow each `x-mcp-header` in the input schema of a tool; true if there is none. Such a name
-/// has 1 to [`HEADER_NAME_MAX`] characters that the name of an HTTP header may have, written without escapes; no two are
-/// the same, whatever their case; and each is on a string, an integer or a boolean that is reached through `properties`
-/// alone. Clients leave out a tool for which this is not so (2026-07-28, Custom Headers from Tool Parameters).
+/// Returns whether clients can follow each `x-mcp-header` in the input schema of a tool; `true` if it has none.
+/// Clients leave out a tool with a wrong one ([custom
+/// headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)). The
+/// rules:
+///
+/// - A name has 1 to [`HEADER_NAME_MAX`] characters that an HTTP header name may have, written without escapes.
+/// - No two names are the same, compared without case.
+/// - Each is on a string, an integer or a boolean that is reached through `properties` alone.
 ///
 /// ```
 /// use mcp_sansio::json::constant::has_valid_headers;
@@ -84,7 +89,7 @@ pub const fn has_valid_headers(schema: &str) -> bool {
     check(schema).is_ok() && headers(bytes, space(bytes, 0), Place::Root, None).is_some()
 }
 
-/// What a value in a schema is, for the annotations in it.
+/// The place of a value in a schema: it decides whether an annotation may be there.
 #[derive(Clone, Copy)]
 enum Place {
     /// The schema itself.
@@ -99,15 +104,22 @@ enum Place {
     Schemas,
 }
 
-/// How many annotations in the value at `at` have the name at `wanted`; `None` if one of them is wrong.
+/// The members of a schema that have schemas inside.
+const SCHEMAS: [&[u8]; 5] =
+    [b"\"properties\"", b"\"patternProperties\"", b"\"$defs\"", b"\"definitions\"", b"\"dependentSchemas\""];
+/// The members of a schema that have data inside, and no schemas.
+const DATA: [&[u8]; 5] = [b"\"default\"", b"\"const\"", b"\"enum\"", b"\"examples\"", b"\"required\""];
+
+/// Counts the annotations in the value at `at` that have the name at `wanted`; `None` if one of the annotations
+/// is wrong.
 const fn headers(bytes: &[u8], mut at: usize, place: Place, wanted: Option<usize>) -> Option<usize> {
     let (this, is_array) = (at, byte(bytes, at) == b'[');
     let mut count = 0;
-    // At the bracket first, then at the comma behind each member.
+    // `at` is first at the bracket, then at the comma after each member.
     while matches!(byte(bytes, at), b'{' | b'[' | b',') {
         let key = space(bytes, at + 1);
         let Ok(start) = (if is_array { Ok(key) } else { self::key(bytes, key) }) else { return Some(count) };
-        let Ok(end) = value(bytes, start) else { return Some(count) };
+        let Ok(end) = value(bytes, start, DEPTH) else { return Some(count) };
         let inner = match place {
             Place::Properties => Some(Place::Parameter),
             Place::Schemas => Some(Place::Astray),
@@ -127,23 +139,8 @@ const fn headers(bytes: &[u8], mut at: usize, place: Place, wanted: Option<usize
                 None
             }
             Place::Root | Place::Parameter if word(bytes, key, b"\"properties\"").is_ok() => Some(Place::Properties),
-            _ if is_one_of(
-                bytes,
-                key,
-                &[b"\"properties\"", b"\"patternProperties\"", b"\"$defs\"", b"\"definitions\""],
-            ) || word(bytes, key, b"\"dependentSchemas\"").is_ok() =>
-            {
-                Some(Place::Schemas)
-            }
-            // These are data.
-            _ if is_one_of(
-                bytes,
-                key,
-                &[b"\"default\"", b"\"const\"", b"\"enum\"", b"\"examples\"", b"\"required\""],
-            ) =>
-            {
-                None
-            }
+            _ if is_one_of(bytes, key, &SCHEMAS) => Some(Place::Schemas),
+            _ if is_one_of(bytes, key, &DATA) => None,
             _ => Some(Place::Astray),
         };
         if let Some(inner) = inner {
@@ -157,7 +154,7 @@ const fn headers(bytes: &[u8], mut at: usize, place: Place, wanted: Option<usize
     Some(count)
 }
 
-/// Whether one of these words is at `at`.
+/// Returns whether one of these words is at `at`.
 const fn is_one_of(bytes: &[u8], at: usize, words: &[&[u8]]) -> bool {
     let mut rest = words;
     while let [first, others @ ..] = rest {
@@ -169,14 +166,11 @@ const fn is_one_of(bytes: &[u8], at: usize, words: &[&[u8]]) -> bool {
     false
 }
 
-/// Whether the value at `at` is a string that can stand in the name of a header.
+/// Returns whether the value at `at` is a string that can be part of a header name.
 const fn is_header_name(bytes: &[u8], at: usize) -> bool {
     let mut end = at + 1;
-    while byte(bytes, end).is_ascii_alphanumeric()
-        || matches!(
-            byte(bytes, end),
-            b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
-        )
+    // RFC 9110: a token.
+    while matches!(byte(bytes, end), b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
     {
         end += 1;
     }
@@ -184,7 +178,8 @@ const fn is_header_name(bytes: &[u8], at: usize) -> bool {
     byte(bytes, at) == b'"' && byte(bytes, end) == b'"' && len > 0 && len <= HEADER_NAME_MAX
 }
 
-/// Whether the parameter whose schema is at `at` is a string, an integer or a boolean, or one of them or `null`.
+/// Returns whether the parameter with the schema at `at` is a string, an integer or a boolean; `null` may be
+/// allowed too.
 const fn has_header_type(bytes: &[u8], at: usize) -> bool {
     let Some(mut at) = member(bytes, at, b"\"type\"") else { return false };
     const TYPES: [&[u8]; 3] = [b"\"string\"", b"\"integer\"", b"\"boolean\""];
@@ -199,13 +194,13 @@ const fn has_header_type(bytes: &[u8], at: usize) -> bool {
             return false;
         }
         found |= is_type;
-        let Ok(end) = value(bytes, start) else { return false };
+        let Ok(end) = value(bytes, start, DEPTH) else { return false };
         at = space(bytes, end);
     }
     found
 }
 
-/// Whether two names of headers, as [`is_header_name`] knows them, are the same but for their case.
+/// Returns whether two header names, checked by [`is_header_name`], are the same without case.
 const fn is_same_name(bytes: &[u8], mut one: usize, mut other: usize) -> bool {
     loop {
         one += 1;
@@ -219,19 +214,19 @@ const fn is_same_name(bytes: &[u8], mut one: usize, mut other: usize) -> bool {
     }
 }
 
-/// The end of `word`, which must be at `at`.
-const fn word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, Fault> {
+/// Returns the end of `word`, which must be at `at`.
+const fn word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, ParseError> {
     let mut n = 0;
     while n < word.len() {
         if byte(bytes, at + n) != byte(word, n) {
-            return Err(fault(bytes, at + n));
+            return fault(bytes, at + n);
         }
         n += 1;
     }
     Ok(at + n)
 }
 
-/// The byte at `at`; behind the end, zero, which JSON has nowhere.
+/// Returns the byte at `at`, or zero after the end; no JSON has a zero byte.
 const fn byte(bytes: &[u8], at: usize) -> u8 {
     #[allow(clippy::indexing_slicing, reason = "`get` is not const; the index is checked")]
     if at < bytes.len() { bytes[at] } else { 0 }
@@ -244,111 +239,85 @@ const fn space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// What it means that the byte at `at` is not the one expected.
-const fn fault(bytes: &[u8], at: usize) -> Fault {
-    if at < bytes.len() { Fault::Syntax } else { Fault::End }
+/// Returns the fault if the byte at `at` is not the expected one.
+const fn fault<T>(bytes: &[u8], at: usize) -> Result<T, ParseError> {
+    if at < bytes.len() { Err(ParseError::Syntax) } else { Err(ParseError::End) }
 }
 
-/// The end of the value that starts at `at`. The same walk as that of the scanner.
-const fn value(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
-    let mut depth = 0;
-    let mut arrays = 0u128;
+/// Returns the end of the value that starts at `at`, which may be nested `left` levels deep.
+const fn value(bytes: &[u8], at: usize, left: u8) -> Result<usize, ParseError> {
+    let open = byte(bytes, at);
+    match open {
+        b'"' => return string(bytes, at),
+        b'-' | b'0'..=b'9' => return number(bytes, at),
+        b't' => return word(bytes, at, b"true"),
+        b'f' => return word(bytes, at, b"false"),
+        b'n' => return word(bytes, at, b"null"),
+        b'{' | b'[' if left == 0 => return Err(ParseError::Depth),
+        b'{' | b'[' => {}
+        _ => return fault(bytes, at),
+    }
+    // The codes of `}` and `]` are those of the opening ones plus 2.
+    let close = open + 2;
+    let mut at = space(bytes, at + 1);
+    if byte(bytes, at) == close {
+        return Ok(at + 1);
+    }
     loop {
-        let open = byte(bytes, at);
-        if matches!(open, b'{' | b'[') {
-            if depth == DEPTH {
-                return Err(Fault::Depth);
-            }
-            depth += 1;
-            arrays = arrays << 1 | (open == b'[') as u128;
-            at = space(bytes, at + 1);
-            // `}` and `]` are two behind their opening ones.
-            if byte(bytes, at) != open + 2 {
-                if open == b'{' {
-                    at = take!(key(bytes, at));
-                }
-                continue;
-            }
-        } else {
-            at = take!(scalar(bytes, at));
+        if open == b'{' {
+            at = take!(key(bytes, at));
         }
-        // A value ends here, unless it is empty: then it is at its closing bracket.
-        loop {
-            if depth == 0 {
-                return Ok(at);
-            }
-            at = space(bytes, at);
-            let array = arrays & 1 == 1;
-            match byte(bytes, at) {
-                b',' => {
-                    at = space(bytes, at + 1);
-                    if !array {
-                        at = take!(key(bytes, at));
-                    }
-                    break;
-                }
-                b']' if array => {}
-                b'}' if !array => {}
-                _ => return Err(fault(bytes, at)),
-            }
-            at += 1;
-            depth -= 1;
-            arrays >>= 1;
+        at = space(bytes, take!(value(bytes, at, left - 1)));
+        if byte(bytes, at) == close {
+            return Ok(at + 1);
         }
+        if byte(bytes, at) != b',' {
+            return fault(bytes, at);
+        }
+        at = space(bytes, at + 1);
     }
 }
 
-/// The start of the value behind the key at `at`.
-const fn key(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+/// Returns the start of the value after the key at `at`.
+const fn key(bytes: &[u8], at: usize) -> Result<usize, ParseError> {
     let colon = space(bytes, take!(string(bytes, at)));
-    if byte(bytes, colon) == b':' { Ok(space(bytes, colon + 1)) } else { Err(fault(bytes, colon)) }
+    if byte(bytes, colon) == b':' { Ok(space(bytes, colon + 1)) } else { fault(bytes, colon) }
 }
 
-const fn scalar(bytes: &[u8], at: usize) -> Result<usize, Fault> {
-    match byte(bytes, at) {
-        b'"' => string(bytes, at),
-        b'-' | b'0'..=b'9' => number(bytes, at),
-        b't' => word(bytes, at, b"true"),
-        b'f' => word(bytes, at, b"false"),
-        b'n' => word(bytes, at, b"null"),
-        _ => Err(fault(bytes, at)),
-    }
-}
-
-const fn string(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
+const fn string(bytes: &[u8], mut at: usize) -> Result<usize, ParseError> {
     if byte(bytes, at) != b'"' {
-        return Err(fault(bytes, at));
+        return fault(bytes, at);
     }
     at += 1;
     loop {
         match byte(bytes, at) {
             b'"' => return Ok(at + 1),
             b'\\' => at = take!(escape(bytes, at + 1)),
-            0..0x20 => return Err(fault(bytes, at)),
+            0..0x20 => return fault(bytes, at),
             // A `str` is UTF-8 already.
             _ => at += 1,
         }
     }
 }
 
-const fn escape(bytes: &[u8], at: usize) -> Result<usize, Fault> {
+const fn escape(bytes: &[u8], at: usize) -> Result<usize, ParseError> {
     let digits = match byte(bytes, at) {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 0,
         b'u' => 4,
-        _ => return Err(fault(bytes, at)),
+        _ => return fault(bytes, at),
     };
     let end = at + 1 + digits;
     let mut at = at + 1;
     while at < end {
         if !byte(bytes, at).is_ascii_hexdigit() {
-            return Err(fault(bytes, at));
+            return fault(bytes, at);
         }
         at += 1;
     }
     Ok(end)
 }
 
-const fn number(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
+const fn number(bytes: &[u8], mut at: usize) -> Result<usize, ParseError> {
     if byte(bytes, at) == b'-' {
         at += 1;
     }
@@ -366,10 +335,10 @@ const fn number(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
     Ok(at)
 }
 
-/// One digit or more.
-const fn digits(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
+/// Reads one digit or more.
+const fn digits(bytes: &[u8], mut at: usize) -> Result<usize, ParseError> {
     if !byte(bytes, at).is_ascii_digit() {
-        return Err(fault(bytes, at));
+        return fault(bytes, at);
     }
     while byte(bytes, at).is_ascii_digit() {
         at += 1;
@@ -381,6 +350,7 @@ const fn digits(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
 mod tests {
     use super::*;
 
+    // spec: B076 S055
     #[test]
     fn object_schemas() {
         for text in [
@@ -407,6 +377,7 @@ mod tests {
         assert!(is_object(" {} ") && !is_object("[]") && !is_object("{") && !is_object(""));
     }
 
+    // spec: S069 T118 T119 T120 T121 T122 T127 T128
     #[test]
     fn annotations() {
         let in_property = |property: &str| {

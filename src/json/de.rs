@@ -1,36 +1,43 @@
-//! serde over a value that the scanner has already checked.
+//! Reads serde types from a value that the scanner has checked.
 //!
-//! Plain text is borrowed from the message. Text with escapes is decoded into scratch space that the caller lends,
-//! and cut off it, so that any number of `&str` live next to each other; text that is copied anyway (`String`, names
-//! of members and variants) only passes through. With `alloc`, what is owned can be longer than the scratch space.
+//! Text without escapes is borrowed from the message. Text with escapes is decoded into scratch space that the
+//! caller lends, and keeps its part of it: so any number of `&str` can exist together. Text that the type
+//! copies (`String`, names of members and variants) uses the scratch space only for a moment. With `alloc`, a
+//! `String` can be longer than the scratch space.
 //!
-//! Internally tagged and untagged enums and `flatten` need `alloc`, which is a rule of serde.
+//! Internally tagged and untagged enums and `flatten` need `alloc`; this is a rule of serde.
 //!
-//! Floats: with the feature `std` as exact as core's own parser. Without it, exact for numbers of up to 2^53 (without
-//! the point) and 22 places, otherwise within a few units of the last place; core's tables would cost a device 12 KB.
+//! Floats: with the feature `std` as exact as core's own parser, whose tables would cost a device 12 KB.
+//! Without it, exact for numbers of up to 2^53 (without the point) and 22 places, otherwise within a few units
+//! of the last place.
 
 use super::number::Number;
-use super::{DecodeError, Fault, Raw, Scanner, Text};
+use super::{DecodeError, ParseError, Raw, Scanner, Text};
 use core::fmt;
-use serde::de::value::BorrowedStrDeserializer;
+use serde::de::value::{BorrowedStrDeserializer, MapDeserializer};
 use serde::de::{self, Deserialize, DeserializeSeed, Expected, IntoDeserializer, Unexpected, Visitor};
 
-/// The newtype name by which [`Text`] asks for a string: with its quotes if it has escapes, else what is between them.
+/// The newtype name with which [`Text`] asks for a string: with its quotes if it has escapes, else without
+/// them.
 const TEXT: &str = "$mcp_sansio::Text";
-/// The newtype name by which [`Raw`] asks for the bytes of a value.
+/// The newtype name with which [`Raw`] asks for the bytes of a value.
 const RAW: &str = "$mcp_sansio::Raw";
-/// The name by which serde_json's `RawValue` asks for the text of a value, and by which it hands it over.
+/// The name with which serde_json's `RawValue` asks for the text of a value and passes it on.
 pub(super) const RAW_VALUE: &str = "$serde_json::private::RawValue";
 
-/// Why a value was not read into a type.
+/// The reason why a value was not read into a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Refused {
+pub enum DeserializeError {
     /// The member of this name is missing.
     Missing(&'static str),
-    /// The member of this name is not what it should be.
-    Member(&'static str, Wrong),
+    /// The member of this name is of another type.
+    MemberType(&'static str),
+    /// The member of this name is of the right type, but not one of the values allowed.
+    MemberValue(&'static str),
+    /// The member of this name is too large or too small a number, or too long a text.
+    MemberRange(&'static str),
     /// A member or variant has a name that the type does not have.
     Unknown,
     /// A value is of another type, for example text in place of a number.
@@ -41,148 +48,133 @@ pub enum Refused {
     Range,
     /// Text with escapes is longer than the scratch space.
     Room,
-    /// Not JSON; does not happen to a value that was scanned.
+    /// The text is not JSON. A value that was scanned never has this error.
     Syntax,
 }
 
-/// What is wrong with a member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum Wrong {
-    /// It is of another type.
-    Type,
-    /// It is of the right type, but not one of the values allowed.
-    Value,
-    /// It is too large or too small a number, or too long a text.
-    Range,
-}
-
-impl Refused {
-    /// The same, with the name of the member that it is about.
+impl DeserializeError {
+    /// Returns the same error with the name of its member.
     #[cold]
     fn named(self, fields: &'static [&'static str], key: Text<'_>) -> Self {
-        let name = fields.iter().find(|field| key.is(field));
+        let name = fields.iter().find(|field| key.eq_str(field));
         name.map_or(self, |name| self.of(name))
     }
 
-    /// The same, of the member of that name.
+    /// Returns the same error for the member of this name.
     #[cold]
     pub(crate) fn of(self, name: &'static str) -> Self {
-        let wrong = match self {
-            Refused::Type => Wrong::Type,
-            Refused::Value | Refused::Unknown => Wrong::Value,
-            Refused::Range | Refused::Room => Wrong::Range,
-            _ => return self,
-        };
-        Refused::Member(name, wrong)
+        match self {
+            DeserializeError::Type => DeserializeError::MemberType(name),
+            DeserializeError::Value | DeserializeError::Unknown => DeserializeError::MemberValue(name),
+            DeserializeError::Range | DeserializeError::Room => DeserializeError::MemberRange(name),
+            _ => self,
+        }
     }
-}
 
-impl Refused {
-    /// Says it so that a model can correct itself: three pieces, so that a device need not format.
+    /// Returns a text with which a model can correct itself, in three pieces, so that a device needs no
+    /// formatting.
     pub(crate) const fn words(self) -> [&'static str; 3] {
         match self {
-            Refused::Missing(name) => ["missing member `", name, "`"],
-            Refused::Member(name, Wrong::Type) => ["member `", name, "` has the wrong type"],
-            Refused::Member(name, Wrong::Value) => ["member `", name, "` is not one of the values allowed"],
-            Refused::Member(name, Wrong::Range) => ["member `", name, "` is out of range or too long"],
-            Refused::Unknown => ["unknown member or variant", "", ""],
-            Refused::Type => ["a value has the wrong type", "", ""],
-            Refused::Value => ["a value is not one of those allowed", "", ""],
-            Refused::Range => ["a number is out of range", "", ""],
-            Refused::Room => ["a text with escapes is too long", "", ""],
-            Refused::Syntax => ["not valid JSON", "", ""],
+            DeserializeError::Missing(name) => ["missing member `", name, "`"],
+            DeserializeError::MemberType(name) => ["member `", name, "` has the wrong type"],
+            DeserializeError::MemberValue(name) => ["member `", name, "` is not one of the values allowed"],
+            DeserializeError::MemberRange(name) => ["member `", name, "` is out of range or too long"],
+            DeserializeError::Unknown => ["unknown member or variant", "", ""],
+            DeserializeError::Type => ["a value has the wrong type", "", ""],
+            DeserializeError::Value => ["a value is not one of those allowed", "", ""],
+            DeserializeError::Range => ["a number is out of range", "", ""],
+            DeserializeError::Room => ["a text with escapes is too long", "", ""],
+            DeserializeError::Syntax => ["not valid JSON", "", ""],
         }
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for DeserializeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.words().iter().try_for_each(|words| f.write_str(words))
     }
 }
 
-impl de::StdError for Refused {}
+impl de::StdError for DeserializeError {}
 
-impl de::Error for Refused {
+impl de::Error for DeserializeError {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        Refused::Value
+        DeserializeError::Value
     }
     fn invalid_type(_: Unexpected<'_>, _: &dyn Expected) -> Self {
-        Refused::Type
+        DeserializeError::Type
     }
     fn invalid_value(found: Unexpected<'_>, _: &dyn Expected) -> Self {
         match found {
-            Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => Refused::Range,
-            _ => Refused::Value,
+            Unexpected::Unsigned(_) | Unexpected::Signed(_) | Unexpected::Float(_) => DeserializeError::Range,
+            _ => DeserializeError::Value,
         }
     }
     fn invalid_length(_: usize, _: &dyn Expected) -> Self {
-        Refused::Value
+        DeserializeError::Value
     }
     fn unknown_variant(_: &str, _: &'static [&'static str]) -> Self {
-        Refused::Unknown
+        DeserializeError::Unknown
     }
     fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
-        Refused::Unknown
+        DeserializeError::Unknown
     }
     fn missing_field(name: &'static str) -> Self {
-        Refused::Missing(name)
+        DeserializeError::Missing(name)
     }
     fn duplicate_field(_: &'static str) -> Self {
-        Refused::Value
+        DeserializeError::Value
     }
 }
 
-impl From<Fault> for Refused {
-    fn from(_: Fault) -> Self {
-        Refused::Syntax
+impl From<ParseError> for DeserializeError {
+    fn from(_: ParseError) -> Self {
+        DeserializeError::Syntax
     }
 }
 
-impl From<DecodeError> for Refused {
+impl From<DecodeError> for DeserializeError {
     fn from(error: DecodeError) -> Self {
         match error {
-            DecodeError::Room => Refused::Room,
-            DecodeError::Surrogate => Refused::Value,
+            DecodeError::Room => DeserializeError::Room,
+            DecodeError::Surrogate => DeserializeError::Value,
         }
     }
 }
 
-type Result<T> = core::result::Result<T, Refused>;
+type Result<T> = core::result::Result<T, DeserializeError>;
 
 impl<'a> Raw<'a> {
-    /// Reads the value into a type. Members that the type does not know are skipped; whole numbers may be written as
+    /// Reads the value into a type. Skips members that the type does not have. Whole numbers may be written as
     /// `2.0`.
     ///
-    /// `scratch` takes the text that is borrowed and has escapes, decoded; the length of the value is always enough.
+    /// `scratch` takes borrowed text with escapes, decoded. The length of the value is always enough.
     ///
     /// # Errors
-    /// What [`Refused`] tells.
-    pub fn to<T: Deserialize<'a>>(self, scratch: &'a mut [u8]) -> core::result::Result<T, Refused> {
+    /// A [`DeserializeError`].
+    pub fn to<T: Deserialize<'a>>(self, scratch: &'a mut [u8]) -> core::result::Result<T, DeserializeError> {
         T::deserialize(&mut Reader { scan: Scanner::checked(self.as_bytes()), scratch })
     }
 
-    /// Reads one member of the object into a type; one that is missing reads as `null`. What is left of the scratch
-    /// comes back, for the next one.
+    /// Reads one member of the object into a type; a missing one reads as `null`. Returns the rest of the
+    /// scratch space for the next member.
     pub(crate) fn member_to<T: Deserialize<'a>>(
         self,
         name: &'static str,
         scratch: &'a mut [u8],
-    ) -> core::result::Result<(T, &'a mut [u8]), Refused> {
+    ) -> core::result::Result<(T, &'a mut [u8]), DeserializeError> {
         let mut reader = Reader { scan: Scanner::checked(self.as_bytes()), scratch };
         let (mut first, mut found) = (true, None);
         reader.expect(b'{')?;
         reader.scan.open()?;
         while let Some(key) = reader.scan.key(&mut first)? {
-            if key.is(name) {
+            if key.eq_str(name) {
                 found = Some(T::deserialize(&mut reader).map_err(|refused| refused.of(name))?);
             } else {
                 reader.scan.value()?;
             }
         }
-        let missing = |_| Refused::Missing(name);
+        let missing = |_| DeserializeError::Missing(name);
         let value = match found {
             Some(value) => value,
             None => {
@@ -195,20 +187,20 @@ impl<'a> Raw<'a> {
 
 struct Reader<'de> {
     scan: Scanner<'de>,
-    /// What is left of it.
+    /// The rest of the scratch space.
     scratch: &'de mut [u8],
 }
 
 impl<'de> Reader<'de> {
-    /// The first byte of the next value.
+    /// Returns the first byte of the next value.
     fn next(&mut self) -> u8 {
         self.scan.space();
         self.scan.peek().unwrap_or_default()
     }
 
-    /// Fails unless the next value begins with `byte`.
+    /// Returns an error unless the next value begins with `byte`.
     fn expect(&mut self, byte: u8) -> Result<()> {
-        if self.next() == byte { Ok(()) } else { Err(Refused::Type) }
+        if self.next() == byte { Ok(()) } else { Err(DeserializeError::Type) }
     }
 
     fn text(&mut self) -> Result<Text<'de>> {
@@ -216,18 +208,19 @@ impl<'de> Reader<'de> {
         Ok(self.scan.string()?)
     }
 
-    /// The text for as long as the message lives, in scratch space if it has to be.
+    /// Returns the text with the lifetime of the message, in scratch space if it has escapes.
     fn keep(&mut self, text: Text<'de>) -> Result<&'de str> {
         if let Some(plain) = text.plain() {
             return Ok(plain);
         }
         let len = text.decode_into(self.scratch)?;
-        let (decoded, rest) = core::mem::take(&mut self.scratch).split_at_mut_checked(len).ok_or(Refused::Room)?;
+        let (decoded, rest) =
+            core::mem::take(&mut self.scratch).split_at_mut_checked(len).ok_or(DeserializeError::Room)?;
         self.scratch = rest;
-        core::str::from_utf8(decoded).map_err(|_| Refused::Syntax)
+        core::str::from_utf8(decoded).map_err(|_| DeserializeError::Syntax)
     }
 
-    /// Text that the visitor may keep.
+    /// Passes a text that the visitor may keep.
     fn give<V: Visitor<'de>>(&mut self, text: Text<'de>, visitor: V) -> Result<V::Value> {
         match self.keep(text) {
             Ok(kept) => visitor.visit_borrowed_str(kept),
@@ -235,7 +228,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// Text that the visitor will copy, if it is not plain.
+    /// Passes a text that the visitor copies unless it has no escapes.
     fn give_passing<V: Visitor<'de>>(&mut self, text: Text<'de>, visitor: V) -> Result<V::Value> {
         if let Some(plain) = text.plain() {
             return visitor.visit_borrowed_str(plain);
@@ -248,49 +241,51 @@ impl<'de> Reader<'de> {
 
     fn number(&mut self) -> Result<&'de [u8]> {
         if !matches!(self.next(), b'-' | b'0'..=b'9') {
-            return Err(Refused::Type);
+            return Err(DeserializeError::Type);
         }
         let from = self.scan.position();
         self.scan.number()?;
-        Ok(self.scan.since(from).ok_or(Fault::End)?.as_bytes())
+        Ok(self.scan.since(from).ok_or(ParseError::End)?.as_bytes())
     }
 
-    /// The next value must be exactly this.
+    /// Checks that the next value is exactly `word`.
     fn word(&mut self, word: &[u8]) -> Result<()> {
-        if self.scan.value()?.as_bytes() == word { Ok(()) } else { Err(Refused::Type) }
+        if self.scan.value()?.as_bytes() == word { Ok(()) } else { Err(DeserializeError::Type) }
     }
 }
 
-/// Text for which there is no room in the scratch space, for a visitor that takes a `String` too.
+/// Passes text that does not fit into the scratch space to a visitor that also takes a `String`.
 #[cfg(feature = "alloc")]
-fn give_owned<'de, V: Visitor<'de>>(refused: Refused, text: Text<'_>, visitor: V) -> Result<V::Value> {
-    if refused != Refused::Room {
+fn give_owned<'de, V: Visitor<'de>>(refused: DeserializeError, text: Text<'_>, visitor: V) -> Result<V::Value> {
+    if refused != DeserializeError::Room {
         return Err(refused);
     }
     let owned = text.chars().collect::<core::result::Result<_, _>>().map_err(|_| DecodeError::Surrogate)?;
-    // A visitor that wants borrowed text finds the type wrong; but the room is the reason.
-    visitor.visit_string(owned).map_err(|error| if error == Refused::Type { Refused::Room } else { error })
+    // A visitor for borrowed text reports a wrong type, but the missing room is the reason.
+    visitor
+        .visit_string(owned)
+        .map_err(|error| if error == DeserializeError::Type { DeserializeError::Room } else { error })
 }
 
 #[cfg(not(feature = "alloc"))]
-fn give_owned<'de, V: Visitor<'de>>(refused: Refused, _: Text<'_>, _: V) -> Result<V::Value> {
+fn give_owned<'de, V: Visitor<'de>>(refused: DeserializeError, _: Text<'_>, _: V) -> Result<V::Value> {
     Err(refused)
 }
 
-/// Hands over a whole number.
+/// Passes a whole number to the visitor.
 fn give_integer<'de, V: Visitor<'de>>(text: &[u8], visitor: V) -> Result<V::Value> {
     let number = Number::read(text);
     match number.whole() {
         Some(whole) if whole == 0 || !number.negative() => visitor.visit_u64(whole),
-        Some(_) => visitor.visit_i64(number.signed().ok_or(Refused::Range)?),
-        None if number.has_fraction() => Err(Refused::Type),
-        None => Err(Refused::Range),
+        Some(_) => visitor.visit_i64(number.signed().ok_or(DeserializeError::Range)?),
+        None if number.has_fraction() => Err(DeserializeError::Type),
+        None => Err(DeserializeError::Range),
     }
 }
 
 #[cfg(feature = "std")]
 fn float(text: &[u8]) -> Result<f64> {
-    let float = core::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(Refused::Syntax)?;
+    let float = core::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).ok_or(DeserializeError::Syntax)?;
     finite(float)
 }
 
@@ -300,7 +295,7 @@ fn float(text: &[u8]) -> Result<f64> {
 }
 
 fn finite(float: f64) -> Result<f64> {
-    if float.is_finite() { Ok(float) } else { Err(Refused::Range) }
+    if float.is_finite() { Ok(float) } else { Err(DeserializeError::Range) }
 }
 
 macro_rules! integers {
@@ -312,7 +307,7 @@ macro_rules! integers {
 }
 
 impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
-    type Error = Refused;
+    type Error = DeserializeError;
 
     integers!(deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64);
     integers!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
@@ -393,22 +388,26 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         visitor.visit_unit()
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value> {
-        self.deserialize_unit(visitor)
-    }
-
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value> {
         match name {
             TEXT => {
                 self.expect(b'"')?;
                 let from = self.scan.position();
                 let text = self.scan.string()?;
-                let bytes =
-                    if text.is_escaped() { self.scan.since(from).ok_or(Fault::End)?.as_bytes() } else { text.raw() };
+                let bytes = if text.is_escaped() {
+                    self.scan.since(from).ok_or(ParseError::End)?.as_bytes()
+                } else {
+                    text.raw()
+                };
                 visitor.visit_borrowed_bytes(bytes)
             }
             RAW => visitor.visit_borrowed_bytes(self.scan.value()?.as_bytes()),
-            RAW_VALUE => visitor.visit_map(RawValue { text: Some(self.scan.value()?.as_str()) }),
+            RAW_VALUE => {
+                // An object with one member of a special name, which is the text.
+                let (key, text) = (BorrowedStrDeserializer::new(RAW_VALUE), self.scan.value()?.as_str());
+                let member = core::iter::once((key, BorrowedStrDeserializer::new(text)));
+                visitor.visit_map(MapDeserializer::<_, DeserializeError>::new(member))
+            }
             _ => visitor.visit_newtype_struct(self),
         }
     }
@@ -418,16 +417,8 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         self.scan.open_array()?;
         let mut elements = Inside::new(self, &[]);
         let value = visitor.visit_seq(&mut elements)?;
-        // An array or tuple stops at its last element and leaves the bracket behind.
-        if elements.element()? { Err(Refused::Value) } else { Ok(value) }
-    }
-
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value> {
-        self.deserialize_seq(visitor)
-    }
-
-    fn deserialize_tuple_struct<V: Visitor<'de>>(self, _: &'static str, _: usize, visitor: V) -> Result<V::Value> {
-        self.deserialize_seq(visitor)
+        // An array or tuple stops after its last element and leaves the bracket.
+        if elements.element()? { Err(DeserializeError::Value) } else { Ok(value) }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -444,7 +435,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         self.scan.open()?;
         let mut members = Inside::new(self, fields);
         let value = visitor.visit_map(&mut members)?;
-        if members.open && members.member()? { Err(Refused::Value) } else { Ok(value) }
+        if members.open && members.member()? { Err(DeserializeError::Value) } else { Ok(value) }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -459,10 +450,10 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         }
         self.expect(b'{')?;
         self.scan.open()?;
-        let name = self.scan.key(&mut true)?.ok_or(Refused::Value)?;
+        let name = self.scan.key(&mut true)?.ok_or(DeserializeError::Value)?;
         let value = visitor.visit_enum(Variant { reader: self, name })?;
-        // One member and no more.
-        if self.scan.key(&mut false)?.is_some() { Err(Refused::Value) } else { Ok(value) }
+        // Exactly one member.
+        if self.scan.key(&mut false)?.is_some() { Err(DeserializeError::Value) } else { Ok(value) }
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -473,6 +464,8 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         self.scan.value()?;
         visitor.visit_unit()
     }
+
+    serde::forward_to_deserialize_any! { i128 u128 unit_struct tuple tuple_struct }
 }
 
 /// The inside of an array or object.
@@ -480,7 +473,7 @@ struct Inside<'x, 'de> {
     reader: &'x mut Reader<'de>,
     first: bool,
     open: bool,
-    /// The members that the type knows, and the one at hand: for saying which one is wrong.
+    /// The members that the type has, and the current one: for an error that names it.
     fields: &'static [&'static str],
     at: Text<'de>,
 }
@@ -495,20 +488,20 @@ impl<'x, 'de> Inside<'x, 'de> {
         Ok(self.open)
     }
 
-    /// Whether there is another member, which is then at hand.
+    /// Goes to the next member. Returns whether there is one.
     #[inline]
     fn member(&mut self) -> Result<bool> {
         self.open = self.open
             && self.reader.scan.has_key(core::mem::take(&mut self.first)).ok_or_else(|| self.reader.scan.fault())?;
         if self.open {
-            self.at = self.reader.scan.any_key().ok_or_else(|| self.reader.scan.fault())?;
+            self.at = self.reader.scan.read_key().ok_or_else(|| self.reader.scan.fault())?;
         }
         Ok(self.open)
     }
 }
 
 impl<'de> de::SeqAccess<'de> for &mut Inside<'_, 'de> {
-    type Error = Refused;
+    type Error = DeserializeError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         if self.element()? { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
@@ -516,7 +509,7 @@ impl<'de> de::SeqAccess<'de> for &mut Inside<'_, 'de> {
 }
 
 impl<'de> de::MapAccess<'de> for &mut Inside<'_, 'de> {
-    type Error = Refused;
+    type Error = DeserializeError;
 
     fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
         match self.member()? {
@@ -533,19 +526,19 @@ impl<'de> de::MapAccess<'de> for &mut Inside<'_, 'de> {
     }
 }
 
-/// The key of a member: text, but a map may want numbers.
+/// The key of a member: a text, or a number for a map that has such keys.
 struct Key<'x, 'de> {
     reader: &'x mut Reader<'de>,
     text: Text<'de>,
-    /// What the type knows.
+    /// The members that the type has.
     fields: &'static [&'static str],
 }
 
 impl<'de> Key<'_, 'de> {
     fn number(&self) -> Result<&'de [u8]> {
-        // Nobody has looked yet at what stands between the quotes.
+        // The text between the quotes has not been scanned as a number yet.
         let mut scan = Scanner::new(self.text.raw());
-        scan.number().and_then(|()| if scan.peek().is_none() { Ok(()) } else { Err(Fault::Trailing) })?;
+        scan.number().and_then(|()| if scan.peek().is_none() { Ok(()) } else { Err(ParseError::Trailing) })?;
         Ok(self.text.raw())
     }
 }
@@ -553,22 +546,18 @@ impl<'de> Key<'_, 'de> {
 macro_rules! integer_keys {
     ($($method:ident)*) => {
         $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-            give_integer(self.number().map_err(|_| Refused::Type)?, visitor)
+            give_integer(self.number().map_err(|_| DeserializeError::Type)?, visitor)
         })*
     };
 }
 
 impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
-    type Error = Refused;
+    type Error = DeserializeError;
 
     integer_keys!(deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64);
     integer_keys!(deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64);
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        self.reader.give(self.text, visitor)
-    }
-
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
         self.reader.give(self.text, visitor)
     }
 
@@ -581,8 +570,8 @@ impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
-        // The first ones of a type are found faster than text is checked to be UTF-8, or decoded.
-        match self.fields.iter().take(4).find(|field| self.text.is(field)) {
+        // To compare with the first names of a type is faster than to check the text for UTF-8 or to decode it.
+        match self.fields.iter().take(4).find(|field| self.text.eq_str(field)) {
             Some(field) => visitor.visit_borrowed_str(field),
             None => self.deserialize_string(visitor),
         }
@@ -610,7 +599,7 @@ impl<'de> de::Deserializer<'de> for Key<'_, 'de> {
     }
 
     serde::forward_to_deserialize_any! {
-        bool i128 u128 f32 f64 bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
+        bool i128 u128 f32 f64 str bytes byte_buf unit unit_struct seq tuple tuple_struct map struct
     }
 }
 
@@ -621,7 +610,7 @@ struct Variant<'x, 'de> {
 }
 
 impl<'x, 'de> de::EnumAccess<'de> for Variant<'x, 'de> {
-    type Error = Refused;
+    type Error = DeserializeError;
     type Variant = &'x mut Reader<'de>;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self::Variant)> {
@@ -631,7 +620,7 @@ impl<'x, 'de> de::EnumAccess<'de> for Variant<'x, 'de> {
 }
 
 impl<'de> de::VariantAccess<'de> for &mut Reader<'de> {
-    type Error = Refused;
+    type Error = DeserializeError;
 
     fn unit_variant(self) -> Result<()> {
         self.word(b"null")
@@ -650,64 +639,36 @@ impl<'de> de::VariantAccess<'de> for &mut Reader<'de> {
     }
 }
 
-/// A value as serde_json's `RawValue` wants it: an object with one member of a magic name, which is its text.
-struct RawValue<'de> {
-    text: Option<&'de str>,
-}
+/// A visitor for the bytes that the [`Reader`] passes for [`TEXT`] and [`RAW`].
+struct Bytes<F>(F);
 
-impl<'de> de::MapAccess<'de> for RawValue<'de> {
-    type Error = Refused;
+impl<'de, T, F: FnOnce(&'de [u8]) -> T> Visitor<'de> for Bytes<F> {
+    type Value = T;
 
-    fn next_key_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>> {
-        match self.text {
-            Some(_) => seed.deserialize(BorrowedStrDeserializer::new(RAW_VALUE)).map(Some),
-            None => Ok(None),
-        }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value read by mcp_sansio")
     }
 
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value> {
-        seed.deserialize(BorrowedStrDeserializer::new(self.text.take().unwrap_or("null")))
+    fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> core::result::Result<T, E> {
+        Ok(self.0(bytes))
     }
 }
 
-/// Only by [`Raw::to`]: the value as it stands.
+/// Works only with [`Raw::to`]: the value unchanged.
 impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
-        struct Bytes;
-        impl<'de> Visitor<'de> for Bytes {
-            type Value = Raw<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("JSON by mcp_sansio")
-            }
-
-            fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> core::result::Result<Raw<'de>, E> {
-                Ok(Raw::trusted(bytes))
-            }
-        }
-        deserializer.deserialize_newtype_struct(RAW, Bytes)
+        deserializer.deserialize_newtype_struct(RAW, Bytes(Raw::trusted))
     }
 }
 
-/// Only by [`Raw::to`]: the string as it stands, nothing decoded.
+/// Works only with [`Raw::to`]: the string with its escapes.
 impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
     fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
-        struct Bytes;
-        impl<'de> Visitor<'de> for Bytes {
-            type Value = Text<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string by mcp_sansio")
-            }
-
-            fn visit_borrowed_bytes<E: de::Error>(self, bytes: &'de [u8]) -> core::result::Result<Text<'de>, E> {
-                Ok(match bytes {
-                    // A quote that is not escaped is not of the text.
-                    [b'"', escaped @ .., b'"'] => Text::new(escaped, true),
-                    plain => Text::new(plain, false),
-                })
-            }
-        }
-        deserializer.deserialize_newtype_struct(TEXT, Bytes)
+        let text = |bytes: &'de [u8]| match bytes {
+            // A quote without an escape is not part of the text.
+            [b'"', escaped @ .., b'"'] => Text::new(escaped, true),
+            plain => Text::new(plain, false),
+        };
+        deserializer.deserialize_newtype_struct(TEXT, Bytes(text))
     }
 }

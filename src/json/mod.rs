@@ -1,8 +1,8 @@
 //! JSON in one pass: scanner, writer, serde.
 //!
 //! - [`Scanner`] walks over one message and checks all of it: grammar, UTF-8, depth. No recursion, no allocation.
-//! - [`Raw`] is one validated value as it stands in the message, [`Text`] one string between its quotes.
-//! - [`mod@write`] puts JSON into a [`Sink`](crate::sink::Sink).
+//! - [`Raw`] is one validated value, unchanged from the message; [`Text`] is one string between its quotes.
+//! - [`mod@write`] writes JSON into a [`Sink`](crate::sink::Sink).
 //! - [`constant`] checks JSON constants when the program is compiled.
 //! - With the feature `serde`: `Raw::to` reads any `Deserialize`, `to_sink` writes any `Serialize`.
 
@@ -21,10 +21,11 @@ mod utf8;
 pub mod write;
 
 #[cfg(feature = "serde")]
-pub use de::{Refused, Wrong};
-pub use raw::{Items, JsonKind, Members, Raw};
-pub use scan::{DEPTH, Fault, Scanner};
+pub use de::DeserializeError;
+pub use object::Object;
+pub use raw::{ArrayItems, JsonKind, ObjectMembers, Raw};
+pub use scan::{DEPTH, ParseError, Scanner};
 #[cfg(feature = "serde")]
-pub use ser::{SerError, to_escaped, to_sink};
-pub use text::{Decode, DecodeError, LoneSurrogate, Text};
-pub use write::{Decimal, Escape};
+pub use ser::{SerializeError, to_escaped, to_sink};
+pub use text::{DecodeError, Text};
+pub use write::Decimal;

@@ -1,20 +1,20 @@
-//! Reading numbers that the scanner has checked, without core's tables for floats.
+//! Reads numbers that the scanner has checked, without core's tables for floats.
 
 use core::cmp::Ordering;
 
-/// A number as it was written: (`-`) `digits` times ten to the power of `exponent`.
+/// A number as it was written: an optional `-`, then `digits` times ten to the power of `exponent`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Number {
     negative: bool,
-    /// As many digits as fit; what did not is in `exponent`.
+    /// As many digits as fit; the others count in `exponent`.
     digits: u64,
     exponent: i32,
-    /// Whether all digits that did not fit were zeros.
+    /// True if all digits that did not fit were zeros.
     exact: bool,
 }
 
 impl Number {
-    /// Reads a number of which the scanner knows that it is one.
+    /// Reads a number that the scanner has checked.
     pub(super) fn read(text: &[u8]) -> Self {
         let mut number = Number { negative: false, digits: 0, exponent: 0, exact: true };
         let mut full = false;
@@ -29,7 +29,8 @@ impl Number {
                     full = longer.is_none();
                     number.digits = longer.unwrap_or(number.digits);
                     number.exact &= !full || byte == b'0';
-                    // A digit taken behind the point counts down, one dropped before it counts up.
+                    // A digit that is kept after the point lowers the exponent; a digit that is dropped before
+                    // it raises the exponent.
                     number.exponent = match (full, point) {
                         (false, true) => number.exponent.saturating_sub(1),
                         (true, false) => number.exponent.saturating_add(1),
@@ -45,12 +46,12 @@ impl Number {
         number
     }
 
-    /// Whether there is a minus sign.
+    /// Returns whether there is a minus sign.
     pub(super) fn negative(&self) -> bool {
         self.negative
     }
 
-    /// Its value without the sign if it is whole and fits.
+    /// Returns the value without its sign if it is whole and fits.
     pub(super) fn whole(&self) -> Option<u64> {
         if self.digits == 0 && self.exact {
             return Some(0);
@@ -58,7 +59,7 @@ impl Number {
         if !self.exact {
             return None;
         }
-        // A step for each place, and no more than a `u64` has: then it overflows, or leaves a remainder.
+        // At most as many steps as a `u64` has digits: then the value overflows, or leaves a remainder.
         let mut whole = self.digits;
         for _ in 0..self.exponent.unsigned_abs() {
             whole = match self.exponent {
@@ -69,13 +70,13 @@ impl Number {
         Some(whole)
     }
 
-    /// Its value if it is whole and fits.
+    /// Returns the value if it is whole and fits.
     pub(super) fn signed(&self) -> Option<i64> {
         let whole = self.whole()?;
         if self.negative { 0i64.checked_sub_unsigned(whole) } else { i64::try_from(whole).ok() }
     }
 
-    /// Whether it has no fraction. One beyond the digits that are kept has none.
+    /// Returns whether the value has no fraction. A value larger than all kept digits has none.
     pub(super) fn is_whole(&self) -> bool {
         if self.exponent >= 0 || self.digits == 0 {
             return true;
@@ -84,7 +85,7 @@ impl Number {
         self.exact && scale.is_some_and(|scale| self.digits.checked_rem(scale) == Some(0))
     }
 
-    /// Compares two numbers as they were written; those that differ only beyond the digits that are kept are equal.
+    /// Compares two numbers as written. Numbers that differ only after the kept digits are equal.
     pub(super) fn compare(&self, other: &Number) -> Ordering {
         match (self.sign(), other.sign()) {
             (1, 1) => self.compare_sizes(other),
@@ -101,27 +102,27 @@ impl Number {
         }
     }
 
-    /// Compares without the signs; neither is zero.
+    /// Compares without the signs; neither number is zero.
     fn compare_sizes(&self, other: &Number) -> Ordering {
         let unit = self.exponent.max(other.exponent);
         let ((whole, rest), (other_whole, other_rest)) = (self.in_units(unit), other.in_units(unit));
         let rests = if self.exact && other.exact {
             rest.cmp(&other_rest)
         } else {
-            // Of what was cut off it is known only that it is not nothing.
+            // The digits that were cut off are not all zero; more is not known of them.
             (rest > 0 || !self.exact).cmp(&(other_rest > 0 || !other.exact))
         };
         self.places().cmp(&other.places()).then(whole.cmp(&other_whole)).then(rests)
     }
 
-    /// How many times ten to the power of `unit` it is, and what is left over. With as many places in both numbers, the
-    /// exponents differ by fewer than the digits of a u64.
+    /// Divides by ten to the power of `unit`: returns the quotient and the remainder. The numbers have the same
+    /// count of places, so their exponents differ by fewer than the digits of a `u64`.
     fn in_units(&self, unit: i32) -> (u64, u64) {
         let scale = 10u64.saturating_pow(unit.abs_diff(self.exponent)).max(1);
         (self.digits / scale, self.digits % scale)
     }
 
-    /// How many places it has in front of the point; negative if zeros follow the point.
+    /// Returns the count of places before the point; negative if zeros follow the point.
     fn places(&self) -> i64 {
         i64::from(self.digits.checked_ilog10().unwrap_or(0)) + i64::from(self.exponent)
     }
@@ -129,19 +130,20 @@ impl Number {
 
 #[cfg(feature = "serde")]
 impl Number {
-    /// Whether it has digits behind the point: for one that is not [`whole`](Self::whole), why.
+    /// Returns whether it has digits after the point: the reason why a value is not [`whole`](Self::whole).
     pub(super) fn has_fraction(&self) -> bool {
         self.exponent < 0
     }
 
-    /// The nearest float if there are at most 2^53 in digits and 22 in places, else one that is near; infinite if
-    /// out of range.
+    /// Returns the nearest float for at most 2^53 in digits and 22 in places, else one near it; infinite if out
+    /// of range.
     #[cfg(any(test, not(feature = "std")))]
     pub(super) fn float(&self) -> f64 {
         #[allow(clippy::cast_precision_loss, reason = "this is the loss that is documented")]
         let mut value = self.digits as f64;
         let mut left = self.exponent.unsigned_abs().min(1000);
-        // In steps that a power of ten can have; the first also keeps subnormal numbers from becoming zero.
+        // The steps are powers of ten that a float can have. The first one also keeps subnormal numbers from
+        // becoming zero.
         while left > 0 && value != 0.0 {
             let step = left.min(300);
             let scale = power_of_ten(step);
@@ -152,7 +154,7 @@ impl Number {
     }
 }
 
-/// Exact up to 22, finite up to 308.
+/// Returns a power of ten: exact up to 22, finite up to 308.
 #[cfg(all(feature = "serde", any(test, not(feature = "std"))))]
 fn power_of_ten(mut exponent: u32) -> f64 {
     let mut power = 1.0;
@@ -167,19 +169,18 @@ fn power_of_ten(mut exponent: u32) -> f64 {
     power
 }
 
-/// A number with one more digit; `None` if that does not fit.
-#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+/// Appends a digit; `None` if the number does not fit.
 fn append(value: u64, digit: u8) -> Option<u64> {
     value.checked_mul(10)?.checked_add(digit.into())
 }
 
-/// A tenth of a number, and the digit that is left over.
+/// Divides a number by ten: returns the quotient and the remainder.
 #[inline]
 pub(super) fn tenth(value: u64) -> (u64, u8) {
     if cfg!(target_pointer_width = "64") {
         return (value / 10, (value % 10) as u8);
     }
-    // Small machines have no division of 64 bits; the compiler's own takes nearly a kilobyte.
+    // Small machines have no division of 64 bits, and the one of the compiler takes nearly 1 KB of flash.
     let (mut tenth, mut left) = (0, 0);
     for shift in [48, 32, 16, 0] {
         let part = left << 16 | (value >> shift) as u32 & 0xffff;
@@ -189,7 +190,7 @@ pub(super) fn tenth(value: u64) -> (u64, u8) {
     (tenth, left as u8)
 }
 
-/// The exponent written behind an `e`; larger than any that matters if it is out of range.
+/// Reads the exponent after an `e`. Out of range it is very large, so that the number over- or underflows.
 fn exponent(text: &[u8]) -> i32 {
     let digits = text.iter().filter(|byte| byte.is_ascii_digit());
     let size =

@@ -1,17 +1,25 @@
-//! One value of a message, as it stands.
+//! One JSON value of a message, unchanged.
 
 use super::number::Number;
-use super::{Fault, Scanner, Text, constant, run};
+use super::{ParseError, Scanner, Text, constant, run};
 use core::fmt;
 use core::mem::take;
 
-/// The text of exactly one JSON value, known to be valid and without white space around it.
+/// The text of exactly one valid JSON value, without white space around it.
 ///
-/// Looking into it scans it again; nothing is kept.
+/// Each method scans the text again; nothing is stored.
+///
+/// ```
+/// use mcp_sansio::json::Raw;
+/// let value = Raw::parse(br#"{"id": 7, "tags": ["a", "b"]}"#)?;
+/// assert_eq!(value.get("id").and_then(|id| id.i64()), Some(7));
+/// assert_eq!(value.get("tags").map(|tags| tags.items().count()), Some(2));
+/// # Ok::<(), mcp_sansio::json::ParseError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Raw<'a>(&'a [u8]);
 
-/// What a value is.
+/// The kind of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "JSON has no others")]
@@ -31,16 +39,19 @@ pub enum JsonKind {
 }
 
 impl<'a> Raw<'a> {
-    /// Checks that `bytes` is one JSON value with at most white space around it, nested at most
-    /// [`DEPTH`](super::DEPTH) deep.
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, Fault> {
+    /// Checks that `bytes` is one JSON value with at most white space around it.
+    ///
+    /// # Errors
+    /// The [`ParseError`]: the text is not valid JSON, it is nested deeper than [`DEPTH`](super::DEPTH), or more
+    /// text follows the value.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let mut scan = Scanner::new(bytes);
         let raw = scan.value()?;
         scan.end()?;
         Ok(raw)
     }
 
-    /// A constant, checked when the program is compiled if it stands in a `const`.
+    /// Makes a value from a constant. In a `const`, the compiler checks it.
     ///
     /// ```
     /// use mcp_sansio::json::Raw;
@@ -54,35 +65,35 @@ impl<'a> Raw<'a> {
     /// ```
     ///
     /// # Panics
-    /// If `text` is not JSON. In a `const`, that is an error of the compiler. Newlines between its tokens are fine:
-    /// [`write::raw`](super::write::raw) turns them into spaces.
+    /// If `text` is not JSON. In a `const` the compiler then reports an error. Newlines between tokens are
+    /// allowed: [`write::raw`](super::write::raw) writes them as spaces.
     #[must_use]
     pub const fn constant(text: &'static str) -> Raw<'static> {
         assert!(constant::check(text).is_ok(), "this constant is not valid JSON");
         Raw(text.as_bytes().trim_ascii())
     }
 
-    /// The bytes of a value that was scanned before, from its first to its last.
+    /// Takes the bytes of a value that was scanned before, from its first to its last.
     pub(crate) const fn trusted(bytes: &'a [u8]) -> Self {
         Raw(bytes)
     }
 
-    /// The bytes, from the first to the last of the value.
+    /// Returns the bytes, from the first to the last of the value.
     #[inline]
     #[must_use]
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// The text of the value. Takes a pass over it.
+    /// Returns the text of the value. This takes a pass over it.
     #[must_use]
     pub fn as_str(&self) -> &'a str {
-        // It was checked when it was scanned.
+        // The scanner has checked it.
         core::str::from_utf8(self.0).unwrap_or("null")
     }
 
-    /// What the value is, told from its first byte.
-    #[inline]
+    /// Returns the kind of the value, by its first byte.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub const fn kind(&self) -> JsonKind {
         match self.0.first() {
@@ -95,30 +106,30 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The member of this object that has the key `key`, once both are decoded; the last one if there are several.
-    /// `None` if there is no such member or this is no object.
+    /// Returns the member of this object with the key `key`; both are compared decoded. Returns the last one if
+    /// there are several, and `None` if there is no such member or the value is not an object.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
-        self.members().filter(|(found, _)| found.is(key)).last().map(|(_, value)| value)
+        self.members().filter(|(found, _)| found.eq_str(key)).last().map(|(_, value)| value)
     }
 
-    /// The members of this object in their order; none if it is no object.
+    /// Returns the members of this object in their order; no members if it is not an object.
     #[must_use]
-    pub fn members(&self) -> Members<'a> {
+    pub fn members(&self) -> ObjectMembers<'a> {
         let mut scan = Scanner::checked(self.0);
         let open = scan.opens(b'{').is_some();
-        Members { scan, first: true, open }
+        ObjectMembers { scan, first: true, open }
     }
 
-    /// The elements of this array in their order; none if it is no array.
+    /// Returns the elements of this array in their order; no elements if it is not an array.
     #[must_use]
-    pub fn items(&self) -> Items<'a> {
+    pub fn items(&self) -> ArrayItems<'a> {
         let mut scan = Scanner::checked(self.0);
         let open = scan.opens(b'[').is_some();
-        Items { scan, first: true, open }
+        ArrayItems { scan, first: true, open }
     }
 
-    /// The string between its quotes, if this is one.
+    /// Returns the string between its quotes; `None` if the value is not a string.
     #[must_use]
     pub fn text(&self) -> Option<Text<'a>> {
         match self.0 {
@@ -127,7 +138,7 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// As [`text`](Self::text), where it may be known that nothing in it is escaped.
+    /// Does the same as [`text`](Self::text); `plain` means that the string has no escapes.
     #[inline]
     pub(crate) fn text_of(&self, plain: bool) -> Option<Text<'a>> {
         match self.0 {
@@ -136,21 +147,21 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The value of an integer from 0 to 2^64 - 1. Also of one written as `2.0` or `1e3`, which is what some clients
-    /// send for a whole number.
+    /// Returns an integer from 0 to 2^64 - 1, also one written as `2.0` or `1e3`: some clients send whole
+    /// numbers so.
     #[must_use]
     pub fn u64(&self) -> Option<u64> {
         let number = self.number()?;
         number.whole().filter(|_| !number.negative()).or_else(|| (number.whole()? == 0).then_some(0))
     }
 
-    /// The value of an integer from -2^63 to 2^63 - 1, as [`u64`](Self::u64) does it.
+    /// Returns an integer from -2^63 to 2^63 - 1, also one written as `2.0` or `1e3`.
     #[must_use]
     pub fn i64(&self) -> Option<i64> {
         self.number()?.signed()
     }
 
-    /// The value of `true` or `false`.
+    /// Returns the value of `true` or `false`.
     #[must_use]
     pub fn bool(&self) -> Option<bool> {
         match self.0 {
@@ -160,19 +171,19 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// Whether this is a number without fraction and exponent.
+    /// Returns whether this is a number without a fraction and an exponent.
     #[must_use]
     pub fn is_integer(&self) -> bool {
         self.kind() == JsonKind::Number && run::digits(self.0, usize::from(self.0.starts_with(b"-"))) == self.0.len()
     }
 
-    /// Whether this is a number without a fraction: `2`, `2.0`, `1e30`.
+    /// Returns whether this is a number whose value has no fraction: `2`, `2.0`, `1e30`.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.number().is_some_and(|number| number.is_whole())
     }
 
-    /// How this number compares to another one, as both were written. `None` if they are not both numbers.
+    /// Compares two numbers exactly as written. `None` if one of them is not a number.
     pub(crate) fn compare(&self, other: Raw<'_>) -> Option<core::cmp::Ordering> {
         Some(self.number()?.compare(&other.number()?))
     }
@@ -188,7 +199,7 @@ impl fmt::Debug for Raw<'_> {
     }
 }
 
-/// As it stands.
+/// Writes the JSON unchanged.
 impl fmt::Display for Raw<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -197,49 +208,49 @@ impl fmt::Display for Raw<'_> {
 
 /// The members of an object, see [`Raw::members`].
 #[derive(Clone, Debug)]
-pub struct Members<'a> {
+pub struct ObjectMembers<'a> {
     scan: Scanner<'a>,
     first: bool,
     open: bool,
 }
 
-impl<'a> Iterator for Members<'a> {
+impl<'a> Iterator for ObjectMembers<'a> {
     type Item = (Text<'a>, Raw<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         if !take(&mut self.open) || !self.scan.has_key(take(&mut self.first))? {
             return None;
         }
-        let next = (self.scan.any_key()?, self.scan.any_value()?);
+        let next = (self.scan.read_key()?, self.scan.read_value()?);
         self.open = true;
         Some(next)
     }
 }
 
-impl core::iter::FusedIterator for Members<'_> {}
+impl core::iter::FusedIterator for ObjectMembers<'_> {}
 
 /// The elements of an array, see [`Raw::items`].
 #[derive(Clone, Debug)]
-pub struct Items<'a> {
+pub struct ArrayItems<'a> {
     scan: Scanner<'a>,
     first: bool,
     open: bool,
 }
 
-impl<'a> Iterator for Items<'a> {
+impl<'a> Iterator for ArrayItems<'a> {
     type Item = Raw<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if !take(&mut self.open) || !self.scan.has_element(take(&mut self.first))? {
             return None;
         }
-        let next = self.scan.any_value()?;
+        let next = self.scan.read_value()?;
         self.open = true;
         Some(next)
     }
 }
 
-impl core::iter::FusedIterator for Items<'_> {}
+impl core::iter::FusedIterator for ArrayItems<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -263,15 +274,15 @@ mod tests {
             assert_eq!(raw(json).as_str(), trimmed);
             assert_eq!(raw(json).kind(), kind);
         }
-        assert_eq!(Raw::parse(b"1 2").unwrap_err(), Fault::Trailing);
-        assert_eq!(Raw::parse(b" ").unwrap_err(), Fault::End);
+        assert_eq!(Raw::parse(b"1 2").unwrap_err(), ParseError::Trailing);
+        assert_eq!(Raw::parse(b" ").unwrap_err(), ParseError::End);
     }
 
     #[test]
     fn members_and_items() {
         let object = raw(r#"{"a":1, "b\n":[true,{"x":null}], "a":"two"}"#);
         assert_eq!(object.members().count(), 3);
-        assert!(object.get("a").and_then(|a| a.text()).is_some_and(|a| a.is("two")));
+        assert!(object.get("a").and_then(|a| a.text()).is_some_and(|a| a.eq_str("two")));
         let b = object.get("b\n").unwrap();
         let mut items = b.items();
         assert_eq!(items.next().and_then(|i| i.bool()), Some(true));
@@ -309,11 +320,11 @@ mod tests {
         assert_eq!(PADDED.as_str(), "{\"type\": \"object\"}");
     }
 
-    /// Constants may span lines; what is written is one line all the same.
+    /// Constants may have several lines, but are written on one.
     #[test]
     fn constants_are_written_on_one_line() {
         let mut bytes = [0; 8];
-        let mut out = crate::sink::Lines::new(crate::sink::Slice::new(&mut bytes));
+        let mut out = crate::sink::LineSink::new(crate::sink::SliceStorage::new(&mut bytes));
         crate::json::write::raw(&mut out, Raw::constant("{\r\n}")).unwrap();
         assert_eq!(out.pending(), b"{  }");
     }
@@ -324,7 +335,7 @@ mod tests {
         let _ = Raw::constant("{]");
     }
 
-    /// What no scanner would let through ends the iteration.
+    /// Bytes that no scanner accepts end the iteration.
     #[test]
     fn impossible_bytes_do_no_harm() {
         for bytes in [&b""[..], b"{", b"{\"a\"", b"{\"a\":", b"[1", b"[1 2]", b"\"a", b"-", b"{1:2}", b"\xff"] {

@@ -1,12 +1,14 @@
-//! Runs: how far a string goes on without anything that needs a decision.
+//! Runs: parts of a string without a byte that needs a decision.
 //!
-//! Both the scanner and the writer spend their time here. A word at a time is best for the short strings of a
-//! protocol; blocks of 16, which the compiler turns into vector instructions, are best for long ones. Small machines go
-//! byte by byte: that takes a fifth of the code.
+//! The scanner and the writer spend most of their time here. A word at a time is fastest for the short strings
+//! of a protocol; blocks of 16 bytes, which the compiler turns into vector instructions, are fastest for long
+//! ones. Small machines go byte by byte, which takes a fifth of the code.
 //!
-//! `STOPS` says what ends a run, one of [`ENDS`], [`CONTROLS`] and [`WIDE`].
+//! `STOPS` names the bytes that end a run: [`ENDS`], [`CONTROLS`] or [`WIDE`].
 
-use crate::small::{SMALL, find};
+use crate::search::{SMALL, find};
+
+// Fork: 340 bytes of flash (uart, tools only): there, all searches go byte by byte.
 
 const WORD: usize = size_of::<usize>();
 /// 0x01 in every byte.
@@ -16,13 +18,13 @@ const HIGH: usize = LOW << 7;
 
 /// A run ends at a quote or a backslash. For strings that were scanned before.
 pub(super) const ENDS: u8 = 0;
-/// A run also ends at a control character. For writing what was a `str`.
+/// A run also ends at a control character. For writing the text of a `str`.
 pub(super) const CONTROLS: u8 = 1;
 /// A run also ends at a byte of a multibyte character. For scanning.
 pub(super) const WIDE: u8 = 2;
 
-/// The end of the run that starts at `at`: a position in `bytes`, or their end. For a string not yet known to be long,
-/// and only as far as short strings go: ask [`next`] to go on if nothing ends the run at the position given.
+/// Returns the end of the run that starts at `at`, for strings that are probably short. The search stops after
+/// two words. If nothing ends the run at the returned position, continue with [`next`].
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn first<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
     if SMALL {
@@ -42,7 +44,7 @@ pub(super) fn first<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
     at
 }
 
-/// As [`first`], to the very end of the run.
+/// Returns the end of the run that starts at `at`, or of `bytes`.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn next<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
     if SMALL {
@@ -51,7 +53,7 @@ pub(super) fn next<const STOPS: u8>(bytes: &[u8], at: usize) -> usize {
     at + blocks::<STOPS>(bytes.get(at..).unwrap_or_default())
 }
 
-/// As [`next`], in few instructions instead of little time.
+/// Does the same as [`next`] with few instructions, but slower.
 #[inline(never)]
 fn bytewise(bytes: &[u8], at: usize, stops: u8) -> usize {
     let goes_on = |byte: &u8| match *byte {
@@ -63,10 +65,10 @@ fn bytewise(bytes: &[u8], at: usize, stops: u8) -> usize {
     at + bytes.get(at..).unwrap_or_default().iter().take_while(|byte| goes_on(byte)).count()
 }
 
-/// As [`next`] with [`ENDS`].
+/// Does the same as [`next`] with [`ENDS`].
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn end(bytes: &[u8], at: usize) -> usize {
-    /// Beyond, a search is worth its call.
+    /// After this many bytes a search by `memchr` is worth its call.
     const NEAR: usize = 128;
     if SMALL {
         return bytewise(bytes, at, ENDS);
@@ -78,7 +80,7 @@ pub(super) fn end(bytes: &[u8], at: usize) -> usize {
     at + near + if found { 0 } else { memchr::memchr2(b'"', b'\\', far).unwrap_or(far.len()) }
 }
 
-/// The length of the run that starts here.
+/// Returns the length of the run at the start of `bytes`.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 fn blocks<const STOPS: u8>(bytes: &[u8]) -> usize {
     let mut rest = bytes;
@@ -91,10 +93,10 @@ fn blocks<const STOPS: u8>(bytes: &[u8]) -> usize {
     bytes.len() - rest.len() + words::<STOPS>(rest)
 }
 
-/// Whether the block holds anything that ends the run.
+/// Returns whether the block has a byte that ends the run.
 ///
-/// One loop for each test, all joined with `|`: with `||`, or with several tests in one loop, the compiler makes
-/// something of it that costs up to five times as much, without any other sign. The counted benchmarks watch it.
+/// One loop for each test, joined with `|`. With `||`, or with several tests in one loop, the compiler makes
+/// code that costs up to five times as much. The counted benchmarks would show it.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 fn dirty<const STOPS: u8>(block: &[u8; 16]) -> bool {
     let ends = any(block, |byte| byte == b'"') | any(block, |byte| byte == b'\\');
@@ -110,7 +112,7 @@ fn any<const N: usize>(block: &[u8; N], test: impl Fn(u8) -> bool) -> bool {
     found
 }
 
-/// As signed bytes, those of multibyte characters are below zero.
+/// Bytes of multibyte characters are below zero as signed bytes.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 fn low<const STOPS: u8>(byte: u8) -> bool {
     match STOPS {
@@ -139,7 +141,8 @@ fn words<const STOPS: u8>(bytes: &[u8]) -> usize {
     bytes.len() - rest.len()
 }
 
-/// The high bit set in every byte that ends the run. Bits above the lowest one may be wrong: a borrow runs upwards.
+/// Sets the high bit of each byte that ends the run. Bits above the lowest one may be wrong, because a borrow
+/// runs upwards.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 fn marks<const STOPS: u8>(word: &[u8; WORD]) -> usize {
     let word = usize::from_le_bytes(*word);
@@ -152,39 +155,18 @@ fn marks<const STOPS: u8>(word: &[u8; WORD]) -> usize {
     (quotes | slashes | controls | wide) & HIGH
 }
 
-/// Which byte the lowest mark is in.
+/// Returns the index of the byte with the lowest mark.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 fn lowest(marks: usize) -> usize {
     (marks.trailing_zeros() / 8) as usize
 }
 
-/// Whether there is a backslash.
+/// Returns whether there is a backslash.
 pub(crate) fn has_backslash(bytes: &[u8]) -> bool {
-    if SMALL {
-        return find(b'\\', bytes).is_some();
-    }
-    /// Beyond, a search is worth its call.
-    const SHORT: usize = 64;
-    if bytes.len() > SHORT {
-        return memchr::memchr(b'\\', bytes).is_some();
-    }
-    let slash = |byte| byte == b'\\';
-    // Whole blocks, the last of which overlaps the one before.
-    match (bytes.last_chunk::<16>(), bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        (Some(last), ..) => {
-            let (mut found, mut rest) = (any(last, slash), bytes);
-            while let Some((block, behind)) = rest.split_first_chunk::<16>() {
-                found |= any(block, slash);
-                rest = behind;
-            }
-            found
-        }
-        (_, Some(first), Some(last)) => any(first, slash) | any(last, slash),
-        _ => bytes.contains(&b'\\'),
-    }
+    find(b'\\', bytes).is_some()
 }
 
-/// The end of the decimal digits that start at `at`.
+/// Returns the end of the decimal digits that start at `at`.
 #[cfg_attr(target_pointer_width = "64", inline(always))]
 pub(super) fn digits(bytes: &[u8], at: usize) -> usize {
     if SMALL {
@@ -192,7 +174,7 @@ pub(super) fn digits(bytes: &[u8], at: usize) -> usize {
     }
     let mut rest = bytes.get(at..).unwrap_or_default();
     while let Some((word, behind)) = rest.split_first_chunk() {
-        // Digits become 0 to 9, everything else more, and more than 9 carries into the high bit.
+        // Digits become 0 to 9, all other bytes more; more than 9 carries into the high bit.
         let word = usize::from_le_bytes(*word) ^ (LOW * b'0' as usize);
         let others = (word.wrapping_add(LOW * (0x80 - 10)) | word) & HIGH;
         if others != 0 {
@@ -236,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Every byte at every place of texts shorter and longer than a block gives what a plain search gives.
+    /// Compares with a plain search: every byte at every position of texts shorter and longer than a block.
     #[test]
     fn as_bytewise() {
         for len in [0, 1, 7, 8, 15, 16, 17, 31, 33, 70, 150] {
@@ -246,7 +228,7 @@ mod tests {
                     if let Some(b) = text.get_mut(place) {
                         *b = byte;
                     }
-                    // A second byte above it must not disturb the lowest mark.
+                    // A second byte after it must not change the lowest mark.
                     if let Some(b) = text.get_mut(place + 1) {
                         *b = byte ^ 1;
                     }

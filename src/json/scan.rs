@@ -1,119 +1,122 @@
-//! The scanner: one pass, no recursion, everything checked.
+//! The scanner: one pass over a JSON text, without recursion, that checks all of it.
 //!
-//! Inlined by force where that pays, on machines of 64 bits; on small ones it would only cost flash, an eighth of a
-//! whole firmware.
+//! Machines of 64 bits inline these functions by force where it pays. On small machines that would cost an
+//! eighth of a firmware's flash.
 
 use super::{Raw, Text, run, text, utf8};
-use crate::small::SMALL;
+use crate::search::SMALL;
 use core::fmt;
 
 /// The deepest nesting of arrays and objects that is accepted.
 pub const DEPTH: u8 = 128;
 
-/// What is wrong with some JSON.
+/// The reason why a text is not valid JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Fault {
-    /// Against the grammar.
+pub enum ParseError {
+    /// The text breaks the grammar.
     Syntax,
     /// A string is not UTF-8.
     Utf8,
-    /// Nested too deeply.
+    /// It is nested deeper than the limit, see [`DEPTH`].
     Depth,
-    /// It ends too early.
+    /// The text ends too early.
     End,
-    /// Something follows the value.
+    /// More text follows the value.
     Trailing,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::Syntax => "not JSON",
-            Fault::Utf8 => "a string is not UTF-8",
-            Fault::Depth => "nested too deeply",
-            Fault::End => "the JSON ends too early",
-            Fault::Trailing => "something follows the JSON value",
+            ParseError::Syntax => "not JSON",
+            ParseError::Utf8 => "a string is not UTF-8",
+            ParseError::Depth => "nested too deeply",
+            ParseError::End => "the JSON ends too early",
+            ParseError::Trailing => "something follows the JSON value",
         })
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for ParseError {}
+
+// Fork: 620 bytes of flash (uart, tools only): whether text is escaped is noted on large machines alone, as in
+// `Text`.
 
 /// A walk over one JSON text.
 ///
-/// The caller descends by hand into the objects and arrays it knows ([`open`](Self::open), [`key`](Self::key),
+/// The caller enters the objects and arrays that it knows ([`open`](Self::open), [`key`](Self::key),
 /// [`open_array`](Self::open_array), [`element`](Self::element)) and skips all others as a whole
-/// ([`value`](Self::value)); either way every byte is checked exactly once. After a [`Fault`] the position is where
-/// it was found and the scanner is of no further use.
+/// ([`value`](Self::value)). In both cases every byte is checked exactly once. After a [`ParseError`] the position
+/// is at the fault, and the scanner cannot continue.
 ///
-/// Lone surrogates (`"\ud800"`) are within the grammar; they are refused when the text is decoded.
+/// Lone surrogates (`"\ud800"`) are valid in the grammar; decoding the text refuses them.
 ///
 /// ```
-/// use mcp_sansio::json::{Fault, Scanner};
+/// use mcp_sansio::json::{ParseError, Scanner};
 /// let mut scan = Scanner::new(br#"{"id": 7, "method": "ping"}"#);
 /// let mut method = None;
 /// scan.open()?;
 /// let mut first = true;
 /// while let Some(key) = scan.key(&mut first)? {
 ///     scan.space();
-///     if key.is("method") { method = Some(scan.string()?) } else { scan.value()?; }
+///     if key.eq_str("method") { method = Some(scan.string()?) } else { scan.value()?; }
 /// }
 /// scan.end()?;
-/// assert!(method.is_some_and(|m| m.is("ping")));
-/// # Ok::<(), Fault>(())
+/// assert!(method.is_some_and(|m| m.eq_str("ping")));
+/// # Ok::<(), ParseError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// How much deeper it may go.
+    /// The number of levels that the text may still go deeper.
     left: u8,
-    /// It has been scanned before.
+    /// The bytes have been scanned before.
     checked: bool,
     /// No string so far had an escape.
     plain: bool,
-    /// What was found wrong, unless it is the byte at hand.
-    fault: Option<Fault>,
+    /// The fault; `None` if the byte at the position is the fault.
+    fault: Option<ParseError>,
 }
 
 impl<'a> Scanner<'a> {
-    /// A scanner at the start of `bytes`, with the depth limit [`DEPTH`].
+    /// Makes a scanner at the start of `bytes`, with the depth limit [`DEPTH`].
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Scanner { bytes, at: 0, left: DEPTH, checked: false, plain: !SMALL, fault: None }
     }
 
-    /// As [`new`](Self::new) with the depth limit `max`, which cannot be raised above [`DEPTH`].
+    /// Makes a scanner with the depth limit `max`; more than [`DEPTH`] counts as [`DEPTH`].
     #[must_use]
     pub const fn with_depth(bytes: &'a [u8], max: u8) -> Self {
         let left = if max < DEPTH { max } else { DEPTH };
         Scanner { bytes, at: 0, left, checked: false, plain: !SMALL, fault: None }
     }
 
-    /// As [`new`](Self::new), for bytes that have been scanned before: strings are skipped, not checked again.
+    /// Makes a scanner for bytes that were scanned before: it skips strings without checking them.
     pub(crate) const fn checked(bytes: &'a [u8]) -> Self {
         Scanner { bytes, at: 0, left: DEPTH, checked: true, plain: !SMALL, fault: None }
     }
 
-    /// How many bytes lie behind the scanner.
+    /// Returns the number of bytes that were read.
     #[inline]
     #[must_use]
     pub const fn position(&self) -> usize {
         self.at
     }
 
-    /// What is wrong, once one of the functions that answer an `Option` has given `None`.
+    /// Returns the fault, after a function that returns an `Option` has returned `None`.
     ///
-    /// Those are the ones to use in here: a [`Fault`] beside what they give would take every answer through memory.
+    /// The crate uses those functions: a [`ParseError`] in their results would move each result through memory.
     #[cold]
-    pub(crate) fn fault(&self) -> Fault {
-        // If not noted, the byte at hand is not the one expected.
-        self.fault.unwrap_or(if self.at < self.bytes.len() { Fault::Syntax } else { Fault::End })
+    pub(crate) fn fault(&self) -> ParseError {
+        // Without a stored fault, the byte at the position is not the expected one.
+        self.fault.unwrap_or(if self.at < self.bytes.len() { ParseError::Syntax } else { ParseError::End })
     }
 
-    /// Whether it is known that no string so far had an escape.
+    /// Returns `true` if no string so far had an escape; `false` means that it is not known.
     #[inline]
     pub(crate) const fn is_plain(&self) -> bool {
         self.plain
@@ -125,16 +128,16 @@ impl<'a> Scanner<'a> {
         self.at = self.past_space(self.at);
     }
 
-    /// The next byte, which stays where it is; `None` at the end.
+    /// Returns the next byte without taking it; `None` at the end.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     #[must_use]
     pub fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    // Below, positions are passed on as values and stored once: what is in `self` lives in memory.
+    // Below, positions are passed as values and stored once, because the fields of `self` are in memory.
 
-    /// The byte at `at`; 0, which stands nowhere in JSON, behind the end.
+    /// Returns the byte at `at`, or 0 after the end; no JSON has a 0.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn byte(&self, at: usize) -> u8 {
         self.bytes.get(at).copied().unwrap_or_default()
@@ -148,67 +151,68 @@ impl<'a> Scanner<'a> {
         at
     }
 
-    /// Where the next token is that is not before `at`, and its first byte.
+    /// Returns the position of the next token from `at` on, and its first byte.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn token(&self, at: usize) -> (usize, u8) {
         let at = self.past_space(at);
         (at, self.byte(at))
     }
 
-    /// The byte at `at` is not the one expected; the scanner stays there.
+    /// Stops at `at`, where the byte is not the expected one.
     #[cold]
-    fn stray<T>(&mut self, at: usize) -> Option<T> {
+    fn unexpected<T>(&mut self, at: usize) -> Option<T> {
         self.at = at;
         None
     }
 
-    /// Something else is wrong at `at`.
+    /// Stops at `at` with this fault.
     #[cold]
-    fn wrong<T>(&mut self, at: usize, fault: Fault) -> Option<T> {
+    fn error_at<T>(&mut self, at: usize, fault: ParseError) -> Option<T> {
         self.fault = Some(fault);
-        self.stray(at)
+        self.unexpected(at)
     }
 
-    /// Skips white space; where the scanner is then, and the byte there.
+    /// Skips white space. Returns the position and the byte there.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn ahead(&mut self) -> (usize, u8) {
+    pub(crate) fn peek_token(&mut self) -> (usize, u8) {
         let (at, byte) = self.token(self.at);
         self.at = at;
         (at, byte)
     }
 
-    /// Takes a string, from its opening quote (white space is not skipped) to behind the closing one.
+    /// Takes a string, from its opening quote to its closing one. Does not skip white space before it.
+    ///
+    /// # Errors
+    /// The [`ParseError`] in the string.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub fn string(&mut self) -> Result<Text<'a>, Fault> {
-        self.any_string().ok_or_else(|| self.fault())
+    pub fn string(&mut self) -> Result<Text<'a>, ParseError> {
+        self.read_string().ok_or_else(|| self.fault())
     }
 
-    /// As [`string`](Self::string).
+    /// Does the same as [`string`](Self::string).
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    fn any_string(&mut self) -> Option<Text<'a>> {
+    fn read_string(&mut self) -> Option<Text<'a>> {
         let from = self.at + 1;
         let (quote, escaped) = self.string_at(self.at)?;
         self.at = quote + 1;
         self.bytes.get(from..quote).map(|raw| Text::new(raw, escaped))
     }
 
-    /// Where the string ends whose opening quote is at `at`: its closing quote; and whether it has escapes.
+    /// Finds the end of the string whose opening quote is at `at`. Returns the position of the closing quote,
+    /// and whether the string has escapes.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn string_at(&mut self, at: usize) -> Option<(usize, bool)> {
         if self.byte(at) != b'"' {
-            return self.stray(at);
-        }
-        if SMALL {
-            return self.string_on(at + 1);
+            return self.unexpected(at);
         }
         let end = run::first::<{ run::WIDE }>(self.bytes, at + 1);
         if self.byte(end) == b'"' { Some((end, false)) } else { self.string_on(end) }
     }
 
-    /// As [`string_at`](Self::string_at), from within a string; at its beginning only where room counts.
+    /// Does the same as [`string_at`](Self::string_at) from within a string.
     #[cfg_attr(target_pointer_width = "64", inline(never))]
     fn string_on(&mut self, mut at: usize) -> Option<(usize, bool)> {
-        // Where room counts, the longer way serves as well.
+        // Small machines use the loop below for checked strings too.
         if self.checked && !SMALL {
             return self.checked_string(at);
         }
@@ -222,12 +226,12 @@ impl<'a> Scanner<'a> {
                     at = self.escape(at + 1)?;
                 }
                 0x80.. => at = self.wide(at)?,
-                _ => return self.stray(at),
+                _ => return self.unexpected(at),
             }
         }
     }
 
-    /// As [`string_on`](Self::string_on), of a string in which nothing can be wrong.
+    /// Does the same as [`string_on`](Self::string_on) for a string that was checked before.
     #[inline(never)]
     fn checked_string(&mut self, mut at: usize) -> Option<(usize, bool)> {
         let mut escaped = false;
@@ -236,14 +240,14 @@ impl<'a> Scanner<'a> {
             match self.byte(at) {
                 b'"' => return Some(self.note(at, escaped)),
                 b'\\' => escaped = true,
-                _ => return self.stray(at),
+                _ => return self.unexpected(at),
             }
-            // The escaped character is a quote, a backslash or of no interest.
+            // The escaped character does not matter, even if it is a quote or a backslash.
             at += 2;
         }
     }
 
-    /// Notes whether a string had escapes. Small machines look at each string that matters.
+    /// Stores whether a string had escapes. Small machines search for a backslash where it matters.
     #[inline]
     fn note(&mut self, quote: usize, escaped: bool) -> (usize, bool) {
         if !SMALL {
@@ -252,7 +256,7 @@ impl<'a> Scanner<'a> {
         (quote, escaped && !SMALL)
     }
 
-    /// The position behind the escape whose backslash is in front of `at`.
+    /// Returns the position after the escape; `at` is after its backslash.
     #[inline]
     fn escape(&mut self, mut at: usize) -> Option<usize> {
         let kind = self.byte(at);
@@ -260,21 +264,21 @@ impl<'a> Scanner<'a> {
             for _ in 0..4 {
                 at += 1;
                 if !self.byte(at).is_ascii_hexdigit() {
-                    return self.stray(at);
+                    return self.unexpected(at);
                 }
             }
         } else if text::meaning(kind) == 0 {
-            return self.stray(at);
+            return self.unexpected(at);
         }
         Some(at + 1)
     }
 
-    /// The position behind the multibyte characters at `at`.
+    /// Returns the position after the multibyte characters at `at`.
     fn wide(&mut self, mut at: usize) -> Option<usize> {
         while let Some(rest @ [0x80..=0xff, ..]) = self.bytes.get(at..) {
             match utf8::len(rest) {
                 Some(len) => at += len,
-                None => return self.wrong(at, Fault::Utf8),
+                None => return self.error_at(at, ParseError::Utf8),
             }
         }
         Some(at)
@@ -282,12 +286,12 @@ impl<'a> Scanner<'a> {
 
     /// Takes one number, from its first byte.
     #[cfg(feature = "serde")]
-    pub(super) fn number(&mut self) -> Result<(), Fault> {
+    pub(super) fn number(&mut self) -> Result<(), ParseError> {
         self.at = self.number_at(self.at).ok_or_else(|| self.fault())?;
         Ok(())
     }
 
-    /// The position behind the number at `at`.
+    /// Returns the position after the number at `at`.
     fn number_at(&mut self, at: usize) -> Option<usize> {
         let mut at = self.past(at, b'-');
         at = match self.byte(at) {
@@ -305,34 +309,31 @@ impl<'a> Scanner<'a> {
         Some(at)
     }
 
-    /// The position behind the digits at `at`, of which there must be one.
+    /// Returns the position after the digits at `at`; there must be one.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn digits(&mut self, at: usize) -> Option<usize> {
         let end = run::digits(self.bytes, at);
-        if end == at { self.stray(at) } else { Some(end) }
+        if end == at { self.unexpected(at) } else { Some(end) }
     }
 
-    /// The position behind `byte`, if that is at `at`.
+    /// Returns the position after `byte` if it is at `at`, else `at`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn past(&self, at: usize, byte: u8) -> usize {
         at + usize::from(self.byte(at) == byte)
     }
 
-    /// The position behind the word that must be at `at`.
+    /// Returns the position after the word that must be at `at`.
     fn word(&mut self, mut at: usize, word: &[u8]) -> Option<usize> {
-        if !SMALL && self.bytes.get(at..).is_some_and(|rest| rest.starts_with(word)) {
-            return Some(at + word.len());
-        }
         for letter in word {
             if self.byte(at) != *letter {
-                return self.stray(at);
+                return self.unexpected(at);
             }
             at += 1;
         }
         Some(at)
     }
 
-    /// The position behind the value at `at`, which is neither an array nor an object; `byte` is its first one.
+    /// Returns the position after the value at `at`, which is not an array or object; `byte` is its first byte.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn scalar(&mut self, at: usize, byte: u8) -> Option<usize> {
         match byte {
@@ -341,33 +342,35 @@ impl<'a> Scanner<'a> {
             b't' => self.word(at, b"true"),
             b'f' => self.word(at, b"false"),
             b'n' => self.word(at, b"null"),
-            _ => self.stray(at),
+            _ => self.unexpected(at),
         }
     }
 
-    /// Skips white space and one whole value, checking all of it.
+    /// Skips white space and takes one whole value.
+    ///
+    /// # Errors
+    /// The [`ParseError`] in the value.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub fn value(&mut self) -> Result<Raw<'a>, Fault> {
-        self.any_value().ok_or_else(|| self.fault())
+    pub fn value(&mut self) -> Result<Raw<'a>, ParseError> {
+        self.read_value().ok_or_else(|| self.fault())
     }
 
-    /// As [`value`](Self::value).
+    /// Does the same as [`value`](Self::value).
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn any_value(&mut self) -> Option<Raw<'a>> {
+    pub(crate) fn read_value(&mut self) -> Option<Raw<'a>> {
         let (from, byte) = self.token(self.at);
         self.at = match byte {
             b'{' | b'[' => self.nested(from)?,
-            // Where room counts, the longer way serves as well.
-            _ => if SMALL { self.nested(from) } else { self.scalar(from, byte) }?,
+            _ => self.scalar(from, byte)?,
         };
         self.since(from)
     }
 
-    /// A value with all that is in it; the position behind it.
+    /// Returns the position after the value at `at` with all of its content.
     fn nested(&mut self, mut at: usize) -> Option<usize> {
         let mut left = self.left;
-        let mut around = Brackets::NONE;
-        // What closes the innermost array or object that was entered here.
+        let mut around = Brackets(0);
+        // The closing bracket of the innermost array or object that was entered here.
         let mut closing = 0;
         loop {
             // A value starts here.
@@ -376,17 +379,17 @@ impl<'a> Scanner<'a> {
             at = match byte {
                 b'{' | b'[' => {
                     if left == 0 {
-                        return self.wrong(start, Fault::Depth);
+                        return self.error_at(start, ParseError::Depth);
                     }
                     left -= 1;
                     closing = byte + 2;
-                    around.push(left, closing);
+                    around.push(closing);
                     fresh = true;
                     start + 1
                 }
                 _ => self.scalar(start, byte)?,
             };
-            // It has ended here, or has nothing in it yet. So may have any number of those around it.
+            // The value has ended, or is still empty. The arrays and objects around it may end here too.
             loop {
                 if left == self.left {
                     return Some(at);
@@ -394,7 +397,7 @@ impl<'a> Scanner<'a> {
                 let (next, byte) = self.token(at);
                 if byte == closing {
                     left += 1;
-                    closing = around.pop(left);
+                    closing = around.pop();
                     at = next + 1;
                 } else if fresh {
                     at = next;
@@ -403,7 +406,7 @@ impl<'a> Scanner<'a> {
                     at = next + 1;
                     break;
                 } else {
-                    return self.stray(next);
+                    return self.unexpected(next);
                 }
                 fresh = false;
             }
@@ -414,34 +417,41 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The position behind the colon that must follow the key that ends at `at`.
+    /// Returns the position after the colon that must follow the key that ends at `at`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn colon(&mut self, at: usize) -> Option<usize> {
         let (colon, byte) = self.token(at);
-        if byte == b':' { Some(colon + 1) } else { self.stray(colon) }
+        if byte == b':' { Some(colon + 1) } else { self.unexpected(colon) }
     }
 
-    /// Enters an object, white space before it skipped. Call [`key`](Self::key) until it gives `None`.
+    /// Skips white space and enters an object. Then call [`key`](Self::key) until it returns `None`.
+    ///
+    /// # Errors
+    /// The [`ParseError`] if there is no object, or if it is nested too deeply.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub fn open(&mut self) -> Result<(), Fault> {
+    pub fn open(&mut self) -> Result<(), ParseError> {
         self.opens(b'{').ok_or_else(|| self.fault())
     }
 
-    /// The next key of the object, its colon taken too: the value is next and must be taken before the following
-    /// call. `None` when the object ends, which is then behind the scanner. `first` is `true` before the first call.
+    /// Takes the next key of the object and its colon. Take the value before the next call. Returns `None`
+    /// after the end of the object. `first` must be `true` before the first call.
+    ///
+    /// # Errors
+    /// The [`ParseError`] in the key or around it.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, Fault> {
+    pub fn key(&mut self, first: &mut bool) -> Result<Option<Text<'a>>, ParseError> {
         match self.has_key(*first) {
             Some(true) => {
                 *first = false;
-                self.any_key().map(Some).ok_or_else(|| self.fault())
+                self.read_key().map(Some).ok_or_else(|| self.fault())
             }
             Some(false) => Ok(None),
             None => Err(self.fault()),
         }
     }
 
-    /// The first half of [`key`](Self::key): whether there is another member. Its key is here.
+    /// Does the first half of [`key`](Self::key): returns whether there is another member, and stops at its
+    /// key.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn has_key(&mut self, first: bool) -> Option<bool> {
         let (at, byte) = self.token(self.at);
@@ -453,22 +463,23 @@ impl<'a> Scanner<'a> {
                 self.leave();
                 return Some(false);
             }
-            _ => return self.stray(at),
+            _ => return self.unexpected(at),
         };
         Some(true)
     }
 
-    /// The second half of [`key`](Self::key): whatever key is here.
+    /// Does the second half of [`key`](Self::key): takes the key at the position.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn any_key(&mut self) -> Option<Text<'a>> {
-        let key = self.any_string()?;
+    pub(crate) fn read_key(&mut self) -> Option<Text<'a>> {
+        let key = self.read_string()?;
         self.at = self.colon(self.at)?;
         Some(key)
     }
 
-    /// In place of [`any_key`](Self::any_key): whether the bytes here are exactly these, which are then taken.
+    /// Takes `bytes` if they are at the position, and returns whether they were. Used in place of
+    /// [`any_key`](Self::any_key).
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub(crate) fn took(&mut self, bytes: &[u8]) -> bool {
+    pub(crate) fn eat(&mut self, bytes: &[u8]) -> bool {
         let took = self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(bytes));
         if took {
             self.at += bytes.len();
@@ -476,22 +487,28 @@ impl<'a> Scanner<'a> {
         took
     }
 
-    /// Enters an array, white space before it skipped. Call [`element`](Self::element) until it gives `false`.
+    /// Skips white space and enters an array. Then call [`element`](Self::element) until it returns `false`.
+    ///
+    /// # Errors
+    /// The [`ParseError`] if there is no array, or if it is nested too deeply.
     #[inline]
-    pub fn open_array(&mut self) -> Result<(), Fault> {
+    pub fn open_array(&mut self) -> Result<(), ParseError> {
         self.opens(b'[').ok_or_else(|| self.fault())
     }
 
-    /// Whether there is another element in the array: it is next and must be taken before the following call.
-    /// `false` when the array ends, which is then behind the scanner. `first` is `true` before the first call.
+    /// Returns whether the array has another element. Take the element before the next call. Returns `false`
+    /// after the end of the array. `first` must be `true` before the first call.
+    ///
+    /// # Errors
+    /// The [`ParseError`] if there is neither an element nor the end.
     #[inline]
-    pub fn element(&mut self, first: &mut bool) -> Result<bool, Fault> {
+    pub fn element(&mut self, first: &mut bool) -> Result<bool, ParseError> {
         let more = self.has_element(*first).ok_or_else(|| self.fault())?;
         *first &= !more;
         Ok(more)
     }
 
-    /// As [`element`](Self::element).
+    /// Does the same as [`element`](Self::element).
     #[inline]
     pub(crate) fn has_element(&mut self, first: bool) -> Option<bool> {
         let (at, byte) = self.token(self.at);
@@ -501,78 +518,66 @@ impl<'a> Scanner<'a> {
                 self.leave();
                 return Some(false);
             }
-            0 => return self.stray(at),
+            0 => return self.unexpected(at),
             _ if first => at,
             b',' => at + 1,
-            _ => return self.stray(at),
+            _ => return self.unexpected(at),
         };
         Some(true)
     }
 
-    /// Checks that only white space is left, and skips it.
+    /// Skips white space and checks that nothing follows.
+    ///
+    /// # Errors
+    /// [`ParseError::Trailing`] if something follows.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
-    pub fn end(&mut self) -> Result<(), Fault> {
+    pub fn end(&mut self) -> Result<(), ParseError> {
         self.space();
-        if self.at >= self.bytes.len() { Ok(()) } else { Err(Fault::Trailing) }
+        if self.at >= self.bytes.len() { Ok(()) } else { Err(ParseError::Trailing) }
     }
 
-    /// Enters what this bracket opens, white space before it skipped.
+    /// Skips white space and enters the array or object that begins with `bracket`.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn opens(&mut self, bracket: u8) -> Option<()> {
         let (at, byte) = self.token(self.at);
         if byte != bracket {
-            return self.stray(at);
+            return self.unexpected(at);
         }
         if self.left == 0 {
-            return self.wrong(at, Fault::Depth);
+            return self.error_at(at, ParseError::Depth);
         }
         self.left -= 1;
         self.at = at + 1;
         Some(())
     }
 
-    /// Goes up again, at a closing bracket.
+    /// Goes up one level, after a closing bracket.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     fn leave(&mut self) {
-        // A caller who leaves more often than it enters gets nonsense, but no panic.
+        // A caller that leaves more often than it enters gets wrong results, but no panic.
         self.left = self.left.wrapping_add(1);
     }
 
-    /// The value that lies between `from` and here.
+    /// Returns the value from `from` to the position.
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn since(&self, from: usize) -> Option<Raw<'a>> {
         self.bytes.get(from..self.at).map(Raw::trusted)
     }
 }
 
-/// The closing brackets of all arrays and objects that are open.
-struct Brackets {
-    /// One bit for each, the innermost lowest; set for an array.
-    arrays: u128,
-    /// In place of that a byte for each, where a wide word takes many instructions.
-    bytes: [u8; if SMALL { DEPTH as usize } else { 0 }],
-}
+/// The closing brackets of all open arrays and objects: one bit for each, the innermost lowest; set for an
+/// array.
+struct Brackets(u128);
 
 impl Brackets {
-    const NONE: Brackets = Brackets { arrays: 0, bytes: [0; if SMALL { DEPTH as usize } else { 0 }] };
-
-    /// Notes what closes the one within which it goes `left` deeper.
-    #[inline]
-    fn push(&mut self, left: u8, closing: u8) {
-        if !SMALL {
-            self.arrays = self.arrays << 1 | u128::from(closing == b']');
-        } else if let Some(place) = self.bytes.get_mut(usize::from(left % DEPTH)) {
-            *place = closing;
-        }
+    /// Stores the closing bracket of the array or object that is entered.
+    fn push(&mut self, closing: u8) {
+        self.0 = self.0 << 1 | u128::from(closing == b']');
     }
 
-    /// What closes the one within which it goes `left` deeper, after the one in it was closed.
-    #[inline]
-    fn pop(&mut self, left: u8) -> u8 {
-        if SMALL {
-            return self.bytes.get(usize::from(left % DEPTH)).copied().unwrap_or_default();
-        }
-        self.arrays >>= 1;
-        if self.arrays & 1 == 1 { b']' } else { b'}' }
+    /// Returns the closing bracket of the next outer array or object.
+    fn pop(&mut self) -> u8 {
+        self.0 >>= 1;
+        if self.0 & 1 == 1 { b']' } else { b'}' }
     }
 }

@@ -1,46 +1,57 @@
-//! One string of a message, as it stands between its quotes.
+//! One string of a message, with its escapes.
 
 use super::{run, utf8};
+use crate::search::{SMALL, find};
 use crate::sink::copy;
-use crate::small::{SMALL, find};
 use core::fmt::{self, Write};
 
-/// A string of a message: what stands between its quotes, escapes and all.
+/// A string of a message: the bytes between its quotes, with the escapes of JSON.
 ///
 /// Two are equal if they decode to the same characters.
+///
+/// ```
+/// use mcp_sansio::json::Raw;
+/// let name = Raw::parse(br#""caf\u00e9""#)?.text().expect("a string");
+/// assert!(name.eq_str("café"));
+/// assert_eq!(name.plain(), None); // it has an escape
+/// assert_eq!(name.decode(&mut [0; 16]), Ok("café"));
+/// # Ok::<(), mcp_sansio::json::ParseError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
     raw: &'a [u8],
-    /// Whether there is a backslash, if that was [noted](NOTED).
+    /// Says that there is a backslash, if that is [stored](NOTED).
     escaped: [bool; NOTED],
 }
 
-/// Whether a text keeps in mind that it has escapes, 1 or 0. Small machines look again: without, it goes into two
-/// registers instead of memory.
+/// Says whether a text stores that it has escapes, 1 or 0. Small machines search for a backslash again: without the
+/// flag the text fits into two registers.
+// Fork: 620 bytes of flash (uart, tools only), with all that looks at it.
 const NOTED: usize = !SMALL as usize;
 
 impl<'a> Text<'a> {
     /// The empty string.
     pub const EMPTY: Text<'static> = Text::new(b"", false);
 
-    /// What lies between the quotes of a string that was scanned; `escaped` says whether a backslash is in it.
+    /// Makes a text of the bytes between the quotes of a scanned string; `escaped` means that they have a
+    /// backslash.
     pub(crate) const fn new(raw: &'a [u8], escaped: bool) -> Self {
         Text { raw, escaped: [escaped; NOTED] }
     }
 
-    /// As [`new`](Self::new), looking for a backslash.
+    /// Does the same as [`new`](Self::new), and looks for a backslash.
     pub(crate) fn from_raw(raw: &'a [u8]) -> Self {
         Text::new(raw, !SMALL && run::has_backslash(raw))
     }
 
-    /// The bytes between the quotes: UTF-8 with the escapes of JSON.
+    /// Returns the bytes between the quotes: UTF-8 with the escapes of JSON.
     #[inline]
     #[must_use]
     pub const fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// Whether it has escapes.
+    /// Returns whether it has escapes.
     #[inline]
     #[must_use]
     pub const fn is_escaped(&self) -> bool {
@@ -50,20 +61,20 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Whether it decodes to `other`.
+    /// Returns whether it decodes to `other`.
     #[cfg_attr(target_pointer_width = "64", inline)]
     #[must_use]
-    pub fn is(&self, other: &str) -> bool {
+    pub fn eq_str(&self, other: &str) -> bool {
         self.is_bytes(other.as_bytes())
     }
 
-    /// As [`is`](Self::is), for the bytes of a `str`.
+    /// Does the same as [`is`](Self::is) for the bytes of a `str`.
     #[cfg_attr(target_pointer_width = "64", inline)]
     pub(crate) fn is_bytes(&self, other: &[u8]) -> bool {
         if !SMALL {
             return if self.is_escaped() { self.is_decoded(other) } else { self.raw == other };
         }
-        // Where room counts, the longer way serves all, behind what is the same as it stands.
+        // Small machines always decode, but only after the bytes that are equal without it.
         let pairs = self.raw.iter().zip(other);
         let same = pairs.take_while(|(byte, other)| byte == other && **byte != b'\\').count();
         let behind = Text::new(self.raw.get(same..).unwrap_or_default(), true);
@@ -72,7 +83,7 @@ impl<'a> Text<'a> {
 
     #[cold]
     fn is_decoded(&self, other: &[u8]) -> bool {
-        let (mut decode, mut rest) = (self.chars(), other);
+        let (mut decode, mut rest) = (self.decoder(), other);
         while let Some(code) = decode.code() {
             match utf8::first(rest) {
                 Some((character, len)) if u32::from(character) == code => rest = rest.get(len..).unwrap_or_default(),
@@ -82,39 +93,43 @@ impl<'a> Text<'a> {
         rest.is_empty()
     }
 
-    /// Whether both decode to the same; lone surrogates are equal only to themselves.
+    /// Returns whether both decode to the same characters. Lone surrogates are equal only to themselves.
     #[must_use]
     pub fn same(&self, other: &Text<'_>) -> bool {
         let escaped = SMALL || self.is_escaped() || other.is_escaped();
-        if escaped { self.chars().codes().eq(other.chars().codes()) } else { self.raw == other.raw }
+        if escaped { self.decoder().codes().eq(other.decoder().codes()) } else { self.raw == other.raw }
     }
 
-    /// The string itself if it has no escapes.
+    /// Returns the string if it has no escapes.
     #[must_use]
     pub fn plain(&self) -> Option<&'a str> {
         if self.is_escaped() { None } else { core::str::from_utf8(self.raw).ok() }
     }
 
-    /// Its characters, decoded one by one.
-    #[must_use]
-    pub const fn chars(&self) -> Decode<'a> {
+    /// Returns its characters, decoded one by one; [`DecodeError::Surrogate`] for a lone surrogate.
+    pub fn chars(&self) -> impl Iterator<Item = Result<char, DecodeError>> + Clone + use<'a> {
+        self.decoder()
+    }
+
+    const fn decoder(&self) -> Decode<'a> {
         Decode { raw: self.raw }
     }
 
-    /// How many bytes it has when decoded; `None` if there is a lone surrogate.
+    /// Returns its length when decoded, in bytes; `None` if it has a lone surrogate.
     #[must_use]
     pub fn decoded_len(&self) -> Option<usize> {
         if !SMALL && !self.is_escaped() {
             return Some(self.raw.len());
         }
-        self.chars().codes().try_fold(0, |sum, code| Some(sum + char::from_u32(code)?.len_utf8()))
+        self.decoder().codes().try_fold(0, |sum, code| Some(sum + char::from_u32(code)?.len_utf8()))
     }
 
-    /// The string, decoded. Text without escapes is handed out as it stands; the other is written to `scratch`,
-    /// for which the length of [`raw`](Self::raw) is always enough.
+    /// Returns the decoded string. Text without escapes is borrowed; other text is written to `scratch`, for
+    /// which the length of [`raw`](Self::raw) is always enough.
     ///
     /// # Errors
-    /// [`DecodeError::Room`] if `scratch` is too small, [`DecodeError::Surrogate`] if half a character was escaped.
+    /// [`DecodeError::Room`] if `scratch` is too small, [`DecodeError::Surrogate`] if there is a lone
+    /// surrogate.
     pub fn decode<'s>(&self, scratch: &'s mut [u8]) -> Result<&'s str, DecodeError>
     where
         'a: 's,
@@ -125,11 +140,11 @@ impl<'a> Text<'a> {
         } else {
             self.raw
         };
-        // It was checked when it was scanned.
+        // The scanner has checked it.
         Ok(core::str::from_utf8(bytes).unwrap_or_default())
     }
 
-    /// Decodes into the front of `scratch`; how many bytes that took.
+    /// Decodes into the front of `scratch`. Returns the number of bytes.
     pub(super) fn decode_into(&self, scratch: &mut [u8]) -> Result<usize, DecodeError> {
         let mut rest = self.raw;
         let mut len = 0;
@@ -142,23 +157,22 @@ impl<'a> Text<'a> {
             }
             let mut decode = Decode { raw: escape };
             let Some(c) = decode.next() else { return Ok(len) };
-            let c = c.map_err(|_| DecodeError::Surrogate)?;
-            len += append(scratch, len, c.encode_utf8(&mut [0; 4]).as_bytes())?;
+            len += append(scratch, len, c?.encode_utf8(&mut [0; 4]).as_bytes())?;
             rest = decode.raw;
         }
     }
 }
 
-/// What is escaped by a backslash and a letter, each behind that letter; the frequent ones first.
+/// The characters with an escape of a backslash and a letter, each after its letter; frequent ones first.
 pub(super) const SHORT: [[u8; 2]; 8] = [*b"\"\"", *b"\\\\", *b"n\n", *b"t\t", *b"r\r", *b"b\x08", *b"f\x0c", *b"//"];
 
-/// What a letter behind a backslash stands for; 0 for one that stands for nothing by itself.
+/// Returns the character for a letter after a backslash; 0 if the letter has no meaning alone.
 #[cfg_attr(target_pointer_width = "64", inline)]
 pub(super) fn meaning(letter: u8) -> u8 {
     SHORT.iter().find(|short| short[0] == letter).map_or(0, |short| short[1])
 }
 
-/// Whether there is a backslash. In a `const fn`, and no faster than small machines need it.
+/// Returns whether there is a backslash. This is a `const fn`, and only small machines call it at run time.
 const fn looks_escaped(mut raw: &[u8]) -> bool {
     while let [byte, behind @ ..] = raw {
         if *byte == b'\\' {
@@ -183,7 +197,7 @@ impl PartialEq for Text<'_> {
 
 impl Eq for Text<'_> {}
 
-/// Decoded; a lone surrogate as U+FFFD.
+/// Writes the text decoded; a lone surrogate becomes U+FFFD.
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.plain() {
@@ -199,14 +213,14 @@ impl fmt::Debug for Text<'_> {
     }
 }
 
-/// Why a [`Text`] was not decoded.
+/// The reason why a [`Text`] was not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum DecodeError {
     /// The scratch space is too small.
     Room,
-    /// It has a lone surrogate, which no string can hold.
+    /// The text has a lone surrogate, which no `str` can hold.
     Surrogate,
 }
 
@@ -221,42 +235,36 @@ impl fmt::Display for DecodeError {
 
 impl core::error::Error for DecodeError {}
 
-/// Half a character, escaped without its other half.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[allow(clippy::exhaustive_structs, reason = "there is no more to it")]
-pub struct LoneSurrogate(pub u16);
-
 /// The characters of a [`Text`], see [`Text::chars`].
 #[derive(Clone, Debug)]
-pub struct Decode<'a> {
+struct Decode<'a> {
     raw: &'a [u8],
 }
 
 impl Iterator for Decode<'_> {
-    type Item = Result<char, LoneSurrogate>;
+    type Item = Result<char, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let code = self.code()?;
-        // What is no character is half a one.
-        Some(char::from_u32(code).ok_or(LoneSurrogate(code as u16)))
+        // A number that is no character is a surrogate.
+        Some(char::from_u32(code).ok_or(DecodeError::Surrogate))
     }
 }
 
 impl Decode<'_> {
-    /// All characters and lone surrogates, as numbers: those go through registers.
+    /// Returns all characters and lone surrogates as numbers, which fit into registers.
     fn codes(mut self) -> impl Iterator<Item = u32> {
         core::iter::from_fn(move || self.code())
     }
 
-    /// The next character or lone surrogate, as its number.
+    /// Returns the next character or lone surrogate as a number.
     fn code(&mut self) -> Option<u32> {
         let (character, len) = utf8::first(self.raw)?;
         self.raw = self.raw.get(len..).unwrap_or_default();
         if character == '\\' { self.escape() } else { Some(character.into()) }
     }
 
-    /// Behind a backslash.
+    /// Reads the rest of an escape, after its backslash.
     fn escape(&mut self) -> Option<u32> {
         let (&kind, rest) = self.raw.split_first()?;
         self.raw = rest;
@@ -267,7 +275,7 @@ impl Decode<'_> {
         }
     }
 
-    /// Behind `\u`.
+    /// Reads the rest of an escape, after `\u`.
     fn unicode(&mut self) -> Option<u32> {
         let unit = self.hex()?;
         let mut behind = Decode { raw: self.raw };
@@ -276,11 +284,11 @@ impl Decode<'_> {
         Some(pair)
     }
 
-    /// The character of which `high` is the first half, if the second half is next.
+    /// Returns the character with the first half `high` if its second half is next.
     fn low(&mut self, high: u32) -> Option<u32> {
         self.raw = self.raw.strip_prefix(b"\\u")?;
         let low = self.hex()?;
-        // Each half has ten bits; what is not a half makes no character.
+        // Each half has ten bits. Two numbers that are not both halves make no character.
         let halves = high >> 10 == 0xd800 >> 10 && low >> 10 == 0xdc00 >> 10;
         halves.then_some(0x10000 + ((high & 0x3ff) << 10 | low & 0x3ff))
     }
@@ -305,8 +313,8 @@ mod tests {
     fn decodes_every_escape() {
         let t = text(r#""a\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00\u0041€😀""#);
         let expected = "a\"\\/\u{8}\u{c}\n\r\té😀A€😀";
-        assert!(t.is(expected));
-        assert!(!t.is("a"));
+        assert!(t.eq_str(expected));
+        assert!(!t.eq_str("a"));
         assert_eq!(t.plain(), None);
         assert_eq!(t.decoded_len(), Some(expected.len()));
         let mut scratch = [0; 64];
@@ -321,7 +329,7 @@ mod tests {
         assert_eq!(t.plain(), Some("plain é"));
         assert_eq!(t.decode(&mut []), Ok("plain é"));
         assert_eq!(t.decoded_len(), Some(8));
-        assert!(t.is("plain é") && !t.is("plain"));
+        assert!(t.eq_str("plain é") && !t.eq_str("plain"));
     }
 
     #[test]
@@ -335,9 +343,9 @@ mod tests {
             assert!(t.same(&t));
         }
         let mut chars = text(r#""\ud800\ud83d\ude00\udc00a""#).chars();
-        assert_eq!(chars.next(), Some(Err(LoneSurrogate(0xd800))));
+        assert_eq!(chars.next(), Some(Err(DecodeError::Surrogate)));
         assert_eq!(chars.next(), Some(Ok('😀')));
-        assert_eq!(chars.next(), Some(Err(LoneSurrogate(0xdc00))));
+        assert_eq!(chars.next(), Some(Err(DecodeError::Surrogate)));
         assert_eq!(chars.next(), Some(Ok('a')));
         assert_eq!(chars.next(), None);
         assert!(!text(r#""\ud800""#).same(&text(r#""\ud801""#)));
@@ -348,11 +356,11 @@ mod tests {
         assert_eq!(text(r#""m\u0065thod""#), text(r#""method""#));
         assert_eq!(text(r#""\u0065\/""#), text(r#""e/""#));
         assert_ne!(text(r#""e\n""#), text(r#""e""#));
-        assert!(Text::from_raw(br"\n").is("\n"));
-        assert!(Text::from_raw(b"n").is("n"));
+        assert!(Text::from_raw(br"\n").eq_str("\n"));
+        assert!(Text::from_raw(b"n").eq_str("n"));
     }
 
-    /// Wherever two part: within a character, at an escape, at the end of one of them.
+    /// The texts differ at different places: within a character, at an escape, at the end of one of them.
     #[test]
     fn unequal_wherever_they_part() {
         let texts = ["", "é", "è", "日本", "日木", "日", "a\\nb", "a\nb", "a", "ab", "\\", "\"", "\u{e9}e"];
@@ -361,13 +369,13 @@ mod tests {
             let escaped: std::string::String = one.encode_utf16().map(|unit| std::format!("\\u{unit:04x}")).collect();
             let escaped = std::format!("\"{escaped}\"");
             for other in texts {
-                assert_eq!(text(&plain).is(other), one == other, "{plain} {other:?}");
-                assert_eq!(text(&escaped).is(other), one == other, "{escaped} {other:?}");
+                assert_eq!(text(&plain).eq_str(other), one == other, "{plain} {other:?}");
+                assert_eq!(text(&escaped).eq_str(other), one == other, "{escaped} {other:?}");
             }
         }
     }
 
-    /// Bytes that no scanner would let through end the iteration.
+    /// Bytes that no scanner accepts end the iteration.
     #[test]
     fn impossible_bytes_do_no_harm() {
         for raw in [&b"\\"[..], b"\\u12", b"\\uzzzz", b"\xff", b"\xe2\x82", b"\x80\x80\x80\x80", b"\\ud800\\u1"] {

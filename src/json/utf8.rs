@@ -1,8 +1,6 @@
-//! Multibyte characters of UTF-8.
+//! Characters of UTF-8 in bytes.
 
-use crate::small::SMALL;
-
-/// The character that `bytes` begin with, and its length; `None` if that is not UTF-8.
+/// Returns the character at the start of `bytes` and its length; `None` if it is not UTF-8.
 #[inline]
 pub(super) fn first(bytes: &[u8]) -> Option<(char, usize)> {
     match bytes.first() {
@@ -11,10 +9,9 @@ pub(super) fn first(bytes: &[u8]) -> Option<(char, usize)> {
     }
 }
 
-/// The multibyte character that `bytes` begin with, and its length; `None` if that is not UTF-8.
-#[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+/// Returns the multibyte character at the start of `bytes` and its length; `None` if it is not UTF-8.
 fn wide(bytes: &[u8]) -> Option<(char, usize)> {
-    // The others only follow one, or begin what is longer than need be.
+    // Other bytes only follow a first byte, or begin a form that is longer than needed.
     let lead = *bytes.first().filter(|lead| (0xc2..0xf8).contains(*lead))?;
     let len = lead.leading_ones() as usize;
     let mut value = u32::from(lead) & 0x7f >> len;
@@ -24,38 +21,21 @@ fn wide(bytes: &[u8]) -> Option<(char, usize)> {
         }
         value = value << 6 | u32::from(byte & 0x3f);
     }
-    // Neither half characters nor what is beyond the last one, nor what could be written in fewer bytes.
+    // Refuses surrogates, values beyond the last character, and values that fit into fewer bytes.
     char::from_u32(value).filter(|_| value >> (5 * len - 4) != 0).map(|character| (character, len))
 }
 
-/// The length of the multibyte character that `bytes` begin with; `None` if that is not UTF-8.
+/// Returns the length of the multibyte character at the start of `bytes`; `None` if it is not UTF-8.
 #[inline]
 pub(super) fn len(bytes: &[u8]) -> Option<usize> {
-    if SMALL {
-        return wide(bytes).map(|(_, len)| len);
-    }
-    // The table of the Unicode standard: what the second byte may be depends on the first.
-    let (&lead, rest) = bytes.split_first()?;
-    let (len, second) = match lead {
-        0xc2..=0xdf => (2, 0x80..=0xbf),
-        0xe0 => (3, 0xa0..=0xbf),
-        0xed => (3, 0x80..=0x9f),
-        0xe1..=0xef => (3, 0x80..=0xbf),
-        0xf0 => (4, 0x90..=0xbf),
-        0xf1..=0xf3 => (4, 0x80..=0xbf),
-        0xf4 => (4, 0x80..=0x8f),
-        _ => return None,
-    };
-    let (first, rest) = rest.split_first()?;
-    let rest = rest.get(..len - 2)?;
-    (second.contains(first) && rest.iter().all(|byte| byte & 0xc0 == 0x80)).then_some(len)
+    wide(bytes).map(|(_, len)| len)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Against core, every lead with every second byte, and the borders of what may follow.
+    /// Compares with core: each first byte with each second byte, and the borders of the bytes that may follow.
     #[test]
     fn as_core_does() {
         for lead in 0x80..=0xff {

@@ -1,20 +1,23 @@
-//! Writing JSON into a [`Sink`].
+//! Writes JSON into a [`Sink`].
 //!
-//! Every function can stop in the middle with [`Full`]: what it had put by then is for the caller to take back, as
+//! Each function can fail with [`FullError`] after it has written a part. The caller takes that part back, as
 //! [`whole`](crate::sink::whole) does.
 
 use super::text::SHORT;
 use super::{Raw, Text, run};
-use crate::sink::{Full, Sink};
-use crate::small::find_of_two;
+use crate::search::find_of_two;
+use crate::sink::{FullError, Sink};
 use core::fmt;
 
-/// Writes `text` as the body of a string: escaped, without quotes.
-pub fn escape<W: Sink + ?Sized>(out: &mut W, text: &str) -> Result<(), Full> {
+/// Writes `text` as the content of a string: with escapes, without quotes.
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn escape<W: Sink + ?Sized>(out: &mut W, text: &str) -> Result<(), FullError> {
     escape_bytes(out, text.as_bytes())
 }
 
-/// Whether nothing in `text` needs an escape.
+/// Returns whether `text` needs no escape.
 pub(crate) const fn is_plain(text: &str) -> bool {
     let mut rest = text.as_bytes();
     while let [byte, behind @ ..] = rest {
@@ -26,8 +29,8 @@ pub(crate) const fn is_plain(text: &str) -> bool {
     true
 }
 
-/// As [`escape`]. The bytes may be any part of some UTF-8.
-fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
+/// Does the same as [`escape`]. The bytes may be any part of UTF-8 text.
+fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), FullError> {
     let mut rest = bytes;
     loop {
         let stop = run::next::<{ run::CONTROLS }>(rest, 0);
@@ -41,7 +44,7 @@ fn escape_bytes<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full>
     }
 }
 
-/// The escape of a byte below 0x20, a quote or a backslash.
+/// Returns the escape of a byte below 0x20, a quote or a backslash.
 fn escape_of(byte: u8, space: &mut [u8; 6]) -> &[u8] {
     let half = byte & 15;
     let digit = if half < 10 { b'0' + half } else { b'a' + half - 10 };
@@ -55,7 +58,7 @@ fn escape_of(byte: u8, space: &mut [u8; 6]) -> &[u8] {
     }
 }
 
-/// How many bytes `bytes` has when escaped.
+/// Returns the length of `bytes` with escapes.
 fn escaped_len(bytes: &[u8]) -> usize {
     let mut len = bytes.len();
     let mut at = run::next::<{ run::CONTROLS }>(bytes, 0);
@@ -67,42 +70,46 @@ fn escaped_len(bytes: &[u8]) -> usize {
 }
 
 /// Writes `text` as a string, with quotes.
-pub fn string<W: Sink + ?Sized>(out: &mut W, text: &str) -> Result<(), Full> {
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn string<W: Sink + ?Sized>(out: &mut W, text: &str) -> Result<(), FullError> {
     out.put(b"\"")?;
     escape(out, text)?;
     out.put(b"\"")
 }
 
-/// Writes what `value` shows as the body of a string: escaped, without quotes.
+/// Formats `value` and writes it as the content of a string: with escapes, without quotes.
 ///
-/// A `Display` that fails by itself ends in [`Full::Never`].
-pub fn display<W: Sink + ?Sized>(out: &mut W, value: impl fmt::Display) -> Result<(), Full> {
+/// # Errors
+/// [`FullError`] if it does not fit; [`FullError::Never`] if the `Display` fails for its own reason.
+pub fn display<W: Sink + ?Sized>(out: &mut W, value: impl fmt::Display) -> Result<(), FullError> {
     let mut out = Escape::new(out);
     match fmt::write(&mut out, format_args!("{value}")) {
         Ok(()) => Ok(()),
-        Err(fmt::Error) => Err(out.full().unwrap_or(Full::Never)),
+        Err(fmt::Error) => Err(out.full().unwrap_or(FullError::Never)),
     }
 }
 
-/// Escapes everything that goes through, so that it becomes the body of a string. The quotes are left to the caller.
+/// Escapes everything that is written through it, as the content of a string. The caller writes the quotes.
 ///
-/// As a [`fmt::Write`] it takes `write!`; the [`Full`] behind a [`fmt::Error`] is then in [`full`](Self::full), and
-/// [`display`] does both. As a [`Sink`] it takes JSON that is to stand inside a string.
+/// It is a [`fmt::Write`], for `write!`: after a [`fmt::Error`], [`full`](Self::full) returns the [`FullError`] that
+/// caused it. ([`display`] does both.) It is also a [`Sink`], for JSON inside a string.
 #[derive(Debug)]
-pub struct Escape<'w, W: ?Sized> {
+pub(crate) struct Escape<'w, W: ?Sized> {
     out: &'w mut W,
-    full: Option<Full>,
+    full: Option<FullError>,
 }
 
 impl<'w, W: ?Sized> Escape<'w, W> {
-    /// Escapes into `out`.
-    pub const fn new(out: &'w mut W) -> Self {
+    /// Makes an escaper over `out`.
+    pub(crate) const fn new(out: &'w mut W) -> Self {
         Escape { out, full: None }
     }
 
-    /// Why the last [`fmt::Error`] came, if the sink was the reason.
+    /// Returns the cause of the last [`fmt::Error`] if the sink was the cause.
     #[must_use]
-    pub const fn full(&self) -> Option<Full> {
+    pub(crate) const fn full(&self) -> Option<FullError> {
         self.full
     }
 }
@@ -116,15 +123,15 @@ impl<W: Sink + ?Sized> fmt::Write for Escape<'_, W> {
     }
 }
 
-/// The longest escape of a byte.
+/// The length of the longest escape of a byte.
 const LONGEST: usize = 6;
 
 impl<W: Sink + ?Sized> Sink for Escape<'_, W> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        // All or nothing; but counting is only needed where it might not fit.
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        // All or nothing. The exact length is only counted if the bytes might not fit.
         let room = self.out.room();
         if bytes.len() > room / LONGEST && escaped_len(bytes) > room {
-            return Err(Full::Now);
+            return Err(FullError::Now);
         }
         escape_bytes(self.out, bytes)
     }
@@ -137,8 +144,8 @@ impl<W: Sink + ?Sized> Sink for Escape<'_, W> {
     }
 }
 
-/// The decimal digits of `value`.
-fn digits(mut value: u64, space: &mut [u8; 20]) -> &[u8] {
+/// Returns the decimal digits of `value`, written into `space`.
+pub fn digits(mut value: u64, space: &mut [u8; 20]) -> &[u8] {
     let mut start = space.len();
     for place in space.iter_mut().rev() {
         let (tenth, digit) = super::number::tenth(value);
@@ -152,33 +159,36 @@ fn digits(mut value: u64, space: &mut [u8; 20]) -> &[u8] {
     space.get(start..).unwrap_or_default()
 }
 
-/// Writes a number.
-pub fn unsigned<W: Sink + ?Sized>(out: &mut W, value: u64) -> Result<(), Full> {
+/// Writes an unsigned number.
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn unsigned<W: Sink + ?Sized>(out: &mut W, value: u64) -> Result<(), FullError> {
     out.put(digits(value, &mut [0; 20]))
 }
 
-/// Writes a number.
-pub fn signed<W: Sink + ?Sized>(out: &mut W, value: i64) -> Result<(), Full> {
+/// Writes a signed number.
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn signed<W: Sink + ?Sized>(out: &mut W, value: i64) -> Result<(), FullError> {
     if value < 0 {
         out.put(b"-")?;
     }
     unsigned(out, value.unsigned_abs())
 }
 
-/// Writes a value as it stands, except that newlines between its tokens become spaces: one that came with a
-/// message could otherwise end a line or forge the fields of a server-sent event.
-pub fn raw<W: Sink + ?Sized>(out: &mut W, value: Raw<'_>) -> Result<(), Full> {
+/// Writes a value unchanged, except that newlines between its tokens become spaces. With a newline, a value
+/// from a message could end a line, or forge the fields of a server-sent event.
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn raw<W: Sink + ?Sized>(out: &mut W, value: Raw<'_>) -> Result<(), FullError> {
     one_line(out, value.as_bytes())
 }
 
-/// As [`raw()`], for text that is JSON.
-#[cfg(feature = "serde")]
-pub(super) fn verbatim<W: Sink + ?Sized>(out: &mut W, json: &str) -> Result<(), Full> {
-    one_line(out, json.as_bytes())
-}
-
-/// As [`raw()`], for the inside of an object.
-pub(crate) fn one_line<W: Sink + ?Sized>(out: &mut W, json: &[u8]) -> Result<(), Full> {
+/// Does the same as [`raw()`] for the inside of an object.
+pub(crate) fn one_line<W: Sink + ?Sized>(out: &mut W, json: &[u8]) -> Result<(), FullError> {
     let mut rest = json;
     while let Some(newline) = find_of_two(b'\n', b'\r', rest) {
         let (line, behind) = rest.split_at_checked(newline).unwrap_or_default();
@@ -189,15 +199,18 @@ pub(crate) fn one_line<W: Sink + ?Sized>(out: &mut W, json: &[u8]) -> Result<(),
     out.put(rest)
 }
 
-/// Writes a string of a message as it stands, with quotes.
-pub fn text<W: Sink + ?Sized>(out: &mut W, text: Text<'_>) -> Result<(), Full> {
+/// Writes a string of a message with the escapes that it has, in quotes.
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn text<W: Sink + ?Sized>(out: &mut W, text: Text<'_>) -> Result<(), FullError> {
     out.put(b"\"")?;
     out.put(text.raw())?;
     out.put(b"\"")
 }
 
-/// Reads base64 strictly: standard alphabet, padded, nothing else in it. How many bytes that were; `None` if it is not
-/// base64 or does not fit.
+/// Decodes strict base64 into `bytes`: the standard alphabet, padded, no other characters. Returns the number
+/// of decoded bytes; `None` if `text` is not base64 or does not fit.
 #[must_use]
 pub fn decode_base64(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
     if !text.len().is_multiple_of(4) {
@@ -234,13 +247,16 @@ fn digit_value(digit: u8) -> Option<u32> {
     Some(value.into())
 }
 
-/// Writes `bytes` in base64, standard alphabet, padded, without quotes.
-pub fn base64<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
+/// Writes `bytes` as base64: the standard alphabet, padded, without quotes.
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn base64<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), FullError> {
     const GROUPS: usize = 16;
     for chunk in bytes.chunks(3 * GROUPS) {
         let mut space = [0; 4 * GROUPS];
         let mut len = 0;
-        // Not by zipping chunks: unoptimised for speed, their count is a division that can panic.
+        // No zip of chunks: built for size, the compiler keeps a division for their count, which can panic.
         for triple in chunk.chunks(3) {
             if let Some(place) = space.get_mut(len..) {
                 crate::sink::copy(place, &base64_group(triple));
@@ -252,7 +268,51 @@ pub fn base64<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), Full> {
     Ok(())
 }
 
-/// The four characters of one to three bytes.
+/// Writes `bytes` as base64url ([RFC 4648, section 5](https://www.rfc-editor.org/rfc/rfc4648#section-5)): the
+/// alphabet for URLs, without padding and without quotes.
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn base64url<W: Sink + ?Sized>(out: &mut W, bytes: &[u8]) -> Result<(), FullError> {
+    for triple in bytes.chunks(3) {
+        let group = base64_group(triple).map(|digit| match digit {
+            b'+' => b'-',
+            b'/' => b'_',
+            digit => digit,
+        });
+        out.put(group.get(..=triple.len()).unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Decodes strict base64url into `bytes`: the alphabet for URLs, no padding, no other characters, and only one text
+/// for the same bytes. Returns the number of decoded bytes; `None` if `text` is not base64url or does not fit.
+#[must_use]
+pub fn decode_base64url(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
+    let mut len = 0;
+    for group in text.chunks(4) {
+        let bits = group.iter().try_fold(0u32, |bits, &digit| {
+            let standard = match digit {
+                b'-' => b'+',
+                b'_' => b'/',
+                b'+' | b'/' => return None,
+                digit => digit,
+            };
+            Some(bits << 6 | digit_value(standard)?)
+        })? << (6 * (4 - group.len()));
+        let [_, decoded @ ..] = bits.to_be_bytes();
+        // One character alone has no whole byte.
+        let given = decoded.get(..group.len() - 1).filter(|given| !given.is_empty())?;
+        if decoded.iter().skip(given.len()).any(|&byte| byte != 0) {
+            return None;
+        }
+        crate::sink::copy(bytes.get_mut(len..)?.get_mut(..given.len())?, given);
+        len += given.len();
+    }
+    Some(len)
+}
+
+/// Returns the four characters for one to three bytes.
 fn base64_group(bytes: &[u8]) -> [u8; 4] {
     let byte = |n: usize| u32::from(bytes.get(n).copied().unwrap_or_default());
     let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
@@ -270,7 +330,7 @@ fn base64_digit(value: u8) -> u8 {
     }
 }
 
-/// A number with decimal places, written without any float: `Decimal::new(215, 1)` is `21.5`.
+/// A number with decimal places, written without floating point: `Decimal::new(215, 1)` is `21.5`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Decimal {
@@ -279,13 +339,13 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// `value` divided by ten to the power of `places`.
+    /// Makes `value` divided by ten to the power of `places`.
     #[must_use]
     pub const fn new(value: i64, places: u8) -> Self {
         Decimal { value, places }
     }
 
-    /// Hands its text to `put`, piece by piece.
+    /// Passes its text to `put`, in pieces.
     fn pieces<E>(&self, mut put: impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let mut space = [0; 20];
         let digits = digits(self.value.unsigned_abs(), &mut space);
@@ -313,7 +373,10 @@ impl fmt::Display for Decimal {
 }
 
 /// Writes a number with decimal places.
-pub fn decimal<W: Sink + ?Sized>(out: &mut W, value: Decimal) -> Result<(), Full> {
+///
+/// # Errors
+/// [`FullError`] if it does not fit.
+pub fn decimal<W: Sink + ?Sized>(out: &mut W, value: Decimal) -> Result<(), FullError> {
     value.pieces(|piece| out.put(piece))
 }
 
@@ -325,13 +388,13 @@ mod tests {
     use std::string::{String, ToString};
     use std::vec::Vec;
 
-    /// Grows up to a limit.
+    /// A sink that grows up to a limit.
     struct Limited(Vec<u8>, usize);
 
     impl Sink for Limited {
-        fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
             if bytes.len() > self.room() {
-                return Err(Full::Now);
+                return Err(FullError::Now);
             }
             self.0.extend(bytes);
             Ok(())
@@ -341,7 +404,7 @@ mod tests {
         }
     }
 
-    fn written(write: impl FnOnce(&mut dyn Sink) -> Result<(), Full>) -> String {
+    fn written(write: impl FnOnce(&mut dyn Sink) -> Result<(), FullError>) -> String {
         let mut out = Limited(Vec::new(), 1 << 20);
         write(&mut out).unwrap();
         String::from_utf8(out.0).unwrap()
@@ -359,7 +422,7 @@ mod tests {
             let body = json.get(1..json.len() - 1).unwrap();
             assert_eq!(written(|out| escape(out, text)), body);
             assert_eq!(written(|out| display(out, text)), body);
-            assert_eq!(written(|out| write!(Escape::new(out), "{text}").map_err(|_| Full::Now)), body);
+            assert_eq!(written(|out| write!(Escape::new(out), "{text}").map_err(|_| FullError::Now)), body);
             assert_eq!(written(|out| Escape::new(out).put(text.as_bytes())), body);
             assert_eq!(escaped_len(text.as_bytes()), body.len());
         }
@@ -368,10 +431,10 @@ mod tests {
     #[test]
     fn a_full_sink_is_remembered() {
         let mut out = Limited(Vec::new(), 3);
-        assert_eq!(display(&mut out, "abcd"), Err(Full::Now));
+        assert_eq!(display(&mut out, "abcd"), Err(FullError::Now));
         let mut escape = Escape::new(&mut out);
         assert_eq!(escape.room(), 0);
-        assert_eq!(escape.put(b"\n\n"), Err(Full::Now));
+        assert_eq!(escape.put(b"\n\n"), Err(FullError::Now));
         assert_eq!(escape.put(b"\na"), Ok(()));
         assert_eq!(out.0, b"\\na");
         struct Fails;
@@ -380,7 +443,7 @@ mod tests {
                 Err(fmt::Error)
             }
         }
-        assert_eq!(display(&mut out, Fails), Err(Full::Never));
+        assert_eq!(display(&mut out, Fails), Err(FullError::Never));
     }
 
     #[test]
@@ -429,12 +492,36 @@ mod tests {
             assert_eq!(written(|out| base64(out, bytes.as_bytes())), text);
         }
         assert_eq!(written(|out| base64(out, &[0xfb, 0xff, 0xfe])), "+//+");
-        // More than one chunk, at every length.
+        // More than one chunk, with each length.
         let bytes: Vec<u8> = (0..200).map(|n| (n * 7) as u8).collect();
         for len in 0..bytes.len() {
             let whole = written(|out| base64(out, bytes.get(..len).unwrap()));
             let parts = bytes.get(..len).unwrap().chunks(3).map(|part| written(|out| base64(out, part)));
             assert_eq!(whole, parts.collect::<String>());
         }
+    }
+
+    #[test]
+    fn base64url_vectors() {
+        let cases: [(&[u8], &str); 7] = [
+            (b"", ""),
+            (b"f", "Zg"),
+            (b"fo", "Zm8"),
+            (b"foo", "Zm9v"),
+            (b"foob", "Zm9vYg"),
+            (&[0xfb, 0xff, 0xfe], "-__-"),
+            // RFC 7515, appendix C.
+            (&[3, 236, 255, 224, 193], "A-z_4ME"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(written(|out| base64url(out, bytes)), text);
+            let mut space = [0; 8];
+            let len = decode_base64url(text.as_bytes(), &mut space).unwrap();
+            assert_eq!(space.get(..len), Some(bytes));
+        }
+        for bad in ["Z", "Zg==", "Zh", "Zm9", "+__+", "/___", "Zm 9", "Zm9vZ", "\u{e9}"] {
+            assert_eq!(decode_base64url(bad.as_bytes(), &mut [0; 8]), None, "{bad}");
+        }
+        assert_eq!(decode_base64url(b"Zm9v", &mut [0; 2]), None);
     }
 }

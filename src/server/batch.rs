@@ -1,69 +1,83 @@
-//! Batches (2024-11-05 and 2025-03-26): one array in, the answers that are ready out as one array.
+//! [Batches](https://modelcontextprotocol.io/specification/2025-03-26/basic#batching) of 2024-11-05 and 2025-03-26:
+//! one array in, the answers that are ready out as one array.
 //!
-//! Elements are handled one after the other. When the sink is full in between, the place is remembered, so that the
-//! same message can be given again and no element is handled twice.
+//! The elements are handled one after the other. If the sink becomes full, the peer keeps the [`BatchPosition`]: the
+//! caller gives the same message again, and no element is handled twice.
 
-use super::{Engine, Failure, Token, respond_failure};
+use super::{RequestToken, RpcError, Server, WINDOWS, respond_failure};
 use crate::json::{JsonKind, Raw};
 use crate::protocol::Method;
-use crate::rpc::{Envelope, Shape};
-use crate::sink::{Full, Kind, Mark, Out, Sink};
+use crate::rpc::{Envelope, MessageShape};
+use crate::sink::{FullError, Mark, MessageKind, Out, Sink};
 
-/// How far a batch is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch {
-    /// Elements that are done.
+/// The position in the batch that is being handled.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BatchPosition {
+    /// The number of elements that are done. One whose reply goes out in windows counts as done.
     pub(crate) done: u32,
     /// The array of answers has been begun.
     pub(crate) open: bool,
-    /// An answer that goes out in windows.
-    pub(crate) streaming: Option<Token>,
 }
 
-impl Batch {
-    pub(crate) const NONE: Batch = Batch { done: 0, open: false, streaming: None };
-}
-
-impl Engine<'_> {
-    /// An array came in: why it cannot be served.
+impl Server<'_> {
+    /// Returns the reason why an array cannot be served.
     pub(crate) fn refuse_batch(&self, elements: Raw<'_>) -> Option<&'static str> {
-        if !self.peer.revision.is_some_and(|revision| revision.has_batches()) {
+        if !self.peer.revision().is_some_and(|revision| revision.has_batches()) {
             return Some("Invalid request: batches are not part of this revision");
         }
         elements.items().next().is_none().then_some("Invalid request: the batch is empty")
     }
 
-    /// Gives up a batch that does not fit its sink, for those who cannot give the same message again.
+    /// Gives up a batch that does not fit the sink. Only for callers that cannot give the same message again.
     pub fn drop_batch(&mut self) {
-        if let Some(token) = self.peer.batch.streaming {
-            self.close(token);
+        if let Some(token) = self.streaming_element() {
+            self.forget(token);
         }
-        self.peer.batch = Batch::NONE;
+        self.peer.batch = None;
     }
 
-    /// Refuses what must not be inside a batch; `false` if the element can be handled like any message.
-    pub(crate) fn refuse_element(&self, element: Raw<'_>, out: &mut dyn Out) -> Result<bool, Full> {
+    /// Returns whether a batch is being handled.
+    pub(crate) fn has_batch(&self) -> bool {
+        self.peer.batch.is_some()
+    }
+
+    /// Returns the element of the batch whose reply goes out in windows.
+    pub(crate) fn streaming_element(&self) -> Option<RequestToken> {
+        self.streaming(self.route).filter(|_| WINDOWS && self.has_batch())
+    }
+
+    /// Returns the position in the batch, which begins if none is being handled.
+    pub(crate) fn batch(&mut self) -> &mut BatchPosition {
+        self.peer.batch.get_or_insert_default()
+    }
+
+    /// Ends the batch.
+    pub(crate) fn end_batch(&mut self) {
+        self.peer.batch = None;
+    }
+
+    /// Refuses an element that a batch must not have. Returns `false` if the element can be handled like any message.
+    pub(crate) fn refuse_element(&self, element: Raw<'_>, out: &mut dyn Out) -> Result<bool, FullError> {
         let mut id = self.no_id();
         if element.kind() == JsonKind::Object {
             let Ok(envelope) = Envelope::parse(element.as_bytes()) else { return Ok(false) };
-            let Shape::Request { id: known, method } = envelope.shape() else { return Ok(false) };
-            let legacy = Method::from_name(&method) != Method::Initialize && !envelope.meta.is_modern();
-            if legacy {
+            let MessageShape::Request { id: known, method } = envelope.shape() else { return Ok(false) };
+            if Method::from_name(&method) != Method::Initialize && !envelope.meta.is_modern() {
                 return Ok(false);
             }
             id = Some(known.as_bytes());
         }
-        respond_failure(out, id, &Failure::invalid_request("Invalid request: not allowed inside a batch"))?;
+        respond_failure(out, id, &RpcError::invalid_request("Invalid request: not allowed inside a batch"))?;
         Ok(true)
     }
 }
 
-/// A sink that puts answers into an array. What is not an answer cannot stand in it: a notification or a request to the
-/// client closes the array, and later answers begin another.
+/// A sink that puts responses into an array. A notification or a request to the client closes the array, and later
+/// responses begin another one.
 pub struct BatchOut<'o> {
     inner: &'o mut dyn Out,
     open: bool,
-    /// Where the array was opened or closed last, for rolling back over it.
+    /// The position at which the array was last opened or closed, for rolling back over it.
     turned: Option<usize>,
 }
 
@@ -71,7 +85,7 @@ pub struct BatchOut<'o> {
 const BRACKET: usize = 1;
 
 impl<'o> BatchOut<'o> {
-    /// An array into `inner`; `open` if an earlier one was left open by [`leave`](BatchOut::leave).
+    /// Makes an array in `inner`; `open` if [`leave`](BatchOut::leave) left it open.
     #[must_use]
     pub fn new(inner: &'o mut dyn Out, open: bool) -> Self {
         if open {
@@ -80,7 +94,7 @@ impl<'o> BatchOut<'o> {
         BatchOut { inner, open, turned: None }
     }
 
-    /// Leaves the array open, to go on later; whether it is open.
+    /// Leaves the array, to continue later. Returns whether it is open.
     #[must_use]
     pub fn leave(self) -> bool {
         if self.open {
@@ -89,7 +103,7 @@ impl<'o> BatchOut<'o> {
         self.open
     }
 
-    /// Ends the array, if there was any answer.
+    /// Ends the array, if there was any response.
     pub fn finish(mut self) {
         self.close();
     }
@@ -102,9 +116,7 @@ impl<'o> BatchOut<'o> {
             self.inner.end();
         }
     }
-}
 
-impl BatchOut<'_> {
     fn turn(&mut self, open: bool) {
         self.turned = Some(self.inner.mark().at());
         self.open = open;
@@ -112,8 +124,8 @@ impl BatchOut<'_> {
 }
 
 impl Sink for BatchOut<'_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        if self.room() < bytes.len() { Err(Full::Now) } else { self.inner.put(bytes) }
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        if self.room() < bytes.len() { Err(FullError::Now) } else { self.inner.put(bytes) }
     }
 
     fn room(&self) -> usize {
@@ -125,23 +137,21 @@ impl Sink for BatchOut<'_> {
 }
 
 impl Out for BatchOut<'_> {
-    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
         if self.inner.held() {
-            return Err(Full::Now);
+            return Err(FullError::Now);
         }
-        match kind {
-            Kind::Result | Kind::Streamed | Kind::Error(_) | Kind::Refusal(_) if self.open => self.put(b","),
-            Kind::Result | Kind::Streamed | Kind::Error(_) | Kind::Refusal(_) => {
-                let before = self.inner.mark();
-                self.inner.begin(Kind::Batch)?;
-                self.turn(true);
-                self.put(b"[").inspect_err(|_| self.roll_back(before))
-            }
-            _ => {
-                self.close();
-                self.inner.begin(kind)
-            }
+        if matches!(kind, MessageKind::Request | MessageKind::Notification | MessageKind::Batch) {
+            self.close();
+            return self.inner.begin(kind);
         }
+        if self.open {
+            return self.put(b",");
+        }
+        let before = self.inner.mark();
+        self.inner.begin(MessageKind::Batch)?;
+        self.turn(true);
+        self.put(b"[").inspect_err(|_| self.roll_back(before))
     }
 
     fn end(&mut self) {

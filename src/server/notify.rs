@@ -1,229 +1,263 @@
-//! What a server tells without being asked: progress, log messages, changes.
+//! Notifications that the server sends: progress, log messages, changes.
 
 use core::fmt;
 
-use super::{About, Engine, Slot, Token};
+use super::topics::{NO_NEWS, TopicNewsRef};
+use super::{RequestSlot, RequestToken, Server, ServerInfo};
 use crate::json::{Raw, object::Object};
-use crate::protocol::{ClientFeature, Feature, Level};
+use crate::protocol::{ClientCapability, LoggingLevel, PROMPTS, RESOURCES, ServerCapability, TOOLS};
 use crate::revision::{Revision, Since};
-use crate::sink::{Full, Kind, Out, Writer, whole};
+use crate::rpc::begin_notification;
+use crate::sink::{FullError, MessageKind, Out, Writer, whole};
 
-/// What has changed.
+/// A change to publish with [`Server::publish`](super::Server::publish).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Change<'u> {
-    /// The list of tools.
+pub enum ServerChange<'u> {
+    /// The list of
+    /// [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#list-changed-notification):
+    /// `notifications/tools/list_changed`.
     Tools,
-    /// The list of prompts.
+    /// The list of
+    /// [prompts](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#list-changed-notification):
+    /// `notifications/prompts/list_changed`.
     Prompts,
-    /// The list of resources.
+    /// The list of
+    /// [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#list-changed-notification):
+    /// `notifications/resources/list_changed`.
     Resources,
-    /// The contents of the resource with this URI.
+    /// The contents of the resource with this URI: `notifications/resources/updated`, see
+    /// [subscriptions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions).
     Resource(&'u str),
+    /// A key of a [`Topic`](crate::service::Topic) of an extension: its notification, to each listen that selected it.
+    #[cfg(feature = "extensions")]
+    Topic {
+        /// The member of the filter of `subscriptions/listen`.
+        member: &'u str,
+        /// The selected element; empty if the member is a boolean.
+        key: &'u str,
+    },
 }
 
-impl Change<'_> {
-    /// The bit of a list that changes; 0 for a single resource.
+impl ServerChange<'_> {
+    /// Returns the bit of the list that changes; 0 for a single resource.
     pub(crate) const fn list_bit(&self) -> u8 {
         match self {
-            Change::Tools => 1,
-            Change::Prompts => 2,
-            Change::Resources => 4,
-            Change::Resource(_) => 0,
+            ServerChange::Tools => TOOLS,
+            ServerChange::Prompts => PROMPTS,
+            ServerChange::Resources => RESOURCES,
+            ServerChange::Resource(_) => 0,
+            #[cfg(feature = "extensions")]
+            ServerChange::Topic { .. } => 0,
         }
     }
 }
 
-/// What became of a progress notification or a log message. None of these is an error: a client that did not ask
-/// is not told.
+/// The outcome of a progress notification or a log message. None of the values is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Told {
+pub enum NotifyStatus {
     /// It was written.
     Sent,
-    /// The client did not ask for it, or it is no step forward.
+    /// It was left out: the client did not ask for it, or the progress does not increase.
     NotAsked,
-    /// There is no room in the sink; it was left out. Call again if it matters.
+    /// It was left out: the sink has no room. Call again if it matters.
     NoRoom,
     /// The request was answered or cancelled.
     Stale,
 }
 
-/// What [`ServerOf::pull`](super::ServerOf::pull) did.
+/// The outcome of [`Server::pull`](super::Server::pull).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
-pub enum Pull {
-    /// There is nothing to say.
+pub enum PullStatus {
+    /// Everything was written.
     Idle,
-    /// There is more to say: send what is pending, then pull again.
+    /// The sink is full: send the pending bytes, then pull again.
     More,
-    /// Something went unsaid, because the sink is too small for it even when it is empty.
+    /// A notification was left out: it is larger than the empty sink.
     TooSmall,
 }
 
-/// How far a request is.
+/// The [progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress) of a request.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
+#[doc(alias = "ProgressNotification")]
 pub struct Progress<'p> {
-    /// So much is done.
+    /// `progress`
+    #[doc(alias = "progress")]
     pub done: u64,
-    /// Out of so much.
+    /// `total`
     pub total: Option<u64>,
-    /// What is being done.
+    /// `message` (from 2025-03-26 on)
     pub message: Option<&'p str>,
 }
 
 impl<'p> Progress<'p> {
-    /// So much is done. Only steps forward are sent.
+    /// Makes a progress of `done`. Only values that increase are sent.
     #[must_use]
     pub const fn new(done: u64) -> Self {
         Progress { done, total: None, message: None }
     }
 
-    /// Out of so much.
+    /// Sets `total`. Default: absent.
     #[must_use]
     pub const fn of(self, total: u64) -> Self {
         Progress { total: Some(total), ..self }
     }
 
-    /// What is being done (from 2025-03-26 on).
+    /// Sets `message`, a text for the user (from 2025-03-26 on). Default: absent.
     #[must_use]
     pub const fn message(self, message: &'p str) -> Self {
         Progress { message: Some(message), ..self }
     }
 }
 
-impl Engine<'_> {
-    /// Tells how far a request is, if its client asked for that.
-    pub fn progress(&mut self, token: Token, progress: Progress<'_>, out: &mut dyn Out) -> Told {
+impl Server<'_> {
+    /// Writes `notifications/progress`, if the client sent a `progressToken` with the request.
+    pub fn progress(&mut self, token: RequestToken, progress: Progress<'_>, out: &mut dyn Out) -> NotifyStatus {
         match self.slot_mut(token) {
-            Some(slot) => tell_progress(slot, progress, 0, out),
-            None => Told::Stale,
+            Some(slot) => notify_progress(slot, progress, 0, out),
+            None => NotifyStatus::Stale,
         }
     }
 
-    /// Sends a log message on behalf of a request, or of nobody in particular (which 2026-07-28 does not have).
+    /// Writes a log message, `notifications/message`, for a request or (up to 2025-11-25) for the connection. See
+    /// [logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging).
     pub fn log(
         &mut self,
-        about: &About<'_>,
-        token: Option<Token>,
-        level: Level,
+        about: &ServerInfo<'_>,
+        token: Option<RequestToken>,
+        level: LoggingLevel,
         logger: Option<&str>,
         message: fmt::Arguments<'_>,
         out: &mut dyn Out,
-    ) -> Told {
-        match self.least_told(about, token) {
-            Ok(least) => tell_log(least, level, logger, &mut |params| params.shown("data", &message), 0, out),
-            Err(told) => told,
+    ) -> NotifyStatus {
+        match self.least_logged(about, token) {
+            Ok(least) => notify_log(least, level, logger, &mut |params| params.shown("data", &message), 0, out),
+            Err(status) => status,
         }
     }
 
-    /// As [`log`](Engine::log), with `data` that is any JSON.
+    /// Does the same as [`log`](Server::log) with any JSON as `data`.
     pub fn log_data(
         &mut self,
-        about: &About<'_>,
-        token: Option<Token>,
-        level: Level,
+        about: &ServerInfo<'_>,
+        token: Option<RequestToken>,
+        level: LoggingLevel,
         logger: Option<&str>,
         data: Raw<'_>,
         out: &mut dyn Out,
-    ) -> Told {
-        match self.least_told(about, token) {
-            Ok(least) => tell_log(least, level, logger, &mut |params| params.raw("data", data), 0, out),
-            Err(told) => told,
+    ) -> NotifyStatus {
+        match self.least_logged(about, token) {
+            Ok(least) => notify_log(least, level, logger, &mut |params| params.raw("data", data), 0, out),
+            Err(status) => status,
         }
     }
 
-    /// The least level of log messages that is told, `None` for none, or why nothing is.
-    fn least_told(&self, about: &About<'_>, token: Option<Token>) -> Result<Option<Level>, Told> {
-        if !about.has(Feature::Logging) {
-            return Err(Told::NotAsked);
+    /// Returns the least level of the log messages that the client wants; `None` if it wants none.
+    fn least_logged(
+        &self,
+        about: &ServerInfo<'_>,
+        token: Option<RequestToken>,
+    ) -> Result<Option<LoggingLevel>, NotifyStatus> {
+        if !about.has(ServerCapability::Logging) {
+            return Err(NotifyStatus::NotAsked);
         }
         match token {
-            None => Ok(self.peer.revision.map(|_| self.peer.level)),
-            Some(token) => {
-                let slot = self.slot(token).ok_or(Told::Stale)?;
-                Ok(least_level(slot, self.peer.level))
-            }
+            None => Ok(self.peer.revision().map(|_| self.peer.level)),
+            Some(token) => Ok(least_level(self.slot(token).ok_or(NotifyStatus::Stale)?, self.peer.level)),
         }
     }
 
-    /// Tells that something has changed. This only sets marks: it cannot fail, repeated changes fold into one, and
-    /// [`pull`](Engine::pull) writes what there is to say.
-    pub fn publish(&mut self, change: Change<'_>) {
-        self.mark(change);
-    }
-
-    /// Whether anybody waits to hear of changes, so that whoever looks for them can rest if not.
+    /// Returns whether a client has subscribed to something, so that a program can rest that looks for changes.
     #[must_use]
     pub fn has_subscribers(&self) -> bool {
         self.subscriptions.used() > 0
     }
 
-    /// Whether [`pull`](Engine::pull) may have something to write.
+    /// Returns whether [`pull`](Server::pull) may have something to write.
     #[must_use]
     pub fn has_news(&self) -> bool {
-        self.news || (self.peer.changed != 0 && self.peer.initialized)
+        self.news || (self.peer.changed != 0 && self.peer.is_initialized())
     }
 
-    /// Writes what was published and what ends. Call it whenever the sink has room; it may be called at any time.
-    pub fn pull(&mut self, about: &About<'_>, out: &mut dyn Out) -> Pull {
-        if !self.has_news() {
-            return Pull::Idle;
-        }
-        let Some(tell) = self.teller else { return Pull::Idle };
-        match tell(self, about, out) {
-            Ok(pull) => pull,
-            Err(Full::Now) => Pull::More,
-            Err(Full::Never) => Pull::TooSmall,
-        }
-    }
-
-    /// Tells a client of 2025-11-25 that the user has been to the URL of an elicitation, by
-    /// `notifications/elicitation/complete`. [`Told::NotAsked`] for clients of other revisions and for those that did not
-    /// declare `elicitation.url`: they cannot have been asked.
+    /// Writes the notifications of published changes, and the results of subscriptions that end. Call it when the
+    /// sink has room; it can be called at any time.
     ///
-    /// `elicitation_id` is the `id` that [`Question::visit`](crate::service::Question::visit) was given, and the present
-    /// peer must be the client that was asked: neither is checked. The notification is the server's choice; no adapter sends
-    /// it, so it needs a loop of one's own, with [`Session::parts`](crate::session::Session::parts).
+    /// Programs with a service call [`Service::pull`](crate::service::Service::pull): this method leaves out the notifications of extensions.
+    pub fn pull(&mut self, about: &ServerInfo<'_>, out: &mut dyn Out) -> PullStatus {
+        self.pull_with(about, NO_NEWS, out)
+    }
+
+    /// Does the same as [`pull`](Server::pull), with the notifications of extensions.
+    #[inline]
+    pub(crate) fn pull_with(
+        &mut self,
+        about: &ServerInfo<'_>,
+        topics: TopicNewsRef<'_>,
+        out: &mut dyn Out,
+    ) -> PullStatus {
+        let Some(write) = self.write_news.filter(|_| self.has_news()) else { return PullStatus::Idle };
+        match write(self, about, topics, out) {
+            Ok(status) => status,
+            Err(FullError::Now) => PullStatus::More,
+            Err(FullError::Never) => PullStatus::TooSmall,
+        }
+    }
+
+    /// Writes `notifications/elicitation/complete`: the user has been to the URL of an elicitation (2025-11-25). See
+    /// [URL
+    /// mode](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#completion-notifications-for-url-mode-elicitation).
+    /// Returns [`NotifyStatus::NotAsked`] for clients of other revisions, and for those without the capability
+    /// `elicitation.url`.
+    ///
+    /// `elicitation_id` is the `id` that [`InputRequest::visit`](crate::service::InputRequest::visit) was given, and
+    /// the present peer must be the client that was asked: neither is checked. The notification is the server's
+    /// choice; no adapter sends it. Call it in a loop of your own, with
+    /// [`LineServer::parts`](crate::line_server::LineServer::parts).
     ///
     /// # Errors
-    /// [`Full`] if there is no room for it; nothing was written then.
-    pub fn elicitation_complete(&mut self, elicitation_id: &str, out: &mut dyn Out) -> Result<Told, Full> {
-        let knows = self.peer.revision.is_some_and(Revision::has_url_elicitation_error);
-        if !knows || !self.peer.client.has(ClientFeature::ElicitUrl) {
-            return Ok(Told::NotAsked);
+    /// [`FullError`] if the sink has no room; then nothing was written.
+    pub fn elicitation_complete(&mut self, elicitation_id: &str, out: &mut dyn Out) -> Result<NotifyStatus, FullError> {
+        let knows = self.peer.revision().is_some_and(Revision::has_elicitation_complete);
+        if !knows || !self.peer.client.has(ClientCapability::ElicitUrl) {
+            return Ok(NotifyStatus::NotAsked);
         }
-        whole(out, Kind::Notification, |out| {
-            out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/elicitation/complete\",\"params\":")?;
+        whole(out, MessageKind::Notification, |out| {
+            begin_notification(out, "notifications/elicitation/complete", ",\"params\":");
             let mut params = Object::open(out);
             params.text("elicitationId", elicitation_id)?;
-            params.close()?;
-            out.put(b"}")
+            params.finish().put(b"}")
         })?;
-        Ok(Told::Sent)
+        Ok(NotifyStatus::Sent)
     }
 }
 
-/// The least level that a request's client wants to hear of; `None` for none.
-pub(crate) fn least_level(slot: &Slot, session: Level) -> Option<Level> {
+/// Returns the least level of the log messages that the client of a request wants; `None` if it wants none.
+pub(crate) fn least_level(slot: &RequestSlot, session: LoggingLevel) -> Option<LoggingLevel> {
     if slot.revision.is_modern() { slot.level } else { Some(session) }
 }
 
-/// Writes a progress notification if it was asked for, leaving `keep` bytes of room behind it.
-pub(crate) fn tell_progress(slot: &mut Slot, progress: Progress<'_>, keep: usize, out: &mut dyn Out) -> Told {
+/// Writes a progress notification if the client asked for it. Leaves `keep` bytes of room after it.
+pub(crate) fn notify_progress(
+    slot: &mut RequestSlot,
+    progress: Progress<'_>,
+    keep: usize,
+    out: &mut dyn Out,
+) -> NotifyStatus {
     let token = slot.progress_token.as_bytes();
     if token.is_empty() || progress.done < slot.progress {
-        return Told::NotAsked;
+        return NotifyStatus::NotAsked;
     }
     let (revision, done) = (slot.revision, progress.done);
-    let told = tell(keep, out, |out| {
-        out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":")?;
+    let status = notify(keep, out, |out| {
+        begin_notification(out, "notifications/progress", ",\"params\":{\"progressToken\":");
         out.put(token)?;
         let mut params = Object::resume(out, false);
         params.number("progress", done)?;
@@ -233,48 +267,50 @@ pub(crate) fn tell_progress(slot: &mut Slot, progress: Progress<'_>, keep: usize
         if revision.has(Since::ProgressMessage) {
             params.text_if("message", progress.message)?;
         }
-        params.close()?;
-        out.put(b"}")
+        params.finish().put(b"}")
     });
-    if told == Told::Sent {
+    if status == NotifyStatus::Sent {
         slot.progress = done.saturating_add(1);
     }
-    told
+    status
 }
 
-/// Writes a log message if its level was asked for, leaving `keep` bytes of room behind it. `data` writes the member of
-/// that name.
-pub(crate) fn tell_log(
-    least: Option<Level>,
-    level: Level,
+/// Writes a log message if the client asked for its level. Leaves `keep` bytes of room after it. `data` writes the
+/// member of that name.
+pub(crate) fn notify_log(
+    least: Option<LoggingLevel>,
+    level: LoggingLevel,
     logger: Option<&str>,
-    data: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), Full>,
+    data: &mut dyn FnMut(&mut Object<'_, '_>) -> Result<(), FullError>,
     keep: usize,
     out: &mut dyn Out,
-) -> Told {
+) -> NotifyStatus {
     if least.is_none_or(|least| level < least) {
-        return Told::NotAsked;
+        return NotifyStatus::NotAsked;
     }
-    tell(keep, out, |out| {
-        out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":")?;
+    notify(keep, out, |out| {
+        begin_notification(out, "notifications/message", ",\"params\":");
         let mut params = Object::open(out);
         params.text("level", level.name())?;
         params.text_if("logger", logger)?;
         data(&mut params)?;
-        params.close()?;
-        out.put(b"}")
+        params.finish().put(b"}")
     })
 }
 
 /// Writes a notification, unless it would take the last `keep` bytes of room: these belong to a reply.
-fn tell(keep: usize, out: &mut dyn Out, write: impl FnOnce(&mut Writer<'_>) -> Result<(), Full>) -> Told {
+fn notify(
+    keep: usize,
+    out: &mut dyn Out,
+    write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>,
+) -> NotifyStatus {
     let mark = out.mark();
-    if whole(out, Kind::Notification, write).is_err() {
-        return Told::NoRoom;
+    if whole(out, MessageKind::Notification, write).is_err() {
+        return NotifyStatus::NoRoom;
     }
     if out.room() < keep {
         out.roll_back(mark);
-        return Told::NoRoom;
+        return NotifyStatus::NoRoom;
     }
-    Told::Sent
+    NotifyStatus::Sent
 }

@@ -1,46 +1,47 @@
-//! A request as handlers and dispatchers see it, and the terms it is served on.
+//! A request as the server hands it out, and the terms on which it is served.
 
-use crate::json::{Fault, JsonKind, Raw, Text};
-use crate::protocol::{ClientFeatures, Level, Method};
+use crate::json::{JsonKind, ParseError, Raw, Text};
+use crate::protocol::{ClientCapabilities, LoggingLevel, Method};
 use crate::revision::Revision;
-use crate::rpc::{Envelope, Members, Meta};
+use crate::rpc::{Envelope, RequestMembers};
 
-/// A request. Everything in it borrows the message.
+/// A message taken apart, see [requests](https://modelcontextprotocol.io/specification/2025-11-25/basic#requests). It
+/// borrows the message.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct IncomingRequest<'a> {
     pub(crate) envelope: Envelope<'a>,
     pub(crate) id: Raw<'a>,
     pub(crate) name: Text<'a>,
     pub(crate) method: Method,
 }
 
-/// Which revision a request is served under, and what its client can do.
+/// The revision that a request is served under, the capabilities of its client, and the level of its log messages.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct Negotiated {
     pub(crate) revision: Revision,
-    pub(crate) client: ClientFeatures,
-    pub(crate) level: Option<Level>,
+    pub(crate) client: ClientCapabilities,
+    pub(crate) level: Option<LoggingLevel>,
 }
 
-impl<'a> Request<'a> {
-    /// Reads a message into it, whatever it is: the caller finds out by its [shape](Envelope::shape).
+impl<'a> IncomingRequest<'a> {
+    /// Reads a message of any [shape](Envelope::shape).
     ///
     /// # Errors
-    /// The message is not JSON, or no object.
-    pub fn read(&mut self, message: &'a [u8]) -> Result<(), Fault> {
+    /// The [`ParseError`]: the message is not valid JSON or not an object.
+    pub fn read(&mut self, message: &'a [u8]) -> Result<(), ParseError> {
         self.envelope.read(message)
     }
 
-    /// The message, taken apart.
+    /// Returns the message, taken apart.
     #[must_use]
     pub const fn envelope(&self) -> &Envelope<'a> {
         &self.envelope
     }
 
-    /// None yet: a place to [read](Request::read) a message into.
+    /// Makes an empty one, to [read](IncomingRequest::read) a message into.
     #[must_use]
     pub fn empty() -> Self {
-        Request {
+        IncomingRequest {
             envelope: Envelope::EMPTY,
             id: Raw::trusted(b"0"),
             name: Text::new(b"", false),
@@ -48,67 +49,56 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Its method; [`Method::Other`] for one that the protocol does not know.
+    /// Returns the method; [`Method::Other`] for one that the protocol does not have.
     #[must_use]
     pub const fn method(&self) -> Method {
         self.method
     }
 
-    /// Its method's name as it came.
+    /// Returns the name of the method.
     #[must_use]
     pub const fn method_name(&self) -> Text<'a> {
         self.name
     }
 
-    /// Its id as it came.
+    /// Returns the `id`, unchanged.
     #[must_use]
     pub const fn id(&self) -> Raw<'a> {
         self.id
     }
 
-    /// Its params, always an object if there.
+    /// Returns `params`; an object, as the server has checked.
     #[must_use]
     pub const fn params(&self) -> Option<Raw<'a>> {
         self.envelope.params
     }
 
-    /// The members of its params that the protocol knows.
+    /// Returns the members of `params` that the protocol knows.
     #[must_use]
-    pub const fn members(&self) -> &Members<'a> {
+    pub const fn members(&self) -> &RequestMembers<'a> {
         &self.envelope.members
     }
 
-    /// Its `_meta`, as it came.
+    /// Returns `params._meta`, unchanged.
     #[must_use]
     pub const fn meta(&self) -> Option<Raw<'a>> {
         self.envelope.members.meta
     }
 
-    /// The members of its `_meta` that the protocol knows.
-    #[must_use]
-    pub const fn known_meta(&self) -> &Meta<'a> {
-        &self.envelope.meta
-    }
-
-    /// `params.name`, if it is a string.
-    #[must_use]
-    pub fn target_name(&self) -> Option<Text<'a>> {
-        self.envelope.members.name?.text_of(self.envelope.members.plain)
-    }
-
-    /// `params.uri`, if it is a string.
+    /// Returns `params.uri`, if it is a string.
     #[must_use]
     pub fn target_uri(&self) -> Option<Text<'a>> {
         self.envelope.members.uri?.text_of(self.envelope.members.plain)
     }
 
-    /// `params.reason`, if it is a string: why a request is cancelled.
+    /// Returns `params.reason` of `notifications/cancelled`, if it is a string. See
+    /// [cancellation](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation).
     #[must_use]
     pub fn reason(&self) -> Option<Text<'a>> {
         self.params()?.get("reason")?.text()
     }
 
-    /// `params.arguments`: an object, empty if there was none; `None` if it is not an object.
+    /// Returns `params.arguments`, or `{}` if it is absent; `None` if it is not an object.
     #[must_use]
     pub fn arguments(&self) -> Option<Raw<'a>> {
         match self.envelope.members.arguments {
@@ -118,7 +108,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The value, if it is an object.
+/// Returns the value if it is an object.
 pub(crate) fn object(value: Raw<'_>) -> Option<Raw<'_>> {
     (value.kind() == JsonKind::Object).then_some(value)
 }

@@ -1,95 +1,148 @@
-//! Who wants to hear of changes: `resources/subscribe` of the legacy revisions and `subscriptions/listen` of
-//! 2026-07-28, kept as records in the caller's memory.
+//! Subscriptions to changes: `resources/subscribe` of the [legacy
+//! revisions](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions) and
+//! `subscriptions/listen` of
+//! [2026-07-28](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions). They are
+//! records in memory that the caller lends.
 //!
-//! A change is a mark on a record; [`pull`](super::ServerOf::pull) turns marks into notifications when there is room, so
-//! that repeated changes fold into one and publishing can never fail.
+//! 1. [`publish`](Server::publish) marks the records that a change concerns. It cannot fail, and repeated changes become
+//!    one notification.
+//! 2. [`pull`](Server::pull) writes a notification for each marked record, as far as the sink has room.
 
-use super::notify::{Change, Pull};
-use super::request::{Request, object};
-use super::{About, Context, Engine, Failure, Scope};
-use crate::json::{DecodeError, Raw, Text, object::Object, write};
-use crate::protocol::{Feature, Method, meta};
-use crate::records::{NoRoom, OVERHEAD, Record};
-use crate::rpc::begin;
-use crate::rpc::same_id;
-use crate::sink::{Full, Kind, Out, Writer, whole};
+use super::notify::{PullStatus, ServerChange};
+use super::request::{IncomingRequest, object};
+use super::topics::{ListenTopicsRef, TOPICS, TopicNewsRef};
+use super::{RpcError, Scope, Server, ServerInfo, ServerOptions, assert_transition};
+use crate::json::object::{Object, array};
+use crate::json::{DecodeError, Raw, Text, write};
+use crate::memory::records::{NoRoomError, OVERHEAD, Record};
+use crate::protocol::{LISTS, Method, ServerCapability, meta};
+use crate::revision::Revision;
+use crate::rpc::{begin, begin_notification, same_id};
+use crate::sink::{FullError, MessageKind, Out, Writer, whole};
 
 /// A URI that a legacy client subscribed to. Tag: [`CHANGED`]. Data: the URI.
 const URI: u8 = 1;
-/// An open listen. Tag: what it wants, what has changed, [`ENDING`], [`ENDED`]. Data: the id of its request.
+/// An open listen. Tag: the lists it wants, the lists that changed, [`ENDING`], [`ENDED`]. Data: the id of its
+/// request.
 const LISTEN: u8 = 2;
-/// A URI of a listen. Tag: [`CHANGED`]. Data: length of the id, the id, the URI.
+/// A URI of a listen. Tag: [`CHANGED`]. Data: the length of the id, the id, the URI.
 const LISTEN_URI: u8 = 3;
+/// A key of a topic of a listen. Tag: [`CHANGED`]. Data: the length of the id, the id, the length of the member, the
+/// member, the key.
+const LISTEN_TOPIC: u8 = 4;
 
 const CHANGED: u8 = 1;
-/// Behind the bits for what is wanted stand the same bits for what has changed.
+/// The bits of the lists that changed are those of the wanted lists, shifted by this.
 const CHANGED_SHIFT: u8 = 3;
 const ENDING: u8 = 0x80;
-/// The result of an ending listen has gone out, its cancellation has not.
+/// The result of an ending listen was written, its cancellation was not.
 const ENDED: u8 = 0x40;
 
-/// The lists that can change: bit, member of a listen's filter, capability, notification.
-const LISTS: [(u8, &str, Feature, &str); 3] = [
-    (1, "toolsListChanged", Feature::ToolsChanged, "notifications/tools/list_changed"),
-    (2, "promptsListChanged", Feature::PromptsChanged, "notifications/prompts/list_changed"),
-    (4, "resourcesListChanged", Feature::ResourcesChanged, "notifications/resources/list_changed"),
+/// Every change of a listen's state, which its tag holds: from, to, cause.
+const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Quiet", "Changed", "publish"),
+    ("Changed", "Changed", "publish"),
+    ("Ending", "Ending", "publish"),
+    ("Ended", "Ended", "publish"),
+    ("Changed", "Changed", "pull"),
+    ("Changed", "Quiet", "pull"),
+    ("Quiet", "Ending", "end"),
+    ("Changed", "Ending", "end"),
+    ("Ending", "Ending", "end"),
+    ("Ended", "Ended", "end"),
+    ("Ending", "Ended", "pull"),
 ];
 
-const UPDATED: &str = "notifications/resources/updated";
-
-/// What a server does that was lent memory for subscriptions. It is reached by this alone, so that it is linked only
-/// into programs that lend some.
-#[derive(Debug)]
-pub(crate) struct Subscribing {
-    request: fn(&mut Engine<'_>, &Context<'_>, &Request<'_>, &mut dyn Out) -> Result<(), Full>,
-    has_listen: fn(&Engine<'_>, &[u8]) -> bool,
-    drop_listen: fn(&mut Engine<'_>, &[u8]),
-    drop_scope: fn(&mut Engine<'_>, Scope),
-    mark: fn(&mut Engine<'_>, Change<'_>),
-    mark_ending: fn(&mut Engine<'_>),
+/// Returns the name in [`TRANSITIONS`] of the state that the tag of a listen holds.
+const fn listen_state(tag: u8) -> &'static str {
+    match tag {
+        tag if tag & ENDED != 0 => "Ended",
+        tag if tag & ENDING != 0 => "Ending",
+        tag if tag >> CHANGED_SHIFT != 0 => "Changed",
+        _ => "Quiet",
+    }
 }
 
-impl Subscribing {
-    pub(crate) const CODE: Subscribing = Subscribing {
-        request: |engine, context, request, out| match request.method() {
-            Method::Subscribe => engine.subscribe(context, request, out),
-            Method::Unsubscribe => engine.unsubscribe(request, out),
-            _ => engine.listen(context, request, out),
+/// Returns the next tag of a listen, see [`TRANSITIONS`].
+fn change_listen(cause: &str, tag: u8, next: u8) -> u8 {
+    assert_transition(TRANSITIONS, listen_state(tag), listen_state(next), cause);
+    next
+}
+
+/// The error for a subscription that the memory or the share has no room for.
+pub(crate) const TOO_MANY_SUBSCRIPTIONS: RpcError<'static> =
+    RpcError::internal("Overloaded: too many subscriptions").refusing();
+
+/// A change of the records of subscriptions.
+pub(crate) enum RecordChange<'c> {
+    /// Marks the records that a published change concerns.
+    Publish(ServerChange<'c>),
+    /// Marks all listens as ending.
+    End,
+    /// Removes a listen: its client has cancelled it, or its stream is closed.
+    DropListen(&'c [u8]),
+    /// Removes everything of a scope.
+    DropScope(Scope),
+}
+
+/// The functions of a server with memory for subscriptions. Programs without such memory do not link them.
+#[derive(Debug)]
+pub(crate) struct SubscriptionVtable {
+    pub(crate) request:
+        fn(&mut Server<'_>, &ServerOptions<'_>, &IncomingRequest<'_>, &mut dyn Out) -> Result<(), FullError>,
+    has_listen: fn(&Server<'_>, &[u8]) -> bool,
+    change: fn(&mut Server<'_>, RecordChange<'_>),
+}
+
+impl SubscriptionVtable {
+    pub(crate) const CODE: SubscriptionVtable = SubscriptionVtable {
+        request: |server, context, request, out| match (request.method(), request.target_uri()) {
+            (Method::Listen, _) => server.listen(context, request, out),
+            (_, None) => server.refuse(request, &RpcError::invalid_params("Invalid params: uri is missing"), out),
+            (Method::Subscribe, Some(uri)) => server.subscribe(context, request, uri, out),
+            (_, Some(uri)) => {
+                server.reply_empty(request, out)?;
+                let scope = server.scope;
+                server.subscriptions.remove(|record| is_uri(record, scope, &uri));
+                Ok(())
+            }
         },
-        has_listen: |engine, id| engine.subscriptions.iter().any(|record| is_listen(&record, engine.scope, id)),
-        drop_listen: |engine, id| engine.forget_listen(id),
-        drop_scope: |engine, scope| engine.subscriptions.remove(|record| record.owner == scope.0),
-        mark: |engine, change| engine.mark_records(change),
-        mark_ending: |engine| {
-            engine.set_tags(|record| (record.kind == LISTEN).then_some(record.tag | ENDING));
-        },
+        has_listen: |server, id| server.subscriptions.iter().any(|record| is_listen(&record, server.scope, id)),
+        change: |server, change| server.change_records(change),
     };
 }
 
-/// Writes what has changed, as far as there is room.
-pub(crate) type Teller = fn(&mut Engine<'_>, &About<'_>, &mut dyn Out) -> Result<Pull, Full>;
+/// Writes the notifications of changes, as far as the sink has room.
+pub(crate) type NewsWriter =
+    fn(&mut Server<'_>, &ServerInfo<'_>, TopicNewsRef<'_>, &mut dyn Out) -> Result<PullStatus, FullError>;
 
-/// As a server does that has subscriptions.
-pub(crate) const TELL_ALL: Teller = |engine, about, out| engine.pull_changes(about, out);
-/// As one does that has none.
-pub(crate) const TELL_LISTS: Teller = |engine, about, out| engine.pull_lists(about, out).map(|()| Pull::Idle);
+/// The writer of a server with memory for subscriptions.
+pub(crate) const WRITE_ALL: NewsWriter = |server, about, topics, out| server.write_changes(about, topics, out);
+/// The writer of a server without such memory.
+pub(crate) const WRITE_LISTS: NewsWriter =
+    |server, about, _, out| server.write_list_changes(about, out).map(|()| PullStatus::Idle);
 
-impl Engine<'_> {
-    /// The requests about subscriptions.
-    pub(crate) fn subscribing(
-        &mut self,
-        context: &Context<'_>,
-        request: &Request<'_>,
-        why: &mut Failure<'_>,
-        out: &mut dyn Out,
-    ) -> Option<Result<(), Full>> {
-        match self.subscribing {
-            Some(code) => Some((code.request)(self, context, request, out)),
-            None => why.be(Failure::internal("Overloaded: too many subscriptions").refusing()),
-        }
+impl Server<'_> {
+    /// Publishes a change: [`pull`](Server::pull) writes the notifications. This only sets marks: it cannot fail, and
+    /// repeated changes become one notification.
+    pub fn publish(&mut self, change: ServerChange<'_>) {
+        self.peer.record(change);
+        self.write_news = self.write_news.or(Some(WRITE_LISTS));
+        self.change_subscriptions(RecordChange::Publish(change));
     }
 
-    /// Whether an open listen of the present scope has this id.
+    /// Ends all listens. The next [`pull`](Server::pull) writes their results.
+    pub fn end_listens(&mut self) {
+        self.change_subscriptions(RecordChange::End);
+    }
+
+    /// Returns whether a scope has subscriptions. Over HTTP: whether its listen is open.
+    #[must_use]
+    pub fn has_subscriptions(&self, scope: Scope) -> bool {
+        self.subscriptions.iter().any(|record| record.owner == scope.0)
+    }
+
+    /// Returns whether an open listen of the present scope has this id.
     pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
         // Over HTTP each request of 2026-07-28 has a scope of its own, and sessions have no listens.
         !self.over_http
@@ -97,50 +150,30 @@ impl Engine<'_> {
             && self.subscribing.is_some_and(|code| (code.has_listen)(self, id))
     }
 
-    /// Forgets a listen without a word: its client cancelled it, or its stream is gone.
-    pub(crate) fn drop_listen(&mut self, id: &[u8]) {
+    /// Changes the records, in a server with memory for them.
+    pub(crate) fn change_subscriptions(&mut self, change: RecordChange<'_>) {
         if let Some(code) = self.subscribing {
-            (code.drop_listen)(self, id);
-        }
-    }
-
-    /// Forgets all subscriptions of a scope.
-    pub(crate) fn drop_subscriptions(&mut self, scope: Scope) {
-        if let Some(code) = self.subscribing {
-            (code.drop_scope)(self, scope);
-        }
-    }
-
-    /// Marks what a change concerns.
-    pub(crate) fn mark(&mut self, change: Change<'_>) {
-        self.peer.note(change);
-        self.teller = self.teller.or(Some(TELL_LISTS));
-        if let Some(code) = self.subscribing {
-            (code.mark)(self, change);
-        }
-    }
-
-    /// Marks all open listens as to be ended.
-    pub(crate) fn mark_ending(&mut self) {
-        if let Some(code) = self.subscribing {
-            (code.mark_ending)(self);
+            (code.change)(self, change);
         }
     }
 }
 
-impl Engine<'_> {
-    fn subscribe(&mut self, context: &Context<'_>, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        let Some(uri) = request.target_uri() else {
-            return self.refuse(request, &Failure::invalid_params("Invalid params: uri is missing"), out);
-        };
+impl Server<'_> {
+    fn subscribe(
+        &mut self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'_>,
+        uri: Text<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), FullError> {
         if !(context.has_resource)(&uri) {
-            let revision = self.peer.revision.unwrap_or(crate::revision::Revision::V2024_11_05);
-            return self.refuse(request, &Failure::unknown_resource(uri, revision), out);
+            let revision = self.peer.revision().unwrap_or(Revision::BEFORE_OPENING);
+            return self.refuse(request, &RpcError::unknown_resource(uri, revision), out);
         }
         let scope = self.scope;
         let known = self.subscriptions.iter().any(|record| is_uri(&record, scope, &uri));
         if !known && self.keep_uri(URI, &[], &uri, &mut self.quota()).is_err() {
-            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
+            return self.refuse(request, &TOO_MANY_SUBSCRIPTIONS, out);
         }
         let answered = self.reply_empty(request, out);
         if answered.is_err() && !known {
@@ -149,34 +182,38 @@ impl Engine<'_> {
         answered
     }
 
-    fn unsubscribe(&mut self, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        let Some(uri) = request.target_uri() else {
-            return self.refuse(request, &Failure::invalid_params("Invalid params: uri is missing"), out);
-        };
-        self.reply_empty(request, out)?;
-        let scope = self.scope;
-        self.subscriptions.remove(|record| is_uri(record, scope, &uri));
-        Ok(())
-    }
-
-    /// Opens a listen: it is acknowledged with as much of its filter as can be served.
-    fn listen(&mut self, context: &Context<'_>, request: &Request<'_>, out: &mut dyn Out) -> Result<(), Full> {
+    /// Opens a listen. The acknowledgement names the part of the filter that the server can serve.
+    fn listen(
+        &mut self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), FullError> {
         let Some(filter) = request.members().notifications.and_then(object) else {
-            return self.refuse(request, &Failure::invalid_params("Invalid params: notifications is missing"), out);
+            let failure = RpcError::invalid_params("Invalid params: notifications is missing");
+            return self.refuse(request, &failure, out);
         };
-        let id = request.id().as_bytes();
-        let wanted = wanted_lists(filter, context.about);
-        // Records of this listen are the last ones, from here on.
+        #[cfg(feature = "extensions")]
+        if let Err(failure) = check_topics(context.topics, filter) {
+            return self.refuse(request, &failure, out);
+        }
+        let (scope, id) = (self.scope, request.id().as_bytes());
+        let wants = |member| filter.get(member).and_then(|wanted| wanted.bool()) == Some(true);
+        let wanted = LISTS.iter().filter(|list| context.about.has(list.2) && wants(list.1));
+        let wanted = wanted.fold(0, |bits, list| bits | list.0);
+        // The records of this listen are the last ones, from here on.
         let at = self.subscriptions.used();
         let mut quota = self.quota();
         let kept = quota.take(OVERHEAD + id.len()).and_then(|()| {
-            self.subscriptions.push(self.scope.0, LISTEN, wanted, &[id])?;
-            match context.about.has(Feature::Subscribe) {
+            self.subscriptions.push(scope.0, LISTEN, wanted, &[id])?;
+            match context.about.has(ServerCapability::Subscribe) {
                 true => self.keep_uris(context, id, filter, at, &mut quota),
                 false => Ok(()),
             }
         });
-        // Acknowledged with nothing in it, its client would wait for changes that it is never told of.
+        #[cfg(feature = "extensions")]
+        let kept = kept.and_then(|()| self.keep_topics(context.topics, id, filter, at, &mut quota));
+        // With an empty acknowledgement the client would wait in vain.
         let is_granted = match self.subscriptions.iter_from(at).count() {
             0 => false,
             1 => wanted != 0,
@@ -184,54 +221,69 @@ impl Engine<'_> {
         };
         if kept.is_err() && !is_granted {
             self.subscriptions.drop_last(at);
-            return self.refuse(request, &Failure::internal("Overloaded: too many subscriptions").refusing(), out);
+            return self.refuse(request, &TOO_MANY_SUBSCRIPTIONS, out);
         }
-        let acknowledged =
-            whole(out, Kind::Notification, |out| self.write_acknowledgement(out, id, wanted)).or_else(|full| {
-                // A list of URIs longer than the sink: acknowledged without, which the protocol allows.
-                if full == Full::Now || wanted == 0 {
-                    return Err(full);
-                }
-                self.drop_listen_uris(id);
-                whole(out, Kind::Notification, |out| self.write_acknowledgement(out, id, wanted))
+        let mut acknowledged =
+            whole(out, MessageKind::Notification, |out| self.write_acknowledgement(out, id, wanted, context.topics));
+        if acknowledged == Err(FullError::Never) && wanted != 0 {
+            // The list of URIs is longer than the sink. The protocol allows to leave them out.
+            self.subscriptions.remove(|record| is_part_of_listen(record, scope, id));
+            acknowledged = whole(out, MessageKind::Notification, |out| {
+                self.write_acknowledgement(out, id, wanted, context.topics)
             });
+        }
         if acknowledged.is_err() {
             self.subscriptions.drop_last(at);
         }
         match acknowledged {
-            Err(Full::Never) => self.refuse(request, &Failure::too_large().refusing(), out),
+            Err(FullError::Never) => self.refuse(request, &RpcError::too_large().refusing(), out),
             acknowledged => acknowledged,
         }
     }
 
-    fn forget_listen(&mut self, id: &[u8]) {
-        self.drop_listen_uris(id);
+    fn change_records(&mut self, change: RecordChange<'_>) {
         let scope = self.scope;
-        self.subscriptions.remove(|record| is_listen(record, scope, id));
-    }
-
-    /// Whether a scope has subscriptions: over HTTP, whether its listen is open.
-    #[must_use]
-    pub fn has_subscriptions(&self, scope: Scope) -> bool {
-        self.subscriptions.iter().any(|record| record.owner == scope.0)
-    }
-
-    fn mark_records(&mut self, change: Change<'_>) {
-        if let Change::Resource(uri) = change {
-            return self.mark_uri(uri);
+        match change {
+            RecordChange::Publish(ServerChange::Resource(uri)) => self.set_tags(|record| {
+                let is_uri = record.kind != LISTEN && !is_topic(record);
+                let is_changed = is_uri && split(record).1 == uri.as_bytes();
+                is_changed.then_some(record.tag | CHANGED)
+            }),
+            #[cfg(feature = "extensions")]
+            RecordChange::Publish(ServerChange::Topic { member, key }) => self.set_tags(|record| {
+                let is_changed = is_topic(record) && split_topic(record) == (member.as_bytes(), key.as_bytes());
+                is_changed.then_some(record.tag | CHANGED)
+            }),
+            RecordChange::Publish(change) => self.set_tags(|record| {
+                let (bit, tag) = (change.list_bit(), record.tag);
+                let is_wanted = record.kind == LISTEN && tag & bit != 0;
+                is_wanted.then(|| change_listen("publish", tag, tag | bit << CHANGED_SHIFT))
+            }),
+            RecordChange::End => self.set_tags(|record| {
+                (record.kind == LISTEN).then(|| change_listen("end", record.tag, record.tag | ENDING))
+            }),
+            RecordChange::DropListen(id) => {
+                self.subscriptions
+                    .remove(|record| is_listen(record, scope, id) || is_part_of_listen(record, scope, id));
+            }
+            RecordChange::DropScope(scope) => self.subscriptions.remove(|record| record.owner == scope.0),
         }
-        let bit = change.list_bit();
-        self.set_tags(|record| {
-            let concerned = record.kind == LISTEN && record.tag & bit != 0;
-            concerned.then_some(record.tag | bit << CHANGED_SHIFT)
-        });
     }
 
-    fn pull_changes(&mut self, about: &About<'_>, out: &mut dyn Out) -> Result<Pull, Full> {
-        self.pull_lists(about, out)?;
+    fn set_tags(&mut self, tag: impl Fn(&Record<'_>) -> Option<u8>) {
+        self.news |= self.subscriptions.retag(tag);
+    }
+
+    fn write_changes(
+        &mut self,
+        about: &ServerInfo<'_>,
+        topics: TopicNewsRef<'_>,
+        out: &mut dyn Out,
+    ) -> Result<PullStatus, FullError> {
+        self.write_list_changes(about, out)?;
         let scope = self.scope;
-        let mut pull = Pull::Idle;
-        // Nothing is due before this.
+        let mut status = PullStatus::Idle;
+        // No record before this one is due.
         let mut from = 0;
         while self.news {
             let due = self.subscriptions.iter_from(from).find(|record| record.owner == scope.0 && is_due(record));
@@ -243,88 +295,78 @@ impl Engine<'_> {
             from = at;
             if kind == LISTEN && tag & ENDING != 0 && tag & ENDED == 0 {
                 write_listen_result(out, about, record.data)?;
-                self.subscriptions.set_tag(at, tag | ENDED);
+                self.subscriptions.set_tag(at, change_listen("pull", tag, tag | ENDED));
             } else if kind == LISTEN && tag & ENDING != 0 {
                 if !self.over_http {
                     // Over HTTP the stream closes instead.
-                    whole(out, Kind::Notification, |out| write_listen_cancelled(out, record.data))?;
+                    whole(out, MessageKind::Notification, |out| write_cancelled(out, record.data))?;
                 }
-                let mut id = super::slot::IdText::EMPTY;
+                let mut id = super::IdText::EMPTY;
                 let _ = id.set(record.data);
-                self.forget_listen(id.as_bytes());
+                self.change_records(RecordChange::DropListen(id.as_bytes()));
                 from = 0;
             } else if kind == LISTEN {
-                let list = changed_list(tag);
-                whole(out, Kind::Notification, |out| write_list_changed(out, list.3, Some(record.data)))?;
-                self.subscriptions.set_tag(at, tag & !(list.0 << CHANGED_SHIFT));
+                let [first, ..] = LISTS;
+                let list = LISTS.into_iter().find(|list| tag >> CHANGED_SHIFT & list.0 != 0).unwrap_or(first);
+                whole(out, MessageKind::Notification, |out| write_list_changed(out, list.3, Some(record.data)))?;
+                self.subscriptions.set_tag(at, change_listen("pull", tag, tag & !(list.0 << CHANGED_SHIFT)));
             } else {
-                match whole(out, Kind::Notification, |out| write_updated(out, &record)) {
-                    Err(Full::Now) => return Err(Full::Now),
-                    // It goes unsaid: the others behind it must not wait for ever.
-                    Err(Full::Never) => pull = Pull::TooSmall,
+                match whole(out, MessageKind::Notification, |out| write_updated(out, &record, topics)) {
+                    Err(FullError::Now) => return Err(FullError::Now),
+                    // It is left out: the records behind it must not wait for ever.
+                    Err(FullError::Never) => status = PullStatus::TooSmall,
                     Ok(()) => {}
                 }
                 self.subscriptions.set_tag(at, 0);
             }
         }
-        Ok(pull)
+        Ok(status)
     }
 
-    /// List changes for a legacy client.
-    fn pull_lists(&mut self, about: &About<'_>, out: &mut dyn Out) -> Result<(), Full> {
-        if self.peer.changed == 0 || !self.peer.initialized {
+    /// Writes the list changes for a legacy client.
+    fn write_list_changes(&mut self, about: &ServerInfo<'_>, out: &mut dyn Out) -> Result<(), FullError> {
+        if self.peer.changed == 0 || !self.peer.is_initialized() {
             return Ok(());
         }
         for (bit, _, feature, method) in LISTS {
             if self.peer.changed & bit != 0 && about.has(feature) {
-                whole(out, Kind::Notification, |out| write_list_changed(out, method, None))?;
+                whole(out, MessageKind::Notification, |out| write_list_changed(out, method, None))?;
             }
             self.peer.changed &= !bit;
         }
         Ok(())
     }
 
-    fn mark_uri(&mut self, uri: &str) {
-        self.set_tags(|record| {
-            let concerned = matches!(record.kind, URI | LISTEN_URI) && split(record).1 == uri.as_bytes();
-            concerned.then_some(record.tag | CHANGED)
-        });
-    }
-
-    fn set_tags(&mut self, tag: impl Fn(&Record<'_>) -> Option<u8>) {
-        self.news |= self.subscriptions.retag(tag);
-    }
-
-    /// Keeps the URIs of the listen that is at `at` until one does not fit; those from there on are not looked at, and are
-    /// left out of the acknowledgement.
+    /// Keeps the URIs of the listen whose record is at `at`, up to the first one without room. The acknowledgement
+    /// leaves out the others.
     fn keep_uris(
         &mut self,
-        context: &Context<'_>,
+        context: &ServerOptions<'_>,
         id: &[u8],
         filter: Raw<'_>,
         at: usize,
         quota: &mut Quota,
-    ) -> Result<(), NoRoom> {
+    ) -> Result<(), NoRoomError> {
         let Some(uris) = filter.get("resourceSubscriptions") else { return Ok(()) };
-        // Each is compared with those kept before, so that the number of those that are looked at is bounded, too.
+        // Each is compared with those before it, so also the number of repeated ones has a limit.
         let mut left = self.subscription_share.uris;
         for uri in uris.items().filter_map(|uri| uri.text()) {
-            left = left.checked_sub(1).ok_or(NoRoom)?;
+            left = left.checked_sub(1).ok_or(NoRoomError)?;
             let is_same = |record: Record<'_>| {
-                let same = core::str::from_utf8(split(&record).1).is_ok_and(|known| uri.is(known));
+                let same = core::str::from_utf8(split(&record).1).is_ok_and(|known| uri.eq_str(known));
                 same && record.kind == LISTEN_URI
             };
             if (context.has_resource)(&uri) && !self.subscriptions.iter_from(at).any(is_same) {
-                // One that is no text is left out: there cannot be such a resource.
+                // A URI with a lone surrogate is left out: no resource has it.
                 if let Err(DecodeError::Room) = self.keep_uri(LISTEN_URI, id, &uri, quota) {
-                    return Err(NoRoom);
+                    return Err(NoRoomError);
                 }
             }
         }
         Ok(())
     }
 
-    /// What the present scope may still keep.
+    /// Returns how much more the present scope may keep.
     fn quota(&self) -> Quota {
         let mut quota = self.subscription_share;
         for record in self.subscriptions.iter().filter(|record| record.owner == self.scope.0) {
@@ -334,33 +376,33 @@ impl Engine<'_> {
         quota
     }
 
-    /// Keeps a URI, decoded, so that it can be compared with what is published.
+    /// Keeps a URI, decoded: [`publish`](Server::publish) compares it with its own.
     fn keep_uri(&mut self, kind: u8, id: &[u8], uri: &Text<'_>, quota: &mut Quota) -> Result<(), DecodeError> {
-        let ServerParts { scope, scratch, subscriptions } = ServerParts::of(self);
         let decoded = match uri.plain() {
             Some(plain) => plain,
             None => {
                 let len = uri.decoded_len().ok_or(DecodeError::Surrogate)?;
-                let _ = scratch.reach(len);
-                uri.decode(scratch.bytes_mut())?
+                let _ = self.scratch.reach(len);
+                uri.decode(self.scratch.bytes_mut())?
             }
         };
         let len = [id.len() as u8];
         let head: &[u8] = if kind == LISTEN_URI { &len } else { &[] };
         let size = OVERHEAD + head.len() + id.len() + decoded.len();
         quota.uris = quota.uris.checked_sub(1).ok_or(DecodeError::Room)?;
-        let kept =
-            quota.take(size).and_then(|()| subscriptions.push(scope.0, kind, 0, &[head, id, decoded.as_bytes()]));
+        let parts = [head, id, decoded.as_bytes()];
+        let kept = quota.take(size).and_then(|()| self.subscriptions.push(self.scope.0, kind, 0, &parts));
         kept.map_err(|_| DecodeError::Room)
     }
 
-    fn drop_listen_uris(&mut self, id: &[u8]) {
-        let scope = self.scope;
-        self.subscriptions.remove(|record| is_listen_uri(record, scope, id));
-    }
-
-    fn write_acknowledgement(&self, out: &mut Writer<'_>, id: &[u8], wanted: u8) -> Result<(), Full> {
-        out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\",\"params\":")?;
+    fn write_acknowledgement(
+        &self,
+        out: &mut Writer<'_>,
+        id: &[u8],
+        wanted: u8,
+        topics: ListenTopicsRef<'_>,
+    ) -> Result<(), FullError> {
+        begin_notification(out, "notifications/subscriptions/acknowledged", ",\"params\":");
         let mut params = Object::open(out);
         write_subscription_id(params.key("_meta"), id)?;
         let mut granted = Object::open(params.key("notifications"));
@@ -370,22 +412,21 @@ impl Engine<'_> {
             }
         }
         let scope = self.scope;
-        let mut uris = self.subscriptions.iter().filter(|record| is_listen_uri(record, scope, id)).peekable();
+        let is_uri = |record: &Record<'_>| is_part_of_listen(record, scope, id) && !is_topic(record);
+        let mut uris = self.subscriptions.iter().filter(is_uri).peekable();
         if uris.peek().is_some() {
-            let out = granted.key("resourceSubscriptions");
-            for (i, record) in uris.enumerate() {
-                out.put(if i == 0 { b"[" } else { b"," })?;
-                write_uri(out, &record)?;
-            }
-            out.put(b"]")?;
+            array(granted.key("resourceSubscriptions"), uris, |out, record| write_uri(out, &record))?;
         }
+        #[cfg(feature = "extensions")]
+        self.write_topics(&mut granted, id, topics)?;
+        #[cfg(not(feature = "extensions"))]
+        let _ = topics;
         granted.close()?;
-        params.close()?;
-        out.put(b"}")
+        params.finish().put(b"}")
     }
 }
 
-/// What a scope may have of the memory for subscriptions, or still may.
+/// The bytes and the number of URIs of subscriptions that a scope may keep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quota {
     pub(crate) bytes: usize,
@@ -395,43 +436,29 @@ pub(crate) struct Quota {
 impl Quota {
     pub(crate) const ALL: Quota = Quota { bytes: usize::MAX, uris: usize::MAX };
 
-    fn take(&mut self, bytes: usize) -> Result<(), NoRoom> {
-        self.bytes = self.bytes.checked_sub(bytes).ok_or(NoRoom)?;
+    fn take(&mut self, bytes: usize) -> Result<(), NoRoomError> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or(NoRoomError)?;
         Ok(())
     }
-}
-
-/// The parts that keeping a URI needs at the same time.
-struct ServerParts<'s, 'm> {
-    scope: Scope,
-    scratch: &'s mut crate::store::Store<'m>,
-    subscriptions: &'s mut crate::records::Records<'m>,
-}
-
-impl<'s, 'm> ServerParts<'s, 'm> {
-    fn of(engine: &'s mut Engine<'m>) -> Self {
-        ServerParts { scope: engine.scope, scratch: &mut engine.scratch, subscriptions: &mut engine.subscriptions }
-    }
-}
-
-/// Which list changes a filter asks for that the server can tell of.
-fn wanted_lists(filter: Raw<'_>, about: &About<'_>) -> u8 {
-    let asked = |(_, member, feature, _): &(u8, &str, Feature, &str)| {
-        about.has(*feature) && filter.get(member).and_then(|wanted| wanted.bool()) == Some(true)
-    };
-    LISTS.iter().filter(|list| asked(list)).fold(0, |bits, list| bits | list.0)
 }
 
 fn is_listen(record: &Record<'_>, scope: Scope, id: &[u8]) -> bool {
     record.kind == LISTEN && record.owner == scope.0 && same_id(record.data, id)
 }
 
-fn is_listen_uri(record: &Record<'_>, scope: Scope, id: &[u8]) -> bool {
-    record.kind == LISTEN_URI && record.owner == scope.0 && same_id(split(record).0, id)
+/// Returns whether a record is a URI or a topic of the listen with this id.
+fn is_part_of_listen(record: &Record<'_>, scope: Scope, id: &[u8]) -> bool {
+    (record.kind == LISTEN_URI || is_topic(record)) && record.owner == scope.0 && same_id(split(record).0, id)
+}
+
+fn is_topic(record: &Record<'_>) -> bool {
+    TOPICS && record.kind == LISTEN_TOPIC
 }
 
 fn is_uri(record: &Record<'_>, scope: Scope, uri: &Text<'_>) -> bool {
-    record.kind == URI && record.owner == scope.0 && core::str::from_utf8(record.data).is_ok_and(|known| uri.is(known))
+    record.kind == URI
+        && record.owner == scope.0
+        && core::str::from_utf8(record.data).is_ok_and(|known| uri.eq_str(known))
 }
 
 fn is_due(record: &Record<'_>) -> bool {
@@ -441,30 +468,30 @@ fn is_due(record: &Record<'_>) -> bool {
     }
 }
 
-/// The id (empty if it is not of a listen) and the URI of a record.
+/// Returns the id (empty for a record that is not of a listen) and the URI or the topic of a record.
 fn split<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
-    if record.kind != LISTEN_URI {
+    if record.kind != LISTEN_URI && !is_topic(record) {
         return (&[], record.data);
     }
     let behind_length = |(len, rest): (&u8, &'r [u8])| rest.split_at_checked(usize::from(*len));
     record.data.split_first().and_then(behind_length).unwrap_or_default()
 }
 
-fn changed_list(tag: u8) -> (u8, &'static str, Feature, &'static str) {
-    let [first, ..] = LISTS;
-    LISTS.into_iter().find(|list| tag >> CHANGED_SHIFT & list.0 != 0).unwrap_or(first)
+/// Returns the member and the key of a topic.
+#[cfg(feature = "extensions")]
+fn split_topic<'r>(record: &Record<'r>) -> (&'r [u8], &'r [u8]) {
+    let behind_length = |(len, rest): (&u8, &'r [u8])| rest.split_at_checked(usize::from(*len));
+    split(record).1.split_first().and_then(behind_length).unwrap_or_default()
 }
 
-fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) -> Result<(), Full> {
+fn write_subscription_id(out: &mut Writer<'_>, id: &[u8]) -> Result<(), FullError> {
     let mut object = Object::open(out);
     object.key(meta::SUBSCRIPTION_ID).put(id)?;
     object.close()
 }
 
-fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
-    out.put(method.as_bytes())?;
-    out.put(b"\"")?;
+fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>) -> Result<(), FullError> {
+    begin_notification(out, method, "");
     if let Some(id) = listen {
         out.put(b",\"params\":")?;
         let mut params = Object::open(out);
@@ -474,26 +501,29 @@ fn write_list_changed(out: &mut Writer<'_>, method: &str, listen: Option<&[u8]>)
     out.put(b"}")
 }
 
-fn write_updated(out: &mut Writer<'_>, record: &Record<'_>) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"")?;
-    out.put(UPDATED.as_bytes())?;
-    out.put(b"\",\"params\":")?;
+fn write_updated(out: &mut Writer<'_>, record: &Record<'_>, topics: TopicNewsRef<'_>) -> Result<(), FullError> {
+    #[cfg(feature = "extensions")]
+    if is_topic(record) {
+        return write_topic_news(out, record, topics);
+    }
+    #[cfg(not(feature = "extensions"))]
+    let _ = topics;
+    begin_notification(out, "notifications/resources/updated", ",\"params\":");
     let mut params = Object::open(out);
     if record.kind == LISTEN_URI {
         write_subscription_id(params.key("_meta"), split(record).0)?;
     }
     write_uri(params.key("uri"), record)?;
-    params.close()?;
-    out.put(b"}")
+    params.finish().put(b"}")
 }
 
-fn write_uri(out: &mut Writer<'_>, record: &Record<'_>) -> Result<(), Full> {
+fn write_uri(out: &mut Writer<'_>, record: &Record<'_>) -> Result<(), FullError> {
     write::string(out, core::str::from_utf8(split(record).1).unwrap_or(""))
 }
 
-/// The server ends a listen: its result, and behind it the cancellation; deployed clients read a cancellation that
-/// comes first as a loss. They are two messages, so that a small sink can take them one after the other.
-fn write_listen_result(out: &mut dyn Out, about: &About<'_>, id: &[u8]) -> Result<(), Full> {
+/// Writes the result of a listen that the server ends. The cancellation follows as a message of its own: some clients
+/// take a cancellation that comes first for a loss, and a small sink takes one after the other.
+fn write_listen_result(out: &mut dyn Out, about: &ServerInfo<'_>, id: &[u8]) -> Result<(), FullError> {
     let write = |out: &mut Writer<'_>, signs: bool| {
         begin(out, id, ",\"result\":{\"resultType\":\"complete\",\"_meta\":");
         let mut object = Object::open(out);
@@ -503,14 +533,130 @@ fn write_listen_result(out: &mut dyn Out, about: &About<'_>, id: &[u8]) -> Resul
         object.key(meta::SUBSCRIPTION_ID).put(id)?;
         object.finish().put(b"}}")
     };
-    match whole(out, Kind::Result, |out| write(out, about.signs_results)) {
-        Err(Full::Never) => whole(out, Kind::Result, |out| write(out, false)),
+    match whole(out, MessageKind::Result, |out| write(out, about.signs_results)) {
+        Err(FullError::Never) => whole(out, MessageKind::Result, |out| write(out, false)),
         written => written,
     }
 }
 
-fn write_listen_cancelled(out: &mut Writer<'_>, id: &[u8]) -> Result<(), Full> {
-    out.put(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":")?;
+/// Writes `notifications/cancelled` for the request with this id.
+pub(crate) fn write_cancelled(out: &mut Writer<'_>, id: &[u8]) -> Result<(), FullError> {
+    begin_notification(out, "notifications/cancelled", ",\"params\":{\"requestId\":");
     out.put(id)?;
     out.put(b"}}")
 }
+
+/// The functions for topics of extensions.
+#[cfg(feature = "extensions")]
+mod topic_records {
+    use super::*;
+    use crate::json::JsonKind;
+
+    /// Checks that the client declared the extension of each topic that it selects.
+    pub(super) fn check_topics(topics: ListenTopicsRef<'_>, filter: Raw<'_>) -> Result<(), RpcError<'static>> {
+        let mut members = (0..).map_while(|index| Some((index, topics.member(index)?)));
+        members.try_for_each(|(index, member)| if filter.get(member).is_some() { topics.check(index) } else { Ok(()) })
+    }
+
+    /// Writes the notification of a topic.
+    pub(super) fn write_topic_news(
+        out: &mut Writer<'_>,
+        record: &Record<'_>,
+        topics: TopicNewsRef<'_>,
+    ) -> Result<(), FullError> {
+        let text = |bytes| core::str::from_utf8(bytes).unwrap_or("");
+        let (member, key) = split_topic(record);
+        let (member, key) = (text(member), text(key));
+        // The service has changed meanwhile: the notification is left out.
+        let method = topics.method(member).ok_or(FullError::Never)?;
+        begin_notification(out, method, ",\"params\":");
+        let mut params = Object::open(out);
+        write_subscription_id(params.key("_meta"), split(record).0)?;
+        topics.write(member, key, &mut params)?;
+        params.finish().put(b"}")
+    }
+
+    impl Server<'_> {
+        /// Keeps the keys of topics that the extensions agree to, up to the first one without room.
+        pub(super) fn keep_topics(
+            &mut self,
+            topics: ListenTopicsRef<'_>,
+            id: &[u8],
+            filter: Raw<'_>,
+            at: usize,
+            quota: &mut Quota,
+        ) -> Result<(), NoRoomError> {
+            let mut left = self.subscription_share.uris;
+            for (index, member) in (0..).map_while(|index| Some((index, topics.member(index)?))) {
+                let Some(selected) = filter.get(member) else { continue };
+                if selected.bool() == Some(true) && topics.agrees(index, "") {
+                    self.keep_topic(id, member, "", quota)?;
+                }
+                if selected.kind() != JsonKind::Array {
+                    continue;
+                }
+                for key in selected.items().filter_map(|key| key.text()) {
+                    // Each is compared with those before it, so also the number of repeated ones has a limit.
+                    left = left.checked_sub(1).ok_or(NoRoomError)?;
+                    let is_same = |record: Record<'_>| {
+                        let (topic, known) = split_topic(&record);
+                        let same = core::str::from_utf8(known).is_ok_and(|known| key.eq_str(known));
+                        same && is_topic(&record) && topic == member.as_bytes()
+                    };
+                    if self.subscriptions.iter_from(at).any(is_same) {
+                        continue;
+                    }
+                    // No extension has a key with escapes that is longer than the scratch, or with a lone surrogate.
+                    let mut scratch = core::mem::replace(&mut self.scratch, crate::memory::Store::none());
+                    let _ = scratch.reach(key.decoded_len().unwrap_or(0).min(scratch.limit()));
+                    let decoded = match key.plain() {
+                        Some(plain) => Some(plain),
+                        None => key.decode(scratch.bytes_mut()).ok(),
+                    };
+                    let kept = match decoded.filter(|key| !key.is_empty() && topics.agrees(index, key)) {
+                        Some(key) => self.keep_topic(id, member, key, quota),
+                        None => Ok(()),
+                    };
+                    self.scratch = scratch;
+                    kept?;
+                }
+            }
+            Ok(())
+        }
+
+        fn keep_topic(&mut self, id: &[u8], member: &str, key: &str, quota: &mut Quota) -> Result<(), NoRoomError> {
+            let (id_len, member_len) = ([id.len() as u8], [member.len() as u8]);
+            let parts: [&[u8]; 5] = [&id_len, id, &member_len, member.as_bytes(), key.as_bytes()];
+            quota.uris = quota.uris.checked_sub(1).ok_or(NoRoomError)?;
+            quota.take(OVERHEAD + parts.iter().map(|part| part.len()).sum::<usize>())?;
+            self.subscriptions.push(self.scope.0, LISTEN_TOPIC, 0, &parts)
+        }
+
+        /// Writes the topics that were granted into an acknowledgement.
+        pub(super) fn write_topics(
+            &self,
+            granted: &mut Object<'_, '_>,
+            id: &[u8],
+            topics: ListenTopicsRef<'_>,
+        ) -> Result<(), FullError> {
+            let scope = self.scope;
+            for member in (0..).map_while(|index| topics.member(index)) {
+                let is_own = |record: &Record<'_>| {
+                    let of_listen = is_topic(record) && record.owner == scope.0 && same_id(split(record).0, id);
+                    of_listen && split_topic(record).0 == member.as_bytes()
+                };
+                let mut keys = self.subscriptions.iter().filter(is_own).map(|record| split_topic(&record).1).peekable();
+                match keys.peek() {
+                    None => {}
+                    Some([]) => granted.boolean(member, true)?,
+                    Some(_) => array(granted.key(member), keys, |out, key| {
+                        write::string(out, core::str::from_utf8(key).unwrap_or(""))
+                    })?,
+                }
+            }
+            Ok(())
+        }
+    }
+}
+#[cfg(feature = "extensions")]
+use topic_records::{check_topics, write_topic_news};

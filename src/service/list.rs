@@ -1,13 +1,18 @@
-//! Lists: whole, in pages if the application wants pages, through windows if the sink is smaller.
+//! Lists: whole, in pages if the application wants pages, in windows if the sink is smaller. See
+//! [pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination).
 
-use super::handling::end_result;
+use super::context::{begin_result, end_result};
+use super::router::{Dispatched, fail};
 use super::{Service, ToolInfo};
-use crate::json::{Raw, object::Object, write};
+use crate::content::TextValue;
+use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
-use crate::server::{Large, Slot, WINDOWS};
-use crate::sink::{Full, Out, Writer};
+use crate::server::{
+    IncomingRequest, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply, WINDOWS,
+};
+use crate::sink::{FullError, MessageKind, Out, Writer, whole};
 
-/// Which entries a request is answered with.
+/// The entries of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Page {
     pub(crate) start: u32,
@@ -15,10 +20,46 @@ pub(crate) struct Page {
 }
 
 impl<S> Service<'_, S> {
-    /// The page that a cursor names; `None` if it did not come from here.
+    /// Answers a request for a list.
+    pub(crate) fn list(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        request: &IncomingRequest<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        let Some(mut page) = self.page(request.method(), request.members().cursor) else {
+            return fail(server, token, &RpcError::invalid_params("Invalid params: no such cursor"), out);
+        };
+        let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
+        loop {
+            match whole(out, MessageKind::Result, |out| self.write_list(slot, page, out)) {
+                Ok(()) => {
+                    server.forget(token);
+                    return Ok(Dispatched::Handled);
+                }
+                Err(FullError::Now) => {
+                    server.retract(token);
+                    return Err(FullError::Now);
+                }
+                Err(FullError::Never) if WINDOWS => break,
+                // The rest is on the next page.
+                Err(FullError::Never) if page.end - page.start > 1 => page.end -= (page.end - page.start).div_ceil(4),
+                Err(FullError::Never) => return fail(server, token, &RpcError::too_large(), out),
+            }
+        }
+        if server.is_crowded() {
+            return fail(server, token, &OVERLOADED, out);
+        }
+        server.begin_large(token, StreamedReply::of(StreamBody::List { start: page.start, end: page.end }), out)?;
+        Ok(self.pump(state, token, server, out))
+    }
+
+    /// Returns the page of a cursor; `None` if this server has not made it.
     pub(crate) fn page(&self, method: Method, cursor: Option<Raw<'_>>) -> Option<Page> {
         let len = self.list_len(method);
-        // An empty cursor is none, as other servers have it; `null` is refused, as by most of them.
+        // Like other servers: an empty cursor means the first page, and `null` is refused.
         let start = match cursor.filter(|cursor| cursor.as_bytes() != b"\"\"") {
             None => 0,
             Some(cursor) => {
@@ -26,9 +67,9 @@ impl<S> Service<'_, S> {
             }
         };
         let end = start.saturating_add(self.page_size).min(len);
-        // Each entry but the first has a comma before it: the first must be one that is listed.
+        // The first entry has no comma before it, so it must be one that is listed.
         let start = match method {
-            Method::ToolsList => self.listed_from(start, end),
+            Method::ToolsList => (start..end).find(|at| self.with_tool(*at, |_| ()).is_some()).unwrap_or(end),
             _ => start,
         };
         Some(Page { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
@@ -36,33 +77,27 @@ impl<S> Service<'_, S> {
 
     fn list_len(&self, method: Method) -> usize {
         match method {
-            Method::ToolsList => self.tools.len() + self.toolbox.map_or(0, |toolbox| toolbox.lent.len()),
+            Method::ToolsList => self.tools.len() + self.toolbox.map_or(0, |(tools, _)| tools.len()),
             Method::ResourcesList => self.resources.len(),
             Method::TemplatesList => self.templates.len(),
             _ => self.prompts.len(),
         }
     }
 
-    /// What is told of the tool at `index`, wherever it is from.
+    /// Calls `read` with the description of the tool at `index`, if it is listed.
     #[inline]
-    pub(crate) fn with_tool<R>(&self, index: usize, tell: impl FnOnce(&ToolInfo<'_>) -> R) -> Option<R> {
+    pub(crate) fn with_tool<R>(&self, index: usize, read: impl FnOnce(&ToolInfo<'_>) -> R) -> Option<R> {
         match self.tools.get(index) {
-            Some(tool) => Some(tell(&tool.info)),
+            Some(tool) => Some(read(&tool.info)),
             None => {
-                let toolbox = self.toolbox?;
-                let info = toolbox.lent.info(index - self.tools.len()).filter(toolbox.is_listed)?;
-                Some(tell(&info))
+                let (tools, is_listed) = self.toolbox?;
+                tools.info(index - self.tools.len()).filter(is_listed).as_ref().map(read)
             }
         }
     }
 
-    /// The first tool from `start` on that is listed: of a toolbox, those with a wrong name or schema are not.
-    fn listed_from(&self, start: usize, end: usize) -> usize {
-        (start..end).find(|index| self.with_tool(*index, |_| ()).is_some()).unwrap_or(end)
-    }
-
-    fn write_head(&self, slot: &Slot, out: &mut Writer<'_>) -> Result<(), Full> {
-        let mut result = super::handling::begin_result(out, slot.id.as_bytes(), slot.revision);
+    fn write_head(&self, slot: &RequestSlot, out: &mut Writer<'_>) -> Result<(), FullError> {
+        let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
         let key = match slot.method {
             Method::ToolsList => "tools",
             Method::ResourcesList => "resources",
@@ -72,11 +107,12 @@ impl<S> Service<'_, S> {
         result.key(key).put(b"[")
     }
 
-    fn write_tail(&self, slot: &Slot, page: Page, out: &mut Writer<'_>) -> Result<(), Full> {
+    fn write_tail(&self, slot: &RequestSlot, page: Page, out: &mut Writer<'_>) -> Result<(), FullError> {
         out.put(b"]")?;
         let mut result = Object::resume(out, false);
         if (page.end as usize) < self.list_len(slot.method) {
-            write_cursor(result.key("nextCursor"), page.end)?;
+            // A cursor is the number of the first entry of a page.
+            TextValue::from(i64::from(page.end)).write(result.key("nextCursor"))?;
         }
         if slot.revision.is_modern() {
             self.about.caching.write(&mut result)?;
@@ -84,8 +120,8 @@ impl<S> Service<'_, S> {
         end_result(result, &self.about, slot.revision, None)
     }
 
-    /// The whole list in one go.
-    pub(crate) fn write_list(&self, slot: &Slot, page: Page, out: &mut Writer<'_>) -> Result<(), Full> {
+    /// Writes the whole reply.
+    pub(crate) fn write_list(&self, slot: &RequestSlot, page: Page, out: &mut Writer<'_>) -> Result<(), FullError> {
         self.write_head(slot, out)?;
         for index in page.start..page.end {
             self.write_separated(slot, page, index, out)?;
@@ -93,14 +129,20 @@ impl<S> Service<'_, S> {
         self.write_tail(slot, page, out)
     }
 
-    /// As much of the list as there is room for; whether it is through.
-    pub(crate) fn pump_list(&self, large: &mut Large, slot: &Slot, page: Page, out: &mut dyn Out) -> bool {
+    /// Sends as much of the reply as there is room for. Returns whether it is complete.
+    pub(crate) fn pump_list(
+        &self,
+        large: &mut StreamedReply,
+        slot: &RequestSlot,
+        page: Page,
+        out: &mut dyn Out,
+    ) -> bool {
         if large.piece == 0 && !large.send(out, &mut |out| self.write_head(slot, out)) {
             return false;
         }
         let entries = page.end - page.start;
         while large.piece <= entries {
-            // A cancelled list is cut short behind the entry that is being sent.
+            // A cancelled list ends after the current entry.
             if large.broken && large.offset == 0 {
                 large.piece = entries + 1;
                 break;
@@ -113,26 +155,21 @@ impl<S> Service<'_, S> {
         large.send(out, &mut |out| self.write_tail(slot, page, out))
     }
 
-    fn write_separated(&self, slot: &Slot, page: Page, index: u32, out: &mut Writer<'_>) -> Result<(), Full> {
+    fn write_separated(
+        &self,
+        slot: &RequestSlot,
+        page: Page,
+        index: u32,
+        out: &mut Writer<'_>,
+    ) -> Result<(), FullError> {
         let (method, revision) = (slot.method, slot.revision);
         let separator: &[u8] = if index > page.start { b"," } else { b"" };
-        let index = index as usize;
-        if method == Method::ToolsList {
-            let write = |info: &ToolInfo<'_>| out.put(separator).and_then(|()| info.write(out, revision));
-            return self.with_tool(index, write).unwrap_or(Ok(()));
-        }
-        out.put(separator)?;
-        self.kinds.of(method).map_or(Ok(()), |kind| (kind.write)(self, method, index, revision, out))
+        let route = self.routes.of(method);
+        route.map_or(Ok(()), |route| (route.write)(self, method, index as usize, separator, revision, out))
     }
 }
 
-/// Cursors say where a page begins; only ones that we could have given are taken back.
-fn write_cursor(out: &mut Writer<'_>, start: u32) -> Result<(), Full> {
-    out.put(b"\"")?;
-    write::unsigned(out, start.into())?;
-    out.put(b"\"")
-}
-
+/// Reads a cursor; `None` if it is not a number as this server writes it.
 fn read_cursor(cursor: Raw<'_>) -> Option<usize> {
     let digits = cursor.text()?.raw();
     let canonical =

@@ -1,186 +1,214 @@
-//! Services: constant tables of tools, resources and prompts, each with a plain function behind it.
+//! Services: constant tables of tools, resources and prompts, with a plain function for each entry.
 //!
-//! A [`Service`] is a value of references into such tables; it has no state of its own. The state is the argument of
-//! every handler, so one service serves stdio, HTTP and several threads, and handlers share what they change.
+//! A [`Service`] has references to such tables, and no state of its own. The state is an argument of each handler. So one
+//! service serves stdio, HTTP and several threads, and all handlers change the same state.
 //!
 //! ```
-//! use mcp_sansio::server::Server;
-//! use mcp_sansio::service::{Call, Outcome, Service, Step, Tool};
-//! use mcp_sansio::sink::{Lines, Slice};
+//! use mcp_sansio::server::{RequestSlot, Server};
+//! use mcp_sansio::service::{Call, Dispatched, HandlerResult, Service, Tool};
+//! use mcp_sansio::sink::{LineSink, SliceStorage};
 //!
-//! fn count(counter: &mut u32, call: &mut Call<'_>) -> Outcome {
+//! fn count(counter: &mut u32, call: &mut Call<'_>) -> HandlerResult {
 //!     *counter += 1;
 //!     call.text(format_args!("called {counter} times"))
 //! }
 //! static TOOLS: [Tool<u32>; 1] = [Tool::new("count", "Counts its calls", count)];
 //!
 //! let service = Service::new("counter", "1.0").tools(&TOOLS);
-//! let (mut counter, mut server) = (0, Server::<4>::new());
+//! let mut slots = [RequestSlot::FREE; 4];
+//! let (mut counter, mut server) = (0, Server::new(&mut slots));
 //! let mut bytes = [0; 1024];
-//! let mut out = Lines::new(Slice::new(&mut bytes));
+//! let mut out = LineSink::new(SliceStorage::new(&mut bytes));
 //! let call = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"count","_meta":{
 //!     "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 //! let step = service.dispatch(&mut counter, call, &mut server, &mut out)?;
-//! assert_eq!(step, Step::Handled);
+//! assert_eq!(step, Dispatched::Handled);
 //! assert!(core::str::from_utf8(out.pending()).unwrap().contains("called 1 times"));
-//! # Ok::<(), mcp_sansio::Full>(())
+//! # Ok::<(), mcp_sansio::FullError>(())
 //! ```
-
 //!
-//! # What handlers do
+//! A message goes through these steps ([`Service::dispatch`]):
 //!
-//! - **Read arguments**: [`args`](Handling::args) into a type, [`arg`](Handling::arg) one by one (feature `serde`), or
-//!   [`arguments`](Handling::arguments) as JSON.
+//! 1. The [`Server`](crate::server::Server) reads and admits it. It answers some requests itself.
+//! 2. The service checks the members of the request, and finds the entry of a table that it names.
+//! 3. There must be room in the sink for the reply.
+//! 4. The handler runs with a context, and writes its reply through the context into the sink.
+//!
+//! # Handlers
+//!
+//! A handler has these methods of its context:
+//!
+//! - **Read arguments**: [`args`](RequestContext::args) into a type, [`arg`](RequestContext::arg) one by one (feature
+//!   `serde`), or [`arguments`](RequestContext::arguments) as JSON.
 //! - **Answer**: [`text`](Call::text), [`json`](Call::json), [`content`](Call::content), [`error`](Call::error); a
-//!   [`Resource`] with [`Read::text`] or [`Read::blob`], a [`Prompt`] with [`Get::user`].
-//! - **Tell**: [`progress`](Handling::progress), [`log`](Handling::log).
-//! - **Answer later**: [`later`](Handling::later) gives a token, with which the request is answered by
-//!   [`Session::answer`](crate::session::Session::answer) (a tool), [`answer_read`](crate::session::Session::answer_read) (a
-//!   resource) and so on, or what the adapters have for that. [`suspend`](Handling::suspend) (feature `ask`) gives one with
-//!   which the handler is run again.
-//! - **Ask** (feature `ask`): the handler is run again from its beginning when the answers are in.
+//!   [`Resource`] with [`ReadResource::text`] or [`ReadResource::blob`], a [`Prompt`] with [`GetPrompt::user`].
+//! - **Notify**: [`progress`](RequestContext::progress), [`log`](RequestContext::log).
+//! - **Answer later**: [`later`](RequestContext::later) gives a token for
+//!   [`LineServer::answer`](crate::line_server::LineServer::answer) and its like.
+//!   [`suspend`](RequestContext::suspend) (feature `ask`) gives a token with which the handler runs again.
+//! - **Ask the client** (feature `ask`): [`ask`](RequestContext::ask). The handler runs again from its beginning when the
+//!   answers are in.
 //!
-//! Subscribers of a resource hear of changes if the service declares it, `.feature(Feature::Subscribe)`, and something calls
-//! [`publish`](crate::session::Session::publish) when there is one: the loop, not a handler, which may leave a mark in the state.
+//! A service whose resources can be subscribed to declares `.feature(ServerCapability::Subscribe)`. The loop, not a handler,
+//! calls [`publish`](crate::line_server::LineServer::publish) when a resource has changed; a handler can leave a mark in the
+//! state.
 //!
 //! ```
 //! use mcp_sansio::json::Raw;
-//! use mcp_sansio::protocol::Feature;
-//! use mcp_sansio::service::{Call, Outcome, Question, Read, Resource, Service, Tool};
+//! use mcp_sansio::protocol::ServerCapability;
+//! use mcp_sansio::service::{Call, HandlerResult, InputRequest, ReadResource, Resource, Service, Tool};
 //!
 //! struct Counter {
 //!     count: u32,
-//!     changed: bool, // the loop publishes `Change::Resource("counter://count")` and takes this back
+//!     changed: bool, // the loop publishes `ServerChange::Resource("counter://count")` and resets this
 //! }
 //!
 //! const SURE: Raw<'static> = Raw::constant(
 //!     r#"{"type":"object","properties":{"sure":{"type":"boolean"}},"required":["sure"]}"#,
 //! );
 //!
-//! fn reset(counter: &mut Counter, call: &mut Call<'_>) -> Outcome {
+//! fn reset(counter: &mut Counter, call: &mut Call<'_>) -> HandlerResult {
 //!     let Some(answer) = call.answer("reset") else {
-//!         return call.ask(&[Question::elicit("reset", "Begin again from 0?", SURE)], b"");
+//!         return call.ask(&[InputRequest::elicit("reset", "Begin again from 0?", SURE)], b"");
 //!     };
 //!     // Not accepted: declined, cancelled, or the client is gone.
 //!     if !answer.accepted() || answer.value("sure").and_then(|sure| sure.bool()) != Some(true) {
-//!         return call.text("It was left as it is");
+//!         return call.text("The counter was not changed");
 //!     }
 //!     (counter.count, counter.changed) = (0, true);
 //!     call.text("It is 0 now")
 //! }
 //!
-//! fn read(counter: &mut Counter, read: &mut Read<'_>) -> Outcome {
+//! fn read(counter: &mut Counter, read: &mut ReadResource<'_>) -> HandlerResult {
 //!     read.text(format_args!("{}", counter.count))
 //! }
 //!
 //! static TOOLS: [Tool<Counter>; 1] = [Tool::new("reset", "Sets the counter to 0, if the user agrees", reset)];
 //! static RESOURCES: [Resource<Counter>; 1] = [Resource::new("counter://count", "count", read).mime("text/plain")];
-//! let service = Service::new("counter", "1.0").tools(&TOOLS).resources(&RESOURCES).feature(Feature::Subscribe);
+//! let service = Service::new("counter", "1.0").tools(&TOOLS).resources(&RESOURCES).feature(ServerCapability::Subscribe);
 //! # let _ = service;
 //! ```
 
-mod call;
-mod content;
-mod define;
-mod dispatch;
-mod find;
-mod handling;
-mod kind;
+#[cfg(feature = "ask")]
+mod ask;
+mod batch;
+mod context;
+mod definition;
+#[cfg(feature = "extensions")]
+pub mod extension;
+#[cfg(feature = "ask")]
+mod input_request;
+mod invoke;
+mod linked;
 mod list;
-mod parts;
-mod question;
-mod run;
+mod requests;
+mod router;
+mod scratch;
+#[cfg(feature = "windows")]
+mod source;
 mod stream;
 mod template;
-#[cfg(feature = "alloc")]
-mod toolbox;
 
-pub use call::{Call, Complete, Done, Get, Other, Outcome, Read, Refusal};
-pub use content::{Annotations, Content, Contents, Link, Message, Role, Shown, Words};
-pub use define::{
-    Argument, Broken, DEFAULT_RESERVE, Hints, Prompt, Resource, Source, Template, Tool, ToolInfo, is_tool_name,
+pub use crate::content::{Annotations, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue};
+pub use context::RequestContext;
+pub use definition::{
+    DEFAULT_RESERVE, Prompt, PromptArgument, Resource, ResourceTemplate, SourceError, Tool, ToolAnnotations, ToolInfo,
+    is_tool_name,
 };
-pub use dispatch::{Notified, Origin, Step};
-pub use handling::Handling;
-pub use question::{Answer, NoAnswer, Question, Sampling};
-pub use stream::Pump;
-#[cfg(feature = "alloc")]
-pub use toolbox::{OwnedTool, OwnedTools};
+#[cfg(feature = "extensions")]
+pub use extension::{Extension, ExtensionMethod, Topic};
+#[cfg(feature = "ask")]
+pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
+pub use requests::{Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt};
+pub use router::{Dispatched, MessageSource, NotificationContext};
 
-use self::kind::Kinds;
+use self::linked::{Route, Routes};
 use crate::json::{Raw, Text};
-use crate::protocol::Feature;
+use crate::protocol::ServerCapability;
 use crate::revision::Revisions;
-use crate::server::{About, Caching, Icon, Token};
+use crate::server::{Caching, Icon, RequestToken, ServerInfo};
 
-/// Tools that are not a constant table: made at run time, forwarded to another server.
+/// Tools that are not a constant table: made at run time, or forwarded to another server. `mcp_sansio_host::OwnedTools` is
+/// one that owns its tools.
 ///
-/// Names must be unique and, while a list is being sent, stay in order. An entry whose name the protocol does not allow, or
-/// whose schemas or `_meta` are not the JSON that they must be, is left out of lists and cannot be called.
-pub trait Toolbox<S> {
-    /// How many there are.
+/// Names must be unique, and the order must not change while a list is sent. A tool is left out of lists and cannot be
+/// called if its name is not allowed, or its schemas or `_meta` are not JSON of the right type.
+pub trait DynamicTools<S> {
+    /// Returns the number of tools.
     fn len(&self) -> usize;
 
-    /// Whether there is none.
+    /// Returns whether there are no tools.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What is told of the tool at `index`.
+    /// Returns the description of the tool at `index`.
     fn info(&self, index: usize) -> Option<ToolInfo<'_>>;
 
     /// Runs the tool at `index`.
-    fn run(&self, index: usize, state: &mut S, call: &mut Call<'_>) -> Outcome;
+    ///
+    /// # Errors
+    /// As any handler, see [`HandlerError`].
+    fn run(&self, index: usize, state: &mut S, call: &mut Call<'_>) -> HandlerResult;
 }
 
-/// A toolbox, and what says which of its tools can be listed: a program without is linked without.
-pub(crate) struct Lent<'t, S> {
-    pub(crate) lent: &'t (dyn Toolbox<S> + Sync),
-    pub(crate) is_listed: fn(&ToolInfo<'_>) -> bool,
-}
+/// Tools made at run time, and the check whether one can be listed: a program without is linked without the check.
+type Toolbox<'t, S> = (&'t (dyn DynamicTools<S> + Sync), fn(&ToolInfo<'_>) -> bool);
 
-impl<S> Clone for Lent<'_, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for Lent<'_, S> {}
-
-/// What a server offers.
+/// A server without its connection: the tools, resources and prompts, and the functions behind them.
 ///
-/// Tables lend themselves for `'t`; a service is cheap to make, so tables that change are given to a new one. Handing
-/// over a table declares its capability.
+/// Tables are lent for `'t`. A service is cheap to make: if a table changes, make a new one. A method that takes a table
+/// declares the capability.
+///
+/// ```
+/// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+///
+/// fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+///     call.text("hello")
+/// }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
+/// const SERVICE: Service<'static, ()> =
+///     Service::new("greeter", "1.0").title("Greeter").instructions("Use it to greet.").tools(&TOOLS);
+/// # let _ = SERVICE;
+/// ```
+///
+/// See `docs/duties-server.md` for the duties of the program around it, in order of weight.
+#[must_use]
 pub struct Service<'t, S: 'static> {
-    pub(crate) about: About<'t>,
+    pub(crate) about: ServerInfo<'t>,
     pub(crate) tools: &'t [Tool<S>],
-    pub(crate) toolbox: Option<Lent<'t, S>>,
+    pub(crate) toolbox: Option<Toolbox<'t, S>>,
     pub(crate) resources: &'t [Resource<S>],
-    pub(crate) templates: &'t [Template<S>],
+    pub(crate) templates: &'t [ResourceTemplate<S>],
     pub(crate) prompts: &'t [Prompt<S>],
-    pub(crate) kinds: Kinds<S>,
-    /// Which template a URI matches, if there are templates.
-    pub(crate) templated: Option<find::Matching<S>>,
+    pub(crate) routes: Routes<S>,
+    /// Finds the template that a URI matches, if there are templates.
+    pub(crate) templated: Option<router::Matching<S>>,
+    /// The extensions that the server offers.
+    #[cfg(feature = "extensions")]
+    pub(crate) extension_table: &'t [Extension<S>],
     pub(crate) page_size: usize,
-    pub(crate) other: Option<fn(&mut S, &mut Other<'_>) -> Outcome>,
-    pub(crate) notified: Option<fn(&mut S, &Notified<'_>)>,
-    pub(crate) cancelled: Option<fn(&mut S, Token)>,
-    pub(crate) reasons: Option<fn(&mut S, Token, &Text<'_>)>,
+    pub(crate) other: Option<fn(&mut S, &mut CustomRequest<'_>) -> HandlerResult>,
+    pub(crate) notified: Option<fn(&mut S, &NotificationContext<'_>)>,
+    pub(crate) cancelled: Option<fn(&mut S, RequestToken)>,
+    pub(crate) reasons: Option<fn(&mut S, RequestToken, &Text<'_>)>,
 }
 
 impl<'t, S> Service<'t, S> {
-    /// A service of that name and version, which offers nothing yet, in all revisions.
-    #[must_use]
+    /// Makes a service without tools, resources and prompts, with the `name` and `version` of its
+    /// [`Implementation`](https://modelcontextprotocol.io/specification/2025-11-25/schema#implementation), in all revisions.
     pub const fn new(name: &'t str, version: &'t str) -> Self {
         Service {
-            about: About::new(name, version),
+            about: ServerInfo::new(name, version),
             tools: &[],
             toolbox: None,
             resources: &[],
             templates: &[],
             prompts: &[],
-            kinds: Kinds::NONE,
+            routes: Routes::NONE,
             templated: None,
+            #[cfg(feature = "extensions")]
+            extension_table: &[],
             page_size: usize::MAX,
             other: None,
             notified: None,
@@ -189,174 +217,181 @@ impl<'t, S> Service<'t, S> {
         }
     }
 
-    /// Tools. Panics if two have the same name; a constant does not compile then. Where a service is no constant, each name
-    /// is compared with each other one whenever it is made.
-    #[must_use]
-    pub const fn tools(self, tools: &'t [Tool<S>]) -> Self {
-        assert!(define::unique_tools(tools), "two tools have the same name");
-        Service { tools, ..self.feature(Feature::Tools) }
+    /// Sets the [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools). Panics if two of them have
+    /// the same name; a constant does not compile then. If the service is not a constant, all names are compared each time
+    /// it is made.
+    pub const fn tools(mut self, tools: &'t [Tool<S>]) -> Self {
+        assert!(definition::unique_tools(tools), "two tools have the same name");
+        self.tools = tools;
+        self.feature(ServerCapability::Tools)
     }
 
-    /// More tools, made at run time.
-    #[must_use]
-    pub const fn toolbox(self, toolbox: &'t (dyn Toolbox<S> + Sync)) -> Self {
-        let toolbox = Lent { lent: toolbox, is_listed: |info| info.is_sound() };
-        Service { toolbox: Some(toolbox), ..self.feature(Feature::Tools) }
+    /// Sets more tools, made at run time.
+    pub const fn toolbox(mut self, toolbox: &'t (dyn DynamicTools<S> + Sync)) -> Self {
+        self.toolbox = Some((toolbox, |info| info.is_sound()));
+        self.feature(ServerCapability::Tools)
     }
 
-    /// Resources. Panics if two have the same URI; a constant does not compile then.
-    #[must_use]
-    pub const fn resources(self, resources: &'t [Resource<S>]) -> Self {
-        assert!(define::unique_resources(resources), "two resources have the same URI");
-        Service { resources, ..self.feature(Feature::Resources) }
+    /// Sets the [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources). Panics if two of
+    /// them have the same URI; a constant does not compile then.
+    pub const fn resources(mut self, resources: &'t [Resource<S>]) -> Self {
+        assert!(definition::unique_resources(resources), "two resources have the same URI");
+        self.resources = resources;
+        self.feature(ServerCapability::Resources)
     }
 
-    /// Families of resources. If any of them completes its variables, completion is declared. Panics if two have the same
-    /// template; a constant does not compile then.
-    #[must_use]
-    pub const fn templates(self, templates: &'t [Template<S>]) -> Self {
-        assert!(define::unique_templates(templates), "two templates are the same");
-        let completes = any_template_completes(templates);
-        let service = self.feature(Feature::Resources);
-        let kinds = service.kinds.with_completions();
-        let service = Service { templates, templated: Some(find::matching), kinds, ..service };
-        if completes { service.feature(Feature::Completions) } else { service }
-    }
-
-    /// Prompts. If any of them completes its arguments, completion is declared. Panics if two have the same name; a constant
+    /// Sets the
+    /// [resource templates](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#resource-templates).
+    /// If one of them completes its variables, it declares `completions`. Panics if two templates are the same; a constant
     /// does not compile then.
-    #[must_use]
-    pub const fn prompts(self, prompts: &'t [Prompt<S>]) -> Self {
-        assert!(define::unique_prompts(prompts), "two prompts have the same name");
-        let completes = any_prompt_completes(prompts);
-        let service = self.feature(Feature::Prompts);
-        let service = Service { prompts, kinds: service.kinds.with_completions(), ..service };
-        if completes { service.feature(Feature::Completions) } else { service }
+    pub const fn templates(mut self, templates: &'t [ResourceTemplate<S>]) -> Self {
+        assert!(definition::unique_templates(templates), "two templates are the same");
+        self.templates = templates;
+        self.templated = Some(router::matching);
+        self.routes.completions = Some(Route::COMPLETIONS);
+        let completes = definition::any_template_completes(templates);
+        let service = self.feature(ServerCapability::Resources);
+        if completes { service.feature(ServerCapability::Completions) } else { service }
     }
 
-    /// One more capability: that lists change, that resources can be subscribed to, that there are log messages. A part of
-    /// a capability, like [`Feature::ToolsChanged`], declares the whole with it.
-    #[must_use]
-    pub const fn feature(mut self, feature: Feature) -> Self {
+    /// Sets the [prompts](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts). If one of them completes
+    /// its arguments, it declares `completions`. Panics if two of them have the same name; a constant does not compile then.
+    pub const fn prompts(mut self, prompts: &'t [Prompt<S>]) -> Self {
+        assert!(definition::unique_prompts(prompts), "two prompts have the same name");
+        self.prompts = prompts;
+        self.routes.completions = Some(Route::COMPLETIONS);
+        let completes = definition::any_prompt_completes(prompts);
+        let service = self.feature(ServerCapability::Prompts);
+        if completes { service.feature(ServerCapability::Completions) } else { service }
+    }
+
+    /// Declares a [capability](ServerCapability): that lists change, that resources can be subscribed to, that there are log
+    /// messages. A part of a capability, like [`ServerCapability::ToolsChanged`], declares also the whole.
+    #[doc(alias = "capabilities")]
+    pub const fn feature(mut self, feature: ServerCapability) -> Self {
         self.about = self.about.feature(feature);
-        self.kinds = match feature.whole() {
-            Feature::Resources => self.kinds.with_resources(),
-            Feature::Prompts => self.kinds.with_prompts(),
-            Feature::Completions => self.kinds.with_completions(),
-            _ => self.kinds,
-        };
+        match feature.whole() {
+            ServerCapability::Tools => self.routes.tools = Some(Route::TOOLS),
+            ServerCapability::Resources => self.routes.resources = Some(Route::RESOURCES),
+            ServerCapability::Prompts => self.routes.prompts = Some(Route::PROMPTS),
+            ServerCapability::Completions => self.routes.completions = Some(Route::COMPLETIONS),
+            _ => {}
+        }
         self
     }
 
-    /// Lists in pages of so many. Without, they come whole: many clients do not ask for a second page.
-    #[must_use]
+    /// Sets the number of entries on a page of a list. Default: all, because many clients do not ask for a second page. See
+    /// [pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination).
     pub const fn page_size(mut self, entries: usize) -> Self {
         self.page_size = if entries == 0 { 1 } else { entries };
         self
     }
 
-    /// What handles requests that the protocol does not know. Without, they are refused.
-    #[must_use]
-    pub const fn other(mut self, other: fn(&mut S, &mut Other<'_>) -> Outcome) -> Self {
+    /// Sets the handler of requests that the protocol does not know. Default: they are refused with error -32601.
+    pub const fn other(mut self, other: fn(&mut S, &mut CustomRequest<'_>) -> HandlerResult) -> Self {
         self.other = Some(other);
-        self.kinds = self.kinds.with_others();
+        if self.routes.others.is_none() {
+            self.routes.others = Some(Route::OTHERS);
+        }
         self
     }
 
-    /// What hears notifications, but for `notifications/cancelled`.
-    #[must_use]
-    pub const fn on_notification(mut self, notified: fn(&mut S, &Notified<'_>)) -> Self {
+    /// Sets the function that is called with each notification except `notifications/cancelled`.
+    pub const fn on_notification(mut self, notified: fn(&mut S, &NotificationContext<'_>)) -> Self {
         self.notified = Some(notified);
         self
     }
 
-    /// What hears that the answer of a request that was put off is not wanted any more.
-    #[must_use]
-    pub const fn on_cancel(mut self, cancelled: fn(&mut S, Token)) -> Self {
+    /// Sets the function that is called when a request is cancelled whose answer was put off. See
+    /// [cancellation](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation).
+    pub const fn on_cancel(mut self, cancelled: fn(&mut S, RequestToken)) -> Self {
         self.cancelled = Some(cancelled);
         self
     }
 
-    /// What hears why a client does not want an answer any more: the `reason` of a `notifications/cancelled`, where it gives
-    /// one. It is called before [`on_cancel`](Service::on_cancel), for any request in flight, and is meant for logs: the text
-    /// is the client's, of any length that a message may have.
-    #[must_use]
-    pub const fn on_cancel_reason(mut self, reasons: fn(&mut S, Token, &Text<'_>)) -> Self {
+    /// Sets the function that is called with the `reason` of a `notifications/cancelled`, if there is one. It is called for
+    /// each request in flight, before [`on_cancel`](Service::on_cancel). The text is for logs; it comes from the client, and
+    /// may be as long as a message.
+    pub const fn on_cancel_reason(mut self, reasons: fn(&mut S, RequestToken, &Text<'_>)) -> Self {
         self.reasons = Some(reasons);
         self
     }
 
-    /// What the server says of itself.
-    #[must_use]
-    pub const fn about(&self) -> &About<'t> {
+    /// Gives the questions of handlers up to 2025-11-25, which are requests of the server, the
+    /// [trace context](RequestContext::trace_context) of the request that asks them. In 2026-07-28 questions are a result of
+    /// that request and need none. Default: questions have no trace context.
+    #[cfg(feature = "ask")]
+    pub const fn trace_questions(mut self) -> Self {
+        self.about.trace_questions = Some(ask::write_trace_context);
+        self
+    }
+
+    /// Returns the description of the server.
+    pub const fn about(&self) -> &ServerInfo<'t> {
         &self.about
     }
 
-    /// A name for people.
-    #[must_use]
+    /// Sets `title`, a name for people; written from 2025-06-18 on.
     pub const fn title(mut self, title: &'t str) -> Self {
         self.about = self.about.title(title);
         self
     }
 
-    /// One sentence on what it is.
-    #[must_use]
+    /// Sets `description`, in one sentence; written from 2025-11-25 on.
     pub const fn description(mut self, description: &'t str) -> Self {
         self.about = self.about.description(description);
         self
     }
 
-    /// Where to read more.
-    #[must_use]
+    /// Sets `websiteUrl`; written from 2025-11-25 on.
+    #[doc(alias = "websiteUrl")]
     pub const fn website(mut self, url: &'t str) -> Self {
         self.about = self.about.website(url);
         self
     }
 
-    /// Icons.
-    #[must_use]
+    /// Sets `icons`; written from 2025-11-25 on.
     pub const fn icons(mut self, icons: &'t [Icon<'t>]) -> Self {
         self.about = self.about.icons(icons);
         self
     }
 
-    /// How a model should use it.
-    #[must_use]
+    /// Sets `instructions`: how a model should use the server.
     pub const fn instructions(mut self, text: &'t str) -> Self {
         self.about = self.about.instructions(text);
         self
     }
 
-    /// The `experimental` capabilities, an object as it stands.
-    #[must_use]
+    /// Sets `capabilities.experimental`, a JSON object.
     pub const fn experimental(mut self, object: Raw<'t>) -> Self {
         self.about = self.about.experimental(object);
         self
     }
 
-    /// The `extensions` capability, an object as it stands (2026-07-28).
-    #[must_use]
+    /// Sets `capabilities.extensions`, a JSON object (2026-07-28). The feature `extensions` has tables of extensions, which
+    /// declare themselves.
     pub const fn extensions(mut self, object: Raw<'t>) -> Self {
         self.about = self.about.extensions(object);
         self
     }
 
-    /// How long clients may keep lists, resources and the server's description (2026-07-28).
-    #[must_use]
+    /// Sets `ttlMs` and `cacheScope` of lists, resources and the description of the server
+    /// ([caching](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching), 2026-07-28). Default:
+    /// [`Caching::NONE`].
+    #[doc(alias = "ttlMs")]
     pub const fn caching(mut self, caching: Caching) -> Self {
         self.about = self.about.caching(caching);
         self
     }
 
-    /// The revisions it serves.
-    #[must_use]
+    /// Sets the protocol revisions that are served. Default: all.
     pub const fn revisions(mut self, revisions: Revisions) -> Self {
         self.about = self.about.revisions(revisions);
         self
     }
 
-    /// Leaves name and version out of the results of 2026-07-28, where they SHOULD be.
-    #[must_use]
+    /// Leaves `io.modelcontextprotocol/serverInfo` out of the results of 2026-07-28. The specification says that it SHOULD be
+    /// there.
     pub const fn unsigned(mut self) -> Self {
         self.about = self.about.unsigned();
         self
@@ -369,31 +404,7 @@ impl<S> core::fmt::Debug for Service<'_, S> {
     }
 }
 
-#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
-const fn any_template_completes<S>(templates: &[Template<S>]) -> bool {
-    let mut i = 0;
-    while i < templates.len() {
-        if templates[i].complete.is_some() {
-            return true;
-        }
-        i += 1;
-    }
-    false
-}
-
-#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
-const fn any_prompt_completes<S>(prompts: &[Prompt<S>]) -> bool {
-    let mut i = 0;
-    while i < prompts.len() {
-        if prompts[i].complete.is_some() {
-            return true;
-        }
-        i += 1;
-    }
-    false
-}
-
-/// Services are shared by threads; servers move between them.
+/// Threads share services, and servers move between threads.
 #[cfg(test)]
 mod tests {
     #[test]
@@ -401,7 +412,7 @@ mod tests {
         const fn shared<T: Sync>() {}
         const fn moved<T: Send>() {}
         shared::<super::Service<'static, std::cell::Cell<u8>>>();
-        moved::<crate::server::Server<'static, 4>>();
+        moved::<crate::server::Server<'static>>();
     }
     extern crate std;
 }

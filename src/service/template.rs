@@ -1,8 +1,8 @@
 //! URI templates (RFC 6570, the simple forms): `{name}` and `{+name}`.
 
-use crate::json::{Decode, Text};
+use crate::json::{DecodeError, Text};
 
-/// Whether braces are balanced, do not nest, and hold a name.
+/// Returns whether braces are balanced, do not nest, and have a name in them.
 #[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
 pub(crate) const fn is_valid(template: &str) -> bool {
     let bytes = template.as_bytes();
@@ -26,7 +26,7 @@ pub(crate) const fn is_valid(template: &str) -> bool {
     open == usize::MAX && variables > 0
 }
 
-/// What the variable `name` stands for when `uri` is of the form `template`.
+/// Returns the value of the variable `name` in `uri`, if it matches `template`.
 pub(crate) fn variable<'u>(template: &str, uri: &'u str, name: &str) -> Option<&'u str> {
     let mut found = None;
     walk(template, uri, &mut |variable, value| {
@@ -37,12 +37,12 @@ pub(crate) fn variable<'u>(template: &str, uri: &'u str, name: &str) -> Option<&
     .then_some(found)?
 }
 
-/// Whether `uri` is of the form `template`.
+/// Returns whether `uri` matches `template`.
 pub(crate) fn matches(template: &str, uri: &str) -> bool {
     walk(template, uri, &mut |_, _| {})
 }
 
-/// As [`matches`], for a URI that came with escapes: it is decoded on the way, so that it needs no place.
+/// Returns whether a URI with escapes matches `template`. It is decoded on the way and needs no room.
 #[cold]
 #[inline(never)]
 pub(crate) fn matches_text(template: &str, uri: &Text<'_>) -> bool {
@@ -69,12 +69,12 @@ pub(crate) fn matches_text(template: &str, uri: &Text<'_>) -> bool {
     strip(&mut uri, template) && uri.next().is_none()
 }
 
-/// Takes `literal` off the front of `uri`; `false` if something else is there.
-fn strip(uri: &mut Decode<'_>, literal: &str) -> bool {
+/// Removes `literal` from the front of `uri`. Returns `false` if something else is there.
+fn strip(uri: &mut impl Iterator<Item = Result<char, DecodeError>>, literal: &str) -> bool {
     literal.chars().all(|c| uri.next() == Some(Ok(c)))
 }
 
-/// Whether `template` has a variable of that name.
+/// Returns whether `template` has a variable of that name.
 pub(crate) fn has_variable(template: &str, name: &str) -> bool {
     let mut rest = template;
     while let Some((_, variable, behind)) = next_variable(rest) {
@@ -86,8 +86,8 @@ pub(crate) fn has_variable(template: &str, name: &str) -> bool {
     false
 }
 
-/// Walks over both; tells each variable and its value. A value ends at the first place where the literal text behind
-/// its variable stands, or at the end for the last one.
+/// Matches `uri` against `template`, and calls `seen` with each variable and its value. A value ends where the literal text
+/// after its variable begins for the first time; the last value may end with the URI.
 fn walk<'u>(template: &str, uri: &'u str, seen: &mut dyn FnMut(&str, &'u str)) -> bool {
     let (mut template, mut uri) = (template, uri);
     while let Some((before, variable, behind)) = next_variable(template) {
@@ -105,20 +105,20 @@ fn walk<'u>(template: &str, uri: &'u str, seen: &mut dyn FnMut(&str, &'u str)) -
     template == uri
 }
 
-/// The text before the next variable, the variable, the text behind it.
+/// Returns the text before the next variable, the variable, and the text after it.
 fn next_variable(template: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = cut(template, b'{')?;
     let (variable, behind) = cut(rest, b'}')?;
     Some((before, variable, behind))
 }
 
-/// Cuts at the first `mark`, an ASCII character. As `split_once`, whose code is larger and has panics in it.
+/// Cuts at the first `mark`, an ASCII character. `split_once` has larger code, with panics in it.
 fn cut(text: &str, mark: u8) -> Option<(&str, &str)> {
-    let at = crate::small::find(mark, text.as_bytes())?;
+    let at = crate::search::find(mark, text.as_bytes())?;
     Some((text.get(..at)?, text.get(at + 1..)?))
 }
 
-/// As `str::find`, see [`cut`].
+/// Returns the position of `wanted`. `str::find` has larger code, see [`cut`].
 fn find(text: &str, wanted: &str) -> Option<usize> {
     (0..text.len()).find(|at| text.get(*at..).is_some_and(|rest| rest.starts_with(wanted)))
 }

@@ -1,1 +1,1 @@
-//! Tests of the core as devices have it, without any feature: `cargo test -p mcp-sansio-bare-tests --features alone`.
+//! Tests of the core without any feature, as devices use it: `cargo test -p mcp-sansio-bare-tests --features alone`.

@@ -57,6 +57,17 @@ class Judging(unittest.TestCase):
         self.assertTrue(verdict.excused)
         self.assertEqual((verdict.problems, verdict.failures), ([], 1))
 
+    def test_an_excuse_that_is_not_needed(self):
+        excuse = "*|ping|*|*|not served\n"
+        trace = "*|ping|b|INFO|a trace\n"
+        good = [check("a", "SUCCESS"), check("b", "INFO")]
+        self.assertTrue(self.judge(good, rules=excuse + trace).idle)
+        self.assertFalse(self.judge(good, rules=excuse).idle)
+        for status in ("FAILURE", "WARNING", "SKIPPED"):
+            self.assertFalse(self.judge([*good, check("c", status)], rules=excuse + trace).idle, status)
+        self.assertFalse(self.judge([check("a", "SKIPPED")], rules=excuse).idle)
+        self.assertFalse(self.judge(good, rules="*|ping|*|* SOMETIMES|load\n" + trace).idle)
+
     def test_a_rule_without_a_reason(self):
         with self.assertRaises(SystemExit):
             self.judge([], rules="*|ping|*|*|\n")
@@ -74,7 +85,9 @@ class Judging(unittest.TestCase):
             path = Path(folder) / "auth" / "basic-cimd-2026-11-21T02-50-01-256Z"
             path.mkdir(parents=True)
             (path / "checks.json").write_text(json.dumps([check("a", "FAILURE")]))
-            rules = gate.read_rules(HERE / "allowed.txt")
+            excuse = Path(folder) / "allowed.txt"
+            excuse.write_text("client-*|auth/*|*|*|to come\n")
+            rules = gate.read_rules(excuse)
             (verdict,) = gate.judge_run("client-alpha-all", Path(folder), ["auth/basic-cimd"], {}, rules)
             self.assertEqual((verdict.scenario, verdict.excused, verdict.problems), ("auth/basic-cimd", True, []))
             (verdict,) = gate.judge_run("server-alpha-all", Path(folder), [], {}, rules)

@@ -1,6 +1,7 @@
 """Runs the official suites against a server or a client and has gate.py judge every check."""
 
 import argparse
+import fnmatch
 import functools
 import json
 import os
@@ -35,10 +36,19 @@ RUNS = (
 SERVER_RUNS = [(f"server-{name}", which, words) for name, which, words in RUNS]
 CLIENT_RUNS = [(f"client-{name}", which, words) for name, which, words in RUNS]
 
+# Our other client: the same program with another option, which other clients may not have.
+SMOL_RUNS = [(f"client-smol-{v}", "alpha", ["--suite", "all", "--spec-version", v]) for v in REVISIONS]
+
 # Each scenario alone: only then the suites look at how a client ends. Of those that are not excused as a whole.
 ALONE_RUNS = [
-    (f"client-alone-{v}", "alpha", ["--spec-version", v]) for v in REVISIONS if v != "2025-03-26"
+    (f"client-alone-{v}", "alpha", ["--spec-version", v]) for v in REVISIONS
 ] + [("client-alone-latest", "latest", [])]
+
+# Scenarios that no revision lists, alone at one revision: their pattern, and the words that make the suite run them there.
+FORCED_RUNS = [
+    ("client-alone-skills-2025-11-25", "alpha", [], "sep-2640-*"),
+    ("client-alone-skills-2026-07-28", "alpha", ["--spec-version", "2026-07-28", "--force"], "sep-2640-*"),
+]
 
 # How many checks succeed where all is right, without what allowed.txt excuses: so that expected.json can't be recorded
 # from less. Of a server, as many as with rmcp 3.1.4; of a client, counted in the scenarios.
@@ -48,22 +58,28 @@ LEAST = {
     "server-alpha-2025-11-25": 83,
     "server-alpha-2026-07-28": 153,
     "server-alpha-requirements-2025-11-25": 83,
-    "server-alpha-requirements-2026-07-28": 153,
-    "server-alpha-all": 180,
+    "server-alpha-requirements-2026-07-28": 197,
+    "server-alpha-all": 269,
     "server-latest-all": 44,
-    # All of its scenarios are about authorization.
-    "client-alpha-2025-03-26": 0,
-    "client-alpha-2025-06-18": 3,
-    "client-alpha-2025-11-25": 20,
-    "client-alpha-2026-07-28": 64,
-    "client-alpha-requirements-2025-11-25": 20,
-    "client-alpha-requirements-2026-07-28": 64,
-    "client-alpha-all": 73,
-    "client-latest-all": 7,
-    "client-alone-2025-06-18": 3,
-    "client-alone-2025-11-25": 20,
-    "client-alone-2026-07-28": 64,
-    "client-alone-latest": 10,
+    "client-alpha-2025-03-26": 19,
+    "client-alpha-2025-06-18": 60,
+    "client-alpha-2025-11-25": 249,
+    "client-alpha-2026-07-28": 413,
+    "client-alpha-requirements-2025-11-25": 308,
+    "client-alpha-requirements-2026-07-28": 470,
+    "client-alpha-all": 502,
+    "client-latest-all": 306,
+    "client-smol-2025-03-26": 19,
+    "client-smol-2025-06-18": 60,
+    "client-smol-2025-11-25": 249,
+    "client-smol-2026-07-28": 413,
+    "client-alone-2025-03-26": 19,
+    "client-alone-2025-06-18": 60,
+    "client-alone-2025-11-25": 249,
+    "client-alone-2026-07-28": 413,
+    "client-alone-latest": 309,
+    "client-alone-skills-2025-11-25": 4,
+    "client-alone-skills-2026-07-28": 4,
 }
 
 # Seconds. A server that never answers costs 0.1.16 a minute a scenario.
@@ -197,6 +213,9 @@ class Results:
                 self.fail(f"{name} {verdict.scenario}")
                 for problem in verdict.problems:
                     print(f"       {problem}")
+        for verdict in verdicts:
+            if verdict.idle:
+                self.fail(f"{name} {verdict.scenario}: it needs no excuse any more, see allowed.txt")
         good = [verdict for verdict in verdicts if not verdict.problems and not verdict.excused]
         self.passed += len(good)
         self.excused += sum(verdict.excused for verdict in verdicts)
@@ -241,17 +260,21 @@ def run_suite(results: Results, run: tuple, role: str, words: list[str]) -> None
 
 def run_alone(results: Results, run: tuple, words: list[str]) -> None:
     """The scenarios of a run, each with a suite of its own, which has to be content with how the client ends."""
-    name, which, filters = run
+    name, which, filters, *forced = run
     begun = time.monotonic()
     names = [
         scenario
-        for scenario in listed("client", which, scope(filters))
-        if not any(rule.excuses(name, scenario) for rule in results.rules)
+        for scenario in listed("client", which, () if forced else scope(filters))
+        if all(fnmatch.fnmatchcase(scenario, pattern) for pattern in forced)
+        and not any(rule.excuses(name, scenario) for rule in results.rules)
     ]
     (OUT / name).mkdir()
 
+    def log_of(scenario: str) -> Path:
+        return OUT / f"{name}-{scenario.replace('/', '-')}.log"
+
     def alone(scenario: str) -> int | None:
-        with open(OUT / f"{name}-{scenario}.log", "w") as log:
+        with open(log_of(scenario), "w") as log:
             told = ["client", *words, "--scenario", scenario, *filters, "-o", str(OUT / name)]
             return suite(which, told, ALONE_LIMIT, log)[0]
 
@@ -262,7 +285,7 @@ def run_alone(results: Results, run: tuple, words: list[str]) -> None:
     for scenario, code in codes.items():
         if code != 0:
             end = f"not done after {ALONE_LIMIT} s" if code is None else f"the suite ended with {code}"
-            results.fail(f"{name} {scenario}: {end}, see {OUT / name}-{scenario}.log")
+            results.fail(f"{name} {scenario}: {end}, see {log_of(scenario)}")
 
 
 def run_server(arguments) -> int:
@@ -283,9 +306,11 @@ def run_client(arguments) -> int:
     words = ["--command", arguments.command or shlex.join(fixture("client"))]
     for run in chosen(CLIENT_RUNS, arguments):
         run_suite(results, run, "client", words)
-    for run in chosen(ALONE_RUNS, arguments):
+    for run in chosen(SMOL_RUNS, arguments):
+        run_suite(results, run, "client", [words[0], f"{words[1]} --smol"])
+    for run in chosen(ALONE_RUNS + FORCED_RUNS, arguments):
         run_alone(results, run, words)
-    return results.end(len(CLIENT_RUNS) + len(ALONE_RUNS))
+    return results.end(len(CLIENT_RUNS) + len(SMOL_RUNS) + len(ALONE_RUNS) + len(FORCED_RUNS))
 
 
 def chosen(runs: list[tuple], arguments) -> list[tuple]:
@@ -299,7 +324,7 @@ def main() -> int:
     server.add_argument("--url", help="of a server that is there already, on 127.0.0.1")
     client = roles.add_parser("client", help="the suites play the server")
     client.add_argument("--command", help="what starts a client; the URL is added to it")
-    for role, runs in ((server, SERVER_RUNS), (client, CLIENT_RUNS + ALONE_RUNS)):
+    for role, runs in ((server, SERVER_RUNS), (client, CLIENT_RUNS + SMOL_RUNS + ALONE_RUNS + FORCED_RUNS)):
         role.add_argument("--run", action="append", choices=[run[0] for run in runs], help="only this one")
         role.add_argument("--record", action="store_true", help="write down which checks succeed: expected.json")
         role.add_argument("--expected", type=Path, default=EXPECTED, help="the checks that have to succeed")

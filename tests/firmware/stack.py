@@ -24,15 +24,24 @@ QUESTIONS = [
     ("tools/call", {"name": "set_led", "arguments": {"on": False}}, "off"),
     ("tools/call", {"name": "uptime"}, " s"),
     ("tools/call", {"name": "history"}, "minute 2499"),
+    ("tools/call", {"name": "show_board"}, "the LED is"),
     ("tools/call", {"name": "no_such_tool"}, "error"),
     ("resources/read", {"uri": STATUS}, "stack"),
     ("resources/read", {"uri": "board://temperature"}, "degrees"),
     ("resources/read", {"uri": "board://history"}, "minute 2499"),
+    ("resources/read", {"uri": "ui://board/panel"}, "</html>"),
+    ("resources/read", {"uri": "skill://thermometer/references/faults.md"}, "idle"),
     ("resources/read", {"uri": "board://nothing"}, "error"),
     ("prompts/get", {"name": "check_temperature", "arguments": {"limit": "4\"0\u00e9"}}, "Is that more than 4"),
     ("prompts/get", {"name": "check_temperature"}, "error"),
     ("completion/complete", {"ref": {"type": "ref/prompt", "name": "check_temperature"}, "argument": {"name": "limit", "value": "4"}}, "40"),
     ("no/such/method", {}, "error"),
+]
+# From 2026-07-28 on.
+SKILLS = [
+    ("skills/list", {}, "sha256:"),
+    ("skills/get", {"uri": "skill://thermometer/SKILL.md"}, "sha256:"),
+    ("resources/directory/read", {"uri": "skill://thermometer"}, "inode/directory"),
 ]
 MEASURE = {"name": "measure", "arguments": {"samples": 5, "interval_ms": 20}}
 
@@ -53,7 +62,7 @@ def exchange(board, request, what, wanted):
 
 
 def modern(board):
-    for at, (method, params, wanted) in enumerate(QUESTIONS):
+    for at, (method, params, wanted) in enumerate(QUESTIONS + SKILLS):
         exchange(board, board.modern(at, method, params), method, wanted)
     exchange(board, board.modern("d", "server/discover"), "server/discover", "supportedVersions")
     exchange(board, board.modern("m", "tools/call", MEASURE, token="m"), "measure", "notifications/progress")

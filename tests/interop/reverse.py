@@ -193,7 +193,7 @@ def check(step, spoken, plan, came):
             raise Mismatch(f"in no step of the plan: {forgotten}")
     elif step["do"] == "end":
         if transport == "stdio" and not is_flaw(server, came):
-            within({"how": "Closed", "code": 0}, came)
+            within({"after": "StdinClosed", "code": 0}, came)
     elif came.get("step") != step["do"]:
         raise Mismatch(str(came))
     else:

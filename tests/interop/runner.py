@@ -34,21 +34,29 @@ from harness import (
 )
 
 
+# So many failures are tried once more, each alone: the SDKs have time limits of their own, and a busy machine exceeds them.
+SECOND_TRIES = 3
+
+
 class Report:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.failures = []
 
     def line(self, verdict, context, name, seconds, reason=None):
+        if verdict == "failed":
+            self.failures.append((context, name))
         setattr(self, verdict, getattr(self, verdict) + 1)
         word = {"passed": "pass", "failed": "FAIL", "skipped": "skip"}[verdict]
         where = f"{context['client']:<15} {context['server']:<9} {context['transport']:<5} {context['revision']}"
         print(f"{word}  {where}  {name:<24} {seconds:6.2f} s" + (f"  {reason}" if reason else ""), flush=True)
 
 
-async def run_combination(client, server, transport, command, revision, options, report):
+async def run_combination(client, server, transport, command, revision, options, report, only=None):
     folder = Path(options.logs) / client / server / transport / revision
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    if not only:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
     where = {"client": client, "server": server, "transport": transport, "revision": revision}
     seconds = SCENARIO_SECONDS + (FIRMWARE_START_SECONDS if server in ("firmware", "board") else 0)
     with open(folder / "client.stderr", "ab") as log, open(folder / "server.stderr", "ab") as server_log:
@@ -57,7 +65,7 @@ async def run_combination(client, server, transport, command, revision, options,
         driver = Driver(CLIENTS[client]["command"], log)
         try:
             for name, function in scenarios.applicable(server, revision):
-                if options.scenario and not any(part in name for part in options.scenario):
+                if options.scenario and not any(part in name for part in options.scenario) or only not in (None, name):
                     continue
                 if reason := scenarios.skip_reason(client, server, transport, revision, name):
                     report.line("skipped", where, name, 0, reason)
@@ -104,6 +112,16 @@ async def run_combination(client, server, transport, command, revision, options,
             await driver.stop()
             if servers:
                 await servers.stop()
+
+
+async def try_again(where, name, commands, options, report):
+    """Runs a scenario that failed beside others once more, alone. Only this result counts."""
+    client, server, transport, revision = (where[key] for key in ("client", "server", "transport", "revision"))
+    if client not in CLIENTS:
+        return
+    print(f"again, alone: {client} {server} {transport} {revision} {name}", flush=True)
+    report.failed -= 1
+    await run_combination(client, server, transport, commands[server], revision, options, report, name)
 
 
 async def warm_up(command):
@@ -209,6 +227,9 @@ async def main():
             if revision in TRANSPORT_REVISIONS[transport] and options.revision in (revision, "all")
         )
     )
+    if report.failed <= SECOND_TRIES:
+        for where, name in list(report.failures):
+            await try_again(where, name, commands, options, report)
     if report.skipped:
         print(f"{report.skipped} skipped, each with its reason")
     print(f"{report.passed} passed, {report.failed} failed")

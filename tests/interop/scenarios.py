@@ -55,9 +55,9 @@ def scenario(name, servers=("calc", "sysmon", "firmware", "board"), revisions=EV
 
 TOOLS = {
     "calc": {"add", "echo"},
-    "sysmon": {"uptime", "load", "memory", "disk", "processes", "watch", "kill_hint"},
+    "sysmon": {"uptime", "load", "memory", "disk", "processes", "watch", "kill_hint", "overview"},
     "firmware": {"read_temperature", "set_led", "history"},
-    "board": {"read_temperature", "set_led", "history", "measure", "uptime"},
+    "board": {"read_temperature", "set_led", "history", "measure", "uptime", "show_board"},
 }
 STRUCTURED = {"uptime", "load", "memory", "disk", "processes"}  # of sysmon, at the least
 RESOURCES = {"sys://load", "sys://memory"}
@@ -351,7 +351,7 @@ async def call_uptime(t):
     data = await structured(t, "uptime", {})
     with open("/proc/uptime") as file:
         now = float(file.read().split()[0])
-    t.expect(near(numbers(data), now, 0, 3), f"up for {now} s, but it says {short(data)}")
+    t.expect(near(numbers(data), now, 0, 15), f"up for {now} s, but it says {short(data)}")
 
 
 @scenario("call.load", servers=["sysmon"])
@@ -472,7 +472,7 @@ async def two_at_once(t):
         t.expect("ok" in slow and "ok" in fast, f"{short(slow)} {short(fast)}")
         t.expect(fast["at"] < slow["at"], "the short call waited for the long one")
         now = float(open("/proc/uptime").read().split()[0])
-        t.expect(near(numbers(good(fast["ok"])), now, 0, 5), "the answers were mixed up")
+        t.expect(near(numbers(good(fast["ok"])), now, 0, 15), "the answers were mixed up")
     else:
         _, first = t.start("call_tool", name="history", arguments={})
         _, second = t.start("call_tool", name="read_temperature", arguments={})
@@ -491,9 +491,11 @@ async def watch_progress(t):
     number, future = t.start("call_tool", name=name, arguments=arguments, progress=True)
     kind, result = await t.outcome(future)
     t.equal(kind, "ok", f"the outcome ({short(result)})")
-    good(result)
     steps = [e for e in t.events("progress") if e["target"] == number]
-    t.expect(3 <= len(steps) <= 12, f"{len(steps)} steps of progress")
+    # A busy machine takes fewer samples in the same time: the server says how many. `board` takes as many as were asked for.
+    samples = json.loads(good(result))["looks"] if t.server == "sysmon" else arguments["samples"]
+    lost = 1 if t.client.startswith("npm") else 0
+    t.expect(0 < samples and samples - lost <= len(steps) <= samples, f"{len(steps)} steps of progress for {samples} samples")
     values = [s["progress"] for s in steps]
     t.expect(all(a < b for a, b in zip(values, values[1:])), f"progress does not increase: {values}")
     for step in steps:
@@ -502,8 +504,7 @@ async def watch_progress(t):
         request = t.wire.requests("tools/call")[-1]
         token = request["params"]["_meta"]["progressToken"]
         sent = t.wire.notifications("notifications/progress")
-        lost = len(sent) - len(steps)
-        t.expect(lost == 0 or (lost == 1 and t.client.startswith("npm")), f"{len(sent)} steps on the wire, {len(steps)} told")
+        t.equal(len(sent), samples, "the steps of progress on the wire")
         for message in sent:
             t.equal(message["params"]["progressToken"], token, "the token")
             if t.revision == "2024-11-05":
@@ -544,7 +545,7 @@ async def watch_cancel(t):
         late = [
             m
             for at, m in t.wire.messages("out")
-            if m.get("method") in ("notifications/progress", "notifications/message") and at > cancels[0][0] + 0.3
+            if m.get("method") in ("notifications/progress", "notifications/message") and at > cancels[0][0] + 0.8
         ]
         t.equal(late, [], "what came after the cancel")
 

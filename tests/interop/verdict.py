@@ -12,7 +12,7 @@ ALL = [*LEGACY, MODERN]
 FLAWS = [
     ("mcp-1.30", {"event": "ignored", "what": "UnknownResponse"}, "it answers requests that were cancelled"),
     ("everything", {"event": "ignored", "what": "UnknownProgress"}, "it reports on operations that were cancelled"),
-    ("everything", {"step": "end", "how": "Terminated"}, "it stays when its stdin ends"),
+    ("everything", {"step": "end", "after": "Terminate"}, "it stays when its stdin ends"),
 ]
 
 CONDITIONS = {"from", "until", "on", "servers", "why"}

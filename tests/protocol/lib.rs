@@ -1,2 +1,2 @@
-//! A package for tests alone: they need oracles that take long to build, and that programs built from the root package
-//! shall not wait for.
+//! A package for tests alone. Their oracles take long to build; programs that are built from the root package do not
+//! wait for them.

@@ -1,4 +1,4 @@
-//! A server over HTTP that does what a test tells it, however wrong, and what such tests say. For clients of all adapters,
+//! A server over HTTP that answers as a script of the test says, right or wrong. The tests of all adapters include it
 //! by its path.
 #![allow(unreachable_pub, dead_code, reason = "shared by tests that need different parts")]
 
@@ -7,10 +7,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a scripted server does with a request: it is given its number, head and body, and the socket.
+/// The script of a server: it gets the number, head and body of a request, and the socket.
 type Script = dyn Fn(usize, &str, &mut TcpStream) + Send + Sync;
 
-/// A server that does what it is told, however wrong. Each connection has a thread; each serves one request.
+/// A server that answers by a script. Each connection has a thread and serves one request.
 #[derive(Clone)]
 pub struct Scripted {
     pub address: SocketAddr,
@@ -44,7 +44,7 @@ impl Scripted {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Whether something was asked.
+    /// Returns whether a request was received.
     pub fn was_asked(&self, what: &str) -> bool {
         self.requests.lock().unwrap().iter().any(|request| request.contains(what))
     }
@@ -94,7 +94,7 @@ pub fn send(socket: &mut TcpStream, text: &str) {
     let _ = socket.write_all(text.as_bytes());
 }
 
-/// Waits until the other side hangs up.
+/// Waits until the other side closes the connection.
 pub fn until_gone(socket: &mut TcpStream) {
     let mut waste = [0; 1024];
     while socket.read(&mut waste).is_ok_and(|n| n > 0) {}

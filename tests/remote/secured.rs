@@ -1,5 +1,5 @@
-//! TLS around a server, and clients that trust it or do not. For clients of all adapters, by its path; it uses the `rustls`
-//! of the module that it is in.
+//! TLS around a server, and clients that trust it or do not. The tests of all adapters include it by its path; it
+//! uses the `rustls` of the module that includes it.
 #![allow(unreachable_pub, reason = "shared by tests of different crates")]
 
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ pub fn trusting(certificate: Option<&'static [u8]>) -> Arc<ClientConfig> {
     Arc::new(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// TLS around the requests of a server that behaves: one after the other, each on a connection of its own.
+/// Puts TLS around a correct server: one request after the other, each on its own connection.
 pub fn secured(inner: SocketAddr) -> SocketAddr {
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(KEY));
     let config = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions().unwrap();
@@ -45,7 +45,7 @@ pub fn secured(inner: SocketAddr) -> SocketAddr {
     address
 }
 
-/// Hands bytes on, both ways.
+/// Carries bytes in both directions.
 fn forward(mut outer: StreamOwned<ServerConnection, TcpStream>, inner: SocketAddr) {
     let mut inner = TcpStream::connect(inner).unwrap();
     while outer.conn.is_handshaking() {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Hostile and well-behaved clients beside each other, then rounds of broken connections, against both HTTP servers:
+# Hostile and well-behaved clients beside each other, then rounds of broken connections, against both HTTP servers; then
+# rounds of both HTTP clients against a server that breaks off:
 #   tests/soak/run.sh SECONDS [ROUNDS]     SECONDS for each server, such as 600; ROUNDS for each, 10000 unless given
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -18,4 +19,6 @@ for plan in "--seconds $seconds" "--rounds $rounds"; do
     "$bin/mcp-sansio-soak" $plan "$bin/examples/$name" --http "${server##* }" || failed=1
   done
 done
+echo "soak: clients"
+"$bin/mcp-sansio-soak" --clients "$rounds" || failed=1
 exit $failed

@@ -1,9 +1,9 @@
-//! Blocking, single-threaded servers and clients for [`mcp_sansio`]: over stdio, or over any reader and writer.
+//! Blocking servers and clients for [`mcp_sansio`], on one thread: over stdio, any reader and writer, or HTTP.
 //!
 //! ```no_run
-//! use mcp_sansio::service::{Call, Outcome, Service, Tool};
+//! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 //!
-//! fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome {
+//! fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
 //!     call.text("hello")
 //! }
 //! static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
@@ -13,36 +13,36 @@
 //! }
 //! ```
 //!
-//! Handlers run one after the other on the caller's thread. What one tells meanwhile, its progress and log messages, is
-//! written at once.
+//! Handlers run one after the other on the caller's thread. Progress and log messages of a handler are written at
+//! once.
 //!
 //! # Late answers and changes
 //!
-//! [`serve`] waits for input and for nothing else. Where answers come [later](mcp_sansio::service::Handling::later), or
-//! subscribers hear of [changes](mcp_sansio::session::Session::publish), the loop is yours: here a thread reads, and a
-//! channel brings what it has read and what others have found out. (`http::HttpServer::serve_with` has a place for both, and
-//! `mcp_sansio_smol` waits for anything.)
+//! [`serve`] waits only for input. For answers that come [later](mcp_sansio::service::RequestContext::later), and for
+//! [changes](mcp_sansio::line_server::LineServer::publish), write the loop yourself: in this example one thread reads, and a
+//! channel brings its input and the results of other threads. (`http::HttpServer::serve_with` has a place for both;
+//! `mcp_sansio_smol` waits for several things at once.)
 //!
 //! ```
 //! use std::io::Read;
 //! use std::sync::mpsc::{Sender, channel};
-//! use mcp_sansio::server::{Limits, Token};
-//! use mcp_sansio::service::{Call, Outcome, Service, Tool};
-//! use mcp_sansio::session::{Next, Session};
+//! use mcp_sansio::server::{MessageLimits, RequestToken};
+//! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+//! use mcp_sansio::line_server::{NextStep, LineServer};
 //! use mcp_sansio_blocking::WriterOut;
 //!
-//! enum Event {
+//! enum ClientEvent {
 //!     Input(Vec<u8>),
-//!     Brewed(Token),
+//!     Brewed(RequestToken),
 //! }
 //!
-//! fn brew(events: &mut Sender<Event>, call: &mut Call<'_>) -> Outcome {
+//! fn brew(events: &mut Sender<ClientEvent>, call: &mut Call<'_>) -> HandlerResult {
 //!     let (token, outcome) = call.later();
 //!     let events = events.clone();
-//!     std::thread::spawn(move || events.send(Event::Brewed(token))); // as soon as it is ready
+//!     std::thread::spawn(move || events.send(ClientEvent::Brewed(token))); // as soon as it is ready
 //!     outcome
 //! }
-//! static TOOLS: [Tool<Sender<Event>>; 1] = [Tool::new("brew", "Brews coffee", brew)];
+//! static TOOLS: [Tool<Sender<ClientEvent>>; 1] = [Tool::new("brew", "Brews coffee", brew)];
 //!
 //! # let mut stdin = &br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"brew","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#[..];
 //! # let mut stdout = Vec::new();
@@ -53,21 +53,21 @@
 //!     let mut bytes = [0; 8192];
 //!     loop {
 //!         let n = stdin.read(&mut bytes).unwrap_or(0);
-//!         if read.send(Event::Input(bytes[..n].to_vec())).is_err() || n == 0 {
+//!         if read.send(ClientEvent::Input(bytes[..n].to_vec())).is_err() || n == 0 {
 //!             return;
 //!         }
 //!     }
 //! });
-//! let mut session = Session::<_, 32>::growing(Limits::default(), WriterOut::new(&mut stdout));
+//! let mut session = LineServer::growing(MessageLimits::default(), WriterOut::new(&mut stdout));
 //! loop {
-//!     while session.run(&service, &mut events) == Next::Write {}
+//!     while session.run(&service, &mut events) == NextStep::Write {}
 //!     session.out().flush();
 //!     if session.is_done() || session.out().failed() {
 //!         break;
 //!     }
 //!     match happened.recv().expect("`events` is a sender") {
-//!         Event::Input(bytes) if bytes.is_empty() => session.end_of_input(),
-//!         Event::Input(bytes) => {
+//!         ClientEvent::Input(bytes) if bytes.is_empty() => session.end_of_input(),
+//!         ClientEvent::Input(bytes) => {
 //!             let mut rest = &bytes[..];
 //!             while !rest.is_empty() {
 //!                 let space = session.space();
@@ -75,36 +75,35 @@
 //!                 space[..n].copy_from_slice(&rest[..n]);
 //!                 session.filled(n);
 //!                 rest = &rest[n..];
-//!                 while session.run(&service, &mut events) == Next::Write {}
+//!                 while session.run(&service, &mut events) == NextStep::Write {}
 //!             }
 //!         }
-//!         // It fails if the client has cancelled: then there is nobody to tell.
-//!         Event::Brewed(token) => drop(session.answer(&service, &mut events, token, |_, call| call.text("coffee"))),
+//!         // An error means that the client has cancelled.
+//!         ClientEvent::Brewed(token) => drop(session.answer(&service, &mut events, token, |_, call| call.text("coffee"))),
 //!     }
-//!     // And `session.publish(Change::Resource(uri))` for what has changed meanwhile.
+//!     // Here `session.publish(Change::Resource(uri))` announces a change.
 //! }
 //! # drop(session);
 //! # assert!(String::from_utf8(stdout).unwrap().contains("coffee"));
 //! ```
 //!
-//! Reads, prompts and completions are answered by the session's `answer_read`, `answer_prompt` and `answer_complete`. A
-//! handler that has to ask the client after it has waited [suspends](mcp_sansio::service::Handling::suspend) its request, and
+//! The session's `answer_read`, `answer_prompt` and `answer_complete` answer the other requests. A handler that has
+//! to ask the client after some wait [suspends](mcp_sansio::service::RequestContext::suspend) its request;
 //! `session.resume(token)` runs it again.
 //!
-//! If handlers ask the client, also call [`expire`](mcp_sansio::session::Session::expire) with the time in each turn, and wait
-//! with `recv_timeout`: a question that nobody answers then ends.
+//! If handlers ask the client, also call [`expire`](mcp_sansio::line_server::LineServer::expire) with the time in each turn,
+//! and wait with `recv_timeout`: this ends questions that the client does not answer.
 //!
 //! # Features
 //!
-//! `http`, a server over HTTP; `client`, clients of child processes, with `http` over HTTP too, with `tls` over
-//! HTTPS. `client` (the module) shows how they are used.
+//! - `http`: a server over HTTP.
+//! - `client`: clients of child processes. With `http` also over HTTP, with `tls` over HTTPS. The module `client` has
+//!   examples.
 
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(all(feature = "http", unix))]
 pub mod http;
-#[cfg(all(feature = "http", unix))]
-mod sockets;
 mod writer;
 
 pub use mcp_sansio;
@@ -113,62 +112,61 @@ pub use writer::WriterOut;
 use std::io::{self, ErrorKind, Read, Write};
 use std::time::Instant;
 
-use mcp_sansio::server::{Limits, Millis};
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::server::{MessageLimits, Millis};
 use mcp_sansio::service::Service;
-use mcp_sansio::session::{Next, Session};
 
-/// How many requests can be in flight: only those that ask the client stay open while others are handled.
-const IN_FLIGHT: usize = 32;
-
-/// Serves stdin and stdout until stdin ends; then everything that is owed has been written.
+/// Serves stdin and stdout ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio))
+/// until stdin ends and every answer is written.
 ///
-/// Nothing else may print to stdout. Limits are [`Limits::default`]; see [`serve`] for others.
+/// Nothing else may print to stdout. The limits are [`MessageLimits::default`]; see [`serve`] for others.
 ///
 /// # Errors
-/// What reading stdin or writing stdout fails with; a client that has gone away is no error.
+/// If stdin cannot be read or stdout cannot be written. It is no error if the client closes its end.
 pub fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()> {
     let (input, output) = stdio()?;
     #[cfg(unix)]
-    return serve_fd(input, output, service, state, Limits::default());
+    return serve_fd(input, output, service, state, MessageLimits::default());
     #[cfg(not(unix))]
-    serve(input, output, service, state, Limits::default())
+    serve(input, output, service, state, MessageLimits::default())
 }
 
-/// Serves `reader` and `writer`, which may be anything that blocks, until `reader` ends. One thread, no busy loop. After
-/// the end of the input only what is owed is written: answers, but no progress, log messages or changes.
+/// Serves a blocking `reader` and `writer` until `reader` ends, on one thread. After the end of the input it writes
+/// only answers: no progress, log messages or changes.
 ///
-/// It waits in `reader.read`, and does not look at the time meanwhile: a question that nobody answers ends after
-/// [`Limits::ask_timeout`] only when something comes in. `serve_fd` wakes up for it, and so does [`serve_stdio`], both on
-/// Unix.
+/// It blocks in `reader.read`, and does not look at the time meanwhile: a question that the client does not answer
+/// ends after [`MessageLimits::ask_timeout`], but only when input comes. `serve_fd` and [`serve_stdio`], both on Unix, end
+/// it in time.
 ///
-/// Handlers run one after the other. One that puts its answer off ([`later`](mcp_sansio::service::Handling::later)) has
-/// nobody here to give it: it is answered with an error at the end. Nor is there anybody to publish changes. The
-/// [crate's page](crate) shows the loop for both.
+/// Handlers run one after the other. A request that its handler puts off
+/// ([`later`](mcp_sansio::service::RequestContext::later)) is answered with an error at the end, because nothing here
+/// answers it; changes cannot be published either. The [crate's page](crate) shows the loop for both.
 ///
 /// # Errors
-/// What `reader` or `writer` fails with; a reader that has gone away ([`ErrorKind::BrokenPipe`]) is no error.
+/// If `reader` or `writer` fails. It is no error if the client closes its end ([`ErrorKind::BrokenPipe`]).
 pub fn serve<S>(
     reader: impl Read,
     writer: impl Write,
     service: &Service<'_, S>,
     state: &mut S,
-    limits: Limits,
+    limits: MessageLimits,
 ) -> io::Result<()> {
     serve_when(reader, writer, service, state, limits, |_, _| Ok(true))
 }
 
-/// As [`serve`], for a reader with a descriptor, such as a pipe or a socket: it waits for that with a time, and a question
-/// that nobody answers ends after [`Limits::ask_timeout`]. The reader must not keep what it has read (no `BufReader`).
+/// Serves like [`serve`], for a reader with a descriptor, such as a pipe or a socket. It waits for the descriptor
+/// with a timeout, so a question that the client does not answer ends after [`MessageLimits::ask_timeout`]. The reader must
+/// have no buffer of its own (no `BufReader`).
 ///
 /// # Errors
-/// As [`serve`], and what waiting for the descriptor fails with.
+/// As [`serve`]; also if it cannot wait for the descriptor.
 #[cfg(unix)]
 pub fn serve_fd<S>(
     reader: impl Read + std::os::fd::AsFd,
     writer: impl Write,
     service: &Service<'_, S>,
     state: &mut S,
-    limits: Limits,
+    limits: MessageLimits,
 ) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     serve_when(reader, writer, service, state, limits, |reader, wait| {
@@ -181,26 +179,26 @@ pub fn serve_fd<S>(
     })
 }
 
-/// Serves; `is_ready` waits for input, for so many milliseconds at most, and tells whether there is any.
+/// Serves; `is_ready` waits for input, at most that many milliseconds, and returns whether there is any.
 fn serve_when<S, R: Read>(
     mut reader: R,
     writer: impl Write,
     service: &Service<'_, S>,
     state: &mut S,
-    limits: Limits,
+    limits: MessageLimits,
     is_ready: impl Fn(&R, Option<Millis>) -> io::Result<bool>,
 ) -> io::Result<()> {
     let started = Instant::now();
-    let mut session = Session::<_, IN_FLIGHT>::growing(limits, WriterOut::new(writer));
+    let mut session = LineServer::growing(limits, WriterOut::new(writer));
     loop {
         session.expire(millis_since(started));
-        while session.run(service, state) == Next::Write {}
+        while session.run(service, state) == NextStep::Write {}
         session.out().flush();
-        // Looked at only after flushing: a writer that fails now must not leave this waiting for input that may never come.
+        // Checked after flushing: if the writer has failed, the client may be gone and send nothing more.
         if session.out().failed() {
             break;
         }
-        // An hour is as good as for ever, and fits every system's clock.
+        // At most an hour: every system's clock can count that.
         let deadline = session.server().next_deadline();
         let wait = deadline.map(|at| at.saturating_sub(millis_since(started)).min(3_600_000));
         if !is_ready(&reader, wait)? {
@@ -213,13 +211,13 @@ fn serve_when<S, R: Read>(
     }
     session.end_of_input();
     session.out().only_answers();
-    while session.run(service, state) == Next::Write {}
+    while session.run(service, state) == NextStep::Write {}
     let _ = session.abandon();
     session.out().flush();
     session.out().result()
 }
 
-/// Reads, whatever signals come.
+/// Reads again if a signal interrupts.
 fn read(reader: &mut impl Read, space: &mut [u8]) -> io::Result<usize> {
     loop {
         match reader.read(space) {
@@ -233,7 +231,7 @@ fn millis_since(start: Instant) -> Millis {
     start.elapsed().as_millis() as Millis
 }
 
-/// Stdin and stdout without the buffers of the standard library: the session has its own.
+/// Returns stdin and stdout without the buffers of the standard library: the session has its own.
 #[cfg(unix)]
 fn stdio() -> io::Result<(std::fs::File, std::fs::File)> {
     use std::os::fd::AsFd;

@@ -1,48 +1,64 @@
-//! A blocking writer as a sink: never full, because it waits.
+//! A sink over a blocking writer. It is never full, because it waits.
 
 use std::io::{self, ErrorKind, IoSlice, Write};
 
-use mcp_sansio::Full;
-use mcp_sansio::sink::{Kind, Mark, Out, Sink};
+use mcp_sansio::FullError;
+use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 
-/// Bytes collected before they are written; a long message is written while it is being made, a notification at its end.
+/// The buffer, in bytes. A message that exceeds it is written in parts while it is made.
 const BUFFER: usize = 64 * 1024;
 
-/// A piece that is not copied into the buffer if there is no room for it.
+/// Pieces of at least this size are written from where they are, if the buffer has no room for them.
 const LARGE: usize = 4 * 1024;
 
-/// Lines over a blocking writer. It never says [`Full`], so nothing is ever taken back from it, and a message of any
-/// size needs no more memory than its buffer.
+/// Lines over a blocking writer. It never returns [`FullError`], so nothing is ever taken back from it, and a message of
+/// any size needs no more memory than the buffer.
 ///
-/// The first error is kept; what comes after it is dropped.
+/// It keeps the first error and drops everything after it.
+///
+/// ```
+/// use mcp_sansio::server::MessageLimits;
+/// use mcp_sansio::service::Service;
+/// use mcp_sansio::line_server::LineServer;
+/// use mcp_sansio_blocking::WriterOut;
+///
+/// let (service, mut stdout) = (Service::<()>::new("demo", "1.0"), Vec::new());
+/// let mut session = LineServer::growing(MessageLimits::default(), WriterOut::new(&mut stdout));
+/// let received = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+/// session.space()[..received.len()].copy_from_slice(received);
+/// session.filled(received.len());
+/// session.run(&service, &mut ());
+/// session.out().flush();
+/// assert!(!session.out().failed());
+/// ```
 #[derive(Debug)]
 pub struct WriterOut<W> {
     writer: W,
     buffer: Vec<u8>,
     error: Option<io::Error>,
     held: bool,
-    /// What is being written is not to wait for the rest of the turn.
+    /// The message in the making must not wait for the rest of the turn.
     prompt: bool,
     /// Only answers are written.
     only_answers: bool,
-    /// Where the message begins that is being made and will be dropped.
+    /// The start of the message in the making, if it will be dropped.
     dropped: Option<usize>,
 }
 
 impl<W: Write> WriterOut<W> {
-    /// A sink over `writer`.
+    /// Makes a sink over `writer`.
     pub const fn new(writer: W) -> Self {
         let buffer = Vec::new();
         WriterOut { writer, buffer, error: None, held: false, prompt: false, only_answers: false, dropped: None }
     }
 
-    /// From here on drops every notification and every request to the client: for after the end of the input, when the
-    /// client only waits for what it is owed.
+    /// Drops all later notifications and requests to the client. Called at the end of the input, when the client
+    /// waits only for answers.
     pub const fn only_answers(&mut self) {
         self.only_answers = true;
     }
 
-    /// Writes everything that has been collected.
+    /// Writes the buffered bytes.
     pub fn flush(&mut self) {
         if !self.buffer.is_empty() {
             self.spill();
@@ -52,12 +68,12 @@ impl<W: Write> WriterOut<W> {
         }
     }
 
-    /// Whether writing has failed.
+    /// Returns whether writing has failed.
     pub const fn failed(&self) -> bool {
         self.error.is_some()
     }
 
-    /// What writing has failed with, once; a reader that has gone away is no error.
+    /// Returns the result of writing; an error only once. It is no error if the reader closes its end.
     ///
     /// # Errors
     /// The first error of the writer.
@@ -68,7 +84,7 @@ impl<W: Write> WriterOut<W> {
         }
     }
 
-    /// What the buffer has no room for.
+    /// Writes a piece that the buffer has no room for.
     #[cold]
     fn put_more(&mut self, bytes: &[u8]) {
         if let Some(start) = self.dropped {
@@ -88,7 +104,7 @@ impl<W: Write> WriterOut<W> {
         self.write_both(&[]);
     }
 
-    /// Writes the buffer and what comes behind it, in one call if the writer can.
+    /// Writes the buffer and then `bytes`, in one call if the writer can.
     fn write_both(&mut self, bytes: &[u8]) {
         if self.error.is_none() {
             self.error = write_all(&mut self.writer, &self.buffer, bytes).err();
@@ -97,7 +113,7 @@ impl<W: Write> WriterOut<W> {
     }
 }
 
-/// Writes one piece after the other.
+/// Writes both pieces completely.
 fn write_all(writer: &mut impl Write, mut first: &[u8], mut second: &[u8]) -> io::Result<()> {
     while !first.is_empty() && !second.is_empty() {
         match writer.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]) {
@@ -117,7 +133,7 @@ fn write_all(writer: &mut impl Write, mut first: &[u8], mut second: &[u8]) -> io
 
 impl<W: Write> Sink for WriterOut<W> {
     #[inline]
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         if bytes.len() > self.buffer.capacity() - self.buffer.len() {
             self.put_more(bytes);
         } else {
@@ -132,13 +148,13 @@ impl<W: Write> Sink for WriterOut<W> {
 }
 
 impl<W: Write> Out for WriterOut<W> {
-    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
         if self.held {
-            return Err(Full::Now);
+            return Err(FullError::Now);
         }
-        // The handler that tells its progress may go on for long.
-        self.prompt = kind == Kind::Notification;
-        let drops = self.only_answers && matches!(kind, Kind::Notification | Kind::Request);
+        // The handler may continue for long after this notification.
+        self.prompt = kind == MessageKind::Notification;
+        let drops = self.only_answers && matches!(kind, MessageKind::Notification | MessageKind::Request);
         self.dropped = drops.then_some(self.buffer.len());
         Ok(())
     }
@@ -158,7 +174,8 @@ impl<W: Write> Out for WriterOut<W> {
     }
 
     fn roll_back(&mut self, mark: Mark) {
-        // Only ever asked for after `Full`, which this sink does not say unless it is held, and then before the first byte.
+        // Called only after `FullError`, which this sink returns only while it is held, before the first byte of a
+        // message.
         self.buffer.truncate(mark.at());
         self.dropped = None;
     }
@@ -176,7 +193,7 @@ impl<W: Write> Out for WriterOut<W> {
     }
 }
 
-/// Whether the other end has gone away: over a pipe the one, over a socket the other.
+/// Returns whether the other end was closed: pipes and sockets report it with different errors.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
 }

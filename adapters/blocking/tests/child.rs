@@ -1,5 +1,5 @@
-//! Clients of child processes: servers that behave, and servers that do not. Whatever they do, the client says what is
-//! wrong, soon, and goes on with what is not concerned.
+//! Clients of child processes, with correct and with faulty servers. The client soon reports each error, and
+//! requests that are not affected go on.
 #![cfg(all(feature = "client", unix))]
 
 mod common;
@@ -10,36 +10,37 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use common::{PROFILE, QUICK, SOON, call, lost, service, soon};
-use mcp_sansio::client::reply::Reply;
-use mcp_sansio::client::views::{CallResult, Tools};
-use mcp_sansio::client::{Lost, Oddity, Request};
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::{CallToolResult, ListToolsResult};
+use mcp_sansio::client::{ClientInfo, ProtocolViolation, Request, TransportError};
 use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_blocking::client::{
-    Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, PageLimits, Stderr, Way,
+    Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Direction, Ignore, PageLimits,
+    Stderr, StopSignal,
 };
 
-/// What this program is when [`own_server`] runs it: a server that behaves.
+/// A correct server: this program runs it when [`own_server`] starts it.
 #[test]
 #[ignore = "a server"]
 fn server() {
     mcp_sansio_blocking::serve_stdio(&service(), &mut ()).unwrap();
 }
 
-/// The harness says a few words of its own on stdout, which a client has to bear.
+/// The test harness prints lines of its own to stdout, which a client must ignore.
 fn own_server() -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "server", "--ignored", "--nocapture"]);
     command
 }
 
-/// A server made of a shell script, without a greeting. It gets the requests with the ids 1, 2, ..., and a client that
-/// waits for them as long as `timeout`.
+/// Starts a server that is a shell script and needs no opening. It gets requests with the ids 1, 2, ...; the client
+/// waits `timeout` for their answers.
 fn scripted(script: &str, timeout: Duration) -> Client<'static, Child<'static>, Ignore> {
     scripted_with(script, timeout, Stderr::Keep, Ignore)
 }
 
-fn scripted_with<H: mcp_sansio::client::Handler>(
+fn scripted_with<H: mcp_sansio::client::ClientHandler>(
     script: &str,
     timeout: Duration,
     stderr: Stderr,
@@ -47,7 +48,7 @@ fn scripted_with<H: mcp_sansio::client::Handler>(
 ) -> Client<'static, Child<'static>, H> {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", script]);
-    let options = Options::new().timeout(timeout).message(100_000);
+    let options = ClientOptions::new().timeout(timeout).message(100_000);
     let options = ChildOptions::new().options(options).stderr(stderr);
     let options = options.close_time(QUICK).terminate_time(QUICK);
     let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), handler);
@@ -57,39 +58,40 @@ fn scripted_with<H: mcp_sansio::client::Handler>(
 
 const ANSWER: &str = r#""result":{"content":[],"resultType":"complete"}}"#;
 
+// spec: T001 T083 T084 T085
 #[test]
 fn a_whole_life() {
     let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
     let hello = client.connect().unwrap();
     assert_eq!(hello.revision(), Revision::V2026_07_28);
-    assert!(hello.server().unwrap().get("name").unwrap().text().unwrap().is("own"));
+    assert!(hello.server().unwrap().get("name").unwrap().text().unwrap().eq_str("own"));
     let mut names = Vec::new();
     for page in client.pages(Request::list_tools()) {
         let page = page.unwrap();
-        names.extend(page.view::<Tools<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
+        names.extend(page.view::<ListToolsResult<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
     }
     assert_eq!(names, ["add", "confirm"]);
     let arguments = Raw::constant(r#"{"a":1,"b":2}"#);
     let answer = client.request(&Request::call("add").arguments(&arguments)).unwrap();
     assert!(answer.as_str().contains("\"3\""), "{answer:?}");
-    answer.view::<CallResult<'_>>().unwrap();
+    answer.view::<CallToolResult<'_>>().unwrap();
     let error = client.request(&Request::call("nothing")).unwrap_err();
     assert_eq!(error.server().unwrap().code, -32602);
-    let ended = soon(|| client.close().end());
-    assert_eq!(ended.how, How::Closed);
+    let ended = soon(|| client.close().unwrap());
+    assert_eq!(ended.after, StopSignal::StdinClosed);
 }
 
-/// Questions reach the handler in every revision that has them; the answers reach the server.
+/// The handler gets the server's requests in each revision that has them, and the server gets the answers.
 #[test]
 fn questions() {
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         let profile = PROFILE.revisions(Revisions::NONE.with(revision));
         let mut asked = 0;
-        let handler = |event: Event<'_>, link: &mut Link<'_, '_>| {
-            if let Event::Asked(questions) = event {
+        let handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Asked(questions) = event {
                 for question in questions.questions() {
                     asked += 1;
-                    link.reply(question.id, &Reply::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
+                    link.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
                 }
             }
         };
@@ -102,7 +104,7 @@ fn questions() {
     }
 }
 
-/// Many requests at once; those that were given up are not told.
+/// Sends many requests at once; cancelled ones have no outcome.
 #[test]
 fn many_at_once() {
     let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
@@ -114,7 +116,7 @@ fn many_at_once() {
     for (at, token) in tokens.into_iter().enumerate().rev() {
         let outcome = client.wait(token);
         match at {
-            5 => assert!(matches!(outcome, Err(Error::NotSent(_)))),
+            5 => assert!(matches!(outcome, Err(ClientError::NotSent(_)))),
             _ => assert!(outcome.unwrap().as_str().contains("42")),
         }
     }
@@ -129,9 +131,9 @@ fn a_trace_shows_all_messages() {
     client.connect().unwrap();
     client.request(&Request::list_tools()).unwrap();
     let shown = shown.borrow();
-    let sent: Vec<_> = shown.iter().filter(|(way, _)| *way == Way::Sent).collect();
+    let sent: Vec<_> = shown.iter().filter(|(way, _)| *way == Direction::Sent).collect();
     assert!(sent.len() == 2 && sent[0].1.contains("server/discover") && sent[1].1.contains("tools/list"), "{sent:?}");
-    assert!(shown.iter().any(|(way, text)| *way == Way::Received && text.contains("inputSchema")));
+    assert!(shown.iter().any(|(way, text)| *way == Direction::Received && text.contains("inputSchema")));
 }
 
 #[test]
@@ -142,22 +144,61 @@ fn no_such_program() {
 
 #[test]
 fn a_program_that_is_no_server() {
-    let options = ChildOptions::new().options(Options::new().probe_timeout(QUICK).timeout(QUICK));
+    let options = ChildOptions::new().options(ClientOptions::new().probe_timeout(QUICK).timeout(QUICK));
     let mut client = Client::new(Child::spawn_with(Command::new("true"), &PROFILE, options).unwrap(), Ignore);
     let error = soon(|| client.connect().unwrap_err());
-    assert_eq!(error.lost(), Some(Lost::Closed));
+    assert_eq!(error.lost(), Some(TransportError::Closed));
     assert!(error.to_string().contains("exit status: 0"), "{error}");
 }
 
-/// One that reads and says nothing: both tries to greet it take their time, no more.
+/// A server of an older revision that ends at a request before `initialize`. It notes each of its starts in the file `$0`.
+const STRICT: &str = r#"echo start >> "$0"
+read line
+case "$line" in *'"method":"initialize"'*) ;; *) echo "expected initialize" >&2; exit 1 ;; esac
+id=${line#*'"id":'}; id=${id%%[,\}]*}
+echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"strict","version":"1"}}}'
+read line
+while read line; do id=${line#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%[,\}]*}',"result":{"tools":[]}}'; done"#;
+
+/// The process is started once more, and no third time.
+#[test]
+fn a_server_that_ends_at_the_probe() {
+    let starts = std::env::temp_dir().join(format!("mcp-starts-blocking-{}", std::process::id()));
+    let command = |script| Command::new("/bin/sh").args(["-c", script]).arg(&starts).take();
+    let options = || ChildOptions::new().close_time(QUICK).terminate_time(QUICK);
+    let counted = || std::fs::read_to_string(&starts).unwrap().lines().count();
+    let mut client = Client::new(Child::spawn_with(command(STRICT), &PROFILE, options()).unwrap(), Ignore);
+    let first = client.transport().id();
+    assert_eq!(client.connect().unwrap().revision(), Revision::V2025_06_18);
+    assert_ne!(client.transport().id(), first);
+    assert!(client.request(&Request::list_tools()).unwrap().as_str().contains("tools"));
+    assert_eq!(client.close().unwrap().after, StopSignal::StdinClosed);
+    assert_eq!(counted(), 2);
+    let mut client = Client::new(
+        Child::spawn_with(command("echo start >> \"$0\"; read line; echo never >&2; exit 3"), &PROFILE, options())
+            .unwrap(),
+        Ignore,
+    );
+    let error = client.connect().unwrap_err().to_string();
+    assert!(error.contains("exit status: 3") && error.matches("never").count() == 1, "{error}");
+    assert_eq!(counted(), 4);
+    // A client of 2026-07-28 alone has no other way to begin.
+    static LATEST: ClientInfo<'static> = ClientInfo::new("test", "1").revisions(Revisions::from(Revision::V2026_07_28));
+    let mut client = Client::new(Child::spawn_with(command(STRICT), &LATEST, options()).unwrap(), Ignore);
+    assert_eq!(client.connect().unwrap_err().lost(), Some(TransportError::Closed));
+    assert_eq!(counted(), 5);
+    std::fs::remove_file(starts).unwrap();
+}
+
+/// The server reads and writes nothing: each of the two attempts to open the connection ends after its time.
 #[test]
 fn a_program_that_says_nothing() {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", "cat >/dev/null"]);
-    let options = ChildOptions::new().options(Options::new().probe_timeout(QUICK).timeout(QUICK));
+    let options = ChildOptions::new().options(ClientOptions::new().probe_timeout(QUICK).timeout(QUICK));
     let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), Ignore);
     let error = soon(|| client.connect().unwrap_err());
-    assert_eq!(error.lost(), Some(Lost::TimedOut), "{error}");
+    assert_eq!(error.lost(), Some(TransportError::TimedOut), "{error}");
 }
 
 #[test]
@@ -165,29 +206,30 @@ fn dies_mid_reply() {
     let script = r#"read l; printf '{"jsonrpc":"2.0","id":1,"resu'; echo 'out of cheese' >&2; exit 3"#;
     let mut client = scripted(script, SOON * 2);
     let (why, text) = soon(|| lost(client.request(&call())));
-    assert_eq!(why, Lost::Closed);
+    assert_eq!(why, TransportError::Closed);
     assert!(text.contains("exit status: 3") && text.contains("out of cheese"), "{text}");
-    // And whatever is asked of it later.
+    // A later request gets the same error.
     let (why, text) = soon(|| lost(client.request(&call())));
-    assert!(why == Lost::Closed && text.contains("exit status: 3"), "{text}");
+    assert!(why == TransportError::Closed && text.contains("exit status: 3"), "{text}");
 }
 
 #[test]
 fn killed() {
     let mut client = scripted("read l; kill -9 $$", SOON * 2);
     let (why, text) = soon(|| lost(client.request(&call())));
-    assert!(why == Lost::Closed && text.contains("signal: 9"), "{text}");
-    assert_eq!(client.close().end().how, How::Itself);
+    assert!(why == TransportError::Closed && text.contains("signal: 9"), "{text}");
+    assert_eq!(client.close().unwrap().after, StopSignal::None);
 }
 
-/// Its descendants may keep its pipes open.
+/// The server ends, but a child of its own keeps the pipes open.
 #[test]
 fn dies_and_leaves_a_child() {
     let mut client = scripted("sleep 4 & read l; exit 1", SOON * 2);
     let (why, text) = soon(|| lost(client.request(&call())));
-    assert!(why == Lost::Closed && text.contains("exit status: 1"), "{text}");
+    assert!(why == TransportError::Closed && text.contains("exit status: 1"), "{text}");
 }
 
+// spec: T061 T069
 #[test]
 fn floods_stderr() {
     let script = format!(
@@ -205,17 +247,17 @@ fn floods_stderr() {
     assert!(lines[2999].starts_with(b"line 2999 is"));
 }
 
-/// A server that never stops writing: a request ends in time all the same.
+/// The server never stops writing; a request still ends in time.
 #[test]
 fn floods_stdout() {
     for line in ["what?", r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}"#] {
         let mut client = scripted(&format!("exec yes '{line}'"), QUICK);
         let error = soon(|| client.request(&call()).unwrap_err());
-        assert!(matches!(error, Error::Lost { why: Lost::TimedOut, .. }), "{error}");
+        assert!(matches!(error, ClientError::Lost { why: TransportError::TimedOut, .. }), "{error}");
     }
 }
 
-/// Even without an end of the line, no more of it is kept than a piece.
+/// A line without an end: only one piece of it is kept.
 #[test]
 fn floods_stderr_without_a_newline() {
     let script = format!(
@@ -233,7 +275,7 @@ fn floods_stderr_without_a_newline() {
     assert_eq!(*longest.borrow(), (8192, 300_000));
 }
 
-/// One request is never answered; the others are.
+/// The server answers all requests except one.
 #[test]
 fn never_answers_one() {
     let script = format!(r#"read l; read l; echo '{{"jsonrpc":"2.0","id":2,{ANSWER}'; cat >/dev/null"#);
@@ -241,7 +283,7 @@ fn never_answers_one() {
     let (first, second) = (client.send(&call()).unwrap(), client.send(&call()).unwrap());
     soon(|| client.wait(second).unwrap());
     let (why, _) = soon(|| lost(client.wait(first)));
-    assert_eq!(why, Lost::TimedOut);
+    assert_eq!(why, TransportError::TimedOut);
 }
 
 #[test]
@@ -253,15 +295,16 @@ fn answers_twice_and_for_others() {
     );
     let odd = Rc::new(RefCell::new(Vec::new()));
     let sink = odd.clone();
-    let handler = move |event: Event<'_>, _: &mut Link<'_, '_>| {
-        if let Event::Ignored(oddity) = event {
+    let handler = move |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+        if let ClientEvent::Ignored(oddity) = event {
             sink.borrow_mut().push(oddity);
         }
     };
     let mut client = scripted_with(&script, SOON, Stderr::Keep, handler);
     client.request(&call()).unwrap();
     client.request(&call()).unwrap();
-    let expected = [Oddity::UnknownResponse, Oddity::UnknownResponse, Oddity::NoMessage];
+    let expected =
+        [ProtocolViolation::UnknownResponse, ProtocolViolation::UnknownResponse, ProtocolViolation::NoMessage];
     assert_eq!(*odd.borrow(), expected);
 }
 
@@ -269,7 +312,7 @@ fn answers_twice_and_for_others() {
 fn half_a_line_and_no_more() {
     let mut client = scripted(r#"read l; printf '{"jsonrpc":"2.0","id":1,"res'; cat >/dev/null"#, QUICK);
     let (why, _) = soon(|| lost(client.request(&call())));
-    assert_eq!(why, Lost::TimedOut);
+    assert_eq!(why, TransportError::TimedOut);
 }
 
 #[test]
@@ -280,16 +323,17 @@ fn a_line_that_never_ends() {
     );
     let mut client = scripted(&script, SOON * 2);
     let (why, _) = soon(|| lost(client.request(&call())));
-    assert_eq!(why, Lost::TooLarge);
+    assert_eq!(why, TransportError::TooLarge);
     client.request(&call()).unwrap();
 }
 
+// spec: T086
 #[test]
 fn closes_stdout_and_lives_on() {
     let mut client = scripted("read l; exec 1>&-; exec sleep 4", SOON * 2);
     let (why, text) = soon(|| lost(client.request(&call())));
-    assert!(why == Lost::Closed && text.contains("closed its stdout"), "{text}");
-    assert_eq!(soon(|| client.close().end().how), How::Terminated);
+    assert!(why == TransportError::Closed && text.contains("closed its stdout"), "{text}");
+    assert_eq!(soon(|| client.close().unwrap().after), StopSignal::Terminate);
 }
 
 #[test]
@@ -299,26 +343,27 @@ fn closes_stdin_and_lives_on() {
         client.turn(Duration::from_millis(5)).unwrap();
     }
     let (why, text) = soon(|| lost(client.request(&call())));
-    assert!(why == Lost::Closed && text.contains("closed its stdin"), "{text}");
+    assert!(why == TransportError::Closed && text.contains("closed its stdin"), "{text}");
 }
 
-/// A pipe takes 64 KiB; the rest waits, and the client does not.
+/// A pipe holds 64 KiB; the rest waits in the client, which does not block.
+// spec: B110
 #[test]
 fn reads_nothing() {
     let mut client = scripted("exec sleep 4", QUICK);
     let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(300_000));
     let arguments = Raw::parse(large.as_bytes()).unwrap();
     let (why, _) = soon(|| lost(client.request(&call().arguments(&arguments))));
-    assert_eq!(why, Lost::TimedOut);
-    assert_eq!(soon(|| client.close().end().how), How::Terminated);
+    assert_eq!(why, TransportError::TimedOut);
+    assert_eq!(soon(|| client.close().unwrap().after), StopSignal::Terminate);
 }
 
-/// The arguments are larger than all that may wait of answers.
+/// Returns arguments that are larger than the limit of pending answers.
 fn huge() -> String {
     format!(r#"{{"text":"{}"}}"#, "x".repeat(17 << 20))
 }
 
-/// A server that reads its next line when it has said what it has to say.
+/// The server writes all its messages before it reads the next line.
 #[test]
 fn says_much_before_it_reads() {
     let script = format!(
@@ -336,10 +381,10 @@ fn dies_while_much_waits_for_it() {
     let huge = huge();
     let arguments = Raw::parse(huge.as_bytes()).unwrap();
     let (why, text) = soon(|| lost(client.request(&call().arguments(&arguments))));
-    assert!(why == Lost::Closed && text.contains("ended"), "{text}");
+    assert!(why == TransportError::Closed && text.contains("ended"), "{text}");
 }
 
-/// What has come meanwhile is there without a wait.
+/// `run` handles messages that are already there without waiting.
 #[test]
 fn looks_without_waiting() {
     let script = format!("while read line; do echo '{{\"jsonrpc\":\"2.0\",\"id\":'$((n+=1))',{ANSWER}'; done");
@@ -347,7 +392,7 @@ fn looks_without_waiting() {
     for way in [false, true] {
         let token = client.send(&call()).unwrap();
         let begun = Instant::now();
-        // Each look takes no time, so that there are many before the shell has answered.
+        // Each turn takes no time, so there are many turns before the shell answers.
         let outcome = loop {
             if way {
                 client.run().unwrap();
@@ -364,27 +409,31 @@ fn looks_without_waiting() {
     }
 }
 
+// spec: B086 B108 B111 T086
 #[test]
 fn wants_to_be_killed() {
     let mut client = scripted("trap '' TERM; echo ready >&2; while :; do sleep 0.05; done", QUICK);
     while !client.transport().last_words().contains("ready") {
         client.turn(Duration::from_millis(5)).unwrap();
     }
-    let ended = soon(|| client.close().end());
-    assert_eq!(ended.how, How::Killed);
+    let ended = soon(|| client.close().unwrap());
+    assert_eq!(ended.after, StopSignal::Kill);
     assert!(ended.status.is_some());
 }
 
-/// The server may take the time it needs for its farewell, and must not be stuck in it.
+/// The server may use its whole shutdown time to write, and must not block on a full pipe.
+// spec: B109
 #[test]
 fn says_a_lot_at_the_end() {
     let mut client = scripted("cat >/dev/null; head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 7", SOON);
     client.run().unwrap();
-    let ended = soon(|| client.close().end());
-    assert_eq!((ended.how, ended.status.and_then(|status| status.code())), (How::Closed, Some(7)));
+    let ended = soon(|| client.close().unwrap());
+    assert_eq!((ended.after, ended.status.and_then(|status| status.code())), (StopSignal::StdinClosed, Some(7)));
 }
 
-/// A server that keeps the place itself gives the same cursor on each page: whether there is one is all that counts.
+/// The server keeps the position itself and sends the same cursor with each page: the client must not compare
+/// cursors.
+// spec: S015 S166 S167 S168 S169
 #[test]
 fn pages_with_equal_cursors() {
     let lists = [
@@ -404,20 +453,20 @@ fn pages_with_equal_cursors() {
     }
 }
 
-/// Whether an error is the one that a limit leads to.
-type Expected = fn(&Error) -> bool;
+/// Checks that an error is the expected one.
+type Expected = fn(&ClientError) -> bool;
 
-/// What the pages of a list may be in all: whoever looks at them is told that there would have been more.
+/// Each limit of a list ends it with an error that says that there are more pages.
 #[test]
 fn pages_have_limits() {
     let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"c","resultType":"complete"}}'; done"#;
     let size = r#"{"tools":[],"nextCursor":"c","resultType":"complete"}"#.len();
     let limits = PageLimits::new();
     let cases: [(PageLimits, usize, Expected); 4] = [
-        (limits.pages(3), 3, |error| matches!(error, Error::TooManyPages)),
-        (limits.bytes(2 * size), 2, |error| matches!(error, Error::ListTooLarge)),
-        (limits.bytes(2 * size + 1), 3, |error| matches!(error, Error::ListTooLarge)),
-        (limits.time(Duration::ZERO), 0, |error| matches!(error, Error::ListTooSlow)),
+        (limits.pages(3), 3, |error| matches!(error, ClientError::TooManyPages)),
+        (limits.bytes(2 * size), 2, |error| matches!(error, ClientError::ListTooLarge)),
+        (limits.bytes(2 * size + 1), 3, |error| matches!(error, ClientError::ListTooLarge)),
+        (limits.time(Duration::ZERO), 0, |error| matches!(error, ClientError::ListTooSlow)),
     ];
     for (limits, good, is_expected) in cases {
         let mut client = scripted(script, SOON);
@@ -431,7 +480,7 @@ fn pages_have_limits() {
     }
 }
 
-/// A list that leads in a circle ends.
+/// A list whose cursors form a circle ends.
 #[test]
 fn endless_pages() {
     let script = r#"i=1; while read l; do echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"'$((i%2))'","resultType":"complete"}}'; i=$((i+1)); done"#;
@@ -440,11 +489,11 @@ fn endless_pages() {
     client.connect_as(Revision::V2026_07_28).unwrap();
     let mut pages = client.pages(Request::list_tools()).at_most(5);
     assert_eq!(pages.by_ref().take(5).filter(|page| page.is_ok()).count(), 5);
-    assert!(matches!(pages.next(), Some(Err(Error::TooManyPages))));
+    assert!(matches!(pages.next(), Some(Err(ClientError::TooManyPages))));
     assert!(pages.next().is_none());
 }
 
-/// `Command`'s own methods lend it.
+/// The methods of `Command` return a reference; this takes the value.
 trait Take {
     fn take(&mut self) -> Command;
 }

@@ -1,4 +1,4 @@
-//! The HTTP server over real sockets: what only shows there. What it answers is tested elsewhere.
+//! The HTTP server over real sockets. Other tests check the content of its answers.
 #![cfg(feature = "http")]
 
 use std::io::{Read, Write};
@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::server::{Millis, Token};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio_blocking::http::{App, Config, HttpServer, Stopper};
-use mcp_sansio_http::wire;
+use mcp_sansio::server::{Millis, RequestToken};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+use mcp_sansio_blocking::http::{App, EndpointConfig, HttpServer, HttpServerOptions, Stopper};
+use mcp_sansio_http::http1;
 
-/// Calls that are answered when they are due.
+/// Calls that are answered at a given time.
 #[derive(Default)]
 struct Later {
-    due: Vec<(Token, Millis)>,
+    due: Vec<(RequestToken, Millis)>,
     cancelled: usize,
 }
 
-fn wait(state: &mut Later, call: &mut Call<'_>) -> Outcome {
+fn wait(state: &mut Later, call: &mut Call<'_>) -> HandlerResult {
     let millis = call.arguments().get("millis").and_then(|millis| millis.u64()).unwrap_or(0);
     let due = call.now() + millis;
     let (token, later) = call.later();
@@ -28,24 +28,26 @@ fn wait(state: &mut Later, call: &mut Call<'_>) -> Outcome {
     later
 }
 
-fn cancelled(state: &mut Later, token: Token) {
+fn cancelled(state: &mut Later, token: RequestToken) {
     state.due.retain(|(waiting, _)| *waiting != token);
     state.cancelled += 1;
 }
 
-static TOOLS: [Tool<Later>; 2] = [
+static TOOLS: [Tool<Later>; 4] = [
     Tool::new("wait", "Answers later", wait),
     Tool::new("cancelled", "How many were cancelled", |state, call| {
         call.text(format_args!("cancelled: {}", state.cancelled))
     }),
+    Tool::new("large", "Eight MiB", |_, call| call.text(&*"x".repeat(8 << 20))),
+    Tool::new("larger", "Ten MiB", |_, call| call.text(&*"x".repeat(10 << 20))),
 ];
 
-/// What is seen of the server from within.
+/// Counters from inside the server.
 #[derive(Default)]
 struct Seen {
-    /// Turns of its loop.
+    /// The turns of its loop.
     turns: AtomicUsize,
-    /// Event streams that are open.
+    /// The open event streams.
     streams: AtomicUsize,
 }
 
@@ -88,7 +90,7 @@ impl Running {
         socket
     }
 
-    /// Waits until so many streams are open; how many turns the loop took for it.
+    /// Waits until this many streams are open. Returns how many turns the loop took for it.
     fn turns_until(&self, streams: usize) -> usize {
         let before = self.seen.turns.load(Relaxed);
         let deadline = Instant::now() + Duration::from_secs(20);
@@ -105,7 +107,7 @@ impl Running {
     }
 }
 
-/// A request of 2026-07-28 that calls a tool.
+/// Returns a 2026-07-28 request that calls a tool.
 fn call(id: u32, tool: &str, arguments: &str) -> String {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
@@ -117,7 +119,7 @@ fn call(id: u32, tool: &str, arguments: &str) -> String {
     )
 }
 
-/// Reads until `end` has come.
+/// Reads until `end` was received.
 fn read_to(socket: &mut TcpStream, end: &str) -> String {
     let mut text = String::new();
     let mut chunk = [0; 4096];
@@ -129,7 +131,7 @@ fn read_to(socket: &mut TcpStream, end: &str) -> String {
     text
 }
 
-/// Requests that are sent ahead wait behind an open stream; what their handlers put off is heard of at once.
+/// Requests sent behind an open stream wait; a late answer goes out at once.
 #[test]
 fn requests_behind_a_stream() {
     let server = start();
@@ -145,6 +147,7 @@ fn requests_behind_a_stream() {
 }
 
 /// From 2026-07-28 on, closing the connection cancels the request.
+// spec: T091 T092
 #[test]
 fn a_client_that_leaves_cancels() {
     let server = start();
@@ -165,7 +168,7 @@ fn a_client_that_leaves_cancels() {
     server.stop();
 }
 
-/// What is open when it stops is answered, and idle connections do not keep it.
+/// When the server stops, open requests are answered, and idle connections do not delay it.
 #[test]
 fn stopping() {
     let server = start();
@@ -181,7 +184,7 @@ fn stopping() {
     assert!(rest.contains("The server is going away") && rest.ends_with("0\r\n\r\n"), "{rest}");
 }
 
-/// Sends as much behind an open stream as the server and the sockets take; how much.
+/// Sends as many bytes behind an open stream as the server and the sockets take. Returns their number.
 fn fill(socket: &mut TcpStream) -> usize {
     socket.set_nonblocking(true).unwrap();
     let (mut sent, mut refused) = (0, 0);
@@ -200,12 +203,12 @@ fn fill(socket: &mut TcpStream) -> usize {
 const STREAM: &[u8] = b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
 
 fn with_keep_alive(server: HttpServer, millis: Millis) -> HttpServer {
-    let mut config = Config::DEFAULT;
+    let mut config = EndpointConfig::DEFAULT;
     config.keep_alive = millis;
-    server.config(config)
+    server.options(HttpServerOptions::new().config(config))
 }
 
-/// Starts a stream, fills its input and goes; how many turns of the loop it took to notice.
+/// Starts a stream, fills its input and leaves. Returns how many turns the loop took to notice.
 fn turns_for_one_that_goes(configure: fn(HttpServer) -> HttpServer, reads: bool) -> usize {
     let server = start_with(configure);
     let mut socket = server.connect();
@@ -221,27 +224,28 @@ fn turns_for_one_that_goes(configure: fn(HttpServer) -> HttpServer, reads: bool)
     turns
 }
 
-/// A client that has sent more than is read behind its stream, and goes: the loop does not turn for it without end.
+/// A client fills its input behind a stream, and leaves: this must not make a busy loop.
 #[test]
 fn a_client_that_goes_with_its_input_full() {
-    // What it has not read makes the system send a reset, which is noticed without anything being sent.
+    // The client leaves with unread bytes, so the system sends a reset. The server notices it without sending
+    // anything.
     let turns = turns_for_one_that_goes(|server| with_keep_alive(server, 0), false);
     assert!(turns < 20, "{turns} turns");
-    // An end that waits behind bytes for which there is no room is noticed with the next keep-alive.
+    // The end of the connection is behind bytes that do not fit. The server notices it with the next keep-alive.
     let turns = turns_for_one_that_goes(|server| with_keep_alive(server, 100), true);
     assert!(turns < 20, "{turns} turns");
 }
 
-/// Times of 50 ms, for those that are slow.
+/// Sets times of 50 ms, for tests of slow clients.
 fn hurried(server: HttpServer) -> HttpServer {
-    let limits = wire::Limits::DEFAULT.head_time(50).body_time(50).idle_time(50).linger_time(50);
-    server.wire_limits(limits.write_time(50))
+    let limits = http1::ConnectionLimits::DEFAULT.head_time(50).body_time(50).idle_time(50).linger_time(50);
+    server.options(HttpServerOptions::new().wire_limits(limits.write_time(50)))
 }
 
-/// What comes until the server hangs up.
+/// Reads until the server closes the connection.
 fn rest(socket: &mut TcpStream) -> String {
     let mut text = String::new();
-    // What is sent to one that refuses to read it may end in a reset.
+    // Bytes sent to a server that does not read them may end in a reset.
     if let Err(error) = socket.read_to_string(&mut text) {
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "after {text:?}");
     }
@@ -258,11 +262,11 @@ fn those_that_are_slow_are_let_go() {
         socket.write_all(sent.as_bytes()).unwrap();
         assert_eq!(rest(&mut socket), answer, "{sent:?}");
     }
-    // Idle after an answer.
+    // The connection is idle after an answer.
     let mut socket = server.connect();
     socket.write_all(call(1, "cancelled", "{}").as_bytes()).unwrap();
     assert!(rest(&mut socket).contains("cancelled: 0"));
-    // A head in pieces has its time from its first byte, and a next one its own.
+    // The time of a head that comes in pieces begins with its first byte; the next head has its own time.
     let mut socket = server.connect();
     let request = call(1, "cancelled", "{}");
     for _ in 0..3 {
@@ -275,16 +279,18 @@ fn those_that_are_slow_are_let_go() {
     server.stop();
 }
 
-/// One that reads nothing while there is something to read is let go; others are served meanwhile.
+/// A client that does not read its answer is disconnected; others are served meanwhile.
 #[test]
 fn a_client_that_does_not_read() {
-    let server = start_with(|server| server.wire_limits(wire::Limits::DEFAULT.write_time(100)));
+    let server = start_with(|server| {
+        server.options(HttpServerOptions::new().wire_limits(http1::ConnectionLimits::DEFAULT.write_time(100)))
+    });
     let mut socket = server.connect();
     let request = call(1, "cancelled", "{}").repeat(1000);
     socket.set_nonblocking(true).unwrap();
     let mut sent = 0;
     let deadline = Instant::now() + Duration::from_secs(20);
-    // All that the sockets hold, and then the end.
+    // The sockets hold some bytes, and then the connection ends.
     let error = loop {
         match socket.write(&request.as_bytes()[sent % request.len()..]) {
             Ok(n) => sent += n,
@@ -301,10 +307,10 @@ fn a_client_that_does_not_read() {
     server.stop();
 }
 
-/// Heads that are refused are refused before their bodies have come, and what all bodies take is bounded.
+/// A head that must be refused is refused before its body comes; all bodies together have a limit.
 #[test]
 fn bodies_that_are_not_taken_in() {
-    let server = start_with(|server| server.input_total(100 * 1024));
+    let server = start_with(|server| server.options(HttpServerOptions::new().input_total(100 * 1024)));
     let mut foreign = server.connect();
     foreign.write_all(b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 16000000\r\n\r\n").unwrap();
     assert!(rest(&mut foreign).starts_with("HTTP/1.1 403"));
@@ -316,4 +322,84 @@ fn bodies_that_are_not_taken_in() {
     small.write_all(call(1, "cancelled", "{}").as_bytes()).unwrap();
     read_to(&mut small, "cancelled: 0");
     server.stop();
+}
+
+/// Unread answers have a total limit: the server closes the connection with the most bytes.
+#[test]
+fn answers_that_are_not_read() {
+    let server = start_with(|server| server.options(HttpServerOptions::new().output_total(15 << 20)));
+    let ask = |tool: &str| {
+        let mut socket = server.connect();
+        socket.write_all(call(1, tool, "{}").as_bytes()).unwrap();
+        socket.read_exact(&mut [0; 15]).unwrap();
+        socket
+    };
+    let (mut large, mut larger) = (ask("large"), ask("larger"));
+    let mut other = server.connect();
+    other.write_all(call(2, "cancelled", "{}").as_bytes()).unwrap();
+    read_to(&mut other, "cancelled: 0");
+    assert!(rest(&mut larger).len() < 10 << 20, "it was cut short");
+    large.read_exact(&mut vec![0; 8 << 20]).unwrap();
+    server.stop();
+}
+
+/// Introspection elsewhere: the request waits without turning the loop, other requests do not wait.
+#[cfg(feature = "resource-server")]
+#[test]
+fn authorization_comes_later() {
+    use std::sync::atomic::AtomicBool;
+
+    use mcp_sansio_blocking::http::{Access, Grant, Refusal, RequestHead};
+
+    let server = HttpServer::bind("127.0.0.1:0").unwrap();
+    let (address, stopper) = (server.local_addr().unwrap(), server.stopper().unwrap());
+    let (asked, turns, known) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    let client = thread::spawn(move || {
+        let answer = |mut socket: &TcpStream| {
+            let mut seen = [0; 4096];
+            let n = socket.read(&mut seen).unwrap();
+            String::from_utf8_lossy(&seen[..n]).into_owned()
+        };
+        let request = |token: &str| {
+            let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+                "capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+            let mut socket = TcpStream::connect(address).unwrap();
+            socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            write!(
+                socket,
+                "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{token}Content-Type: application/json\r\n\
+                 Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+            .unwrap();
+            socket
+        };
+        let begun = Instant::now();
+        let slow = request("Authorization: Bearer ann\r\n");
+        assert!(answer(&request("")).starts_with("HTTP/1.1 401"));
+        assert!(begun.elapsed() < Duration::from_millis(200));
+        assert!(answer(&slow).starts_with("HTTP/1.1 200"));
+        assert!(begun.elapsed() > Duration::from_millis(250));
+        stopper.stop();
+    });
+    let authorize = |head: &RequestHead<'_>| {
+        asked.fetch_add(1, Relaxed);
+        match head.text("authorization") {
+            None => Access::RefusedWith(Refusal::new(401)),
+            Some(token) if known.load(Relaxed) => Access::GrantedTo(Grant::to(Some(token)).unwrap()),
+            Some(_) => Access::Later,
+        }
+    };
+    let service = Service::<()>::new("guarded", "1");
+    let begun = Instant::now();
+    let mut state = ();
+    server
+        .serve_with(App::new(&service, &mut state).authorize(&authorize), &mut |_, _, now| {
+            turns.fetch_add(1, Relaxed);
+            known.store(begun.elapsed() > Duration::from_millis(300), Relaxed);
+            Some(now + 50)
+        })
+        .unwrap();
+    client.join().unwrap();
+    assert!(turns.load(Relaxed) < 60 && asked.load(Relaxed) < 40, "{turns:?} {asked:?}");
 }

@@ -1,5 +1,5 @@
-//! Clients over HTTP: servers that behave, and servers that do not. Whatever they do, the client says what is wrong, soon,
-//! and goes on with what is not concerned.
+//! Clients over HTTP, with correct and with faulty servers. The client soon reports each error, and requests that
+//! are not affected go on.
 #![cfg(all(feature = "client", feature = "http", unix))]
 
 mod common;
@@ -18,20 +18,21 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use common::{PROFILE, QUICK, SOON, call, lost, service, soon};
-use mcp_sansio::client::reply::Reply;
-use mcp_sansio::client::views::Tools;
-use mcp_sansio::client::{Filter, Handler, Lost, Oddity, Request};
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::ListToolsResult;
+use mcp_sansio::client::{ClientHandler, ProtocolViolation, Request, SubscriptionFilter, TransportError};
 use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
 #[cfg(feature = "tls")]
 use mcp_sansio_blocking::client::rustls;
 use mcp_sansio_blocking::client::{
-    Answer, Client, Config, Event, Http, HttpOptions, Ignore, Link, Options, Verdict, Way,
+    ChallengeAnswer, Client, ClientEvent, ClientHandle, ClientOptions, Direction, Http, HttpClientConfig, HttpOptions,
+    Ignore, OwnedResult,
 };
-use mcp_sansio_blocking::http::{HttpServer, Stopper};
+use mcp_sansio_blocking::http::{HttpServer, HttpServerOptions, Stopper};
 use scripted::{Scripted, answer, id, json, scripted, send, stream, until_gone};
 
-/// A server that behaves.
+/// A correct server.
 struct Running {
     address: SocketAddr,
     stopper: Stopper,
@@ -39,16 +40,16 @@ struct Running {
 }
 
 fn start(address: impl std::net::ToSocketAddrs) -> Running {
-    let mut config = mcp_sansio_blocking::http::Config::DEFAULT;
+    let mut config = mcp_sansio_blocking::http::EndpointConfig::DEFAULT;
     config.hosts = &["127.0.0.77"];
-    let server = HttpServer::bind(address).unwrap().config(config);
+    let server = HttpServer::bind(address).unwrap().options(HttpServerOptions::new().config(config));
     let (address, stopper) = (server.local_addr().unwrap(), server.stopper().unwrap());
     let thread = thread::spawn(move || server.serve(&service(), &mut ()));
     Running { address, stopper, thread: Some(thread) }
 }
 
 impl Running {
-    /// By name: the first of its addresses may not be the one.
+    /// A URL with a name: its first address may be another one than the server's.
     fn url(&self) -> String {
         format!("http://localhost:{}/mcp", self.address.port())
     }
@@ -61,7 +62,7 @@ impl Drop for Running {
     }
 }
 
-/// An address whose ports nobody else takes meanwhile.
+/// An address whose ports no other program uses.
 const OWN: &str = if cfg!(target_os = "linux") { "127.0.0.77:0" } else { "127.0.0.1:0" };
 
 fn sum() -> Raw<'static> {
@@ -86,7 +87,7 @@ fn a_whole_life_in_every_revision() {
     }
 }
 
-/// It finds out by itself what the server speaks.
+/// The client finds out the server's revision.
 #[test]
 fn the_newest_revision() {
     let server = start("127.0.0.1:0");
@@ -94,10 +95,10 @@ fn the_newest_revision() {
     assert_eq!(client.connect().unwrap().revision(), Revision::V2026_07_28);
 }
 
-/// Where only one of a name's addresses is served.
+/// Only one of a name's addresses has a server.
 #[test]
 fn the_other_localhost() {
-    // Other programs may listen at the same port of the other address.
+    // Another program may listen at the same port of the other address.
     let connects = || {
         let Ok(listener) = TcpListener::bind("[::1]:0") else { return true };
         let address = listener.local_addr().unwrap();
@@ -108,18 +109,18 @@ fn the_other_localhost() {
     assert!((0..3).any(|_| connects()));
 }
 
-/// Questions reach the handler in every revision that has them; the answers reach the server.
+/// The handler gets the server's requests in each revision that has them, and the server gets the answers.
 #[test]
 fn questions() {
     let server = start("127.0.0.1:0");
     for revision in [Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28] {
         let profile = PROFILE.revisions(Revisions::NONE.with(revision));
         let mut asked = 0;
-        let handler = |event: Event<'_>, link: &mut Link<'_, '_>| {
-            if let Event::Asked(questions) = event {
+        let handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Asked(questions) = event {
                 for question in questions.questions() {
                     asked += 1;
-                    link.reply(question.id, &Reply::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
+                    link.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))).unwrap();
                 }
             }
         };
@@ -143,12 +144,13 @@ fn a_trace_shows_all_messages() {
     client.request(&Request::list_tools()).unwrap();
     let shown = shown.borrow();
     let ways: Vec<_> = shown.iter().map(|(way, _)| *way).collect();
-    assert_eq!(ways, [Way::Sent, Way::Received, Way::Sent, Way::Received]);
+    assert_eq!(ways, [Direction::Sent, Direction::Received, Direction::Sent, Direction::Received]);
     assert!(shown[2].1.starts_with(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list""#), "{shown:?}");
     assert!(shown[3].1.contains("inputSchema"));
 }
 
-/// A server that has forgotten the session: the request is lost, the next one goes out in a new session.
+/// The server has lost the session: the request is lost, the next one goes out in a new session.
+// spec: T055
 #[test]
 fn a_server_that_starts_anew() {
     for revision in [Revision::V2025_03_26, Revision::V2025_11_25] {
@@ -161,11 +163,31 @@ fn a_server_that_starts_anew() {
         drop(server);
         let _server = start(address);
         let (why, _) = soon(|| lost(client.request(&Request::list_tools())));
-        assert!(matches!(why, Lost::SessionLost | Lost::Broken), "{why}");
+        assert!(matches!(why, TransportError::SessionLost | TransportError::Broken), "{why}");
         let answer =
             soon(|| client.request(&Request::list_tools()).or_else(|_| client.request(&Request::list_tools())));
         answer.unwrap();
     }
+}
+
+/// The server chooses a version that the client does not support: the client ends the session.
+// spec: B118
+#[test]
+fn a_version_that_nobody_speaks() {
+    let server = scripted(|_, request, socket| {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"1999-01-01","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,
+            id(request)
+        );
+        send(socket, &json(&body).replacen("\r\n", "\r\nMcp-Session-Id: s-1\r\n", 1));
+    });
+    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_06_18));
+    let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+    soon(|| client.connect().unwrap_err());
+    soon(|| client.close());
+    let requests = server.requests.lock().unwrap();
+    assert!(requests.last().is_some_and(|last| last.starts_with("DELETE ") && last.contains("s-1")), "{requests:?}");
+    assert!(!requests.iter().any(|request| request.contains("notifications/initialized")));
 }
 
 #[test]
@@ -175,9 +197,9 @@ fn nobody_there() {
     drop(listener);
     let mut client = Client::new(Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap(), Ignore);
     let error = soon(|| client.connect().unwrap_err());
-    assert_eq!(error.lost(), Some(Lost::Unreachable));
+    assert_eq!(error.lost(), Some(TransportError::Unreachable));
     assert!(error.to_string().contains(&address.to_string()) && error.to_string().contains("refused"), "{error}");
-    // It can be tried again.
+    // A second attempt works.
     let _server = start(address);
     client.connect().unwrap();
 }
@@ -208,18 +230,26 @@ fn a_name_that_leads_nowhere() {
     assert!(error.to_string().contains("nowhere.invalid"), "{error}");
 }
 
+fn connected<H: ClientHandler>(http: Http<'static>, handler: H) -> Client<'static, Http<'static>, H> {
+    let mut client = Client::new(http, handler);
+    client.connect_as(Revision::V2026_07_28).unwrap();
+    client
+}
+
 impl Scripted {
     fn client(&self, timeout: Duration) -> Client<'static, Http<'static>, Ignore> {
-        self.client_with(HttpOptions::new().options(Options::new().timeout(timeout).message(100_000)), Ignore)
+        self.client_with(HttpOptions::new().options(ClientOptions::new().timeout(timeout).message(100_000)), Ignore)
     }
 
-    fn client_with<H: Handler>(&self, options: HttpOptions, handler: H) -> Client<'static, Http<'static>, H> {
-        let mut client = Client::new(Http::with(&self.url(), &PROFILE, options).unwrap(), handler);
-        client.connect_as(Revision::V2026_07_28).unwrap();
-        client
+    fn client_with<H: ClientHandler>(&self, options: HttpOptions, handler: H) -> Client<'static, Http<'static>, H> {
+        connected(self.http(options), handler)
     }
 
-    /// Waits until something was asked.
+    fn http(&self, options: HttpOptions) -> Http<'static> {
+        Http::with(&self.url(), &PROFILE, options).unwrap()
+    }
+
+    /// Waits until `what` was requested.
     fn until(&self, what: &str) {
         let begun = Instant::now();
         while !self.was_asked(what) {
@@ -229,9 +259,9 @@ impl Scripted {
     }
 }
 
-/// The first request goes wrong in the way that `wrong` has, the second is answered.
+/// Answers the first request as `wrong` does, and the second one correctly.
 #[track_caller]
-fn goes_wrong(wrong: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> (Lost, String) {
+fn goes_wrong(wrong: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> (TransportError, String) {
     let server = scripted(move |number, request, socket| match number {
         0 => wrong(request, socket),
         _ => send(socket, &json(&answer(request))),
@@ -245,19 +275,19 @@ fn goes_wrong(wrong: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> (
 #[test]
 fn hangs_up() {
     let (why, text) = goes_wrong(|_, _| {});
-    assert_eq!(why, Lost::Broken, "{text}");
-    // With data unread, the system resets the connection.
+    assert_eq!(why, TransportError::Broken, "{text}");
+    // The system resets a connection with unread bytes.
     let (why, text) = goes_wrong(|_, socket| {
         send(socket, "HTTP/1.1 200 OK\r\nContent-Le");
         let _ = socket.shutdown(Shutdown::Both);
     });
-    assert_eq!(why, Lost::Broken, "{text}");
+    assert_eq!(why, TransportError::Broken, "{text}");
 }
 
 #[test]
 fn is_no_http() {
     let (why, _) = goes_wrong(|_, socket| send(socket, "SSH-2.0-OpenSSH_9.2p1\r\n\r\n"));
-    assert_eq!(why, Lost::Invalid);
+    assert_eq!(why, TransportError::Invalid);
 }
 
 #[test]
@@ -265,7 +295,7 @@ fn errors_of_http() {
     let (why, text) = goes_wrong(|_, socket| {
         send(socket, "HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 19\r\n\r\nupstream is asleep\n");
     });
-    assert_eq!(why, Lost::Status(502));
+    assert_eq!(why, TransportError::Status(502));
     assert!(text.contains("502") && text.contains("upstream is asleep"), "{text}");
 }
 
@@ -277,30 +307,30 @@ fn redirects() {
             "HTTP/1.1 307 Over there\r\nLocation: http://example.com/\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
         );
     });
-    assert_eq!(why, Lost::Status(307));
+    assert_eq!(why, TransportError::Status(307));
     assert!(text.contains("http://example.com/"), "{text}");
-    // One that leads in a circle.
+    // A redirect that forms a circle.
     let server = scripted(|_, _, socket| {
         send(socket, "HTTP/1.1 308 Round\r\nLocation: /mcp\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     });
     let mut client = server.client(SOON * 2);
     let (why, _) = soon(|| lost(client.request(&call())));
-    assert_eq!(why, Lost::Status(308));
+    assert_eq!(why, TransportError::Status(308));
 }
 
 #[test]
 fn garbage() {
     let (why, _) = goes_wrong(|_, socket| send(socket, &json("{\"jsonrpc\":\"2.0\",")));
-    assert_eq!(why, Lost::Invalid);
+    assert_eq!(why, TransportError::Invalid);
     let (why, _) = goes_wrong(|_, socket| {
         send(
             socket,
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: 4\r\n\r\n<hi>",
         );
     });
-    assert_eq!(why, Lost::Invalid);
+    assert_eq!(why, TransportError::Invalid);
     let (why, _) = goes_wrong(|_, socket| send(socket, &stream(": nothing\n\n")));
-    assert_eq!(why, Lost::Invalid);
+    assert_eq!(why, TransportError::Invalid);
 }
 
 #[test]
@@ -309,10 +339,10 @@ fn answers_that_are_too_large() {
         let text = answer(request).replace("[]", &format!("[{}]", " ".repeat(300_000)));
         send(socket, &json(&text));
     });
-    assert_eq!(why, Lost::TooLarge);
+    assert_eq!(why, TransportError::TooLarge);
 }
 
-/// Nothing is kept of an event that never ends; other requests are answered meanwhile.
+/// The client keeps no bytes of an event without an end; other requests are answered meanwhile.
 #[test]
 fn an_endless_event() {
     let server = scripted(|_, request, socket| match request.contains("slow") {
@@ -328,16 +358,16 @@ fn an_endless_event() {
         soon(|| client.request(&call()).unwrap());
     }
     let (why, _) = soon(|| lost(client.wait(first)));
-    assert_eq!(why, Lost::TooLarge);
+    assert_eq!(why, TransportError::TooLarge);
 }
 
-/// Events that are none are skipped, and told.
+/// Events without a message are skipped and reported.
 #[test]
 fn garbage_events() {
     let odd = Rc::new(RefCell::new(Vec::new()));
     let sink = odd.clone();
-    let handler = move |event: Event<'_>, _: &mut Link<'_, '_>| {
-        if let Event::Ignored(oddity) = event {
+    let handler = move |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+        if let ClientEvent::Ignored(oddity) = event {
             sink.borrow_mut().push(oddity);
         }
     };
@@ -346,13 +376,13 @@ fn garbage_events() {
         let text = format!("data: {{nonsense\n\ndata: {stray}\n\ndata: {}\n\n", answer(request));
         send(socket, &stream(&text));
     });
-    let options = HttpOptions::new().options(Options::new().timeout(SOON).message(100_000));
+    let options = HttpOptions::new().options(ClientOptions::new().timeout(SOON).message(100_000));
     let mut client = server.client_with(options, handler);
     client.request(&call()).unwrap();
-    assert_eq!(*odd.borrow(), [Oddity::NoMessage, Oddity::UnknownResponse]);
+    assert_eq!(*odd.borrow(), [ProtocolViolation::NoMessage, ProtocolViolation::UnknownResponse]);
 }
 
-/// Wherever an answer is cut off: it is told as what it is, at once, or was whole already.
+/// An answer is cut at each byte: the client reports the loss at once, or has the whole answer already.
 #[test]
 fn drops_the_answer_at_each_byte() {
     let server = scripted(|number, request, socket| {
@@ -370,7 +400,7 @@ fn drops_the_answer_at_each_byte() {
         match soon(|| client.request(&call())) {
             Ok(_) => whole += 1,
             Err(error) => {
-                assert!(matches!(error.lost(), Some(Lost::Broken | Lost::Invalid)), "{error}");
+                assert!(matches!(error.lost(), Some(TransportError::Broken | TransportError::Invalid)), "{error}");
                 broken += 1;
             }
         }
@@ -378,8 +408,9 @@ fn drops_the_answer_at_each_byte() {
     assert!(whole > 20 && broken > 200, "{whole} {broken}");
 }
 
-/// A request that takes too long, or is not wanted any more, is closed: that cancels it from 2026-07-28 on. Others are
-/// answered meanwhile, on as many connections as there are.
+/// Closing the connection of a request that takes too long or was dropped cancels it from 2026-07-28 on. Others are
+/// answered meanwhile, on all connections.
+// spec: B138
 #[test]
 fn never_answers() {
     let (gone, told) = std::sync::mpsc::channel();
@@ -400,7 +431,7 @@ fn never_answers() {
     client.cancel(tokens[0], None).unwrap();
     told.recv_timeout(SOON).unwrap();
     for token in &tokens[1..] {
-        assert_eq!(soon(|| lost(client.wait(*token))).0, Lost::TimedOut);
+        assert_eq!(soon(|| lost(client.wait(*token))).0, TransportError::TimedOut);
     }
     client.run().unwrap();
     for _ in &tokens[1..] {
@@ -409,7 +440,7 @@ fn never_answers() {
     assert!(!server.requests.lock().unwrap().iter().any(|request| request.contains("notifications/cancelled")));
 }
 
-/// What has come meanwhile is there without a wait.
+/// `run` handles messages that are already there without waiting.
 #[test]
 fn looks_without_waiting() {
     let server = scripted(|_, request, socket| send(socket, &json(&answer(request))));
@@ -426,16 +457,16 @@ fn looks_without_waiting() {
     answer.unwrap();
 }
 
-/// The time that a connection has begins with the request, however long nothing was asked before.
+/// The time of a connection begins with the request, not when the client was made.
 #[test]
 fn rests_for_long() {
     let server = scripted(|_, request, socket| send(socket, &json(&answer(request))));
-    let config = Config::DEFAULT.connect_time(250).write_time(250).idle_time(50);
-    let options = HttpOptions::new().options(Options::new().timeout(QUICK * 2)).config(config);
+    let config = HttpClientConfig::DEFAULT.connect_time(250).write_time(250).idle_time(50);
+    let options = HttpOptions::new().options(ClientOptions::new().timeout(QUICK * 2)).config(config);
     let told = Rc::new(RefCell::new(Vec::new()));
     let sink = told.clone();
-    let mut client = server.client_with(options, move |event: Event<'_>, _: &mut Link<'_, '_>| {
-        if let Event::Done { outcome, .. } = event {
+    let mut client = server.client_with(options, move |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+        if let ClientEvent::Done { outcome, .. } = event {
             sink.borrow_mut().push(outcome.is_ok());
         }
     });
@@ -443,29 +474,30 @@ fn rests_for_long() {
         client.request(&call()).unwrap();
         thread::sleep(QUICK * 4);
     }
-    // What is sent through the link, too.
+    // The same for requests sent through the link.
     client.link().send(&call()).unwrap();
     soon(|| while !client.turn(SOON).unwrap() {});
     assert_eq!(*told.borrow(), [true]);
 }
 
-/// A user takes long to log in: that is not the request's time, nor the connection's.
+/// A user needs long to log in: this counts neither for the request's time nor for the connection's.
 #[test]
 fn takes_long_to_give_credentials() {
     let server = scripted(|_, request, socket| match request.contains("Bearer") {
         true => send(socket, &json(&answer(request))),
         false => send(socket, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"),
     });
-    let options = HttpOptions::new().options(Options::new().timeout(QUICK * 2)).authorize(|_, headers| {
+    let options = HttpOptions::new().options(ClientOptions::new().timeout(QUICK * 2));
+    let options = options.config(HttpClientConfig::DEFAULT.connect_time(250).write_time(250));
+    let http = server.http(options).authorize(|_, headers| {
         thread::sleep(QUICK * 4);
         headers.set("Authorization", "Bearer x").unwrap();
-        Verdict::Retry
+        ChallengeAnswer::Retry
     });
-    let options = options.config(Config::DEFAULT.connect_time(250).write_time(250));
-    server.client_with(options, Ignore).request(&call()).unwrap();
+    connected(http, Ignore).request(&call()).unwrap();
 }
 
-/// All connections are taken: the next request waits until one is free.
+/// All connections are in use: the next request waits until one is free.
 #[test]
 fn more_requests_than_connections() {
     let server = scripted(|_, request, socket| match request.contains("slow") {
@@ -480,20 +512,22 @@ fn more_requests_than_connections() {
     soon(|| client.request(&call()).unwrap());
 }
 
+/// The answer to `initialize`.
+fn initialized(request: &str) -> String {
+    json(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,
+        id(request)
+    ))
+}
+
 /// A legacy server without a session, made of a script.
 fn legacy(request: &str, socket: &mut TcpStream) -> bool {
-    let id = id(request);
     if request.starts_with("GET") {
         send(socket, "HTTP/1.1 405 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     } else if request.contains("server/discover") {
         send(socket, "HTTP/1.1 400 What?\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     } else if request.contains("\"initialize\"") {
-        send(
-            socket,
-            &json(&format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#
-            )),
-        );
+        send(socket, &initialized(request));
     } else if request.contains("notifications/") {
         send(socket, "HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     } else {
@@ -502,8 +536,8 @@ fn legacy(request: &str, socket: &mut TcpStream) -> bool {
     true
 }
 
-/// All connections but one are taken, and the server asks more at once than there is room for: the answers wait their
-/// turn, and each is sent.
+/// All connections except one are in use, and the server sends more requests at once than there is room for: the
+/// answers wait for their turn, and all are sent.
 #[test]
 fn many_answers_at_once() {
     let server = scripted(|_, request, socket| {
@@ -533,7 +567,8 @@ fn many_answers_at_once() {
     assert_eq!(answered(), 60);
 }
 
-/// Tools with headers that cannot be are left out, but only where there are such headers.
+/// Tools with invalid header annotations are left out, but only in revisions with these annotations.
+// spec: T124
 #[test]
 fn tools_that_are_left_out() {
     let server = scripted(|_, request, socket| {
@@ -551,8 +586,8 @@ fn tools_that_are_left_out() {
         }
     });
     let mut client = server.client(SOON);
-    let names = |page: &Answer| {
-        let tools = page.view::<Tools<'_>>().unwrap();
+    let names = |page: &OwnedResult| {
+        let tools = page.view::<ListToolsResult<'_>>().unwrap();
         tools.iter().map(|tool| tool.unwrap().name().to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names(&client.request(&Request::list_tools()).unwrap()), ["good"]);
@@ -564,24 +599,25 @@ fn tools_that_are_left_out() {
         "the tool empty is left out: x-mcp-header is empty or no text",
     ];
     assert_eq!(excluded, expected);
-    // Nor can it be called: nothing is sent.
+    // A call of the tool fails, and nothing is sent.
     let (why, text) = lost(client.request(&Request::call("bad")));
-    assert!(why == Lost::Excluded && text.contains("not a valid header name"), "{text}");
+    assert!(why == TransportError::Excluded && text.contains("not a valid header name"), "{text}");
     assert!(!server.was_asked("tools/call"));
-    // Who asks for it as it is gets it as it is, and can ask.
+    // A raw request returns the whole list, and the application can check a tool itself.
     let raw = client.request(&Request::raw("tools/list", None)).unwrap();
     assert_eq!(names(&raw), ["good", "bad", "empty"]);
-    let why = |client: &Client<'_, _, _>| {
-        raw.view::<Tools<'_>>().unwrap().iter().flatten().map(|tool| client.excludes(&tool)).collect::<Vec<_>>()
-    };
-    assert!(matches!(&why(&client)[..], [None, Some(name), Some(empty)] if name != empty));
+    fn reasons<'m>(client: &Client<'m, Http<'m>, Ignore>, tools: &OwnedResult) -> Vec<Option<String>> {
+        tools.view::<ListToolsResult<'_>>().unwrap().iter().flatten().map(|tool| client.excludes(&tool)).collect()
+    }
+    assert!(matches!(&reasons(&client, &raw)[..], [None, Some(name), Some(empty)] if name != empty));
     let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
     assert!(!client.connect().unwrap().revision().is_modern());
     assert_eq!(names(&client.request(&Request::list_tools()).unwrap()), ["good", "bad", "empty"]);
-    assert!(why(&client).iter().all(Option::is_none) && client.excluded().is_empty());
+    assert!(reasons(&client, &raw).iter().all(Option::is_none) && client.excluded().is_empty());
 }
 
-/// What a program prints to find out what is going on has no secrets in it.
+/// Debug output contains no secrets.
+// spec: A216
 #[test]
 fn secrets_are_not_shown() {
     let options = HttpOptions::new().header("Authorization", "Bearer SECRET");
@@ -590,7 +626,7 @@ fn secrets_are_not_shown() {
     assert!(!shown.contains("SECRET") && !shown.contains("83, 69"), "{shown}");
 }
 
-/// What a server asks, it asks on the stream that the client opens: the first request waits for it.
+/// The server sends its requests on the stream that the client opens: the first request waits for that stream.
 #[test]
 fn the_stream_comes_first() {
     let server = scripted(|_, request, socket| {
@@ -608,7 +644,8 @@ fn the_stream_comes_first() {
     soon(|| client.request(&call()).unwrap());
 }
 
-/// Up to 2025-11-25 a server is told what is not wanted any more.
+/// Up to 2025-11-25 the client cancels with a notification.
+// spec: T038
 #[test]
 fn cancels_in_the_old_way() {
     let (gone, told) = std::sync::mpsc::channel();
@@ -630,7 +667,7 @@ fn cancels_in_the_old_way() {
     told.recv_timeout(SOON).unwrap();
 }
 
-/// A server that leaves the probe unanswered is asked in the old way, and the probe takes no connection any more.
+/// The server does not answer the probe: the client sends `initialize`, and the probe uses no connection any more.
 #[test]
 fn a_probe_that_is_not_answered() {
     let (gone, told) = std::sync::mpsc::channel();
@@ -642,23 +679,19 @@ fn a_probe_that_is_not_answered() {
         }
         false => assert!(legacy(request, socket)),
     });
-    let options = HttpOptions::new().options(Options::new().probe_timeout(QUICK));
+    let options = HttpOptions::new().options(ClientOptions::new().probe_timeout(QUICK));
     let mut client = Client::new(Http::with(&server.url(), &PROFILE, options).unwrap(), Ignore);
     assert_eq!(soon(|| client.connect().unwrap().revision()), Revision::V2025_11_25);
     client.turn(QUICK / 10).unwrap();
     told.recv_timeout(SOON).unwrap();
 }
 
-/// A server that loses each session at once is given up.
+/// A server that loses each session at once: the client gives up.
 #[test]
 fn a_server_without_memory() {
     let server = scripted(|_, request, socket| {
         if request.contains("\"initialize\"") {
-            let body = format!(
-                r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,
-                id(request)
-            );
-            send(socket, &json(&body).replace("\r\n\r\n", "\r\nMcp-Session-Id: abc\r\n\r\n"));
+            send(socket, &initialized(request).replace("\r\n\r\n", "\r\nMcp-Session-Id: abc\r\n\r\n"));
         } else {
             send(socket, "HTTP/1.1 404 Gone\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
         }
@@ -672,6 +705,46 @@ fn a_server_without_memory() {
     assert!(server.requests.lock().unwrap().len() < 50);
 }
 
+/// Closing the client ends the session first.
+// spec: T056
+#[test]
+fn closing_ends_the_session() {
+    let server = scripted(|_, request, socket| {
+        if request.contains("\"initialize\"") {
+            send(socket, &initialized(request).replace("\r\n\r\n", "\r\nMcp-Session-Id: abc\r\n\r\n"));
+        } else if !legacy(request, socket) {
+            send(socket, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
+        }
+    });
+    let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+    client.connect().unwrap();
+    soon(|| client.close());
+    let requests = server.requests.lock().unwrap();
+    let last = requests.last().unwrap();
+    assert!(last.starts_with("DELETE /mcp ") && last.contains("\r\nMcp-Session-Id: abc\r\n"), "{last}");
+}
+
+/// A server that refuses the probe with an error of 2026-07-28 supports that revision: the client must not send
+/// `initialize`.
+// spec: T090
+#[test]
+fn a_modern_refusal_is_no_reason_to_fall_back() {
+    for error in [
+        r#""code":-32020,"message":"Mcp-Method is missing""#,
+        r#""code":-32021,"message":"roots are needed","data":{"requiredCapabilities":{"roots":{}}}"#,
+        r#""code":-32022,"message":"too old","data":{"supported":["2099-01-01"],"requested":"2026-07-28"}"#,
+    ] {
+        let server = scripted(move |_, request, socket| {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{{error}}}}}"#, id(request));
+            send(socket, &json(&body).replace("200 OK", "400 Bad Request"));
+        });
+        let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
+        soon(|| client.connect().unwrap_err());
+        assert!(server.was_asked("server/discover") && !server.was_asked("\"initialize\""), "{error}");
+    }
+}
+
+// spec: A083 A173
 #[test]
 fn authorization() {
     let server = scripted(|_, request, socket| match request.to_lowercase().contains("authorization: bearer fresh") {
@@ -683,33 +756,33 @@ fn authorization() {
     });
     let mut client = server.client(SOON);
     let (why, text) = soon(|| lost(client.request(&call())));
-    assert_eq!(why, Lost::Unauthorized);
+    assert_eq!(why, TransportError::Unauthorized);
     assert!(text.contains("resource_metadata"), "{text}");
 
     let url = server.url();
-    let options = HttpOptions::new().authorize(move |challenge, headers| {
+    let http = server.http(HttpOptions::new()).authorize(move |challenge, headers| {
         assert_eq!((challenge.status, challenge.tries, challenge.url), (401, 0, url.as_str()));
         assert!(challenge.www_authenticate.starts_with("Bearer "));
         headers.set("Authorization", "Bearer fresh").unwrap();
-        Verdict::Retry
+        ChallengeAnswer::Retry
     });
-    let mut client = server.client_with(options, Ignore);
+    let mut client = connected(http, Ignore);
     client.request(&call()).unwrap();
     client.request(&call()).unwrap();
 
-    // One that tries the same again and again.
+    // Credentials that stay wrong are asked for three times.
     let asked = Rc::new(RefCell::new(0));
     let count = asked.clone();
-    let options = HttpOptions::new().authorize(move |_, _| {
+    let http = server.http(HttpOptions::new()).authorize(move |_, _| {
         *count.borrow_mut() += 1;
-        Verdict::Retry
+        ChallengeAnswer::Retry
     });
-    let mut client = server.client_with(options, Ignore);
-    assert_eq!(soon(|| lost(client.request(&call()))).0, Lost::Unauthorized);
+    let mut client = connected(http, Ignore);
+    assert_eq!(soon(|| lost(client.request(&call()))).0, TransportError::Unauthorized);
     assert_eq!(*asked.borrow(), 3);
 }
 
-/// A listen that is cut off is opened again.
+/// A subscription whose stream breaks is opened again.
 #[test]
 fn a_listen_comes_back() {
     let server = scripted(|number, request, socket| {
@@ -727,13 +800,13 @@ fn a_listen_comes_back() {
     });
     let seen = Rc::new(RefCell::new(Vec::new()));
     let sink = seen.clone();
-    let handler = move |event: Event<'_>, _: &mut Link<'_, '_>| match event {
-        Event::Listening(listening) => sink.borrow_mut().push(format!("open {}", listening.tools)),
-        Event::Changed { what, .. } => sink.borrow_mut().push(format!("{what:?}")),
+    let handler = move |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| match event {
+        ClientEvent::Listening(listening) => sink.borrow_mut().push(format!("open {}", listening.tools)),
+        ClientEvent::Changed { what, .. } => sink.borrow_mut().push(format!("{what:?}")),
         other => panic!("{other:?}"),
     };
     let mut client = server.client_with(HttpOptions::new(), handler);
-    let token = client.listen(&Filter::new().tools()).unwrap();
+    let token = client.listen(&SubscriptionFilter::new().tools()).unwrap();
     soon(|| {
         while seen.borrow().len() < 4 {
             client.turn(SOON).unwrap();
@@ -743,15 +816,15 @@ fn a_listen_comes_back() {
     client.cancel(token, None).unwrap();
 }
 
-/// A server that takes connections and does nothing with them.
+/// The server accepts connections and never answers.
 #[test]
 fn says_nothing() {
     let server = scripted(|_, _, socket| until_gone(socket));
-    let options = HttpOptions::new().options(Options::new().timeout(QUICK).probe_timeout(QUICK));
-    let options = options.config(Config::DEFAULT.connect_time(1_000));
+    let options = HttpOptions::new().options(ClientOptions::new().timeout(QUICK).probe_timeout(QUICK));
+    let options = options.config(HttpClientConfig::DEFAULT.connect_time(1_000));
     let mut client = Client::new(Http::with(&server.url(), &PROFILE, options).unwrap(), Ignore);
     let error = soon(|| client.connect().unwrap_err());
-    assert_eq!(error.lost(), Some(Lost::TimedOut));
+    assert_eq!(error.lost(), Some(TransportError::TimedOut));
     soon(|| client.close());
 }
 
@@ -768,7 +841,7 @@ mod tls {
             let profile = PROFILE.revisions(Revisions::NONE.with(revision));
             let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
             let mut client = Client::new(Http::with(&url, &profile, options).unwrap(), Ignore);
-            // The name in its `Host` is not one that the server inside knows with this port, and need not be.
+            // The inner server does not know the name and port in `Host`, and does not have to.
             assert_eq!(client.connect().unwrap().revision(), revision);
             let large = format!(r#"{{"a":1,"b":2,"rest":"{}"}}"#, "x".repeat(100_000));
             let arguments = Raw::parse(large.as_bytes()).unwrap();
@@ -788,7 +861,7 @@ mod tls {
         let options = HttpOptions::new().tls(trusting(None));
         let mut client = Client::new(Http::with(&url, &PROFILE, options).unwrap(), Ignore);
         let error = soon(|| client.connect().unwrap_err());
-        assert_eq!(error.lost(), Some(Lost::Unreachable));
+        assert_eq!(error.lost(), Some(TransportError::Unreachable));
         assert!(error.to_string().contains("certificate"), "{error}");
     }
 
@@ -799,6 +872,6 @@ mod tls {
         let url = format!("https://localhost:{}/mcp", server.address.port());
         let mut client = Client::new(Http::with(&url, &PROFILE, options).unwrap(), Ignore);
         let error = soon(|| client.connect().unwrap_err());
-        assert_eq!(error.lost(), Some(Lost::Unreachable), "{error}");
+        assert_eq!(error.lost(), Some(TransportError::Unreachable), "{error}");
     }
 }

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use mcp_sansio::server::{Limits, Progress};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio::server::{MessageLimits, Progress};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 
-/// What has been written so far, for the handlers to look at.
+/// The bytes that were written so far, for the handlers.
 #[derive(Clone, Default)]
 struct Shared(Rc<RefCell<Vec<u8>>>);
 
@@ -20,7 +20,7 @@ impl Write for Shared {
     }
 }
 
-fn work(written: &mut Shared, call: &mut Call<'_>) -> Outcome {
+fn work(written: &mut Shared, call: &mut Call<'_>) -> HandlerResult {
     let seen = |part: &str| String::from_utf8_lossy(&written.0.borrow()).contains(part);
     for step in 1..=3_u64 {
         let _ = call.progress(Progress::new(step).of(3));
@@ -33,7 +33,7 @@ fn work(written: &mut Shared, call: &mut Call<'_>) -> Outcome {
 
 static TOOLS: [Tool<Shared>; 1] = [Tool::new("work", "Takes its time", work)];
 
-/// A handler that takes long tells its progress while it runs, not when it is done.
+/// The progress of a slow handler is written while it runs, not afterwards.
 #[test]
 fn progress_is_told_at_once() {
     let input = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"work","_meta":{"progressToken":7,
@@ -43,27 +43,28 @@ fn progress_is_told_at_once() {
     let service = Service::new("worker", "1.0").tools(&TOOLS);
     let (mut state, written) = (Shared::default(), Shared::default());
     state.0 = Rc::clone(&written.0);
-    mcp_sansio_blocking::serve(&input[..], written.clone(), &service, &mut state, Limits::default()).unwrap();
+    mcp_sansio_blocking::serve(&input[..], written.clone(), &service, &mut state, MessageLimits::default()).unwrap();
     let text = String::from_utf8(written.0.take()).unwrap();
     assert!(text.contains(r#""text":"done""#), "{text}");
 }
 
-/// A question ends by its own deadline: the client says nothing.
+/// A question ends by its own deadline when the client does not answer it.
 #[cfg(unix)]
+// spec: B087 B088
 #[test]
 fn a_question_that_nobody_answers_ends_in_time() {
-    use mcp_sansio::service::Question;
+    use mcp_sansio::service::InputRequest;
     use std::io::{BufRead, BufReader};
     use std::os::unix::net::UnixStream;
 
     static ASKS: [Tool<()>; 1] = [Tool::new("ask", "Asks for the roots", |(), call| match call.answer("roots") {
         Some(answer) => call.text(format_args!("{answer:?}")),
-        None => call.ask(&[Question::roots("roots")], b""),
+        None => call.ask(&[InputRequest::roots("roots")], b""),
     })];
     let (near, far) = UnixStream::pair().unwrap();
     let serving = std::thread::spawn(move || {
         let service = Service::new("asker", "1.0").tools(&ASKS);
-        let limits = Limits { ask_timeout: 50, ..Limits::default() };
+        let limits = MessageLimits { ask_timeout: 50, ..MessageLimits::default() };
         mcp_sansio_blocking::serve_fd(far.try_clone().unwrap(), far, &service, &mut (), limits)
     });
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"test","version":"1"}}}"#;
@@ -80,14 +81,14 @@ fn a_question_that_nobody_answers_ends_in_time() {
     serving.join().unwrap().unwrap();
 }
 
-/// A client that has closed its side is told what it is owed, and nothing else.
+/// A client that has closed its side gets its answers and nothing else.
 #[test]
 fn nothing_but_answers_is_written_after_the_end_of_the_input() {
     static TELLS: [Tool<()>; 1] = [Tool::new("tell", "Tells and asks", |(), call| {
         let _ = call.progress(Progress::new(1));
         match call.answer("roots") {
             Some(_) => call.text(&"x".repeat(200_000)),
-            None => call.ask(&[mcp_sansio::service::Question::roots("roots")], b""),
+            None => call.ask(&[mcp_sansio::service::InputRequest::roots("roots")], b""),
         }
     })];
     let input = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"test","version":"1"}}}
@@ -95,7 +96,7 @@ fn nothing_but_answers_is_written_after_the_end_of_the_input() {
 "#;
     let service = Service::new("teller", "1.0").tools(&TELLS);
     let written = Shared::default();
-    mcp_sansio_blocking::serve(input.as_bytes(), written.clone(), &service, &mut (), Limits::default()).unwrap();
+    mcp_sansio_blocking::serve(input.as_bytes(), written.clone(), &service, &mut (), MessageLimits::default()).unwrap();
     let text = String::from_utf8(written.0.take()).unwrap();
     let methods: Vec<&str> =
         text.lines().map(|line| if line.contains("progress") { "progress" } else { &line[..40] }).collect();
@@ -125,7 +126,7 @@ fn a_writer_that_fails_ends_it_at_once() {
     }
     let service = Service::<()>::new("broken", "1.0");
     let serve = |kind| {
-        mcp_sansio_blocking::serve(Once(false), Broken(kind), &service, &mut (), Limits::default())
+        mcp_sansio_blocking::serve(Once(false), Broken(kind), &service, &mut (), MessageLimits::default())
             .map_err(|error| error.kind())
     };
     assert_eq!(serve(io::ErrorKind::StorageFull), Err(io::ErrorKind::StorageFull));

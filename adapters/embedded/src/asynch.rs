@@ -1,17 +1,17 @@
-//! The same over [`embedded_io_async`], for any executor (feature `async`).
+//! The loops of the crate over [`embedded_io_async`], for any executor (feature `async`).
 //!
 //! ```
 //! # use futures_lite::future::block_on;
 //! use mcp_sansio_embedded::asynch::serve;
 //! use mcp_sansio_embedded::mcp_sansio::frame::LineBuffer;
-//! use mcp_sansio_embedded::mcp_sansio::server::Server;
+//! use mcp_sansio_embedded::mcp_sansio::server::{Server, RequestSlot};
 //! use mcp_sansio_embedded::mcp_sansio::service::Service;
-//! use mcp_sansio_embedded::mcp_sansio::session::Session;
-//! use mcp_sansio_embedded::mcp_sansio::sink::{Lines, Slice};
+//! use mcp_sansio_embedded::mcp_sansio::line_server::LineServer;
+//! use mcp_sansio_embedded::mcp_sansio::sink::{LineSink, SliceStorage};
 //!
 //! const SERVICE: Service<'static, ()> = Service::new("board", "1.0");
-//! let (mut input, mut output) = ([0; 512], [0; 512]);
-//! let mut session = Session::<_, 2>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+//! let (mut input, mut output, mut slots) = ([0; 512], [0; 512], [RequestSlot::FREE; 2]);
+//! let mut session = LineServer::new(LineBuffer::new(&mut input), Server::new(&mut slots), LineSink::new(SliceStorage::new(&mut output)));
 //! # let rx: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
 //! # let mut sent = [0; 64];
 //! # let mut tx = &mut sent[..];
@@ -19,18 +19,18 @@
 //! serve(rx, &mut tx, &SERVICE, &mut (), &mut session).await
 //! # })?;
 //! # assert!(sent.starts_with(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n"));
-//! # Ok::<(), mcp_sansio_embedded::Error<core::convert::Infallible, embedded_io::SliceWriteError>>(())
+//! # Ok::<(), mcp_sansio_embedded::IoError<core::convert::Infallible, embedded_io::SliceWriteError>>(())
 //! ```
 //!
-//! While all goes well no read and no write is given up half way, so that drivers need not be cancel-safe (those over DMA
-//! often are not). An error of the writer ends a read that is under way.
+//! Drivers need not be cancel-safe (drivers over DMA often are not): while the loop runs, it drops no read and no
+//! write half way. One exception: an error of the writer drops a read that is under way.
 //!
-//! Drop a loop's future to leave it when the wire tells that the client has gone, also in the middle of a write that nobody
-//! takes; then [`Session::new_peer`] makes the session ready for the next client. `examples/firmware/pico` does so for USB:
+//! To leave the loop when a client goes, drop its future. A write that no client reads ends with it. Then
+//! [`LineServer::new_peer`] makes the session ready for the next client. `examples/firmware/pico` does so for USB:
 //!
 //! ```ignore
 //! loop {
-//!     // What comes while nobody has the port open is of the client before.
+//!     // Bytes that arrive while the port is closed belong to the client before.
 //!     select(dtr_is(true), rx.drain()).await;
 //!     session.new_peer();
 //!     rx.new_peer();
@@ -46,80 +46,83 @@ use core::task::Poll;
 
 pub use embedded_io_async;
 use embedded_io_async::{Read, Write};
-use mcp_sansio::client::{self, Handler};
+use mcp_sansio::client::{self, ClientHandler};
+use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
-use mcp_sansio::session::{Next, Session};
-use mcp_sansio::sink::{Lines, Storage};
+use mcp_sansio::sink::{LineSink, Storage};
 
-use crate::Error;
+use crate::error::IoError;
 use crate::wire::{Ends, begin};
 
-/// Serves `reader` and `writer` until `reader` ends; then everything that is owed has been written. A UART never ends.
+/// Serves `reader` and `writer` until `reader` ends and every answer is written. A UART never ends.
 ///
-/// On a session whose input has ended it begins anew, as for [another client](Session::new_peer).
+/// If the input of `session` has ended before, `serve` first prepares it for
+/// [another client](LineServer::new_peer).
 ///
-/// Handlers run one after the other and answer at once; see [`serve_ticking`] for others.
+/// Handlers run one after the other and answer at once; for other handlers see [`serve_ticking`].
 ///
 /// # Errors
-/// What `reader` or `writer` fails with. Call it again to go on.
-pub async fn serve<S, R: Read, W: Write, B: Storage, const N: usize>(
+/// Returns [`IoError::Read`] or [`IoError::Write`] with the error of `reader` or `writer`, [`IoError::Zero`] if `writer`
+/// takes no byte, and [`IoError::TooSmall`] if a buffer of the session is too small. To go on after an error, call
+/// `serve` again.
+pub async fn serve<S, R: Read, W: Write, B: Storage>(
     mut reader: R,
     mut writer: W,
     service: &Service<'_, S>,
     state: &mut S,
-    session: &mut Session<'_, Lines<B>, N>,
-) -> Result<(), Error<R::Error, W::Error>> {
-    // What an earlier call has written and could not flush.
-    writer.flush().await.map_err(Error::Write)?;
+    session: &mut LineServer<'_, LineSink<B>>,
+) -> Result<(), IoError<R::Error, W::Error>> {
+    // An earlier call may have written bytes and failed to flush them.
+    writer.flush().await.map_err(IoError::Write)?;
     begin(session);
     while !session.has_ended() {
         settle(&mut writer, session, |session| session.run(service, state)).await?;
         let space = session.space();
         if space.is_empty() {
-            return Err(Error::TooSmall);
+            return Err(IoError::TooSmall);
         }
-        match reader.read(space).await.map_err(Error::Read)? {
+        match reader.read(space).await.map_err(IoError::Read)? {
             0 => session.end_of_input(),
             n => session.filled(n),
         }
     }
     settle(&mut writer, session, |session| session.run(service, state)).await?;
-    settle(&mut writer, session, Session::abandon).await
+    settle(&mut writer, session, LineServer::abandon).await
 }
 
-/// What happens beside the input, see [`serve_ticking`] and [`drive`].
+/// The events beside the input: how to wait for one, and the work to do then. See [`serve_ticking`] and [`drive`].
 #[derive(Debug)]
-pub struct Ticks<'c, A, F> {
+pub struct DeadlineTicks<'c, A, F> {
     chunk: &'c mut [u8],
-    /// What was read and is not in the session yet: something is left only by an error.
+    /// The bytes of `chunk` that are read and not in the session yet. Bytes stay here only after an error.
     unread: Range<usize>,
     wait: A,
     tick: F,
 }
 
-impl<'c, A, F> Ticks<'c, A, F> {
-    /// `wait` waits for whatever may happen, `tick` does what is to be done about it.
+impl<'c, A, F> DeadlineTicks<'c, A, F> {
+    /// Makes a loop wait for each event with `wait`, and handle it with `tick`.
     ///
-    /// `chunk` is where bytes are read to, since a read goes on while `tick` uses the session: as many as come at once;
-    /// 16 to 64 bytes do for a UART.
+    /// `chunk` receives the bytes that are read, because a read goes on while `tick` uses the session. Its size is
+    /// the most bytes of one read; 16 to 64 bytes are enough for a UART.
     ///
-    /// What `wait` gives is dropped half way when bytes come, and asked for again: it should lose nothing by that, as
-    /// channels, signals, timers that fire at a time, and `Ticker`s do not.
+    /// When bytes arrive, the future of `wait` is dropped, and `wait` is called again later. It must lose nothing
+    /// by that: channels, signals, timers with a fixed deadline, and `Ticker`s lose nothing.
     pub const fn new(chunk: &'c mut [u8], wait: A, tick: F) -> Self {
-        Ticks { chunk, unread: 0..0, wait, tick }
+        DeadlineTicks { chunk, unread: 0..0, wait, tick }
     }
 
-    /// Drops what was read and is not in the session yet: call it with [`Session::new_peer`] where a loop was left by an error or
-    /// by dropping its future.
+    /// Drops the bytes that are read and not in the session yet. Call it together with [`LineServer::new_peer`], after
+    /// the loop ended by an error or its future was dropped.
     pub const fn new_peer(&mut self) {
         self.unread = 0..0;
     }
 }
 
-impl<A, F> Ticks<'_, A, F> {
-    /// Puts bytes that were read into the session, as many as it has room for; `false` when there are none.
-    fn feed<R, W>(&mut self, session: &mut impl Ends) -> Result<bool, Error<R, W>> {
+impl<A, F> DeadlineTicks<'_, A, F> {
+    /// Moves unread bytes into the session, as many as it has room for. Returns `false` if there are none.
+    fn feed<R, W>(&mut self, session: &mut impl Ends) -> Result<bool, IoError<R, W>> {
         let bytes = self.chunk.get(self.unread.clone()).unwrap_or_default();
         if bytes.is_empty() {
             return Ok(false);
@@ -131,51 +134,52 @@ impl<A, F> Ticks<'_, A, F> {
         }
         session.filled(n);
         self.unread.start += n;
-        if n > 0 { Ok(true) } else { Err(Error::TooSmall) }
+        if n > 0 { Ok(true) } else { Err(IoError::TooSmall) }
     }
 }
 
-/// As [`serve`], for programs in which more happens than input: a task has come to a result, a timer fires, something has
-/// changed. `tick` may answer what was put off ([`Session::answer`]), tell [progress](Session::progress),
-/// [publish](Session::publish) changes, tell the [time](Session::expire).
+/// Serves like [`serve`], for programs with other events than input: a task has a result, a timer fires, a value
+/// changes. `tick` may give a delayed answer ([`LineServer::answer`]), send [progress](LineServer::progress),
+/// [publish](LineServer::publish) changes, and set the [time](LineServer::expire).
 ///
-/// When `reader` has ended this goes on until everything is answered; [`Session::abandon`] in `tick` cuts it short.
+/// After `reader` has ended, the loop goes on until every request is answered. To end it earlier, call
+/// [`LineServer::abandon`] in `tick`.
 ///
 /// ```
 /// # use futures_lite::future::{block_on, yield_now};
-/// use mcp_sansio_embedded::asynch::{Ticks, serve_ticking};
-/// use mcp_sansio_embedded::mcp_sansio::server::Token;
-/// use mcp_sansio_embedded::mcp_sansio::service::{Call, Outcome, Service, Tool};
+/// use mcp_sansio_embedded::asynch::{DeadlineTicks, serve_ticking};
+/// use mcp_sansio_embedded::mcp_sansio::server::RequestToken;
+/// use mcp_sansio_embedded::mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 ///
 /// #[derive(Default)]
 /// struct Oven {
-///     heating: Option<Token>,
+///     heating: Option<RequestToken>,
 /// }
 ///
-/// fn heat(oven: &mut Oven, call: &mut Call<'_>) -> Outcome {
+/// fn heat(oven: &mut Oven, call: &mut Call<'_>) -> HandlerResult {
 ///     let (token, outcome) = call.later();
 ///     oven.heating = Some(token);
 ///     outcome
 /// }
 /// static TOOLS: [Tool<Oven>; 1] = [Tool::new("heat", "Heats the oven, which takes a while", heat)];
 /// const SERVICE: Service<'static, Oven> = Service::new("oven", "1.0").tools(&TOOLS);
-/// # use mcp_sansio::{frame::LineBuffer, server::Server, session::Session, sink::{Lines, Slice}};
-/// # let (mut input, mut output) = ([0; 512], [0; 512]);
-/// # let mut session = Session::<_, 2>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+/// # use mcp_sansio::{frame::LineBuffer, server::{Server, RequestSlot}, line_server::LineServer, sink::{LineSink, SliceStorage}};
+/// # let (mut input, mut output, mut slots) = ([0; 512], [0; 512], [RequestSlot::FREE; 2]);
+/// # let mut session = LineServer::new(LineBuffer::new(&mut input), Server::new(&mut slots), LineSink::new(SliceStorage::new(&mut output)));
 /// # let rx = &br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"heat","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#[..];
 /// # let mut sent = [0; 256];
 /// # let mut tx = &mut sent[..];
 ///
 /// let mut chunk = [0; 32];
 /// let mut temperature = 20;
-/// let mut ticks = Ticks::new(
+/// let mut ticks = DeadlineTicks::new(
 ///     &mut chunk,
 ///     async || {
-///         yield_now().await; // a channel's receiver, in life
+///         yield_now().await; // in a real program: receive from a channel
 ///         temperature += 80;
 ///         temperature
 ///     },
-///     |temperature, oven: &mut Oven, session: &mut Session<_, 2>| {
+///     |temperature, oven: &mut Oven, session: &mut LineServer<_>| {
 ///         if temperature >= 200
 ///             && let Some(token) = oven.heating.take()
 ///         {
@@ -187,27 +191,27 @@ impl<A, F> Ticks<'_, A, F> {
 /// serve_ticking(rx, &mut tx, &SERVICE, &mut Oven::default(), &mut session, &mut ticks).await
 /// # })?;
 /// # assert!(std::str::from_utf8(&sent).unwrap().contains("It is hot"));
-/// # Ok::<(), mcp_sansio_embedded::Error<core::convert::Infallible, embedded_io::SliceWriteError>>(())
+/// # Ok::<(), mcp_sansio_embedded::IoError<core::convert::Infallible, embedded_io::SliceWriteError>>(())
 /// ```
 ///
 /// # Errors
-/// As [`serve`].
-pub async fn serve_ticking<'m, S, R, W, B, const N: usize, A, T, F>(
+/// Returns the errors of [`serve`].
+pub async fn serve_ticking<'m, S, R, W, B, A, T, F>(
     mut reader: R,
     mut writer: W,
     service: &Service<'_, S>,
     state: &mut S,
-    session: &mut Session<'m, Lines<B>, N>,
-    ticks: &mut Ticks<'_, A, F>,
-) -> Result<(), Error<R::Error, W::Error>>
+    session: &mut LineServer<'m, LineSink<B>>,
+    ticks: &mut DeadlineTicks<'_, A, F>,
+) -> Result<(), IoError<R::Error, W::Error>>
 where
     R: Read,
     W: Write,
     B: Storage,
     A: AsyncFnMut() -> T,
-    F: FnMut(T, &mut S, &mut Session<'m, Lines<B>, N>),
+    F: FnMut(T, &mut S, &mut LineServer<'m, LineSink<B>>),
 {
-    writer.flush().await.map_err(Error::Write)?;
+    writer.flush().await.map_err(IoError::Write)?;
     begin(session);
     while !session.has_ended() {
         loop {
@@ -241,30 +245,30 @@ where
     }
 }
 
-/// Drives a client over `reader` and `writer` until `tick` says so or `reader` ends, as
-/// [`client::drive`](crate::client::drive) does.
+/// Drives a client over `reader` and `writer`, as [`client::drive`](crate::client::drive) does, until `reader` ends
+/// or `tick` returns `None`.
 ///
-/// `ticks` tell the time: its `wait` is given the next deadline (a time on the clock below) and comes back then at the
-/// latest, or when there is something to do; its `tick` says what time it is, in milliseconds, and may send requests;
-/// `None` ends the loop.
+/// `ticks` gives the time. Its `wait` gets the next deadline in milliseconds, and returns at that time at the latest,
+/// or earlier if there is work to do. Its `tick` returns the time in milliseconds on the same clock, and may send
+/// requests.
 ///
 /// # Errors
-/// As [`client::drive`](crate::client::drive).
-pub async fn drive<'m, R, W, B, const N: usize, A, T, F>(
+/// Returns the errors of [`client::drive`](crate::client::drive).
+pub async fn drive<'m, R, W, B, A, T, F>(
     mut reader: R,
     mut writer: W,
-    session: &mut client::Session<'m, Lines<B>, N>,
-    handler: &mut dyn Handler,
-    ticks: &mut Ticks<'_, A, F>,
-) -> Result<(), Error<R::Error, W::Error>>
+    session: &mut client::LineClient<'m, LineSink<B>>,
+    handler: &mut dyn ClientHandler,
+    ticks: &mut DeadlineTicks<'_, A, F>,
+) -> Result<(), IoError<R::Error, W::Error>>
 where
     R: Read,
     W: Write,
     B: Storage,
     A: AsyncFnMut(Option<Millis>) -> T,
-    F: FnMut(Option<T>, &mut client::Session<'m, Lines<B>, N>) -> Option<Millis>,
+    F: FnMut(Option<T>, &mut client::LineClient<'m, LineSink<B>>) -> Option<Millis>,
 {
-    writer.flush().await.map_err(Error::Write)?;
+    writer.flush().await.map_err(IoError::Write)?;
     let mut happened = None;
     loop {
         loop {
@@ -297,48 +301,48 @@ where
     }
 }
 
-/// Reads once.
-async fn fill<R: Read, W>(reader: &mut R, chunk: &mut [u8]) -> Result<usize, Error<R::Error, W>> {
+/// Reads once into `chunk`.
+async fn fill<R: Read, W>(reader: &mut R, chunk: &mut [u8]) -> Result<usize, IoError<R::Error, W>> {
     if chunk.is_empty() {
-        return Err(Error::TooSmall);
+        return Err(IoError::TooSmall);
     }
-    reader.read(chunk).await.map_err(Error::Read)
+    reader.read(chunk).await.map_err(IoError::Read)
 }
 
-/// Lets a session work, and writes all it has to say, until it needs more input.
+/// Runs the session and writes its output, until it needs more input.
 async fn settle<R, W: Write, E: Ends>(
     writer: &mut W,
     session: &mut E,
-    mut run: impl FnMut(&mut E) -> Next,
-) -> Result<(), Error<R, W::Error>> {
+    mut run: impl FnMut(&mut E) -> NextStep,
+) -> Result<(), IoError<R, W::Error>> {
     let mut written = false;
     loop {
         let next = run(session);
         let mut wrote = false;
         while !session.pending().is_empty() {
-            match writer.write(session.pending()).await.map_err(Error::Write)? {
-                0 => return Err(Error::Zero),
+            match writer.write(session.pending()).await.map_err(IoError::Write)? {
+                0 => return Err(IoError::Zero),
                 n => session.sent(n),
             }
             wrote = true;
         }
         written |= wrote;
         match next {
-            Next::Write if wrote => {}
-            Next::Write => return Err(Error::TooSmall),
-            _ if written => return writer.flush().await.map_err(Error::Write),
+            NextStep::Write if wrote => {}
+            NextStep::Write => return Err(IoError::TooSmall),
+            _ if written => return writer.flush().await.map_err(IoError::Write),
             _ => return Ok(()),
         }
     }
 }
 
-/// Which of two came first.
+/// The first of two futures to finish, with its value.
 enum First<A, B> {
     Read(A),
     Other(B),
 }
 
-/// Waits for two futures; the reader has precedence.
+/// Waits for the first of two futures. If both are ready, the reader wins.
 async fn first<A, B>(
     mut read: Pin<&mut impl Future<Output = A>>,
     mut other: Pin<&mut impl Future<Output = B>>,

@@ -1,68 +1,72 @@
-//! Servers and clients for [`mcp_sansio`] over the traits of [`embedded_io`]: a UART, USB's serial class, a TCP socket.
+//! Servers and clients for [`mcp_sansio`] over the traits of [`embedded_io`]: a UART, USB's serial class, a TCP
+//! socket.
 //!
-//! No allocator, no clock, no thread: memory is lent in a [`Session`], time is told by whoever has it.
+//! Each message is a line, as over [stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio).
+//! The crate needs no allocator, no clock and no thread. The caller lends the memory in a [`LineServer`], and sets the
+//! time.
 //!
 //! ```
 //! use mcp_sansio_embedded::serve;
 //! use mcp_sansio_embedded::mcp_sansio::frame::LineBuffer;
-//! use mcp_sansio_embedded::mcp_sansio::server::Server;
-//! use mcp_sansio_embedded::mcp_sansio::service::{Call, Outcome, Service, Tool};
-//! use mcp_sansio_embedded::mcp_sansio::session::Session;
-//! use mcp_sansio_embedded::mcp_sansio::sink::{Lines, Slice};
+//! use mcp_sansio_embedded::mcp_sansio::server::{Server, RequestSlot};
+//! use mcp_sansio_embedded::mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+//! use mcp_sansio_embedded::mcp_sansio::line_server::LineServer;
+//! use mcp_sansio_embedded::mcp_sansio::sink::{LineSink, SliceStorage};
 //!
 //! struct Board {
 //!     led: bool,
 //! }
 //!
-//! fn toggle(board: &mut Board, call: &mut Call<'_>) -> Outcome {
+//! fn toggle(board: &mut Board, call: &mut Call<'_>) -> HandlerResult {
 //!     board.led = !board.led;
 //!     call.text(if board.led { "The LED is on" } else { "The LED is off" })
 //! }
 //! static TOOLS: [Tool<Board>; 1] = [Tool::new("toggle", "Toggles the LED", toggle)];
 //! const SERVICE: Service<'static, Board> = Service::new("board", "1.0").tools(&TOOLS);
 //!
-//! // The longest message that comes in, and the window through which answers leave.
-//! let (mut input, mut output) = ([0; 512], [0; 512]);
-//! let mut session = Session::<_, 2>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+//! // `input` holds the longest message that arrives. Answers leave through `output`.
+//! let (mut input, mut output, mut slots) = ([0; 512], [0; 512], [RequestSlot::FREE; 2]);
+//! let mut session = LineServer::new(LineBuffer::new(&mut input), Server::new(&mut slots), LineSink::new(SliceStorage::new(&mut output)));
 //! # let rx: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
 //! # let mut tx = Vec::<u8>::new();
-//! // `rx` and `tx`: the two halves of a UART, say; one driver that is both is lent twice where it can be split.
+//! // `rx` and `tx` are the two halves of a UART. If one driver is both and can be split, split it.
 //! serve(rx, &mut tx, &SERVICE, &mut Board { led: false }, &mut session)?;
 //! # assert_eq!(tx, b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
-//! # Ok::<(), mcp_sansio_embedded::Error<core::convert::Infallible>>(())
+//! # Ok::<(), mcp_sansio_embedded::IoError<core::convert::Infallible>>(())
 //! ```
 //!
 //! | | blocking | async (feature `async`) |
 //! |---|---|---|
 //! | handlers answer at once | [`serve`] | `asynch::serve` |
-//! | they answer late, things change, time passes | [`serve_ticking`] | `asynch::serve_ticking` |
-//! | the other side | [`client::drive`] | `asynch::drive` |
+//! | handlers answer later, values change, the time matters | [`serve_ticking`] | `asynch::serve_ticking` |
+//! | a client | [`client::drive`] | `asynch::drive` |
 //!
 //! # Errors
 //!
-//! An [`Error`] is handed out, and nothing is lost by it: a UART that has seen a damaged byte fails one read, the message
-//! that the byte belonged to is answered as no JSON, and the next call goes on with the next line:
+//! The loops return each [`IoError`] to the caller, and keep the session valid. Example: a UART sees a damaged byte,
+//! and one read fails. The server answers the message with that byte with a parse error. The next call reads on
+//! with the next line:
 //!
 //! ```
-//! # use mcp_sansio_embedded::{Error, serve, mcp_sansio};
+//! # use mcp_sansio_embedded::{IoError, serve, mcp_sansio};
 //! # use mcp_sansio::service::Service;
-//! # use mcp_sansio::session::Session;
-//! # use mcp_sansio::sink::{Lines, Slice};
+//! # use mcp_sansio::line_server::LineServer;
+//! # use mcp_sansio::sink::{LineSink, SliceStorage};
 //! # fn log<T>(_: T) {}
-//! # fn forever<R: embedded_io::Read, W: embedded_io::Write>(rx: &mut R, tx: &mut W, service: &Service<'_, ()>, session: &mut Session<'_, Lines<Slice<'_>>, 4>) {
-//! while let Err(Error::Read(error)) = serve(&mut *rx, &mut *tx, service, &mut (), session) {
-//!     log(error); // an overrun, a framing error: there will be other bytes
+//! # fn forever<R: embedded_io::Read, W: embedded_io::Write>(rx: &mut R, tx: &mut W, service: &Service<'_, ()>, session: &mut LineServer<'_, LineSink<SliceStorage<'_>>>) {
+//! while let Err(IoError::Read(error)) = serve(&mut *rx, &mut *tx, service, &mut (), session) {
+//!     log(error); // an overrun or a framing error: more bytes will arrive
 //! }
 //! # }
 //! ```
 //!
-//! # Wires that tell when a client goes
+//! # Wires that report when a client goes
 //!
-//! Where the wire tells (DTR of USB's serial class falls, the cable is unplugged), call [`Session::new_peer`] before the loop is
-//! called again: half a line of the client before would swallow the first message of the next one. [`packet`] has what USB
-//! needs besides.
+//! Some wires report it: DTR of USB's serial class falls, or the cable is unplugged. Then call
+//! [`LineServer::new_peer`] before you call the loop again. Otherwise half a line of the old client would be joined to
+//! the first message of the next one. The module [`packet`] has more for USB.
 //!
-//! Features: `async`; `defmt`, a log format for [`Error`].
+//! Features: `async`; `defmt`, a log format for [`IoError`].
 #![no_std]
 
 #[cfg(feature = "async")]
@@ -73,32 +77,34 @@ pub mod packet;
 mod wire;
 
 pub use embedded_io;
-pub use error::Error;
+pub use error::IoError;
 pub use mcp_sansio;
 
 use embedded_io::{Read, ReadReady, Write};
+use mcp_sansio::line_server::LineServer;
 use mcp_sansio::service::Service;
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Storage};
+use mcp_sansio::sink::{LineSink, Storage};
 
-/// Serves `reader` and `writer` until `reader` ends; then everything that is owed has been written. A UART never ends.
+/// Serves `reader` and `writer` until `reader` ends and every answer is written. A UART never ends.
 ///
-/// On a session whose input has ended it begins anew, as for [another client](Session::new_peer).
+/// If the input of `session` has ended before, `serve` first prepares it for [another client](LineServer::new_peer).
 ///
-/// Handlers run one after the other and answer at once. One that puts its answer off
-/// ([`later`](mcp_sansio::service::Handling::later)) has nobody here to give it: see [`serve_ticking`].
+/// Handlers run one after the other and answer at once. A handler that answers
+/// [`later`](mcp_sansio::service::RequestContext::later) needs [`serve_ticking`]: this loop never gives that answer.
 ///
 /// # Errors
-/// What `reader` or `writer` fails with. Call it again to go on.
-pub fn serve<S, R: Read, W: Write, B: Storage, const N: usize>(
+/// Returns [`IoError::Read`] or [`IoError::Write`] with the error of `reader` or `writer`, [`IoError::Zero`] if `writer`
+/// takes no byte, and [`IoError::TooSmall`] if a buffer of the session is too small. To go on after an error, call
+/// `serve` again.
+pub fn serve<S, R: Read, W: Write, B: Storage>(
     mut reader: R,
     mut writer: W,
     service: &Service<'_, S>,
     state: &mut S,
-    session: &mut Session<'_, Lines<B>, N>,
-) -> Result<(), Error<R::Error, W::Error>> {
-    // What an earlier call has written and could not flush.
-    writer.flush().map_err(Error::Write)?;
+    session: &mut LineServer<'_, LineSink<B>>,
+) -> Result<(), IoError<R::Error, W::Error>> {
+    // An earlier call may have written bytes and failed to flush them.
+    writer.flush().map_err(IoError::Write)?;
     wire::begin(session);
     while !session.has_ended() {
         wire::settle(&mut writer, session, |session| session.run(service, state))?;
@@ -107,39 +113,40 @@ pub fn serve<S, R: Read, W: Write, B: Storage, const N: usize>(
         }
     }
     wire::settle(&mut writer, session, |session| session.run(service, state))?;
-    wire::settle(&mut writer, session, Session::abandon)
+    wire::settle(&mut writer, session, LineServer::abandon)
 }
 
-/// As [`serve`], for programs in which more happens than input: `tick` is called at every turn. It may answer what was put
-/// off ([`Session::answer`]), tell [progress](Session::progress), [publish](Session::publish) changes, tell the
-/// [time](Session::expire), kick a watchdog.
+/// Serves like [`serve`], for programs with other events than input: the loop calls `tick` at every turn. `tick`
+/// may give a delayed answer ([`LineServer::answer`]), send [progress](LineServer::progress), [publish](LineServer::publish)
+/// changes, set the [time](LineServer::expire), and kick a watchdog.
 ///
-/// It is also the place to sleep: where there is nothing to do it may wait for an interrupt (`wfi`), if received bytes
-/// and a timer raise one. Where it returns at once, this loop is a busy one.
+/// `tick` is also the place to sleep: if there is nothing to do, it may wait for an interrupt (`wfi`), provided
+/// that received bytes and a timer raise one. If `tick` always returns at once, the loop keeps the processor busy.
 ///
-/// When `reader` has ended this goes on until everything is answered; [`Session::abandon`] in `tick` cuts it short.
+/// After `reader` has ended, the loop goes on until every request is answered. To end it earlier, call
+/// [`LineServer::abandon`] in `tick`.
 ///
 /// ```
-/// use mcp_sansio_embedded::mcp_sansio::server::Token;
-/// use mcp_sansio_embedded::mcp_sansio::service::{Call, Outcome, Service, Tool};
+/// use mcp_sansio_embedded::mcp_sansio::server::RequestToken;
+/// use mcp_sansio_embedded::mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 /// use mcp_sansio_embedded::serve_ticking;
 ///
 /// #[derive(Default)]
 /// struct Oven {
 ///     time: u64,
-///     hot: Option<(Token, u64)>,
+///     hot: Option<(RequestToken, u64)>,
 /// }
 ///
-/// fn heat(oven: &mut Oven, call: &mut Call<'_>) -> Outcome {
+/// fn heat(oven: &mut Oven, call: &mut Call<'_>) -> HandlerResult {
 ///     let (token, outcome) = call.later();
 ///     oven.hot = Some((token, oven.time + 3));
 ///     outcome
 /// }
 /// static TOOLS: [Tool<Oven>; 1] = [Tool::new("heat", "Heats the oven, which takes a while", heat)];
 /// const SERVICE: Service<'static, Oven> = Service::new("oven", "1.0").tools(&TOOLS);
-/// # use mcp_sansio::{frame::LineBuffer, server::Server, session::Session, sink::{Lines, Slice}};
-/// # let (mut input, mut output) = ([0; 512], [0; 512]);
-/// # let mut session = Session::<_, 2>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+/// # use mcp_sansio::{frame::LineBuffer, server::{Server, RequestSlot}, line_server::LineServer, sink::{LineSink, SliceStorage}};
+/// # let (mut input, mut output, mut slots) = ([0; 512], [0; 512], [RequestSlot::FREE; 2]);
+/// # let mut session = LineServer::new(LineBuffer::new(&mut input), Server::new(&mut slots), LineSink::new(SliceStorage::new(&mut output)));
 /// # let rx = &br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"heat","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#[..];
 /// # let mut tx = Vec::<u8>::new();
 /// # let rx = std::io::BufReader::new(rx);
@@ -152,27 +159,27 @@ pub fn serve<S, R: Read, W: Write, B: Storage, const N: usize>(
 /// # }
 ///
 /// serve_ticking(rx, &mut tx, &SERVICE, &mut Oven::default(), &mut session, |oven, session| {
-///     oven.time += 1; // from a timer's interrupt, in life
+///     oven.time += 1; // in a real program: from a timer's interrupt
 ///     if let Some((token, _)) = oven.hot.take_if(|(_, at)| *at <= oven.time) {
-///         // Refused as stale if the client has cancelled meanwhile, which is all right.
+///         // An error means that the client has cancelled the request. It can be ignored.
 ///         let _ = session.answer(&SERVICE, oven, token, |_, call| call.text("It is hot"));
 ///     }
 /// })?;
 /// # assert!(String::from_utf8(tx).unwrap().contains("It is hot"));
-/// # Ok::<(), mcp_sansio_embedded::Error<std::io::Error, core::convert::Infallible>>(())
+/// # Ok::<(), mcp_sansio_embedded::IoError<std::io::Error, core::convert::Infallible>>(())
 /// ```
 ///
 /// # Errors
-/// As [`serve`].
-pub fn serve_ticking<'m, S, R: Read + ReadReady, W: Write, B: Storage, const N: usize>(
+/// Returns the errors of [`serve`].
+pub fn serve_ticking<'m, S, R: Read + ReadReady, W: Write, B: Storage>(
     mut reader: R,
     mut writer: W,
     service: &Service<'_, S>,
     state: &mut S,
-    session: &mut Session<'m, Lines<B>, N>,
-    mut tick: impl FnMut(&mut S, &mut Session<'m, Lines<B>, N>),
-) -> Result<(), Error<R::Error, W::Error>> {
-    writer.flush().map_err(Error::Write)?;
+    session: &mut LineServer<'m, LineSink<B>>,
+    mut tick: impl FnMut(&mut S, &mut LineServer<'m, LineSink<B>>),
+) -> Result<(), IoError<R::Error, W::Error>> {
+    writer.flush().map_err(IoError::Write)?;
     wire::begin(session);
     loop {
         tick(state, session);
@@ -180,7 +187,7 @@ pub fn serve_ticking<'m, S, R: Read + ReadReady, W: Write, B: Storage, const N: 
         if session.is_done() {
             return Ok(());
         }
-        if !session.has_ended() && reader.read_ready().map_err(Error::Read)? && !wire::read(&mut reader, session)? {
+        if !session.has_ended() && reader.read_ready().map_err(IoError::Read)? && !wire::read(&mut reader, session)? {
             session.end_of_input();
         }
     }

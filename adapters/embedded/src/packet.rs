@@ -1,7 +1,8 @@
-//! Packets as streams of bytes: what the endpoints of USB's serial class lack for [`serve`](crate::serve).
+//! Packets as streams of bytes, to run [`serve`](crate::serve) over the endpoints of USB's serial class.
 //!
-//! Give the loops these two in place of a driver that only moves packets, and in place of one whose `flush` does nothing and
-//! whose `read` returns 0 for an empty packet (embassy-usb 0.6 does both). They know no USB stack: two closures move the packets.
+//! Use these two types with a driver that only moves packets, and with a driver whose `flush` does nothing and
+//! whose `read` returns 0 for an empty packet (embassy-usb 0.6 does both). They depend on no USB stack: two
+//! closures move the packets.
 //!
 //! | | blocking | async (feature `async`) |
 //! |---|---|---|
@@ -14,8 +15,8 @@ use core::ops::Range;
 
 use embedded_io::{ErrorType, Read, ReadReady, Write};
 
-/// Reads a stream of bytes from packets. Skips empty ones: hosts send an empty packet behind a transfer whose last packet is
-/// full, and a read of 0 bytes would be the end of the input.
+/// Reads a stream of bytes from packets. Skips empty packets: hosts send one after a transfer whose last packet is
+/// full, and a read of 0 bytes would mean the end of the input.
 ///
 /// ```
 /// # use mcp_sansio_embedded::{packet::PacketReader, embedded_io::{ErrorKind, Read}};
@@ -23,7 +24,7 @@ use embedded_io::{ErrorType, Read, ReadReady, Write};
 /// # let mut endpoint = |place: &mut [u8]| arrived.pop().map(|packet| { place[..packet.len()].copy_from_slice(&packet); packet.len() });
 /// let mut packet = [0; 64]; // as large as the endpoint's packets
 /// let mut rx = PacketReader::new(&mut packet, |place: &mut [u8]| {
-///     Ok::<_, ErrorKind>(endpoint(place)) // `None` while no packet has come
+///     Ok::<_, ErrorKind>(endpoint(place)) // `None` if there is no packet
 /// });
 /// let mut bytes = [0; 2];
 /// assert_eq!(rx.read(&mut bytes), Ok(2));
@@ -32,15 +33,15 @@ use embedded_io::{ErrorType, Read, ReadReady, Write};
 pub struct PacketReader<'b, F, E> {
     receive: F,
     packet: &'b mut [u8],
-    /// What was received and not read.
+    /// The bytes of `packet` that are received and not read yet.
     unread: Range<usize>,
     error: PhantomData<fn() -> E>,
 }
 
 impl<'b, F, E> PacketReader<'b, F, E> {
-    /// Reads packets with `receive`: it writes the next packet to the slice it is given (`packet`, which must hold the largest
-    /// one) and returns its length, or `None` while there is none. [`Read::read`] asks again and again until there is one;
-    /// [`ReadReady`] asks once.
+    /// Reads packets with `receive`. It writes the next packet to the slice that it gets (`packet`, which must hold
+    /// the largest packet), and returns its length, or `None` if there is no packet. [`Read::read`] calls it until
+    /// there is one; [`ReadReady`] calls it once.
     pub const fn new(packet: &'b mut [u8], receive: F) -> Self
     where
         F: FnMut(&mut [u8]) -> Result<Option<usize>, E>,
@@ -48,11 +49,12 @@ impl<'b, F, E> PacketReader<'b, F, E> {
         Self::of(packet, receive)
     }
 
-    /// As [`new`](PacketReader::new), with a `receive` that waits for the next packet. It may be dropped half way only where
-    /// that loses nothing, as for embassy-usb.
+    /// Reads packets like [`new`](PacketReader::new), with a `receive` that waits for the next packet. If the
+    /// future of a read may be dropped, dropping the future of `receive` must lose no packet. With embassy-usb it
+    /// loses none.
     ///
     /// ```ignore
-    /// // embassy-usb; while the cable is unplugged this waits.
+    /// // embassy-usb. It waits while the cable is unplugged.
     /// let mut rx = PacketReader::new_async(&mut packet, async |place: &mut [u8]| {
     ///     receiver.wait_connection().await;
     ///     receiver.read_packet(place).await
@@ -70,16 +72,17 @@ impl<'b, F, E> PacketReader<'b, F, E> {
         PacketReader { receive, packet, unread: 0..0, error: PhantomData }
     }
 
-    /// Drops what was received and not read: call it with [`Session::new_peer`](mcp_sansio::session::Session::new_peer).
+    /// Drops the bytes that are received and not read. Call it with
+    /// [`Session::new_peer`](mcp_sansio::line_server::LineServer::new_peer).
     pub const fn new_peer(&mut self) {
         self.unread = 0..0;
     }
 
-    /// Receives packets and drops them, until receiving fails. Race it with the wait for the next client (DTR rises): a packet
-    /// that comes while nobody has the port open is the rest of what the client before sent.
+    /// Receives packets and drops them, until `receive` fails. Run it together with the wait for the next client
+    /// (DTR rises): a packet that arrives while the port is closed is a rest from the client before.
     ///
     /// # Errors
-    /// What receiving fails with.
+    /// Returns the error of `receive`.
     #[cfg(feature = "async")]
     pub async fn drain(&mut self) -> Result<core::convert::Infallible, E>
     where
@@ -95,7 +98,7 @@ impl<'b, F, E> PacketReader<'b, F, E> {
         self.unread = 0..n.min(self.packet.len());
     }
 
-    /// Moves bytes that were received to `place`.
+    /// Moves received bytes to `place`.
     fn take(&mut self, place: &mut [u8]) -> usize {
         let bytes = self.packet.get(self.unread.clone()).unwrap_or_default();
         let n = bytes.len().min(place.len());
@@ -155,8 +158,9 @@ impl<F, E> fmt::Debug for PacketReader<'_, F, E> {
     }
 }
 
-/// Writes a stream of bytes as packets. `flush` sends an empty packet where the last one was full: a host takes a transfer for
-/// complete when a packet is short, and answers of 64, 128, 192, ... bytes would stay with it until something else is sent.
+/// Writes a stream of bytes as packets. `flush` sends an empty packet if the last packet was full: for a host a
+/// transfer is complete only when a packet is short. Otherwise answers of 64, 128, 192, … bytes would stay in the
+/// host's driver.
 ///
 /// ```
 /// # use mcp_sansio_embedded::{packet::PacketWriter, embedded_io::{ErrorKind, Write}};
@@ -173,18 +177,18 @@ impl<F, E> fmt::Debug for PacketReader<'_, F, E> {
 pub struct PacketWriter<F, E> {
     send: F,
     max: usize,
-    /// The last packet was full: the host waits for another one.
+    /// The last packet was full: the host waits for another packet.
     full: bool,
-    /// The last byte that went out was not a newline.
+    /// The last byte that was sent was not a newline.
     in_line: bool,
-    /// The line that was begun is to be ended before anything else is sent.
+    /// A newline must be sent first: the line of the client before is not complete.
     cut: bool,
     error: PhantomData<fn() -> E>,
 }
 
 impl<F, E> PacketWriter<F, E> {
-    /// Writes packets of at most `max` bytes (64 for full-speed bulk endpoints, 512 for high-speed ones) with `send`, which waits
-    /// until the endpoint has taken the packet.
+    /// Writes packets of at most `max` bytes with `send`, which waits until the endpoint has taken the packet.
+    /// `max` is 64 for full-speed bulk endpoints, 512 for high-speed ones.
     pub const fn new(max: usize, send: F) -> Self
     where
         F: FnMut(&[u8]) -> Result<(), E>,
@@ -192,7 +196,7 @@ impl<F, E> PacketWriter<F, E> {
         Self::of(max, send)
     }
 
-    /// As [`new`](PacketWriter::new), for executors.
+    /// Writes packets like [`new`](PacketWriter::new), with a `send` that is async.
     ///
     /// ```ignore
     /// let max = sender.max_packet_size().into(); // embassy-usb
@@ -210,23 +214,22 @@ impl<F, E> PacketWriter<F, E> {
         PacketWriter { send, max, full: false, in_line: false, cut: false, error: PhantomData }
     }
 
-    /// Says that the client has gone and another one may come: call it with
-    /// [`Session::new_peer`](mcp_sansio::session::Session::new_peer).
+    /// Prepares for the next client. Call it with [`Session::new_peer`](mcp_sansio::line_server::LineServer::new_peer).
     ///
-    /// A packet that the endpoint has taken cannot be called back; the next client reads it. If it ends in the middle of a
-    /// line, a newline is sent before the next byte, so that the first answer is not joined to it.
+    /// The next client reads any packet that the endpoint has already taken. If such a packet ends inside a line, a
+    /// newline is sent first, to keep the first answer separate from it.
     pub const fn new_peer(&mut self) {
         self.cut = self.in_line;
     }
 
-    /// The bytes of the next packet.
+    /// Returns the bytes of the next packet.
     fn packet<'p>(&mut self, bytes: &'p [u8]) -> &'p [u8] {
-        // Set before it is sent: one that is given up half way may have gone out.
+        // Set before sending: a packet whose future is dropped may still be sent.
         self.in_line = true;
         if self.cut { b"\n" } else { bytes.get(..self.max).unwrap_or(bytes) }
     }
 
-    /// Notes that a packet was sent; how much of the bytes to write it was.
+    /// Notes that a packet was sent. Returns how many of the caller's bytes it had.
     fn sent(&mut self, packet: &[u8]) -> usize {
         self.full = packet.len() == self.max;
         self.in_line = packet.last() != Some(&b'\n');

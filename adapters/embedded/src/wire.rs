@@ -1,12 +1,12 @@
-//! Bytes between a session and the two halves of a wire.
+//! Moves bytes between a session and the two halves of a wire.
 
 use embedded_io::{Read, Write};
-use mcp_sansio::session::Next;
-use mcp_sansio::sink::{Lines, Storage};
+use mcp_sansio::line_server::NextStep;
+use mcp_sansio::sink::{LineSink, Storage};
 
-use crate::Error;
+use crate::error::IoError;
 
-/// What both sessions have: the server's and the client's.
+/// The byte interface that the sessions of server and client share.
 pub(crate) trait Ends {
     fn space(&mut self) -> &mut [u8];
     fn filled(&mut self, n: usize);
@@ -14,50 +14,50 @@ pub(crate) trait Ends {
     fn sent(&mut self, n: usize);
 }
 
-/// Begins anew with a session that an earlier loop has brought to its end: lent buffers cannot be lent again.
-pub(crate) fn begin<B: Storage, const N: usize>(session: &mut mcp_sansio::session::Session<'_, Lines<B>, N>) {
+/// Restarts a session that an earlier loop has ended. The caller cannot build a new one: its buffers are still lent.
+pub(crate) fn begin<B: Storage>(session: &mut mcp_sansio::line_server::LineServer<'_, LineSink<B>>) {
     if session.is_done() && session.pending().is_empty() {
         session.new_peer();
     }
 }
 
-/// Reads once; `false` is the end of the input.
-pub(crate) fn read<R: Read, W>(reader: &mut R, session: &mut impl Ends) -> Result<bool, Error<R::Error, W>> {
+/// Reads once. Returns `false` at the end of the input.
+pub(crate) fn read<R: Read, W>(reader: &mut R, session: &mut impl Ends) -> Result<bool, IoError<R::Error, W>> {
     let space = session.space();
     if space.is_empty() {
-        return Err(Error::TooSmall);
+        return Err(IoError::TooSmall);
     }
-    let n = reader.read(space).map_err(Error::Read)?;
+    let n = reader.read(space).map_err(IoError::Read)?;
     session.filled(n);
     Ok(n > 0)
 }
 
-/// Lets a session work, and writes all it has to say, until it needs more input.
+/// Runs the session and writes its output, until it needs more input.
 pub(crate) fn settle<R, W: Write, E: Ends>(
     writer: &mut W,
     session: &mut E,
-    mut run: impl FnMut(&mut E) -> Next,
-) -> Result<(), Error<R, W::Error>> {
+    mut run: impl FnMut(&mut E) -> NextStep,
+) -> Result<(), IoError<R, W::Error>> {
     let mut written = false;
     loop {
         let next = run(session);
         let wrote = write_all(writer, session)?;
         written |= wrote;
         match next {
-            Next::Write if wrote => {}
-            Next::Write => return Err(Error::TooSmall),
-            _ if written => return writer.flush().map_err(Error::Write),
+            NextStep::Write if wrote => {}
+            NextStep::Write => return Err(IoError::TooSmall),
+            _ if written => return writer.flush().map_err(IoError::Write),
             _ => return Ok(()),
         }
     }
 }
 
-/// Writes everything that is pending; whether there was anything.
-fn write_all<R, W: Write>(writer: &mut W, session: &mut impl Ends) -> Result<bool, Error<R, W::Error>> {
+/// Writes all pending output. Returns `false` if there was none.
+fn write_all<R, W: Write>(writer: &mut W, session: &mut impl Ends) -> Result<bool, IoError<R, W::Error>> {
     let mut wrote = false;
     while !session.pending().is_empty() {
-        match writer.write(session.pending()).map_err(Error::Write)? {
-            0 => return Err(Error::Zero),
+        match writer.write(session.pending()).map_err(IoError::Write)? {
+            0 => return Err(IoError::Zero),
             n => session.sent(n),
         }
         wrote = true;
@@ -67,7 +67,7 @@ fn write_all<R, W: Write>(writer: &mut W, session: &mut impl Ends) -> Result<boo
 
 macro_rules! ends {
     ($($session:ty),*) => {$(
-        impl<B: Storage, const N: usize> Ends for $session {
+        impl<B: Storage> Ends for $session {
             fn space(&mut self) -> &mut [u8] {
                 self.space()
             }
@@ -83,4 +83,4 @@ macro_rules! ends {
         }
     )*};
 }
-ends!(mcp_sansio::session::Session<'_, Lines<B>, N>, mcp_sansio::client::Session<'_, Lines<B>, N>);
+ends!(mcp_sansio::line_server::LineServer<'_, LineSink<B>>, mcp_sansio::client::LineClient<'_, LineSink<B>>);

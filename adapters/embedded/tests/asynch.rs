@@ -1,4 +1,4 @@
-//! The loops over embedded-io-async: the same answers as the blocking ones, and no read is dropped half way.
+//! Tests of the loops over embedded-io-async: the same answers as the blocking loops, and no dropped read.
 
 mod common;
 
@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 
 use common::{Broken, Memory, Rx, SERVICE, State, Tx, call, conversation, ids, messages, opening, tick};
 use futures_lite::future::{block_on, yield_now};
-use mcp_sansio_embedded::Error;
-use mcp_sansio_embedded::asynch::{Ticks, drive, serve, serve_ticking};
+use mcp_sansio_embedded::IoError;
+use mcp_sansio_embedded::asynch::{DeadlineTicks, drive, serve, serve_ticking};
 
-/// Each read waits a while; one that is given up in its middle is a failure.
+/// A reader whose reads wait. It fails the test if a read is dropped half way.
 struct Slow<'b>(Rx<'b>);
 
 struct Whole(bool);
@@ -72,7 +72,7 @@ fn pieces_of_any_size_give_the_same_answers() {
 
         let mut tx = SlowTx(Tx::new(1 + piece * 7 % 50));
         let (mut memory, mut chunk) = (Memory::new(), vec![0; 1 + piece % 13]);
-        let mut ticks = Ticks::new(
+        let mut ticks = DeadlineTicks::new(
             &mut chunk,
             async || yield_now().await,
             |(), state: &mut _, session: &mut _| {
@@ -91,7 +91,7 @@ fn a_session_that_has_ended_begins_anew() {
     let (mut memory, mut state, mut chunk) = (Memory::new(), State::default(), [0; 8]);
     let mut session = memory.session();
     let input = conversation();
-    let mut ticks = Ticks::new(
+    let mut ticks = DeadlineTicks::new(
         &mut chunk,
         async || yield_now().await,
         |(), state: &mut _, session: &mut _| {
@@ -108,20 +108,20 @@ fn a_session_that_has_ended_begins_anew() {
     }
 }
 
-/// What an error left of a read is dropped with the client that sent it.
+/// Bytes that are left after an error are dropped with their client.
 #[test]
 fn bytes_that_were_read_go_with_their_client() {
     let input = opening() + &call(1, "hello") + "{\"half a line";
     let next = opening() + &call(2, "hello");
     let (mut memory, mut state, mut chunk) = (Memory::new(), State::default(), [0; 4096]);
     let mut session = memory.session();
-    let mut ticks = Ticks::new(&mut chunk, core::future::pending, |(), _: &mut _, _: &mut _| {});
+    let mut ticks = DeadlineTicks::new(&mut chunk, core::future::pending, |(), _: &mut _, _: &mut _| {});
     // The first answer fails while a line and a half wait behind it.
     let mut tx = SlowTx(Tx::new(9));
     tx.0.fails_at = Some(40);
     let rx = Forever(Rx::new(input.as_bytes(), 4096));
     let failed = block_on(serve_ticking(rx, &mut tx, &SERVICE, &mut state, &mut session, &mut ticks));
-    assert_eq!(failed, Err(Error::Write(Broken)));
+    assert_eq!(failed, Err(IoError::Write(Broken)));
     session.new_peer();
     ticks.new_peer();
     let mut tx = SlowTx(Tx::new(9));
@@ -139,14 +139,14 @@ fn an_error_at_any_byte_loses_nothing() {
         (rx.0.fails_at, tx.0.fails_at) = (Some(at.min(input.len())), Some(at));
         let (mut memory, mut state, mut chunk) = (Memory::new(), State::default(), [0; 300]);
         let mut session = memory.session();
-        let mut ticks = Ticks::new(&mut chunk, core::future::pending, |(), _: &mut _, _: &mut _| {});
+        let mut ticks = DeadlineTicks::new(&mut chunk, core::future::pending, |(), _: &mut _, _: &mut _| {});
         let mut failures = VecDeque::new();
         while let Err(error) = block_on(serve_ticking(&mut rx, &mut tx, &SERVICE, &mut state, &mut session, &mut ticks))
         {
             failures.push_back(error);
             assert!(failures.len() <= 2, "{failures:?}");
         }
-        assert!(failures.contains(&Error::Write(Broken)) && failures.contains(&Error::Read(Broken)), "at {at}");
+        assert!(failures.contains(&IoError::Write(Broken)) && failures.contains(&IoError::Read(Broken)), "at {at}");
         assert_eq!(tx.0.bytes, whole, "at {at}");
     }
 }
@@ -156,7 +156,7 @@ fn what_is_late_is_answered_with_its_progress() {
     let input = opening() + &call(1, "wait") + &call(2, "hello");
     let mut tx = SlowTx(Tx::new(10));
     let (mut memory, mut state, mut chunk) = (Memory::new(), State::default(), [0; 8]);
-    let mut ticks = Ticks::new(
+    let mut ticks = DeadlineTicks::new(
         &mut chunk,
         async || yield_now().await,
         |(), state: &mut _, session: &mut _| {
@@ -173,46 +173,51 @@ fn what_is_late_is_answered_with_its_progress() {
 fn chunks_and_buffers_that_are_too_small_are_told() {
     let input = conversation();
     let (mut memory, mut state) = (Memory::new(), State::default());
-    let mut ticks = Ticks::new(&mut [], core::future::pending, |(), _: &mut _, _: &mut _| {});
+    let mut ticks = DeadlineTicks::new(&mut [], core::future::pending, |(), _: &mut _, _: &mut _| {});
     let (rx, tx) = (Slow(Rx::new(&input, 100)), SlowTx(Tx::new(3)));
     let done = block_on(serve_ticking(rx, tx, &SERVICE, &mut state, &mut memory.session(), &mut ticks));
-    assert_eq!(done, Err(Error::TooSmall));
+    assert_eq!(done, Err(IoError::TooSmall));
 }
 
 #[test]
 fn a_client_connects_calls_and_gives_up_in_time() {
-    use mcp_sansio::client::{Client, Event, Failure, Link, Lost, Profile, Request, Session};
-    use mcp_sansio::{frame::LineBuffer, sink::Lines, sink::Slice};
+    use mcp_sansio::client::{
+        Client, ClientEvent, ClientHandle, ClientInfo, LineClient, PendingRequest, Request, RequestError,
+        TransportError,
+    };
+    use mcp_sansio::{frame::LineBuffer, sink::LineSink, sink::SliceStorage};
 
-    static PROFILE: Profile<'static> = Profile::new("test", "1");
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
     let (mut input, mut output, mut held) = ([0; 1024], [0; 1024], [0; 256]);
-    let client = Client::<2>::new(&PROFILE).held(&mut held).timeout(1_000);
-    let mut session = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+    let mut slots = [PendingRequest::FREE; 2];
+    let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(1_000);
+    let mut session =
+        LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
     session.client().connect();
-    // A server of which only the opening is known: the call is never answered.
+    // The server only sends its first answer: the call gets none.
     let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\
                  \"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}}}}\n";
     let (mut connected, mut lost, mut deadlines, mut now) = (false, false, 0, 0);
     let done = std::cell::Cell::new(false);
-    let mut handler = |event: Event<'_>, link: &mut Link<'_, '_>| match event {
-        Event::Connected(_) => {
+    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+        ClientEvent::Connected(_) => {
             connected = true;
             link.send(&Request::call("sleep")).unwrap();
         }
-        Event::Done { outcome: Err(Failure::Lost(Lost::TimedOut)), .. } => {
+        ClientEvent::Done { outcome: Err(RequestError::Lost(TransportError::TimedOut)), .. } => {
             lost = true;
             done.set(true);
         }
         _ => {}
     };
     let mut chunk = [0; 16];
-    let mut ticks = Ticks::new(
+    let mut ticks = DeadlineTicks::new(
         &mut chunk,
         async |deadline: Option<u64>| {
             yield_now().await;
             deadline
         },
-        |deadline: Option<Option<u64>>, _: &mut Session<'_, _, 2>| {
+        |deadline: Option<Option<u64>>, _: &mut LineClient<'_, _>| {
             now += 50;
             deadlines += u32::from(deadline.flatten().is_some());
             (!done.get()).then_some(now)
@@ -223,7 +228,7 @@ fn a_client_connects_calls_and_gives_up_in_time() {
     assert!(connected && lost && deadlines > 0 && now < 10_000, "{now}");
 }
 
-/// Never ends.
+/// A reader that never reports the end of the input.
 struct Forever<'b>(Rx<'b>);
 
 impl embedded_io::ErrorType for Forever<'_> {

@@ -1,15 +1,15 @@
-//! `serve` and `serve_ticking` over wires in memory: cut at every byte, broken at every byte.
+//! Tests of `serve` and `serve_ticking` over wires in memory: cut at every byte, broken at every byte.
 
 mod common;
 
 use common::{Broken, Memory, Rx, SERVICE, State, Tx, call, conversation, ids, messages, opening, tick};
-use mcp_sansio_embedded::{Error, serve, serve_ticking};
+use mcp_sansio_embedded::{IoError, serve, serve_ticking};
 
-fn served(rx: &mut Rx<'_>, tx: &mut Tx) -> Result<(), Error<Broken>> {
+fn served(rx: &mut Rx<'_>, tx: &mut Tx) -> Result<(), IoError<Broken>> {
     serve(rx, tx, &SERVICE, &mut State::default(), &mut Memory::new().session())
 }
 
-/// What comes out when nothing is cut and nothing fails.
+/// Returns the output without cuts and errors.
 fn expected(input: &[u8]) -> Vec<u8> {
     let mut tx = Tx::new(usize::MAX);
     served(&mut Rx::new(input, usize::MAX), &mut tx).unwrap();
@@ -17,6 +17,7 @@ fn expected(input: &[u8]) -> Vec<u8> {
     tx.bytes
 }
 
+// spec: T002 T065 T072
 #[test]
 fn pieces_of_any_size_give_the_same_answers() {
     let input = conversation();
@@ -39,7 +40,7 @@ fn an_error_at_any_byte_that_is_read_loses_nothing() {
         rx.fails_at = Some(at);
         let (mut memory, mut state) = (Memory::new(), State::default());
         let mut session = memory.session();
-        assert_eq!(serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session), Err(Error::Read(Broken)), "at {at}");
+        assert_eq!(serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session), Err(IoError::Read(Broken)), "at {at}");
         serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session).unwrap();
         assert_eq!(tx.bytes, whole, "at {at}");
     }
@@ -54,7 +55,7 @@ fn an_error_at_any_byte_that_is_written_loses_nothing() {
         tx.fails_at = Some(at);
         let (mut memory, mut state) = (Memory::new(), State::default());
         let mut session = memory.session();
-        assert_eq!(serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session), Err(Error::Write(Broken)), "at {at}");
+        assert_eq!(serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session), Err(IoError::Write(Broken)), "at {at}");
         serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session).unwrap();
         assert_eq!(tx.bytes, whole, "at {at}");
     }
@@ -63,7 +64,7 @@ fn an_error_at_any_byte_that_is_written_loses_nothing() {
 #[test]
 fn a_byte_lost_anywhere_loses_one_message_only() {
     let (before, hurt, behind) = (call(1, "hello"), call(2, "hello"), call(3, "hello"));
-    // Not the newline: without it two messages are one line.
+    // The newline is excluded: without it two messages would become one line.
     for at in 0..hurt.len() - 1 {
         let mut hurt = hurt.clone();
         hurt.remove(at);
@@ -80,7 +81,7 @@ fn a_flush_that_failed_is_made_up_for() {
     let (mut memory, mut state) = (Memory::new(), State::default());
     let mut session = memory.session();
     tx.flush_fails = true;
-    assert_eq!(serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session), Err(Error::Write(Broken)));
+    assert_eq!(serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session), Err(IoError::Write(Broken)));
     serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session).unwrap();
     assert_eq!(tx.flushed, tx.bytes.len());
 }
@@ -88,23 +89,29 @@ fn a_flush_that_failed_is_made_up_for() {
 #[test]
 fn a_writer_that_takes_nothing_does_not_spin() {
     let input = conversation();
-    assert_eq!(served(&mut Rx::new(&input, 100), &mut Tx::new(0)), Err(Error::Zero));
+    assert_eq!(served(&mut Rx::new(&input, 100), &mut Tx::new(0)), Err(IoError::Zero));
 }
 
 #[test]
 fn buffers_that_are_too_small_are_told() {
-    use mcp_sansio::{frame::LineBuffer, server::Server, session::Session, sink::Lines, sink::Slice};
+    use mcp_sansio::{
+        frame::LineBuffer,
+        line_server::LineServer,
+        server::{RequestSlot, Server},
+        sink::LineSink,
+        sink::SliceStorage,
+    };
     let input = conversation();
     for (read, write, good) in [(0, 512, false), (512, 0, false), (512, 1, false), (512, 256, true), (1, 256, true)] {
-        let (mut read_to, mut write_to) = (vec![0; read], vec![0; write]);
-        let mut session = Session::<_, 2>::new(
+        let (mut read_to, mut write_to, mut slots) = (vec![0; read], vec![0; write], [RequestSlot::FREE; 2]);
+        let mut session = LineServer::new(
             LineBuffer::new(&mut read_to[..]),
-            Server::new(),
-            Lines::new(Slice::new(&mut write_to)),
+            Server::new(&mut slots),
+            LineSink::new(SliceStorage::new(&mut write_to)),
         );
         let (rx, tx) = (Rx::new(&input, 7), Tx::new(100));
         let done = serve(rx, tx, &SERVICE, &mut State::default(), &mut session);
-        assert_eq!(done, if good { Ok(()) } else { Err(Error::TooSmall) }, "{read} {write}");
+        assert_eq!(done, if good { Ok(()) } else { Err(IoError::TooSmall) }, "{read} {write}");
     }
 }
 
@@ -159,11 +166,11 @@ fn a_session_that_has_ended_begins_anew() {
 #[test]
 fn errors_say_what_failed_and_of_what_kind() {
     use embedded_io::{Error as _, ErrorKind};
-    let rows: [(Error<Broken>, &str, ErrorKind); 4] = [
-        (Error::Read(Broken), "reading failed: broken", ErrorKind::Other),
-        (Error::Write(Broken), "writing failed: broken", ErrorKind::Other),
-        (Error::Zero, "the writer took nothing", ErrorKind::WriteZero),
-        (Error::TooSmall, "a buffer of the session is too small", ErrorKind::OutOfMemory),
+    let rows: [(IoError<Broken>, &str, ErrorKind); 4] = [
+        (IoError::Read(Broken), "reading failed: broken", ErrorKind::Other),
+        (IoError::Write(Broken), "writing failed: broken", ErrorKind::Other),
+        (IoError::Zero, "the writer took nothing", ErrorKind::WriteZero),
+        (IoError::TooSmall, "a buffer of the session is too small", ErrorKind::OutOfMemory),
     ];
     for (error, words, kind) in rows {
         assert_eq!((error.to_string().as_str(), error.kind()), (words, kind));

@@ -1,4 +1,4 @@
-//! `client::drive` against a server on the other end of a wire in memory.
+//! Tests of `client::drive` against a server on the other end of a wire in memory.
 
 mod common;
 
@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::convert::Infallible;
 
 use common::{Connection, Memory, SERVICE, State, tick};
-use mcp_sansio::client::{Client, Event, Link, Profile, Request, Session};
+use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientInfo, LineClient, PendingRequest, Request};
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_embedded::client::drive;
 
 /// The server's end; both halves of the client's wire are references to it.
@@ -59,18 +59,20 @@ impl embedded_io::Read for Half<'_, '_> {
 
 #[test]
 fn connects_and_calls_whatever_the_pieces() {
-    static PROFILE: Profile<'static> = Profile::new("test", "1");
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
     for piece in 1..40 {
         let mut memory = Memory::new();
         let peer = RefCell::new(Peer { session: memory.session(), state: State::default(), piece });
         let (mut input, mut output, mut held) = ([0; 1024], [0; 1024], [0; 256]);
-        let client = Client::<2>::new(&PROFILE).held(&mut held).timeout(10_000);
-        let mut session = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+        let mut slots = [PendingRequest::FREE; 2];
+        let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(10_000);
+        let mut session =
+            LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
         session.client().connect();
         let answer = RefCell::new(None);
-        let mut handler = |event: Event<'_>, link: &mut Link<'_, '_>| match event {
-            Event::Connected(_) => drop(link.send(&Request::call("wait")).unwrap()),
-            Event::Done { outcome, .. } => *answer.borrow_mut() = Some(format!("{outcome:?}")),
+        let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+            ClientEvent::Connected(_) => drop(link.send(&Request::call("wait")).unwrap()),
+            ClientEvent::Done { outcome, .. } => *answer.borrow_mut() = Some(format!("{outcome:?}")),
             _ => {}
         };
         let mut now = 0;

@@ -1,4 +1,5 @@
-//! Packets in place of bytes: empty ones from the host, answers that fill their last one, clients that leave in a line.
+//! Tests of packets in place of bytes: empty packets from the host, answers that fill their last packet, clients
+//! that leave inside a line.
 
 mod common;
 
@@ -8,12 +9,12 @@ use std::collections::VecDeque;
 use common::{Broken, Memory, SERVICE, State, call, conversation, opening};
 use embedded_io::{Read, ReadReady, Write};
 use mcp_sansio_embedded::packet::{PacketReader, PacketWriter};
-use mcp_sansio_embedded::{Error, serve, serve_ticking};
+use mcp_sansio_embedded::{IoError, serve, serve_ticking};
 
 const PACKET: usize = 64;
 
-/// A host's side of two bulk endpoints. A transfer of what it reads is complete when a packet is short, or when so many bytes
-/// have come; before that nothing of it is handed on.
+/// The host's side of two bulk endpoints. It passes a transfer on only when the transfer is complete: after a short
+/// packet, or after a fixed number of bytes.
 struct Host {
     transfer: usize,
     coming: Vec<u8>,
@@ -22,11 +23,11 @@ struct Host {
 }
 
 impl Host {
-    /// `ends`: a transfer that fills its last packet is ended with an empty one.
+    /// Creates a host. With `ends`, it also sends empty packets, which may follow a full packet.
     fn new(transfer: usize, said: &[u8], ends: bool) -> RefCell<Self> {
         let mut says: VecDeque<_> = said.chunks(PACKET).map(<[u8]>::to_vec).collect();
         if ends {
-            // One at the beginning, too, and after each packet.
+            // Empty packets at the beginning and after each packet.
             says = says.into_iter().flat_map(|packet| [Vec::new(), packet]).chain([Vec::new()]).collect();
         }
         RefCell::new(Host { transfer, coming: Vec::new(), heard: Vec::new(), says })
@@ -41,7 +42,7 @@ impl Host {
         Ok(())
     }
 
-    /// The next packet. Where there is none, everything that the device has said must have been handed on.
+    /// Sends the next packet. If no packet is left, the host must have passed on all output of the device.
     fn say(&mut self, place: &mut [u8]) -> Result<usize, Broken> {
         let Some(packet) = self.says.pop_front() else {
             assert!(self.coming.is_empty(), "{} bytes stay with the host", self.coming.len());
@@ -52,7 +53,7 @@ impl Host {
     }
 }
 
-/// What a wire of bytes gives.
+/// Returns the output over a wire of bytes.
 fn expected(input: &[u8]) -> Vec<u8> {
     let mut tx = common::Tx::new(usize::MAX);
     let mut input = input.to_vec();
@@ -61,13 +62,14 @@ fn expected(input: &[u8]) -> Vec<u8> {
     tx.bytes
 }
 
-/// A request whose answer has so many bytes.
+/// Returns a request whose answer has `answer` bytes.
 fn ping(answer: usize) -> String {
     let id = "i".repeat(answer - "{\"jsonrpc\":\"2.0\",\"id\":\"\",\"result\":{}}\n".len());
     format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"ping\"}}\n")
 }
 
-/// All of it, and answers that fill one packet and two of a transfer, and nearly do.
+/// Returns the whole conversation, and requests whose answers fill one packet and two packets of a transfer, or
+/// nearly do.
 fn inputs() -> Vec<Vec<u8>> {
     let mut inputs: Vec<_> = (60..=100).map(|n| ping(n).into_bytes()).collect();
     inputs.extend([63, 64, 65].map(|n| (ping(n) + &ping(64)).into_bytes()));
@@ -84,7 +86,7 @@ fn every_answer_arrives_before_the_next_read() {
             let rx = PacketReader::new(&mut packet, |place: &mut [u8]| host.borrow_mut().say(place).map(Some));
             let tx = PacketWriter::new(PACKET, |packet: &[u8]| host.borrow_mut().take(packet));
             let done = serve(rx, tx, &SERVICE, &mut state, &mut memory.session());
-            assert_eq!(done, Err(Error::Read(Broken)));
+            assert_eq!(done, Err(IoError::Read(Broken)));
             assert_eq!(host.borrow().heard, expected(&input), "transfers of {transfer}");
         }
     }
@@ -122,7 +124,7 @@ fn a_loop_that_does_not_wait_serves_packets() {
     });
     let tx = PacketWriter::new(PACKET, |packet: &[u8]| host.borrow_mut().take(packet));
     let done = serve_ticking(rx, tx, &SERVICE, &mut State::default(), &mut memory.session(), |_, _| {});
-    assert_eq!(done, Err(Error::Read(Broken)));
+    assert_eq!(done, Err(IoError::Read(Broken)));
     assert_eq!(host.borrow().heard, expected(input.as_bytes()));
 }
 
@@ -147,7 +149,7 @@ fn the_rest_of_a_line_is_not_joined_to_the_next_answer() {
     assert_eq!(packets(&mut tx, b"abcdef"), [b"abcd".to_vec(), b"ef".to_vec()], "whole lines are not ended again");
     tx.new_peer();
     assert_eq!(packets(&mut tx, b"next\n"), [b"\n".to_vec(), b"next".to_vec(), b"\n".to_vec()]);
-    // A packet that failed may have gone out.
+    // A packet may be sent although it failed.
     assert_eq!(tx.write(b"FAIL"), Err(Broken));
     tx.new_peer();
     assert_eq!(packets(&mut tx, b"new\n"), [b"\n".to_vec(), b"new\n".to_vec(), b"".to_vec()]);
@@ -189,13 +191,14 @@ mod asynch {
                     host.borrow_mut().take(packet)
                 });
                 let done = block_on(serve(rx, tx, &SERVICE, &mut state, &mut memory.session()));
-                assert_eq!(done, Err(Error::Read(Broken)));
+                assert_eq!(done, Err(IoError::Read(Broken)));
                 assert_eq!(host.borrow().heard, expected(&input), "transfers of {transfer}");
             }
         }
     }
 
-    /// The client goes after any number of the answer's packets, and does not read the next: the loop is dropped in its write.
+    /// The client goes after any number of the answer's packets, and does not read the next one: the loop is
+    /// dropped inside its write.
     #[test]
     fn a_client_that_goes_while_it_is_written_to() {
         let said = (opening() + &call(1, "large") + &call(2, "hello") + "{\"half a").into_bytes();
@@ -222,7 +225,7 @@ mod asynch {
             let mut state = State::default();
             let serving = serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session);
             assert_eq!(block_on(poll_once(serving)), None, "it waits for its client to read");
-            // The rest of what it said is dropped, then another client comes.
+            // The rest of the client's output is dropped, then another client connects.
             assert_eq!(block_on(or(rx.drain(), async { Err(Broken) })).err(), Some(Broken));
             session.new_peer();
             rx.new_peer();

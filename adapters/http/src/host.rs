@@ -1,88 +1,136 @@
-//! A connection served by an endpoint: the loop that every driver has, without the I/O.
+//! A connection served by an endpoint: the loop that drivers share, without I/O.
 
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Kind, Mark, Out, Sink, Storage};
-use mcp_sansio::{Full, store::Store};
+use mcp_sansio::sink::{Mark, MessageKind, Out, Sink, Storage};
+use mcp_sansio::{FullError, memory::Store};
 
-use crate::endpoint::{Admission, App, Content, Endpoint, Head, Pull, Response, StreamId};
-use crate::wire::{Answer, Connection, Limits, Status, Step};
+use crate::endpoint::{Admission, App, Endpoint, EndpointResponse, RequestHead, ResponseBody, StreamId, StreamStatus};
+use crate::http1::{Connection, ConnectionLimits, ConnectionStep, ResponseBuffer, Status};
 
-/// One connection of an HTTP server, with requests of at most `H` headers.
+/// One connection of an HTTP server, for requests of at most `H` headers. The [crate] has an example.
 ///
-/// Read into [`space`](Wired::space), say with [`filled`](Wired::filled) how much came, call [`serve`](Wired::serve), write
-/// what is [`pending`](Wired::pending). When the connection is gone, call [`leave`](Wired::leave).
+/// 1. Read into [`space`](HttpConnection::space), then call [`filled`](HttpConnection::filled).
+/// 2. Call [`serve`](HttpConnection::serve), and follow its [`WaitFor`].
+/// 3. Write [`pending`](HttpConnection::pending), then call [`sent`](HttpConnection::sent).
+///
+/// When the connection is gone, call [`leave`](HttpConnection::leave).
 #[derive(Debug)]
-pub struct Wired<'m, const H: usize = 32> {
+pub struct HttpConnection<'m, const H: usize = 32> {
     connection: Connection<'m, H>,
     stream: Option<StreamId>,
-    /// The head at hand may have its body read.
+    /// The endpoint allows the body of the current head.
     admission: Option<Admission>,
-    /// Bytes of the input that are counted in a [`Budget`].
+    /// Bytes of the input, and of the output, that are counted in a [`Budget`].
     counted: usize,
+    output: usize,
 }
 
-/// What the inputs of all connections may take together; see [`Wired::space_in`].
+/// A limit of memory for all connections together: bytes of received requests (see [`HttpConnection::space_in`]) and of
+/// answers that were not sent (see [`HttpConnection::trim`]).
 #[derive(Debug)]
 pub struct Budget {
+    input: Total,
+    output: Total,
+}
+
+#[derive(Debug)]
+struct Total {
     limit: usize,
     used: usize,
 }
 
-impl Budget {
-    /// A budget of `limit` bytes.
-    #[must_use]
-    pub const fn new(limit: usize) -> Self {
-        Budget { limit, used: 0 }
-    }
-
-    /// Bytes that inputs take now.
-    #[must_use]
-    pub const fn used(&self) -> usize {
-        self.used
-    }
-
+impl Total {
     const fn recount(&mut self, before: usize, now: usize) {
         self.used = self.used.saturating_sub(before).saturating_add(now);
     }
 }
 
-/// What a [`Wired`] waits for.
+impl Budget {
+    /// Makes a budget of `input` bytes for requests, and none for answers.
+    #[must_use]
+    pub const fn new(input: usize) -> Self {
+        Budget { input: Total { limit: input, used: 0 }, output: Total { limit: usize::MAX, used: 0 } }
+    }
+
+    /// Sets the bytes for answers that were not sent.
+    #[must_use]
+    pub const fn output(mut self, bytes: usize) -> Self {
+        self.output.limit = bytes;
+        self
+    }
+
+    /// Returns the bytes that inputs take now.
+    #[must_use]
+    pub const fn used(&self) -> usize {
+        self.input.used
+    }
+
+    /// Returns the bytes that answers take now.
+    #[must_use]
+    pub const fn output_used(&self) -> usize {
+        self.output.used
+    }
+
+    /// Returns `true` if answers take more than the budget: close the connection with the largest
+    /// [`output_held`](HttpConnection::output_held).
+    #[must_use]
+    pub const fn is_exceeded(&self) -> bool {
+        self.output.used > self.output.limit
+    }
+}
+
+/// The event for which a [`HttpConnection`] waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[non_exhaustive]
-pub enum Wait {
-    /// More input; there may be something to send as well.
+pub enum WaitFor {
+    /// Read more bytes. There may be bytes to send too.
     Read,
-    /// Room: send what is pending, then serve again.
+    /// There is no room: send the pending bytes, then serve again.
     Write,
-    /// Send what is pending, shut down the sending side, then read on until [`Wait::Close`].
+    /// Send the pending bytes, shut down the sending side, then read until [`WaitFor::Close`].
     Shut,
-    /// Send what is pending, then close.
+    /// Send the pending bytes, then close.
     Close,
+    /// The application has not decided about the request ([`Access::Later`](crate::endpoint::Access::Later)): read
+    /// nothing, and serve again when it may have.
+    #[cfg(feature = "resource-server")]
+    Decision,
 }
 
-/// Where an endpoint writes JSON bodies. One serves all connections: a body is copied into its answer at once.
+/// The result of a check of the current head.
+enum HeadCheck {
+    /// The endpoint has allowed it, or there is no head yet.
+    Passed,
+    /// It was refused.
+    Refused,
+    #[cfg(feature = "resource-server")]
+    Undecided,
+}
+
+/// A buffer in which an endpoint writes JSON bodies. One is enough for all connections: each body is copied into
+/// its answer at once.
 #[derive(Debug)]
-pub struct Body<S> {
+pub struct BodyBuffer<S> {
     storage: S,
 }
 
-impl<S: Storage> Body<S> {
-    /// A body in `storage`, whose size is the limit of a JSON answer.
+impl<S: Storage> BodyBuffer<S> {
+    /// Makes a buffer in `storage`, whose size is the limit of a JSON answer.
     pub const fn new(storage: S) -> Self {
-        Body { storage }
+        BodyBuffer { storage }
     }
 
-    /// The storage with what has been written.
+    /// Returns the storage with the written bytes.
     pub fn into_inner(self) -> S {
         self.storage
     }
 }
 
-impl<S: Storage> Sink for Body<S> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        if self.storage.append(bytes) { Ok(()) } else { Err(Full::Now) }
+impl<S: Storage> Sink for BodyBuffer<S> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        if self.storage.append(bytes) { Ok(()) } else { Err(FullError::Now) }
     }
 
     fn room(&self) -> usize {
@@ -93,8 +141,8 @@ impl<S: Storage> Sink for Body<S> {
     }
 }
 
-impl<S: Storage> Out for Body<S> {
-    fn begin(&mut self, _: Kind) -> Result<(), Full> {
+impl<S: Storage> Out for BodyBuffer<S> {
+    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
         Ok(())
     }
     fn end(&mut self) {}
@@ -113,45 +161,51 @@ impl<S: Storage> Out for Body<S> {
     }
 }
 
-/// What serving needs beside the connection.
+/// The parts that serve a connection.
 #[derive(Debug)]
-pub struct Host<'h, 'm, 'a, S: 'static, B, const N: usize> {
+pub struct ServeContext<'h, 'm, 'a, S: 'static, B> {
     /// The endpoint.
-    pub endpoint: &'h mut Endpoint<'m, N>,
+    pub endpoint: &'h mut Endpoint<'m>,
     /// The application.
     pub app: &'h mut App<'a, S>,
-    /// For JSON bodies; empty.
-    pub body: &'h mut Body<B>,
-    /// The time.
+    /// The buffer for JSON bodies; empty.
+    pub body: &'h mut BodyBuffer<B>,
+    /// The time in milliseconds.
     pub now: Millis,
 }
 
-impl<'m, const H: usize> Wired<'m, H> {
-    /// A connection over lent storage.
+impl<'m, const H: usize> HttpConnection<'m, H> {
+    /// Makes a connection over lent storage.
     #[must_use]
-    pub fn new(input: impl Into<Store<'m>>, output: impl Into<Store<'m>>, limits: Limits) -> Self {
-        Wired { connection: Connection::new(input, output, limits), stream: None, admission: None, counted: 0 }
+    pub fn new(input: impl Into<Store<'m>>, output: impl Into<Store<'m>>, limits: ConnectionLimits) -> Self {
+        HttpConnection {
+            connection: Connection::new(input, output, limits),
+            stream: None,
+            admission: None,
+            counted: 0,
+            output: 0,
+        }
     }
 
-    /// Forgets the connection: the next one uses the same storage. Call [`leave`](Wired::leave) before.
+    /// Forgets the connection: the next one uses the same storage. Call [`leave`](HttpConnection::leave) first.
     pub fn reset(&mut self) {
         self.connection.reset();
         (self.stream, self.admission) = (None, None);
     }
 
-    /// Where to read to. While an event stream is open, no more than a head may have ([`Limits::head`]) is held: empty
-    /// when so much has come, until the stream ends.
+    /// Returns the place to read into. While an event stream is open, it takes at most [`ConnectionLimits::head`] bytes: it
+    /// is empty after that, until the stream ends.
     pub fn space(&mut self) -> &mut [u8] {
         let most = if self.stream.is_some() { self.connection.limits().head } else { usize::MAX };
         self.connection.space_within(most)
     }
 
-    /// The same where inputs grow, and share a budget. What is up to [`Limits::head`] is always there. Where the budget
-    /// has no more room, a request that needs it is answered with 503, by the next [`serve`](Wired::serve), and the space
-    /// is empty. Before the connection is dropped, call [`pay_back`](Wired::pay_back).
+    /// Returns the place to read into, for inputs that grow and share a budget. [`ConnectionLimits::head`] bytes are always
+    /// there. If the budget has no room, the place is empty, and the next [`serve`](HttpConnection::serve) answers 503 to
+    /// the request. Call [`pay_back`](HttpConnection::pay_back) before you drop the connection.
     pub fn space_in(&mut self, budget: &mut Budget) -> &mut [u8] {
         let head = self.connection.limits().head;
-        let left = budget.limit.saturating_sub(budget.used);
+        let left = budget.input.limit.saturating_sub(budget.input.used);
         let most = if self.stream.is_some() { head } else { head.max(self.counted.saturating_add(left)) };
         if self.connection.space_within(most).is_empty() && self.stream.is_none() {
             self.connection.refuse(Status::UNAVAILABLE);
@@ -160,96 +214,124 @@ impl<'m, const H: usize> Wired<'m, H> {
         self.connection.space_within(most)
     }
 
-    /// Gives back memory that grew, as far as it is not in use: for connections that are idle, or carry a stream.
+    /// Gives unused memory back. Call it for connections that are idle or carry a stream.
     pub fn release(&mut self, budget: &mut Budget) {
         self.connection.release();
         self.count(budget);
     }
 
-    /// Gives back memory that one large request took, as soon as it is handled. Call it after [`serve`](Wired::serve).
+    /// Counts the memory of the connection in the budget, and gives back the memory of a large request or answer
+    /// that was handled or sent. Call it after [`serve`](HttpConnection::serve) and writing, then check whether the budget
+    /// [is exceeded](Budget::is_exceeded).
     pub fn trim(&mut self, budget: &mut Budget) {
-        if self.counted > KEPT {
-            self.release(budget);
+        if self.counted > KEPT || self.connection.output_size() > KEPT {
+            self.connection.release();
         }
+        self.count(budget);
     }
 
-    /// Takes the connection out of its budget: it is dropped next.
+    /// Returns the bytes of memory that its answers took when counted last.
+    #[must_use]
+    pub const fn output_held(&self) -> usize {
+        self.output
+    }
+
+    /// Removes the connection from its budget. Call it before you drop the connection.
     pub const fn pay_back(&mut self, budget: &mut Budget) {
-        budget.recount(self.counted, 0);
-        self.counted = 0;
+        budget.input.recount(self.counted, 0);
+        budget.output.recount(self.output, 0);
+        (self.counted, self.output) = (0, 0);
     }
 
     fn count(&mut self, budget: &mut Budget) {
-        let now = self.connection.input_size();
-        budget.recount(self.counted, now);
-        self.counted = now;
+        let (input, output) = (self.connection.input_size(), self.connection.output_size());
+        budget.input.recount(self.counted, input);
+        budget.output.recount(self.output, output);
+        (self.counted, self.output) = (input, output);
     }
 
-    /// Says that `n` bytes were read.
+    /// Reports that `n` bytes were read into [`space`](HttpConnection::space).
     pub fn filled(&mut self, n: usize) {
         self.connection.filled(n);
     }
 
-    /// Says that the peer sends nothing more.
+    /// Reports that the peer sends no more bytes.
     pub fn end_of_input(&mut self) {
         self.connection.end_of_input();
     }
 
-    /// The bytes to send.
+    /// Returns the bytes to send.
     pub fn pending(&mut self) -> &[u8] {
         self.connection.pending()
     }
 
-    /// Says that the first `n` pending bytes were sent.
+    /// Reports that the first `n` pending bytes were sent.
     pub fn sent(&mut self, n: usize) {
         self.connection.sent(n);
     }
 
-    /// Whether there is anything to send.
+    /// Returns `true` if there are bytes to send.
     #[must_use]
     pub fn has_pending(&self) -> bool {
         self.connection.has_pending()
     }
 
-    /// When time makes something of the connection.
+    /// Returns the time, in milliseconds, by which to call [`serve`](HttpConnection::serve) again.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         self.connection.next_deadline()
     }
 
-    /// The event stream that is open on it.
+    /// Returns the event stream that is open on the connection.
     #[must_use]
     pub const fn stream(&self) -> Option<StreamId> {
         self.stream
     }
 
-    /// The connection itself.
+    /// Returns the connection itself.
     pub const fn connection(&mut self) -> &mut Connection<'m, H> {
         &mut self.connection
     }
 
-    /// Handles what has been read, and writes what an open stream has to say. `random` fills bytes that nobody can guess.
-    pub fn serve<S, B: Storage, const N: usize>(
+    /// Handles received requests, and writes messages of an open stream. `random` fills the session's id with
+    /// secure random bytes.
+    pub fn serve<S, B: Storage>(
         &mut self,
-        host: &mut Host<'_, '_, '_, S, B, N>,
+        host: &mut ServeContext<'_, '_, '_, S, B>,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Wait {
+    ) -> WaitFor {
         let mut requests = 0;
         loop {
             let step = self.connection.step(host.now);
-            // The body of a request that its head has refused is not taken in.
-            if matches!(step, Step::Read | Step::Expect) && self.refuses(host) {
-                continue;
+            // The body of a refused head is not read. Where decisions may come later, one is needed before a whole
+            // request is consumed.
+            let is_whole = cfg!(feature = "resource-server") && step == ConnectionStep::Request;
+            if is_whole && (requests == AT_ONCE || self.connection.pending().len() >= AHEAD) {
+                return WaitFor::Write;
+            }
+            if is_whole || matches!(step, ConnectionStep::Read | ConnectionStep::Expect) {
+                match self.check_head(host) {
+                    HeadCheck::Passed => {}
+                    HeadCheck::Refused => {
+                        requests += usize::from(is_whole);
+                        continue;
+                    }
+                    #[cfg(feature = "resource-server")]
+                    HeadCheck::Undecided => return WaitFor::Decision,
+                }
             }
             match step {
-                // Whoever sends many requests ahead reads the answers first, and lets others have a turn.
-                Step::Request if requests == AT_ONCE || self.connection.pending().len() >= AHEAD => return Wait::Write,
-                Step::Read => return Wait::Read,
-                Step::Write => return Wait::Write,
-                Step::Shut => return Wait::Shut,
-                Step::Close => return Wait::Close,
-                Step::Expect => {}
-                Step::Request => {
+                // A client that sends many requests ahead must read the answers first, and other connections get
+                // a turn.
+                ConnectionStep::Request if requests == AT_ONCE || self.connection.pending().len() >= AHEAD => {
+                    return WaitFor::Write;
+                }
+                ConnectionStep::Read => return WaitFor::Read,
+                ConnectionStep::Write => return WaitFor::Write,
+                ConnectionStep::Shut => return WaitFor::Shut,
+                ConnectionStep::Close => return WaitFor::Close,
+                ConnectionStep::Expect => {}
+                ConnectionStep::Request => {
                     requests += 1;
                     self.request(host, random);
                 }
@@ -261,24 +343,33 @@ impl<'m, const H: usize> Wired<'m, H> {
         }
     }
 
-    /// The connection is gone: what becomes of its stream is the endpoint's to know.
-    pub fn leave<S, B, const N: usize>(&mut self, host: &mut Host<'_, '_, '_, S, B, N>) {
+    /// Reports to the endpoint that the connection is gone. The endpoint decides about its stream.
+    pub fn leave<S, B>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>) {
         if let Some(stream) = self.stream.take() {
             host.endpoint.detach(stream, host.app, host.now);
         }
     }
 
-    /// Judges the head at hand once; whether it was refused, which is the last answer.
-    fn refuses<S, B: Storage, const N: usize>(&mut self, host: &mut Host<'_, '_, '_, S, B, N>) -> bool {
+    /// Checks the current head once. A refusal before the whole request is there is the last answer.
+    // Responses are large with this feature. Those of a check and of a request must not be in one frame.
+    #[cfg_attr(feature = "resource-server", inline(never))]
+    fn check_head<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>) -> HeadCheck {
         if self.admission.is_some() {
-            return false;
+            return HeadCheck::Passed;
         }
-        let Some((head, answer)) = self.connection.head_exchange() else { return false };
-        let head = Head::new(head.method(), head.path(), head.query(), &head);
-        let response = match host.endpoint.admit(host.app, &head, host.body) {
+        let Some((head, answer)) = self.connection.head_exchange() else { return HeadCheck::Passed };
+        let head = RequestHead::new(head.method(), head.path(), head.query(), &head);
+        #[cfg(not(feature = "resource-server"))]
+        let admitted = host.endpoint.admit(host.app, &head, host.body);
+        #[cfg(feature = "resource-server")]
+        let admitted = match host.endpoint.poll_admit(host.app, &head, host.body).transpose() {
+            Some(admitted) => admitted,
+            None => return HeadCheck::Undecided,
+        };
+        let response = match admitted {
             Ok(admission) => {
                 self.admission = Some(admission);
-                return false;
+                return HeadCheck::Passed;
             }
             Err(response) => response,
         };
@@ -286,19 +377,25 @@ impl<'m, const H: usize> Wired<'m, H> {
         let written = write_response(&response, answer, host.body.storage.bytes());
         host.body.storage.truncate(0);
         if written.is_err() {
-            // Behind answers that have not been sent, or larger than the output: the status alone must do.
+            // There is no room: answers before it were not sent, or it is larger than the output. The status
+            // alone must do.
+            #[cfg(feature = "resource-server")]
+            if let Some((_, answer)) = self.connection.exchange() {
+                let _ = answer.full(status, &[], b"");
+            }
             self.connection.refuse(status);
         }
-        true
+        // A whole request is dropped; of others, the body is not read.
+        #[cfg(feature = "resource-server")]
+        self.connection.consume();
+        HeadCheck::Refused
     }
 
-    fn request<S, B: Storage, const N: usize>(
-        &mut self,
-        host: &mut Host<'_, '_, '_, S, B, N>,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) {
+    #[cfg_attr(feature = "resource-server", inline(never))]
+    fn request<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>, random: &mut dyn FnMut(&mut [u8])) {
         let Some((request, answer)) = self.connection.exchange() else { return };
-        let mut head = Head::new(request.head.method(), request.head.path(), request.head.query(), &request.head);
+        let mut head =
+            RequestHead::new(request.head.method(), request.head.path(), request.head.query(), &request.head);
         let admission = self.admission.take();
         if let Some(admission) = &admission {
             head = head.admitted(admission);
@@ -307,12 +404,12 @@ impl<'m, const H: usize> Wired<'m, H> {
         let written = write_response(&response, answer, host.body.storage.bytes());
         host.body.storage.truncate(0);
         match (written, response.content) {
-            (Ok(()), Content::Stream(stream)) => self.stream = Some(stream),
+            (Ok(()), ResponseBody::Stream(stream)) => self.stream = Some(stream),
             (Ok(()), _) => {}
             (Err(_), content) => {
-                // Larger than the connection's output: there is always room for this much.
+                // The answer is larger than the output. There is always room for this one.
                 let _ = answer.full(Status(500), &[], b"");
-                if let Content::Stream(stream) = content {
+                if let ResponseBody::Stream(stream) = content {
                     host.endpoint.detach(stream, host.app, host.now);
                 }
             }
@@ -320,21 +417,21 @@ impl<'m, const H: usize> Wired<'m, H> {
         self.connection.consume();
     }
 
-    /// Writes what the open stream has to say; `None` if the connection goes on to its next step.
-    fn pull<S, B, const N: usize>(&mut self, host: &mut Host<'_, '_, '_, S, B, N>) -> Option<Wait> {
-        let Some(stream) = self.stream else { return Some(Wait::Write) };
+    /// Writes the messages of the open stream. Returns `None` if the connection goes on to its next step.
+    fn pull<S, B>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>) -> Option<WaitFor> {
+        let Some(stream) = self.stream else { return Some(WaitFor::Write) };
         if self.connection.input_ended() {
             self.leave(host);
-            return Some(Wait::Close);
+            return Some(WaitFor::Close);
         }
         if self.connection.pending().len() >= AHEAD {
-            // What waits for a slow reader stays in the log, where it is counted.
-            return Some(Wait::Write);
+            // Messages for a slow reader stay in the log, where they are counted.
+            return Some(WaitFor::Write);
         }
         let answer = self.connection.answer();
         match host.endpoint.pull(stream, host.app, host.now, answer) {
-            Pull::Idle => Some(Wait::Read),
-            Pull::More => Some(Wait::Write),
+            StreamStatus::Idle => Some(WaitFor::Read),
+            StreamStatus::More => Some(WaitFor::Write),
             _ => {
                 answer.end_stream();
                 self.stream = None;
@@ -344,29 +441,34 @@ impl<'m, const H: usize> Wired<'m, H> {
     }
 }
 
-/// Bytes of input that a connection keeps between requests, until it is [released](Wired::release).
+/// Number of bytes of input that a connection keeps between requests, until it is [released](HttpConnection::release).
 const KEPT: usize = 64 * 1024;
-/// Requests that are served before something is written.
+/// Number of requests served before bytes are written.
 const AT_ONCE: usize = 16;
-/// Bytes of answers that wait to be written before another request is served, or more of a stream is taken.
+/// Number of pending bytes from which no further request is served and no more of a stream is taken.
 const AHEAD: usize = 16 * 1024;
 
-/// The most headers that a response has.
-const FIELDS: usize = 12;
+/// Largest number of headers of a response.
+const FIELDS: usize = if cfg!(feature = "resource-server") { 20 } else { 12 };
 
-fn write_response(response: &Response<'_>, answer: &mut Answer<'_>, body: &[u8]) -> Result<(), Full> {
+fn write_response(
+    response: &EndpointResponse<'_>,
+    answer: &mut ResponseBuffer<'_>,
+    body: &[u8],
+) -> Result<(), FullError> {
     let mut fields = [("", ""); FIELDS];
     let mut count = 0;
     response.headers(&mut |name, value| {
-        if let Some(place) = fields.get_mut(count) {
+        // `ResponseBuffer::json` writes this one.
+        if let Some(place) = fields.get_mut(count).filter(|_| name != "Content-Type") {
             *place = (name, value);
             count += 1;
         }
     });
     let fields = fields.get(..count).unwrap_or(&[]);
     match response.content {
-        Content::Stream(_) => answer.stream(fields),
-        Content::Json => answer.full(Status(response.status), fields, body),
-        Content::None => answer.full(Status(response.status), fields, b""),
+        ResponseBody::Stream(_) => answer.stream(fields),
+        ResponseBody::Json => answer.json(Status(response.status), fields, body),
+        ResponseBody::None => answer.full(Status(response.status), fields, b""),
     }
 }

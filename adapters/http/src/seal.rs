@@ -1,45 +1,48 @@
-//! A seal for the state of questions, `requestState` of 2026-07-28: HMAC-SHA256.
+//! Seals `requestState` (2026-07-28) with HMAC-SHA256.
 
 use hmac::{Hmac, Mac};
-use mcp_sansio::server::{Bound, Millis, Seal, SealError};
+use mcp_sansio::server::{AssociatedData, Millis, Seal, SealError};
 use sha2::Sha256;
 
-/// Bytes that it adds to a state: an expiry and a code.
+/// Number of bytes that a seal adds to a state: an expiry and a code.
 pub const OVERHEAD: usize = EXPIRY + CODE;
 
 const EXPIRY: usize = 8;
 const CODE: usize = 32;
 
-/// Makes the state of a question useless to anybody who changes it, or sends it with another request.
+/// Protects `requestState` of an
+/// [input request](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr): a state that
+/// was changed, or comes with another request, is refused.
 ///
-/// A state comes back only with the same method, the same name or URI, the same arguments and from the same principal,
-/// and not after its expiry. It is protected against change, not against reading: do not put secrets into a state. A
-/// client may also send a good state twice: what must happen once only, the handler has to note elsewhere.
+/// A state is accepted only with the same method, the same name or URI, the same arguments and the same
+/// principal, and before its expiry. The client can read it: put no secrets into a state. A client may also send
+/// a valid state twice: if an action must happen only once, the handler must note that elsewhere.
 ///
-/// Processes that stand in for each other share the key, and a clock.
+/// Processes that replace each other need the same key and the same clock.
 ///
 /// ```
-/// use mcp_sansio::server::Server;
+/// use mcp_sansio::server::{Server, RequestSlot};
 /// use mcp_sansio_http::seal::HmacSeal;
 ///
-/// let key = [7; 32]; // better: bytes that nobody can guess
+/// let key = [7; 32]; // better: secure random bytes
 /// let seal = HmacSeal::new(&key);
-/// let server = Server::<4>::new().seal(&seal);
+/// let mut slots = [RequestSlot::FREE; 4];
+/// let server = Server::new(&mut slots).seal(&seal);
 /// # let _ = server;
 /// ```
 #[derive(Clone)]
 pub struct HmacSeal {
-    /// The key, digested already.
+    /// The digested key.
     mac: Hmac<Sha256>,
     lifetime: Millis,
 }
 
 impl HmacSeal {
-    /// A seal whose states are good for five minutes. The key is 32 bytes that nobody can guess: with new ones in each
-    /// process, states do not outlive it.
+    /// Makes a seal whose states are valid for five minutes. `key` must be 32 secure random bytes. With a new key
+    /// in each process, a state is invalid after a restart.
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
-        // The key is half a block, so that it is used as it stands.
+        // The key is half a block, so HMAC needs no hash of it.
         let mut block = [0; 64];
         for (place, byte) in block.iter_mut().zip(key) {
             *place = *byte;
@@ -47,14 +50,14 @@ impl HmacSeal {
         HmacSeal { mac: <Hmac<Sha256> as hmac::digest::KeyInit>::new(&block.into()), lifetime: 300_000 }
     }
 
-    /// How long a state is good for: as long as a user may take to answer.
+    /// Sets the milliseconds for which a state is valid: the time that a user may take to answer.
     #[must_use]
     pub const fn lifetime(self, millis: Millis) -> Self {
         HmacSeal { lifetime: millis, mac: self.mac }
     }
 
-    /// What is sealed, each part with its length before it: two requests never look the same.
-    fn mac(&self, bound: &Bound<'_>, expiry: &[u8], state: &[u8]) -> Hmac<Sha256> {
+    /// Digests the sealed parts, each after its length: so two different requests never have the same bytes.
+    fn mac(&self, bound: &AssociatedData<'_>, expiry: &[u8], state: &[u8]) -> Hmac<Sha256> {
         let mut mac = self.mac.clone();
         let principal = bound.principal.map_or(&b""[..], str::as_bytes);
         mac.update(&[u8::from(bound.principal.is_some())]);
@@ -67,7 +70,7 @@ impl HmacSeal {
 }
 
 impl Seal for HmacSeal {
-    fn seal(&self, bound: &Bound<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError> {
+    fn seal(&self, bound: &AssociatedData<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError> {
         let expiry = bound.now.saturating_add(self.lifetime).to_le_bytes();
         let code = self.mac(bound, &expiry, state).finalize().into_bytes();
         let len = state.len() + OVERHEAD;
@@ -78,10 +81,10 @@ impl Seal for HmacSeal {
         Ok(len)
     }
 
-    fn open(&self, bound: &Bound<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError> {
+    fn open(&self, bound: &AssociatedData<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError> {
         let (expiry, rest) = sealed.split_first_chunk::<EXPIRY>().ok_or(SealError::Broken)?;
         let (kept, code) = rest.split_last_chunk::<CODE>().ok_or(SealError::Broken)?;
-        // Takes the same time wherever the codes differ.
+        // Takes the same time for each wrong code.
         self.mac(bound, expiry, kept).verify_slice(code).map_err(|_| SealError::Broken)?;
         if bound.now > Millis::from_le_bytes(*expiry) {
             return Err(SealError::Broken);
@@ -94,7 +97,7 @@ impl Seal for HmacSeal {
 
 impl core::fmt::Debug for HmacSeal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        // The key does not belong into logs.
+        // The key must not be in logs.
         f.debug_struct("HmacSeal").field("lifetime", &self.lifetime).finish_non_exhaustive()
     }
 }
@@ -106,17 +109,29 @@ mod tests {
 
     const KEY: [u8; 32] = [3; 32];
 
-    fn with<'b>(arguments: &'b [u8], principal: Option<&'b str>, now: Millis) -> Bound<'b> {
-        Bound::new("tools/call", b"\"book\"", arguments).principal(principal).now(now)
+    fn with<'b>(arguments: &'b [u8], principal: Option<&'b str>, now: Millis) -> AssociatedData<'b> {
+        data("tools/call", b"\"book\"", arguments, principal, now)
     }
 
-    fn sealed(bound: &Bound<'_>, state: &[u8]) -> Vec<u8> {
+    fn data<'b>(
+        method: &'b str,
+        target: &'b [u8],
+        arguments: &'b [u8],
+        principal: Option<&'b str>,
+        now: Millis,
+    ) -> AssociatedData<'b> {
+        let mut data = AssociatedData::new(method, target, arguments);
+        (data.principal, data.now) = (principal, now);
+        data
+    }
+
+    fn sealed(bound: &AssociatedData<'_>, state: &[u8]) -> Vec<u8> {
         let mut sealed = [0; 256];
         let len = HmacSeal::new(&KEY).seal(bound, state, &mut sealed).unwrap();
         sealed[..len].to_vec()
     }
 
-    fn opened(bound: &Bound<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
+    fn opened(bound: &AssociatedData<'_>, sealed: &[u8]) -> Result<Vec<u8>, SealError> {
         let mut state = [0; 256];
         let len = HmacSeal::new(&KEY).open(bound, sealed, &mut state)?;
         Ok(state[..len].to_vec())
@@ -132,6 +147,7 @@ mod tests {
         }
     }
 
+    // spec: B161 B162
     #[test]
     fn any_change_breaks_it() {
         let bound = with(b"{}", None, 1_000);
@@ -148,6 +164,7 @@ mod tests {
         assert_eq!(other.open(&bound, &good, &mut [0; 64]), Err(SealError::Broken));
     }
 
+    // spec: B163
     #[test]
     fn it_is_good_for_one_request_only() {
         let bound = with(b"{}", Some("ann"), 1_000);
@@ -156,10 +173,10 @@ mod tests {
             with(b"{\"a\":1}", Some("ann"), 1_000),
             with(b"{}", Some("bob"), 1_000),
             with(b"{}", None, 1_000),
-            Bound::new("prompts/get", b"\"book\"", b"{}").principal(Some("ann")).now(1_000),
-            Bound::new("tools/call", b"\"boo\"", b"{}").principal(Some("ann")).now(1_000),
-            // The same bytes in a row, parted elsewhere.
-            Bound::new("tools/cal", b"l\"book\"", b"{}").principal(Some("ann")).now(1_000),
+            data("prompts/get", b"\"book\"", b"{}", Some("ann"), 1_000),
+            data("tools/call", b"\"boo\"", b"{}", Some("ann"), 1_000),
+            // The same bytes in a row, split at another place.
+            data("tools/cal", b"l\"book\"", b"{}", Some("ann"), 1_000),
         ];
         for other in others {
             assert_eq!(opened(&other, &good), Err(SealError::Broken), "{other:?}");
@@ -168,6 +185,7 @@ mod tests {
         assert_eq!(opened(&with(b"{}", Some(""), 1_000), &nobody), Err(SealError::Broken));
     }
 
+    // spec: B163
     #[test]
     fn it_expires() {
         let good = sealed(&with(b"{}", None, 1_000), b"state");
@@ -184,7 +202,8 @@ mod tests {
         assert_eq!(seal.open(&bound, &good, &mut [0; 4]), Err(SealError::Room));
     }
 
-    /// RFC 4231, case 2 has a short key; here a key of 32 bytes against a code computed by another implementation.
+    /// Case 2 of RFC 4231 has a short key. This test has a key of 32 bytes, and a code from another
+    /// implementation.
     #[test]
     fn it_is_hmac_sha256() {
         let mut mac = HmacSeal::new(&KEY).mac.clone();

@@ -1,4 +1,4 @@
-//! What tasks, timers and threads send to the server that waits for them.
+//! The channel through which tasks, timers and threads send answers and notifications to a server.
 
 use core::fmt;
 use std::pin::Pin;
@@ -6,21 +6,22 @@ use std::task::{Context, Poll, ready};
 
 use async_channel::{Receiver, Sender};
 use futures_lite::Stream;
-use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Change, Failure, Progress, Token};
-use mcp_sansio::service::{Call, Complete, Get, Other, Outcome, Read};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
+use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource};
 
-/// Messages that wait in the channel; who sends more waits.
+/// The capacity of the channel, in messages; further senders wait.
 const CHANNEL: usize = 64;
 
-/// Makes a channel to a server: one end for the state of the handlers, the other for the server.
+/// Makes a channel to a server: one end for the state of the handlers, the other for the server. It holds up to 64
+/// messages.
 ///
 /// ```
-/// use mcp_sansio_smol::{Answers, Serve, channel};
+/// use mcp_sansio_smol::{LateSender, Serve, channel};
 /// use mcp_sansio::service::Service;
 ///
 /// struct State {
-///     answers: Answers<State>,
+///     answers: LateSender<State>,
 /// }
 /// let (answers, late) = channel();
 /// let mut state = State { answers };
@@ -30,165 +31,200 @@ const CHANNEL: usize = 64;
 /// # futures_lite::future::block_on(served).unwrap();
 /// ```
 #[must_use]
-pub fn channel<S>() -> (Answers<S>, Late<S>) {
+pub fn channel<S>() -> (LateSender<S>, LateReceiver<S>) {
     let (sender, receiver) = async_channel::bounded(CHANNEL);
-    (Answers { sender }, Late { receiver: Box::pin(receiver) })
+    (LateSender { sender }, LateReceiver { receiver: Box::pin(receiver) })
 }
 
-/// The sending end: clone it into every task that has something to say. It may be sent to other threads.
+/// The sending end of a [`channel`]. Clone it into each task that answers or notifies, on any thread.
 ///
-/// Everything is written in the order in which it was sent. If the client does not read, sending waits; so what a
-/// task tells is never lost and never piles up. What is told of a token that is stale goes nowhere.
-pub struct Answers<S> {
+/// Messages are written in the order in which they were sent. If the client does not read, sending waits: no message
+/// is lost, and only a few are kept. Messages for a stale token are dropped.
+pub struct LateSender<S> {
     sender: Sender<News<S>>,
 }
 
-/// The receiving end, for [`Serve::late`](crate::Serve::late).
-pub struct Late<S> {
+/// The receiving end of a [`channel`], for [`Serve::late`](crate::Serve::late).
+pub struct LateReceiver<S> {
     receiver: Pin<Box<Receiver<News<S>>>>,
 }
 
-/// The server has ended: nobody hears.
+/// The error of sending to a server that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
-pub struct Ended;
+pub struct ServerEndedError;
 
-/// How a request goes on that was put off.
+/// The function that answers a request that was put off.
 #[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 pub(crate) enum Answer<S> {
-    Call(Box<dyn FnOnce(&mut S, &mut Call<'_>) -> Outcome + Send>),
-    Read(String, Box<dyn FnOnce(&mut S, &mut Read<'_>) -> Outcome + Send>),
-    Prompt(Box<dyn FnOnce(&mut S, &mut Get<'_>) -> Outcome + Send>),
-    Complete(String, Box<dyn FnOnce(&mut S, &mut Complete<'_>) -> Outcome + Send>),
-    Other(Box<dyn FnOnce(&mut S, &mut Other<'_>) -> Outcome + Send>),
+    Call(Box<dyn FnOnce(&mut S, &mut Call<'_>) -> HandlerResult + Send>),
+    Read(String, Box<dyn FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult + Send>),
+    Prompt(Box<dyn FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult + Send>),
+    Complete(String, Box<dyn FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult + Send>),
+    Other(Box<dyn FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult + Send>),
     Resume(Box<dyn FnOnce(&mut S) + Send>),
 }
 
-/// What is said of a request that no answer of its kind came for: its client must not wait for ever.
-pub(crate) const WRONG_KIND: Failure<'static> =
-    Failure::internal("The handler's answer is of another kind than the request");
+/// The error for a request that was answered as a request of another kind: its client must not wait for ever.
+pub(crate) const WRONG_KIND: RpcError<'static> =
+    RpcError::internal("The handler's answer is of another kind than the request");
 
 pub(crate) enum News<S> {
-    Progress { token: Token, done: u64, total: Option<u64>, message: Option<String> },
-    Log { token: Option<Token>, level: Level, message: String },
-    Answer { token: Token, answer: Answer<S> },
+    Progress {
+        token: RequestToken,
+        done: u64,
+        total: Option<u64>,
+        message: Option<String>,
+    },
+    Log {
+        token: Option<RequestToken>,
+        level: LoggingLevel,
+        message: String,
+    },
+    Answer {
+        token: RequestToken,
+        answer: Answer<S>,
+    },
     Changed(Changed),
+    #[cfg(feature = "resource-server")]
+    Decided,
 }
 
-/// A [`Change`] that borrows nothing.
+/// A [`ServerChange`] that borrows nothing.
 pub(crate) enum Changed {
     Tools,
     Prompts,
     Resources,
     Resource(String),
+    #[cfg(feature = "extensions")]
+    Topic {
+        member: String,
+        key: String,
+    },
 }
 
-impl<S> Answers<S> {
-    /// Tells how far a request is, if its client asked for that.
+impl<S> LateSender<S> {
+    /// Sends `notifications/progress` for a request, if its client asked for
+    /// [progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress).
     ///
     /// # Errors
-    /// [`Ended`] if there is no server any more, here and below.
-    pub async fn progress(&self, token: Token, progress: Progress<'_>) -> Result<(), Ended> {
+    /// [`ServerEndedError`] if the server has ended.
+    pub async fn progress(&self, token: RequestToken, progress: Progress<'_>) -> Result<(), ServerEndedError> {
         let Progress { done, total, message, .. } = progress;
         self.send(News::Progress { token, done, total, message: message.map(String::from) }).await
     }
 
-    /// Sends a log message on behalf of a request, if its client wants messages of that level.
-    pub async fn log(&self, token: Token, level: Level, message: impl Into<String>) -> Result<(), Ended> {
+    /// Sends `notifications/message` for a request, if its client wants messages of that level
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
+    ///
+    /// # Errors
+    /// [`ServerEndedError`] if the server has ended.
+    pub async fn log(
+        &self,
+        token: RequestToken,
+        level: LoggingLevel,
+        message: impl Into<String>,
+    ) -> Result<(), ServerEndedError> {
         self.send(News::Log { token: Some(token), level, message: message.into() }).await
     }
 
-    /// Sends a log message on behalf of nobody in particular: for clients before 2026-07-28.
-    pub async fn announce(&self, level: Level, message: impl Into<String>) -> Result<(), Ended> {
+    /// Sends `notifications/message` that belongs to no request: only to clients before 2026-07-28.
+    ///
+    /// # Errors
+    /// [`ServerEndedError`] if the server has ended.
+    pub async fn announce(&self, level: LoggingLevel, message: impl Into<String>) -> Result<(), ServerEndedError> {
         self.send(News::Log { token: None, level, message: message.into() }).await
     }
 
-    /// Answers a tool call that was put off. `answer` runs where the handlers run, with their state; not at all if the
-    /// request was cancelled meanwhile. A request of another kind is answered with error -32603.
+    /// Answers a `tools/call` that was put off. `answer` runs on the server's side, with the state of the handlers;
+    /// it does not run if the request was cancelled meanwhile. If the token belongs to a request of another method,
+    /// that request is answered with error -32603.
     ///
     /// # Errors
-    /// [`Ended`] if there is no server any more.
+    /// [`ServerEndedError`] if the server has ended.
     pub async fn answer(
         &self,
-        token: Token,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome + Send + 'static,
-    ) -> Result<(), Ended> {
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), ServerEndedError> {
         self.send(News::Answer { token, answer: Answer::Call(Box::new(answer)) }).await
     }
 
-    /// Answers a read of a resource, at the URI that [`Read::uri`] gave, that was put off. As [`answer`](Answers::answer).
+    /// Answers a `resources/read` that was put off, at the URI that [`ReadResource::uri`] gave; see
+    /// [`answer`](LateSender::answer).
     ///
     /// # Errors
-    /// [`Ended`] if there is no server any more.
+    /// [`ServerEndedError`] if the server has ended.
     pub async fn answer_read(
         &self,
-        token: Token,
+        token: RequestToken,
         uri: impl Into<String>,
-        answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome + Send + 'static,
-    ) -> Result<(), Ended> {
+        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), ServerEndedError> {
         self.send(News::Answer { token, answer: Answer::Read(uri.into(), Box::new(answer)) }).await
     }
 
-    /// Answers a prompt that was put off. As [`answer`](Answers::answer).
+    /// Answers a `prompts/get` that was put off; see [`answer`](LateSender::answer).
     ///
     /// # Errors
-    /// [`Ended`] if there is no server any more.
+    /// [`ServerEndedError`] if the server has ended.
     pub async fn answer_prompt(
         &self,
-        token: Token,
-        answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome + Send + 'static,
-    ) -> Result<(), Ended> {
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), ServerEndedError> {
         self.send(News::Answer { token, answer: Answer::Prompt(Box::new(answer)) }).await
     }
 
-    /// Answers a completion of what [`Complete::value`] gave and that was put off. As [`answer`](Answers::answer).
+    /// Answers a `completion/complete` that was put off, for the value that [`Complete::value`] gave; see
+    /// [`answer`](LateSender::answer).
     ///
     /// # Errors
-    /// [`Ended`] if there is no server any more.
+    /// [`ServerEndedError`] if the server has ended.
     pub async fn answer_complete(
         &self,
-        token: Token,
+        token: RequestToken,
         value: impl Into<String>,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> Outcome + Send + 'static,
-    ) -> Result<(), Ended> {
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), ServerEndedError> {
         self.send(News::Answer { token, answer: Answer::Complete(value.into(), Box::new(answer)) }).await
     }
 
-    /// Answers a request that the protocol does not know and that was put off. As [`answer`](Answers::answer).
+    /// Answers a request with a method of your own that was put off; see [`answer`](LateSender::answer).
     ///
     /// # Errors
-    /// [`Ended`] if there is no server any more.
+    /// [`ServerEndedError`] if the server has ended.
     pub async fn answer_other(
         &self,
-        token: Token,
-        answer: impl FnOnce(&mut S, &mut Other<'_>) -> Outcome + Send + 'static,
-    ) -> Result<(), Ended> {
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), ServerEndedError> {
         self.send(News::Answer { token, answer: Answer::Other(Box::new(answer)) }).await
     }
 
-    /// Resumes a request that its handler has [suspended](mcp_sansio::service::Handling::suspend): `prepare` puts what was
-    /// found out into the state, then the handler runs again; neither of them if the request was cancelled meanwhile. A
+    /// Resumes a request that its handler has [suspended](mcp_sansio::service::RequestContext::suspend). `prepare` puts its
+    /// finding into the state, then the handler runs again. Neither runs if the request was cancelled meanwhile. A
     /// request that is not suspended is answered with error -32603.
     ///
     /// ```
     /// use mcp_sansio::json::Raw;
-    /// use mcp_sansio::server::Token;
-    /// use mcp_sansio::service::{Call, Outcome, Question};
-    /// use mcp_sansio_smol::Answers;
+    /// use mcp_sansio::server::RequestToken;
+    /// use mcp_sansio::service::{Call, HandlerResult, InputRequest};
+    /// use mcp_sansio_smol::LateSender;
     ///
     /// struct Shop {
-    ///     answers: Answers<Shop>,
-    ///     prices: Vec<(Token, u32)>,
+    ///     answers: LateSender<Shop>,
+    ///     prices: Vec<(RequestToken, u32)>,
     /// }
     /// const SURE: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{}}"#);
     ///
-    /// fn order(shop: &mut Shop, call: &mut Call<'_>) -> Outcome {
+    /// fn order(shop: &mut Shop, call: &mut Call<'_>) -> HandlerResult {
     ///     if let Some(answer) = call.answer("sure") {
     ///         return call.text(if answer.accepted() { "ordered" } else { "not ordered" });
     ///     }
     ///     if let Some(at) = shop.prices.iter().position(|(token, _)| *token == call.token()) {
     ///         let (_, price) = shop.prices.remove(at);
-    ///         return call.ask(&[Question::elicit("sure", &format!("Pay {price}?"), SURE)], b"");
+    ///         return call.ask(&[InputRequest::elicit("sure", &format!("Pay {price}?"), SURE)], b"");
     ///     }
     ///     let (token, done) = call.suspend(b"")?;
     ///     let answers = shop.answers.clone();
@@ -199,33 +235,54 @@ impl<S> Answers<S> {
     ///     .detach();
     ///     Ok(done)
     /// }
-    /// # let _: fn(&mut Shop, &mut Call<'_>) -> Outcome = order;
+    /// # let _: fn(&mut Shop, &mut Call<'_>) -> HandlerResult = order;
     /// ```
     ///
     /// # Errors
-    /// [`Ended`] if there is no server any more.
-    pub async fn resume(&self, token: Token, prepare: impl FnOnce(&mut S) + Send + 'static) -> Result<(), Ended> {
+    /// [`ServerEndedError`] if the server has ended.
+    pub async fn resume(
+        &self,
+        token: RequestToken,
+        prepare: impl FnOnce(&mut S) + Send + 'static,
+    ) -> Result<(), ServerEndedError> {
         self.send(News::Answer { token, answer: Answer::Resume(Box::new(prepare)) }).await
     }
 
-    /// Tells that something has changed. Clients hear of it that subscribed to it.
-    pub async fn publish(&self, change: Change<'_>) -> Result<(), Ended> {
+    /// Announces a change to the clients that subscribed to it. A topic of an extension needs the feature `extensions` of this
+    /// crate.
+    ///
+    /// # Errors
+    /// [`ServerEndedError`] if the server has ended.
+    pub async fn publish(&self, change: ServerChange<'_>) -> Result<(), ServerEndedError> {
         let changed = match change {
-            Change::Tools => Changed::Tools,
-            Change::Prompts => Changed::Prompts,
-            Change::Resource(uri) => Changed::Resource(uri.into()),
-            _ => Changed::Resources,
+            ServerChange::Tools => Changed::Tools,
+            ServerChange::Prompts => Changed::Prompts,
+            ServerChange::Resources => Changed::Resources,
+            ServerChange::Resource(uri) => Changed::Resource(uri.into()),
+            #[cfg(feature = "extensions")]
+            ServerChange::Topic { member, key } => Changed::Topic { member: member.into(), key: key.into() },
+            _ => return Ok(()),
         };
         self.send(News::Changed(changed)).await
     }
 
-    async fn send(&self, news: News<S>) -> Result<(), Ended> {
-        self.sender.send(news).await.map_err(|_| Ended)
+    /// Announces that `authorize` of an HTTP server can decide about a request for which it answered `Access::Later`: it is
+    /// asked again about each such request.
+    ///
+    /// # Errors
+    /// [`ServerEndedError`] if the server has ended.
+    #[cfg(feature = "resource-server")]
+    pub async fn decided(&self) -> Result<(), ServerEndedError> {
+        self.send(News::Decided).await
+    }
+
+    async fn send(&self, news: News<S>) -> Result<(), ServerEndedError> {
+        self.sender.send(news).await.map_err(|_| ServerEndedError)
     }
 }
 
-impl<S> Late<S> {
-    /// What was sent next; `Pending` too when nobody is left to send, since others may still answer.
+impl<S> LateReceiver<S> {
+    /// Takes the next message. Stays `Pending` when all senders are gone: the server goes on with its input.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<News<S>> {
         match ready!(self.receiver.as_mut().poll_next(cx)) {
             Some(news) => Poll::Ready(news),
@@ -239,38 +296,40 @@ impl<S> Late<S> {
 }
 
 impl Changed {
-    pub(crate) fn as_change(&self) -> Change<'_> {
+    pub(crate) fn as_change(&self) -> ServerChange<'_> {
         match self {
-            Changed::Tools => Change::Tools,
-            Changed::Prompts => Change::Prompts,
-            Changed::Resources => Change::Resources,
-            Changed::Resource(uri) => Change::Resource(uri),
+            Changed::Tools => ServerChange::Tools,
+            Changed::Prompts => ServerChange::Prompts,
+            Changed::Resources => ServerChange::Resources,
+            Changed::Resource(uri) => ServerChange::Resource(uri),
+            #[cfg(feature = "extensions")]
+            Changed::Topic { member, key } => ServerChange::Topic { member, key },
         }
     }
 }
 
-impl<S> Clone for Answers<S> {
+impl<S> Clone for LateSender<S> {
     fn clone(&self) -> Self {
-        Answers { sender: self.sender.clone() }
+        LateSender { sender: self.sender.clone() }
     }
 }
 
-impl<S> fmt::Debug for Answers<S> {
+impl<S> fmt::Debug for LateSender<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Answers")
     }
 }
 
-impl<S> fmt::Debug for Late<S> {
+impl<S> fmt::Debug for LateReceiver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Late")
     }
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for ServerEndedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the server has ended")
     }
 }
 
-impl core::error::Error for Ended {}
+impl core::error::Error for ServerEndedError {}

@@ -1,26 +1,26 @@
-//! What waits for the writer: a sink that grows with one message, but not with many.
+//! The lines that wait for the writer.
 
-use mcp_sansio::Full;
-use mcp_sansio::sink::{Kind, Mark, Out, Sink};
+use mcp_sansio::FullError;
+use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 
-/// Lines that have not been written yet.
+/// The lines that wait for the writer.
 ///
-/// A message is as long as it likes, but none is begun while `limit` bytes wait: so the session stops handling input,
-/// and the memory for a client that does not read is bounded by the limit and one message.
+/// A message may have any length, but none is begun while `limit` bytes wait. The session then handles no input, so a
+/// client that does not read costs at most the limit and one message.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     bytes: Vec<u8>,
-    /// How many of them have been written.
+    /// The number of bytes that were written.
     sent: usize,
     limit: usize,
     held: bool,
     /// Only answers are kept.
     only_answers: bool,
-    /// Where the message begins that is being made and will be dropped, counted from the first byte to write.
+    /// The start of the message in the making, if it will be dropped; counted from the first unwritten byte.
     dropped: Option<usize>,
 }
 
-/// More than this is not kept when there is nothing to write.
+/// The allocation that is kept while nothing waits, in bytes.
 const KEPT: usize = 64 * 1024;
 
 impl Backlog {
@@ -28,12 +28,12 @@ impl Backlog {
         Backlog { bytes: Vec::new(), sent: 0, limit, held: false, only_answers: false, dropped: None }
     }
 
-    /// From here on drops every notification and every request to the client.
+    /// Drops all later notifications and requests to the client.
     pub(crate) const fn only_answers(&mut self) {
         self.only_answers = true;
     }
 
-    /// The bytes to write.
+    /// Returns the bytes to write.
     pub(crate) fn pending(&self) -> &[u8] {
         self.bytes.get(self.sent..).unwrap_or(&[])
     }
@@ -42,7 +42,7 @@ impl Backlog {
         self.pending().is_empty()
     }
 
-    /// The first `n` pending bytes were written.
+    /// Removes the first `n` pending bytes: they were written.
     pub(crate) fn sent(&mut self, n: usize) {
         self.sent += n;
         if self.is_empty() {
@@ -50,13 +50,13 @@ impl Backlog {
             self.bytes.shrink_to(KEPT);
             self.sent = 0;
         } else if self.sent > self.bytes.len() / 2 {
-            // Moves fewer bytes than have been written since the last time.
+            // Moves fewer bytes than were written since the last move.
             self.bytes.drain(..self.sent);
             self.sent = 0;
         }
     }
 
-    /// Whether a whole message of any size may be begun.
+    /// Returns whether a message may be begun.
     pub(crate) fn is_open(&self) -> bool {
         !self.held && self.pending().len() < self.limit
     }
@@ -64,7 +64,7 @@ impl Backlog {
 
 impl Sink for Backlog {
     #[inline]
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
@@ -75,11 +75,11 @@ impl Sink for Backlog {
 }
 
 impl Out for Backlog {
-    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
         if !self.is_open() {
-            return Err(Full::Now);
+            return Err(FullError::Now);
         }
-        let drops = self.only_answers && matches!(kind, Kind::Notification | Kind::Request);
+        let drops = self.only_answers && matches!(kind, MessageKind::Notification | MessageKind::Request);
         self.dropped = drops.then(|| self.pending().len());
         Ok(())
     }
@@ -117,8 +117,8 @@ impl Out for Backlog {
 mod tests {
     use super::*;
 
-    fn line(out: &mut Backlog, text: &[u8]) -> Result<(), Full> {
-        out.begin(Kind::Result)?;
+    fn line(out: &mut Backlog, text: &[u8]) -> Result<(), FullError> {
+        out.begin(MessageKind::Result)?;
         out.put(text)?;
         out.end();
         Ok(())
@@ -128,7 +128,7 @@ mod tests {
     fn one_message_is_of_any_size_and_none_is_begun_over_the_limit() {
         let mut out = Backlog::new(8);
         line(&mut out, b"0123456789").unwrap();
-        assert_eq!((line(&mut out, b"x"), out.room()), (Err(Full::Now), 0));
+        assert_eq!((line(&mut out, b"x"), out.room()), (Err(FullError::Now), 0));
         out.sent(4);
         line(&mut out, b"x").unwrap();
         assert_eq!(out.pending(), b"456789\nx\n");

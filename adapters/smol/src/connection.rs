@@ -1,4 +1,4 @@
-//! The loop: a session between a reader, a writer, late answers and timers.
+//! The loop of a connection: a session between a reader, a writer, late answers and timers.
 
 use std::future::poll_fn;
 use std::io;
@@ -8,68 +8,85 @@ use std::time::{Duration, Instant};
 
 use async_io::Timer;
 use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
-use mcp_sansio::server::{Limits, Millis, Progress, SendError, Token};
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::server::{MessageLimits, Millis, Progress, RequestToken, RespondError, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio::session::{Next, Session};
 
-use crate::answers::{Answer, Late, News, WRONG_KIND};
+use crate::answers::{Answer, LateReceiver, News, WRONG_KIND};
 use crate::backlog::Backlog;
 use crate::interrupted::retry;
-use crate::serve::{Serve, Watch};
 
-/// How many requests can be in flight.
-const IN_FLIGHT: usize = 64;
+/// The settings of a connection.
+pub(crate) struct Settings<S: 'static> {
+    pub(crate) limits: MessageLimits,
+    pub(crate) backlog: usize,
+    pub(crate) grace: Duration,
+    pub(crate) late: Option<LateReceiver<S>>,
+    pub(crate) watch: Option<Watch<S>>,
+}
 
-/// One connection. All that is known is kept here, not in a future: dropping one that waits loses nothing.
+/// A function that looks for changes, and its period.
+pub(crate) struct Watch<S> {
+    pub(crate) period: Duration,
+    pub(crate) look: fn(&mut S, &mut Server<'_>),
+}
+
+/// One connection. It keeps the whole state: dropping a future that waits loses nothing.
 pub(crate) struct Connection<'c, 't, S: 'static, R, W> {
     service: &'c Service<'t, S>,
     state: &'c mut S,
-    session: Session<'static, Backlog, IN_FLIGHT>,
+    session: LineServer<'static, Backlog>,
     reader: R,
     writer: W,
-    late: Option<Late<S>>,
+    late: Option<LateReceiver<S>>,
     watch: Option<Watch<S>>,
     grace: Duration,
     input: Input,
-    /// Something was written and not flushed.
+    /// Bytes were written but not flushed.
     dirty: bool,
     started: Instant,
-    /// When to look for changes next; `None` while nobody wants to know.
+    /// The time to look for changes next; `None` while no client is subscribed.
     look_at: Option<Instant>,
-    /// When `timer` fires.
+    /// The time when `timer` fires.
     due: Option<Instant>,
     timer: Timer,
 }
 
-/// How the input stands.
+/// The state of the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Input {
     Open,
-    /// Ended; late answers are waited for until then.
+    /// The input has ended. The connection waits for late answers until this time.
     Ended {
         patience: Instant,
     },
-    /// Nothing is waited for any more.
+    /// The connection waits no more for late answers.
     Abandoned,
 }
 
-/// What a connection was waiting for.
+/// An event that a connection has waited for.
 enum Event<S> {
     Read(usize),
     Wrote(usize),
     Late(News<S>),
     Time,
-    /// Nothing but a flush was left to do.
+    /// The writer was flushed.
     Flushed,
 }
 
 impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, S, R, W> {
-    pub(crate) fn new(serve: Serve<'c, 't, S>, reader: R, writer: W, state: &'c mut S) -> Self {
-        let Serve { service, limits, backlog, grace, late, watch } = serve;
+    pub(crate) fn new(
+        service: &'c Service<'t, S>,
+        settings: Settings<S>,
+        reader: R,
+        writer: W,
+        state: &'c mut S,
+    ) -> Self {
+        let Settings { limits, backlog, grace, late, watch } = settings;
         Connection {
             service,
             state,
-            session: session(limits, backlog),
+            session: LineServer::growing(limits, Backlog::new(backlog)),
             reader,
             writer,
             late,
@@ -84,7 +101,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         }
     }
 
-    /// Runs until the input has ended and everything that is owed has been written.
+    /// Runs until the input has ended and every answer is written.
     pub(crate) async fn run(&mut self) -> io::Result<()> {
         loop {
             self.session.expire(self.millis());
@@ -107,15 +124,15 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         }
     }
 
-    /// Waits for whatever comes first. What goes out has precedence, so that room is made before it is needed.
-    fn poll(&mut self, next: Next, cx: &mut Context<'_>) -> Poll<io::Result<Event<S>>> {
+    /// Waits for the first event. Writes before it reads, so that there is room for answers.
+    fn poll(&mut self, next: NextStep, cx: &mut Context<'_>) -> Poll<io::Result<Event<S>>> {
         if let Poll::Ready(event) = self.poll_write(cx) {
             return Poll::Ready(event);
         }
         if let Poll::Ready(news) = self.poll_late(cx) {
             return Poll::Ready(Ok(Event::Late(news)));
         }
-        if next == Next::Read
+        if next == NextStep::Read
             && self.input == Input::Open
             && self.session.out().is_open()
             && let Poll::Ready(read) = retry(|| Pin::new(&mut self.reader).poll_read(cx, self.session.space()))
@@ -145,7 +162,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         Poll::Ready(Ok(Event::Flushed))
     }
 
-    /// Late answers are taken only while there is room for them.
+    /// Takes a late answer, if there is room for it.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<News<S>> {
         match &mut self.late {
             Some(late) if self.session.out().is_open() => late.poll(cx),
@@ -153,7 +170,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         }
     }
 
-    /// Passes on what a task sent. There is room for it; what is stale goes nowhere.
+    /// Passes on a message of a task. There is room for it. Messages for a stale token are dropped.
     fn tell(&mut self, news: News<S>) {
         match news {
             News::Progress { token, done, total, message } => {
@@ -167,10 +184,13 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
             }
             News::Answer { token, answer } => self.answer(token, answer),
             News::Changed(changed) => self.session.publish(changed.as_change()),
+            // Here nothing is authorized.
+            #[cfg(feature = "resource-server")]
+            News::Decided => {}
         }
     }
 
-    fn answer(&mut self, token: Token, answer: Answer<S>) {
+    fn answer(&mut self, token: RequestToken, answer: Answer<S>) {
         let Connection { session, service, state, .. } = self;
         let answered = match answer {
             Answer::Call(answer) => session.answer(service, state, token, answer),
@@ -180,7 +200,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
             Answer::Other(answer) => session.answer_other(service, state, token, answer),
             Answer::Resume(prepare) => session.resume(token).map(|()| prepare(state)),
         };
-        if answered == Err(SendError::WrongKind) {
+        if answered == Err(RespondError::WrongKind) {
             let (server, out) = session.parts();
             let _ = server.fail(token, &WRONG_KIND, out);
         }
@@ -188,7 +208,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
 
     fn end_input(&mut self) {
         self.session.end_of_input();
-        // A client that has closed its side waits for what it is owed, and some fail over anything else.
+        // A client that has closed its side only waits for its answers, and some fail on any other message.
         self.session.out().only_answers();
         self.input = Input::Ended { patience: Instant::now() + self.grace };
     }
@@ -199,7 +219,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         !owes && !hears
     }
 
-    /// A timer has fired: does what is due. Deadlines of questions are the session's.
+    /// Does the work that is due. (Deadlines of the session are handled by `expire`.)
     fn look(&mut self) {
         self.due = None;
         let now = Instant::now();
@@ -211,7 +231,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         }
     }
 
-    /// Sets the timer to whatever comes first.
+    /// Sets the timer to the next deadline.
     fn set_timer(&mut self) {
         let server = self.session.server();
         let deadline = server.next_deadline().map(|at| self.started + Duration::from_millis(at));
@@ -231,8 +251,4 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
     fn millis(&self) -> Millis {
         self.started.elapsed().as_millis() as Millis
     }
-}
-
-fn session(limits: Limits, backlog: usize) -> Session<'static, Backlog, IN_FLIGHT> {
-    Session::growing(limits, Backlog::new(backlog))
 }

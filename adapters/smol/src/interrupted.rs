@@ -3,8 +3,8 @@
 use std::io::{self, ErrorKind};
 use std::task::Poll;
 
-/// Polls again while a signal interrupts the system call (`EINTR`): nothing was read or written then. `async-io` returns
-/// this error as it is.
+/// Polls again while a signal interrupts the system call (`EINTR`): it has read or written nothing. `async-io` passes
+/// this error on.
 pub(crate) fn retry<T>(mut poll: impl FnMut() -> Poll<io::Result<T>>) -> Poll<io::Result<T>> {
     loop {
         match poll() {

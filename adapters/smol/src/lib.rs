@@ -1,12 +1,13 @@
-//! Servers and clients for [`mcp_sansio`] as futures: over stdio, child processes, HTTP, or any async reader and writer.
+//! Servers and clients for [`mcp_sansio`] as futures: over stdio, child processes, HTTP, or any async reader and
+//! writer.
 //!
-//! The futures run on any executor; they need no runtime but the I/O thread of [`async_io`]. [`serve_stdio`] and
-//! [`serve`] are the whole of it where handlers answer at once:
+//! The futures run on any executor; they need no runtime except the I/O thread of [`async_io`]. For handlers that
+//! answer at once, [`serve_stdio`] or [`serve`] is enough:
 //!
 //! ```no_run
-//! use mcp_sansio::service::{Call, Outcome, Service, Tool};
+//! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 //!
-//! fn hello(_: &mut (), call: &mut Call<'_>) -> Outcome {
+//! fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
 //!     call.text("hello")
 //! }
 //! static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
@@ -19,30 +20,30 @@
 //!
 //! # Answers from tasks and timers
 //!
-//! A handler that has to wait calls [`later`](mcp_sansio::service::Handling::later), spawns a task and gives it the
-//! token. The task tells its progress and answers through [`Answers`], one end of a [`channel`]; [`Serve`] has the
-//! other. If the client cancels, [`on_cancel`](mcp_sansio::service::Service::on_cancel) hears of it: dropping the task
-//! ends it.
+//! A handler that has to wait calls [`later`](mcp_sansio::service::RequestContext::later), spawns a task and gives it the
+//! token. The task sends its progress and its answer through [`LateSender`], one end of a [`channel`]; [`Serve`] has the
+//! other end. If the client cancels, [`on_cancel`](mcp_sansio::service::Service::on_cancel) is called: dropping the
+//! task ends it.
 //!
 //! ```
 //! use std::collections::HashMap;
 //! use std::time::Duration;
-//! use mcp_sansio::server::{Progress, Token};
-//! use mcp_sansio::service::{Call, Outcome, Service, Tool};
-//! use mcp_sansio_smol::{Answers, Ended, Serve, channel};
+//! use mcp_sansio::server::{Progress, RequestToken};
+//! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+//! use mcp_sansio_smol::{LateSender, ServerEndedError, Serve, channel};
 //!
 //! struct State {
-//!     answers: Answers<State>,
-//!     tasks: HashMap<Token, smol::Task<Result<(), Ended>>>,
+//!     answers: LateSender<State>,
+//!     tasks: HashMap<RequestToken, smol::Task<Result<(), ServerEndedError>>>,
 //! }
 //!
-//! fn brew(state: &mut State, call: &mut Call<'_>) -> Outcome {
+//! fn brew(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
 //!     let (token, outcome) = call.later();
 //!     state.tasks.insert(token, smol::spawn(brewing(state.answers.clone(), token)));
 //!     outcome
 //! }
 //!
-//! async fn brewing(answers: Answers<State>, token: Token) -> Result<(), Ended> {
+//! async fn brewing(answers: LateSender<State>, token: RequestToken) -> Result<(), ServerEndedError> {
 //!     for cup in 1..=2 {
 //!         smol::Timer::after(Duration::from_millis(1)).await;
 //!         answers.progress(token, Progress::new(cup).of(2).message("brewing")).await?;
@@ -68,29 +69,29 @@
 //! smol::block_on(served)?;
 //!
 //! let lines: Vec<_> = std::str::from_utf8(&output).unwrap().lines().collect();
-//! // The input has ended, and nothing but answers is written then; else the two reports of progress would come first.
+//! // The input has ended, so only the answer is written. Before the end, two progress notifications would come too.
 //! assert!(lines.len() == 1 && lines[0].contains("Two cups are ready"));
 //! # Ok::<(), std::io::Error>(())
 //! ```
 //!
-//! # What it does for you
+//! # Guarantees
 //!
-//! - **Reads are cancel-safe.** Input is collected in the session, not in the future that reads.
-//! - **Back pressure.** While more than [`Serve::backlog`] bytes wait for the writer, no input is read and no late answer
-//!   is taken; senders wait.
-//! - **The end of the input is not the end of the work.** What was asked is answered, also late, for as long as
-//!   [`Serve::grace`] says; what is still open then is answered with an error.
-//! - **Stdin and stdout are left as they are.** Blocking reads and writes run on threads of [`blocking`], so pipes, files and
-//!   terminals all work, and no terminal is found in non-blocking mode by the next program.
+//! - **Reads are cancel-safe.** The session keeps the input, not the future that reads.
+//! - **Back pressure.** While [`Serve::backlog`] bytes wait for the writer, no input is read and no late answer is
+//!   taken; their senders wait.
+//! - **Requests are answered after the end of the input.** The server waits for late answers for the time of
+//!   [`Serve::grace`], and answers the remaining requests with an error.
+//! - **Stdin and stdout keep their modes.** Blocking reads and writes run on threads of [`blocking`]. So pipes, files
+//!   and terminals all work, and a terminal is not left in non-blocking mode.
 //!
 //! # HTTP
 //!
-//! With the feature `http`, `http::HttpServer` serves many clients on one port, with the same [`Answers`].
+//! With the feature `http`, `http::HttpServer` serves many clients on one port, with the same [`LateSender`].
 //!
 //! # Clients
 //!
-//! With the feature `client`, `client::Client` speaks to servers that run as child processes, and with `http` also over HTTP;
-//! `tls` adds https.
+//! With the feature `client`, `client::Client` talks to servers that run as child processes, with `http` also over
+//! HTTP, with `tls` over HTTPS.
 
 mod answers;
 mod backlog;
@@ -102,6 +103,6 @@ pub mod http;
 mod interrupted;
 mod serve;
 
-pub use answers::{Answers, Ended, Late, channel};
+pub use answers::{LateReceiver, LateSender, ServerEndedError, channel};
 pub use mcp_sansio;
 pub use serve::{Serve, serve, serve_stdio};

@@ -1,4 +1,4 @@
-//! How a service is served: over what, with which limits.
+//! Serves a service over stdio or any reader and writer.
 
 use core::fmt;
 #[cfg(unix)]
@@ -8,41 +8,43 @@ use std::time::Duration;
 
 use blocking::Unblock;
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_sansio::server::{Engine, Limits};
+use mcp_sansio::server::{MessageLimits, Server};
 use mcp_sansio::service::Service;
 
-use crate::answers::Late;
-use crate::connection::Connection;
+use crate::answers::LateReceiver;
+use crate::connection::{Connection, Settings, Watch};
 
-/// Serves stdin and stdout until stdin ends; then everything that is owed has been written.
+/// Serves stdin and stdout ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio))
+/// until stdin ends and every answer is written.
 ///
-/// Nothing else may print to stdout. Limits are [`Limits::default`]; see [`Serve`] for others and for late answers.
+/// Nothing else may print to stdout. The limits are [`MessageLimits::default`]; see [`Serve`] for others and for late
+/// answers.
 ///
 /// # Errors
-/// What reading stdin or writing stdout fails with; a client that has gone away is no error.
+/// If stdin cannot be read or stdout cannot be written. It is no error if the client closes its end.
 pub async fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()> {
     Serve::new(service).stdio(state).await
 }
 
-/// Serves `reader` and `writer` until `reader` ends; then everything that is owed has been written.
+/// Serves `reader` and `writer` until `reader` ends and every answer is written.
 ///
 /// # Errors
-/// What `reader` or `writer` fails with; a client that has gone away is no error.
+/// If `reader` or `writer` fails. It is no error if the client closes its end.
 pub async fn serve<S>(
     reader: impl AsyncRead + Unpin,
     writer: impl AsyncWrite + Unpin,
     service: &Service<'_, S>,
     state: &mut S,
-    limits: Limits,
+    limits: MessageLimits,
 ) -> io::Result<()> {
     Serve::new(service).limits(limits).over(reader, writer, state).await
 }
 
-/// A service, and how it is served.
+/// A service with the settings to serve it.
 ///
 /// ```no_run
 /// use std::time::Duration;
-/// use mcp_sansio::server::Change;
+/// use mcp_sansio::server::ServerChange;
 /// use mcp_sansio::service::Service;
 /// use mcp_sansio_smol::Serve;
 ///
@@ -52,7 +54,7 @@ pub async fn serve<S>(
 ///         .grace(Duration::from_secs(5))
 ///         .watch(Duration::from_secs(1), |ticks, server| {
 ///             *ticks += 1;
-///             server.publish(Change::Resource("clock://ticks"));
+///             server.publish(ServerChange::Resource("clock://ticks"));
 ///         })
 ///         .stdio(&mut 0)
 ///         .await
@@ -62,61 +64,58 @@ pub async fn serve<S>(
 /// ```
 #[must_use = "call `stdio` or `over`"]
 pub struct Serve<'s, 't, S: 'static> {
-    pub(crate) service: &'s Service<'t, S>,
-    pub(crate) limits: Limits,
-    pub(crate) backlog: usize,
-    pub(crate) grace: Duration,
-    pub(crate) late: Option<Late<S>>,
-    pub(crate) watch: Option<Watch<S>>,
-}
-
-/// What looks for changes, and how often.
-pub(crate) struct Watch<S> {
-    pub(crate) period: Duration,
-    pub(crate) look: fn(&mut S, &mut Engine<'_>),
+    service: &'s Service<'t, S>,
+    settings: Settings<S>,
 }
 
 impl<'s, 't, S> Serve<'s, 't, S> {
-    /// `service` with limits that suit a host.
+    /// Makes a server of `service`, with limits for a host.
     pub fn new(service: &'s Service<'t, S>) -> Self {
-        Serve {
-            service,
-            limits: Limits::default(),
+        let settings = Settings {
+            limits: MessageLimits::default(),
             backlog: 1 << 20,
             grace: Duration::from_millis(1500),
             late: None,
             watch: None,
-        }
+        };
+        Serve { service, settings }
     }
 
-    /// How large things may grow that come in.
-    pub fn limits(self, limits: Limits) -> Self {
-        Serve { limits, ..self }
+    /// Sets limits of messages, of requests to the client and of subscriptions.
+    pub fn limits(mut self, limits: MessageLimits) -> Self {
+        self.settings.limits = limits;
+        self
     }
 
-    /// How many bytes may wait for the writer before nothing more is read; 1 MiB. One message may exceed it.
-    pub fn backlog(self, bytes: usize) -> Self {
-        Serve { backlog: bytes.max(1), ..self }
+    /// Sets the limit of bytes that wait for the writer; beyond it nothing is read. Default: 1 MiB. One message may
+    /// exceed it.
+    pub fn backlog(mut self, bytes: usize) -> Self {
+        self.settings.backlog = bytes.max(1);
+        self
     }
 
-    /// How long late answers are waited for when the input has ended; 1.5 seconds, since hosts end by signal what has not
-    /// left after two. Meanwhile only answers are written: no progress, log messages or changes.
-    pub fn grace(self, grace: Duration) -> Self {
-        Serve { grace, ..self }
+    /// Sets how long the server waits for late answers after the end of the input. Default: 1.5 seconds, because some
+    /// hosts kill a server 2 seconds after they close its stdin. Meanwhile it writes only answers: no progress, log
+    /// messages or changes.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.settings.grace = grace;
+        self
     }
 
-    /// Where late answers come from, see [`channel`](crate::channel).
-    pub fn late(self, late: Late<S>) -> Self {
-        Serve { late: Some(late), ..self }
+    /// Sets the channel of late answers, see [`channel`](crate::channel).
+    pub fn late(mut self, late: LateReceiver<S>) -> Self {
+        self.settings.late = Some(late);
+        self
     }
 
-    /// Calls `look` every `period` while somebody is subscribed to something, so that it can
-    /// [`publish`](Engine::publish) what has changed.
-    pub fn watch(self, period: Duration, look: fn(&mut S, &mut Engine<'_>)) -> Self {
-        Serve { watch: Some(Watch { period, look }), ..self }
+    /// Calls `look` each `period` while a client is subscribed to something; it can [`publish`](Server::publish)
+    /// changes.
+    pub fn watch(mut self, period: Duration, look: fn(&mut S, &mut Server<'_>)) -> Self {
+        self.settings.watch = Some(Watch { period, look });
+        self
     }
 
-    /// Serves stdin and stdout until stdin ends.
+    /// Serves stdin and stdout, as [`serve_stdio`] does.
     ///
     /// # Errors
     /// As [`serve_stdio`].
@@ -125,7 +124,7 @@ impl<'s, 't, S> Serve<'s, 't, S> {
         self.over(input, output, state).await
     }
 
-    /// Serves `reader` and `writer` until `reader` ends.
+    /// Serves `reader` and `writer`, as [`serve`] does.
     ///
     /// # Errors
     /// As [`serve`].
@@ -135,7 +134,7 @@ impl<'s, 't, S> Serve<'s, 't, S> {
         writer: impl AsyncWrite + Unpin,
         state: &mut S,
     ) -> io::Result<()> {
-        let mut connection = Connection::new(self, reader, writer, state);
+        let mut connection = Connection::new(self.service, self.settings, reader, writer, state);
         match connection.run().await {
             Err(error) if has_gone(error.kind()) => Ok(()),
             done => done,
@@ -145,20 +144,23 @@ impl<'s, 't, S> Serve<'s, 't, S> {
 
 impl<S> fmt::Debug for Serve<'_, '_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Serve").field("limits", &self.limits).field("backlog", &self.backlog).finish_non_exhaustive()
+        f.debug_struct("Serve")
+            .field("limits", &self.settings.limits)
+            .field("backlog", &self.settings.backlog)
+            .finish_non_exhaustive()
     }
 }
 
-/// Whether the other end is not there any more: a pipe says the one, a socket with unread bytes the other.
+/// Returns whether the other end was closed: pipes report the first error, sockets with unread bytes the second.
 fn has_gone(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// What a pipe carries at once.
+/// The capacity of a pipe on Linux, in bytes.
 const PIPE: usize = 64 * 1024;
 
-/// Stdin and stdout on threads that may block. The descriptors are shared with whoever started the program, so that
-/// their modes are not to be changed.
+/// Returns stdin and stdout on threads that may block. The parent process shares the descriptors, so their modes must
+/// not be changed.
 #[cfg(unix)]
 fn stdio() -> io::Result<(Unblock<UntilEnd<File>>, Unblock<File>)> {
     use std::os::fd::AsFd;
@@ -173,8 +175,7 @@ fn stdio() -> io::Result<(Unblock<UntilEnd<io::Stdin>>, Unblock<io::Stdout>)> {
     Ok((Unblock::with_capacity(PIPE, input), Unblock::with_capacity(PIPE, io::stdout())))
 }
 
-/// A reader that is not read again when it has ended: [`Unblock`] may do that, and a terminal would go on after its
-/// Ctrl-D.
+/// A reader that is not read after its end. [`Unblock`] may read again, and a terminal would continue after Ctrl-D.
 struct UntilEnd<R> {
     reader: R,
     ended: bool,
@@ -201,7 +202,7 @@ impl<R: Read> Read for UntilEnd<R> {
 mod tests {
     use super::*;
 
-    /// Gives each of its parts to one read: as a terminal on which somebody types.
+    /// Gives one part to each read, like a terminal with typed lines.
     struct Terminal(std::vec::IntoIter<&'static str>);
 
     impl Read for Terminal {

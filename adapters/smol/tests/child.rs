@@ -7,15 +7,15 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::reply::Reply;
-use mcp_sansio::client::views::Tools;
-use mcp_sansio::client::{Filter, Lost, Oddity, Profile, Request, SendError};
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::ListToolsResult;
+use mcp_sansio::client::{ClientInfo, ProtocolViolation, Request, SendError, SubscriptionFilter, TransportError};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{ClientFeature, Level};
+use mcp_sansio::protocol::{ClientCapability, LoggingLevel};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_smol::client::{
-    Answer, Change, Child, ChildOptions, Client, Error, Event, How, Ignore, Link, Options, Over, OwnedEvent,
-    PageLimits, Stderr, events,
+    Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Ignore, OwnedEvent,
+    OwnedResult, PageLimits, Stderr, StopSignal, StreamTransport, SubscriptionEvent, events,
 };
 use mcp_sansio_smol::{Serve, channel};
 use smol::future::FutureExt;
@@ -24,9 +24,9 @@ use smol::{Timer, future};
 
 mod common;
 
-static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
 
-/// What this program is when [`own_server`] runs it: a server that behaves.
+/// A correct server: this program runs it when [`own_server`] starts it.
 #[test]
 #[ignore = "a server"]
 fn server() {
@@ -48,7 +48,7 @@ fn shell(script: &str) -> Command {
     command
 }
 
-/// Runs a test next to the driver; a test that hangs fails.
+/// Runs a test beside the driver. A test that hangs fails.
 fn run<F: Future<Output = ()>>(child: Child, test: impl FnOnce(Client) -> F) {
     let (client, driver) = Client::new(child, Ignore);
     smol::block_on(bounded(async {
@@ -70,15 +70,15 @@ fn start(command: Command, options: ChildOptions) -> Child {
     Child::spawn_with(command, &PROFILE, options).unwrap()
 }
 
-/// Times that a test can wait for.
+/// Returns options with times that a test can wait for.
 fn hasty() -> ChildOptions {
     let time = Duration::from_millis(100);
     ChildOptions::new().close_time(time).terminate_time(time)
 }
 
-fn lost(outcome: Result<Answer, Error>) -> (Lost, String) {
+fn lost(outcome: Result<OwnedResult, ClientError>) -> (TransportError, String) {
     match outcome {
-        Err(Error::Lost { why, detail }) => (why, detail),
+        Err(ClientError::Lost { why, detail }) => (why, detail),
         other => panic!("{other:?}"),
     }
 }
@@ -100,21 +100,23 @@ fn a_whole_life() {
         let mut pages = client.pages(Request::list_tools());
         while let Some(page) = pages.next().await {
             let page = page.unwrap();
-            names.extend(page.view::<Tools<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
+            names.extend(
+                page.view::<ListToolsResult<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()),
+            );
         }
         assert!(names.iter().any(|name| name == "echo"), "{names:?}");
         let answer = client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
         assert!(answer.as_str().contains("hello"), "{answer:?}");
         let begun = Instant::now();
-        assert_eq!(client.close().await.unwrap().how, How::Closed);
+        assert_eq!(client.close().await.unwrap().after, StopSignal::StdinClosed);
         assert!(begun.elapsed() < Duration::from_secs(1));
         let (why, detail) = lost(client.request(Request::list_tools()).await);
-        assert_eq!((why, detail.as_str()), (Lost::Closed, "it was closed"));
-        assert_eq!(client.close().await.unwrap().how, How::Closed);
+        assert_eq!((why, detail.as_str()), (TransportError::Closed, "it was closed"));
+        assert_eq!(client.close().await.unwrap().after, StopSignal::StdinClosed);
     });
 }
 
-/// The same cursor again may lead to another page; a list that goes on beyond a limit ends with an error.
+/// The same cursor again may lead to another page; a list beyond a limit ends with an error.
 #[test]
 fn pages_with_equal_cursors_and_limits() {
     let script = r#"i=0; while read l; do i=$((i+1)); next=',"nextCursor":"c"'; [ $((i % 4)) = 0 ] && next=
@@ -125,19 +127,20 @@ fn pages_with_equal_cursors_and_limits() {
         assert_eq!(pages.collect::<Vec<_>>().await, [1, 2, 3, 4]);
         let mut pages = client.pages(Request::list_tools()).limits(PageLimits::new().bytes(1));
         pages.next().await.unwrap().unwrap();
-        assert!(matches!(pages.next().await, Some(Err(Error::ListTooLarge))));
+        assert!(matches!(pages.next().await, Some(Err(ClientError::ListTooLarge))));
         assert!(pages.next().await.is_none());
         client.close().await;
     });
 }
 
+// spec: T001
 #[test]
 fn every_revision() {
     for revision in Revision::ALL {
         let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))));
         run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
             assert_eq!(client.connect().await.unwrap().revision(), revision);
-            client.set_log_level(Level::Error).await.unwrap();
+            client.set_log_level(LoggingLevel::Error).await.unwrap();
             let answer = client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
             assert!(answer.as_str().contains("hello"), "{answer:?}");
             client.close().await;
@@ -165,7 +168,7 @@ fn more_requests_than_places_from_many_tasks() {
             done.insert(task.await);
         }
         assert_eq!(done.len(), 500);
-        // Late answers overtake each other.
+        // The second answer comes before the first one.
         let slow = client.request(Request::call("wait").arguments(&Wait { ms: 60, steps: 0 }));
         let fast = client.request(Request::call("wait").arguments(&Wait { ms: 1, steps: 0 }));
         let first = future::or(async { (slow.await.unwrap(), "slow").1 }, async { (fast.await.unwrap(), "fast").1 });
@@ -217,10 +220,10 @@ fn those_that_wait_for_room_go_on_when_one_of_them_is_dropped() {
         drop(first);
         drop(taken.pop());
         assert!(second.await.unwrap().as_str().contains("hello"));
-        // Waiting ends too.
+        // A request that waits for its turn ends by its time, too.
         let outcome = client.request(never);
         let late = client.request(Request::call("echo").arguments(&ECHO).timeout(40));
-        assert_eq!(lost(late.await).0, Lost::TimedOut);
+        assert_eq!(lost(late.await).0, TransportError::TimedOut);
         drop((taken, outcome));
         client.close().await;
     });
@@ -253,9 +256,9 @@ fn progress_and_questions_go_to_the_events() {
             };
             assert!(ask.params().get("requestedSchema").is_some());
             let content = format!(r#"{{"name":"{name}"}}"#);
-            let content = Reply::accept(Raw::parse(content.as_bytes()).unwrap());
+            let content = ClientResult::accept(Raw::parse(content.as_bytes()).unwrap());
             client.reply(ask.id, &content).unwrap();
-            assert!(matches!(client.reply(ask.id, &content), Err(Error::NotSent(SendError::Stale))));
+            assert!(matches!(client.reply(ask.id, &content), Err(ClientError::NotSent(SendError::Stale))));
             assert!(met.await.unwrap().as_str().contains(name));
         }
         assert_eq!(events.missed(), 0);
@@ -272,9 +275,10 @@ fn questions_that_nobody_takes_are_refused() {
     smol::block_on(bounded(future::or(
         async {
             client.connect().await.unwrap();
-            // A form that is declined is asked for again, in vain.
+            // The form is declined, because its events are dropped. The server sends it again up to the limit of
+            // rounds.
             let error = client.request(Request::call("greet")).await.unwrap_err();
-            assert_eq!(error.lost(), Some(Lost::TooManyRounds));
+            assert_eq!(error.lost(), Some(TransportError::TooManyRounds));
             client.close().await;
             future::pending::<()>().await;
         },
@@ -285,10 +289,10 @@ fn questions_that_nobody_takes_are_refused() {
 #[test]
 fn a_handler_answers_at_once() {
     for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
-        let handler = move |event: Event<'_>, link: &mut Link<'_, '_>| {
-            if let Event::Asked(asked) = event {
+        let handler = move |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+            if let ClientEvent::Asked(asked) = event {
                 for question in asked.questions() {
-                    link.reply(question.id, &Reply::accept(Raw::constant(r#"{"name":"Ada"}"#))).unwrap();
+                    link.reply(question.id, &ClientResult::accept(Raw::constant(r#"{"name":"Ada"}"#))).unwrap();
                 }
             }
         };
@@ -311,11 +315,16 @@ fn changes_in_every_revision() {
         run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
             client.connect().await.unwrap();
             let clock = ["test://clock"];
-            let filter = Filter::new().uris(&clock);
+            let filter = SubscriptionFilter::new().uris(&clock);
             let mut listens = [client.listen(&filter).unwrap(), client.listen(&filter).unwrap()];
             for listen in &mut listens {
-                assert!(matches!(listen.next().await, Some(Ok(Change::Listening(listening))) if listening.uris == 1));
-                assert_eq!(listen.next().await.unwrap().unwrap(), Change::Resource("test://clock".to_owned()));
+                assert!(
+                    matches!(listen.next().await, Some(Ok(SubscriptionEvent::Listening(listening))) if listening.uris == 1)
+                );
+                assert_eq!(
+                    listen.next().await.unwrap().unwrap(),
+                    SubscriptionEvent::Resource("test://clock".to_owned())
+                );
             }
             let [mut one, other] = listens;
             drop(other);
@@ -323,18 +332,19 @@ fn changes_in_every_revision() {
             client.close().await;
             while let Some(change) = one.next().await {
                 if let Err(error) = change {
-                    assert_eq!(error.lost(), Some(Lost::Closed));
+                    assert_eq!(error.lost(), Some(TransportError::Closed));
                 }
             }
         });
     }
 }
 
-/// A server in the same program, and nothing spawned.
+/// A server in the same program, over a socket, and no spawned tasks.
+// spec: T002 T063 T065 T072
 #[test]
 fn over_a_socket() {
     let (near, far) = smol::net::unix::UnixStream::pair().unwrap();
-    let (client, driver) = Client::new(Over::new(near.clone(), near, &PROFILE), Ignore);
+    let (client, driver) = Client::new(StreamTransport::new(near.clone(), near, &PROFILE), Ignore);
     smol::block_on(bounded(async {
         let serving = common::serve(far.clone(), far, common::plain);
         let using = async {
@@ -343,23 +353,24 @@ fn over_a_socket() {
             assert!(answer.as_str().contains("hello"));
             let never = client.request(Request::call("wait").arguments(&Wait { ms: 0, steps: 0 }));
             assert_eq!(client.close().await, None);
-            assert_eq!(lost(never.await), (Lost::Closed, "it was closed".to_owned()));
+            assert_eq!(lost(never.await), (TransportError::Closed, "it was closed".to_owned()));
         };
         future::zip(using, future::zip(driver, serving)).await;
     }));
 }
 
-/// It is told so, instead of waiting for itself.
+/// The handler panics with a clear message; it would wait for itself otherwise.
 #[test]
 fn a_handler_that_uses_the_client() {
     let own = Arc::new(Mutex::new(None::<Client>));
     let found = own.clone();
-    let handler = move |_: Event<'_>, _: &mut Link<'_, '_>| drop(found.lock().unwrap().as_ref().unwrap().server());
+    let handler =
+        move |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| drop(found.lock().unwrap().as_ref().unwrap().server());
     let (client, driver) = Client::new(start(own_server(), ChildOptions::new()), handler);
     *own.lock().unwrap() = Some(client.clone());
     smol::block_on(bounded(async {
         let driver = smol::spawn(std::panic::AssertUnwindSafe(driver).catch_unwind());
-        assert_eq!(client.connect().await.unwrap_err().lost(), Some(Lost::Closed));
+        assert_eq!(client.connect().await.unwrap_err().lost(), Some(TransportError::Closed));
         let panic = driver.await.unwrap_err();
         assert!(panic.downcast::<&str>().unwrap().contains("its own handler"));
     }));
@@ -373,37 +384,75 @@ fn a_death_is_told_with_its_last_words() {
         let [one, two] = [(); 2].map(|()| client.request(Request::list_tools()));
         for outcome in [one.await, two.await] {
             let (why, detail) = lost(outcome);
-            assert_eq!(why, Lost::Closed);
+            assert_eq!(why, TransportError::Closed);
             assert!(detail.contains("exit status: 3") && detail.ends_with("out of cheese"), "{detail}");
         }
         let (_, detail) = lost(client.request(Request::list_tools()).await);
         assert!(detail.contains("exit status: 3"), "{detail}");
-        assert_eq!(client.close().await.unwrap().how, How::Itself);
+        assert_eq!(client.close().await.unwrap().after, StopSignal::None);
     });
 }
 
 #[test]
 fn a_program_that_is_no_server() {
     let missing = Child::spawn(Command::new("/no/such/program"), &PROFILE);
-    assert!(matches!(missing, Err(Error::Start { program, .. }) if program == "/no/such/program"));
+    assert!(matches!(missing, Err(ClientError::Start { program, .. }) if program == "/no/such/program"));
     run(start(shell("echo usage: none; exit 1"), ChildOptions::new()), |client| async move {
         let error = client.connect().await.unwrap_err();
-        assert_eq!(error.lost(), Some(Lost::Closed));
+        assert_eq!(error.lost(), Some(TransportError::Closed));
         assert!(error.to_string().contains("exit status: 1"), "{error}");
-        assert!(matches!(client.request(Request::list_tools()).await, Err(Error::Lost { why: Lost::Closed, .. })));
+        assert!(matches!(
+            client.request(Request::list_tools()).await,
+            Err(ClientError::Lost { why: TransportError::Closed, .. })
+        ));
         client.close().await;
     });
 }
 
+/// A server of an older revision that ends at a request before `initialize`. It notes each of its starts in the file `$0`.
+const STRICT: &str = r#"echo start >> "$0"
+read line
+case "$line" in *'"method":"initialize"'*) ;; *) echo "expected initialize" >&2; exit 1 ;; esac
+id=${line#*'"id":'}; id=${id%%[,\}]*}
+echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"strict","version":"1"}}}'
+read line
+while read line; do id=${line#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%[,\}]*}',"result":{"tools":[]}}'; done"#;
+
+/// The process is started once more, and no third time.
+#[test]
+fn a_server_that_ends_at_the_probe() {
+    let starts = std::env::temp_dir().join(format!("mcp-starts-smol-{}", std::process::id()));
+    let command = |script| {
+        let mut command = shell(script);
+        command.arg(&starts);
+        command
+    };
+    let counted = || std::fs::read_to_string(&starts).unwrap().lines().count();
+    run(start(command(STRICT), hasty()), |client| async move {
+        assert_eq!(client.connect().await.unwrap().revision(), Revision::V2025_06_18);
+        assert!(client.request(Request::list_tools()).await.unwrap().as_str().contains("tools"));
+        assert_eq!(client.close().await.unwrap().after, StopSignal::StdinClosed);
+    });
+    assert_eq!(counted(), 2);
+    let fails = "echo start >> \"$0\"; read line; echo never >&2; exit 3";
+    run(start(command(fails), hasty()), |client| async move {
+        let error = client.connect().await.unwrap_err().to_string();
+        assert!(error.contains("exit status: 3") && error.matches("never").count() == 1, "{error}");
+        client.close().await;
+    });
+    assert_eq!(counted(), 4);
+    std::fs::remove_file(starts).unwrap();
+}
+
 #[test]
 fn a_server_that_never_answers() {
-    let options = Options::new().probe_timeout(Duration::from_millis(30)).timeout(Duration::from_millis(60));
+    let options = ClientOptions::new().probe_timeout(Duration::from_millis(30)).timeout(Duration::from_millis(60));
     let child = start(shell("cat >/dev/null"), hasty().options(options));
     run(child, |client| async move {
         let begun = Instant::now();
-        assert_eq!(client.connect().await.unwrap_err().lost(), Some(Lost::TimedOut));
+        assert_eq!(client.connect().await.unwrap_err().lost(), Some(TransportError::TimedOut));
         assert!(begun.elapsed() < Duration::from_secs(2));
-        assert_eq!(client.close().await.unwrap().how, How::Closed);
+        assert_eq!(client.close().await.unwrap().after, StopSignal::StdinClosed);
     });
 }
 
@@ -417,15 +466,15 @@ fn a_server_that_does_not_read() {
         let outcomes: Vec<_> = (0..8).map(|_| client.request(request)).collect();
         let begun = Instant::now();
         for outcome in outcomes {
-            assert!(matches!(lost(outcome.await).0, Lost::TimedOut | Lost::Closed));
+            assert!(matches!(lost(outcome.await).0, TransportError::TimedOut | TransportError::Closed));
         }
         assert!(begun.elapsed() < Duration::from_secs(2));
-        // It has to be asked twice, since it does not look at its stdin either.
-        assert_eq!(client.close().await.unwrap().how, How::Terminated);
+        // The server ignores the end of its stdin, so it needs SIGTERM.
+        assert_eq!(client.close().await.unwrap().after, StopSignal::Terminate);
     });
 }
 
-/// It reads its next line when it has said what it has to say.
+/// The server writes all its messages before it reads the next line.
 #[test]
 fn a_server_that_says_much_before_it_reads() {
     let answer = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}"#;
@@ -438,13 +487,14 @@ fn a_server_that_says_much_before_it_reads() {
     });
 }
 
+// spec: B111
 #[test]
 fn a_server_that_does_not_want_to_end() {
     let child = start(modern("trap '' TERM; while :; do sleep 1; done"), hasty());
     run(child, |client| async move {
         client.connect().await.unwrap();
         let begun = Instant::now();
-        assert_eq!(client.close().await.unwrap().how, How::Killed);
+        assert_eq!(client.close().await.unwrap().after, StopSignal::Kill);
         assert!(begun.elapsed() < Duration::from_secs(2));
     });
 }
@@ -477,7 +527,7 @@ fn a_server_that_answers_twice_and_more_than_it_was_asked() {
         client.request(Request::list_tools()).await.unwrap();
         assert_eq!(events.next().await, Some(OwnedEvent::Connected(Revision::V2026_07_28)));
         for _ in 0..2 {
-            assert_eq!(events.next().await, Some(OwnedEvent::Ignored(Oddity::UnknownResponse)));
+            assert_eq!(events.next().await, Some(OwnedEvent::Ignored(ProtocolViolation::UnknownResponse)));
         }
         client.close().await;
         assert_eq!(events.next().await, None);
@@ -489,7 +539,7 @@ fn half_a_line_and_a_closed_stdout() {
     run(start(modern(r#"read line; printf '{"jsonrpc"'; exec >&-; sleep 30"#), hasty()), |client| async move {
         client.connect().await.unwrap();
         let (why, detail) = lost(client.request(Request::list_tools()).await);
-        assert_eq!(why, Lost::Closed);
+        assert_eq!(why, TransportError::Closed);
         assert!(detail.contains("closed its stdout"), "{detail}");
         client.close().await;
     });
@@ -506,7 +556,7 @@ fn without_its_driver_nobody_waits() {
         });
         Timer::after(Duration::from_millis(20)).await;
         drop(driver);
-        assert_eq!(connecting.await.unwrap_err().lost(), Some(Lost::Closed));
+        assert_eq!(connecting.await.unwrap_err().lost(), Some(TransportError::Closed));
         assert_eq!(client.close().await, None);
     }));
 }

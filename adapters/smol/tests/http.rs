@@ -3,22 +3,22 @@
 mod common;
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{State, call, initialize, service, text};
-use mcp_sansio::server::Change;
+use mcp_sansio::server::ServerChange;
 use mcp_sansio_smol::channel;
-use mcp_sansio_smol::http::{Access, Config, HttpServer, Stopper, WireLimits};
+use mcp_sansio_smol::http::{Access, EndpointConfig, HttpServer, HttpServerOptions, Stopper, WireLimits};
 use serde_json::{Value, json};
 
 type Server = HttpServer<'static, State>;
 
-/// What takes longer does not come.
+/// The time to wait for any answer.
 const SOON: Duration = Duration::from_secs(20);
 
-/// Runs a client in a thread of its own against a server; the state as it is when the server has been stopped.
+/// Runs a client in its own thread against a server, stops the server, and returns its final state.
 fn talk(configure: fn(Server) -> Server, client: impl FnOnce(SocketAddr, &Stopper) + Send + 'static) -> State {
     let (answers, late) = channel();
     let mut state = State::new(answers);
@@ -46,15 +46,15 @@ impl Drop for StopAtEnd {
 fn plain(server: Server) -> Server {
     server.watch(Duration::from_millis(20), |state, endpoint| {
         state.looks += 1;
-        endpoint.publish(Change::Resource("test://clock"));
+        endpoint.publish(ServerChange::Resource("test://clock"));
     })
 }
 
-/// A connection of a client that knows just enough HTTP.
+/// A connection of a minimal HTTP client.
 struct Client {
     socket: BufReader<TcpStream>,
     headers: String,
-    /// What has come of an event stream and is no whole event yet.
+    /// The bytes of an event stream after the last whole event.
     stream: String,
 }
 
@@ -98,7 +98,7 @@ impl Client {
         self.socket.get_mut().write_all(request.as_bytes()).unwrap();
     }
 
-    /// The head of a response, and its body unless that is a stream.
+    /// Reads the head of a response, and its body if it is not a stream.
     fn response(&mut self) -> Response {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -123,7 +123,7 @@ impl Client {
         self.ask("POST", "/mcp", &message.to_string())
     }
 
-    /// Opens a session, whose id is in the headers from here on.
+    /// Opens a session. Later requests carry its id.
     fn open(address: SocketAddr) -> Self {
         let mut client = Client::new(address);
         let opened = client.post(&initialize());
@@ -133,7 +133,7 @@ impl Client {
         client
     }
 
-    /// The data of the next event with any; `None` at the end of the stream.
+    /// Returns the data of the next event that has some; `None` at the end of the stream.
     fn event(&mut self) -> Option<Value> {
         loop {
             let Some(end) = self.stream.find("\n\n") else {
@@ -153,7 +153,7 @@ impl Client {
         self.event().expect("one more event")
     }
 
-    /// `None` for the last chunk.
+    /// Returns `None` for the last chunk.
     fn chunk(&mut self) -> Option<String> {
         let mut size = String::new();
         self.socket.read_line(&mut size).unwrap();
@@ -200,7 +200,7 @@ fn a_session_with_answers_at_once_and_late() {
         assert_eq!(text(&client.expect()), "waited 1");
         assert!(client.event().is_none());
 
-        // The connection goes on.
+        // The connection stays open.
         assert_eq!(client.ask("DELETE", "/mcp", "").status, 204);
         assert_eq!(client.post(&call(3, "echo", json!({"text": "gone"}))).status, 404);
     });
@@ -253,7 +253,7 @@ fn late_answers_and_a_listen_of_2026() {
             );
         }
 
-        // Whoever leaves has cancelled.
+        // Closing the connection cancels the request.
         modern(&mut client, Some("wait"), call(2, "wait", json!({"ms": 0, "steps": 1})));
         client.response();
         client.expect();
@@ -296,6 +296,7 @@ fn stopping_ends_streams_and_answers_what_is_open() {
     });
 }
 
+// spec: A021
 #[test]
 fn authorization_comes_first() {
     fn guarded(server: Server) -> Server {
@@ -316,7 +317,7 @@ fn authorization_comes_first() {
 #[test]
 fn more_connections_than_allowed_wait() {
     talk(
-        |server| server.connections(2),
+        |server| server.options(HttpServerOptions::new().connections(2)),
         |address, _| {
             let (first, mut second, mut third) = (Client::open(address), Client::open(address), Client::new(address));
             third.socket.get_ref().set_read_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -330,7 +331,7 @@ fn more_connections_than_allowed_wait() {
     );
 }
 
-/// As many descriptors as that are needed twice in this process.
+/// Each connection needs two descriptors, because both ends are in this process.
 const STREAMS: usize = 400;
 
 #[test]
@@ -364,7 +365,7 @@ fn idle_streams_slow_nobody_down() {
 #[test]
 fn a_client_that_does_not_read_holds_nobody_up() {
     talk(
-        |server| server.wire_limits(WireLimits::DEFAULT.write_time(200)),
+        |server| server.options(HttpServerOptions::new().wire_limits(WireLimits::DEFAULT.write_time(200))),
         |address, _| {
             let mut slow = Client::open(address);
             slow.socket.get_ref().set_nonblocking(true).unwrap();
@@ -375,7 +376,7 @@ fn a_client_that_does_not_read_holds_nobody_up() {
                 slow.headers,
                 message.len()
             );
-            // All that the sockets hold and some memory is taken; then it is let go.
+            // The sockets and some memory take bytes, then the server closes the connection.
             let (mut sent, mut answered) = (0, 0);
             let deadline = Instant::now() + SOON;
             let error = loop {
@@ -396,10 +397,10 @@ fn a_client_that_does_not_read_holds_nobody_up() {
     );
 }
 
-/// What comes until the server hangs up.
+/// Reads until the server closes the connection.
 fn rest(socket: &mut TcpStream) -> String {
     let mut text = String::new();
-    // What is sent to one that refuses to read it may end in a reset.
+    // Bytes sent to a server that does not read them may end in a reset.
     if let Err(error) = socket.read_to_string(&mut text) {
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "after {text:?}");
     }
@@ -416,7 +417,10 @@ fn connect(address: SocketAddr, text: &str) -> TcpStream {
 #[test]
 fn those_that_are_slow_are_let_go() {
     fn hurry(server: Server) -> Server {
-        server.wire_limits(WireLimits::DEFAULT.head_time(50).body_time(50).idle_time(50).linger_time(50))
+        server.options(
+            HttpServerOptions::new()
+                .wire_limits(WireLimits::DEFAULT.head_time(50).body_time(50).idle_time(50).linger_time(50)),
+        )
     }
     talk(hurry, |address, _| {
         let timeout = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -432,11 +436,11 @@ fn those_that_are_slow_are_let_go() {
 #[test]
 fn bodies_that_are_not_taken_in() {
     talk(
-        |server| server.input_total(100 * 1024),
+        |server| server.options(HttpServerOptions::new().input_total(100 * 1024)),
         |address, _| {
             let foreign = "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 16000000\r\n\r\n";
             assert!(rest(&mut connect(address, foreign)).starts_with("HTTP/1.1 403"));
-            // The bytes come after the head, so that they are not there when it is refused.
+            // The body is sent after the head, so that it is not there yet when the head is refused.
             let large = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n";
             let mut socket = connect(address, large);
             let _ = socket.write_all(&[b' '; 150_000]);
@@ -447,13 +451,13 @@ fn bodies_that_are_not_taken_in() {
     );
 }
 
-/// A client that has sent more than is read behind its stream, and goes: that is noticed without anything being sent.
+/// A client fills its input behind a stream, and leaves: the server notices it without sending anything.
 #[test]
 fn a_client_that_goes_with_its_input_full() {
     fn quiet(server: Server) -> Server {
-        let mut config = Config::DEFAULT;
+        let mut config = EndpointConfig::DEFAULT;
         config.keep_alive = 0;
-        server.config(config)
+        server.options(HttpServerOptions::new().config(config))
     }
     talk(quiet, |address, _| {
         let mut gone = Client::new(address);
@@ -489,7 +493,7 @@ fn the_future_may_go_to_another_thread() {
     drop(is_send(server.serve(&service, &mut state)));
 }
 
-/// What a handler asks that was resumed goes out on the stream of its request; in 2026-07-28 as its result.
+/// The question of a resumed handler goes out on the stream of its request; in 2026-07-28 as the result.
 #[test]
 fn a_resumed_handler_asks_on_the_stream_of_its_request() {
     talk(plain, |address, _| {
@@ -531,4 +535,113 @@ fn late_reads_and_answers_of_another_kind() {
             assert!(client.event().is_none());
         }
     });
+}
+
+/// Unread answers have a total limit: the server closes the connection with the most bytes.
+#[test]
+fn answers_that_are_not_read() {
+    talk(
+        |server| server.options(HttpServerOptions::new().output_total(15 << 20)),
+        |address, _| {
+            let mut client = Client::open(address);
+            let ask = |mib: usize| {
+                let mut asking = client.twin();
+                let message = call(1, "echo", json!({"text": "x".repeat(mib << 20)})).to_string();
+                asking.send("POST", "/mcp", &message);
+                asking.socket.read_exact(&mut [0; 15]).unwrap();
+                asking
+            };
+            let (mut large, mut larger) = (ask(8), ask(10));
+            assert_eq!(client.post(&call(1, "echo", json!({"text": "small"}))).status, 200);
+            let mut cut = Vec::new();
+            let _ = larger.socket.read_to_end(&mut cut);
+            assert!(cut.len() < 10 << 20, "it was cut short");
+            large.socket.read_exact(&mut vec![0; 8 << 20]).unwrap();
+        },
+    );
+}
+
+/// A client that closes its side after its requests gets its answers and then the end.
+#[test]
+fn half_shut_connections_are_answered() {
+    talk(plain, |address, _| {
+        let mut client = Client::open(address);
+        client.send("POST", "/mcp", &call(1, "echo", json!({ "text": "one" })).to_string());
+        client.send("POST", "/mcp", &call(2, "echo", json!({ "text": "two" })).to_string());
+        client.socket.get_ref().shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        client.socket.read_to_string(&mut answer).unwrap();
+        let answers = ["\"id\":1", "\"id\":2"].map(|id| answer.matches(id).count());
+        assert!(answer.starts_with("HTTP/1.1 200") && answers == [1, 1], "{answer}");
+
+        let mut idle = TcpStream::connect(address).unwrap();
+        idle.set_read_timeout(Some(SOON)).unwrap();
+        idle.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(idle.read(&mut [0]).unwrap(), 0);
+    });
+}
+
+/// Introspection in a task: the request waits, other requests do not, and then a message is refused by its tool.
+#[cfg(feature = "resource-server")]
+#[test]
+fn authorization_comes_later() {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use mcp_sansio_smol::http::{Grant, Refusal};
+
+    let known: Mutex<Vec<String>> = Mutex::default();
+    let (asked, unknown) = (AtomicUsize::new(0), async_channel::unbounded::<String>());
+    let (answers, late) = channel();
+    let mut state = State::new(answers.clone());
+    let authorize = |head: &mcp_sansio_smol::http::RequestHead<'_>| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        match head.text("authorization").and_then(|value| value.strip_prefix("Bearer ")) {
+            None => Access::RefusedWith(Refusal::new(401).header("WWW-Authenticate", "Bearer").unwrap()),
+            Some(token) if known.lock().unwrap().iter().any(|known| known == token) => {
+                Access::GrantedTo(Grant::to(Some(token)).unwrap())
+            }
+            Some(token) => {
+                unknown.0.try_send(token.into()).unwrap();
+                Access::Later
+            }
+        }
+    };
+    let permit = |message: &mcp_sansio_smol::http::MessageAccess<'_>| match message.calls_tool("wait") {
+        true => Access::Denied { status: 403, challenge: Some("Bearer error=\"insufficient_scope\"") },
+        false => Access::Granted { principal: None },
+    };
+    let server = HttpServer::bind("127.0.0.1:0").unwrap().late(late).authorize(&authorize).permit(&permit);
+    let (address, stopper) = (server.local_addr().unwrap(), server.stopper());
+    let client = thread::spawn(move || {
+        let stopper = StopAtEnd(stopper);
+        let mut slow = Client::new(address);
+        slow.headers = "Authorization: Bearer ann\r\n".into();
+        slow.send("POST", "/mcp", &initialize().to_string());
+        assert_eq!(Client::new(address).post(&initialize()).status, 401);
+        let begun = Instant::now();
+        let opened = slow.response();
+        assert_eq!(opened.status, 200);
+        let waited = begun.elapsed();
+        slow.headers += &format!("Mcp-Session-Id: {}\r\n", opened.header("mcp-session-id").unwrap());
+        let refused = slow.post(&call(1, "wait", json!({"ms": 0, "steps": 1})));
+        assert_eq!(refused.header("www-authenticate"), Some("Bearer error=\"insufficient_scope\""));
+        assert_eq!(refused.status, 403);
+        assert_eq!(slow.post(&call(2, "echo", json!({"text": "x"}))).status, 200);
+        drop(stopper);
+        waited
+    });
+    let introspects = async {
+        let token = unknown.1.recv().await.unwrap();
+        smol::Timer::after(Duration::from_millis(200)).await;
+        known.lock().unwrap().push(token);
+        answers.decided().await.unwrap();
+        std::future::pending().await
+    };
+    let service = service();
+    let served = smol::future::or(server.serve(&service, &mut state), introspects);
+    smol::block_on(served).unwrap();
+    assert!(client.join().unwrap() > Duration::from_millis(100));
+    // Nothing asks in a loop: two requests without a body in one piece, and one of each of the others.
+    assert!(asked.load(Ordering::Relaxed) < 12, "{asked:?}");
 }

@@ -1,4 +1,4 @@
-//! Clients over HTTP: servers that behave, and servers that do not.
+//! Clients over HTTP, with correct and with faulty servers.
 #![cfg(all(feature = "client", feature = "http"))]
 
 mod common;
@@ -17,18 +17,19 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use common::{State, service};
-use mcp_sansio::client::reply::Reply;
-use mcp_sansio::client::views::Tools;
-use mcp_sansio::client::{Filter, Lost, Profile, Request};
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::ListToolsResult;
+use mcp_sansio::client::{ClientInfo, Request, SubscriptionFilter, TransportError};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::server::Change as Published;
+use mcp_sansio::server::ServerChange as Published;
 use mcp_sansio_smol::channel;
 #[cfg(feature = "tls")]
 use mcp_sansio_smol::client::rustls;
 use mcp_sansio_smol::client::{
-    Answer, Change, Client, Demand, Error, Handler, Http, HttpOptions, Ignore, Options, OwnedEvent, events,
+    AuthorizationDemand, Client, ClientError, ClientHandler, ClientOptions, Http, HttpOptions, Ignore, OwnedEvent,
+    OwnedResult, SubscriptionEvent, events,
 };
 use mcp_sansio_smol::http::{HttpServer, Stopper};
 use scripted::{Scripted, answer, json, scripted, send, stream, until_gone};
@@ -38,13 +39,13 @@ use smol::{Timer, future};
 /// Longer than any answer takes on a slow machine.
 const SOON: Duration = Duration::from_secs(5);
 
-static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
 
-fn only(revision: Revision) -> &'static Profile<'static> {
+fn only(revision: Revision) -> &'static ClientInfo<'static> {
     Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))))
 }
 
-/// A server that behaves.
+/// A correct server.
 struct Running {
     address: SocketAddr,
     stopper: Stopper,
@@ -69,7 +70,7 @@ fn start_at(address: impl std::net::ToSocketAddrs) -> Running {
 }
 
 impl Running {
-    /// By name: the first of its addresses may not be the one.
+    /// A URL with a name: its first address may be another one than the server's.
     fn url(&self) -> String {
         format!("http://localhost:{}/mcp", self.address.port())
     }
@@ -82,14 +83,14 @@ impl Drop for Running {
     }
 }
 
-/// Runs a test next to the driver; a test that hangs fails.
+/// Runs a test beside the driver. A test that hangs fails.
 fn run<F: Future<Output = ()>>(http: Http, test: impl FnOnce(Client) -> F) {
     run_with(http, Ignore, test);
 }
 
 fn run_with<H, F>(http: Http, handler: H, test: impl FnOnce(Client) -> F)
 where
-    H: Handler + Unpin + Send + 'static,
+    H: ClientHandler + Unpin + Send + 'static,
     F: Future<Output = ()>,
 {
     let (client, driver) = Client::new(http, handler);
@@ -109,7 +110,7 @@ where
 }
 
 #[track_caller]
-fn lost(outcome: Result<Answer, Error>) -> (Lost, String) {
+fn lost(outcome: Result<OwnedResult, ClientError>) -> (TransportError, String) {
     let error = outcome.unwrap_err();
     (error.lost().unwrap_or_else(|| panic!("{error}")), error.to_string())
 }
@@ -133,7 +134,7 @@ fn a_whole_life_in_every_revision() {
     }
 }
 
-/// Far more than there are connections.
+/// Many more requests than connections.
 #[test]
 fn many_tasks_at_once() {
     let server = start();
@@ -169,7 +170,7 @@ fn questions_and_progress() {
                 while let Some(event) = events.next().await {
                     match event {
                         OwnedEvent::Asked(ask) => {
-                            let answer = Reply::accept(Raw::constant(r#"{"name":"Ada"}"#));
+                            let answer = ClientResult::accept(Raw::constant(r#"{"name":"Ada"}"#));
                             answering.reply(ask.id, &answer).unwrap();
                         }
                         OwnedEvent::Progress { .. } => progress += 1,
@@ -195,16 +196,16 @@ fn changes_in_both_eras() {
     let server = start();
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         run(Http::new(&server.url(), only(revision)).unwrap(), |client| async move {
-            assert!(client.listen(&Filter::new().tools()).is_err());
+            assert!(client.listen(&SubscriptionFilter::new().tools()).is_err());
             client.connect().await.unwrap();
-            let mut changes = client.listen(&Filter::new().uris(&["test://clock"])).unwrap();
+            let mut changes = client.listen(&SubscriptionFilter::new().uris(&["test://clock"])).unwrap();
             let first = changes.next().await.unwrap().unwrap();
-            assert!(matches!(first, Change::Listening(listening) if listening.uris == 1), "{first:?}");
+            assert!(matches!(first, SubscriptionEvent::Listening(listening) if listening.uris == 1), "{first:?}");
             for _ in 0..2 {
                 let change = changes.next().await.unwrap().unwrap();
-                assert_eq!(change, Change::Resource("test://clock".to_owned()));
+                assert_eq!(change, SubscriptionEvent::Resource("test://clock".to_owned()));
             }
-            // Nobody looks: what has changed meanwhile is one change.
+            // The stream is not read meanwhile: equal changes become one.
             Timer::after(Duration::from_millis(100)).await;
             changes.next().await.unwrap().unwrap();
             assert!(future::poll_once(changes.next()).await.is_none());
@@ -215,7 +216,7 @@ fn changes_in_both_eras() {
     }
 }
 
-/// Closing the exchange is what cancels.
+/// Dropping a request closes its exchange, which cancels it.
 #[test]
 fn a_dropped_request_is_cancelled() {
     let gone = Arc::new(AtomicBool::new(false));
@@ -254,8 +255,8 @@ fn a_server_that_starts_anew() {
             drop(server);
             let _server = start_at(address);
             let (why, _) = lost(client.request(Request::list_tools()).await);
-            assert!(matches!(why, Lost::SessionLost | Lost::Broken), "{why}");
-            // The next one waits for the new session.
+            assert!(matches!(why, TransportError::SessionLost | TransportError::Broken), "{why}");
+            // The next request waits for the new session.
             if client.request(Request::list_tools()).await.is_err() {
                 client.request(Request::list_tools()).await.unwrap();
             }
@@ -271,10 +272,10 @@ fn nobody_there() {
     drop(listener);
     run(Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap(), |client| async move {
         let error = client.connect().await.unwrap_err();
-        assert_eq!(error.lost(), Some(Lost::Unreachable));
+        assert_eq!(error.lost(), Some(TransportError::Unreachable));
         let text = error.to_string();
         assert!(text.contains(&address.to_string()) && text.contains("refused"), "{text}");
-        // It can be tried again.
+        // A second attempt works.
         let _server = start_at(address);
         client.connect().await.unwrap();
         client.close().await;
@@ -292,6 +293,7 @@ fn nobody_there() {
     assert!(error.contains("localhost") && !error.contains("secret"), "{error}");
 }
 
+// spec: A083
 #[test]
 fn authorization_takes_its_time_and_is_asked_for_once() {
     let server = scripted(|_, request, socket| {
@@ -303,7 +305,8 @@ fn authorization_takes_its_time_and_is_asked_for_once() {
     });
     let demands = Arc::new(Mutex::new(Vec::new()));
     let seen = demands.clone();
-    let options = HttpOptions::new().header("Authorization", "Bearer stale").authorize(move |demand: Demand| {
+    let options = HttpOptions::new().header("Authorization", "Bearer stale");
+    let http = server.http(options).authorize(move |demand: AuthorizationDemand| {
         seen.lock().unwrap().push(demand);
         async {
             Timer::after(Duration::from_millis(60)).await;
@@ -311,7 +314,7 @@ fn authorization_takes_its_time_and_is_asked_for_once() {
         }
     });
     let url = server.url();
-    run(server.http(options), |client| async move {
+    run(http, |client| async move {
         client.connect_as(Revision::V2026_07_28).await.unwrap();
         let both = [client.request(call()), client.request(call())];
         for outcome in both {
@@ -321,7 +324,7 @@ fn authorization_takes_its_time_and_is_asked_for_once() {
     });
     let demands = demands.lock().unwrap();
     assert_eq!(demands.len(), 1, "{demands:?}");
-    let Demand { status, www_authenticate, url: of, tries, .. } = &demands[0];
+    let AuthorizationDemand { status, www_authenticate, url: of, tries, .. } = &demands[0];
     assert_eq!((*status, www_authenticate.as_str(), of, *tries), (401, "Bearer realm=\"x\"", &url, 0));
 }
 
@@ -331,21 +334,24 @@ fn authorization_in_vain() {
         send(socket, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
     };
     for given in [None, Some(Vec::new())] {
-        let options = HttpOptions::new().authorize(move |_: Demand| future::ready(given.clone()));
-        run(scripted(refuse).http(options), |client| async move {
+        let server = scripted(refuse);
+        let http =
+            server.http(HttpOptions::new()).authorize(move |_: AuthorizationDemand| future::ready(given.clone()));
+        run(http, |client| async move {
             client.connect_as(Revision::V2026_07_28).await.unwrap();
-            assert_eq!(lost(client.request(call()).await).0, Lost::Unauthorized);
+            assert_eq!(lost(client.request(call()).await).0, TransportError::Unauthorized);
             client.close().await;
         });
     }
     run(scripted(refuse).http(HttpOptions::new()), |client| async move {
         client.connect_as(Revision::V2026_07_28).await.unwrap();
-        assert_eq!(lost(client.request(call()).await).0, Lost::Unauthorized);
+        assert_eq!(lost(client.request(call()).await).0, TransportError::Unauthorized);
         client.close().await;
     });
 }
 
-/// Tools that must not be called over HTTP are not listed, and not called.
+/// Tools that must not be called over HTTP are neither listed nor called.
+// spec: T124
 #[test]
 fn tools_that_are_left_out() {
     let server = scripted(|_, request, socket| {
@@ -363,45 +369,46 @@ fn tools_that_are_left_out() {
         client.connect_as(Revision::V2026_07_28).await.unwrap();
         let mut pages = client.pages(Request::list_tools());
         let page = pages.next().await.unwrap().unwrap();
-        let names: Vec<_> = page.view::<Tools<'_>>().unwrap().iter().map(|t| t.unwrap().name().to_string()).collect();
+        let names: Vec<_> =
+            page.view::<ListToolsResult<'_>>().unwrap().iter().map(|t| t.unwrap().name().to_string()).collect();
         assert_eq!(names, ["good"]);
         assert!(pages.next().await.is_none());
         let excluded: Vec<_> = client.excluded().into_iter().map(|excluded| excluded.tool).collect();
         assert_eq!(excluded, ["bad"]);
         let (why, text) = lost(client.request(Request::call("bad")).await);
-        assert!(why == Lost::Excluded && text.contains("not a string, an integer or a boolean"), "{text}");
+        assert!(why == TransportError::Excluded && text.contains("not a string, an integer or a boolean"), "{text}");
         assert!(!seen.was_asked("tools/call"));
         client.request(Request::call("good")).await.unwrap();
         let raw = client.request(Request::raw("tools/list", None)).await.unwrap();
-        let tools = raw.view::<Tools<'_>>().unwrap();
+        let tools = raw.view::<ListToolsResult<'_>>().unwrap();
         let why: Vec<_> = tools.iter().flatten().map(|tool| client.excludes(&tool).is_some()).collect();
         assert_eq!(why, [true, false]);
         client.close().await;
     });
 }
 
-/// What a server does with a request.
+/// The server's reaction to a request.
 type Act = fn(&str, &mut TcpStream);
 
-/// Whatever a server does to one request, it is told in time, and others go on.
+/// Each fault of a server is reported in time, and other requests go on.
 #[test]
 fn servers_that_misbehave() {
-    let cases: [(&str, &[Lost], Act); 8] = [
-        ("silent", &[Lost::TimedOut], |_, socket| until_gone(socket)),
-        ("hangs up", &[Lost::Broken], |_, _| {}),
-        ("cut off", &[Lost::Broken], |_, socket| {
+    let cases: [(&str, &[TransportError], Act); 8] = [
+        ("silent", &[TransportError::TimedOut], |_, socket| until_gone(socket)),
+        ("hangs up", &[TransportError::Broken], |_, _| {}),
+        ("cut off", &[TransportError::Broken], |_, socket| {
             send(socket, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"js");
         }),
-        ("no HTTP", &[Lost::Invalid], |_, socket| send(socket, "SSH-2.0-nothing here\r\n\r\n")),
-        ("a status", &[Lost::Status(500)], |_, socket| {
+        ("no HTTP", &[TransportError::Invalid], |_, socket| send(socket, "SSH-2.0-nothing here\r\n\r\n")),
+        ("a status", &[TransportError::Status(500)], |_, socket| {
             send(socket, "HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops");
         }),
-        ("too large", &[Lost::TooLarge], |request, socket| {
+        ("too large", &[TransportError::TooLarge], |request, socket| {
             let long = answer(request).replace("[]", &format!("\"{}\"", "x".repeat(200_000)));
             send(socket, &json(&long));
         }),
-        ("garbage", &[Lost::Invalid], |_, socket| send(socket, &json("garbage"))),
-        ("endless events", &[Lost::TimedOut, Lost::Broken], |_, socket| {
+        ("garbage", &[TransportError::Invalid], |_, socket| send(socket, &json("garbage"))),
+        ("endless events", &[TransportError::TimedOut, TransportError::Broken], |_, socket| {
             send(socket, &stream(""));
             while socket.write_all(b": still here\n\n").is_ok() {}
         }),
@@ -411,9 +418,9 @@ fn servers_that_misbehave() {
             true => act(request, socket),
             false => send(socket, &json(&answer(request))),
         });
-        // Only what ends by its time has a short one.
-        let time = if expected.contains(&Lost::TimedOut) { Duration::from_millis(300) } else { SOON };
-        let options = Options::new().timeout(SOON).message(100_000);
+        // Only requests that are expected to time out have a short time.
+        let time = if expected.contains(&TransportError::TimedOut) { Duration::from_millis(300) } else { SOON };
+        let options = ClientOptions::new().timeout(SOON).message(100_000);
         run(server.http(HttpOptions::new().options(options)), |client| async move {
             client.connect_as(Revision::V2026_07_28).await.unwrap();
             let bad = client.request(Request::call("bad").timeout(time.as_millis() as u64));
@@ -431,7 +438,7 @@ impl Scripted {
         Http::with(&self.url(), &PROFILE, options).unwrap()
     }
 
-    /// Waits until something was asked.
+    /// Waits until `what` was requested.
     async fn until(&self, what: &str) {
         while !self.was_asked(what) {
             Timer::after(Duration::from_millis(2)).await;
@@ -439,7 +446,7 @@ impl Scripted {
     }
 }
 
-/// A tool's name: what is asked does not matter to scripts.
+/// Returns a request; scripts do not look at its tool.
 fn call() -> Request<'static> {
     Request::call("any")
 }
@@ -474,7 +481,7 @@ mod tls {
         let options = HttpOptions::new().tls(trusting(None));
         run(Http::with(&url, &PROFILE, options).unwrap(), |client| async move {
             let error = client.connect().await.unwrap_err();
-            assert_eq!(error.lost(), Some(Lost::Unreachable));
+            assert_eq!(error.lost(), Some(TransportError::Unreachable));
             assert!(error.to_string().contains("certificate"), "{error}");
             client.close().await;
         });
@@ -486,7 +493,7 @@ mod tls {
         let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
         let url = format!("https://localhost:{}/mcp", server.address.port());
         run(Http::with(&url, &PROFILE, options).unwrap(), |client| async move {
-            assert_eq!(client.connect().await.unwrap_err().lost(), Some(Lost::Unreachable));
+            assert_eq!(client.connect().await.unwrap_err().lost(), Some(TransportError::Unreachable));
             client.close().await;
         });
     }

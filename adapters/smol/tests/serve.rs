@@ -1,4 +1,4 @@
-//! The adapter from outside: what comes out when, and what when something is slow or ends.
+//! The server over a reader and a writer: the order of its messages, slow ends, and the end of the input.
 
 mod common;
 
@@ -72,7 +72,7 @@ fn late_answers_are_waited_for_at_the_end_of_the_input() {
     });
 }
 
-/// Some clients fail over a notification that comes after they have closed their side.
+/// Some clients fail on a notification after they have closed their side.
 #[test]
 fn nothing_but_answers_is_written_after_the_end_of_the_input() {
     talk(plain, |mut client| async move {
@@ -80,13 +80,13 @@ fn nothing_but_answers_is_written_after_the_end_of_the_input() {
         let uri = json!({"uri": "test://clock"});
         client.send(json!({"jsonrpc": "2.0", "id": 9, "method": "resources/subscribe", "params": uri})).await;
         client.expect().await;
-        // Its progress and log messages come while the end of the input is seen or later.
+        // Progress and log messages are sent when the end of the input is read, or later.
         client.call(1, "tell", json!({})).await;
         while client.expect().await["params"]["data"] != "before" {}
         client.end();
         let rest = client.rest().await;
         let known = |message: &Value| message["id"] == 1 || message["params"] == uri;
-        // A change that was published before the end was seen may be among them.
+        // A change that was published before the end of the input may be among the messages.
         let answered = rest.iter().position(|message| message["id"] == 1).expect("an answer");
         assert!(rest.iter().all(known) && answered == rest.len() - 1, "{rest:?}");
         assert_eq!(text(&rest[answered]), "told");
@@ -111,6 +111,7 @@ fn what_nobody_answers_in_time_is_answered_with_an_error() {
     assert!(begun.elapsed() >= Duration::from_millis(50));
 }
 
+// spec: T087
 #[test]
 fn an_end_with_nothing_open_is_not_waited_for() {
     let begun = Instant::now();
@@ -160,7 +161,7 @@ fn a_question_that_is_open_at_the_end_is_closed() {
 #[test]
 fn a_question_times_out() {
     talk(
-        |serve| serve.limits(mcp_sansio::server::Limits { ask_timeout: 30, ..Default::default() }),
+        |serve| serve.limits(mcp_sansio::server::MessageLimits { ask_timeout: 30, ..Default::default() }),
         |mut client| async move {
             client.open().await;
             client.call(1, "meet", json!({})).await;
@@ -194,12 +195,12 @@ fn changes_are_looked_for_while_somebody_is_subscribed() {
         client.end();
         assert!(client.rest().await.is_empty());
     });
-    // Each look is an update. In the two pauses, when nobody is subscribed, there would be ten without any.
+    // Each call of `look` publishes an update. Calls in the two pauses without a subscription would add about ten.
     let updates = told.load(Ordering::SeqCst);
     assert!(state.looks >= 3 && state.looks < updates + 5, "looked {} times for {updates} updates", state.looks);
 }
 
-/// A session that is the same however its bytes come and go.
+/// A session whose output is the same for any cutting of the bytes.
 fn script() -> String {
     let messages = [
         initialize(),
@@ -238,13 +239,13 @@ fn a_client_that_does_not_read_is_not_listened_to() {
     input.push_str(&line.repeat(2000));
     let (mut flood, mut wall) = (input.as_bytes(), Wall);
     let served = serve(&mut flood, &mut wall, |serve| serve.backlog(100_000));
-    // Input is always ready, and nothing is ever taken: after one turn it waits for ever.
+    // The input is always ready, and the writer takes nothing: after one turn the server waits for ever.
     assert!(smol::block_on(smol::future::poll_once(served)).is_none());
     let read = input.len() - flood.len();
     assert!((100_000..400_000).contains(&read), "{read} bytes were read though nothing was taken");
 }
 
-/// Takes nothing.
+/// A writer that takes nothing.
 struct Wall;
 
 impl smol::io::AsyncWrite for Wall {
@@ -321,7 +322,7 @@ fn a_resumed_handler_asks_what_it_has_found_out() {
     });
 }
 
-/// What was cancelled is not resumed: nothing is put into the state for it.
+/// A cancelled request is not resumed: its `prepare` does not run.
 #[test]
 fn a_cancelled_request_is_not_resumed() {
     let state = talk(plain, |mut client| async move {

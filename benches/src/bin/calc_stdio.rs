@@ -1,6 +1,6 @@
-//! The tools of `examples/calc.rs` over stdio and nothing else: what the size of a stdio server is measured with.
+//! The tools of `examples/calc.rs` over stdio only: the program to measure the size of a stdio server.
 use mcp_sansio::json::Text;
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -9,7 +9,7 @@ struct Add {
     b: i64,
 }
 
-fn add(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn add(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     let Add { a, b } = call.args()?;
     call.text(format_args!("{}", i128::from(a) + i128::from(b)))
 }
@@ -20,7 +20,7 @@ struct Echo<'a> {
     text: Text<'a>,
 }
 
-fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn echo(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     let Echo { text } = call.args()?;
     call.text(text)
 }

@@ -1,8 +1,8 @@
 //! Loads stdio servers, one after the other in turns, and checks every answer.
 //!
-//! `driver lines KIND N` prints a session, for those who feed a server from a file;
-//! `driver load NAME=PROGRAM...` prints rates and processor time, `driver memory NAME=PROGRAM...` memory and start.
-//! The first server is the one that the others are compared with.
+//! - `driver lines KIND N` prints a session, to feed a server from a file.
+//! - `driver load NAME=PROGRAM...` prints rates and processor time, compared with the first server.
+//! - `driver memory NAME=PROGRAM...` prints memory and the time to start.
 
 use mcp_sansio_bench::{Kind, OPENING, id, text};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -20,7 +20,7 @@ struct Server {
 }
 
 impl Server {
-    /// Starts it, on processor `cpu`, and opens the connection.
+    /// Starts it on processor `cpu` and opens the connection.
     fn start(program: &str, cpu: usize) -> Self {
         let spawn = |command: &mut Command| command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawn(Command::new("taskset").args(["-c", &cpu.to_string(), program]))
@@ -41,7 +41,7 @@ impl Server {
         line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
     }
 
-    /// Nanoseconds on a processor.
+    /// Returns its processor time in nanoseconds.
     fn processor_time(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).unwrap_or_default();
         stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
@@ -55,7 +55,7 @@ impl Server {
     }
 }
 
-/// What answers of a kind look like: the first one was read as JSON, the others differ only in their holes.
+/// The expected answers of a kind: the first one was read as JSON, the others differ only in the two numbers.
 struct Answers {
     kind: Kind,
     template: Vec<u8>,
@@ -87,7 +87,7 @@ impl Answers {
     }
 }
 
-/// Requests a second, and microseconds of processor time for each.
+/// Returns requests per second, and microseconds of processor time for each.
 fn load(program: &str, kind: Kind, width: u64, cpu: usize) -> (f64, f64) {
     let mut server = Server::start(program, cpu);
     let (mut line, mut request) = (Vec::new(), kind.line(0).into_bytes());
@@ -109,7 +109,7 @@ fn load(program: &str, kind: Kind, width: u64, cpu: usize) -> (f64, f64) {
             sent += 1;
         }
         server.input.write_all(&batch).expect("it reads");
-        // At least one answer, and all that came with it.
+        // At least one answer, and all that arrived with it.
         loop {
             line.clear();
             server.output.read_until(b'\n', &mut line).expect("it answers");
@@ -160,7 +160,8 @@ fn loads(servers: &[(&str, &str)]) {
     ];
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
     for (kind, width) in cases {
-        // One at a time they never run at once, and waking across processors costs more than most answers.
+        // With one request at a time, client and server never run together, and waking another processor costs
+        // more than most answers.
         let cpu = if width == 1 { 0 } else { 1 % cpus };
         let mut measured = vec![Vec::new(); servers.len()];
         for _ in 0..ROUNDS {
@@ -169,7 +170,7 @@ fn loads(servers: &[(&str, &str)]) {
             }
         }
         for (results, (name, _)) in measured.iter().zip(servers) {
-            // Within a round, since rounds differ by more than servers.
+            // Compares within a round, because rounds differ more than servers.
             let ratio = |of: fn(&(f64, f64)) -> f64| {
                 median(results.iter().zip(&measured[0]).map(|(a, b)| of(a) / of(b)).collect())
             };
@@ -198,7 +199,7 @@ fn memory(servers: &[(&str, &str)]) {
             if turn == 0 {
                 idle = server.status("VmRSS");
                 let line = Kind::Plain1m.line(0);
-                // All of it is read before anything is answered, in larger pieces than a pipe holds.
+                // The server reads all of it before it answers, so the pipe cannot block.
                 server.input.write_all(line.as_bytes()).expect("it reads");
                 let mut answer = Vec::new();
                 server.output.read_until(b'\n', &mut answer).expect("it answers");

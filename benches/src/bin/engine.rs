@@ -1,15 +1,16 @@
 //! The engine alone, without processes and pipes.
 //!
-//! `engine` measures each case for a moment and prints a table; `engine CASE N` runs a case N times, for callgrind;
-//! `engine allocations` counts allocations of a whole server (adapter, session, engine, tool) per message.
+//! `engine` measures each case for a short time and prints a table; `engine CASE N` runs a case N times, for
+//! callgrind; `engine allocations` counts allocations per message of a whole server (adapter, session, engine,
+//! tool).
 
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::{Raw, Text};
+use mcp_sansio::line_server::LineServer;
 use mcp_sansio::rpc::Envelope;
-use mcp_sansio::server::{Limits, Server, Slot};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::Lines;
+use mcp_sansio::server::{MessageLimits, RequestSlot, Server};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+use mcp_sansio::sink::LineSink;
 use mcp_sansio_bench::counting::{self, Counting};
 use mcp_sansio_bench::{Kind, OPENING};
 use serde::Deserialize;
@@ -25,7 +26,7 @@ struct Echo<'a> {
     text: Text<'a>,
 }
 
-fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn echo(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     let Echo { text } = call.args()?;
     call.text(text)
 }
@@ -41,7 +42,7 @@ macro_rules! tools {
 static TOOLS: [Tool<()>; 20] =
     tools!("a" "b" "c" "d" "e" "f" "g" "h" "i" "j" "k" "l" "m" "n" "o" "p" "q" "r" "s" "echo");
 
-/// What is measured.
+/// The cases to measure.
 const CASES: [(&str, Kind); 8] = [
     ("scan", Kind::Echo32),
     ("envelope", Kind::Echo32),
@@ -53,13 +54,13 @@ const CASES: [(&str, Kind); 8] = [
     ("ping", Kind::Ping),
 ];
 
-/// Runs a case until `go_on` says stop, which is asked after each turn with the number of turns.
+/// Runs a case until `go_on` returns `false`. After each turn it gets the number of turns.
 fn run(case: &str, kind: Kind, mut go_on: impl FnMut(u64) -> bool) {
     let line = kind.line(7);
     let message = line.trim_end().as_bytes();
     let service = Service::new("engine", "1").tools(&TOOLS);
-    let mut server = Server::<32>::growing(Limits::default());
-    let mut out = Lines::new(Vec::with_capacity(256 << 10));
+    let mut server = Server::growing(MessageLimits::default());
+    let mut out = LineSink::new(Vec::with_capacity(256 << 10));
     for opening in OPENING.lines() {
         let _ = service.dispatch(&mut (), opening.as_bytes(), &mut server, &mut out);
     }
@@ -105,21 +106,21 @@ fn table() {
     }
     println!("\n| public type | bytes |\n|---|---|");
     println!("| Envelope | {} |", size_of::<Envelope<'_>>());
-    println!("| Slot | {} |", size_of::<Slot>());
-    println!("| Server<4> | {} |", size_of::<Server<'_, 4>>());
+    println!("| Slot | {} |", size_of::<RequestSlot>());
+    println!("| Server | {} |", size_of::<Server<'_>>());
     println!("| LineBuffer | {} |", size_of::<LineBuffer<'_>>());
-    println!("| Session<Lines<Vec>, 4> | {} |", size_of::<Session<'_, Lines<Vec<u8>>, 4>>());
+    println!("| Session<Lines<Vec>> | {} |", size_of::<LineServer<'_, LineSink<Vec<u8>>>>());
     println!("| Call | {} |", size_of::<Call<'_>>());
 }
 
-/// Allocations of N messages through `serve`, by kind.
+/// Prints the allocations of N messages through `serve`, by kind.
 fn allocations() {
     let count = |kind: Kind, n: u64| {
         let mut input = OPENING.to_owned();
         (0..n).for_each(|i| input.push_str(&kind.line(i)));
         let service = Service::new("engine", "1").tools(&TOOLS);
         let before = counting::allocations();
-        mcp_sansio_blocking::serve(input.as_bytes(), std::io::sink(), &service, &mut (), Limits::default())
+        mcp_sansio_blocking::serve(input.as_bytes(), std::io::sink(), &service, &mut (), MessageLimits::default())
             .expect("nothing that fails");
         counting::allocations() - before
     };

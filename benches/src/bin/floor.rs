@@ -1,6 +1,7 @@
-//! The floor: the same answers without any MCP library. Each line goes through serde_json once and the arguments once
-//! more, borrowed throughout; echoed text is passed on as it stands; one read and one write per batch. It checks
-//! nothing of the protocol: no version, no session, no request in flight. It can answer what is measured, and no more.
+//! The floor: the same answers without an MCP library. serde_json reads each line once and the arguments once
+//! more, borrowed. Echoed text is passed on with its escapes. There is one read and one write per batch. It
+//! checks nothing of the protocol: no version, no session, no request in flight. It can answer only the
+//! measured messages.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -1,5 +1,6 @@
-//! The floor over HTTP: `floor-http http PORT`. Heads by httparse, bodies as in floor.rs, poll, one thread, buffers that
-//! are kept. It checks nothing of HTTP either: any path, any header; a Content-Length is all that it knows.
+//! The floor over HTTP: `floor-http http PORT`. httparse reads the heads, floor.rs the bodies; it uses poll,
+//! one thread and buffers that are kept. It checks nothing of HTTP: it accepts any path and any header, and
+//! knows only `Content-Length`.
 
 #[allow(dead_code)]
 #[path = "floor.rs"]
@@ -15,7 +16,7 @@ struct Connection {
     end: usize,
 }
 
-/// Answers the whole requests that there are; how many bytes they had.
+/// Answers all whole requests. Returns the number of their bytes.
 fn answers(input: &[u8], body: &mut Vec<u8>, out: &mut Vec<u8>) -> usize {
     let mut start = 0;
     loop {
@@ -36,7 +37,7 @@ fn answers(input: &[u8], body: &mut Vec<u8>, out: &mut Vec<u8>) -> usize {
 }
 
 impl Connection {
-    /// Reads, answers, writes; `false` if it is over.
+    /// Reads, answers, writes. Returns `false` when the connection is over.
     fn turn(&mut self, body: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
         if self.end == self.input.len() {
             self.input.resize(self.end * 2, 0);
@@ -50,7 +51,7 @@ impl Connection {
         let done = answers(&self.input[..self.end], body, out);
         self.input.copy_within(done..self.end, 0);
         self.end -= done;
-        // What is measured fits into the socket.
+        // The measured answers fit into the buffer of the socket.
         self.socket.write_all(out).is_ok()
     }
 }

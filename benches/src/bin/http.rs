@@ -1,9 +1,11 @@
 //! Loads HTTP servers (`PROGRAM http PORT`, at `/mcp`) and checks every answer.
 //!
-//! `http load NAME=PROGRAM...` prints rates over 1 and 16 kept connections, in rounds, next to the first server.
-//! `http scale PROGRAM` prints what 1,000 connections, sessions and event streams cost, and that they go again.
-//! `http allocations` counts what the blocking server and the endpoint allocate for each request.
-//! `http requests KIND N PROGRAM` sends N requests over one connection, for those who count instructions.
+//! - `http load NAME=PROGRAM...` prints rates over 1 and 16 kept connections, in rounds, compared with the
+//!   first server.
+//! - `http scale PROGRAM` prints the cost of 1,000 connections, sessions and event streams, and checks that it
+//!   is freed.
+//! - `http allocations` counts the allocations of the blocking server and the endpoint for each request.
+//! - `http requests KIND N PROGRAM` sends N requests over one connection, to count instructions.
 
 use mcp_sansio_bench::counting::{self, Counting};
 use mcp_sansio_bench::{Kind, id, text};
@@ -13,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::json::Text;
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_blocking::http::HttpServer;
 
 const ROUNDS: usize = 5;
@@ -22,7 +24,7 @@ const MEASURE: Duration = Duration::from_millis(400);
 const OPENING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const LISTEN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}}}"#;
 
-/// A server process; killed when it is dropped.
+/// A server process; it is killed on drop.
 struct Server {
     child: Child,
     port: u16,
@@ -49,21 +51,21 @@ impl Server {
         panic!("{program} does not listen");
     }
 
-    /// KiB of memory that is its own.
+    /// Returns its own memory in KiB.
     fn memory(&self) -> i64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let line = status.lines().find(|line| line.starts_with("RssAnon")).unwrap_or_default();
         line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
     }
 
-    /// Open sockets.
+    /// Returns the number of its open sockets.
     fn sockets(&self) -> usize {
         let fds = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it runs");
         let links = fds.filter_map(|fd| std::fs::read_link(fd.ok()?.path()).ok());
         links.filter(|link| link.to_string_lossy().starts_with("socket")).count()
     }
 
-    /// Nanoseconds on a processor.
+    /// Returns its processor time in nanoseconds.
     fn processor_time(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).unwrap_or_default();
         stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
@@ -78,13 +80,13 @@ impl Drop for Server {
     }
 }
 
-/// A kept connection.
+/// A connection that is kept.
 struct Client {
     socket: TcpStream,
     received: Vec<u8>,
 }
 
-/// Where an answer's parts are in what was received.
+/// The positions of the parts of an answer in the received bytes.
 struct Answer {
     head: usize,
     end: usize,
@@ -110,7 +112,7 @@ impl Client {
         self.received.truncate(from + n);
     }
 
-    /// The head of the answer, as far as it goes.
+    /// Reads the head of the answer. Returns its length.
     fn head(&mut self) -> usize {
         loop {
             match memchr::memmem::find(&self.received, b"\r\n\r\n") {
@@ -133,7 +135,7 @@ impl Client {
         Answer { head, end }
     }
 
-    /// Opens a session; its id.
+    /// Opens a session. Returns its id.
     fn open_session(&mut self) -> String {
         self.send(&post(OPENING, ""));
         let answer = self.answer();
@@ -164,7 +166,7 @@ fn session_fields(session: &str) -> String {
 
 const MODERN: &str = "MCP-Protocol-Version: 2026-07-28\r\n";
 
-/// Requests of a kind over one connection, and what their answers have to be.
+/// Requests of a kind over one connection, and their expected answers.
 struct Load {
     client: Client,
     kind: Kind,
@@ -218,7 +220,7 @@ impl Load {
     }
 }
 
-/// Ten digits.
+/// Writes a number of ten digits.
 fn number(place: &mut [u8], mut n: u64) {
     for digit in place[..10].iter_mut().rev() {
         *digit = b'0' + (n % 10) as u8;
@@ -226,7 +228,7 @@ fn number(place: &mut [u8], mut n: u64) {
     }
 }
 
-/// Requests a second, and microseconds of the server's processor time for each.
+/// Returns requests per second, and microseconds of the server's processor time for each.
 fn rate(server: &Server, loads: &mut [Load], time: Duration) -> (f64, f64) {
     let (began, spent) = (Instant::now(), server.processor_time());
     let mut count = 0;
@@ -276,7 +278,7 @@ fn loads(servers: &[(&str, &str)]) {
 
 const MANY: usize = 1000;
 
-/// Waits until the server has so many sockets at the most; how many it has.
+/// Waits until the server has at most `sockets` sockets. Returns their number.
 fn settle(server: &Server, sockets: usize) -> usize {
     let began = Instant::now();
     while server.sockets() > sockets && began.elapsed() < Duration::from_secs(5) {
@@ -294,14 +296,14 @@ fn listen() -> Vec<u8> {
     post(LISTEN, &format!("{MODERN}Mcp-Method: subscriptions/listen\r\n"))
 }
 
-/// Many connections, each with a session.
+/// Opens many connections, each with a session.
 fn with_sessions(server: &Server) -> (Vec<Client>, Vec<String>) {
     let mut clients: Vec<_> = (0..MANY).map(|_| Client::connect(server.port)).collect();
     let sessions = clients.iter_mut().map(Client::open_session).collect();
     (clients, sessions)
 }
 
-/// What `MANY` of each cost, each in a process of its own.
+/// Prints the cost of `MANY` of each, each in a process of its own.
 fn memory(program: &str) {
     let cost = |what: &str, open: &dyn Fn(&Server) -> Vec<Client>| {
         let server = Server::start(program, 1);
@@ -309,7 +311,7 @@ fn memory(program: &str) {
         rate(&server, std::slice::from_mut(&mut one), WARM);
         let before = server.memory();
         let held = open(&server);
-        // All that came before this has been handled.
+        // With this answer the server has handled everything before it.
         one.send();
         one.check();
         println!("| {what} | {:.1} |", (server.memory() - before) as f64 / MANY as f64);
@@ -366,7 +368,7 @@ fn scale(program: &str) {
     let alone = measure("no streams", &mut clients);
     let base = server.memory();
     let (mut idle, sessions) = with_sessions(&server);
-    // Half of the streams belong to those sessions, the others are listens.
+    // Half of the streams belong to these sessions, the others are `subscriptions/listen`.
     for (n, (client, session)) in idle.iter_mut().zip(&sessions).enumerate() {
         let request = if n % 2 == 0 { get(session) } else { listen() };
         client.open_stream(&request);
@@ -400,7 +402,7 @@ fn scale(program: &str) {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn echo(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     let text: Text<'_> = call.arg("text")?;
     call.text(text)
 }
@@ -408,7 +410,7 @@ fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
 static TOOLS: [Tool<()>; 1] = [Tool::new("echo", "Gives a text back", echo)
     .input(r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#)];
 
-/// Client and server are one process here: what either allocates counts.
+/// Counts the allocations of client and server: both run in this process.
 fn allocations() {
     let server = HttpServer::bind("127.0.0.1:0").expect("a free port");
     let port = server.local_addr().expect("bound").port();

@@ -1,4 +1,4 @@
-//! Puts the linker scripts where the linker looks, for whoever links this crate.
+//! Puts the linker scripts into the linker's search path, for the programs that link this crate.
 
 use std::{env, fs, path::PathBuf};
 
@@ -7,7 +7,7 @@ fn main() {
     let target = env::var("TARGET").expect("cargo sets TARGET");
     println!("cargo:rustc-check-cfg=cfg(armv6m)");
     if target.starts_with("riscv") {
-        // Under the name that programs ask for, which is that of cortex-m-rt's.
+        // Programs ask for this name: it is the name of cortex-m-rt's script.
         put("virt.x", "link.x", stack);
     } else {
         put("memory.x", "memory.x", stack);

@@ -1,4 +1,4 @@
-//! Links with the linker script of cortex-m-rt, from whatever directory cargo is called.
+//! Links with the linker script of cortex-m-rt, from any directory in which cargo runs.
 
 fn main() {
     println!("cargo:rustc-link-arg-bins=-Tlink.x");

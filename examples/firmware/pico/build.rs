@@ -1,4 +1,4 @@
-//! Puts `memory.x` where the linker looks for it.
+//! Puts `memory.x` into the linker's search path.
 
 fn main() {
     let out = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -1,7 +1,8 @@
-//! An MCP server inside somebody else's HTTP server: hyper, with a page of its own beside `/mcp`.
+//! An MCP server inside a hyper server, which also has a page of its own beside `/mcp`.
 //!
-//! `cargo run -p mcp-sansio-hyper-example -- 127.0.0.1:8931`. The same mapping fits any other server: a request goes to
-//! `Endpoint::request`, a streaming body is pulled, one that is dropped is detached, and somebody tells the time.
+//! Run it: `cargo run -p mcp-sansio-hyper-example -- 127.0.0.1:8931`. The same mapping fits other HTTP servers:
+//! pass each request to `Endpoint::request`, pull the body of a stream, detach a stream whose body is dropped, and
+//! pass the time.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -15,10 +16,11 @@ use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::{Body, Bytes, Frame, Incoming};
 use hyper::http::response::Builder;
 use hyper::{Request, Response, Version, server::conn::http1, service::service_fn};
-use mcp_sansio::server::{Limits, Millis, Progress, Server, Token};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
+use mcp_sansio::server::{MessageLimits, Millis, Progress, RequestToken, Server};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_http::endpoint::{
-    self, App, Config, Content, Endpoint, EndpointLimits, Head, Pull, STREAM_HEADERS, StreamId,
+    self, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, ResponseBody, STREAM_HEADERS, StreamId,
+    StreamStatus,
 };
 use mcp_sansio_http::host;
 use smol::{Async, Timer, stream::StreamExt};
@@ -26,12 +28,12 @@ use smol_hyper::rt::FuturesIo;
 
 struct Shared(Mutex<Mcp>);
 
-/// All of MCP, behind one lock.
+/// The MCP endpoint with its state, behind one lock.
 struct Mcp {
-    endpoint: Endpoint<'static, 64>,
+    endpoint: Endpoint<'static>,
     service: Service<'static, State>,
     state: State,
-    /// The bodies of event streams that wait for something to say.
+    /// The wakers of event streams that have nothing to send.
     waiting: HashMap<StreamId, Waker>,
     started: Instant,
 }
@@ -41,25 +43,25 @@ struct State(Weak<Shared>);
 
 static TOOLS: [Tool<State>; 1] = [Tool::new("count", "Counts to three, which takes a moment", count)];
 
-fn count(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn count(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let (token, outcome) = call.later();
     smol::spawn(counting(state.0.clone(), token)).detach();
     outcome
 }
 
-async fn counting(mcp: Weak<Shared>, token: Token) {
+async fn counting(mcp: Weak<Shared>, token: RequestToken) {
     let Some(mcp) = mcp.upgrade() else { return };
     for n in 1..=3 {
         Timer::after(Duration::from_millis(100)).await;
         mcp.with(|endpoint, _, _| endpoint.progress(token, Progress::new(n).of(3)));
     }
-    // It fails if the client is gone.
+    // An error means that the client is gone.
     let _ = mcp.with(|endpoint, app, _| endpoint.answer(app, token, |_, call| call.text("three")));
 }
 
 impl Shared {
-    /// Does something with the endpoint, and wakes the streams that have something to say after that.
-    fn with<T>(&self, act: impl FnOnce(&mut Endpoint<'static, 64>, &mut App<'_, State>, Millis) -> T) -> T {
+    /// Runs `act` with the endpoint, then wakes the streams that have events to send.
+    fn with<T>(&self, act: impl FnOnce(&mut Endpoint<'static>, &mut App<'_, State>, Millis) -> T) -> T {
         let mut mcp = self.0.lock().expect("nothing has panicked");
         let Mcp { endpoint, service, state, waiting, started } = &mut *mcp;
         let done = act(endpoint, &mut App::new(service, state), started.elapsed().as_millis() as Millis);
@@ -76,13 +78,13 @@ impl Body for Events {
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        // Before it is pulled: what comes meanwhile wakes it.
+        // Stored before the pull: an event that arrives in between wakes the stream.
         self.0.0.lock().expect("nothing has panicked").waiting.insert(self.1, cx.waker().clone());
-        let mut events = host::Body::new(Vec::new());
+        let mut events = host::BodyBuffer::new(Vec::new());
         let pulled = self.0.with(|endpoint, app, now| endpoint.pull(self.1, app, now, &mut events));
         match (events.into_inner(), pulled) {
             (events, _) if !events.is_empty() => Poll::Ready(Some(Ok(Frame::data(events.into())))),
-            (_, Pull::End | Pull::Stale) => Poll::Ready(None),
+            (_, StreamStatus::End | StreamStatus::Stale) => Poll::Ready(None),
             _ => Poll::Pending,
         }
     }
@@ -97,8 +99,8 @@ impl Drop for Events {
 
 type Reply = Response<Either<Full<Bytes>, Events>>;
 
-/// Status and headers of a response.
-fn begin(response: &endpoint::Response<'_>) -> Builder {
+/// Builds a response with its status and headers.
+fn begin(response: &endpoint::EndpointResponse<'_>) -> Builder {
     let mut builder = Some(Response::builder().status(response.status));
     response.headers(&mut |name, value| builder = builder.take().map(|builder| builder.header(name, value)));
     builder.unwrap_or_default()
@@ -114,7 +116,7 @@ async fn handle(mcp: Arc<Shared>, request: Request<Incoming>) -> Result<Reply, h
     }
     let (head, body) = request.into_parts();
     let headers = head.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-    // Of an absolute target, the authority takes the place of `Host`; hyper leaves both to us.
+    // If the target is absolute, its authority replaces `Host`. hyper leaves this to the application.
     let fields: Vec<_> = match head.uri.authority() {
         Some(authority) => {
             let others = headers.filter(|(name, _)| *name != "host");
@@ -127,23 +129,23 @@ async fn handle(mcp: Arc<Shared>, request: Request<Incoming>) -> Result<Reply, h
         return status(400);
     }
     let fields = fields.as_slice();
-    let asked = || Head::new(head.method.as_str(), head.uri.path(), head.uri.query(), &fields);
-    let mut json = host::Body::new(Vec::new());
-    // Before any of the body is taken in. hyper closes the connection behind a body that nobody reads.
+    let asked = || RequestHead::new(head.method.as_str(), head.uri.path(), head.uri.query(), &fields);
+    let mut json = host::BodyBuffer::new(Vec::new());
+    // Checked before the body is read. hyper closes the connection if the body is not read.
     let admitted =
         mcp.with(|endpoint, app, _| endpoint.admit(app, &asked(), &mut json).map_err(|refusal| begin(&refusal)));
     let admission = match admitted {
         Ok(admission) => admission,
         Err(builder) => return builder.body(Either::Left(json.into_inner().into())),
     };
-    let Ok(body) = Limited::new(body, Limits::default().message).collect().await else { return status(413) };
+    let Ok(body) = Limited::new(body, MessageLimits::default().message).collect().await else { return status(413) };
     let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
     let (mut builder, content) = mcp.with(|endpoint, app, now| {
         let asked = asked().admitted(&admission);
         let response = endpoint.request(app, &asked, &body.to_bytes(), now, &mut random, &mut json);
         (begin(&response), response.content)
     });
-    let Content::Stream(stream) = content else { return builder.body(Either::Left(json.into_inner().into())) };
+    let ResponseBody::Stream(stream) = content else { return builder.body(Either::Left(json.into_inner().into())) };
     for (name, value) in STREAM_HEADERS {
         builder = builder.header(name, value);
     }
@@ -154,7 +156,11 @@ fn main() -> std::io::Result<()> {
     let address: SocketAddr = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).expect("usage: ADDRESS:PORT");
     let mcp = Arc::new_cyclic(|mcp| {
         Shared(Mutex::new(Mcp {
-            endpoint: Endpoint::growing(Config::DEFAULT, Server::growing(Limits::default()), EndpointLimits::default()),
+            endpoint: Endpoint::growing(
+                EndpointConfig::DEFAULT,
+                Server::growing(MessageLimits::default()),
+                EndpointLimits::default(),
+            ),
             service: Service::new("counter", "1.0").tools(&TOOLS),
             state: State(mcp.clone()),
             waiting: HashMap::new(),
@@ -172,7 +178,7 @@ fn main() -> std::io::Result<()> {
             let mcp = Arc::clone(&mcp);
             let service = service_fn(move |request| handle(Arc::clone(&mcp), request));
             let connection = http1::Builder::new().serve_connection(FuturesIo::new(socket), service);
-            // Its own failure is a connection's own matter.
+            // An error ends only this connection.
             smol::spawn(async { drop(connection.await) }).detach();
         }
     })

@@ -1,4 +1,4 @@
-//! Runs the example and asks it something over a socket.
+//! Starts the example and sends it requests over a socket.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","param
 const COUNT: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count",
     "_meta":{"progressToken":1}}}"#;
 
-/// The whole answer to one request on a connection of its own.
+/// Sends one request on a new connection, and returns the whole answer.
 fn ask(address: &str, line: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     let request = format!(
@@ -28,7 +28,7 @@ fn ask(address: &str, line: &str, headers: &str, body: &str) -> String {
     raw(address, &request)
 }
 
-/// What comes back for these bytes until the connection is closed.
+/// Sends bytes, and returns everything received until the connection is closed.
 fn raw(address: &str, request: &str) -> String {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -61,7 +61,7 @@ fn hyper_serves_pages_answers_and_streams() {
     assert!(ask(address, "POST /mcp", "Mcp-Session-Id: 1234\r\n", COUNT).starts_with("HTTP/1.1 404"));
     assert!(ask(address, "POST /mcp", "Origin: https://example.org\r\n", INITIALIZE).starts_with("HTTP/1.1 403"));
 
-    // The host is that of the target, if that names one, and there is exactly one.
+    // If the target names a host, it counts. There must be exactly one host.
     assert!(ask(address, "POST http://evil.example/mcp", "", INITIALIZE).starts_with("HTTP/1.1 403"));
     assert!(ask(address, "POST http://localhost/mcp", "", INITIALIZE).starts_with("HTTP/1.1 200"));
     assert!(ask(address, "POST /mcp", "Host: localhost\r\n", INITIALIZE).starts_with("HTTP/1.1 400"));
@@ -69,7 +69,7 @@ fn hyper_serves_pages_answers_and_streams() {
         raw(address, "POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
             .starts_with("HTTP/1.1 400")
     );
-    // It is refused before its body has come.
+    // The request is refused before its body has arrived.
     let refused = raw(address, "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1000000\r\n\r\n{");
     assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
 }

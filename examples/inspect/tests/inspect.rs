@@ -1,4 +1,10 @@
-//! The program as people and scripts use it, against the examples `calc` and `sysmon` and against servers made up here.
+//! Runs the program as users and scripts do, against the examples `calc` and `sysmon` and against servers scripted
+//! here.
+
+#[path = "../../../tests/remote/scripted.rs"]
+mod scripted;
+#[path = "parts/tasks.rs"]
+mod tasks;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,13 +13,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use mcp_sansio::revision::Revision;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-/// Nothing here takes longer.
+/// The longest time for any step.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An example of the workspace, built if it has not been.
+/// Returns the path of an example, and builds it if needed.
 fn example(name: &str) -> String {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
@@ -35,11 +42,11 @@ fn example(name: &str) -> String {
 fn inspect(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_inspect"));
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env("COLUMNS", "80").env_remove("NO_COLOR").env("TERM", "xterm");
+    command.env("COLUMNS", "80").env_remove("NO_COLOR").env_remove("TRACEPARENT").env("TERM", "xterm");
     command
 }
 
-/// Whether it ended in time; it has in any case.
+/// Waits for the process, and kills it after [`PATIENCE`]. Returns `true` if it ended in time.
 fn wait(child: &mut Child) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
@@ -54,7 +61,7 @@ fn wait(child: &mut Child) -> bool {
 
 fn run(args: &[&str]) -> (i32, String, String) {
     let mut child = inspect(args).spawn().unwrap();
-    // Read beside it: it may print more than a pipe holds.
+    // In a thread: the program may print more than a pipe holds.
     let read = |mut from: Box<dyn Read + Send>| {
         std::thread::spawn(move || {
             let mut text = String::new();
@@ -77,7 +84,7 @@ fn against(program: &str, args: &[&str]) -> (i32, String, String) {
     run(&[args, &["--", program.as_str()]].concat())
 }
 
-/// A server made of these answers, each sent after one line was read: a script for `sh -c`.
+/// Builds a server as a script for `sh -c`: it reads a line, then sends an answer, for each of the answers.
 fn script(answers: &[&str]) -> String {
     let mut script = String::new();
     for answer in answers {
@@ -86,7 +93,7 @@ fn script(answers: &[&str]) -> String {
     script + "cat >/dev/null"
 }
 
-/// Runs a command against such a server.
+/// Runs a command against a server with these answers.
 fn made_up(answers: &[&str], args: &[&str]) -> (i32, String, String) {
     run(&[args, &["--", "sh", "-c", &script(answers)]].concat())
 }
@@ -142,7 +149,8 @@ processes  Processes · read-only · closed world
 ";
     assert_eq!(out, expected);
     let (_, out, _) = against("sysmon", &["resources"]);
-    assert!(out.starts_with("Resources 2\n  sys://load    Load averages: "), "{out}");
+    assert!(out.starts_with("Resources 3\n  sys://load         Load averages: "), "{out}");
+    assert!(out.contains("\n  ui://sysmon/panel  Panel: "), "{out}");
     assert!(out.contains("\nTemplates 1\n  proc://{pid}/status  Status of a process: "), "{out}");
     let (_, out, _) = against("sysmon", &["prompts"]);
     assert!(out.starts_with("diagnose  Diagnose a problem\n  Finds out"), "{out}");
@@ -216,7 +224,7 @@ fn exit_codes_and_advice() {
     let calc = example("calc");
     for (args, code, words) in [
         (&["call", "add", "--", calc.as_str()][..], 1, ""),
-        (&["--nope"], 2, "there is no option --nope; see inspect --help"),
+        (&["--zzzzzz"], 2, "there is no option --zzzzzz; see inspect --help"),
         (
             &["call", "ad", "a=1", "--", &calc],
             2,
@@ -247,14 +255,14 @@ fn exit_codes_and_advice() {
 
 #[test]
 fn all_revisions() {
-    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+    for (revision, is_modern) in Revision::ALL.map(|revision| (revision.date(), revision.is_modern())) {
         let (code, out, err) = against("sysmon", &["--revision", revision]);
         assert!(code == 0 && err.is_empty() && out.contains(&format!("\n{revision} · stdio")), "{out}{err}");
-        assert!(out.contains("\nTools 7\n") && out.contains("\nResource templates 1\n"), "{out}");
+        assert!(out.contains("\nTools 8\n") && out.contains("\nResource templates 1\n"), "{out}");
         let (code, _, err) = against("sysmon", &["--revision", revision, "call", "kill_hint", "pid=1"]);
-        // Without a terminal nobody can be asked, so nothing of the kind is declared.
+        // Without a terminal there is no user, so the questions are not declared.
         assert!(!err.contains("declined"), "{err}");
-        assert_eq!(code, if revision == "2026-07-28" { 4 } else { 1 }, "{revision}: {err}");
+        assert_eq!(code, if is_modern { 4 } else { 1 }, "{revision}: {err}");
     }
 }
 
@@ -266,7 +274,7 @@ fn over_http() {
     BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let url = line.trim().rsplit(' ').next().unwrap();
     let done = std::panic::catch_unwind(|| {
-        for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        for revision in Revision::ALL.map(Revision::date) {
             let (code, out, err) = run(&["--revision", revision, url]);
             assert!(code == 0 && out.contains(&format!("\n{revision} · {url} · ready")), "{out}{err}");
         }
@@ -282,6 +290,33 @@ fn over_http() {
     server.kill().unwrap();
     server.wait().unwrap();
     done.unwrap();
+}
+
+/// Tools with invalid headers are excluded and reported.
+// spec: T125
+#[test]
+fn tools_that_are_left_out_are_named() {
+    let server = scripted::scripted(|_, request, socket| {
+        let tool = |name: &str, kind: &str| {
+            format!(
+                r#"{{"name":"{name}","inputSchema":{{"type":"object","properties":{{"a":{{"type":"{kind}","x-mcp-header":"A"}}}}}}}}"#
+            )
+        };
+        let result = match request.contains("tools/list") {
+            true => format!(r#""tools":[{},{}]"#, tool("good", "string"), tool("bad", "number")),
+            false => r#""supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}"#.into(),
+        };
+        let id = scripted::id(request);
+        let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete",{result}}}}}"#);
+        scripted::send(socket, &scripted::json(&body));
+    });
+    for arguments in [&["tools"][..], &[]] {
+        let (code, out, err) = run(&[arguments, &[&server.url()]].concat());
+        assert!(code == 0 && out.contains("good") && !out.contains("bad"), "{out}{err}");
+        let why =
+            "the tool bad is left out: x-mcp-header on a parameter that is not a string, an integer or a boolean\n";
+        assert_eq!(err, why, "{out}");
+    }
 }
 
 #[test]
@@ -301,7 +336,7 @@ fn watch(target: &[&str]) {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// As in `inspect watch | head -1`.
+/// Like `inspect watch | head -1`.
 #[test]
 fn watches_as_long_as_somebody_reads() {
     let mut child = inspect(&["watch", "--", &example("sysmon")]).spawn().unwrap();
@@ -318,6 +353,24 @@ fn nobody_reads_stderr() {
     drop(child.stderr.take());
     assert!(wait(&mut child));
     assert_eq!(child.wait().unwrap().code(), Some(5));
+}
+
+/// The trace of all requests: the option, or the variable; a malformed variable counts as absent.
+#[test]
+fn requests_belong_to_a_trace() {
+    let [option, variable] = ["-01", "-00"].map(|flags| format!("00-{}-{}{flags}", "0a".repeat(16), "b0".repeat(8)));
+    let calc = example("calc");
+    let traces = |value: &str, more: &[&str]| {
+        let mut command = inspect(&[more, &["trace", "--json", "tools", "--", &calc]].concat());
+        let out = command.env("TRACEPARENT", value).output().unwrap();
+        assert!(out.status.success(), "{out:?}");
+        let out = String::from_utf8(out.stdout).unwrap();
+        [&option, &variable].map(|parent| out.contains(parent.as_str()))
+    };
+    assert_eq!(traces(&variable, &[]), [false, true]);
+    assert_eq!(traces(&variable, &["--traceparent", &option]), [true, false]);
+    assert_eq!(traces("00-x", &[]), [false, false]);
+    assert_eq!(run(&["--traceparent", "00-x", "tools", "--", "x"]).0, 2);
 }
 
 #[test]
@@ -341,7 +394,8 @@ fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
 }
 
-/// Its stdin is closed first, and it has time to go in peace.
+/// The server's stdin is closed first, and it gets time to end.
+// spec: B109
 #[test]
 fn an_interrupt_ends_the_server_in_order() {
     let hello = script(&[HELLO]).replace("cat >/dev/null", "");
@@ -416,7 +470,7 @@ k␛  ␛[2J
     assert!(out.ends_with("␛[5m: `inputSchema` is missing\n"), "{out}");
 }
 
-/// Answers of a server up to 2025-11-25 that has tools and resources.
+/// The answers of a server up to 2025-11-25 that has tools and resources.
 const OLD: [&str; 2] = [
     r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
     r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"old","version":"1"}}}"#,
@@ -427,7 +481,7 @@ fn a_refused_list_leaves_the_others() {
     let tools = r#"{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}}"#;
     let refused =
         |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"Method not found"}}}}"#);
-    // A line is read before each answer; the notification `initialized` is one of them, without an answer.
+    // The script reads a line before each answer. The notification `initialized` is a line without an answer.
     let mut script = script(&OLD).replace("cat >/dev/null", "read -r line\n");
     script.push_str(&self::script(&[tools, &refused(4), &refused(5)]));
     let (code, out, err) = run(&["--", "sh", "-c", &script]);
@@ -476,10 +530,10 @@ fn stderr_before_the_connection_stands_is_kept_back() {
     assert_eq!((code, err.as_str()), (0, ""));
     let (_, _, err) = run(&["--trace", "tools", "--", "sh", "-c", &script]);
     assert!(err.contains("sh | noise 3"), "{err}");
-    // Where connecting fails, the error has it, once.
+    // If connecting fails, the error shows the stderr once.
     let (code, _, err) = run(&["tools", "--", "sh", "-c", &format!("{noise}exit 3")]);
     assert_eq!((code, err.matches("noise 3").count()), (3, 1), "{err}");
-    // And where the server ends later, it was shown as it came.
+    // If the server ends later, its stderr was shown immediately.
     let script = format!(
         "{}read -r line; echo dying >&2; sleep 0.2; exit 7",
         self::script(&[HELLO]).replace("cat >/dev/null", "")
@@ -489,7 +543,7 @@ fn stderr_before_the_connection_stands_is_kept_back() {
     assert!(err.contains("ended (exit status: 7)"), "{err}");
 }
 
-/// A terminal on which the program runs: what is typed when it has shown what is waited for.
+/// Runs the program on a terminal. Each pair of `typed` is a text to wait for, and the text to type then.
 fn on_a_terminal(args: &[&str], typed: &[(&str, &str)]) -> (i32, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -504,7 +558,7 @@ fn on_a_terminal(args: &[&str], typed: &[(&str, &str)]) -> (i32, String) {
     let (send, shown) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = [0; 4096];
-        // Reading fails when the last one has closed the other end.
+        // Reading fails when the last writer has closed the other end.
         while let Ok(n @ 1..) = screen.read(&mut bytes) {
             let _ = send.send(bytes[..n].to_vec());
         }
@@ -532,7 +586,7 @@ fn on_a_terminal(args: &[&str], typed: &[(&str, &str)]) -> (i32, String) {
     (child.wait().unwrap().code().unwrap_or(-1), text)
 }
 
-/// The text without the program's own colours, and with nothing else left that moves the cursor.
+/// Removes the program's own colours, and checks that no other control sequences are left.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -584,4 +638,118 @@ fn nobody_is_asked_for_a_server_that_is_gone() {
     let (code, shown) = on_a_terminal(&["call", "x", "--", "sh", "-c", &script], &[]);
     let shown = plain(&shown);
     assert!(code == 6 && shown.contains("Well?") && shown.contains("ended (exit status: 7)"), "{code}: {shown}");
+}
+
+/// A skill with a file besides its `SKILL.md`, and answers of its server.
+const GREET: &str = r#"{"uri":"skill://greet/SKILL.md","frontmatter":{"name":"greet","description":"How to greet"},"resources":[{"uri":"skill://greet/SKILL.md","size":57,"digest":"sha256:c3d97b1cd1f452aea9b897ba74ddfa2d7b21ce69996e52a7844902b27cd41714"},{"uri":"skill://greet/a/words.txt","size":3,"digest":"sha256:98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4"}]}"#;
+const WITH_SKILLS: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"resources":{},"extensions":{"io.modelcontextprotocol/skills":{}}}}}"#;
+const WORDS: &str = "hi\n";
+const SKILL_MD: &str = "---\nname: greet\ndescription: How to greet\n---\nSay hello.\n";
+
+fn skills(id: u8, entries: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"public","skills":[{entries}]}}}}"#
+    )
+}
+
+fn contents(id: u8, uri: &str, text: &str) -> String {
+    let text = text.replace('\n', "\\n");
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"public","contents":[{{"uri":"{uri}","text":"{text}"}}]}}}}"#
+    )
+}
+
+#[test]
+fn skills_are_listed() {
+    let other = r#"{"uri":"skill://daily/SKILL.md","frontmatter":{"name":"daily","description":"Today"},"resources":"dynamic"}"#;
+    let broken = r#"{"uri":"skill://b/SKILL.md","frontmatter":{"name":"x","description":"y"},"resources":[]}"#;
+    let answers = [WITH_SKILLS, &skills(2, &[GREET, other, broken].join(","))];
+    let (code, out, err) = made_up(&answers, &["skills"]);
+    let expected = "\
+greet  2 files, 60 bytes
+  How to greet
+  skill://greet/SKILL.md
+
+daily  dynamic
+  Today
+  skill://daily/SKILL.md
+";
+    assert_eq!((code, out.as_str()), (0, expected));
+    assert!(
+        err.contains("a skill is left out: the directory of skill://b/SKILL.md is not named as the skill"),
+        "{err}"
+    );
+    let (code, out, _) = made_up(&answers, &["--json", "skills"]);
+    assert!(code == 0 && out.starts_with(&format!("{{\"skills\":[{}", &GREET[..60])), "{out}");
+    let (code, out, _) = made_up(&[HELLO], &["skills"]);
+    assert_eq!((code, out.as_str()), (0, "The server has no skills.\n"));
+}
+
+#[test]
+fn a_skill_is_shown_when_it_is_verified() {
+    let read = |md: &str| contents(3, "skill://greet/SKILL.md", md);
+    let list = skills(2, GREET);
+    let (code, out, err) = made_up(&[WITH_SKILLS, &list, &read(SKILL_MD)], &["skill", "greet"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, SKILL_MD, ""));
+    // The file was changed, and the current entry is that of the list.
+    let changed = SKILL_MD.replace("hello", "jello");
+    let get = format!(
+        r#"{{"jsonrpc":"2.0","id":4,"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"public","skill":{GREET}}}}}"#
+    );
+    let again = contents(5, "skill://greet/SKILL.md", &changed);
+    let (code, out, err) = made_up(&[WITH_SKILLS, &list, &read(&changed), &get, &again], &["skill", "greet"]);
+    assert_eq!((code, out.as_str()), (6, ""));
+    assert!(err.contains("the skill is refused: the digest of skill://greet/SKILL.md"), "{err}");
+    let good = contents(5, "skill://greet/SKILL.md", SKILL_MD);
+    let (code, out, _) = made_up(&[WITH_SKILLS, &list, &read(&changed), &get, &good], &["skill", "greet"]);
+    assert_eq!((code, out.as_str()), (0, SKILL_MD));
+    // By its URI it need not be listed.
+    let get = get.replace("\"id\":4", "\"id\":2");
+    let (code, out, _) = made_up(&[WITH_SKILLS, &get, &read(SKILL_MD)], &["skill", "skill://greet/SKILL.md"]);
+    assert_eq!((code, out.as_str()), (0, SKILL_MD));
+    let (code, _, err) = made_up(&[WITH_SKILLS, &list], &["skill", "great"]);
+    assert!(code == 2 && err.contains("there is no skill \"great\" (did you mean \"greet\"?)"), "{err}");
+    let (code, _, err) = made_up(&[WITH_SKILLS, &skills(2, &[GREET, GREET].join(","))], &["skill", "greet"]);
+    assert!(code == 2 && err.contains("there are several; give one of the URIs"), "{err}");
+    let (code, _, err) = made_up(&[HELLO], &["skill", "greet"]);
+    assert!(code == 2 && err.contains("the server has no skills"), "{err}");
+}
+
+#[test]
+fn files_of_a_skill_are_written_when_all_are_verified() {
+    let folder = std::env::temp_dir().join(format!("inspect-skill-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    let path = folder.to_str().unwrap();
+    let answers = |words: &str| {
+        let md = contents(3, "skill://greet/SKILL.md", SKILL_MD);
+        [WITH_SKILLS.into(), skills(2, GREET), md, contents(4, "skill://greet/a/words.txt", words)]
+    };
+    let save = |words: &str| {
+        let answers = answers(words);
+        made_up(&answers.each_ref().map(String::as_str), &["skill", "greet", "-o", path])
+    };
+    // A file that is not the listed one: nothing is written.
+    let (code, out, err) = save("ho\n");
+    assert_eq!((code, out.as_str()), (6, ""));
+    assert!(err.contains("the skill is refused: the digest of skill://greet/a/words.txt") && !folder.exists(), "{err}");
+    let (code, out, err) = save(WORDS);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert_eq!(out, format!("{path}/SKILL.md  57 bytes\n{path}/a/words.txt  3 bytes\n"));
+    assert_eq!(std::fs::read_to_string(folder.join("SKILL.md")).unwrap(), SKILL_MD);
+    assert_eq!(std::fs::read_to_string(folder.join("a/words.txt")).unwrap(), WORDS);
+    // Nothing is overwritten, and no link that is there is followed.
+    let (code, _, err) = save(WORDS);
+    assert!(code == 2 && err.contains("is not empty"), "{err}");
+    std::fs::remove_dir_all(&folder).unwrap();
+    // Entries that lead elsewhere are no skills.
+    for uri in
+        ["skill://greet/../x", "skill://greet/%2e%2e/x", "skill://greet/a%5cb", "skill://greet//x", "file:///x", "x"]
+    {
+        let entry = GREET.replace("skill://greet/a/words.txt", uri);
+        let (code, _, err) = made_up(&[WITH_SKILLS, &skills(2, &entry)], &["skill", "greet", "-o", path]);
+        assert!(
+            code == 2 && err.contains("is not within the directory of the skill") && !folder.exists(),
+            "{uri}: {err}"
+        );
+    }
 }

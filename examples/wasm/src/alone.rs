@@ -1,4 +1,4 @@
-//! Static memory of a program with one thread.
+//! Static memory for a program with one thread.
 
 use core::cell::UnsafeCell;
 
@@ -13,8 +13,8 @@ impl<T> Alone<T> {
         Alone(UnsafeCell::new(value))
     }
 
-    /// The value. Each is asked for in one place: the module at the beginning of an exported function, which calls no
-    /// other; the buffers when the module is made, once.
+    /// Returns the value. Each value is borrowed in one place only: the module at the start of an exported
+    /// function, which calls no other one; the buffers once, when the module is created.
     #[allow(clippy::mut_from_ref, reason = "see above")]
     pub(crate) fn get(&self) -> &mut T {
         // SAFETY: there is one thread, and by the rule above one reference at a time.

@@ -1,10 +1,12 @@
-//! An MCP server as a WebAssembly module. It imports nothing, and exports its memory and two functions:
+//! An MCP server as a WebAssembly module. It imports nothing. It exports its memory and two functions:
 //!
-//! - `input(filled)` takes in the bytes that were put where the call before said, and says where the next ones go;
-//! - `output(taken)` drops the bytes that were taken from where the call before said, and says where the next ones are.
+//! - `input(filled)` takes in `filled` bytes from the place of the last `input`, and returns the place for the next
+//!   ones.
+//! - `output(taken)` drops `taken` bytes at the place of the last `output`, and returns the place of the next ones.
 //!
-//! Where: the address in the upper half of the result, how many bytes in the lower one. Messages are lines. Call `input(0)`
-//! and `output(0)` first; then feed, and take until nothing is left. `test.mjs` does that.
+//! A place is the address in the upper half of the result, and the number of bytes in the lower half. Each message
+//! is a line. Call `input(0)` and `output(0)` first. Then write input, and take output until its length is 0.
+//! `test.mjs` is a full example.
 
 #![no_std]
 
@@ -13,35 +15,36 @@ mod service;
 
 use alone::Alone;
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::server::Server;
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::server::{Server, RequestSlot};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
 use crate::service::{SERVICE, State};
 
-/// The longest message that comes in, with its newline.
+/// Holds the longest message that arrives, with its newline.
 const INPUT: usize = 4096;
-/// Replies that are longer go out in windows.
+/// Holds output. Longer replies go out in windows.
 const OUTPUT: usize = 1024;
-/// For arguments with escapes in them.
+/// For arguments with escapes.
 const SCRATCH: usize = 1024;
 
 struct Module {
-    session: Session<'static, Lines<Slice<'static>>, 4>,
+    session: LineServer<'static, LineSink<SliceStorage<'static>>>,
     state: State,
 }
 
 static MODULE: Alone<Option<Module>> = Alone::new(None);
 static BUFFERS: Alone<([u8; INPUT], [u8; OUTPUT], [u8; SCRATCH])> = Alone::new(([0; INPUT], [0; OUTPUT], [0; SCRATCH]));
+static SLOTS: Alone<[RequestSlot; 4]> = Alone::new([RequestSlot::FREE; 4]);
 
 fn start() -> Module {
     let (input, output, scratch) = BUFFERS.get();
-    let server = Server::new().scratch(scratch);
-    let session = Session::new(LineBuffer::new(input), server, Lines::new(Slice::new(output)));
+    let server = Server::new(SLOTS.get()).scratch(scratch);
+    let session = LineServer::new(LineBuffer::new(input), server, LineSink::new(SliceStorage::new(output)));
     Module { session, state: State::default() }
 }
 
-/// See the top.
+/// Takes in bytes: see the documentation of the module.
 #[unsafe(no_mangle)]
 pub extern "C" fn input(filled: usize) -> u64 {
     let module = MODULE.get().get_or_insert_with(start);
@@ -50,12 +53,12 @@ pub extern "C" fn input(filled: usize) -> u64 {
     place(module.session.space())
 }
 
-/// See the top.
+/// Drops bytes that were taken: see the documentation of the module.
 #[unsafe(no_mangle)]
 pub extern "C" fn output(taken: usize) -> u64 {
     let module = MODULE.get().get_or_insert_with(start);
     module.session.sent(taken);
-    // There is room now for what had to wait.
+    // There is room now: let the server go on with output that waited.
     let _ = module.session.run(&SERVICE, &mut module.state);
     place(module.session.pending())
 }

@@ -1,6 +1,6 @@
-//! What the module offers.
+//! The service of the module.
 
-use mcp_sansio::service::{Broken, Call, Outcome, Service, Tool};
+use mcp_sansio::service::{SourceError, Call, HandlerResult, Service, Tool};
 use serde::Deserialize;
 
 /// The state of all handlers.
@@ -27,7 +27,7 @@ struct Add {
     b: i32,
 }
 
-fn add(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn add(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     state.calls += 1;
     let Add { a, b } = call.args()?;
     call.text(i64::from(a) + i64::from(b))
@@ -38,23 +38,23 @@ struct Echo<'a> {
     text: &'a str,
 }
 
-fn echo(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn echo(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     state.calls += 1;
     let Echo { text } = call.args()?;
     call.text(text)
 }
 
-fn calls(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn calls(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     call.text(state.calls)
 }
 
-fn large(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn large(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     state.calls += 1;
     call.stream_text(0)
 }
 
-/// The alphabet, again and again.
-fn large_at(_: &mut State, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+/// Repeats the alphabet.
+fn large_at(_: &mut State, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
     let count = (100_000_u32.saturating_sub(at) as usize).min(bytes.len());
     for (place, letter) in bytes.iter_mut().take(count).zip(at..) {
         *place = b'a' + (letter % 26) as u8;

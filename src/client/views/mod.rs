@@ -1,14 +1,16 @@
-//! Typed views over what a server answers: thin, `Copy`, borrowed from the message.
+//! Typed views of the results of a server. A view is `Copy` and borrows from the message.
 //!
-//! A view is made by [`View::of`], which says at once if a member that the protocol requires is missing or of the wrong
-//! type. All else is read when it is asked for: a member that is not there, or is `null` (many servers write out what
-//! they do not have), is `None`, and so is one of the wrong type, which [`View::check`] tells apart. Members that the
-//! protocol does not know are left alone and are found through [`View::raw`].
+//! 1. [`View::of`] makes a view. It fails if a member that the protocol requires is missing or has the wrong
+//!    type.
+//! 2. The methods of a view read the other members. A member that is missing, `null` or of the wrong type is
+//!    `None`. Many servers write `null` for a missing member.
+//! 3. [`View::check`] reports optional members of the wrong type.
+//! 4. [`View::raw`] gives the whole value, with members that the protocol does not define.
 //!
-//! Lists hand out a [`Result`] for every element, so that one bad tool does not hide the others:
+//! The iterators over lists return a [`Result`] for each element: one invalid tool does not hide the others.
 //!
 //! ```
-//! use mcp_sansio::client::views::{Flaw, Tools, View};
+//! use mcp_sansio::client::views::{ViewError, ListToolsResult, View};
 //! use mcp_sansio::json::Raw;
 //!
 //! let result = Raw::constant(
@@ -17,69 +19,68 @@
 //!         {"name":"broken"}
 //!     ],"nextCursor":"p2"}"#,
 //! );
-//! let tools = Tools::of(result)?;
+//! let tools = ListToolsResult::of(result)?;
 //! let mut each = tools.iter();
 //! let add = each.next().unwrap()?;
-//! assert!(add.name().is("add") && add.hints().read_only());
+//! assert!(add.name().eq_str("add") && add.hints().read_only());
 //! assert_eq!(add.raw().get("x-cost").and_then(|cost| cost.u64()), Some(3));
-//! assert_eq!(each.next().unwrap().unwrap_err(), Flaw::Missing("inputSchema"));
-//! assert!(tools.next_cursor().is_some_and(|cursor| cursor.is("p2")));
-//! assert_eq!(tools.iter().flatten().count(), 1); // those that are whole
-//! # Ok::<(), Flaw>(())
+//! assert_eq!(each.next().unwrap().unwrap_err(), ViewError::Missing("inputSchema"));
+//! assert!(tools.next_cursor().is_some_and(|cursor| cursor.eq_str("p2")));
+//! assert_eq!(tools.iter().flatten().count(), 1); // the valid ones
+//! # Ok::<(), ViewError>(())
 //! ```
 
 mod content;
-mod offers;
+mod lists;
 mod results;
 mod server;
 
-pub use content::{Blob, BlobError, Body, Content, Contents, Embedded, Media, Message, Quote, ToolResult, ToolUse};
-pub use offers::{Prompt, PromptArgument, Prompts, Resource, Resources, Template, Templates, Tool, ToolHints, Tools};
-pub use results::{CallResult, Completion, PromptResult, ReadResult};
-pub use server::{Hints, Icon, ServerInfo};
+pub use content::{
+    Blob, ContentBlockKind, ContentBlockView, PromptMessageView, ResourceContentsView, ToolResultContent,
+};
+pub use lists::{
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListResult, ListToolsResult,
+    PromptArgumentView, PromptView, ResourceTemplateView, ResourceView, ToolAnnotationsView, ToolView,
+};
+pub use results::{CallToolResult, CompleteResult, GetPromptResult, ReadResourceResult};
+pub use server::{AnnotationsView, IconView, ImplementationView};
 
-use crate::json::{Items, JsonKind, Raw, Text};
+use crate::json::{JsonKind, Raw, Text};
 use core::fmt;
-use core::marker::PhantomData;
 
-/// What is wrong with something that a server sent.
+/// The reason why a value of the server is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Flaw {
-    /// The value itself should be of this kind.
+pub enum ViewError {
+    /// The value is not of this kind.
     Shape(JsonKind),
-    /// The member of this name is required and missing.
+    /// The required member of this name is missing.
     Missing(&'static str),
-    /// The member of this name should be of this kind.
+    /// The member of this name is not of this kind.
     Type(&'static str, JsonKind),
-    /// The member of this name is of the right type, but not one of the values allowed.
+    /// The member of this name has a value that the protocol does not allow.
     Value(&'static str),
+    /// The text of a [`Blob`] is not base64 in the standard alphabet with padding.
+    Base64,
+    /// The buffer is smaller than [`Blob::decoded_len`].
+    BufferTooSmall,
 }
 
-impl Flaw {
-    /// The member it is about; empty if it is about the value itself.
-    #[must_use]
-    pub const fn member(self) -> &'static str {
-        match self {
-            Flaw::Shape(_) => "",
-            Flaw::Missing(member) | Flaw::Type(member, _) | Flaw::Value(member) => member,
-        }
-    }
-}
-
-impl fmt::Display for Flaw {
+impl fmt::Display for ViewError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Flaw::Shape(kind) => write!(f, "not {}", article(*kind)),
-            Flaw::Missing(member) => write!(f, "`{member}` is missing"),
-            Flaw::Type(member, kind) => write!(f, "`{member}` is not {}", article(*kind)),
-            Flaw::Value(member) => write!(f, "`{member}` is not one of the values allowed"),
+            ViewError::Shape(kind) => write!(f, "not {}", article(*kind)),
+            ViewError::Missing(member) => write!(f, "`{member}` is missing"),
+            ViewError::Type(member, kind) => write!(f, "`{member}` is not {}", article(*kind)),
+            ViewError::Value(member) => write!(f, "`{member}` is not one of the values allowed"),
+            ViewError::Base64 => f.write_str("not valid base64"),
+            ViewError::BufferTooSmall => f.write_str("the bytes do not fit into the buffer"),
         }
     }
 }
 
-impl core::error::Error for Flaw {}
+impl core::error::Error for ViewError {}
 
 const fn article(kind: JsonKind) -> &'static str {
     match kind {
@@ -92,147 +93,185 @@ const fn article(kind: JsonKind) -> &'static str {
     }
 }
 
-/// A typed view over one value of a message.
+/// A typed view of one JSON value.
 pub trait View<'a>: Copy {
-    /// Looks at a value.
+    /// The member of a [`ListResult`] with the elements of this type, for example `tools`; empty if no list has them.
+    const LIST_MEMBER: &'static str = "";
+
+    /// Makes a view of a value.
     ///
     /// # Errors
-    /// If a member that the protocol requires is missing or of the wrong type.
-    fn of(raw: Raw<'a>) -> Result<Self, Flaw>;
+    /// If the value is not an object, or a required member is missing or of the wrong type.
+    fn of(raw: Raw<'a>) -> Result<Self, ViewError>;
 
-    /// The value as it stands, with the members that the protocol does not know.
+    /// Returns the whole value, with members that the protocol does not define.
     fn raw(&self) -> Raw<'a>;
 
-    /// Whether the optional members are of the right types as well. The getters read those that are not as `None`.
+    /// Returns `_meta` (from 2025-06-18 on).
+    fn meta(&self) -> Option<Raw<'a>> {
+        may(self.raw(), "_meta", object).ok().flatten()
+    }
+
+    /// Checks the types of the optional members. The methods return `None` for those of the wrong type.
     ///
     /// # Errors
-    /// The first one that is not.
-    fn check(&self) -> Result<(), Flaw> {
+    /// The first member of the wrong type.
+    fn check(&self) -> Result<(), ViewError> {
         Ok(())
     }
 }
 
-/// The elements of a list, each with what is wrong with it; see [`View`].
-#[derive(Clone, Debug)]
-pub struct Each<'a, T> {
-    one: Option<Raw<'a>>,
-    items: Items<'a>,
-    view: PhantomData<T>,
+/// Returns the elements of an array, or the one object in place of an array.
+pub(crate) fn blocks(value: Raw<'_>) -> impl Iterator<Item = Raw<'_>> + Clone {
+    let one = Some(value).filter(|value| value.kind() == JsonKind::Object);
+    one.into_iter().chain(value.items())
 }
 
-impl<'a, T> Each<'a, T> {
-    /// The elements of an array; none of anything else.
-    pub(crate) fn of(array: Raw<'a>) -> Self {
-        Each { one: None, items: array.items(), view: PhantomData }
-    }
+/// Reads a member with this name: its value, or the reason why it is invalid.
+type Read<'a, T> = fn(Raw<'a>, &'static str) -> Result<T, ViewError>;
 
-    /// The elements of an array, or the one value that stands in place of one.
-    fn one_or_more(value: Raw<'a>) -> Self {
-        Each { one: Some(value).filter(|value| value.kind() != JsonKind::Array), ..Each::of(value) }
-    }
-
-    /// The elements of an array that may not be there.
-    fn maybe(array: Option<Raw<'a>>) -> Self {
-        Each::of(array.unwrap_or(Raw::trusted(b"[]")))
-    }
+pub(crate) fn text<'a>(raw: Raw<'a>, key: &'static str) -> Result<Text<'a>, ViewError> {
+    raw.text().ok_or(ViewError::Type(key, JsonKind::String))
 }
 
-impl<'a, T: View<'a>> Iterator for Each<'a, T> {
-    type Item = Result<T, Flaw>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.one.take().or_else(|| self.items.next()).map(T::of)
-    }
+pub(crate) fn object<'a>(raw: Raw<'a>, key: &'static str) -> Result<Raw<'a>, ViewError> {
+    of_kind(raw, key, JsonKind::Object)
 }
 
-impl<'a, T: View<'a>> core::iter::FusedIterator for Each<'a, T> {}
-
-/// What a member should be: its value, or the kind it should have been of.
-type Want<'a, T> = fn(Raw<'a>) -> Result<T, JsonKind>;
-
-pub(crate) fn text(raw: Raw<'_>) -> Result<Text<'_>, JsonKind> {
-    raw.text().ok_or(JsonKind::String)
+pub(crate) fn array<'a>(raw: Raw<'a>, key: &'static str) -> Result<Raw<'a>, ViewError> {
+    of_kind(raw, key, JsonKind::Array)
 }
 
-pub(crate) fn object(raw: Raw<'_>) -> Result<Raw<'_>, JsonKind> {
-    of_kind(raw, JsonKind::Object)
+fn number<'a>(raw: Raw<'a>, key: &'static str) -> Result<Raw<'a>, ViewError> {
+    of_kind(raw, key, JsonKind::Number)
 }
 
-pub(crate) fn array(raw: Raw<'_>) -> Result<Raw<'_>, JsonKind> {
-    of_kind(raw, JsonKind::Array)
+fn whole(raw: Raw<'_>, key: &'static str) -> Result<u64, ViewError> {
+    raw.u64().ok_or(ViewError::Type(key, JsonKind::Number))
 }
 
-fn number(raw: Raw<'_>) -> Result<Raw<'_>, JsonKind> {
-    of_kind(raw, JsonKind::Number)
+fn boolean(raw: Raw<'_>, key: &'static str) -> Result<bool, ViewError> {
+    raw.bool().ok_or(ViewError::Type(key, JsonKind::Bool))
 }
 
-fn whole(raw: Raw<'_>) -> Result<u64, JsonKind> {
-    raw.u64().ok_or(JsonKind::Number)
+fn of_kind<'a>(raw: Raw<'a>, key: &'static str, kind: JsonKind) -> Result<Raw<'a>, ViewError> {
+    if raw.kind() == kind { Ok(raw) } else { Err(ViewError::Type(key, kind)) }
 }
 
-fn boolean(raw: Raw<'_>) -> Result<bool, JsonKind> {
-    raw.bool().ok_or(JsonKind::Bool)
+/// Checks that the whole value is an object.
+pub(crate) fn shape(raw: Raw<'_>) -> Result<(), ViewError> {
+    if raw.kind() == JsonKind::Object { Ok(()) } else { Err(ViewError::Shape(JsonKind::Object)) }
 }
 
-fn of_kind(raw: Raw<'_>, kind: JsonKind) -> Result<Raw<'_>, JsonKind> {
-    if raw.kind() == kind { Ok(raw) } else { Err(kind) }
+/// Reads a required member.
+pub(crate) fn must<'a, T>(raw: Raw<'a>, key: &'static str, read: Read<'a, T>) -> Result<T, ViewError> {
+    may(raw, key, read)?.ok_or(ViewError::Missing(key))
 }
 
-/// A member that must be there.
-pub(crate) fn must<'a, T>(raw: Raw<'a>, key: &'static str, want: Want<'a, T>) -> Result<T, Flaw> {
-    may(raw, key, want)?.ok_or(Flaw::Missing(key))
-}
-
-/// A member that may be there; `null` means that it is not.
-pub(crate) fn may<'a, T>(raw: Raw<'a>, key: &'static str, want: Want<'a, T>) -> Result<Option<T>, Flaw> {
+/// Reads an optional member; `null` counts as missing.
+pub(crate) fn may<'a, T>(raw: Raw<'a>, key: &'static str, read: Read<'a, T>) -> Result<Option<T>, ViewError> {
     let member = raw.get(key).filter(|member| member.kind() != JsonKind::Null);
-    member.map(|member| want(member).map_err(|kind| Flaw::Type(key, kind))).transpose()
+    member.map(|member| read(member, key)).transpose()
 }
 
-/// A view: `must` members are read when it is made and kept, `may` members when they are asked for.
+/// Returns an optional object or array; an empty one if it is missing or of the wrong type.
+fn part<'a>(raw: Raw<'a>, key: &'static str, read: Read<'a, Raw<'a>>) -> Raw<'a> {
+    may(raw, key, read).ok().flatten().unwrap_or(const { Raw::constant("{}") })
+}
+
+/// Defines a view by its members, in this order:
+///
+/// - `list "tools";`: the [`View::LIST_MEMBER`]; `valid check;`: a function with further conditions of `View::of`;
+/// - `must`: required members, read by `View::of`;
+/// - `list`: required arrays of views;
+/// - `may`: optional members;
+/// - `flags`: optional booleans with the default `false`;
+/// - `parts`: optional objects; without one all its members are missing;
+/// - `lists`: optional arrays of views.
 macro_rules! view {
     ($(#[$about:meta])* $name:ident {
-        must { $($(#[$must_about:meta])* $must:ident: $must_type:ty = $must_key:literal as $must_want:path;)* }
-        may { $($(#[$may_about:meta])* $may:ident: $may_type:ty = $may_key:literal as $may_want:path;)* }
+        $(list $member:literal;)?
+        $(valid $valid:path;)?
+        $(must { $($(#[$must_about:meta])* $must:ident: $must_type:ty = $must_key:literal as $must_read:path;)* })?
+        $(list { $($(#[$list_about:meta])* $list:ident: $item:ident = $list_key:literal as $list_read:path;)* })?
+        $(may { $($(#[$may_about:meta])* $may:ident: $may_type:ty = $may_key:literal as $may_read:path;)* })?
+        $(flags { $($(#[$flag_about:meta])* $flag:ident = $flag_key:literal;)* })?
+        $(parts { $($(#[$part_about:meta])* $part:ident: $part_view:ident = $part_key:literal;)* })?
+        $(lists { $($(#[$lists_about:meta])* $lists:ident: $lists_item:ident = $lists_key:literal;)* })?
     }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name<'a> {
-            raw: $crate::json::Raw<'a>,
-            $($must: $must_type,)*
+            pub(super) raw: Raw<'a>,
+            $($($must: $must_type,)*)?
+            $($($list: Raw<'a>,)*)?
         }
 
-        impl<'a> $crate::client::views::View<'a> for $name<'a> {
-            fn of(raw: $crate::json::Raw<'a>) -> Result<Self, $crate::client::views::Flaw> {
-                $crate::client::views::object(raw).map_err($crate::client::views::Flaw::Shape)?;
-                Ok($name { raw, $($must: $crate::client::views::must(raw, $must_key, $must_want)?,)* })
+        impl<'a> View<'a> for $name<'a> {
+            $(const LIST_MEMBER: &'static str = $member;)?
+
+            fn of(raw: Raw<'a>) -> Result<Self, ViewError> {
+                super::shape(raw)?;
+                let view = $name {
+                    raw,
+                    $($($must: super::must(raw, $must_key, $must_read)?,)*)?
+                    $($($list: super::must(raw, $list_key, $list_read)?,)*)?
+                };
+                $($valid(raw)?;)?
+                Ok(view)
             }
 
-            fn raw(&self) -> $crate::json::Raw<'a> {
+            fn raw(&self) -> Raw<'a> {
                 self.raw
             }
 
-            fn check(&self) -> Result<(), $crate::client::views::Flaw> {
-                $($crate::client::views::may(self.raw, $may_key, $may_want)?;)*
-                Ok(())
+            fn check(&self) -> Result<(), ViewError> {
+                $($(super::may(self.raw, $may_key, $may_read)?;)*)?
+                $($(super::may(self.raw, $flag_key, super::boolean)?;)*)?
+                $($(super::may(self.raw, $part_key, super::object)?;)*)?
+                $($(super::may(self.raw, $lists_key, super::array)?;)*)?
+                super::may(self.raw, "_meta", super::object).map(|_| ())
             }
         }
 
         impl<'a> $name<'a> {
-            $($(#[$must_about])*
+            $($($(#[$must_about])*
             #[must_use]
             pub const fn $must(&self) -> $must_type {
                 self.$must
-            })*
-            $($(#[$may_about])*
+            })*)?
+
+            $($($(#[$list_about])*
+            pub fn $list(&self) -> impl Iterator<Item = Result<$item<'a>, ViewError>> + Clone + use<'a> {
+                super::blocks(self.$list).map($item::of)
+            })*)?
+
+            $($($(#[$may_about])*
             #[must_use]
             pub fn $may(&self) -> Option<$may_type> {
-                $crate::client::views::may(self.raw, $may_key, $may_want).ok().flatten()
-            })*
+                super::may(self.raw, $may_key, $may_read).ok().flatten()
+            })*)?
+
+            $($($(#[$flag_about])*
+            #[must_use]
+            pub fn $flag(&self) -> bool {
+                super::may(self.raw, $flag_key, super::boolean).ok().flatten().unwrap_or(false)
+            })*)?
+
+            $($($(#[$part_about])*
+            #[must_use]
+            pub fn $part(&self) -> $part_view<'a> {
+                $part_view { raw: super::part(self.raw, $part_key, super::object) }
+            })*)?
+
+            $($($(#[$lists_about])*
+            pub fn $lists(&self) -> impl Iterator<Item = Result<$lists_item<'a>, ViewError>> + Clone + use<'a> {
+                super::part(self.raw, $lists_key, super::array).items().map($lists_item::of)
+            })*)?
         }
     };
 }
-pub(crate) use view;
+use view;
 
 #[cfg(test)]
 #[allow(unreachable_pub, reason = "what the macro makes is public")]
@@ -244,16 +283,16 @@ mod tests {
     }
 
     view! {
-        /// For the tests.
+        /// A view for the tests.
         Sample {
             must {
-                /// Required.
+                /// A required member.
                 name: Text<'a> = "name" as text;
             }
             may {
-                /// Not required.
+                /// An optional member.
                 size: u64 = "size" as whole;
-                /// Neither.
+                /// Another optional member.
                 on: bool = "on" as boolean;
             }
         }
@@ -261,19 +300,18 @@ mod tests {
 
     #[test]
     fn required_members_are_told_of_at_once() {
-        assert_eq!(Sample::of(raw("[]")).unwrap_err(), Flaw::Shape(JsonKind::Object));
-        assert_eq!(Sample::of(raw("{}")).unwrap_err(), Flaw::Missing("name"));
-        assert_eq!(Sample::of(raw(r#"{"name":null}"#)).unwrap_err(), Flaw::Missing("name"));
-        assert_eq!(Sample::of(raw(r#"{"name":1}"#)).unwrap_err(), Flaw::Type("name", JsonKind::String));
-        assert_eq!(Flaw::Type("name", JsonKind::String).member(), "name");
+        assert_eq!(Sample::of(raw("[]")).unwrap_err(), ViewError::Shape(JsonKind::Object));
+        assert_eq!(Sample::of(raw("{}")).unwrap_err(), ViewError::Missing("name"));
+        assert_eq!(Sample::of(raw(r#"{"name":null}"#)).unwrap_err(), ViewError::Missing("name"));
+        assert_eq!(Sample::of(raw(r#"{"name":1}"#)).unwrap_err(), ViewError::Type("name", JsonKind::String));
     }
 
     #[test]
     fn optional_members_are_read_leniently_and_checked_on_demand() {
         let sample = Sample::of(raw(r#"{"name":"\u006e","size":"3","on":null,"more":[1]}"#)).unwrap();
-        assert!(sample.name().is("n"));
+        assert!(sample.name().eq_str("n"));
         assert_eq!((sample.size(), sample.on()), (None, None));
-        assert_eq!(sample.check(), Err(Flaw::Type("size", JsonKind::Number)));
+        assert_eq!(sample.check(), Err(ViewError::Type("size", JsonKind::Number)));
         assert!(sample.raw().get("more").is_some());
         let good = Sample::of(raw(r#"{"name":"n","size":3.0,"on":false}"#)).unwrap();
         assert_eq!((good.size(), good.on(), good.check()), (Some(3), Some(false), Ok(())));
@@ -282,14 +320,13 @@ mod tests {
     #[test]
     fn each_hides_nothing() {
         let list = raw(r#"[{"name":"a"},7,{"name":"b"}]"#);
+        let count = |json| blocks(raw(json)).count();
         let each: [_; 3] = {
-            let mut each = Each::<Sample<'_>>::of(list);
+            let mut each = blocks(list).map(Sample::of);
             core::array::from_fn(|_| each.next().unwrap())
         };
-        assert!(each[0].unwrap().name().is("a") && each[2].unwrap().name().is("b"));
-        assert_eq!(each[1].unwrap_err(), Flaw::Shape(JsonKind::Object));
-        assert_eq!(Each::<Sample<'_>>::one_or_more(raw(r#"{"name":"a"}"#)).count(), 1);
-        assert_eq!(Each::<Sample<'_>>::one_or_more(list).count(), 3);
-        assert_eq!(Each::<Sample<'_>>::maybe(None).count(), 0);
+        assert!(each[0].unwrap().name().eq_str("a") && each[2].unwrap().name().eq_str("b"));
+        assert_eq!(each[1].unwrap_err(), ViewError::Shape(JsonKind::Object));
+        assert_eq!((count(r#"{"name":"a"}"#), count("[1,2]"), count("3")), (1, 2, 0));
     }
 }

@@ -1,142 +1,108 @@
-//! Who a server is, icons, and hints for whom something is.
+//! Views of implementations, icons and annotations.
 
-use super::{Each, Flaw, View, array, may, must, number, object, text, view};
+use super::{View, ViewError, array, number, text, view};
+use crate::content::Role;
 use crate::json::{Raw, Text};
 
 view! {
-    /// Who a server is: `serverInfo` of `initialize`, and of every result's `_meta` from 2026-07-28 on (the specification's
-    /// `Implementation`). The server made it up: it is for people to read, not to decide by.
-    ServerInfo {
+    /// The `Implementation` of a server: `serverInfo` of `initialize`
+    /// ([initialization](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization)),
+    /// and of the `_meta` of every result from 2026-07-28 on. It is unverified: show it to people, do not decide
+    /// by it.
+    ImplementationView {
         must {
-            /// Its name.
+            /// Returns `name`.
             name: Text<'a> = "name" as text;
-            /// Its version.
+            /// Returns `version`.
             version: Text<'a> = "version" as text;
         }
         may {
-            /// Its name for people (from 2025-06-18 on).
+            /// Returns `title`, a name for people (from 2025-06-18 on).
             title: Text<'a> = "title" as text;
-            /// What it is (from 2025-11-25 on).
+            /// Returns `description` (from 2025-11-25 on).
             description: Text<'a> = "description" as text;
-            /// Where more is to be read (from 2025-11-25 on).
+            /// Returns `websiteUrl` (from 2025-11-25 on).
+            #[doc(alias = "websiteUrl")]
             website: Text<'a> = "websiteUrl" as text;
-            /// The icons as they stand; [`icons`](Self::icons) reads them.
-            raw_icons: Raw<'a> = "icons" as array;
+        }
+        lists {
+            /// Returns `icons` (from 2025-11-25 on).
+            icons: IconView = "icons";
         }
     }
 }
 
-impl<'a> ServerInfo<'a> {
-    /// Its icons (from 2025-11-25 on).
-    #[must_use]
-    pub fn icons(&self) -> Each<'a, Icon<'a>> {
-        Each::maybe(self.raw_icons())
+view! {
+    /// An icon (from 2025-11-25 on,
+    /// [icons](https://modelcontextprotocol.io/specification/2025-11-25/basic/index#icons)). [`View::of`] fails with
+    /// [`ViewError::Value`] if `src` is neither an `https:` nor a `data:` URI: a client must not load other URIs.
+    /// Load icons without credentials, and trust neither their type nor their size.
+    ///
+    /// See `docs/duties-client.md`, "Icons".
+    IconView {
+        must {
+            /// Returns `src`: an `https:` or `data:` URI.
+            src: Text<'a> = "src" as safe_uri;
+        }
+        may {
+            /// Returns `mimeType`.
+            #[doc(alias = "mimeType")]
+            mime: Text<'a> = "mimeType" as text;
+            /// Returns `theme`: `light` or `dark`.
+            theme: Text<'a> = "theme" as text;
+            /// Returns `sizes` as JSON; [`sizes`](Self::sizes) reads it.
+            raw_sizes: Raw<'a> = "sizes" as array;
+        }
     }
 }
 
-/// An icon (from 2025-11-25 on). One whose `src` is neither an `https:` nor a `data:` URI is a [`Flaw`]: a client must not
-/// load it (section "icons" of the overview). Load what is left without credentials, and trust neither its type nor its size.
-#[derive(Clone, Copy, Debug)]
-pub struct Icon<'a> {
-    raw: Raw<'a>,
-    src: Text<'a>,
+fn safe_uri<'a>(raw: Raw<'a>, key: &'static str) -> Result<Text<'a>, ViewError> {
+    let uri = text(raw, key)?;
+    if has_scheme(uri, "https:") || has_scheme(uri, "data:") { Ok(uri) } else { Err(ViewError::Value(key)) }
 }
 
-impl<'a> View<'a> for Icon<'a> {
-    fn of(raw: Raw<'a>) -> Result<Self, Flaw> {
-        object(raw).map_err(Flaw::Shape)?;
-        let src = must(raw, "src", text)?;
-        let safe = has_scheme(src, "https:") || has_scheme(src, "data:");
-        if safe { Ok(Icon { raw, src }) } else { Err(Flaw::Value("src")) }
-    }
-
-    fn raw(&self) -> Raw<'a> {
-        self.raw
-    }
-
-    fn check(&self) -> Result<(), Flaw> {
-        may(self.raw, "mimeType", text)?;
-        may(self.raw, "theme", text)?;
-        may(self.raw, "sizes", array).map(|_| ())
-    }
-}
-
-impl<'a> Icon<'a> {
-    /// Where it is: an `https:` or `data:` URI.
-    #[must_use]
-    pub const fn src(&self) -> Text<'a> {
-        self.src
-    }
-
-    /// Its MIME type.
-    #[must_use]
-    pub fn mime(&self) -> Option<Text<'a>> {
-        self.raw.get("mimeType")?.text()
-    }
-
-    /// Its sizes, like `48x48`, or `any`.
+impl<'a> IconView<'a> {
+    /// Returns `sizes`, for example `48x48` or `any`.
     pub fn sizes(&self) -> impl Iterator<Item = Text<'a>> + use<'a> {
-        let sizes = self.raw.get("sizes").map(|sizes| sizes.items());
-        sizes.into_iter().flatten().filter_map(|size| size.text())
-    }
-
-    /// `light` or `dark`, if it is for one of them.
-    #[must_use]
-    pub fn theme(&self) -> Option<Text<'a>> {
-        self.raw.get("theme")?.text()
+        self.raw_sizes().into_iter().flat_map(|sizes| sizes.items()).filter_map(|size| size.text())
     }
 }
 
-/// Whether a URI begins with a scheme, in letters of either case.
+/// Returns `true` if the URI begins with the scheme, in upper or lower case.
 pub(crate) fn has_scheme(uri: Text<'_>, scheme: &str) -> bool {
     let mut chars = uri.chars();
     scheme.chars().all(|expected| matches!(chars.next(), Some(Ok(c)) if c.eq_ignore_ascii_case(&expected)))
 }
 
 view! {
-    /// Hints for whom content or a resource is, and how much it matters (the specification's `Annotations`).
-    Hints {
-        must {}
+    /// The `Annotations` of content or a resource: its audience and its priority
+    /// ([annotations](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#annotations)).
+    AnnotationsView {
         may {
-            /// When it changed last, as ISO 8601 (from 2025-06-18 on).
+            /// Returns `lastModified`, a time in ISO 8601 (from 2025-06-18 on).
             last_modified: Text<'a> = "lastModified" as text;
-            /// How much it matters, a number from 0 to 1, as it stands.
+            /// Returns `priority`, a number from 0 to 1, as the server wrote it.
             priority: Raw<'a> = "priority" as number;
-            /// The audience as it stands.
+            /// Returns `audience` as JSON.
             audience: Raw<'a> = "audience" as array;
         }
     }
 }
 
-impl<'a> Hints<'a> {
-    /// None.
-    pub(super) const NONE: Hints<'a> = Hints { raw: Raw::trusted(b"{}") };
-
-    pub(super) fn in_member(raw: Raw<'a>) -> Self {
-        raw.get("annotations").and_then(|hints| Hints::of(hints).ok()).unwrap_or(Hints::NONE)
-    }
-
-    /// Whether it is said to be for the user.
+impl<'a> AnnotationsView<'a> {
+    /// Returns `true` if `audience` contains the role.
     #[must_use]
-    pub fn for_user(&self) -> bool {
-        self.is_for("user")
-    }
-
-    /// Whether it is said to be for the model.
-    #[must_use]
-    pub fn for_assistant(&self) -> bool {
-        self.is_for("assistant")
-    }
-
-    fn is_for(&self, role: &str) -> bool {
+    pub fn is_for(&self, role: Role) -> bool {
+        let role = if role == Role::User { "user" } else { "assistant" };
         let audience = self.audience();
-        audience.is_some_and(|roles| roles.items().any(|found| found.text().is_some_and(|found| found.is(role))))
+        audience.is_some_and(|roles| roles.items().any(|found| found.text().is_some_and(|found| found.eq_str(role))))
     }
 }
 
 #[cfg(test)]
 mod tests {
     extern crate std;
+    use super::super::{object, part};
     use super::*;
 
     fn raw(json: &str) -> Raw<'_> {
@@ -145,36 +111,38 @@ mod tests {
 
     #[test]
     fn server_info() {
-        let info = ServerInfo::of(raw(
+        let info = ImplementationView::of(raw(
             r#"{"name":"s","version":"1","title":"S","websiteUrl":"https://x","icons":[{"src":"https://x/i.png","sizes":["48x48",7,"any"],"theme":"dark","mimeType":"image/png"}]}"#,
         ))
         .unwrap();
-        assert!(info.name().is("s") && info.version().is("1"));
-        assert!(info.title().is_some_and(|t| t.is("S")) && info.description().is_none());
+        assert!(info.name().eq_str("s") && info.version().eq_str("1"));
+        assert!(info.title().is_some_and(|t| t.eq_str("S")) && info.description().is_none());
         let icon = info.icons().next().unwrap().unwrap();
         assert_eq!(icon.sizes().count(), 2);
-        assert!(icon.theme().is_some_and(|t| t.is("dark")) && icon.mime().is_some());
-        assert_eq!(ServerInfo::of(raw(r#"{"name":"s"}"#)).unwrap_err(), Flaw::Missing("version"));
+        assert!(icon.theme().is_some_and(|t| t.eq_str("dark")) && icon.mime().is_some());
+        assert_eq!(ImplementationView::of(raw(r#"{"name":"s"}"#)).unwrap_err(), ViewError::Missing("version"));
     }
 
+    // spec: B023 B025 B026
     #[test]
     fn unsafe_icons_are_refused() {
         for src in ["javascript:alert(1)", "file:///etc/passwd", "http://x/i.png", "ftp://x", "", "https", " https:"] {
             let json = std::format!(r#"{{"src":"{src}"}}"#);
-            assert_eq!(Icon::of(raw(&json)).unwrap_err(), Flaw::Value("src"), "{src}");
+            assert_eq!(IconView::of(raw(&json)).unwrap_err(), ViewError::Value("src"), "{src}");
         }
         for src in ["HTTPS://x", "data:image/png;base64,AA==", r"\u0068ttps:\/\/x"] {
             let json = std::format!(r#"{{"src":"{src}"}}"#);
-            assert!(Icon::of(raw(&json)).is_ok(), "{src}");
+            assert!(IconView::of(raw(&json)).is_ok(), "{src}");
         }
     }
 
     #[test]
     fn hints() {
-        let hints = Hints::of(raw(r#"{"audience":["user"],"priority":0.5,"lastModified":"2025-01-01"}"#)).unwrap();
-        assert!(hints.for_user() && !hints.for_assistant());
+        let hints =
+            AnnotationsView::of(raw(r#"{"audience":["user"],"priority":0.5,"lastModified":"2025-01-01"}"#)).unwrap();
+        assert!(hints.is_for(Role::User) && !hints.is_for(Role::Assistant));
         assert_eq!(hints.priority().unwrap().as_str(), "0.5");
-        let none = Hints::in_member(raw(r#"{"annotations":"?"}"#));
-        assert!(!none.for_user() && none.last_modified().is_none());
+        let none = AnnotationsView { raw: part(raw(r#"{"annotations":"?"}"#), "annotations", object) };
+        assert!(!none.is_for(Role::User) && none.last_modified().is_none());
     }
 }

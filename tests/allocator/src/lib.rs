@@ -5,24 +5,24 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The allocator of the system, counted.
+/// The allocator of the system, with counters.
 #[derive(Debug)]
 pub struct Counting;
 
-// Counted by thread: the test harness has threads of its own, which allocate when they like. Initialised by constants
-// and without destructors, so that using them allocates nothing.
+// One counter for each thread: the threads of the test harness allocate at any time. The counters are initialised by
+// constants and have no destructors, so that using them allocates nothing.
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-/// How often this thread has asked for memory.
+/// Returns the number of allocations of this thread.
 pub fn count() -> usize {
     COUNT.get()
 }
 
-/// Runs `work`; how many bytes more than before this thread had at once.
+/// Runs `work`. Returns the largest number of bytes that this thread had above its start.
 pub fn peak(work: impl FnOnce()) -> usize {
     let live = LIVE.get();
     PEAK.set(live);
@@ -59,7 +59,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Old and new are counted both: they may be there at once while it is moved.
+        // Both count: the old and the new block may exist at the same time.
         grown(size);
         let moved = unsafe { System.realloc(place, layout, size) };
         shrunk(layout.size());

@@ -1,8 +1,8 @@
-//! Without the feature `windows`, a list is cut into pages that fit, and what does not fit at all is an error.
+//! Without the feature `windows`, a list is cut into pages that fit. An item that does not fit is an error.
 
-use mcp_sansio::server::{Engine, Server};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::server::{RequestSlot, Server};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
 static TOOLS: [Tool<()>; 5] = [
     Tool::new("one", "The first", said),
@@ -12,7 +12,7 @@ static TOOLS: [Tool<()>; 5] = [
     Tool::new("five", "The fifth", said),
 ];
 
-/// More than fits.
+/// A text that does not fit.
 const WORDS: &str = match str::from_utf8(&[b'x'; 600]) {
     Ok(words) => words,
     Err(_) => "",
@@ -22,25 +22,25 @@ static LONG: [Tool<()>; 1] = [Tool::new("long", WORDS, said)];
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
 
-fn said(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn said(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     call.text("said")
 }
 
-/// What a sink of `room` bytes gets from a service.
-fn answer(service: &Service<'_, ()>, server: &mut Engine<'_>, room: usize, message: &str) -> String {
+/// Returns the output of a service to a sink of `room` bytes.
+fn answer(service: &Service<'_, ()>, server: &mut Server<'_>, room: usize, message: &str) -> String {
     let mut space = vec![0; room];
-    let mut out = Lines::new(Slice::new(&mut space));
+    let mut out = LineSink::new(SliceStorage::new(&mut space));
     let _ = service.dispatch(&mut (), message.as_bytes(), server, &mut out);
     String::from_utf8_lossy(out.pending()).into_owned()
 }
 
-fn opened() -> Server<'static, 2> {
-    let mut server = Server::new();
+fn opened() -> Server<'static> {
+    let mut server = Server::new(vec![RequestSlot::FREE, RequestSlot::FREE].leak());
     assert!(answer(&Service::new("demo", "1"), &mut server, 512, INITIALIZE).contains("\"result\""));
     server
 }
 
-/// What stands between `before` and the next quote, each time.
+/// Returns each text between `before` and the next quote.
 fn quoted<'p>(page: &'p str, before: &str) -> Vec<&'p str> {
     page.split(before).skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }

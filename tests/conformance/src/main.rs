@@ -1,17 +1,18 @@
-//! The server that the official conformance suites talk to: all revisions in one process, at
-//! `http://127.0.0.1:PORT/mcp`. What its tools answer is what the suites ask for; how they do it is how any server would.
+//! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
+//! suites prescribe the answers of the tools.
 
 use std::io;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
-use mcp_sansio_blocking::http::{App, Config, HmacSeal, HttpServer, Streams};
-use mcp_sansio_conformance_fixture::{Fixture, SERVICE, go_on};
+use mcp_sansio_blocking::http::{App, EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, StreamPolicy};
+use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
+use mcp_sansio_tasks::Tasks;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// The key that was given: processes that stand in for each other share one. Otherwise one is made when it is needed
-/// first, and states do not outlive the process.
+/// The key from the command line: processes that replace each other share one. Without it, a key is made when it is
+/// first needed, and states end with the process.
 static KEY: OnceLock<[u8; 32]> = OnceLock::new();
 
 static SEAL: LazyLock<HmacSeal> = LazyLock::new(|| {
@@ -46,12 +47,24 @@ fn read_key(hex: &str) -> Option<[u8; 32]> {
     Some(key)
 }
 
+/// The random bytes of the system.
+struct System;
+
+impl RandomBytes for System {
+    fn fill(&mut self, bytes: &mut [u8]) {
+        getrandom::fill(bytes).expect("the system has random bytes");
+    }
+}
+
+/// The time for which a finished task is kept, in milliseconds.
+const KEEP: u64 = 60_000;
+
 fn serve(port: u16) -> io::Result<()> {
-    let mut fixture = Fixture::new();
-    // A scenario wants to see streams, and asks for them first.
-    let mut config = Config::DEFAULT;
-    config.streams = Streams::Preferred;
-    let server = HttpServer::bind(("127.0.0.1", port))?.config(config).seal(&*SEAL);
+    let mut fixture = Fixture::new(Tasks::growing(256, 1 << 20), KEEP, Box::leak(Box::new(System)));
+    // A scenario checks streams, and prefers them to JSON.
+    let mut config = EndpointConfig::DEFAULT;
+    config.streams = StreamPolicy::Preferred;
+    let server = HttpServer::bind(("127.0.0.1", port))?.options(HttpServerOptions::new().config(config).seal(&*SEAL));
     stop_on_signals(&server)?;
     server.serve_with(App::new(&SERVICE, &mut fixture), &mut |app, endpoint, now| go_on(app, endpoint, now))
 }

@@ -1,35 +1,62 @@
 //! Compiles the mutated copy, and takes out the mutants that do not compile.
 
 use crate::runner::Program;
-use crate::{Mutant, mutate, tree};
+use crate::{Mutant, hash, mutate, tree};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// More rounds mean that something else than a mutant does not compile.
+/// With more rounds than this, something other than a mutant does not compile.
 const ROUNDS: usize = 60;
+
+/// The packages that are mutated, with every feature: what a default leaves out compiles, too.
+const MUTATED: &[&str] = &[
+    "check",
+    "--all-features",
+    "-p",
+    "mcp-sansio",
+    "-p",
+    "mcp-sansio-auth",
+    "-p",
+    "mcp-sansio-http",
+    "-p",
+    "mcp-sansio-host",
+    "-p",
+    "mcp-sansio-blocking",
+    "-p",
+    "mcp-sansio-smol",
+];
+
+/// The tests, with the features that the gate tests besides the default ones.
+const TESTS: &[&str] = &[
+    "test",
+    "--workspace",
+    "--no-run",
+    "--features",
+    "mcp-sansio-auth/es256,mcp-sansio-auth/resource-server,mcp-sansio-embedded/async,\
+     mcp-sansio-blocking/tls,mcp-sansio-blocking/auth,mcp-sansio-blocking/resource-server,mcp-sansio-blocking/seal,\
+     mcp-sansio-smol/tls,mcp-sansio-smol/auth,mcp-sansio-smol/resource-server,mcp-sansio-smol/seal",
+];
 
 /// Returns the mutants by number, `None` for those that do not compile, and the test programs.
 pub fn build(root: &Path, copy: &Path) -> (Vec<Option<Mutant>>, Vec<Program>) {
-    let mut left_out = HashSet::new();
+    let sources: Vec<Source> = tree::sources(root)
+        .into_iter()
+        .map(|(file, switch)| {
+            let text = fs::read_to_string(root.join(&file)).expect("the project's files are read");
+            Source { file, switch, text }
+        })
+        .collect();
+    let mut left_out = recall(copy, &sources);
+    // Rounds are quicker without code, but all dependencies must be checked then: not worth it for a few files.
+    let is_first = left_out.is_empty();
     for round in 1..=ROUNDS {
-        let mutants = write(root, copy, &left_out);
-        let crates = [
-            "check",
-            "-p",
-            "mcp-sansio",
-            "-p",
-            "mcp-sansio-http",
-            "-p",
-            "mcp-sansio-blocking",
-            "-p",
-            "mcp-sansio-smol",
-        ];
-        let mut errors = errors(copy, &run(copy, &[&crates[..], &["--all-features"]].concat()));
+        let mutants = write(copy, &sources, &left_out);
+        let mut errors = if is_first { errors(copy, &run(copy, MUTATED)) } else { HashSet::new() };
         if errors.is_empty() {
-            let messages = run(copy, &["test", "--workspace", "--no-run"]);
+            let messages = run(copy, TESTS);
             errors = self::errors(copy, &messages);
             if errors.is_empty() {
                 let kept =
@@ -39,18 +66,51 @@ pub fn build(root: &Path, copy: &Path) -> (Vec<Option<Mutant>>, Vec<Program>) {
         }
         println!("round {round}: {} mutants do not compile", errors.len());
         left_out.extend(errors);
+        remember(copy, &sources, &mutants, &left_out);
     }
     panic!("the mutated project does not compile: see {}", copy.display());
 }
 
-fn write(root: &Path, copy: &Path, left_out: &HashSet<usize>) -> Vec<Mutant> {
+/// A file to mutate.
+struct Source {
+    file: String,
+    switch: &'static str,
+    text: String,
+}
+
+fn write(copy: &Path, sources: &[Source], left_out: &HashSet<usize>) -> Vec<Mutant> {
     let mut mutants = Vec::new();
-    for (file, switch) in tree::sources(root) {
-        let text = fs::read_to_string(root.join(&file)).expect("the project's files are read");
-        let mutated = mutate::file(&file, &text, switch, &mut mutants, left_out);
-        tree::put(copy, &file, mutated);
+    for Source { file, switch, text } in sources {
+        let mutated = mutate::file(file, text, switch, &mut mutants, left_out);
+        tree::put(copy, file, mutated);
     }
     mutants
+}
+
+/// Writes down, for each file, which of its mutants do not compile: the next run needs fewer rounds.
+fn remember(copy: &Path, sources: &[Source], mutants: &[Mutant], left_out: &HashSet<usize>) {
+    let mut lines = String::new();
+    for source in sources {
+        let first = mutants.iter().position(|mutant| mutant.file == source.file).unwrap_or(0);
+        let here = left_out.iter().filter(|id| mutants[**id].file == source.file);
+        let numbers: Vec<String> = here.map(|id| (id - first).to_string()).collect();
+        lines += &format!("{} {} {}\n", hash(&source.text, 0), source.file, numbers.join(" "));
+    }
+    fs::write(copy.with_file_name("left_out"), lines).expect("the list is written");
+}
+
+/// Reads what [`remember`] wrote, for the files that have not changed since.
+fn recall(copy: &Path, sources: &[Source]) -> HashSet<usize> {
+    let known = fs::read_to_string(copy.with_file_name("left_out")).unwrap_or_default();
+    let (mut mutants, mut left_out) = (Vec::new(), HashSet::new());
+    for Source { file, switch, text } in sources {
+        let first = mutants.len();
+        mutate::file(file, text, switch, &mut mutants, &HashSet::new());
+        let unchanged = format!("{} {file} ", hash(text, 0));
+        let numbers = known.lines().find_map(|line| line.strip_prefix(&unchanged)).unwrap_or_default();
+        left_out.extend(numbers.split(' ').filter_map(|number| number.parse::<usize>().ok()).map(|id| first + id));
+    }
+    left_out
 }
 
 /// Runs cargo in the copy. Returns its messages.
@@ -61,7 +121,7 @@ fn run(copy: &Path, arguments: &[&str]) -> Vec<Value> {
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", copy.with_file_name("build"))
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
-        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+        .env("CARGO_INCREMENTAL", "1")
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()
@@ -69,7 +129,7 @@ fn run(copy: &Path, arguments: &[&str]) -> Vec<Value> {
     String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The mutants to blame for what does not compile.
+/// Returns the mutants that cause these compiler errors.
 ///
 /// # Panics
 ///
@@ -82,7 +142,7 @@ fn errors(copy: &Path, messages: &[Value]) -> HashSet<usize> {
             let file = span["file_name"].as_str().unwrap_or_default();
             let end = span["byte_end"].as_u64().unwrap_or(0) as usize;
             let text = fs::read_to_string(copy.join(file)).unwrap_or_default();
-            // The closest switch before the end of what is wrong, else the first one behind.
+            // The last switch before the end of the error, or else the first one after it.
             let (before, behind) = text.split_at_checked(end).unwrap_or((&text, ""));
             let id = before.rfind("mutant_switch::on(").map(|at| &before[at..]).into_iter();
             let id = id.chain(behind.find("mutant_switch::on(").map(|at| &behind[at..])).next();

@@ -1,4 +1,4 @@
-//! Mutation testing of the core, the HTTP crate and both drivers.
+//! Mutation testing of the core, of `auth`, `http` and `host`, and of both drivers.
 //!
 //! Every mutant is written into one copy of the project as `if on(ID) { mutant } else { original }`, and the environment
 //! variable `MUTANT` switches one of them on. So the tests are compiled once, not once for each mutant:
@@ -8,17 +8,23 @@
 //! 3. [`cargo::build`] compiles the tests; mutants that do not compile are taken out, until all do;
 //! 4. [`runner::trace`] runs each test by itself and records which mutants it reaches;
 //! 5. [`runner::judge`] runs each mutant of the sample against the tests that reach it, the quickest first;
-//! 6. [`report::write`] prints a table by file and the mutants that lived.
+//! 6. [`report::write`] makes a table by file and by folder, and lists the mutants that lived.
 //!
 //! ```text
 //! tests/mutants/run.sh                        a sample of 400 from all files
 //! tests/mutants/run.sh --sample 2000 --seed 7
 //! tests/mutants/run.sh --files src/server     all mutants of these files (a part of the path)
+//! tests/mutants/run.sh --files http/src/endpoint --tests http    only test programs with `http` in their names
 //! tests/mutants/run.sh --shard 1/4            the first of four parts, for several machines
 //! tests/mutants/run.sh --at-least 95          fails below 95 caught of 100 that are reached or should be
+//! tests/mutants/run.sh --again                after new tests, or when a run was stopped: tries what has not been caught
+//! tests/mutants/run.sh --minutes 60           begins with no further mutant after an hour of trying
+//! tests/mutants/run.sh --results FILE         writes the table to a file, too
 //! ```
 //!
-//! A mutant counts as caught when a test fails or runs out of its time. Without `--sample` and with `--files`, all count.
+//! A mutant counts as caught when tests fail or run out of time, twice in a row. Without `--sample` and with `--files`, all
+//! mutants are tried. With `--again`, verdicts of earlier runs (`target/mutants/verdicts`) hold for what they caught, as long
+//! as file, line and change are the same.
 
 mod cargo;
 mod mutate;
@@ -26,28 +32,47 @@ mod report;
 mod runner;
 mod tree;
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
-/// One change of the source.
+use runner::{Program, Verdict};
+
+/// A change of the source.
 #[derive(Debug, Clone)]
 pub struct Mutant {
     /// Path in the project.
     pub file: String,
     /// First line of the original expression or statement, from 1.
     pub line: usize,
-    /// What is changed, for people: `== to !=`.
+    /// The change, for people: `== to !=`.
     pub change: String,
+    /// The line's code.
+    pub code: String,
 }
 
-/// What the command line asks for.
+/// The command line.
 pub struct Options {
     pub root: PathBuf,
     pub files: Option<String>,
+    pub tests: String,
     pub sample: Option<usize>,
     pub seed: u64,
     pub shard: (usize, usize),
     pub at_least: f64,
     pub jobs: usize,
+    pub again: bool,
+    pub minutes: u64,
+    pub results: Option<PathBuf>,
+}
+
+impl fmt::Display for Mutant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{} {}", self.file, self.line, self.change)
+    }
 }
 
 fn main() {
@@ -55,14 +80,63 @@ fn main() {
     let tree = tree::copy(&options.root);
     let (mutants, tests) = cargo::build(&options.root, &tree);
     println!("{} mutants compile", mutants.iter().flatten().count());
-    let traced = runner::trace(&tree, tests);
+    let named = |program: &Program| {
+        program.path.file_name().is_some_and(|name| name.to_string_lossy().contains(&options.tests))
+    };
+    let traced = runner::trace(&tree, tests.into_iter().filter(named).collect(), options.jobs);
     let chosen = choose(&mutants, &options);
     println!("{} mutants are tried against {} tests", chosen.len(), traced.len());
-    let verdicts = runner::judge(&traced, &chosen, options.jobs);
-    let rate = report::write(&options.root, &mutants, &verdicts);
+    let mut journal = Journal::open(&tree, &mutants, options.again);
+    let (known, open): (Vec<usize>, Vec<usize>) =
+        chosen.iter().partition(|id| journal.verdicts.get(id).is_some_and(|verdict| !verdict.lived()));
+    println!("{} of them are known to be caught", known.len());
+    let mut verdicts: Vec<_> = known.into_iter().map(|id| (id, journal.verdicts[&id])).collect();
+    let file = Mutex::new(&mut journal.file);
+    verdicts.extend(runner::judge(&traced, &open, &options, |id, verdict| {
+        let mut file = file.lock().expect("no thread panics");
+        writeln!(file, "{verdict:?} {}", journal.names[id]).expect("the verdict is written down");
+    }));
+    let (table, rate) = report::write(&mutants, &verdicts);
+    println!("\n{table}");
+    if let Some(results) = &options.results {
+        std::fs::write(results, &table).expect("the results are written");
+    }
     if rate < options.at_least {
         eprintln!("{rate:.1} of 100 are caught, fewer than {}", options.at_least);
         std::process::exit(1);
+    }
+}
+
+/// The verdicts of this and of earlier runs.
+struct Journal {
+    file: File,
+    /// Of each mutant: file, line, change, and which one it is of several like it.
+    names: Vec<String>,
+    verdicts: HashMap<usize, Verdict>,
+}
+
+impl Journal {
+    /// Opens the journal beside the copy; empties it, unless the run is to go on from earlier ones.
+    fn open(tree: &Path, mutants: &[Option<Mutant>], again: bool) -> Self {
+        let path = tree.with_file_name("verdicts");
+        let mut seen = HashMap::new();
+        let mut name = |mutant: &Option<Mutant>| {
+            let name = mutant.as_ref().map(Mutant::to_string).unwrap_or_default();
+            let nth = seen.entry(name.clone()).or_insert(0);
+            *nth += 1;
+            format!("{name} #{nth}")
+        };
+        let names: Vec<String> = mutants.iter().map(&mut name).collect();
+        let earlier = if again { std::fs::read_to_string(&path).unwrap_or_default() } else { String::new() };
+        let ids: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
+        let verdict = |line: &str| {
+            let (verdict, name) = line.split_once(' ')?;
+            let verdict = Verdict::ALL.into_iter().find(|known| format!("{known:?}") == verdict)?;
+            Some((*ids.get(name)?, verdict))
+        };
+        let verdicts = earlier.lines().filter_map(verdict).collect();
+        let file = File::options().create(true).write(true).append(again).truncate(!again).open(path);
+        Journal { file: file.expect("the journal is opened"), names, verdicts }
     }
 }
 
@@ -70,8 +144,8 @@ fn main() {
 fn choose(mutants: &[Option<Mutant>], options: &Options) -> Vec<usize> {
     let named = |mutant: &Mutant| options.files.as_ref().is_none_or(|part| mutant.file.contains(part.as_str()));
     let mut chosen: Vec<usize> = (0..mutants.len()).filter(|&id| mutants[id].as_ref().is_some_and(named)).collect();
-    // In an order that is the same for a seed, whatever was added elsewhere in the source.
-    chosen.sort_by_key(|&id| mutants[id].as_ref().map_or(0, |mutant| hash(mutant, options.seed)));
+    // In an order that depends only on the seed, not on changes elsewhere in the source.
+    chosen.sort_by_key(|&id| mutants[id].as_ref().map_or(0, |mutant| hash(&mutant.to_string(), options.seed)));
     if let Some(sample) = options.sample {
         chosen.truncate(sample);
     }
@@ -80,8 +154,7 @@ fn choose(mutants: &[Option<Mutant>], options: &Options) -> Vec<usize> {
 }
 
 /// FNV-1a.
-fn hash(mutant: &Mutant, seed: u64) -> u64 {
-    let text = format!("{}:{}:{}", mutant.file, mutant.line, mutant.change);
+fn hash(text: &str, seed: u64) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
@@ -89,19 +162,30 @@ fn options() -> Options {
     let mut options = Options {
         root: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project is there"),
         files: None,
+        tests: String::new(),
         sample: None,
         seed: 1,
         shard: (1, 1),
         at_least: 0.0,
         jobs: std::thread::available_parallelism().map_or(1, usize::from),
+        again: false,
+        minutes: u64::MAX,
+        results: None,
     };
     let mut args = std::env::args().skip(1);
     while let Some(flag) = args.next() {
+        if flag == "--again" {
+            options.again = true;
+            continue;
+        }
         let value = args.next().unwrap_or_else(|| usage(&format!("{flag} takes a value")));
         let number = || value.parse().unwrap_or_else(|_| usage(&format!("{value} is no number")));
         match flag.as_str() {
             "--files" => options.files = Some(value),
+            "--tests" => options.tests = value,
+            "--results" => options.results = Some(value.into()),
             "--sample" => options.sample = Some(number()),
+            "--minutes" => options.minutes = number() as u64,
             "--seed" => options.seed = number() as u64,
             "--jobs" => options.jobs = number().max(1),
             "--at-least" => options.at_least = number() as f64,
@@ -122,6 +206,8 @@ fn options() -> Options {
 }
 
 fn usage(problem: &str) -> ! {
-    eprintln!("{problem}\nOptions: --files PART --sample N --seed N --shard PART/PARTS --at-least PERCENT --jobs N");
+    eprintln!(
+        "{problem}\nOptions: --files PART --tests PART --sample N --seed N --shard PART/PARTS --at-least PERCENT --jobs N --again --minutes N --results FILE"
+    );
     std::process::exit(2);
 }

@@ -12,13 +12,13 @@ use syn::{BinOp, Expr, ImplItemFn, ItemFn, ReturnType, Stmt, Type};
 ///
 /// # Panics
 ///
-/// If `text` is no Rust.
+/// If `text` is not Rust.
 pub fn file(name: &str, text: &str, switch: &str, mutants: &mut Vec<Mutant>, left_out: &HashSet<usize>) -> String {
     let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut finder = Finder { name, text, switch, mutants, left_out, edits: Vec::new(), depth: 0 };
     finder.visit_file(&parsed);
     let mut edits = finder.edits;
-    // Of two at one place, the outer one opens first and closes last.
+    // Of two at one position, the outer one opens first and closes last.
     edits.sort_by_key(|edit| (edit.at, edit.rank));
     let mut out = String::with_capacity(text.len() * 2);
     let mut from = 0;
@@ -44,15 +44,16 @@ struct Finder<'a> {
     mutants: &'a mut Vec<Mutant>,
     left_out: &'a HashSet<usize>,
     edits: Vec<Edit>,
-    /// How deep in the syntax: outer edits have lower ranks where they open, higher ones where they close.
+    /// The depth in the syntax: outer edits have lower ranks where they open, higher ones where they close.
     depth: i64,
 }
 
 impl Finder<'_> {
-    /// Counts a mutant; its call of the switch, unless it is left out.
+    /// Counts a mutant. Returns its call of the switch, unless it is left out.
     fn mutant(&mut self, line: usize, change: &str) -> Option<String> {
         let id = self.mutants.len();
-        self.mutants.push(Mutant { file: self.name.to_owned(), line, change: change.to_owned() });
+        let code = self.text.lines().nth(line - 1).unwrap_or_default().trim().to_owned();
+        self.mutants.push(Mutant { file: self.name.to_owned(), line, change: change.to_owned(), code });
         (!self.left_out.contains(&id)).then(|| format!("{}({id}u32)", self.switch))
     }
 
@@ -65,7 +66,7 @@ impl Finder<'_> {
     }
 
     fn around(&mut self, range: Range<usize>, before: String, after: &str) {
-        // What closes here comes before what opens here.
+        // At one position, closing text comes before opening text.
         self.open(range.start, before);
         self.edits.push(Edit { at: range.end, rank: -1_000_000 - self.depth, text: after.to_owned() });
     }
@@ -85,7 +86,7 @@ impl Finder<'_> {
     }
 }
 
-/// What a function can return instead, by its type as it is written.
+/// Returns other values for a function to return, by its type in the source.
 fn values(output: &ReturnType) -> &'static [&'static str] {
     let ReturnType::Type(_, output) = output else { return &[""] };
     match &**output {
@@ -109,7 +110,8 @@ fn values(output: &ReturnType) -> &'static [&'static str] {
     }
 }
 
-/// Whether there is a `let` in a condition, outside of blocks and closures: such operands cannot be moved into an expression.
+/// Returns whether a condition has a `let` outside of blocks and closures: such operands cannot be moved into an
+/// expression.
 fn has_let(expr: &Expr) -> bool {
     match expr {
         Expr::Let(_) => true,
@@ -127,7 +129,7 @@ fn line(of: &impl Spanned) -> usize {
     of.span().start().line
 }
 
-/// Attributes of what is not there in a test build for this machine, or is only there for tests.
+/// Returns whether these attributes exclude an item from the build under test, or mark it as test code.
 fn is_elsewhere(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let path = attribute.path();
@@ -153,7 +155,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 }
                 &item.attrs
             }
-            // Evaluated by the compiler.
+            // The compiler evaluates it.
             syn::Item::Const(_) | syn::Item::Static(_) | syn::Item::Macro(_) => return,
             _ => return visit::visit_item(self, item),
         };
@@ -187,7 +189,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr_const(&mut self, _: &'ast syn::ExprConst) {}
 
-    /// The length of an array is the compiler's.
+    /// The compiler evaluates the length of an array.
     fn visit_expr_repeat(&mut self, repeat: &'ast syn::ExprRepeat) {
         self.visit_expr(&repeat.expr);
     }
@@ -268,19 +270,20 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             BinOp::BitOrAssign(_) => Some(("|= to &=", "&=")),
             _ => None,
         };
+        let (l, r) = (&self.text[range(&**left)], &self.text[range(&**right)]);
+        // A comment between the operands would hide what follows it on the one line of the mutant.
+        let has_comment = l.contains("//") || r.contains("//");
         if let Some((change, operator)) = other
+            && !has_comment
             && let Some(on) = self.mutant(line(binary), change)
         {
             if operator.is_empty() {
-                // The opposite: nothing is written twice.
+                // The opposite of a condition: its operands are not written twice.
                 self.around(whole, format!("({on} ^ ("), "))");
             } else {
-                let (l, r) = (&self.text[range(&**left)], &self.text[range(&**right)]);
-                // The mutated form stands before the original: a line break in it would move all lines.
+                // The mutant comes before the original: a line break in it would move all later lines.
                 let mutated = format!("(if {on} {{ ({l}) {operator} ({r}) }} else {{ ").replace('\n', " ");
-                if !mutated.contains("//") {
-                    self.around(whole, mutated, " })");
-                }
+                self.around(whole, mutated, " })");
             }
         }
         visit::visit_expr_binary(self, binary);

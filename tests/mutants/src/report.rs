@@ -1,15 +1,14 @@
 //! The table by file, and the mutants that lived.
 
-use crate::Mutant;
 use crate::runner::Verdict;
+use crate::{Mutant, tree};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// Mutants that change nothing a test could see, each with its reason: `file | change | the line's code | why`.
 const EQUIVALENT: &str = include_str!("../equivalent.txt");
 
-/// Prints the table and the survivors. Returns how many of 100 were caught; equivalent ones do not count.
-pub fn write(root: &Path, mutants: &[Option<Mutant>], verdicts: &[(usize, Verdict)]) -> f64 {
+/// Returns the table and the survivors as text, and how many of 100 were caught; equivalent ones do not count.
+pub fn write(mutants: &[Option<Mutant>], verdicts: &[(usize, Verdict)]) -> (String, f64) {
     let equivalent: Vec<Vec<&str>> = EQUIVALENT
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -19,9 +18,7 @@ pub fn write(root: &Path, mutants: &[Option<Mutant>], verdicts: &[(usize, Verdic
     let mut lived = Vec::new();
     for (id, verdict) in verdicts {
         let Some(mutant) = &mutants[*id] else { continue };
-        let text = std::fs::read_to_string(root.join(&mutant.file)).unwrap_or_default();
-        let code = text.lines().nth(mutant.line - 1).unwrap_or_default().trim().to_owned();
-        let known = equivalent.iter().any(|row| row.starts_with(&[&mutant.file, &mutant.change, &code]));
+        let known = equivalent.iter().any(|row| row.starts_with(&[&mutant.file, &mutant.change, &mutant.code]));
         let column = match verdict {
             Verdict::Caught => 0,
             Verdict::TimedOut => 1,
@@ -32,28 +29,38 @@ pub fn write(root: &Path, mutants: &[Option<Mutant>], verdicts: &[(usize, Verdic
         files.entry(&mutant.file).or_default()[column] += 1;
         if column == 2 || column == 3 {
             let how = if column == 2 { "missed" } else { "unreached" };
-            lived.push(format!("{how:9} {}:{} {}: {code}", mutant.file, mutant.line, mutant.change));
+            lived.push(format!("{how:9} {mutant}: {}", mutant.code));
         }
     }
-    println!(
-        "\n| file | caught | timed out | missed | unreached | equivalent | rate |\n|---|---:|---:|---:|---:|---:|---:|"
+    let mut text = String::from(
+        "| file | caught | timed out | missed | unreached | equivalent | rate |\n|---|---:|---:|---:|---:|---:|---:|\n",
     );
     let mut all = [0; 5];
     for (file, counts) in &files {
-        print_row(file, counts);
+        text += &row(file, counts);
         for (sum, count) in all.iter_mut().zip(counts) {
             *sum += count;
         }
     }
-    print_row("**all**", &all);
+    for folder in tree::MUTATED.map(|(folder, _)| folder) {
+        let mut sum = [0; 5];
+        for (_, counts) in files.iter().filter(|(file, _)| file.starts_with(&format!("{folder}/"))) {
+            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+        }
+        text += &row(&format!("**{folder}**"), &sum);
+    }
+    text += &row("**all**", &all);
     lived.sort();
-    println!("\n{}", lived.join("\n"));
-    rate(&all)
+    for line in lived {
+        text += &format!("\n    {line}");
+    }
+    text.push('\n');
+    (text, rate(&all))
 }
 
-fn print_row(name: &str, counts: &[usize; 5]) {
+fn row(name: &str, counts: &[usize; 5]) -> String {
     let [caught, timed_out, missed, unreached, equivalent] = counts;
-    println!("| {name} | {caught} | {timed_out} | {missed} | {unreached} | {equivalent} | {:.0} % |", rate(counts));
+    format!("| {name} | {caught} | {timed_out} | {missed} | {unreached} | {equivalent} | {:.0} % |\n", rate(counts))
 }
 
 fn rate(counts: &[usize; 5]) -> f64 {

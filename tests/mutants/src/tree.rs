@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Source folders that are mutated, and how their code names the switch.
-pub const MUTATED: [(&str, &str); 4] = [
+pub const MUTATED: [(&str, &str); 6] = [
     ("src", "crate::mutant_switch::on"),
+    ("adapters/auth/src", "mcp_sansio::mutant_switch::on"),
     ("adapters/http/src", "mcp_sansio::mutant_switch::on"),
+    ("adapters/host/src", "mcp_sansio::mutant_switch::on"),
     ("adapters/blocking/src", "mcp_sansio::mutant_switch::on"),
     ("adapters/smol/src", "mcp_sansio::mutant_switch::on"),
 ];
@@ -53,7 +55,8 @@ pub mod mutant_switch {
 }
 "#;
 
-/// Copies what git knows of the project, as it stands, but for the sources that are mutated. Returns the copy's root.
+/// Copies the files that git knows, with uncommitted changes, except the sources that are mutated. Returns the copy's
+/// root.
 pub fn copy(root: &Path) -> PathBuf {
     let tree = root.join("target/mutants/tree");
     let mutated: HashSet<String> = sources(root).into_iter().map(|(file, _)| file).collect();
@@ -62,12 +65,18 @@ pub fn copy(root: &Path) -> PathBuf {
         .current_dir(root)
         .output()
         .expect("git runs");
-    for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !mutated.contains(*file)) {
-        let (from, to) = (root.join(file), tree.join(file));
-        if !file.is_empty() && from.is_file() {
-            write_changed(&to, &fs::read(from).expect("the project's files are read"));
-        }
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    let listed: HashSet<&str> = listed.split('\0').filter(|file| root.join(file).is_file()).collect();
+    for file in listed.iter().filter(|file| !mutated.contains(**file)) {
+        write_changed(&tree.join(file), &fs::read(root.join(file)).expect("the project's files are read"));
     }
+    // Files of an earlier run that the project has no more, such as a renamed test.
+    walk(&tree, &mut |path| {
+        let name = path.strip_prefix(&tree).expect("it is in the copy").to_string_lossy();
+        if !listed.contains(&*name) {
+            fs::remove_file(path).expect("an old file is removed");
+        }
+    });
     tree
 }
 
@@ -77,7 +86,7 @@ pub fn sources(root: &Path) -> Vec<(String, &'static str)> {
     for (folder, switch) in MUTATED {
         walk(&root.join(folder), &mut |path| {
             let name = path.strip_prefix(root).expect("it is in the project").to_string_lossy().into_owned();
-            let is_test = name.contains("/tests/") || name.ends_with("/tests.rs") || name == "src/testing.rs";
+            let is_test = name.contains("/tests/") || name.ends_with("/tests.rs") || name.ends_with("/testing.rs");
             if name.ends_with(".rs") && !is_test {
                 found.push((name, switch));
             }
@@ -87,7 +96,7 @@ pub fn sources(root: &Path) -> Vec<(String, &'static str)> {
     found
 }
 
-/// Writes a mutated file, with the switch where it is the core's root.
+/// Writes a mutated file; adds the switch to the root of the core.
 pub fn put(tree: &Path, file: &str, mut text: String) {
     if file == "src/lib.rs" {
         text.push_str(SWITCH);
@@ -95,7 +104,7 @@ pub fn put(tree: &Path, file: &str, mut text: String) {
     write_changed(&tree.join(file), text.as_bytes());
 }
 
-/// Only what has changed, so that cargo compiles no more than it must.
+/// Writes only if the content has changed, so that cargo compiles less.
 fn write_changed(path: &Path, bytes: &[u8]) {
     if fs::read(path).ok().as_deref() != Some(bytes) {
         fs::create_dir_all(path.parent().expect("a file has a folder")).expect("the copy's folder is made");

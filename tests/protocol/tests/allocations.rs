@@ -2,9 +2,9 @@
 //! One test, in a program of its own: the counter counts the whole process.
 
 use mcp_sansio::json::Text;
-use mcp_sansio::server::{Limits, Progress};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio::session::{Next, Session};
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::server::{MessageLimits, Progress};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_blocking::WriterOut;
 use mcp_sansio_test_allocator::{Counting, count, peak};
 use serde::Deserialize;
@@ -20,12 +20,12 @@ struct Echo<'a> {
     text: Text<'a>,
 }
 
-fn echo(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn echo(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     let Echo { text } = call.args()?;
     call.text(text)
 }
 
-fn work(_: &mut (), call: &mut Call<'_>) -> Outcome {
+fn work(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     for done in 1..=3 {
         call.progress(Progress::new(done).of(3));
     }
@@ -34,7 +34,7 @@ fn work(_: &mut (), call: &mut Call<'_>) -> Outcome {
 
 static TOOLS: [Tool<()>; 2] = [Tool::new("echo", "Echo", echo), Tool::new("work", "Work", work)];
 
-/// Counts what is written and keeps nothing.
+/// Counts the written bytes and keeps none.
 struct Count<'c>(&'c AtomicUsize);
 
 impl Write for Count<'_> {
@@ -47,7 +47,7 @@ impl Write for Count<'_> {
     }
 }
 
-fn feed<W: Write>(session: &mut Session<'static, WriterOut<W>, 32>, service: &Service<'_, ()>, bytes: &[u8]) {
+fn feed<W: Write>(session: &mut LineServer<'static, WriterOut<W>>, service: &Service<'_, ()>, bytes: &[u8]) {
     let mut rest = bytes;
     while !rest.is_empty() {
         let space = session.space();
@@ -55,7 +55,7 @@ fn feed<W: Write>(session: &mut Session<'static, WriterOut<W>, 32>, service: &Se
         space[..n].copy_from_slice(&rest[..n]);
         session.filled(n);
         rest = &rest[n..];
-        while session.run(service, &mut ()) == Next::Write {}
+        while session.run(service, &mut ()) == NextStep::Write {}
         session.out().flush();
     }
 }
@@ -64,7 +64,7 @@ fn feed<W: Write>(session: &mut Session<'static, WriterOut<W>, 32>, service: &Se
 fn memory() {
     let service = Service::new("memory", "1").tools(&TOOLS);
     let written = AtomicUsize::new(0);
-    let mut session = Session::<_, 32>::growing(Limits::default(), WriterOut::new(Count(&written)));
+    let mut session = LineServer::growing(MessageLimits::default(), WriterOut::new(Count(&written)));
     let opening = concat!(
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
         "\n",
@@ -85,7 +85,7 @@ fn memory() {
     ]
     .map(|line| line + "\n");
     for line in &lines {
-        // The first ones find their buffers.
+        // The first lines grow the buffers.
         for _ in 0..3 {
             feed(&mut session, &service, line.as_bytes());
         }
@@ -97,13 +97,13 @@ fn memory() {
         assert_eq!(allocated, 0, "for 1000 of {line}");
         assert!(answered > 30_000, "each was answered");
     }
-    // One message of 1 MiB: its buffer, and what comes and goes while that grows.
+    // One message of 1 MiB takes its buffer, and the old buffer while the new one is filled.
     const SIZE: usize = 1 << 20;
     let large = format!(
         "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",\"arguments\":{{\"text\":\"{}\"}}}}}}\n",
         "x\\n".repeat(SIZE / 3)
     );
-    let mut fresh = Session::<_, 32>::growing(Limits::default(), WriterOut::new(Count(&written)));
+    let mut fresh = LineServer::growing(MessageLimits::default(), WriterOut::new(Count(&written)));
     feed(&mut fresh, &service, opening.as_bytes());
     let bytes = written.load(Relaxed);
     let peak = peak(|| feed(&mut fresh, &service, large.as_bytes()));

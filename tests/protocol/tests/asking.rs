@@ -1,9 +1,9 @@
-//! Questions to the client: what the traps of the prototypes were, in both eras.
+//! Requests of the server to the client ("questions"), in both eras: the cases that the prototypes got wrong.
 mod common;
 
 use common::*;
-use mcp_sansio::server::{Limits, Server, Told};
-use mcp_sansio::store::Store;
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::server::{MessageLimits, NotifyStatus, Server};
 
 const D: &str = "2025-11-25";
 
@@ -18,7 +18,7 @@ fn accepted(name: &str) -> Value {
 /// At most N-1 of N slots wait for answers, so that tools and pings are always served.
 #[test]
 fn pending_questions_never_starve_the_others() {
-    let mut rig: Rig<4> = Rig::with(usize::MAX).opened(D);
+    let mut rig = Rig::in_flight(4).opened(D);
     for id in ["a", "b", "c"] {
         assert!(rig.one(&call(D, id, "confirm", json!({}))).contains("elicitation/create"));
     }
@@ -28,8 +28,8 @@ fn pending_questions_never_starve_the_others() {
         rig.one(&request(D, id, "ping", json!({})));
         rig.one(&request(D, id, "tools/list", json!({})));
     }
-    // With one slot nothing can be asked.
-    let mut rig: Rig<1> = Rig::with(usize::MAX).opened(D);
+    // With one slot no question can be asked.
+    let mut rig = Rig::in_flight(1).opened(D);
     assert!(rig.one(&call(D, "a", "confirm", json!({}))).contains("\"isError\":true"));
 }
 
@@ -44,7 +44,8 @@ fn answers_in_any_order() {
     assert_eq!(rig.session.server().in_flight(), 0);
 }
 
-/// An answer that is stale, repeated, invented or from an earlier round counts for nothing.
+/// An answer that is stale, repeated, invented or from an earlier round is ignored.
+// spec: B140
 #[test]
 fn answers_that_do_not_count() {
     let mut rig = Rig::new().opened(D);
@@ -53,7 +54,7 @@ fn answers_that_do_not_count() {
     assert_ne!(first, second);
     // Repeated.
     assert!(rig.say(&answer(&first, accepted("again"))).is_empty());
-    // Invented: every id near the real one, and other kinds.
+    // Invented: ids near the real one, and ids of other types.
     let near = second.as_i64().unwrap();
     for id in (near - 40..near + 40).filter(|id| *id != near) {
         assert!(rig.say(&answer(&json!(id), accepted("x"))).is_empty(), "{id}");
@@ -71,7 +72,7 @@ fn answers_that_do_not_count() {
     assert!(rig.say(&answer(&first, accepted("late"))).is_empty());
 }
 
-/// Neither result nor error: nothing was answered. Errors are the handler's to see.
+/// A response without `result` and `error` answers nothing. Errors are passed to the handler.
 #[test]
 fn errors_and_broken_answers() {
     let mut rig = Rig::new().opened(D);
@@ -88,11 +89,11 @@ fn errors_and_broken_answers() {
     assert_eq!(text(&rig.one(&odd)), "error -32603");
 }
 
-/// The arena is too small for the request, for the answer, for the second round.
+/// The memory for questions is too small for the request, for the answer, or for the second round.
 #[test]
 fn too_large() {
     let small = |bytes: usize| {
-        let server = Server::<8>::new().scratch(Store::growing(4096)).asks(Store::growing(bytes));
+        let server = Server::new(Slots::growing(8)).scratch(Store::growing(4096)).asks(Store::growing(bytes));
         Rig::of(usize::MAX, server).opened(D)
     };
     let mut rig = small(0);
@@ -104,7 +105,7 @@ fn too_large() {
     let reply = rig.one(&answer(&id, accepted(&"x".repeat(300))));
     assert_eq!(code(&reply), -32603);
     assert_eq!(parse(&reply)["id"], "b");
-    // Everything was given back.
+    // All memory is free again.
     let id = ask(&mut rig, "c", "interview");
     let reply = rig.one(&answer(&id, accepted(&"y".repeat(100))));
     assert!(reply.contains("\"isError\":true"), "the second round does not fit: {reply}");
@@ -112,7 +113,8 @@ fn too_large() {
     assert_eq!(text(&rig.one(&answer(&id, accepted("ok")))), "accepted ok");
 }
 
-/// A cancelled request takes its open questions with it; answers that come all the same are ignored.
+/// Cancelling a request ends its open questions; later answers are ignored.
+// spec: B126 B140 B185 B188
 #[test]
 fn cancelled_while_asking() {
     let mut rig = Rig::new().opened(D);
@@ -127,10 +129,14 @@ fn cancelled_while_asking() {
     assert_eq!((rig.session.server().in_flight(), rig.world.runs, rig.world.cancelled.len()), (0, 1, 1));
 }
 
+// spec: B087 B088 B112 B134
 #[test]
 fn deadlines() {
-    let mut rig =
-        Rig::of(usize::MAX, Server::<8>::growing(Limits { ask_timeout: 1000, ..Limits::default() })).opened(D);
+    let mut rig = Rig::of(
+        usize::MAX,
+        Server::growing(MessageLimits { in_flight: 8, ask_timeout: 1000, ..MessageLimits::default() }),
+    )
+    .opened(D);
     rig.session.expire(u64::MAX - 100);
     let a = ask(&mut rig, "a", "confirm");
     // The clock may wrap around.
@@ -151,7 +157,7 @@ fn deadlines() {
     assert_eq!(rig.session.server().next_deadline(), None);
 }
 
-/// At the end of input questions resolve as closed, and everything that is owed is said.
+/// At the end of the input, questions end as closed, and every answer is written.
 #[test]
 fn end_of_input() {
     let mut rig = Rig::new().opened(D);
@@ -163,7 +169,7 @@ fn end_of_input() {
     assert!(rig.session.is_done());
 }
 
-/// State without questions: run again at once, with a bound.
+/// State without questions: the handler runs again at once, up to a limit.
 #[test]
 fn state_only() {
     for revision in LEGACY {
@@ -173,7 +179,7 @@ fn state_only() {
         assert_eq!(code(&rig.one(&call(revision, 1, "endless", json!({})))), -32603);
         assert!(rig.world.runs < 100, "there is a bound");
         assert_eq!(rig.session.server().in_flight(), 0);
-        // Behind a window and in a batch, too.
+        // The same behind a window and in a batch.
         if revision < "2025-06-18" {
             let mut rig: Rig = Rig::with(1400).opened(revision);
             let batch = [
@@ -202,7 +208,8 @@ fn state_only() {
     assert_eq!(text(&reply), "rested");
 }
 
-/// The state comes back sealed: with anything else than its own request it is refused.
+/// The state comes back sealed: it is refused with any other request than its own.
+// spec: B157 B160 B161 B162
 #[test]
 fn sealed_state() {
     let mut rig = Rig::new();
@@ -216,7 +223,7 @@ fn sealed_state() {
     let state = reply["result"]["requestState"].as_str().unwrap().to_owned();
     let good = params(json!({"x": 1}), "interview", &state);
     assert_eq!(text(&rig.one(&request(MODERN, 2, "tools/call", good.clone()))), "accepted one, then accepted two");
-    // Tampered: every character of it changed, cut off, doubled, not base64.
+    // Changed state: at each character, cut off, doubled, not base64.
     for at in 0..state.len() {
         let mut broken = state.clone().into_bytes();
         broken[at] = if broken[at] == b'A' { b'B' } else { b'A' };
@@ -228,47 +235,70 @@ fn sealed_state() {
         let reply = rig.one(&request(MODERN, 3, "tools/call", params(json!({"x": 1}), "interview", broken)));
         assert_eq!(code(&reply), -32602, "{broken}");
     }
-    // Another tool, other arguments, too late.
+    // State with another tool, with other arguments, or too late.
     for wrong in [params(json!({"x": 1}), "confirm", &state), params(json!({"x": 2}), "interview", &state)] {
         assert_eq!(code(&rig.one(&request(MODERN, 4, "tools/call", wrong))), -32602);
     }
     rig.session.expire(60_000);
     assert_eq!(code(&rig.one(&request(MODERN, 5, "tools/call", good.clone()))), -32602);
-    // A server without a seal keeps no state and takes none.
-    let mut rig = Rig::of(usize::MAX, Server::<8>::growing(Limits::default()));
+    // A server without a seal sends no state and accepts none.
+    let mut rig = Rig::of(usize::MAX, Server::growing(MessageLimits { in_flight: 8, ..MessageLimits::default() }));
     assert_eq!(code(&rig.one(&request(MODERN, 6, "tools/call", good))), -32602);
     assert_eq!(code(&rig.one(&call(MODERN, 7, "restless", json!({})))), -32603);
-    // In the older revisions the member means nothing.
+    // In the older revisions the member has no meaning.
     let mut rig = Rig::new().opened(D);
     let reply =
         rig.one(&request(D, 8, "tools/call", json!({"name": "confirm", "requestState": 5, "inputResponses": 7})));
     assert!(reply.contains("elicitation/create"), "{reply}");
 }
 
-/// State of somebody else is refused. (The line knows nobody, so this goes through the service itself.)
+/// A server of 2026-07-28 keeps nothing for a request that may never be retried: any server with the same key accepts
+/// the retry.
+// spec: B079 B168
+#[test]
+fn another_server_takes_the_retry() {
+    let mut first = Rig::new();
+    let question = parse(&first.one(&call(MODERN, 1, "interview", json!({}))));
+    assert_eq!(question["result"]["resultType"], "input_required");
+    assert_eq!((first.session.server().in_flight(), first.session.server().next_deadline()), (0, None));
+    let mut params = json!({"name": "interview", "inputResponses": {"first": accepted("one")}});
+    if let Some(state) = question["result"].get("requestState") {
+        params["requestState"] = state.clone();
+    }
+    let again = parse(&Rig::new().one(&request(MODERN, 2, "tools/call", params)));
+    let state = again["result"]["requestState"].clone();
+    let params = json!({"name": "interview", "requestState": state, "inputResponses": {"second": accepted("two")}});
+    let answer = Rig::new().one(&request(MODERN, 3, "tools/call", params));
+    assert_eq!(text(&answer), "accepted one, then accepted two");
+    assert_eq!(first.session.server().in_flight(), 0);
+}
+
+/// State of another principal is refused. (A line has no principals, so this test calls the service itself.)
+// spec: B163 C053 C061
 #[test]
 fn state_of_another_principal() {
-    use mcp_sansio::service::Origin;
-    use mcp_sansio::sink::Lines;
+    use mcp_sansio::service::MessageSource;
+    use mcp_sansio::sink::LineSink;
     let service = everything::service();
-    let mut server = Server::<4>::growing(Limits::default()).seal(&toy_seal::SEAL);
+    let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() }).seal(&toy_seal::SEAL);
     let mut world = World::default();
-    let mut ask = |who: Origin<'_>, params: Value| {
-        let mut out = Lines::new(Vec::new());
+    let mut ask = |who: MessageSource<'_>, params: Value| {
+        let mut out = LineSink::new(Vec::new());
         let line = request(MODERN, 1, "tools/call", params);
         let _ = service.dispatch_from(&who, &mut world, line.as_bytes(), &mut server, &mut out).unwrap();
         String::from_utf8(out.into_inner()).unwrap()
     };
-    let anna = || Origin::new(&()).principal("anna");
+    let anna = || MessageSource::new(&()).principal("anna");
     let first = json!({"name": "interview", "inputResponses": {"first": accepted("one")}});
     let state = parse(&ask(anna(), first))["result"]["requestState"].clone();
     let second = json!({"name": "interview", "requestState": state, "inputResponses": {"second": accepted("two")}});
-    assert_eq!(code(&ask(Origin::new(&()).principal("berta"), second.clone())), -32602);
-    assert_eq!(code(&ask(Origin::new(&()), second.clone())), -32602);
+    assert_eq!(code(&ask(MessageSource::new(&()).principal("berta"), second.clone())), -32602);
+    assert_eq!(code(&ask(MessageSource::new(&()), second.clone())), -32602);
     assert_eq!(text(&ask(anna(), second)), "accepted one, then accepted two");
 }
 
-/// What the client did not declare is not asked, in words for the model or as an error.
+/// A capability that the client did not declare is not used: the tool answers with a text or an error.
+// spec: B084 B104 B107 C003 C091 C132
 #[test]
 fn not_declared() {
     for revision in LEGACY {
@@ -291,9 +321,13 @@ fn not_declared() {
     let mut rig = Rig::new().opened_by(D, json!({"elicitation": {"url": {}}}));
     assert!(rig.one(&call(D, 1, "confirm", json!({}))).contains("\"isError\":true"));
     assert!(rig.one(&call(D, 2, "visit", json!({}))).contains("elicitation/create"));
+    // Sampling alone means no tools.
+    let mut rig = Rig::new().opened_by(D, json!({"sampling": {}}));
+    assert!(rig.one(&call(D, 1, "sample", json!({}))).contains("sampling/createMessage"));
+    assert!(rig.one(&call(D, 2, "sample_tools", json!({}))).contains("\"isError\":true"));
 }
 
-/// A sampling that the user refuses is error -1, in every revision in which a question is a request.
+/// A sampling that the user refuses is error -1, in each revision where the question is a request.
 #[test]
 fn a_refused_sampling() {
     for revision in LEGACY {
@@ -304,7 +338,8 @@ fn a_refused_sampling() {
     }
 }
 
-/// Only an object declares a capability: `null`, `false` and the like are how some writers say that there is none.
+/// Only an object declares a capability. Some clients write `null` or `false` for a missing one.
+// spec: C132
 #[test]
 fn declared_by_an_object_alone() {
     let asks = |capabilities: &Value, tool: &str| {
@@ -330,7 +365,8 @@ fn declared_by_an_object_alone() {
     assert!(asks(&nothing, "confirm") && !asks(&nothing, "visit"), "as an empty object");
 }
 
-/// `includeContext` beyond none goes only to clients that give context, from 2025-11-25 on.
+/// `includeContext` other than `none` is sent only to clients that declare it, from 2025-11-25 on.
+// spec: C101
 #[test]
 fn context_for_sampling() {
     for (revision, capabilities, given) in [
@@ -351,7 +387,8 @@ fn context_for_sampling() {
     }
 }
 
-/// The page was visited: told to clients of 2025-11-25 only.
+/// `notifications/elicitation/complete` is sent only to clients of 2025-11-25.
+// spec: C005 C006 C012
 #[test]
 fn visits() {
     let mut rig = Rig::new().opened(D);
@@ -359,19 +396,19 @@ fn visits() {
     assert_eq!(refused["error"]["code"], -32042);
     assert_eq!(refused["error"]["data"]["elicitations"][0]["elicitationId"], "visit-1");
     let (server, out) = rig.session.parts();
-    assert_eq!(server.elicitation_complete("visit-1", out), Ok(Told::Sent));
+    assert_eq!(server.elicitation_complete("visit-1", out), Ok(NotifyStatus::Sent));
     rig.work();
     let told = json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": "visit-1"}});
     assert_eq!(parse(&rig.take()[0]), told);
     assert_eq!(text(&rig.one(&call(D, 2, "must_visit", json!({})))), "visited");
     let others =
         ["2024-11-05", "2025-03-26", "2025-06-18", MODERN].map(|revision| (revision, all_capabilities(revision)));
-    // A client that did not declare it cannot have been asked.
+    // A client that did not declare it was not asked.
     let unable = [json!({}), json!({"elicitation": {}}), json!({"elicitation": {"form": {}, "url": null}})];
     for (revision, capabilities) in others.into_iter().chain(unable.map(|capabilities| (D, capabilities))) {
         let mut rig = Rig::new().opened_by(revision, capabilities);
         let (server, out) = rig.session.parts();
-        assert_eq!(server.elicitation_complete("visit-1", out), Ok(Told::NotAsked));
+        assert_eq!(server.elicitation_complete("visit-1", out), Ok(NotifyStatus::NotAsked));
         rig.work();
         assert!(rig.take().is_empty());
     }

@@ -1,9 +1,9 @@
-//! Whatever comes in: a table of input and answer. Nothing ends the server, nothing loses the next message.
+//! Bad input: a table of lines and their answers. No line ends the server, and the next message is always answered.
 mod common;
 
 use common::*;
 
-/// What a line is answered with.
+/// The answer to a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Is {
     /// An error of this code whose id could not be read.
@@ -88,11 +88,11 @@ fn rows() -> Vec<(Vec<u8>, Is)> {
         text(r#"{"jsonrpc":"2.0","id":7,"method":5}"#, Error(-32600, "7")),
         text(r#"{"jsonrpc":"2.0","id":7,"method":null}"#, Error(-32600, "7")),
         text(r#"{"jsonrpc":"2.0","method":["ping"]}"#, Unread(-32600)),
-        // Twice the same member: two readers could take it for two messages.
+        // A member that comes twice: two readers could take different values.
         text(r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/call"}"#, Error(-32600, "7")),
         text(r#"{"jsonrpc":"2.0","id":8,"id":7,"method":"ping"}"#, Error(-32600, "7")),
         text(r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{},"params":{}}"#, Error(-32600, "7")),
-        // Params that are none.
+        // Params that are no object.
         text(r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":null}"#, Error(-32602, "7")),
         text(r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#, Error(-32602, "7")),
         text(r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":"x"}"#, Error(-32602, "7")),
@@ -113,10 +113,10 @@ fn rows() -> Vec<(Vec<u8>, Is)> {
         text(&ping(r#""a b""#), Result(r#""a b""#)),
         text(&ping(r#""\u00e9\n\"""#), Result(r#""\u00e9\n\"""#)),
         text(&ping("\"\u{e9}\u{1f600}\""), Result("\"\u{e9}\u{1f600}\"")),
-        // Longer than an id may be: named all the same.
+        // Longer than an id may be: the error still names it.
         text(&ping(&format!("\"{}\"", "x".repeat(62))), Result("\"xxxx")),
         text(&ping(&format!("\"{}\"", "x".repeat(63))), Error(-32600, "\"xxxx")),
-        // Responses are never answered, broken ones neither.
+        // Responses are never answered, not even broken ones.
         text(r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, Silence),
         text(r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"x"}}"#, Silence),
         text(r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"x"}}"#, Silence),
@@ -124,7 +124,7 @@ fn rows() -> Vec<(Vec<u8>, Is)> {
         text(r#"{"id":99999999999999999999,"result":null,"error":null}"#, Silence),
         text(r#"{"jsonrpc":"1.0","result":{}}"#, Silence),
         text(r#"{"error":"x"}"#, Silence),
-        // Nor are notifications.
+        // Notifications are not answered either.
         text(r#"{"jsonrpc":"2.0","method":"notifications/unknown","params":[1]}"#, Silence),
         text(r#"{"jsonrpc":"2.0","method":"tools/call"}"#, Silence),
         text(r#"{"method":"ping"}"#, Silence),
@@ -150,6 +150,7 @@ fn rows() -> Vec<(Vec<u8>, Is)> {
     rows
 }
 
+// spec: B040 B057 B061 B062 B128 B129 B131
 #[test]
 fn before_anything_was_opened() {
     let mut rig = Rig::new();
@@ -158,6 +159,7 @@ fn before_anything_was_opened() {
     }
 }
 
+// spec: B057 B120 T066
 #[test]
 fn in_every_legacy_revision() {
     for revision in LEGACY {
@@ -168,7 +170,8 @@ fn in_every_legacy_revision() {
     }
 }
 
-/// How the error says that it does not know the id: `null` in A to C, no member in D, in E and before any era.
+/// The error for an unknown id: `id` is `null` in A to C, missing in D, in E and before any era.
+// spec: B015
 #[test]
 fn the_id_that_could_not_be_read() {
     for revision in REVISIONS {
@@ -180,11 +183,12 @@ fn the_id_that_could_not_be_read() {
 }
 
 /// Wrong requests of a known method, with the envelope in order.
+// spec: B015 B174 S058
 #[test]
 fn wrong_params() {
     for revision in REVISIONS {
         let mut rig = Rig::new().opened(revision);
-        let unknown_resource = if revision == MODERN { -32602 } else { -32002 };
+        let unknown_resource = if is_modern(revision) { -32602 } else { -32002 };
         let rows = [
             ("tools/call", json!({"name": "nothing"}), -32602),
             ("tools/call", json!({"name": "ADD"}), -32602),
@@ -214,7 +218,7 @@ fn wrong_params() {
             let line = request(revision, 7, method, params);
             check(&mut rig, line.as_bytes(), Error(expected, "7"), revision);
         }
-        // An empty cursor is none.
+        // An empty cursor is not valid.
         let line = request(revision, 7, "tools/list", json!({"cursor": ""}));
         check(&mut rig, line.as_bytes(), Result("7"), revision);
         for arguments in [
@@ -228,7 +232,7 @@ fn wrong_params() {
             let line = call(revision, 7, "add", arguments);
             check(&mut rig, line.as_bytes(), Failed, revision);
         }
-        // Numbers beyond anything, keys twice, unknown members.
+        // Numbers out of range, keys that come twice, unknown members.
         let raw = |arguments: &str| {
             let line = call(revision, 7, "add", json!({"here": 0}));
             line.replace(r#"{"here":0}"#, arguments)
@@ -239,14 +243,14 @@ fn wrong_params() {
         check(&mut rig, raw(r#"{"a":1e400,"b":1}"#).as_bytes(), Failed, revision);
         check(&mut rig, raw(r#"{"a":2.0,"b":1,"c":[{}]}"#).as_bytes(), Result("7"), revision);
         check(&mut rig, raw(r#"{"a":1,"a":2,"b":1}"#).as_bytes(), Failed, revision);
-        // Half a character where text is decoded.
+        // A lone surrogate where text is decoded.
         let half = call(revision, 7, "shout", json!({"here": 0})).replace(r#"{"here":0}"#, r#"{"text":"\ud800"}"#);
         check(&mut rig, half.as_bytes(), Failed, revision);
         let half = call(revision, 7, "x", json!({})).replace(r#""x""#, r#""\ud800x""#);
         check(&mut rig, half.as_bytes(), Error(-32602, "7"), revision);
         let half = request(revision, 7, "resources/read", json!({"uri": "x"})).replace(r#""x""#, r#""test:\ud800""#);
         check(&mut rig, half.as_bytes(), Error(unknown_resource, "7"), revision);
-        if revision != MODERN {
+        if !is_modern(revision) {
             for level in [json!("loud"), json!(null), json!(3), json!("INFO")] {
                 let line = request(revision, 7, "logging/setLevel", json!({"level": level}));
                 check(&mut rig, line.as_bytes(), Error(-32602, "7"), revision);
@@ -275,12 +279,12 @@ fn lines_that_are_too_long() {
     }
 }
 
-/// Random damage to good messages: always an answer or silence, and always the next message.
+/// Random damage to valid messages: each gets an answer or none, and the next message is answered.
 #[test]
 fn damaged_messages() {
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     for revision in ["2025-03-26", "2025-11-25", MODERN] {
-        // The damage is echoed, so the schemas have nothing to say.
+        // The damage is echoed, so the schemas cannot judge the answer.
         let mut rig = Rig::new().opened(revision).unjudged();
         let good: Vec<_> = [
             call(revision, 7, "echo", json!({"text": "h\u{e9}llo \"x\""})),

@@ -1,41 +1,44 @@
-//! Memory of a client: a whole conversation of either era in lent bytes, without an allocation.
-//! One test, in a program of its own: the counter counts the whole process.
+//! The memory of a client: a whole conversation of each era in lent bytes, without an allocation. This is one test in
+//! its own program, because the counter counts the whole process.
 
-use mcp_sansio::client::reply::{Reply, Root};
-use mcp_sansio::client::{Client, Event, Filter, Handler, Link, Profile, QuestionId, Request, Session, Token};
+use mcp_sansio::client::result::{ClientResult, Root};
+use mcp_sansio::client::{
+    Client, ClientEvent, ClientHandle, ClientHandler, ClientInfo, LineClient, PendingId, PendingRequest, Request,
+    ServerRequestId, SubscriptionFilter,
+};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{ClientFeature, Level};
+use mcp_sansio::line_server::NextStep;
+use mcp_sansio::protocol::{ClientCapability, LoggingLevel};
 use mcp_sansio::revision::Revision;
-use mcp_sansio::session::Next;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_test_allocator::{Counting, count};
 use std::fmt::Write;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const PROFILE: Profile<'static> = Profile::new("device", "1").feature(ClientFeature::Roots);
+const PROFILE: ClientInfo<'static> = ClientInfo::new("device", "1").feature(ClientCapability::Roots);
 const ROOTS: [Root<'static>; 1] = [Root::new("file:///x").unwrap()];
 
-/// What has happened, and what is to be answered.
+/// The events so far, and the questions to answer.
 #[derive(Default)]
 struct Seen {
     connected: u32,
     done: u32,
     listening: u32,
     changed: u32,
-    question: Option<QuestionId>,
+    question: Option<ServerRequestId>,
 }
 
-impl Handler for Seen {
-    fn event(&mut self, event: Event<'_>, _: &mut Link<'_, '_>) {
+impl ClientHandler for Seen {
+    fn event(&mut self, event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>) {
         match event {
-            Event::Connected(_) => self.connected += 1,
-            Event::Done { .. } => self.done += 1,
-            Event::Listening(_) => self.listening += 1,
-            Event::Changed { .. } => self.changed += 1,
-            Event::Asked(asked) => self.question = asked.questions().next().map(|question| question.id),
+            ClientEvent::Connected(_) => self.connected += 1,
+            ClientEvent::Done { .. } => self.done += 1,
+            ClientEvent::Listening(_) => self.listening += 1,
+            ClientEvent::Changed { .. } => self.changed += 1,
+            ClientEvent::Asked(asked) => self.question = asked.questions().next().map(|question| question.id),
             _ => {}
         }
     }
@@ -55,10 +58,10 @@ impl Write for Line {
     }
 }
 
-type Device<'m> = Session<'m, Lines<Slice<'m>>, 4>;
+type Device<'m> = LineClient<'m, LineSink<SliceStorage<'m>>>;
 
 fn run(device: &mut Device<'_>, seen: &mut Seen) {
-    while device.run(0, seen) == Next::Write {
+    while device.run(0, seen) == NextStep::Write {
         let all = device.pending().len();
         assert!(all > 0, "there is room");
         device.sent(all);
@@ -76,7 +79,7 @@ fn hear(device: &mut Device<'_>, seen: &mut Seen, line: std::fmt::Arguments<'_>)
     run(device, seen);
 }
 
-fn result(device: &mut Device<'_>, seen: &mut Seen, token: Token, result: &str) {
+fn result(device: &mut Device<'_>, seen: &mut Seen, token: PendingId, result: &str) {
     let wire = device.client().wire_id(token).unwrap();
     hear(device, seen, format_args!(r#"{{"jsonrpc":"2.0","id":{wire},"result":{result}}}"#));
 }
@@ -105,7 +108,7 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
     }
     let arguments = Raw::constant(r#"{"a":"b"}"#);
     let call = device.link().send(&Request::call("x").arguments(&arguments).with_progress().timeout(10)).unwrap();
-    let listen = device.client().listen(&Filter::new().tools().uris(&["r://x"])).unwrap();
+    let listen = device.client().listen(&SubscriptionFilter::new().tools().uris(&["r://x"])).unwrap();
     run(device, seen);
     let wire = device.client().wire_id(call).unwrap();
     hear(
@@ -135,7 +138,7 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
         result(device, seen, listen, "{}");
         hear(device, seen, format_args!(r#"{{"jsonrpc":"2.0","id":"q","method":"roots/list"}}"#));
     }
-    device.link().reply(seen.question.take().unwrap(), &Reply::roots(&ROOTS)).unwrap();
+    device.link().reply(seen.question.take().unwrap(), &ClientResult::roots(&ROOTS)).unwrap();
     run(device, seen);
     result(device, seen, call, r#"{"content":[]}"#);
     hear(
@@ -146,7 +149,7 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
         ),
     );
     let link = device.link();
-    let level = link.client.set_log_level(Level::Error, link.out).unwrap();
+    let level = link.client.set_log_level(LoggingLevel::Error, link.out).unwrap();
     run(device, seen);
     if let Some(level) = level {
         result(device, seen, level, "{}");
@@ -162,8 +165,10 @@ fn converse(device: &mut Device<'_>, seen: &mut Seen, revision: Revision) {
 fn no_allocation() {
     for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
         let (mut input, mut output, mut held) = ([0; 600], [0; 600], [0; 400]);
-        let client = Client::<4>::new(&PROFILE).held(&mut held).timeout(1_000);
-        let mut device = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+        let mut slots = [PendingRequest::FREE; 4];
+        let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(1_000);
+        let mut device =
+            LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
         let mut seen = Seen::default();
         let before = count();
         converse(&mut device, &mut seen, revision);

@@ -7,15 +7,17 @@ use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use mcp_sansio::client::reply::Reply;
-use mcp_sansio::client::views::{CallResult, Resources, Tools};
-use mcp_sansio::client::{Profile, Request};
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::{CallToolResult, ListResourcesResult, ListToolsResult};
+use mcp_sansio::client::{ClientInfo, Request};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio_blocking::client::{Child, Client, Event, Handler, How, Http, Ignore, Link, Transport};
+use mcp_sansio_blocking::client::{
+    Child, Client, ClientEvent, ClientHandle, ClientHandler, Http, Ignore, StopSignal, Transport,
+};
 
-/// Where the examples are, next to this test; built anew, since they may be old ones.
+/// Returns the folder of the examples, beside this test. They are built again, since they may be old.
 fn examples() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -35,9 +37,9 @@ fn example(name: &str) -> Command {
     Command::new(examples().join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
 }
 
-static PROFILE: Profile<'static> = Profile::new("test", "1").feature(ClientFeature::ElicitForm);
+static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
 
-fn only(revision: Revision) -> Profile<'static> {
+fn only(revision: Revision) -> ClientInfo<'static> {
     PROFILE.revisions(Revisions::NONE.with(revision))
 }
 
@@ -49,28 +51,32 @@ fn calc() {
         assert_eq!(client.connect().unwrap().revision(), revision);
         let arguments = serde_json::json!({ "a": 40, "b": 2 });
         let answer = client.request(&Request::call("add").arguments(&arguments)).unwrap();
-        let result = answer.view::<CallResult<'_>>().unwrap();
+        let result = answer.view::<CallToolResult<'_>>().unwrap();
         assert!(!result.is_error() && answer.as_str().contains("\"42\""), "{answer:?}");
         let wrong = client.request(&Request::call("add")).unwrap();
-        assert!(wrong.view::<CallResult<'_>>().unwrap().is_error());
-        assert_eq!(client.close().end().how, How::Closed);
+        assert!(wrong.view::<CallToolResult<'_>>().unwrap().is_error());
+        assert_eq!(client.close().unwrap().after, StopSignal::StdinClosed);
     }
 }
 
-/// Everything that the system monitor has; it asks before it does some of it.
-fn look_around<'m, T: Transport<'m>, H: Handler>(client: &mut Client<'m, T, H>) {
+/// Uses each item of the system monitor, which asks before some actions.
+fn look_around<'m, T: Transport<'m>, H: ClientHandler>(client: &mut Client<'m, T, H>) {
     let revision = client.connect().unwrap().revision();
     let mut tools = Vec::new();
     for page in client.pages(Request::list_tools()) {
-        tools.extend(page.unwrap().view::<Tools<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()));
+        tools.extend(
+            page.unwrap().view::<ListToolsResult<'_>>().unwrap().iter().map(|tool| tool.unwrap().name().to_string()),
+        );
     }
     assert!(tools.iter().any(|tool| tool == "memory"), "{revision:?}: {tools:?}");
     let answer = client.request(&Request::call("memory").timeout(10_000)).unwrap();
-    assert!(!answer.view::<CallResult<'_>>().unwrap().is_error(), "{answer:?}");
+    assert!(!answer.view::<CallToolResult<'_>>().unwrap().is_error(), "{answer:?}");
     let mut uris = Vec::new();
     for page in client.pages(Request::list_resources()) {
         let page = page.unwrap();
-        uris.extend(page.view::<Resources<'_>>().unwrap().iter().map(|found| found.unwrap().uri().to_string()));
+        uris.extend(
+            page.view::<ListResourcesResult<'_>>().unwrap().iter().map(|found| found.unwrap().uri().to_string()),
+        );
     }
     for uri in uris.iter().take(3) {
         client.request(&Request::read(uri.as_str())).unwrap();
@@ -90,7 +96,7 @@ fn sysmon() {
     assert_eq!(client.connect().unwrap().revision(), Revision::V2026_07_28);
 }
 
-/// The system monitor at a port of its own.
+/// The system monitor on a port of its own.
 struct Served(std::process::Child, String);
 
 impl Drop for Served {
@@ -112,7 +118,7 @@ fn serve() -> Served {
             break url.to_owned();
         }
     };
-    // Read on, so that it is not stuck.
+    // Reads on: with a full pipe the server would block.
     std::thread::spawn(move || lines.for_each(drop));
     Served(child, url)
 }
@@ -128,15 +134,15 @@ fn sysmon_over_http() {
     }
 }
 
-/// It asks what to do with a process, and gets the answer, however the revision carries the two.
+/// The tool asks for an action on a process and gets the answer, in each revision's way.
 fn ask<'m, T: Transport<'m>>(transport: T, goal: &'static str, expected: &str) {
     let asked = Rc::new(RefCell::new(Vec::new()));
     let sink = asked.clone();
-    let handler = move |event: Event<'_>, link: &mut Link<'_, '_>| {
-        if let Event::Asked(questions) = event {
+    let handler = move |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+        if let ClientEvent::Asked(questions) = event {
             for question in questions.questions() {
                 sink.borrow_mut().push(question.params.as_str().to_owned());
-                link.reply(question.id, &Reply::accept(Raw::constant(goal))).unwrap();
+                link.reply(question.id, &ClientResult::accept(Raw::constant(goal))).unwrap();
             }
         }
     };
@@ -147,7 +153,7 @@ fn ask<'m, T: Transport<'m>>(transport: T, goal: &'static str, expected: &str) {
     let answer = client.request(&call).unwrap();
     assert!(answer.as_str().contains(expected), "{answer:?}");
     assert!(asked.borrow().len() == 1 && asked.borrow()[0].contains("What do you want"));
-    // Nothing more happens.
+    // There is no further event.
     assert!(!client.turn(Duration::from_millis(1)).unwrap());
 }
 
@@ -160,7 +166,7 @@ fn questions() {
         ask(Child::spawn(example("sysmon"), &profile).unwrap(), pause, "kill -STOP");
         ask(Http::new(&server.1, &profile).unwrap(), pause, "kill -STOP");
     }
-    // What a client accepts need not be what it was offered.
+    // The client may accept other content than the form offers.
     let profile = only(Revision::V2025_11_25);
     for (goal, expected) in [(r#"{"goal":"end"}"#, "kill -TERM"), (r#"{"goal":"destroy"}"#, "was not among the goals")]
     {

@@ -7,7 +7,7 @@ use mcp_sansio_http::endpoint::{App, StreamId};
 
 const DAY: u64 = 86_400_000;
 
-/// The same numbers in every run.
+/// Random numbers, the same in each run.
 struct Random(u64);
 
 impl Random {
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Sets the clock, lets the endpoint end what is due, and reads the streams. Nothing that was due is due again.
+/// Sets the clock, expires deadlines, and reads the streams. A deadline that was handled must not be due again.
 fn set(web: &mut Web, now: u64) {
     web.now = now;
     let Web { endpoint, service, world, .. } = web;
@@ -39,15 +39,15 @@ fn read(web: &mut Web, open: &mut Vec<StreamId>) -> usize {
         let pulled = web.pull(stream);
         let answers = pulled.json().iter().filter(|message| message.get("method").is_none()).count();
         assert_eq!(answers, usize::from(pulled.ended), "{pulled:?}");
-        // Besides, at most a question and that it is no longer of interest.
+        // Besides the answer at most a question and its cancellation.
         assert!(pulled.json().len() <= 3, "{pulled:?}");
         !pulled.ended
     });
     before - open.len()
 }
 
-/// A client that listens keeps its session, and each of its requests is answered once: by its tool, or because nobody
-/// answered the tool's question in time.
+/// A client with an open stream keeps its session. Each of its requests is answered once: by its tool, or because the
+/// question of the tool was not answered in time.
 #[test]
 fn each_request_is_answered_once() {
     let mut random = Random(5);
@@ -84,7 +84,7 @@ fn each_request_is_answered_once() {
     assert!(asked > 200, "only {asked} requests");
 }
 
-/// Clients that leave: sessions and streams are gone after the last jump, and none before its time without a jump.
+/// Clients that leave: after the last jump their sessions and streams end; without a jump none ends before its time.
 #[test]
 fn what_is_left_is_forgotten() {
     let mut random = Random(6);
@@ -94,7 +94,7 @@ fn what_is_left_is_forgotten() {
         let session = web.open("2025-11-25");
         let stream = web.call(&session, id, "later", json!({"tag": id.to_string()})).opened();
         web.detach(stream);
-        // At the same time, nothing is too old, wherever the clock has been.
+        // All entries have the same time, so none is too old, wherever the clock was before.
         web.call(&session, 1_000 + id, "count", json!({})).text();
         if random.below(3) > 0 {
             let (_, token) = web.world.later.pop().unwrap();

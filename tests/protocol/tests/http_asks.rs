@@ -2,15 +2,15 @@
 mod common;
 
 use common::http::*;
-use common::{Value, answer, cancel, json};
-use mcp_sansio::server::{Limits, Server};
-use mcp_sansio_http::endpoint::{Endpoint, EndpointLimits, StreamId};
+use common::{Value, all_capabilities, answer, call, cancel, initialize, json, notify};
+use mcp_sansio::server::{MessageLimits, Server};
+use mcp_sansio_http::endpoint::{Access, Endpoint, EndpointLimits, StreamId};
 
 fn accepted(name: &str) -> Value {
     json!({"action": "accept", "content": {"name": name}})
 }
 
-/// Calls a tool that asks; its stream and the ids of the questions.
+/// Calls a tool that asks. Returns its stream and the ids of the questions.
 fn ask(web: &mut Web, session: &str, id: i64, tool: &str) -> (StreamId, Vec<Value>) {
     let stream = web.call(session, id, tool, json!({})).opened();
     let questions = web.pull(stream).json();
@@ -28,7 +28,7 @@ fn answered_by_another_post() {
         assert_eq!((reply.status, reply.stream), (202, None));
         assert!(web.is_ready(stream));
         assert_eq!(web.pull(stream).only()["result"]["content"][0]["text"], "accepted Ada");
-        // Once more: nobody waits for it.
+        // The question is answered already: a second answer is ignored.
         assert_eq!(web.say(&session, &answer(&asked[0], accepted("Eve"))).status, 202);
         assert_eq!((web.world.runs, web.endpoint.load()), (2, (0, 1, 0)));
     }
@@ -51,6 +51,7 @@ fn several_at_once() {
     assert_eq!(web.endpoint.load(), (0, 2, 0));
 }
 
+// spec: C047
 #[test]
 fn answered_by_its_own_session_only() {
     let mut web = Web::new();
@@ -60,6 +61,56 @@ fn answered_by_its_own_session_only() {
     assert!(web.pull(stream).events.is_empty());
     web.say(&session, &answer(&asked[0], accepted("Ada")));
     assert_eq!(web.pull(stream).only()["result"]["content"][0]["text"], "accepted Ada");
+}
+
+/// The id of a session is not enough to answer a question to its user.
+// spec: C047 C057 C058
+#[test]
+fn answered_by_its_own_principal_only() {
+    let mut web = Web::new();
+    web.authorize = Box::new(|head| {
+        let names = ["alice", "bob"];
+        Access::Granted { principal: names.into_iter().find(|name| head.text("authorization") == Some(*name)) }
+    });
+    let opening = initialize("2025-11-25", all_capabilities("2025-11-25"));
+    let opened = web.request("POST", "/mcp", &[JSON, ACCEPT, ("authorization", "alice")], &opening);
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let post = |web: &mut Web, who: Option<&str>, body: &str| {
+        let mut headers = vec![JSON, ACCEPT, ("mcp-session-id", session.as_str())];
+        headers.extend(who.map(|who| ("authorization", who)));
+        web.request("POST", "/mcp", &headers, body)
+    };
+    post(&mut web, Some("alice"), &notify("notifications/initialized", json!({})));
+    let call = call("2025-11-25", 1, "confirm", json!({}));
+    let stream = post(&mut web, Some("alice"), &call).opened();
+    let asked = web.pull(stream).json().last().unwrap()["id"].clone();
+    for other in [Some("bob"), None] {
+        post(&mut web, other, &answer(&asked, accepted("Eve"))).refused(404);
+        assert!(web.pull(stream).events.is_empty());
+    }
+    assert_eq!(post(&mut web, Some("alice"), &answer(&asked, accepted("Ada"))).status, 202);
+    assert_eq!(web.pull(stream).only()["result"]["content"][0]["text"], "accepted Ada");
+}
+
+/// A session is asked only for the capabilities that it declared itself.
+// spec: C003
+#[test]
+fn what_a_session_did_not_declare() {
+    let mut web = Web::new();
+    let able = web.open("2025-11-25");
+    let opened = web.post(&initialize("2025-11-25", json!({"elicitation": {"url": {}}})));
+    let bare = opened.header("mcp-session-id").unwrap().to_owned();
+    for (session, form, visit) in [(&able, true, true), (&bare, false, true)] {
+        for (tool, asked) in [("confirm", form), ("visit", visit)] {
+            let reply = web.call(session, 1, tool, json!({}));
+            assert_eq!(reply.stream.is_some(), asked, "{tool}");
+            match reply.stream {
+                Some(stream) => assert_eq!(web.pull(stream).json()[0]["method"], "elicitation/create"),
+                None => assert_eq!(reply.body["result"]["isError"], true),
+            }
+            web.say(session, &cancel(1));
+        }
+    }
 }
 
 #[test]
@@ -112,8 +163,12 @@ fn answered_while_away() {
 
 #[test]
 fn an_answer_that_is_too_large() {
-    let limits = Limits { asks: 700, ..Limits::default() };
-    let mut web = Web::of(Endpoint::<8>::growing(config(), Server::growing(limits), EndpointLimits::default()));
+    let limits = MessageLimits { asks: 700, ..MessageLimits::default() };
+    let mut web = Web::of(Endpoint::growing(
+        config(),
+        Server::growing(MessageLimits { in_flight: 8, ..limits }),
+        EndpointLimits::default(),
+    ));
     let session = web.open("2025-11-25");
     let (stream, asked) = ask(&mut web, &session, 1, "confirm");
     let reply = web.say(&session, &answer(&asked[0], accepted(&"x".repeat(2000))));
@@ -129,7 +184,7 @@ fn a_full_stream_does_not_stop_the_others() {
     let session = web.open("2025-11-25");
     let slow = web.call(&session, 1, "confirm", json!({})).opened();
     let fast = web.call(&session, 2, "confirm", json!({})).opened();
-    // Both questions, without reading the first one's stream to its end.
+    // Takes both questions, without reading the first stream to its end.
     let fast_id = web.pull(fast).json()[0]["id"].clone();
     let slow_id = json!(fast_id.as_u64().unwrap() - 1);
     web.say(&session, &answer(&slow_id, accepted("slow")));
@@ -153,6 +208,7 @@ fn cancelled() {
     assert_eq!((web.world.runs, web.endpoint.load()), (1, (0, 1, 0)));
 }
 
+// spec: T115
 #[test]
 fn input_required() {
     let mut web = Web::new();

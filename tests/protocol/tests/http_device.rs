@@ -1,10 +1,12 @@
 //! Whole sessions, streams and resumption in lent storage, while nothing may be allocated: as on a device.
 
-use mcp_sansio::Full;
-use mcp_sansio::server::{Change, Server, Token};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio::sink::{Lines, Sink, Slice};
-use mcp_sansio_http::endpoint::{App, Config, Content, Endpoint, Head, Pull, Session, Stream, StreamId};
+use mcp_sansio::FullError;
+use mcp_sansio::server::{RequestSlot, RequestToken, Server, ServerChange};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+use mcp_sansio::sink::{LineSink, Sink, SliceStorage};
+use mcp_sansio_http::endpoint::{
+    App, Endpoint, EndpointConfig, RequestHead, ResponseBody, Session, Stream, StreamId, StreamStatus,
+};
 use mcp_sansio_test_allocator::{Counting, count};
 
 #[global_allocator]
@@ -12,14 +14,14 @@ static COUNTING: Counting = Counting;
 
 #[derive(Default)]
 struct State {
-    later: Option<Token>,
+    later: Option<RequestToken>,
 }
 
-fn now(_: &mut State, call: &mut Call<'_>) -> Outcome {
+fn now(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     call.text("now")
 }
 
-fn later(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn later(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let (token, outcome) = call.later();
     state.later = Some(token);
     outcome
@@ -27,7 +29,7 @@ fn later(state: &mut State, call: &mut Call<'_>) -> Outcome {
 
 static TOOLS: [Tool<State>; 2] = [Tool::new("now", "At once", now), Tool::new("later", "Later", later)];
 
-/// A socket with a small buffer that keeps the end of what it was given.
+/// A socket with a small buffer, which keeps the end of its output.
 struct Wire {
     bytes: [u8; 2048],
     len: usize,
@@ -40,8 +42,8 @@ impl Wire {
 }
 
 impl Sink for Wire {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let place = self.bytes.get_mut(self.len..self.len + bytes.len()).ok_or(Full::Now)?;
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        let place = self.bytes.get_mut(self.len..self.len + bytes.len()).ok_or(FullError::Now)?;
         place.copy_from_slice(bytes);
         self.len += bytes.len();
         Ok(())
@@ -52,7 +54,7 @@ impl Sink for Wire {
 }
 
 struct Device<'d> {
-    endpoint: Endpoint<'d, 4>,
+    endpoint: Endpoint<'d>,
     service: Service<'d, State>,
     state: State,
     wire: Wire,
@@ -72,20 +74,20 @@ impl Device<'_> {
         }
         let headers = &headers[..];
         let mut storage = [0; 2048];
-        let mut out = Lines::new(Slice::new(&mut storage));
+        let mut out = LineSink::new(SliceStorage::new(&mut storage));
         let mut app = App::new(&self.service, &mut self.state);
         self.clock += 1;
         let mut random = |bytes: &mut [u8]| bytes.fill(7);
-        let head = Head::new(method, "/mcp", None, &headers);
+        let head = RequestHead::new(method, "/mcp", None, &headers);
         let response = self.endpoint.request(&mut app, &head, body, self.clock, &mut random, &mut out);
         if let Some(id) = response.session {
             self.session.copy_from_slice(id.as_str().as_bytes());
         }
-        let stream = if let Content::Stream(id) = response.content { Some(id) } else { None };
+        let stream = if let ResponseBody::Stream(id) = response.content { Some(id) } else { None };
         (response.status, stream)
     }
 
-    fn pull(&mut self, id: StreamId) -> Pull {
+    fn pull(&mut self, id: StreamId) -> StreamStatus {
         self.wire.len = 0;
         self.endpoint.pull(id, &mut App::new(&self.service, &mut self.state), self.clock, &mut self.wire)
     }
@@ -101,7 +103,7 @@ fn session(device: &mut Device<'_>) {
     assert!(device.session[0] != 0);
     assert_eq!(device.request("POST", &[], NOW).0, 200);
     let stream = device.request("POST", &[], LATER).1.unwrap();
-    assert_eq!(device.pull(stream), Pull::Idle);
+    assert_eq!(device.pull(stream), StreamStatus::Idle);
     let mut id = [0; 16];
     let len = event_id(device.wire.text(), &mut id);
     device.endpoint.detach(stream, &mut App::new(&device.service, &mut device.state), device.clock);
@@ -109,14 +111,14 @@ fn session(device: &mut Device<'_>) {
     let mut app = App::new(&device.service, &mut device.state);
     device.endpoint.answer(&mut app, token, |_, call| call.text("at last")).unwrap();
     let again = device.request("GET", &[("Last-Event-ID", &id[..len])], b"").1.unwrap();
-    assert_eq!(device.pull(again), Pull::End);
+    assert_eq!(device.pull(again), StreamStatus::End);
     assert!(device.wire.text().contains("at last"));
     let events = device.request("GET", &[], b"").1.unwrap();
-    device.endpoint.publish(Change::Tools);
-    assert_eq!(device.pull(events), Pull::Idle);
+    device.endpoint.publish(ServerChange::Tools);
+    assert_eq!(device.pull(events), StreamStatus::Idle);
     assert!(device.wire.text().contains("tools/list_changed"));
     assert_eq!(device.request("DELETE", &[], b"").0, 204);
-    assert_eq!(device.pull(events), Pull::End);
+    assert_eq!(device.pull(events), StreamStatus::End);
     device.session[0] = 0;
 }
 
@@ -130,12 +132,12 @@ fn listen(device: &mut Device<'_>) {
     let headers: [(&str, &[u8]); 2] =
         [("MCP-Protocol-Version", b"2026-07-28"), ("Mcp-Method", b"subscriptions/listen")];
     let stream = device.request("POST", &headers, LISTEN).1.unwrap();
-    assert_eq!(device.pull(stream), Pull::Idle);
-    device.endpoint.publish(Change::Tools);
-    assert_eq!(device.pull(stream), Pull::Idle);
+    assert_eq!(device.pull(stream), StreamStatus::Idle);
+    device.endpoint.publish(ServerChange::Tools);
+    assert_eq!(device.pull(stream), StreamStatus::Idle);
     assert!(device.wire.text().contains("subscriptionId"));
     device.endpoint.detach(stream, &mut App::new(&device.service, &mut device.state), device.clock);
-    assert_eq!(device.pull(stream), Pull::Stale);
+    assert_eq!(device.pull(stream), StreamStatus::Stale);
 }
 
 #[test]
@@ -143,10 +145,12 @@ fn nothing_is_allocated() {
     let mut sessions = [Session::FREE; 2];
     let mut streams = [Stream::FREE; 4];
     let (mut log, mut subscriptions, mut scratch) = ([0; 4096], [0; 256], [0; 256]);
+    let mut slots = [RequestSlot::FREE; 4];
     let before = count();
-    let server = Server::<4>::new().subscriptions(&mut subscriptions[..]).scratch(&mut scratch[..]);
-    let service = Service::new("device", "1").tools(&TOOLS).feature(mcp_sansio::protocol::Feature::ToolsChanged);
-    let endpoint = Endpoint::new(Config::DEFAULT, server, &mut sessions, &mut streams, &mut log[..]);
+    let server = Server::new(&mut slots).subscriptions(&mut subscriptions[..]).scratch(&mut scratch[..]);
+    let service =
+        Service::new("device", "1").tools(&TOOLS).feature(mcp_sansio::protocol::ServerCapability::ToolsChanged);
+    let endpoint = Endpoint::new(EndpointConfig::DEFAULT, server, &mut sessions, &mut streams, &mut log[..]);
     let wire = Wire { bytes: [0; 2048], len: 0 };
     let mut device = Device { endpoint, service, state: State::default(), wire, session: [0; 32], clock: 0 };
     for _ in 0..20 {

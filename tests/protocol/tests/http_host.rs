@@ -2,37 +2,41 @@
 mod common;
 
 use common::{World, call, everything, initialize, json};
-use mcp_sansio::server::{Limits as ServerLimits, Server};
+use mcp_sansio::server::{MessageLimits as ServerLimits, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio_http::endpoint::{App, Config, Endpoint, EndpointLimits};
-use mcp_sansio_http::host::{Body, Host, Wait, Wired};
-use mcp_sansio_http::wire::Limits;
+use mcp_sansio_http::endpoint::{App, Endpoint, EndpointConfig, EndpointLimits};
+use mcp_sansio_http::host::{BodyBuffer, HttpConnection, ServeContext, WaitFor};
+use mcp_sansio_http::http1::ConnectionLimits;
 
 struct Site {
-    endpoint: Endpoint<'static, 8>,
+    endpoint: Endpoint<'static>,
     service: Service<'static, World>,
     world: World,
-    body: Body<Vec<u8>>,
+    body: BodyBuffer<Vec<u8>>,
     now: u64,
 }
 
 struct Client {
-    wired: Wired<'static>,
+    wired: HttpConnection<'static>,
     seen: Vec<u8>,
-    wait: Wait,
+    wait: WaitFor,
 }
 
 impl Client {
     fn new(input: usize, output: usize) -> Client {
         let (input, output) = (vec![0; input].leak(), vec![0; output].leak());
-        Client { wired: Wired::new(&mut *input, &mut *output, Limits::default()), seen: Vec::new(), wait: Wait::Read }
+        Client {
+            wired: HttpConnection::new(&mut *input, &mut *output, ConnectionLimits::default()),
+            seen: Vec::new(),
+            wait: WaitFor::Read,
+        }
     }
 
     fn text(&self) -> String {
         String::from_utf8(self.seen.clone()).unwrap()
     }
 
-    /// The body, of which the chunks are put together again.
+    /// Returns the body, with its chunks joined.
     fn body(&self) -> String {
         let text = self.text();
         let (_, mut rest) = text.split_once("\r\n\r\n").unwrap();
@@ -53,24 +57,25 @@ impl Site {
     fn new() -> Site {
         let server = Server::growing(ServerLimits::default());
         Site {
-            endpoint: Endpoint::growing(Config::DEFAULT, server, EndpointLimits::default()),
+            endpoint: Endpoint::growing(EndpointConfig::DEFAULT, server, EndpointLimits::default()),
             service: everything::service(),
             world: World::default(),
-            body: Body::new(Vec::new()),
+            body: BodyBuffer::new(Vec::new()),
             now: 0,
         }
     }
 
-    /// Serves until it waits for input, taking up to `gulp` bytes of what is pending each time.
+    /// Serves until it waits for input, taking at most `gulp` pending bytes at a time.
     fn serve(&mut self, client: &mut Client, gulp: usize) {
         for _ in 0..100_000 {
             let mut app = App::new(&self.service, &mut self.world);
-            let mut host = Host { endpoint: &mut self.endpoint, app: &mut app, body: &mut self.body, now: self.now };
+            let mut host =
+                ServeContext { endpoint: &mut self.endpoint, app: &mut app, body: &mut self.body, now: self.now };
             client.wait = client.wired.serve(&mut host, &mut |bytes| bytes.fill(9));
             let n = client.wired.pending().len().min(gulp);
             client.seen.extend_from_slice(&client.wired.pending()[..n]);
             client.wired.sent(n);
-            if n == 0 || (client.wait == Wait::Read && !client.wired.has_pending()) {
+            if n == 0 || (client.wait == WaitFor::Read && !client.wired.has_pending()) {
                 return;
             }
         }
@@ -93,7 +98,8 @@ impl Site {
 
     fn leave(&mut self, client: &mut Client) {
         let mut app = App::new(&self.service, &mut self.world);
-        let mut host = Host { endpoint: &mut self.endpoint, app: &mut app, body: &mut self.body, now: self.now };
+        let mut host =
+            ServeContext { endpoint: &mut self.endpoint, app: &mut app, body: &mut self.body, now: self.now };
         client.wired.leave(&mut host);
     }
 }
@@ -103,6 +109,15 @@ fn post(session: Option<&str>, body: &str) -> String {
     format!(
         "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\n{session}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn modern(tool: &str) -> String {
+    let body = call("2026-07-28", 1, tool, json!({}));
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: {tool}\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
 }
@@ -144,27 +159,47 @@ fn however_it_is_cut() {
     }
 }
 
+// spec: T005 T031 T040 T117 T141
+#[test]
+fn answers_say_their_type() {
+    let mut site = Site::new();
+    let session = opened(&mut site);
+    let get = format!(
+        "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+    );
+    for (request, is_stream) in [
+        (post(Some(&session), &call("2025-11-25", 1, "count", json!({}))), false),
+        (post(Some(&session), &call("2025-11-25", 1, "gossip", json!({}))), true),
+        (get, true),
+        (modern("count"), false),
+        (modern("later"), true),
+    ] {
+        let mut client = Client::new(4096, 8192);
+        site.feed(&mut client, request.as_bytes(), usize::MAX);
+        let text = client.text();
+        let (head, _) = text.split_once("\r\n\r\n").unwrap();
+        let kind = if is_stream { "text/event-stream" } else { "application/json" };
+        assert!(head.starts_with("HTTP/1.1 200 ") && head.contains(&format!("\r\nContent-Type: {kind}")), "{head}");
+        assert_eq!(head.contains("\r\nX-Accel-Buffering: no"), is_stream, "{head}");
+    }
+}
+
+// spec: T037
 #[test]
 fn an_abort_frees_everything() {
     let mut site = Site::new();
     let session = opened(&mut site);
-    let modern = format!(
-        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Protocol-Version: 2026-07-28\r\n\
-         Mcp-Method: tools/call\r\nMcp-Name: later\r\nContent-Length: {}\r\n\r\n{}",
-        call("2026-07-28", 1, "later", json!({})).len(),
-        call("2026-07-28", 1, "later", json!({}))
-    );
-    for request in [modern, post(Some(&session), &call("2025-11-25", 1, "later", json!({})))] {
+    for request in [modern("later"), post(Some(&session), &call("2025-11-25", 1, "later", json!({})))] {
         let mut client = Client::new(4096, 8192);
         site.feed(&mut client, request.as_bytes(), 50);
-        assert_eq!((site.endpoint.load().0, client.wait), (1, Wait::Read));
+        assert_eq!((site.endpoint.load().0, client.wait), (1, WaitFor::Read));
         client.wired.end_of_input();
         site.serve(&mut client, usize::MAX);
-        assert_eq!(client.wait, Wait::Close);
+        assert_eq!(client.wait, WaitFor::Close);
         site.leave(&mut client);
         site.now += 60_000;
         site.endpoint.expire(&mut App::new(&site.service, &mut site.world), site.now);
-        // A lost stream cancels nothing in the legacy revisions, and everything from 2026-07-28 on.
+        // A lost stream cancels nothing in the legacy revisions, and its requests from 2026-07-28 on.
         let legacy = request.contains("Mcp-Session-Id");
         assert_eq!(site.endpoint.load(), if legacy { (1, 1, 1) } else { (0, 1, 0) });
     }
@@ -184,7 +219,7 @@ fn a_client_that_never_reads() {
     idle.wired.space()[..get.len()].copy_from_slice(get.as_bytes());
     idle.wired.filled(get.len());
     for _ in 0..10_000 {
-        site.endpoint.publish(mcp_sansio::server::Change::Tools);
+        site.endpoint.publish(mcp_sansio::server::ServerChange::Tools);
         site.now += 20_000;
         site.serve(&mut idle, 0);
         assert!(idle.wired.pending().len() <= 2048);

@@ -1,44 +1,47 @@
-//! Answers that are put off, over HTTP: of every kind of request, and by handlers that are resumed and then ask.
+//! Late answers over HTTP: of each kind of request, and of handlers that are resumed and then ask.
 mod common;
 
 use common::http::*;
 use common::*;
-use mcp_sansio::server::SendError;
-use mcp_sansio::service::{Call, Complete, Get, Other, Outcome, Prompt, Question, Read, Resource, Service, Tool};
+use mcp_sansio::server::RespondError;
+use mcp_sansio::service::{
+    Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, Prompt, ReadResource, Resource, Service,
+    Tool,
+};
 use mcp_sansio_http::endpoint::{Access, App, StreamId};
 
-fn job(world: &mut World, call: &mut Call<'_>) -> Outcome {
+fn job(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     world.notified.push(call.principal().unwrap_or("nobody").to_owned());
     if call.answer("roots").is_some() {
         return call.text(std::str::from_utf8(call.state()).unwrap());
     }
     if call.is_resumed() {
-        return call.ask(&[Question::roots("roots")], b"as asked");
+        return call.ask(&[InputRequest::roots("roots")], b"as asked");
     }
     let (token, done) = call.suspend(b"")?;
     world.later.push((String::new(), token));
     Ok(done)
 }
 
-fn read_later(world: &mut World, read: &mut Read<'_>) -> Outcome {
+fn read_later(world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
     let (token, outcome) = read.later();
     world.later.push((String::new(), token));
     outcome
 }
 
-fn get_later(world: &mut World, get: &mut Get<'_>) -> Outcome {
+fn get_later(world: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
     let (token, outcome) = get.later();
     world.later.push((String::new(), token));
     outcome
 }
 
-fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> Outcome {
+fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> HandlerResult {
     let (token, outcome) = complete.later();
     world.later.push((String::new(), token));
     outcome
 }
 
-fn other_later(world: &mut World, other: &mut Other<'_>) -> Outcome {
+fn other_later(world: &mut World, other: &mut CustomRequest<'_>) -> HandlerResult {
     let (token, outcome) = other.later();
     world.later.push((String::new(), token));
     outcome
@@ -46,7 +49,7 @@ fn other_later(world: &mut World, other: &mut Other<'_>) -> Outcome {
 
 static TOOLS: [Tool<World>; 1] = [Tool::new("job", "Asks after it has waited", job).reserve(1024)];
 static RESOURCES: [Resource<World>; 1] = [Resource::new("t://later", "later", read_later)];
-static ARGUMENTS: [mcp_sansio::service::Argument; 1] = [mcp_sansio::service::Argument::optional("who")];
+static ARGUMENTS: [mcp_sansio::service::PromptArgument; 1] = [mcp_sansio::service::PromptArgument::optional("who")];
 static PROMPTS: [Prompt<World>; 1] =
     [Prompt::new("later", "Later", get_later).arguments(&ARGUMENTS).complete(complete_later)];
 
@@ -57,13 +60,13 @@ fn web() -> Web {
     web
 }
 
-fn resume(web: &mut Web) -> Result<(), SendError> {
+fn resume(web: &mut Web) -> Result<(), RespondError> {
     let token = web.world.later[0].1;
     let Web { endpoint, service, world, .. } = web;
     endpoint.resume(&mut App::new(service, world), token)
 }
 
-/// In a session the question goes out on the stream of its request, and so does the reply.
+/// In a session, the question goes out on the stream of its request, and so does the reply.
 #[test]
 fn a_resumed_handler_asks_on_its_own_stream() {
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -79,12 +82,13 @@ fn a_resumed_handler_asks_on_its_own_stream() {
         assert_eq!(web.say(&session, &answer(&asked["id"], json!({"roots": []}))).status, 202);
         assert_eq!(text(&web.pull(stream).only().to_string()), "as asked");
         assert!(web.pull(other).json().is_empty());
-        assert_eq!(resume(&mut web), Err(SendError::Stale));
+        assert_eq!(resume(&mut web), Err(RespondError::Stale));
         assert_eq!(web.world.notified, ["ada"; 3]);
     }
 }
 
-/// Without a session the question is the result, and it belongs to the one that the request came from.
+/// Without a session, the question is the result, and it belongs to the principal of the request.
+// spec: T115
 #[test]
 fn a_resumed_handler_asks_by_its_result() {
     let mut web = web();
@@ -98,18 +102,18 @@ fn a_resumed_handler_asks_by_its_result() {
     retry["inputResponses"] = json!({"roots": {"roots": []}});
     assert_eq!(web.modern(2, "tools/call", retry.clone()).text(), "as asked");
     assert_eq!(web.world.notified, ["ada"; 3]);
-    // The state is of no use to anybody else.
+    // Another principal cannot use the state.
     web.authorize = Box::new(|_| Access::Granted { principal: Some("eve") });
     assert_eq!(web.modern(3, "tools/call", retry).code(), -32602);
 }
 
-/// Nobody is there to be asked: the request was given up with its stream.
+/// The request was cancelled when its stream was lost: its handler does not run again.
 #[test]
 fn what_has_no_stream_any_more_is_not_resumed() {
     let mut web = web();
     let stream = web.modern(1, "tools/call", json!({"name": "job"})).opened();
     web.detach(stream);
-    assert_eq!(resume(&mut web), Err(SendError::Stale));
+    assert_eq!(resume(&mut web), Err(RespondError::Stale));
     assert_eq!(web.world.notified.len(), 1);
     assert_eq!(web.endpoint.load(), (0, 0, 0));
 }
@@ -147,7 +151,7 @@ fn every_kind_of_request_can_be_answered_late() {
                         other.result(mcp_sansio::json::Raw::constant(r#"{"hello":1}"#))
                     }),
                 };
-                assert_eq!(answered, if kind == at { Ok(()) } else { Err(SendError::WrongKind) });
+                assert_eq!(answered, if kind == at { Ok(()) } else { Err(RespondError::WrongKind) });
             }
             let reply = web.pull(stream).only();
             assert!(reply["result"].to_string().contains("hello"), "{reply}");

@@ -3,11 +3,11 @@ mod common;
 
 use common::http::*;
 use common::{MODERN, Value, json, request};
-use mcp_sansio::server::{Change, Limits, SendError, Server};
-use mcp_sansio::service::{Call, Outcome, Service, Tool};
-use mcp_sansio_http::endpoint::{Endpoint, EndpointLimits, Pull};
+use mcp_sansio::server::{MessageLimits, RespondError, Server, ServerChange};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+use mcp_sansio_http::endpoint::{Endpoint, EndpointLimits, StreamStatus};
 
-fn ran(_: &mut common::World, call: &mut Call<'_>) -> Outcome {
+fn ran(_: &mut common::World, call: &mut Call<'_>) -> HandlerResult {
     call.text("ran")
 }
 
@@ -30,6 +30,7 @@ fn call(web: &mut Web, headers: &[(&str, &str)], arguments: Value) -> Reply {
     web.modern_with(headers, 1, "tools/call", json!({"name": "annotated", "arguments": arguments}))
 }
 
+// spec: S068 T093 T126 T145 T146 T147 T148 T149 T150 T152 T154 T163 T164 T165
 #[test]
 fn params_in_headers() {
     let mut web = annotated();
@@ -82,7 +83,8 @@ fn params_in_headers() {
     }
 }
 
-/// One wrong thing after the other is put right: each time the next one is what is refused, in these words.
+/// A request with many errors, which are corrected one by one: each time the next check refuses it, with this text.
+// spec: B048 T108 T109 T110 T111 T112 T153 T154 T158 T165
 #[test]
 fn order_of_checks() {
     let mut web = annotated();
@@ -151,6 +153,7 @@ fn order_of_checks() {
 }
 
 /// Each with all other headers right.
+// spec: T151 T158
 #[test]
 fn what_a_request_names_is_in_a_header() {
     let mut web = Web::new();
@@ -179,7 +182,8 @@ fn what_a_request_names_is_in_a_header() {
     }
 }
 
-/// Whoever looks at the last line must not see something else than what is executed.
+/// A proxy that reads only one of two headers must not see another value than the server.
+// spec: T151
 #[test]
 fn headers_that_differ_from_line_to_line() {
     let mut web = Web::new();
@@ -190,7 +194,7 @@ fn headers_that_differ_from_line_to_line() {
     }
     let same = [("MCP-PROTOCOL-VERSION", MODERN), ("mcp-method", "tools/call"), ("Mcp-Name", " count ")];
     assert_eq!(web.modern_with(&same, 7, "tools/call", params).text(), "1");
-    // The same of a legacy request; its revision knows no such code.
+    // The same with a legacy request; its revision has no such error code.
     let session = web.open("2025-11-25");
     let two = |name: &'static str, one: &'static str, other: &'static str| [(name, one), (name, other)];
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
@@ -206,6 +210,7 @@ fn headers_that_differ_from_line_to_line() {
     assert_eq!(web.say(&session, ping).status, 200);
 }
 
+// spec: T144 T146 T153
 #[test]
 fn characters_that_no_header_has() {
     let mut web = annotated();
@@ -239,10 +244,10 @@ fn characters_that_no_header_has() {
 
 #[test]
 fn streams_where_they_are_preferred() {
-    use mcp_sansio_http::endpoint::Streams;
-    let mut web = Web::with(config().streams(Streams::Preferred));
+    use mcp_sansio_http::endpoint::StreamPolicy;
+    let mut web = Web::with(config().streams(StreamPolicy::Preferred));
     let events_first = ("accept", "text/event-stream, application/json");
-    // What opens a session is a body, whatever is preferred.
+    // The answer to `initialize` is a JSON body, even if the client prefers events.
     let reply = web.request("POST", "/mcp", &[JSON, events_first], &common::initialize("2025-11-25", json!({})));
     assert!(reply.stream.is_none() && reply.body["result"].is_object(), "{reply:?}");
     let session = reply.header("mcp-session-id").unwrap().to_owned();
@@ -266,7 +271,11 @@ fn streams_where_they_are_preferred() {
             }
         }
     }
-    // An error is a body: its status tells.
+    // Two lines of the header are one list: the first weight of a media type holds.
+    let twice = [JSON, ("accept", "application/json;q=0.5, text/event-stream"), ACCEPT];
+    let reply = web.request("POST", "/mcp", &[&twice[..], &kind].concat(), &modern);
+    assert!(reply.stream.is_some(), "{reply:?}");
+    // An error is a JSON body, because its status matters.
     let reply = web.request("POST", "/mcp", &[&[JSON, events_first][..], &kind[..2]].concat(), &modern);
     assert_eq!((reply.status, reply.code(), reply.stream), (400, -32020, None));
     let mut needed = Web::new();
@@ -290,6 +299,7 @@ fn resources_are_named_by_their_uri() {
     assert_eq!(web.modern("d", "server/discover", json!({})).status, 200);
 }
 
+// spec: T116
 #[test]
 fn ids_are_of_one_post() {
     let mut web = Web::new();
@@ -304,13 +314,14 @@ fn ids_are_of_one_post() {
     assert_eq!(web.endpoint.load(), (0, 0, 0));
 }
 
+// spec: B141 T091 T092
 #[test]
 fn leaving_cancels() {
     let mut web = Web::new();
     let stream = web.modern(1, "tools/call", json!({"name": "later", "arguments": {"tag": "a"}})).opened();
     web.detach(stream);
     assert_eq!(web.world.cancelled, [web.later("a")]);
-    assert_eq!(web.answer(web.later("a"), "A"), Err(SendError::Stale));
+    assert_eq!(web.answer(web.later("a"), "A"), Err(RespondError::Stale));
     let book = web.modern(1, "tools/call", json!({"name": "picture"}));
     if let Some(book) = book.stream {
         web.detach(book);
@@ -320,6 +331,7 @@ fn leaving_cancels() {
 
 const FILTER: &str = "io.modelcontextprotocol/subscriptionId";
 
+// spec: T114
 #[test]
 fn listens() {
     let mut web = Web::new();
@@ -336,27 +348,39 @@ fn listens() {
     );
     assert_eq!(web.pull(two).json().len(), 1);
     assert_eq!(web.endpoint.load(), (0, 0, 2));
-    for change in [Change::Tools, Change::Tools, Change::Resource("test://text"), Change::Resource("test://blob")] {
+    let call = web.modern(8, "tools/call", json!({"name": "later", "arguments": {"tag": "t"}})).opened();
+    for change in [
+        ServerChange::Tools,
+        ServerChange::Tools,
+        ServerChange::Resource("test://text"),
+        ServerChange::Resource("test://blob"),
+    ] {
         web.publish(change);
     }
     let heard = web.pull(one).json();
     assert_eq!(heard.len(), 2);
     assert!(heard.iter().all(|message| message["params"]["_meta"][FILTER] == 7));
+    assert!(web.pull(call).events.is_empty(), "what concerns no request is not told on the stream of one");
+    web.detach(call);
     assert!(web.pull(two).events.is_empty());
     web.wait(15_000);
     assert!(web.pull(one).events[0].comment);
     web.detach(two);
-    web.publish(Change::Prompts);
+    web.publish(ServerChange::Prompts);
     web.endpoint.shut_down();
     let last = web.pull(one).only();
     assert_eq!((&last["id"], &last["result"]["_meta"][FILTER]), (&json!(7), &json!(7)));
-    assert_eq!((web.sip(two, 99), web.endpoint.load()), ((Pull::Stale, 0), (0, 0, 0)));
+    assert_eq!((web.sip(two, 99), web.endpoint.load()), ((StreamStatus::Stale, 0), (0, 0, 0)));
 }
 
 #[test]
 fn listens_that_cannot_be() {
-    let limits = Limits { subscriptions: 60, ..Limits::default() };
-    let mut web = Web::of(Endpoint::<8>::growing(config(), Server::growing(limits), EndpointLimits::default()));
+    let limits = MessageLimits { subscriptions: 60, ..MessageLimits::default() };
+    let mut web = Web::of(Endpoint::growing(
+        config(),
+        Server::growing(MessageLimits { in_flight: 8, ..limits }),
+        EndpointLimits::default(),
+    ));
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let open: Vec<_> = (0..9).map(|id| web.modern(id, "subscriptions/listen", filter.clone())).collect();
     let refused: Vec<_> = open.iter().filter(|reply| reply.stream.is_none()).collect();
@@ -376,6 +400,7 @@ fn listens_that_cannot_be() {
     assert_eq!(web.modern(1, "subscriptions/listen", json!({})).code(), -32602);
 }
 
+// spec: T141
 #[test]
 fn sse_by_what_the_handler_does() {
     let mut web = Web::new();
@@ -387,7 +412,24 @@ fn sse_by_what_the_handler_does() {
     assert_eq!(web.modern(1, "tools/call", json!({"name": "chatty"})).text(), "2");
 }
 
-/// There is no coming back in this revision.
+/// The log messages of a request go out on its own stream: not on a subscription, nor on the stream of another
+/// request.
+// spec: S145
+#[test]
+fn log_messages_stay_with_their_request() {
+    let mut web = Web::new();
+    let level = json!({"io.modelcontextprotocol/logLevel": "debug"});
+    let listen = web.modern("l", "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).opened();
+    let other = web.modern(2, "tools/call", json!({"name": "later", "_meta": level})).opened();
+    let _ = [listen, other].map(|stream| web.pull(stream));
+    let stream = web.modern(1, "tools/call", json!({"name": "gossip", "_meta": level})).opened();
+    let said = web.pull(stream).json();
+    assert_eq!(said.iter().filter(|message| message["method"] == "notifications/message").count(), 8, "{said:?}");
+    assert!(web.pull(listen).json().is_empty() && web.pull(other).json().is_empty());
+}
+
+/// Streams cannot be resumed in this revision.
+// spec: T106
 #[test]
 fn a_last_event_id_is_ignored() {
     let mut web = Web::new();

@@ -3,8 +3,8 @@ mod common;
 
 use common::http::*;
 use common::{answer, call, initialize, json, notify};
-use mcp_sansio::server::Change;
-use mcp_sansio_http::endpoint::{EndpointLimits, Head, Pull, StreamId};
+use mcp_sansio::server::ServerChange;
+use mcp_sansio_http::endpoint::{EndpointLimits, RequestHead, StreamId, StreamStatus};
 
 fn open(web: &mut Web, path: &str) -> (StreamId, String) {
     let stream = web.request("GET", path, &[SSE], "").opened();
@@ -27,6 +27,7 @@ fn opened(web: &mut Web, path: &str) -> (StreamId, String) {
     (stream, to)
 }
 
+// spec: T022 T023 T024 T025
 #[test]
 fn everything_is_answered_on_the_stream() {
     for path in ["/sse", "/mcp"] {
@@ -40,7 +41,7 @@ fn everything_is_answered_on_the_stream() {
         assert_eq!(web.pull(stream).json()[0]["id"], 2);
         post(&mut web, &to, "{");
         assert_eq!(web.pull(stream).json()[0]["error"]["code"], -32700);
-        web.publish(Change::Tools);
+        web.publish(ServerChange::Tools);
         assert_eq!(web.pull(stream).json()[0]["method"], "notifications/tools/list_changed");
         post(&mut web, &to, &call("2024-11-05", 3, "book", json!({})));
         assert_eq!(web.pull(stream).json()[0]["result"]["content"][0]["text"], common::handlers::book_text());
@@ -71,6 +72,7 @@ fn ends_with_its_stream() {
     web.request("POST", &to, &[JSON], "{}").refused(404);
 }
 
+// spec: T024
 #[test]
 fn where_to_post() {
     let mut web = Web::new();
@@ -80,7 +82,7 @@ fn where_to_post() {
     web.request("POST", &to, &[("content-type", "text/plain")], "{}").refused(415);
     web.request("GET", "/sse", &[("accept", "application/json")], "").refused(406);
     let session = to.split_once('=').unwrap().1;
-    // It is no session of the newer transport, and the other way round.
+    // It is no session of Streamable HTTP, and sessions of Streamable HTTP do not exist here.
     web.call(session, 1, "count", json!({})).refused(404);
     web.request("DELETE", "/mcp", &[("mcp-session-id", session)], "").refused(404);
     let newer = web.open("2025-11-25");
@@ -109,7 +111,7 @@ fn another_request_waits_for_a_reply_in_windows() {
     let waits = |web: &Web, to: &str| {
         let (path, query) = to.split_once('?').unwrap();
         let none: &[(&str, &[u8])] = &[];
-        web.endpoint.must_wait(&Head::new("POST", path, Some(query), &none))
+        web.endpoint.must_wait(&RequestHead::new("POST", path, Some(query), &none))
     };
     assert!(!waits(&web, &to));
     post(&mut web, &to, &call("2024-11-05", 1, "book", json!({})));
@@ -135,7 +137,7 @@ fn batches() {
     assert_eq!(web.pull(stream).json(), [json!({"jsonrpc":"2.0","id":9,"result":{}})]);
 }
 
-/// What one pull writes is bounded, however much waits; the rest comes with the next ones, in order.
+/// One pull writes a limited number of messages; the others come with the next pulls, in order.
 #[test]
 fn a_backlog_is_read_in_turns() {
     let mut web = Web::new();
@@ -144,12 +146,12 @@ fn a_backlog_is_read_in_turns() {
         post(&mut web, &to, &common::request("2024-11-05", id, "ping", json!({})));
     }
     let (pull, written) = web.sip(stream, usize::MAX);
-    assert!(pull == Pull::More && (60 * 1024..=64 * 1024).contains(&written), "{written} bytes");
+    assert!(pull == StreamStatus::More && (60 * 1024..=64 * 1024).contains(&written), "{written} bytes");
     let ids: Vec<_> = web.pull(stream).json().iter().map(|answer| answer["id"].as_i64().unwrap()).collect();
     assert_eq!(ids, (0..2_000).collect::<Vec<_>>());
 }
 
-/// A client that reads no answers is refused more requests before anything is done for them; no answer is lost.
+/// Further requests of a client that reads no answers are refused before they have an effect; no answer is lost.
 #[test]
 fn too_many_unread_answers() {
     let mut web = Web::limited(config(), EndpointLimits { unread: 3, ..EndpointLimits::default() });

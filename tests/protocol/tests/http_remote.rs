@@ -1,40 +1,42 @@
-//! The client's side of HTTP against the server's, byte by byte and in larger pieces: legacy, modern, the old transport.
+//! The HTTP client against the HTTP server, byte by byte and in larger pieces: legacy, modern, and the old transport.
 mod common;
 
 use common::{World, everything};
-use mcp_sansio::server::{Limits as ServerLimits, Server};
+use mcp_sansio::server::{MessageLimits as ServerLimits, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio::sink::{Kind, whole};
-use mcp_sansio_http::client::{Action, Config as ClientConfig, Event, Listening, Remote, Transport};
-use mcp_sansio_http::endpoint::{App, Config, Endpoint, EndpointLimits};
-use mcp_sansio_http::host::{Body, Host, Wait, Wired};
-use mcp_sansio_http::wire::Limits;
+use mcp_sansio::sink::{MessageKind, whole};
+use mcp_sansio_http::client::{
+    HttpClientConfig as ClientConfig, HttpClientEvent, HttpTransport, ListenState, SocketAction, TransportKind,
+};
+use mcp_sansio_http::endpoint::{App, Endpoint, EndpointConfig, EndpointLimits};
+use mcp_sansio_http::host::{BodyBuffer, HttpConnection, ServeContext, WaitFor};
+use mcp_sansio_http::http1::ConnectionLimits;
 
-/// A server and a client with a network of memory between them.
+/// A server and a client with a network in memory.
 struct Net {
-    endpoint: Endpoint<'static, 8>,
+    endpoint: Endpoint<'static>,
     service: Service<'static, World>,
     world: World,
-    remote: Remote<'static, 4>,
-    links: [Option<Wired<'static>>; 4],
+    remote: HttpTransport<'static>,
+    links: [Option<HttpConnection<'static>>; 4],
     told: Vec<String>,
-    /// How many bytes go over a connection at once.
+    /// The limit of bytes that a connection carries at once.
     cut: usize,
     now: u64,
     seeds: u8,
 }
 
 impl Net {
-    fn new(url: &str, transport: Transport, cut: usize) -> Net {
+    fn new(url: &str, transport: TransportKind, cut: usize) -> Net {
         Net {
             endpoint: Endpoint::growing(
-                Config::DEFAULT,
+                EndpointConfig::DEFAULT,
                 Server::growing(ServerLimits::default()),
                 EndpointLimits::default(),
             ),
             service: everything::service(),
             world: World::default(),
-            remote: Remote::growing(url, ClientConfig::DEFAULT.transport(transport)).unwrap(),
+            remote: HttpTransport::growing(url, ClientConfig::DEFAULT.transport(transport), 4).unwrap(),
             links: [const { None }; 4],
             told: Vec::new(),
             cut,
@@ -43,15 +45,15 @@ impl Net {
         }
     }
 
-    fn host(&mut self, at: usize, leave: bool) -> Wait {
-        let Some(link) = &mut self.links[at] else { return Wait::Read };
+    fn host(&mut self, at: usize, leave: bool) -> WaitFor {
+        let Some(link) = &mut self.links[at] else { return WaitFor::Read };
         let mut app = App::new(&self.service, &mut self.world);
-        let mut body = Body::new(Vec::new());
-        let mut host = Host { endpoint: &mut self.endpoint, app: &mut app, body: &mut body, now: self.now };
+        let mut body = BodyBuffer::new(Vec::new());
+        let mut host = ServeContext { endpoint: &mut self.endpoint, app: &mut app, body: &mut body, now: self.now };
         if leave {
             link.leave(&mut host);
             self.links[at] = None;
-            return Wait::Close;
+            return WaitFor::Close;
         }
         let seeds = &mut self.seeds;
         link.serve(&mut host, &mut |bytes| {
@@ -60,26 +62,31 @@ impl Net {
         })
     }
 
-    /// Lets everything happen that happens by itself.
+    /// Runs until nothing happens any more.
     fn run(&mut self) {
         for _ in 0..1_000_000 {
             let mut any = false;
             while let Some(event) = self.remote.next_event() {
                 any = true;
                 self.told.push(match event {
-                    Event::Message { request, bytes } => format!("{request:?} {}", String::from_utf8_lossy(bytes)),
+                    HttpClientEvent::Message { request, bytes } => {
+                        format!("{request:?} {}", String::from_utf8_lossy(bytes))
+                    }
                     other => format!("{other:?}"),
                 });
             }
             while let Some(action) = self.remote.next_action() {
                 any = true;
                 match action {
-                    Action::Connect(at) => {
-                        self.links[at] =
-                            Some(Wired::new(vec![0; 8192].leak(), vec![0; 8192].leak(), Limits::default()));
+                    SocketAction::Connect(at) => {
+                        self.links[at] = Some(HttpConnection::new(
+                            vec![0; 8192].leak(),
+                            vec![0; 8192].leak(),
+                            ConnectionLimits::default(),
+                        ));
                         self.remote.connected(at);
                     }
-                    Action::Close(at) => drop(self.host(at, true)),
+                    SocketAction::Close(at) => drop(self.host(at, true)),
                 }
             }
             for at in 0..4 {
@@ -92,7 +99,7 @@ impl Net {
         panic!("it spins");
     }
 
-    /// Carries bytes both ways; whether there were any.
+    /// Carries bytes both ways. Returns whether there were any.
     fn carry(&mut self, at: usize) -> bool {
         let Some(link) = &mut self.links[at] else { return false };
         let up = self.remote.pending(at);
@@ -109,7 +116,9 @@ impl Net {
         space[..m].copy_from_slice(&down[..m]);
         link.sent(m);
         self.remote.filled(at, m);
-        if matches!(wait, Wait::Close | Wait::Shut) && !self.links[at].as_ref().is_some_and(Wired::has_pending) {
+        if matches!(wait, WaitFor::Close | WaitFor::Shut)
+            && !self.links[at].as_ref().is_some_and(HttpConnection::has_pending)
+        {
             let _ = self.host(at, true);
             self.remote.closed(at);
             return true;
@@ -117,14 +126,14 @@ impl Net {
         n + m > 0
     }
 
-    fn send(&mut self, kind: Kind, message: &str) {
+    fn send(&mut self, kind: MessageKind, message: &str) {
         whole(&mut self.remote, kind, |out| out.put(message.as_bytes())).unwrap();
         self.run();
     }
 
-    /// Sends a request; what came before its answer, and the answer.
+    /// Sends a request. Returns the messages before its answer, and the answer.
     fn ask(&mut self, message: &str) -> Vec<String> {
-        self.send(Kind::Request, message);
+        self.send(MessageKind::Request, message);
         std::mem::take(&mut self.told)
     }
 }
@@ -145,10 +154,11 @@ fn initialize(revision: &str) -> String {
     legacy(0, "initialize", &format!(r#""protocolVersion":"{revision}",{client}"#))
 }
 
+// spec: T066 T159 T162
 #[test]
 fn modern_calls() {
     for cut in CUTS {
-        let mut net = Net::new("http://localhost/mcp", Transport::Detect, cut);
+        let mut net = Net::new("http://localhost/mcp", TransportKind::Detect, cut);
         let told = net.ask(&modern(1, "tools/list", ""));
         assert!(told.len() == 1 && told[0].starts_with("Some(1) {") && told[0].contains("\"tools\":["), "{told:?}");
         let told = net.ask(&modern(2, "tools/call", r#""name":"echo","arguments":{"text":"é"},"#));
@@ -159,7 +169,7 @@ fn modern_calls() {
         assert!(told[0].contains("-32602"), "{told:?}");
         let told = net.ask(&modern(5, "no/such", ""));
         assert!(told[0].starts_with("Some(5) {") && told[0].contains("-32601"), "{told:?}");
-        // A stream that stays open until it is abandoned, beside others.
+        // A stream that stays open until the client closes it, beside others.
         let told = net.ask(&modern(6, "subscriptions/listen", r#""notifications":{"toolsListChanged":true},"#));
         assert!(told[0].contains("subscriptions/acknowledged"), "{told:?}");
         assert_eq!(net.ask(&modern(7, "tools/list", "")).len(), 1);
@@ -175,18 +185,18 @@ fn legacy_sessions() {
     for (revision, cut) in
         ["2025-03-26", "2025-06-18", "2025-11-25"].into_iter().flat_map(|revision| CUTS.map(|cut| (revision, cut)))
     {
-        let mut net = Net::new("http://localhost/mcp", Transport::Detect, cut);
+        let mut net = Net::new("http://localhost/mcp", TransportKind::Detect, cut);
         let told = net.ask(&initialize(revision));
         assert!(told.len() == 1 && told[0].contains(revision), "{told:?}");
         assert!(net.remote.session().is_some());
-        net.send(Kind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        assert_eq!(net.remote.listening(), Listening::Open);
+        net.send(MessageKind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        assert_eq!(net.remote.listening(), ListenState::Open);
         let told = net.ask(&legacy(1, "tools/call", r#""name":"chatty","arguments":{},"_meta":{"progressToken":7}"#));
         assert!(told.len() > 1 && told.iter().all(|told| told.starts_with("Some(1) {")), "{told:?}");
         let told = net.ask(&legacy(2, "tools/call", r#""name":"roots","arguments":{}"#));
         assert!(told.len() == 1 && told[0].contains("roots/list"), "{told:?}");
         let asked: serde_json::Value = serde_json::from_str(told[0].split_once(' ').unwrap().1).unwrap();
-        net.send(Kind::Result, &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[]}}}}"#, asked["id"]));
+        net.send(MessageKind::Result, &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"roots":[]}}}}"#, asked["id"]));
         assert!(net.told.last().is_some_and(|told| told.starts_with("Some(2) ")), "{:?}", net.told);
         net.told.clear();
         assert!(net.remote.end_session());
@@ -196,12 +206,13 @@ fn legacy_sessions() {
     }
 }
 
+// spec: T055
 #[test]
 fn a_session_that_the_server_forgot() {
-    let mut net = Net::new("http://localhost/mcp", Transport::Detect, usize::MAX);
+    let mut net = Net::new("http://localhost/mcp", TransportKind::Detect, usize::MAX);
     net.ask(&initialize("2025-11-25"));
     net.endpoint =
-        Endpoint::growing(Config::DEFAULT, Server::growing(ServerLimits::default()), EndpointLimits::default());
+        Endpoint::growing(EndpointConfig::DEFAULT, Server::growing(ServerLimits::default()), EndpointLimits::default());
     let told = net.ask(&legacy(1, "ping", ""));
     assert_eq!(told, [r#"Failed { request: Some(1), why: SessionLost, detail: "" }"#]);
     assert_eq!(net.ask(&initialize("2025-11-25")).len(), 1);
@@ -211,13 +222,13 @@ fn a_session_that_the_server_forgot() {
 #[test]
 fn the_old_transport() {
     for cut in CUTS {
-        // Posting to where the stream is makes the client find out.
-        for transport in [Transport::Sse, Transport::Detect] {
+        // With `Detect` the server refuses a POST to the URL of the stream, and the client takes the old transport.
+        for transport in [TransportKind::Sse, TransportKind::Detect] {
             let mut net = Net::new("http://localhost/sse", transport, cut);
             let told = net.ask(&initialize("2024-11-05"));
             assert!(told.len() == 1 && told[0].contains("2024-11-05"), "{told:?}");
             assert!(net.remote.is_old());
-            net.send(Kind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            net.send(MessageKind::Notification, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
             assert_eq!(net.ask(&legacy(2, "ping", "")), [r#"Some(2) {"jsonrpc":"2.0","id":2,"result":{}}"#]);
             net.remote.shut_down();
             net.run();

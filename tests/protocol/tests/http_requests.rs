@@ -1,4 +1,4 @@
-//! What a request must be to be heard: methods, paths, types, where it comes from.
+//! The checks of each HTTP request: method, path, media types, `Host` and `Origin`.
 mod common;
 
 use common::http::*;
@@ -9,6 +9,7 @@ fn hello() -> String {
     initialize("2025-11-25", json!({}))
 }
 
+// spec: T062
 #[test]
 fn accept() {
     let mut web = Web::new();
@@ -35,7 +36,7 @@ fn accept() {
     }
     web.request("GET", "/mcp", &[("mcp-session-id", &session)], "").refused(406);
     web.request("GET", "/mcp", &[], "").refused(406);
-    // At the old path a client can want nothing else.
+    // At the old path, events are the only possible answer.
     assert_eq!(web.request("GET", "/sse", &[("accept", "*/*")], "").status, 200);
 }
 
@@ -64,6 +65,7 @@ fn a_client_that_takes_only_json() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
+// spec: T040
 #[test]
 fn json_or_events_by_what_the_handler_does() {
     let mut web = Web::new();
@@ -76,6 +78,7 @@ fn json_or_events_by_what_the_handler_does() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
+// spec: T029 T139
 #[test]
 fn notifications_and_responses() {
     let mut web = Web::new();
@@ -91,7 +94,8 @@ fn notifications_and_responses() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
-/// Nothing answers them but the status.
+/// They are answered by the HTTP status alone.
+// spec: T030 T140
 #[test]
 fn notifications_and_responses_that_are_none() {
     let mut web = Web::new();
@@ -121,7 +125,7 @@ fn notifications_and_responses_that_are_none() {
     ] {
         assert_eq!(web.say(&session, body).status, 202, "{body}");
     }
-    // A version that is not served.
+    // A version that the server does not support.
     let future = [JSON, ACCEPT, ("mcp-protocol-version", "2099-01-01")];
     for body in [notify("notifications/x", json!({})), r#"{"jsonrpc":"2.0","id":5,"result":{}}"#.into()] {
         web.request("POST", "/mcp", &future, &body).refused(400);
@@ -143,6 +147,7 @@ fn not_json_and_no_request() {
     }
 }
 
+// spec: T005 T062 T089
 #[test]
 fn methods_and_paths() {
     let mut web = Web::new();
@@ -171,7 +176,8 @@ fn methods_and_paths() {
     }
 }
 
-/// Whether the service serves 2026-07-28 alone, or there are to be no sessions.
+/// The service supports 2026-07-28 alone, or the endpoint has no sessions.
+// spec: T103 T104 T105 T107 T111 T113
 #[test]
 fn stateless_only() {
     let alone = || {
@@ -197,7 +203,7 @@ fn stateless_only() {
         for (method, path) in [("GET", "/sse"), ("POST", "/messages?session=1"), ("POST", "/messages")] {
             web.request(method, path, &[SSE, JSON], "{}").refused(404);
         }
-        // `initialize` is told what there is, in its message, too: its client may show nothing else.
+        // The message names the supported versions too: a client may show nothing else to its user.
         for version in [None, Some("2025-11-25"), Some(MODERN), Some("foo")] {
             let mut headers = vec![JSON, ACCEPT];
             headers.extend(version.map(|version| ("mcp-protocol-version", version)));
@@ -207,7 +213,7 @@ fn stateless_only() {
             assert_eq!(error["data"], json!({"supported": [MODERN], "requested": "2025-11-25"}), "{version:?}");
             assert!(error["message"].as_str().unwrap().contains(MODERN));
         }
-        // The rest by what its headers say; the session is ignored.
+        // Other requests are judged by their headers; the session is ignored.
         let list = r#"{"jsonrpc":"2.0","id":"a","method":"tools/list"}"#;
         for (version, code) in [
             (None, -32020),
@@ -232,7 +238,8 @@ fn stateless_only() {
     }
 }
 
-/// Clients that know both eras fall back to `initialize` only if nothing looks like 2026-07-28.
+/// Clients of both eras send `initialize` only after an answer that does not look like 2026-07-28.
+// spec: T013
 #[test]
 fn legacy_only() {
     let mut web = Web::new();
@@ -254,6 +261,7 @@ fn legacy_only() {
     assert_eq!(web.call(&session, 1, "count", json!({})).text(), "1");
 }
 
+// spec: A128 T019 T129 T132
 #[test]
 fn host_and_origin() {
     let mut web = Web::new();
@@ -277,7 +285,7 @@ fn host_and_origin() {
     {
         web.request("POST", "/mcp", &[&[JSON][..], &two].concat(), &hello()).refused(403);
     }
-    // The paths of 2024-11-05 are no way around it.
+    // The paths of 2024-11-05 are checked in the same way.
     for (method, path) in [("GET", "/sse"), ("POST", "/messages?session=1"), ("POST", "/messages")] {
         for foreign in [evil, ("host", "evil.example.com")] {
             web.request(method, path, &[JSON, SSE, foreign], "{}").refused(403);

@@ -3,9 +3,10 @@ mod common;
 
 use common::http::*;
 use common::{LEGACY, MODERN, call, initialize, json, notify};
-use mcp_sansio::server::Change;
+use mcp_sansio::server::ServerChange;
 use mcp_sansio_http::endpoint::{Access, EndpointLimits};
 
+// spec: T051 T053
 #[test]
 fn begin_with_initialize_alone() {
     let mut web = Web::new();
@@ -22,6 +23,7 @@ fn begin_with_initialize_alone() {
     assert_eq!(web.endpoint.load(), (0, 3, 0));
 }
 
+// spec: T050
 #[test]
 fn ids_differ_and_come_from_the_caller() {
     let mut web = Web::new();
@@ -42,13 +44,13 @@ fn missing_and_unknown() {
     {
         let reply = web.call(wrong, 1, "count", json!({}));
         reply.refused(404);
-        // Clients look for this code, or for these words.
+        // Some clients look for this code, others for these words.
         assert_eq!((reply.code(), &reply.body["error"]["message"]), (-32001, &json!("Session not found")));
         web.listen(wrong, None).refused(404);
         web.request("DELETE", "/mcp", &[("mcp-session-id", wrong)], "").refused(404);
         web.say(wrong, &initialize("2025-11-25", json!({}))).refused(404);
     }
-    // The same difference twice, anywhere, and two digits exchanged: it is compared whole.
+    // An id with one digit changed, or with two exchanged, is refused: the whole id is compared.
     let digits = session.as_bytes();
     for (a, b) in (4..32).flat_map(|a| (a + 1..32).map(move |b| (a, b))) {
         let (mut flipped, mut exchanged) = (digits.to_vec(), digits.to_vec());
@@ -67,7 +69,7 @@ fn missing_and_unknown() {
     assert_eq!(web.call(&session, 1, "count", json!({})).text(), "1");
 }
 
-/// A notification tells which session it came from, by the number that the session's requests have.
+/// A notification carries the number of its session, as requests of the session do.
 #[test]
 fn notifications_tell_their_session() {
     let mut web = Web::new();
@@ -81,6 +83,7 @@ fn notifications_tell_their_session() {
     assert!(scopes.len() == 3 && scopes[0] == scopes[2] && scopes[0] != scopes[1], "{scopes:?}");
 }
 
+// spec: T013
 #[test]
 fn version_header() {
     let mut web = Web::new();
@@ -110,7 +113,9 @@ fn version_header() {
     }
 }
 
-/// What was agreed on decides, with or without a header: 2025-03-26 has batches and knows no header, later ones have none.
+/// The negotiated revision decides, with or without a header: 2025-03-26 has batches and no header, later ones have
+/// no batches.
+// spec: T012 T039
 #[test]
 fn without_a_version_header() {
     let mut web = Web::new();
@@ -128,6 +133,7 @@ fn without_a_version_header() {
     }
 }
 
+// spec: T054
 #[test]
 fn exactly_at_its_end() {
     let mut web = Web::with(config().session_idle(10_000));
@@ -155,6 +161,7 @@ fn signs_of_life() {
     }
 }
 
+// spec: T054
 #[test]
 fn deleted() {
     let mut web = Web::new();
@@ -170,11 +177,11 @@ fn deleted() {
         assert!(web.is_ready(stream) && web.pull(stream).ended);
     }
     assert_eq!(web.endpoint.load(), (0, 0, 0));
-    assert_eq!(web.answer(web.later("a"), "x"), Err(mcp_sansio::server::SendError::Stale));
+    assert_eq!(web.answer(web.later("a"), "x"), Err(mcp_sansio::server::RespondError::Stale));
     assert_eq!(web.world.cancelled.len(), 2);
     web.call(&session, 1, "count", json!({})).refused(404);
-    web.publish(Change::Resource("test://text"));
-    // The next one in its place hears nothing of it.
+    web.publish(ServerChange::Resource("test://text"));
+    // The next session in its place receives nothing of it.
     let next = web.open("2025-11-25");
     let events = web.listen(&next, None).opened();
     assert_eq!(web.pull(events).json().len(), 0);
@@ -209,6 +216,7 @@ fn expiry() {
     assert_eq!(web.endpoint.next_deadline(), None);
 }
 
+// spec: A188
 #[test]
 fn belong_to_their_principal() {
     let mut web = Web::new();
@@ -232,6 +240,7 @@ fn belong_to_their_principal() {
     assert_eq!(web.endpoint.load().1, 1);
 }
 
+// spec: A004 A021 A064 A084 A085 A132 A150 A151 A152 A153 A175 A178 A188
 #[test]
 fn denied() {
     let mut web = Web::new();
@@ -239,6 +248,7 @@ fn denied() {
     web.authorize = Box::new(move |head| match head.text("authorization") {
         None => Access::Denied { status: 401, challenge: Some(challenge) },
         Some("weak") => Access::Denied { status: 403, challenge: Some("Bearer error=\"insufficient_scope\"") },
+        Some("broken") => Access::Denied { status: 400, challenge: None },
         Some("long") => {
             Access::Granted { principal: Some("12345678901234567890123456789012345678901234567890123456789012345") }
         }
@@ -248,11 +258,15 @@ fn denied() {
     reply.refused(401);
     assert_eq!(reply.header("www-authenticate"), Some(challenge));
     web.request("GET", "/sse", &[SSE], "").refused(401);
-    web.request("POST", "/mcp", &[JSON, ("authorization", "weak")], "{}").refused(403);
+    let reply = web.request("POST", "/mcp", &[JSON, ("authorization", "weak")], "{}");
+    reply.refused(403);
+    assert_eq!(reply.header("www-authenticate"), Some("Bearer error=\"insufficient_scope\""));
+    web.request("POST", "/mcp", &[JSON, ("authorization", "broken")], "{}").refused(400);
     web.request("POST", "/mcp", &[JSON, ("authorization", "long")], "{}").refused(500);
     assert_eq!(web.endpoint.load().1, 0);
 }
 
+// spec: A069 A084 A086 A087 A088 A134
 #[test]
 fn resource_metadata() {
     let mut config = config();
@@ -295,7 +309,7 @@ fn resting_ones_make_way() {
     web.wait(1);
     let newer = web.open("2025-11-25");
     web.say(&rests, &initialize("2025-11-25", json!({}))).refused(404);
-    // The newer one has not rested, one is heard, and one waits for its answer.
+    // The newest session is too young, one has an open stream, and one waits for its answer.
     web.wait(99);
     for reply in [web.post(&initialize("2025-11-25", json!({}))), web.request("GET", "/sse", &[SSE], "")] {
         reply.refused(503);
@@ -308,6 +322,7 @@ fn resting_ones_make_way() {
     assert!(web.pulled(stream, false).events.is_empty());
 }
 
+// spec: T105
 #[test]
 fn modern_requests_have_none() {
     let mut web = Web::new();

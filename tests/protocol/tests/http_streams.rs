@@ -1,19 +1,22 @@
-//! Event streams: priming, ids, coming back, hanging up, slow readers.
+//! Event streams: the first event, ids, resumption, lost connections, slow readers.
 mod common;
 
 use common::http::*;
 use common::{Value, cancel, json, notify};
 use data_encoding::BASE64;
-use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Change, Progress, Told};
-use mcp_sansio::sink::Lines;
-use mcp_sansio_http::endpoint::{App, Config, EndpointLimits, Head, Pull, StreamId, Streams};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::{NotifyStatus, Progress, ServerChange};
+use mcp_sansio::sink::LineSink;
+use mcp_sansio_http::endpoint::{
+    App, EndpointConfig, EndpointLimits, RequestHead, StreamId, StreamPolicy, StreamStatus,
+};
 
 fn with_token(session: &str, web: &mut Web, id: i64, tool: &str) -> Reply {
     let params = json!({"name": tool, "arguments": {"tag": "t"}, "_meta": {"progressToken": "p"}});
     web.say(session, &common::request("2025-11-25", id, "tools/call", params))
 }
 
+// spec: T008 T044 T046
 #[test]
 fn priming_only_in_2025_11_25() {
     for (revision, primed) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
@@ -29,25 +32,27 @@ fn priming_only_in_2025_11_25() {
     }
 }
 
+// spec: T041 T042 T043
 #[test]
 fn progress_then_result_on_one_stream() {
     let mut web = Web::new();
     let session = web.open("2025-06-18");
     let stream = with_token(&session, &mut web, 1, "later").opened();
     let token = web.later("t");
-    assert_eq!(web.endpoint.progress(token, Progress::new(1)), Told::Sent);
+    assert_eq!(web.endpoint.progress(token, Progress::new(1)), NotifyStatus::Sent);
     assert_eq!(web.pull(stream).json()[0]["params"]["progress"], 1);
-    assert_eq!(web.endpoint.progress(token, Progress::new(2)), Told::Sent);
+    assert_eq!(web.endpoint.progress(token, Progress::new(2)), NotifyStatus::Sent);
     assert!(web.is_ready(stream));
     web.answer(token, "done").unwrap();
     let pulled = web.pull(stream);
     assert!(pulled.ended && pulled.json().len() == 2);
     let ids: Vec<_> = pulled.events.iter().map(|event| event.id.clone().unwrap()).collect();
     assert_ne!(ids[0], ids[1]);
-    assert_eq!(web.sip(stream, 100), (Pull::Stale, 0));
+    assert_eq!(web.sip(stream, 100), (StreamStatus::Stale, 0));
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
+// spec: T007 T048 T049
 #[test]
 fn resumed_where_it_broke_off() {
     let mut web = Web::new();
@@ -65,7 +70,7 @@ fn resumed_where_it_broke_off() {
         let last = events[from].id.as_deref();
         let again = web.listen(&session, last).opened();
         if from != 2 {
-            // Broken off once more, in the middle of an event.
+            // The connection breaks once more, in the middle of an event.
             let _ = web.sip(again, 150);
             web.detach(again);
             continue;
@@ -92,17 +97,41 @@ fn resumed_by_its_own_session_only() {
     assert!(web.listen(&session, Some(&id)).stream.is_some());
 }
 
+/// An event id is enough to find its stream, and brings back no event of another stream.
+// spec: T016 T017
+#[test]
+fn only_what_was_lost_on_that_stream_is_sent_again() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let broken: Vec<_> = (1..=3)
+        .map(|id| {
+            let stream = web.call(&session, id, "later", json!({"tag": id.to_string()})).opened();
+            let first = web.pull(stream).events[0].id.clone().unwrap();
+            web.detach(stream);
+            (id, first)
+        })
+        .collect();
+    for (id, _) in broken.iter().rev() {
+        web.answer(web.later(&id.to_string()), &format!("answer {id}")).unwrap();
+    }
+    for (id, first) in &broken {
+        let stream = web.listen(&session, Some(first)).opened();
+        let answer = web.pull(stream).only();
+        assert_eq!((&answer["id"], common::text(&answer.to_string())), (&json!(id), format!("answer {id}")));
+    }
+}
+
 #[test]
 fn the_connection_before_reads_no_more() {
     let mut web = Web::new();
     let session = web.open("2025-11-25");
     let old = web.call(&session, 1, "later", json!({"tag": "t"})).opened();
     let id = web.pull(old).events[0].id.clone().unwrap();
-    // The client comes back before the server has noticed that it was gone.
+    // The client resumes before the server has noticed the loss.
     let new = web.listen(&session, Some(&id)).opened();
     assert_ne!(old, new);
     web.answer(web.later("t"), "done").unwrap();
-    assert_eq!(web.sip(old, 1000), (Pull::Stale, 0));
+    assert_eq!(web.sip(old, 1000), (StreamStatus::Stale, 0));
     web.detach(old);
     assert_eq!(web.pull(new).only()["id"], 1);
 }
@@ -115,7 +144,7 @@ fn evicted() {
     let token = web.later("t");
     let mut ids = Vec::new();
     for done in 1..60 {
-        assert_eq!(web.endpoint.progress(token, Progress::new(done)), Told::Sent);
+        assert_eq!(web.endpoint.progress(token, Progress::new(done)), NotifyStatus::Sent);
         ids.extend(web.pull(stream).events.into_iter().map(|event| event.id.unwrap()));
     }
     web.detach(stream);
@@ -137,7 +166,7 @@ fn what_is_sent_again_is_not_forgotten_meanwhile() {
     web.detach(stream);
     let again = web.listen(&session, Some(&first)).opened();
     let _ = web.sip(again, 60);
-    // Others want all the room there is.
+    // Other streams fill the log.
     for id in 10..30 {
         let other = web.call(&session, id, "gossip", json!({})).opened();
         let _ = web.pull(other);
@@ -145,7 +174,7 @@ fn what_is_sent_again_is_not_forgotten_meanwhile() {
     assert_eq!(web.pull(again).json().iter().map(|m| m["params"]["progress"].clone()).collect::<Vec<Value>>(), [2, 3]);
 }
 
-/// What the log keeps of what was sent, to the event; and what can be come back to.
+/// The log keeps a certain number of events: exactly those can be resumed from.
 #[test]
 fn coming_back_at_the_borders() {
     let mut web = Web::limited(config(), EndpointLimits { keep: 1_000, ..EndpointLimits::default() });
@@ -154,7 +183,7 @@ fn coming_back_at_the_borders() {
     let token = web.later("t");
     let mut events = Vec::new();
     for done in 100..130 {
-        assert_eq!(web.endpoint.progress(token, Progress::new(done)), Told::Sent);
+        assert_eq!(web.endpoint.progress(token, Progress::new(done)), NotifyStatus::Sent);
         events.extend(web.pull(stream).events);
     }
     assert_eq!(events.len(), 30);
@@ -172,8 +201,8 @@ fn coming_back_at_the_borders() {
         stream = reply.opened();
         assert_eq!(web.pull(stream).events, events[at + 1..]);
     }
-    // Said, but not sent: nobody has seen it.
-    assert_eq!(web.endpoint.progress(token, Progress::new(130)), Told::Sent);
+    // The event is in the log but was not sent: no client can know its id.
+    assert_eq!(web.endpoint.progress(token, Progress::new(130)), NotifyStatus::Sent);
     web.detach(stream);
     let (place, last) = events[29].id.as_deref().unwrap().rsplit_once('-').unwrap();
     let next = format!("{place}-{}", last.parse::<u32>().unwrap() + 1);
@@ -184,8 +213,8 @@ fn coming_back_at_the_borders() {
     assert_eq!(web.pull(stream).only()["id"], 1);
 }
 
-/// A client that comes back to an older stream of its session reads what concerns no request there, and no longer on
-/// the newer one.
+/// A client that resumes an older stream of its session reads the messages that belong to no request there, and no
+/// longer on the newer one.
 #[test]
 fn coming_back_to_a_session_stream_takes_over() {
     let mut web = Web::new();
@@ -196,13 +225,14 @@ fn coming_back_to_a_session_stream_takes_over() {
     let newer = web.listen(&session, None).opened();
     let _ = web.pull(newer);
     let older = web.listen(&session, Some(&id)).opened();
-    web.publish(Change::Tools);
+    web.publish(ServerChange::Tools);
     assert!(web.pull(newer).ended);
     assert_eq!(web.pull(older).json()[0]["method"], "notifications/tools/list_changed");
     assert_eq!(web.endpoint.load(), (0, 1, 1));
 }
 
-/// Events of a stream that is over are not found again behind an id that came twice, however many requests were made.
+/// Event ids do not repeat after 65,536 other requests: an old id finds no events of a later stream.
+// spec: T014 T016
 #[test]
 fn event_ids_do_not_come_again() {
     let mut web = Web::new();
@@ -214,13 +244,13 @@ fn event_ids_do_not_come_again() {
         events.into_iter().map(|event| event.id.unwrap()).collect::<Vec<_>>()
     };
     let first = later(&mut web, 1);
-    // Without a look at the answers, which are many.
+    // Without judging the answers, because there are many.
     let headers = [JSON, ACCEPT, ("Mcp-Session-Id", &session)].map(|(name, value)| (name, value.as_bytes()));
     let (headers, ping) = (&headers[..], br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     for _ in 0..65_536 {
         let Web { endpoint, service, world, now, .. } = &mut web;
-        let mut out = Lines::new(Vec::new());
-        let head = Head::new("POST", "/mcp", None, &headers);
+        let mut out = LineSink::new(Vec::new());
+        let head = RequestHead::new("POST", "/mcp", None, &headers);
         let response = endpoint.request(&mut App::new(service, world), &head, ping, *now, &mut |_| {}, &mut out);
         assert_eq!(response.status, 200);
     }
@@ -229,7 +259,8 @@ fn event_ids_do_not_come_again() {
     web.listen(&session, Some(&first[0])).refused(400);
 }
 
-/// Answers go to the stream of their request; if that is gone, nowhere else.
+/// Answers go to the stream of their request; if that stream is gone, they go nowhere.
+// spec: T006 T007
 #[test]
 fn no_answer_on_a_stream_for_what_concerns_no_request() {
     let mut web = Web::new();
@@ -248,7 +279,8 @@ fn no_answer_on_a_stream_for_what_concerns_no_request() {
     assert!(web.pull(events).json().is_empty());
 }
 
-/// Log messages on behalf of no request go to each session that wants them, on its own stream; and nowhere else.
+/// Log messages that belong to no request go to each session that wants them, on its own stream, and nowhere else.
+// spec: T034
 #[test]
 fn announced() {
     let mut web = Web::new();
@@ -266,15 +298,15 @@ fn announced() {
         [all.next().unwrap(), all.next().unwrap()]
             .map(|messages| messages.iter().map(|m| m["params"]["data"].clone()).collect::<Vec<_>>())
     };
-    assert_eq!(announce(&mut web, Level::Error, "it burns"), [["it burns"], ["it burns"]]);
-    assert_eq!(announce(&mut web, Level::Info, "all is well"), [vec![json!("all is well")], vec![]]);
+    assert_eq!(announce(&mut web, LoggingLevel::Error, "it burns"), [["it burns"], ["it burns"]]);
+    assert_eq!(announce(&mut web, LoggingLevel::Info, "all is well"), [vec![json!("all is well")], vec![]]);
     assert!(web.pull(post).json().is_empty());
-    // A session without a stream hears nothing of it later either.
+    // A session without a stream does not get them later either.
     let late = web.listen(&sessions[2], None).opened();
     assert!(web.pull(late).json().is_empty());
 }
 
-/// A request whose stream has no room for one more word is over all the same when the server goes away.
+/// A request whose stream is full still ends when the server shuts down.
 #[test]
 fn shut_down_without_room_for_a_word() {
     let mut untold = 0;
@@ -283,7 +315,8 @@ fn shut_down_without_room_for_a_word() {
         let session = web.open("2025-06-18");
         let stream = with_token(&session, &mut web, 1, "later").opened();
         let token = web.later("t");
-        let told = (1..).take_while(|done| web.endpoint.progress(token, Progress::new(*done)) == Told::Sent).count();
+        let told =
+            (1..).take_while(|done| web.endpoint.progress(token, Progress::new(*done)) == NotifyStatus::Sent).count();
         web.endpoint.shut_down();
         let pulled = web.pull(stream);
         assert!(pulled.ended && (told..=told + 1).contains(&pulled.json().len()), "{pulled:?}");
@@ -300,7 +333,7 @@ fn forgotten_after_a_while() {
     let stream = web.call(&session, 1, "later", json!({"tag": "t"})).opened();
     let id = web.pull(stream).events[0].id.clone().unwrap();
     web.detach(stream);
-    // The time for coming back begins with the answer, however long that takes.
+    // The time for resumption begins with the answer, however late it is.
     web.wait(300_000);
     assert_eq!(web.endpoint.load(), (1, 1, 1));
     assert_eq!(web.answer(web.later("t"), "done"), Ok(()));
@@ -317,19 +350,19 @@ fn a_newer_session_stream_takes_over() {
     let mut web = Web::new();
     let session = web.open("2025-06-18");
     let older = web.listen(&session, None).opened();
-    web.publish(Change::Tools);
+    web.publish(ServerChange::Tools);
     let newer = web.listen(&session, None).opened();
     assert!(web.is_ready(older));
     let pulled = web.pull(older);
     assert!(pulled.ended && pulled.events.is_empty());
     assert_eq!(web.pull(newer).json().len(), 1);
-    web.publish(Change::Prompts);
-    web.publish(Change::Prompts);
+    web.publish(ServerChange::Prompts);
+    web.publish(ServerChange::Prompts);
     assert_eq!(web.pull(newer).json()[0]["method"], "notifications/prompts/list_changed");
     assert_eq!(web.endpoint.load(), (0, 1, 1));
 }
 
-/// Streams that have to end are named as ready, though there is nothing else to say on them.
+/// A stream that has to end is reported as ready, even if it has no more messages.
 #[test]
 fn streams_that_end_are_told() {
     let mut web = Web::new();
@@ -344,6 +377,7 @@ fn streams_that_end_are_told() {
     assert_eq!(web.endpoint.load(), (0, 0, 0));
 }
 
+// spec: T009 T034
 #[test]
 fn changes_reach_each_session_once() {
     let mut web = Web::new();
@@ -352,9 +386,9 @@ fn changes_reach_each_session_once() {
     for (id, session) in sessions.iter().enumerate().skip(1) {
         web.say(session, &common::request("2025-11-25", id as i64, "resources/subscribe", uri.clone()));
     }
-    // Nobody listens yet: it waits.
-    web.publish(Change::Tools);
-    web.publish(Change::Resource("test://text"));
+    // No stream is open yet: the changes wait.
+    web.publish(ServerChange::Tools);
+    web.publish(ServerChange::Resource("test://text"));
     let streams: Vec<StreamId> = sessions.iter().map(|session| web.listen(session, None).opened()).collect();
     let post = web.call(&sessions[2], 9, "later", json!({})).opened();
     for (stream, count) in streams.iter().zip([1, 2, 2]) {
@@ -362,7 +396,7 @@ fn changes_reach_each_session_once() {
         assert_eq!(web.pull(*stream).json().len(), 0);
     }
     assert_eq!(web.pull(post).json().len(), 0);
-    web.publish(Change::Resource("test://text"));
+    web.publish(ServerChange::Resource("test://text"));
     assert_eq!(streams.iter().map(|stream| web.pull(*stream).json().len()).collect::<Vec<_>>(), [0, 1, 1]);
 }
 
@@ -380,7 +414,7 @@ fn cancelled_requests_end_their_exchange() {
         let pulled = web.pull(stream);
         assert!(pulled.ended && pulled.json().len() == messages, "{pulled:?}");
     }
-    assert_eq!(web.answer(web.later("t"), "x"), Err(mcp_sansio::server::SendError::Stale));
+    assert_eq!(web.answer(web.later("t"), "x"), Err(mcp_sansio::server::RespondError::Stale));
     assert_eq!(web.endpoint.load(), (0, 1, 0));
     assert_eq!(web.say(&session, &cancel(77)).status, 202);
 }
@@ -396,24 +430,24 @@ fn keep_alive() {
     assert!(!web.is_ready(stream));
     web.wait(1);
     assert!(web.is_ready(stream));
-    assert!(web.endpoint.next_deadline().unwrap() > web.now, "what is due is told by ready()");
+    assert!(web.endpoint.next_deadline().is_none_or(|at| at > web.now), "what is due is told by ready()");
     let events = web.pull(stream).events;
     assert!(events.len() == 1 && events[0].comment);
     assert!(web.pull(stream).events.is_empty() && !web.is_ready(stream));
-    // And so on, as long as nothing is said.
+    // The same again, as long as there is no message.
     for _ in 0..3 {
         web.wait(15_000);
         assert!(web.is_ready(stream) && web.pull(stream).events[0].comment);
     }
 }
 
-fn still() -> Config<'static> {
+fn still() -> EndpointConfig<'static> {
     let mut config = config();
     config.keep_alive = 0;
     config
 }
 
-/// Each deadline is told for its own sake, not only because another one comes before.
+/// Each deadline is reported on its own, not only because an earlier one exists.
 #[test]
 fn without_keep_alive() {
     let mut web = Web::with(still());
@@ -432,7 +466,7 @@ fn without_keep_alive() {
         web.wait(1);
         assert_eq!(web.endpoint.load(), (0, 1, 1));
     }
-    // Somebody listens: that is use, too.
+    // An open stream counts as use of the session.
     web.wait(3 * 3_600_000);
     assert_eq!(web.endpoint.load(), (0, 1, 1));
     web.detach(events);
@@ -472,7 +506,8 @@ fn large_replies_in_windows_through_a_small_log() {
     }
 }
 
-/// Four replies that together fill the log to its last bytes: some window then finds no room at all, wherever that is.
+/// Four replies that together fill the log to its last bytes. The size of the log varies, so that any window may find
+/// no room.
 #[test]
 fn large_replies_that_fill_the_log() {
     for log in (4000..4800).step_by(3) {
@@ -489,8 +524,8 @@ fn large_replies_that_fill_the_log() {
     }
 }
 
-/// A cancellation that comes when only the last members of a reply are left, some of them in a window that is made
-/// already, does not change them.
+/// A cancellation that comes when only the last members of a reply are left, some of them already in a window, does
+/// not change them.
 #[test]
 fn a_large_reply_cancelled_at_its_end() {
     const TAIL: usize = "\"}],\"isError\":false}}\n\n".len();
@@ -501,8 +536,8 @@ fn a_large_reply_cancelled_at_its_end() {
         (web, session, stream)
     };
     let (mut web, _, stream) = begin(600);
-    let (mut size, mut pull) = (0, Pull::More);
-    while pull == Pull::More {
+    let (mut size, mut pull) = (0, StreamStatus::More);
+    while pull == StreamStatus::More {
         let (next, n) = web.sip(stream, 100);
         (pull, size) = (next, size + n);
     }
@@ -519,7 +554,7 @@ fn a_large_reply_cancelled_at_its_end() {
     }
 }
 
-/// The answer to `initialize` does not fit a small body either.
+/// Opens a session with a body limit that does not hold the answer to `initialize`.
 fn open_small(web: &mut Web) -> String {
     let reply = web.post(&common::initialize("2025-06-18", json!({})));
     let session = reply.header("mcp-session-id").unwrap().to_owned();
@@ -551,7 +586,7 @@ fn a_slow_reader_holds_nobody_up() {
     let slow = with_token(&session, &mut web, 1, "later").opened();
     let token = web.later("t");
     let mut told = 0;
-    while web.endpoint.progress(token, Progress::new(told)) == Told::Sent {
+    while web.endpoint.progress(token, Progress::new(told)) == NotifyStatus::Sent {
         told += 1;
         assert!(told < 100);
     }
@@ -567,8 +602,8 @@ fn a_slow_reader_holds_nobody_up() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
-/// Large answers for more readers than the log has windows for, and than there are streams: those that can be sent are,
-/// the others are told to try again; nobody is told that the answer is too large for ever.
+/// Large answers for more readers than the log has windows, and than there are streams. Those that can be sent are
+/// sent; the others are refused for now, and none of them as too large for ever.
 #[test]
 fn more_readers_than_windows() {
     for (streams, prefers) in [(24, false), (24, true), (3, false), (3, true)] {
@@ -606,9 +641,9 @@ fn more_readers_than_windows() {
     }
 }
 
-fn config_of(prefers: bool) -> Config<'static> {
+fn config_of(prefers: bool) -> EndpointConfig<'static> {
     let mut config = config();
-    config.streams = if prefers { Streams::Preferred } else { Streams::Needed };
+    config.streams = if prefers { StreamPolicy::Preferred } else { StreamPolicy::Needed };
     config
 }
 
@@ -617,7 +652,7 @@ fn many_quiet_streams_share_a_small_log() {
     let mut web = Web::lent(2, 16, 2048);
     let session = web.open("2025-11-25");
     let quiet = web.listen(&session, None).opened();
-    // An equal share is too small for an answer of ordinary size.
+    // An equal share would be too small for an answer of ordinary size.
     assert_eq!(web.call(&session, 1, "large", json!({"size": 300})).text().len(), 300);
     let small = with_token(&session, &mut web, 2, "later").opened();
     let token = web.later("t");
@@ -645,6 +680,7 @@ fn too_many_streams() {
     let _ = web.call(&session, 4, "later", json!({})).opened();
 }
 
+// spec: T028 T031 T033 T035 T036
 #[test]
 fn batches() {
     let mut web = Web::new();
@@ -681,6 +717,7 @@ fn a_batch_that_does_not_fit() {
     assert_eq!(web.pull(stream).only(), json!([{"jsonrpc":"2.0","id":1,"result":{}}]));
 }
 
+// spec: B181
 #[test]
 fn shut_down() {
     let mut web = Web::new();
@@ -706,7 +743,7 @@ fn shut_down() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
-/// A change that is noted before the session may hear of it makes its stream ready as soon as it may.
+/// A change before `notifications/initialized` makes the stream ready as soon as that notification is received.
 #[test]
 fn a_change_before_initialized_is_told_after_it() {
     for first in
@@ -717,7 +754,7 @@ fn a_change_before_initialized_is_told_after_it() {
             web.post(&common::initialize("2025-11-25", json!({}))).header("mcp-session-id").unwrap().to_owned();
         let stream = web.listen(&session, None).opened();
         web.pull(stream);
-        web.publish(Change::Tools);
+        web.publish(ServerChange::Tools);
         assert!(web.pull(stream).json().is_empty());
         assert!(!web.is_ready(stream));
         web.say(&session, &first);

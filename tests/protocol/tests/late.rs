@@ -1,25 +1,28 @@
-//! Answers that are put off: of every kind of request, in every revision; and what a handler does that is resumed.
+//! Late answers: of each kind of request, in each revision, and of handlers that are resumed.
 mod common;
 
 use common::*;
 use mcp_sansio::json::{Raw, Text};
-use mcp_sansio::protocol::{Feature, Method};
-use mcp_sansio::server::{About, Caching, Context, Event, Failure, Limits, SendError, Server, Token};
-use mcp_sansio::service::{
-    Argument, Broken, Call, Complete, Contents, Get, Other, Outcome, Prompt, Question, Read, Resource, Service,
-    Template, Tool,
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::protocol::{Method, ServerCapability};
+use mcp_sansio::server::{
+    Caching, IncomingRequest, MessageLimits, RequestToken, RespondError, RpcError, Server, ServerEvent, ServerInfo,
+    ServerOptions,
 };
-use mcp_sansio::sink::Lines;
-use mcp_sansio::store::Store;
+use mcp_sansio::service::{
+    Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, Prompt, PromptArgument, ReadResource,
+    Resource, ResourceContents, ResourceTemplate, Service, SourceError, Tool,
+};
+use mcp_sansio::sink::LineSink;
 use mcp_sansio_test_support::Oracle;
 
-fn put_off(world: &mut World, (token, outcome): (Token, Outcome)) -> Outcome {
+fn put_off(world: &mut World, (token, outcome): (RequestToken, HandlerResult)) -> HandlerResult {
     world.later.push((String::new(), token));
     outcome
 }
 
-/// Asks for roots, which every revision has, once it was resumed.
-fn job(world: &mut World, call: &mut Call<'_>) -> Outcome {
+/// Asks for the roots, which each revision has, after it was resumed.
+fn job(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     world.runs += 1;
     let text = call.arguments().get("text").and_then(|text| text.text()).map_or(String::new(), |text| text.to_string());
     if let Some(answer) = call.answer("roots") {
@@ -28,41 +31,41 @@ fn job(world: &mut World, call: &mut Call<'_>) -> Outcome {
     }
     if call.is_resumed() {
         assert_eq!(call.state(), b"kept");
-        return call.ask(&[Question::roots("roots")], b"asked");
+        return call.ask(&[InputRequest::roots("roots")], b"asked");
     }
     let (token, done) = call.suspend(b"kept")?;
     world.later.push((text, token));
     Ok(done)
 }
 
-fn read_job(world: &mut World, read: &mut Read<'_>) -> Outcome {
+fn read_job(world: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
     let uri = read.uri().to_owned();
     if read.answer("roots").is_some() {
         return read.text(format_args!("{uri} {}", state_of(read.state())));
     }
     if read.is_resumed() {
-        return read.ask(&[Question::roots("roots")], b"asked");
+        return read.ask(&[InputRequest::roots("roots")], b"asked");
     }
     let (token, done) = read.suspend(b"")?;
     world.later.push((uri, token));
     Ok(done)
 }
 
-fn get_job(world: &mut World, get: &mut Get<'_>) -> Outcome {
+fn get_job(world: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
     let who = get.arg("who").map_or(String::new(), |who| who.to_string());
     if get.answer("roots").is_some() {
         return get.user(format_args!("{who} {}", state_of(get.state())));
     }
     if get.is_resumed() {
-        return get.ask(&[Question::roots("roots")], b"asked");
+        return get.ask(&[InputRequest::roots("roots")], b"asked");
     }
     let (token, done) = get.suspend(b"")?;
     world.later.push((who, token));
     Ok(done)
 }
 
-/// Puts its answer off again and again, and counts in its state how often.
-fn patient(world: &mut World, call: &mut Call<'_>) -> Outcome {
+/// Puts its answer off again and again, and counts this in its state.
+fn patient(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let times = call.state().len();
     if times == 100 {
         return call.text("at last");
@@ -72,42 +75,42 @@ fn patient(world: &mut World, call: &mut Call<'_>) -> Outcome {
     Ok(done)
 }
 
-fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> Outcome {
-    if complete.argument().is("now") {
+fn complete_later(world: &mut World, complete: &mut Complete<'_>) -> HandlerResult {
+    if complete.argument().eq_str("now") {
         return complete.matching(["Ada", "Alan", "Grace"]);
     }
     put_off(world, complete.later())
 }
 
-fn other(world: &mut World, other: &mut Other<'_>) -> Outcome {
-    if other.method().is("demo/now") {
+fn other(world: &mut World, other: &mut CustomRequest<'_>) -> HandlerResult {
+    if other.method().eq_str("demo/now") {
         return other.result(Raw::constant(r#"{"hello":true}"#));
     }
     put_off(world, other.later())
 }
 
-fn source(_: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+fn source(_: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
     let rest = &b"a stream"[at as usize..];
     let n = rest.len().min(bytes.len());
     bytes[..n].copy_from_slice(&rest[..n]);
     Ok(n)
 }
 
-fn torn(_: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+fn torn(_: &mut World, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
     if at > 0 {
-        return Err(Broken);
+        return Err(SourceError);
     }
     bytes[..3].copy_from_slice(b"abc");
     Ok(3)
 }
 
-/// Waits less long for its question than the server would.
-fn hasty(_: &mut World, call: &mut Call<'_>) -> Outcome {
+/// Sets a shorter time for its question than the server's.
+fn hasty(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     match call.answer("roots") {
         Some(answer) => call.text(format_args!("{:?}", answer.result())),
         None => {
             call.set_ask_timeout(50);
-            call.ask(&[Question::roots("roots")], b"")
+            call.ask(&[InputRequest::roots("roots")], b"")
         }
     }
 }
@@ -120,11 +123,11 @@ static TOOLS: [Tool<World>; 8] = [
     Tool::new("patient", "Waits again and again", patient),
     Tool::new("sourceless", "Streams without a source", |_, call| call.stream_text(0)),
     Tool::new("fail", "Fails with words made at run time", |_, call| {
-        call.fail(&Failure::new(-31000, &format!("{} jobs are waiting", 12)).with_data(Raw::constant("[1]")))
+        call.fail(&RpcError::new(-31000, &format!("{} jobs are waiting", 12)).with_data(Raw::constant("[1]")))
     }),
     Tool::new("fail_twice", "Fails twice", |_, call| {
-        let _ = call.fail(&Failure::new(-31000, "once"));
-        call.fail(&Failure::new(-31001, "twice"))
+        let _ = call.fail(&RpcError::new(-31000, "once"));
+        call.fail(&RpcError::new(-31001, "twice"))
     }),
 ];
 
@@ -146,7 +149,7 @@ static RESOURCES: [Resource<World>; 10] = [
     Resource::new("t://blob", "blob", |_, read| read.blob(b"\x00\xff")).caching(HOUR),
     Resource::new("t://json", "json", |_, read| read.json(&[1, 2])).caching(HOUR),
     Resource::new("t://contents", "contents", |_, read| {
-        read.contents(&[Contents::text("t://a", "a"), Contents::blob("t://b", b"b")])
+        read.contents(&[ResourceContents::text("t://a", "a"), ResourceContents::blob("t://b", b"b")])
     })
     .caching(HOUR),
     Resource::new("t://stream", "stream", |_, read| read.stream_text(0)).caching(HOUR).source(source),
@@ -157,15 +160,16 @@ static RESOURCES: [Resource<World>; 10] = [
         read.result(Raw::parse(own.as_bytes()).unwrap())
     })
     .caching(HOUR),
-    Resource::new("t://fail", "fail", |_, read| read.fail(&Failure::new(-31000, &format!("no {}", 1)))),
+    Resource::new("t://fail", "fail", |_, read| read.fail(&RpcError::new(-31000, &format!("no {}", 1)))),
 ];
 
-static TEMPLATES: [Template<World>; 2] = [
-    Template::new("t://items/{id}", "item", |world: &mut World, read| put_off(world, read.later())).caching(HOUR),
-    Template::new("t://jobs/{id}", "job", read_job).reserve(1024),
+static TEMPLATES: [ResourceTemplate<World>; 2] = [
+    ResourceTemplate::new("t://items/{id}", "item", |world: &mut World, read| put_off(world, read.later()))
+        .caching(HOUR),
+    ResourceTemplate::new("t://jobs/{id}", "job", read_job).reserve(1024),
 ];
 
-static ARGUMENTS: [Argument; 2] = [Argument::optional("now"), Argument::optional("who")];
+static ARGUMENTS: [PromptArgument; 2] = [PromptArgument::optional("now"), PromptArgument::optional("who")];
 static PROMPTS: [Prompt<World>; 3] = [
     Prompt::new("later", "The same words", |world: &mut World, get| put_off(world, get.later()))
         .arguments(&ARGUMENTS)
@@ -180,7 +184,7 @@ const fn service() -> Service<'static, World> {
         .resources(&RESOURCES)
         .templates(&TEMPLATES)
         .prompts(&PROMPTS)
-        .feature(Feature::Completions)
+        .feature(ServerCapability::Completions)
         .other(other)
         .on_cancel(|world, token| world.cancelled.push(token))
 }
@@ -196,8 +200,8 @@ fn state_of(state: &[u8]) -> &str {
 const KINDS: [Method; 5] =
     [Method::ToolsCall, Method::ResourcesRead, Method::PromptsGet, Method::Complete, Method::Other];
 
-/// Answers as if the request were of that kind.
-fn answer_as(rig: &mut Rig, kind: Method, token: Token) -> Result<Vec<String>, SendError> {
+/// Answers as if the request had this method.
+fn answer_as(rig: &mut Rig, kind: Method, token: RequestToken) -> Result<Vec<String>, RespondError> {
     let Rig { session, service, world, .. } = &mut *rig;
     match kind {
         Method::ToolsCall => session.answer(service, world, token, |_, call| call.text("hello")),
@@ -213,7 +217,7 @@ fn answer_as(rig: &mut Rig, kind: Method, token: Token) -> Result<Vec<String>, S
     Ok(rig.take())
 }
 
-/// A request that is put off, and one of the same definition that is answered at once.
+/// Returns a request that is put off, and one with the same definition that is answered at once.
 fn requests(revision: &str, kind: Method) -> [String; 2] {
     let completion = |argument: &str| json!({"ref": {"type": "ref/prompt", "name": "later"}, "argument": {"name": argument, "value": "A"}});
     let (later, now) = match kind {
@@ -229,7 +233,7 @@ fn requests(revision: &str, kind: Method) -> [String; 2] {
     [later, now].map(|params| request(revision, 1, kind.name(), params))
 }
 
-/// A late answer is what the direct one is; an answer of another kind is refused, and changes nothing.
+/// A late answer equals the direct one. An answer of another kind is refused, and changes nothing.
 #[test]
 fn every_kind_of_request_can_be_answered_late() {
     for revision in REVISIONS {
@@ -239,19 +243,19 @@ fn every_kind_of_request_can_be_answered_late() {
             assert_eq!(rig.say(&later), [""; 0], "{kind:?}");
             let (_, token) = rig.world.later.pop().unwrap();
             for wrong in KINDS.into_iter().filter(|wrong| *wrong != kind) {
-                assert_eq!(answer_as(&mut rig, wrong, token), Err(SendError::WrongKind), "{wrong:?} for {kind:?}");
+                assert_eq!(answer_as(&mut rig, wrong, token), Err(RespondError::WrongKind), "{wrong:?} for {kind:?}");
             }
-            assert_eq!(rig.session.resume(token), Err(SendError::WrongKind));
+            assert_eq!(rig.session.resume(token), Err(RespondError::WrongKind));
             let late = answer_as(&mut rig, kind, token).unwrap();
             let direct = rig.one(&now).replace("t://text", "t://later");
             assert_eq!(late, [direct], "{revision} {kind:?}");
-            assert_eq!(answer_as(&mut rig, kind, token), Err(SendError::Stale));
-            assert_eq!(rig.session.resume(token), Err(SendError::Stale));
+            assert_eq!(answer_as(&mut rig, kind, token), Err(RespondError::Stale));
+            assert_eq!(rig.session.resume(token), Err(RespondError::Stale));
         }
     }
 }
 
-/// The answer of another kind does not even run.
+/// An answer of another kind does not run.
 #[test]
 fn the_wrong_answer_does_not_run() {
     let mut rig = rig(MODERN);
@@ -260,7 +264,7 @@ fn the_wrong_answer_does_not_run() {
     let (_, token) = rig.world.later.pop().unwrap();
     let Rig { session, service, world, .. } = &mut rig;
     let wrong = session.answer(service, world, token, |_, _| panic!("it runs"));
-    assert_eq!(wrong, Err(SendError::WrongKind));
+    assert_eq!(wrong, Err(RespondError::WrongKind));
 }
 
 #[test]
@@ -281,7 +285,7 @@ fn late_reads_know_their_template_and_stream() {
             let reply = parse(&rig.take()[0]);
             let text = if streams { "a stream" } else { "7" };
             assert_eq!(reply["result"]["contents"][0]["text"], text);
-            assert_eq!(reply["result"].get("ttlMs"), (revision == MODERN).then_some(&json!(3_600_000)));
+            assert_eq!(reply["result"].get("ttlMs"), (is_modern(revision)).then_some(&json!(3_600_000)));
         }
     }
 }
@@ -302,7 +306,7 @@ fn errors_made_at_run_time() {
             rig.say(&later);
             let (_, token) = rig.world.later.pop().unwrap();
             let words = format!("late {kind:?}");
-            let failure = Failure::new(-31000, &words);
+            let failure = RpcError::new(-31000, &words);
             let Rig { session, service, world, .. } = &mut rig;
             match kind {
                 Method::ToolsCall => session.answer(service, world, token, |_, call| call.fail(&failure)),
@@ -321,7 +325,7 @@ fn errors_made_at_run_time() {
             let Rig { session, service, world, .. } = &mut rig;
             session.answer_read(service, world, token, uri, |_, read| read.not_found()).unwrap();
             rig.work();
-            let code = if revision == MODERN { -32602 } else { -32002 };
+            let code = if is_modern(revision) { -32602 } else { -32002 };
             let not_found = json!({"code": code, "message": "Resource not found", "data": {"uri": uri}});
             assert_eq!(error(&rig.take()[0]), not_found);
         }
@@ -342,15 +346,16 @@ fn late_answers_that_do_not_fit() {
             Method::ResourcesRead => session.answer_read(service, world, token, "t://later", |_, read| read.text(text)),
             _ => session.answer_prompt(service, world, token, |_, get| get.user(text)),
         };
-        assert_eq!(answer(&long), Err(SendError::FullNever));
+        assert_eq!(answer(&long), Err(RespondError::FullNever));
         assert_eq!(answer("short"), Ok(()));
-        // Its neighbour waits for room: the sink is not empty.
+        // The other request waits for room: the sink is not empty.
         rig.work();
         assert!(rig.take()[0].contains("short"));
     }
 }
 
-/// What is demanded of every read, whatever way it is answered: the oracle judges each line.
+/// The caching hints are right for each way to answer a read; the oracle judges each line.
+// spec: S074 S080 S095
 #[test]
 fn every_way_to_answer_a_read() {
     for revision in REVISIONS {
@@ -358,7 +363,7 @@ fn every_way_to_answer_a_read() {
         let read =
             |rig: &mut Rig, uri: &str| parse(&rig.one(&request(revision, 1, "resources/read", json!({"uri": uri}))));
         let hints = |reply: &Value| (reply["result"]["ttlMs"].clone(), reply["result"]["cacheScope"].clone());
-        let modern = revision == MODERN;
+        let modern = is_modern(revision);
         let expected =
             |ttl: u64, scope: &str| if modern { (json!(ttl), json!(scope)) } else { (json!(null), json!(null)) };
         for uri in ["t://text", "t://blob", "t://json", "t://contents", "t://stream"] {
@@ -369,7 +374,7 @@ fn every_way_to_answer_a_read() {
             rig.world.example = example.into();
             assert_eq!(hints(&read(&mut rig, "t://own")), expected(ttl, scope), "{example}");
         }
-        // A part of a text is kept by no cache.
+        // A partial text must not be cached.
         let broken = read(&mut rig, "t://torn");
         assert_eq!((&broken["result"]["contents"][0]["text"], hints(&broken)), (&json!("abc"), expected(0, "private")));
         assert_eq!(broken["result"]["_meta"]["incomplete"], true);
@@ -382,7 +387,7 @@ fn every_way_to_answer_a_read() {
 /// A tool made at run time has no source.
 #[test]
 fn an_owned_tool_cannot_stream() {
-    use mcp_sansio::service::{OwnedTool, OwnedTools};
+    use mcp_sansio_host::{OwnedTool, OwnedTools};
     let mut tools = OwnedTools::new();
     tools.push(OwnedTool::new("stream", "Streams", |_: &mut World, call: &mut Call<'_>| call.stream_text(0)).unwrap());
     let tools: &'static OwnedTools<World> = Box::leak(Box::new(tools));
@@ -392,10 +397,14 @@ fn an_owned_tool_cannot_stream() {
     }
 }
 
-/// Those who dispatch themselves get the hints too.
+/// Applications that dispatch requests themselves get the hints too.
+// spec: S074 S095
 #[test]
 fn responses_of_ones_own_have_the_hints() {
-    let about = About::new("own", "1").feature(Feature::Tools).feature(Feature::Resources).feature(Feature::Prompts);
+    let about = ServerInfo::new("own", "1")
+        .feature(ServerCapability::Tools)
+        .feature(ServerCapability::Resources)
+        .feature(ServerCapability::Prompts);
     let oracle = Oracle::new().without_server_info();
     let methods = [
         ("tools/list", r#"{"tools":[]}"#),
@@ -406,11 +415,13 @@ fn responses_of_ones_own_have_the_hints() {
         ("tools/call", r#"{"content":[],"isError":false}"#),
     ];
     for (method, result) in methods {
-        let mut server = Server::<4>::growing(Limits::default());
-        let mut out = Lines::new(Vec::new());
+        let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
+        let mut out = LineSink::new(Vec::new());
         let line = request(MODERN, 1, method, json!({"uri": "t://own", "name": "x"}));
-        let event = server.handle(&Context::new(&about), line.as_bytes(), &mut out).unwrap();
-        let Some(Event::Request { token, .. }) = event else { panic!("{event:?}") };
+        let event = server
+            .handle(&ServerOptions::new(&about), line.as_bytes(), &mut IncomingRequest::empty(), &mut out)
+            .unwrap();
+        let Some(ServerEvent::Request { token, .. }) = event else { panic!("{event:?}") };
         server.respond(token, Raw::parse(result.as_bytes()).unwrap(), &mut out).unwrap();
         let reply = String::from_utf8(out.pending().to_vec()).unwrap();
         oracle
@@ -422,10 +433,10 @@ fn responses_of_ones_own_have_the_hints() {
     }
 }
 
-/// The retry of a request whose result asks, in 2026-07-28; the answer to a question, before.
+/// Returns the answer to a question: in 2026-07-28 a retry of the request, in older revisions a response.
 fn answer_roots(rig: &mut Rig, revision: &str, method: &str, params: &Value, asked: &str) -> String {
     let asked = parse(asked);
-    if revision != MODERN {
+    if !is_modern(revision) {
         assert_eq!(asked["method"], "roots/list");
         return rig.one(&answer(&asked["id"], json!({"roots": []})));
     }
@@ -436,7 +447,7 @@ fn answer_roots(rig: &mut Rig, revision: &str, method: &str, params: &Value, ask
     rig.one(&request(revision, 2, method, params))
 }
 
-/// A handler that has waited may ask: it runs again, with all that it was given.
+/// A handler that has waited may ask: it runs again, with all of its arguments.
 #[test]
 fn a_resumed_handler_can_ask() {
     let ways = [
@@ -450,7 +461,7 @@ fn a_resumed_handler_can_ask() {
             assert_eq!(rig.say(&request(revision, 1, method, params.clone())), [""; 0]);
             let (what, token) = rig.world.later.pop().unwrap();
             assert_eq!(what, *seen);
-            // Other requests are served meanwhile, and need the same memory.
+            // Other requests are served meanwhile, and use the same memory.
             assert_eq!(text(&rig.one(&call(revision, "now", "now", json!({"escaped": "\"\u{e9}\""})))), "hello");
             rig.session.resume(token).unwrap();
             rig.session.resume(token).unwrap();
@@ -460,27 +471,27 @@ fn a_resumed_handler_can_ask() {
             let reply = answer_roots(&mut rig, revision, method, params, &asked[0]);
             let quoted = serde_json::to_string(seen).unwrap();
             assert!(reply.contains(quoted.trim_matches('"')) && reply.contains("asked"), "{reply}");
-            assert_eq!(rig.session.resume(token), Err(SendError::Stale));
+            assert_eq!(rig.session.resume(token), Err(RespondError::Stale));
             assert_eq!(rig.session.server().in_flight(), 0);
         }
     }
 }
 
-/// What was suspended may also be answered, cancelled and abandoned; the memory comes back each time.
+/// A suspended request may be answered, cancelled or abandoned; its memory is released each time.
 #[test]
 fn suspended_requests_give_their_memory_back() {
     for revision in ["2025-11-25", MODERN] {
-        let server = Server::growing(Limits::default()).asks(Store::growing(600)).seal(&toy_seal::SEAL);
+        let server = Server::growing(MessageLimits::default()).asks(Store::growing(600)).seal(&toy_seal::SEAL);
         let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
         let arguments = json!({"text": "x".repeat(100)});
         for round in 0..20 {
             assert_eq!(rig.say(&call(revision, round, "job", arguments.clone())), [""; 0]);
             let (_, token) = rig.world.later.pop().unwrap();
             if round % 2 == 0 {
-                assert_eq!(answer_as(&mut rig, Method::ResourcesRead, token), Err(SendError::WrongKind));
+                assert_eq!(answer_as(&mut rig, Method::ResourcesRead, token), Err(RespondError::WrongKind));
                 assert_eq!(text(&answer_as(&mut rig, Method::ToolsCall, token).unwrap()[0]), "hello");
             } else {
-                // Also if it was resumed at the same time.
+                // The same if it was resumed before.
                 if round % 4 == 1 {
                     rig.session.resume(token).unwrap();
                     rig.session.server().forget(token);
@@ -488,7 +499,7 @@ fn suspended_requests_give_their_memory_back() {
                     assert_eq!(rig.say(&cancel(round)), [""; 0]);
                     assert_eq!(rig.world.cancelled.pop(), Some(token));
                 }
-                assert_eq!(rig.session.resume(token), Err(SendError::Stale));
+                assert_eq!(rig.session.resume(token), Err(RespondError::Stale));
             }
         }
         assert_eq!(rig.world.runs, 20);
@@ -500,11 +511,11 @@ fn suspended_requests_give_their_memory_back() {
     }
 }
 
-/// Memory is lent, or a suspension is refused, in words.
+/// Without memory for it, a suspension is refused with a text.
 #[test]
 fn without_memory_nothing_is_suspended() {
     for revision in REVISIONS {
-        let server = Server::<8>::new().scratch(Store::growing(4096)).asks(Store::growing(200));
+        let server = Server::new(Slots::growing(8)).scratch(Store::growing(4096)).asks(Store::growing(200));
         let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
         let reply = rig.one(&call(revision, 1, "job", json!({"text": "x".repeat(300)})));
         assert!(text(&reply).contains("too large to be kept"), "{reply}");
@@ -515,12 +526,12 @@ fn without_memory_nothing_is_suspended() {
     }
 }
 
-/// Each time with a new state, which replaces the one before.
+/// Each suspension has a new state, which replaces the last one.
 #[test]
 fn suspended_again_and_again() {
     for revision in ["2025-11-25", MODERN] {
-        // The state of each round is there twice while the handler runs, and no more often than that.
-        let server = Server::growing(Limits::default()).asks(Store::growing(800));
+        // While the handler runs, the old and the new state exist, and no third one.
+        let server = Server::growing(MessageLimits::default()).asks(Store::growing(800));
         let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
         assert_eq!(rig.say(&call(revision, 1, "patient", json!({}))), [""; 0]);
         for _ in 1..100 {
@@ -536,11 +547,11 @@ fn suspended_again_and_again() {
     }
 }
 
-/// Requests that wait for the client's answers leave one place free, also those that were resumed.
+/// Requests that wait for the client leave one slot free, also those that were resumed.
 #[test]
 fn resumed_handlers_do_not_take_the_last_place() {
-    let server = Server::<2>::growing(Limits::default());
-    let mut rig: Rig<2> = Rig::of(usize::MAX, server).serving(service()).opened("2025-11-25");
+    let server = Server::growing(MessageLimits { in_flight: 2, ..MessageLimits::default() });
+    let mut rig = Rig::of(usize::MAX, server).serving(service()).opened("2025-11-25");
     rig.say(&call("2025-11-25", "a", "job", json!({})));
     rig.say(&call("2025-11-25", "b", "job", json!({})));
     for (at, (_, token)) in rig.world.later.clone().into_iter().enumerate() {
@@ -551,10 +562,11 @@ fn resumed_handlers_do_not_take_the_last_place() {
     }
 }
 
-/// The reason of a cancellation reaches the application, before it hears of the cancellation itself.
+/// The application gets the reason of a cancellation before the cancellation itself.
+// spec: B132
 #[test]
 fn the_reason_of_a_cancellation() {
-    fn reasons(world: &mut World, token: Token, reason: &Text<'_>) {
+    fn reasons(world: &mut World, token: RequestToken, reason: &Text<'_>) {
         assert!(!world.cancelled.contains(&token));
         world.notified.push(reason.to_string());
     }
@@ -567,31 +579,33 @@ fn the_reason_of_a_cancellation() {
             assert_eq!(rig.world.cancelled.pop(), rig.world.later.pop().map(|(_, token)| token));
         }
         assert_eq!(rig.world.notified, ["the \"user\" left", ""]);
-        // Of a request that is not in flight there is nothing to be heard.
+        // A request that is not in flight leads to no call.
         rig.say(&cancel(json!("too late")));
         assert_eq!(rig.world.notified.len(), 2);
-        let mut server = Server::<4>::growing(Limits::default());
-        let mut out = Lines::new(Vec::new());
-        let about = About::new("own", "1").feature(Feature::Tools);
+        let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
+        let mut out = LineSink::new(Vec::new());
+        let about = ServerInfo::new("own", "1").feature(ServerCapability::Tools);
         let mut say = |line: &str| {
-            let event = server.handle(&Context::new(&about), line.as_bytes(), &mut out).unwrap();
+            let mut request = IncomingRequest::empty();
+            let event = server.handle(&ServerOptions::new(&about), line.as_bytes(), &mut request, &mut out).unwrap();
             match event {
-                Some(Event::Cancelled { reason, .. }) => reason.map(|reason| reason.to_string()),
+                Some(ServerEvent::Cancelled { .. }) => request.reason().map(|reason| reason.to_string()),
                 _ => None,
             }
         };
-        if revision == MODERN {
+        if is_modern(revision) {
             say(&call(revision, 1, "later", json!({})));
             assert_eq!(say(&cancel(json!("why"))).as_deref(), Some("why"));
         }
     }
 }
 
-/// A question has its own time, and the next one the server's again.
+/// A question can have its own time; the next one has the server's time again.
+// spec: B135
 #[test]
 fn a_question_with_a_time_of_its_own() {
     for revision in LEGACY {
-        let server = Server::growing(Limits::default()).ask_timeout(1000);
+        let server = Server::growing(MessageLimits::default()).ask_timeout(1000);
         let mut rig: Rig = Rig::of(usize::MAX, server).serving(service()).opened(revision);
         rig.session.expire(10);
         rig.one(&call(revision, "a", "hasty", json!({})));
@@ -614,13 +628,13 @@ fn a_question_with_a_time_of_its_own() {
 
 #[test]
 fn a_late_answer_to_another_method_can_decline() {
-    // The texts of a late `Other` and `Complete` are empty, not those of another request.
+    // A late `CustomRequest` or `Complete` has empty texts, not those of another request.
     let mut rig = rig("2025-11-25");
     let [later, _] = requests("2025-11-25", Method::Other);
     rig.say(&later);
     let (_, token) = rig.world.later.pop().unwrap();
     let Rig { session, service, world, .. } = &mut rig;
-    let empty = |text: Text<'_>| assert!(text.is(""));
+    let empty = |text: Text<'_>| assert!(text.eq_str(""));
     session.answer_other(service, world, token, |_, other| (empty(other.method()), other.decline()).1).unwrap();
     rig.work();
     assert_eq!(code(&rig.take()[0]), -32601);

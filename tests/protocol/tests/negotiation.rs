@@ -1,8 +1,8 @@
-//! How a connection is opened: every pair of revisions, both eras, and everything that can go wrong.
+//! The opening of connections: each pair of revisions, both eras, and all errors.
 mod common;
 
 use common::*;
-use mcp_sansio::protocol::Feature;
+use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::service::Service;
 
@@ -19,15 +19,17 @@ fn set(bits: u32) -> (Revisions, Vec<&'static str>) {
 }
 
 /// `initialize` with every version against servers of every set of revisions.
+// spec: B083 B090 B115 B116 B117 B208
 #[test]
 fn initialize_with_every_version_against_every_set() {
-    for bits in 1..32 {
+    for bits in 1..1 << REVISIONS.len() {
         let (revisions, names) = set(bits);
-        let newest = names.iter().rfind(|name| **name != MODERN);
+        let supported: Vec<_> = names.iter().filter(|name| is_modern(name)).collect();
+        let newest = names.iter().rfind(|name| !is_modern(name));
         for asked in REVISIONS.into_iter().chain(["1999-01-01", "", "2025-11-25 ", "DRAFT"]) {
-            let served = asked != MODERN && names.contains(&asked);
+            let served = !is_modern(asked) && names.contains(&asked);
             let expected = if served { Some(&asked) } else { newest };
-            // The answer is one of 2026-07-28, where there is no such request.
+            // 2026-07-28 has no such request, so the schemas cannot judge the answer.
             let mut rig = if expected.is_none() { serving(revisions).unjudged() } else { serving(revisions) };
             let reply = rig.one(&initialize(asked, json!({})));
             match expected {
@@ -35,15 +37,18 @@ fn initialize_with_every_version_against_every_set() {
                     assert_eq!(parse(&reply)["result"]["protocolVersion"], **version, "{asked} of {names:?}");
                     let listed = rig.one(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
                     assert!(parse(&listed)["result"]["tools"].is_array(), "{listed}");
-                    // A second one changes nothing.
+                    // A second `initialize` changes nothing.
                     assert_eq!(code(&rig.one(&initialize("2024-11-05", json!({})))), -32600);
                     assert_eq!(rig.session.server().peer().revision().map(Revision::date), Some(*version));
                 }
                 None => {
                     let error = &parse(&reply)["error"];
                     assert_eq!(error["code"], -32022, "{asked} of {names:?}");
-                    assert_eq!(error["data"], json!({"supported": [MODERN], "requested": asked}));
-                    assert!(error["message"].as_str().unwrap().contains(MODERN), "clients show it alone: {reply}");
+                    assert_eq!(error["data"], json!({"supported": supported, "requested": asked}));
+                    assert!(
+                        error["message"].as_str().unwrap().contains("2026-07-28"),
+                        "clients show it alone: {reply}"
+                    );
                     assert_eq!(rig.session.server().peer().revision(), None);
                 }
             }
@@ -51,12 +56,14 @@ fn initialize_with_every_version_against_every_set() {
     }
 }
 
-/// A retry with any of the supported versions must succeed; a server without stateless revisions shows no sign of them.
+/// A retry with any of the supported versions succeeds. A server without stateless revisions does not mention them.
+// spec: B002 B213
 #[test]
 fn stateless_requests_with_every_version_against_every_set() {
-    for bits in 1..32 {
+    for bits in 1..1 << REVISIONS.len() {
         let (revisions, names) = set(bits);
-        let modern = names.contains(&MODERN);
+        let supported: Vec<_> = names.iter().filter(|name| is_modern(name)).collect();
+        let modern = !supported.is_empty();
         for asked in REVISIONS.into_iter().chain(["1999-01-01", "", "DRAFT"]) {
             for method in ["server/discover", "tools/list"] {
                 let mut rig = serving(revisions);
@@ -69,12 +76,12 @@ fn stateless_requests_with_every_version_against_every_set() {
                 if !modern {
                     let expected = if method == "tools/list" { -32602 } else { -32601 };
                     assert_eq!(code(&reply), expected, "{context}");
-                } else if asked == MODERN {
+                } else if supported.contains(&&asked) {
                     assert_eq!(parse(&reply)["result"]["resultType"], "complete", "{context}");
                 } else {
                     let error = &parse(&reply)["error"];
                     assert_eq!(error["code"], -32022, "{context}");
-                    assert_eq!(error["data"], json!({"supported": [MODERN], "requested": asked}), "{context}");
+                    assert_eq!(error["data"], json!({"supported": supported, "requested": asked}), "{context}");
                 }
             }
         }
@@ -104,7 +111,8 @@ fn a_broken_initialize_leaves_nothing() {
     assert_eq!(text(&rig.one(&call("2025-06-18", 1, "add", json!({"a": 1, "b": 1})))), "2");
 }
 
-/// Before any era: what is served, what is refused and how; nothing ends the program.
+/// Before any era: the requests that are served, and the errors of the others. No message ends the server.
+// spec: B089
 #[test]
 fn before_any_era() {
     let plain = |method: &str| json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {}}).to_string();
@@ -140,10 +148,11 @@ fn before_any_era() {
     rig.opened("2024-11-05");
 }
 
-/// A server of 2026-07-28 alone measures everything by it.
+/// A server of the newest revision alone judges each message by that revision.
+// spec: B047 B208
 #[test]
 fn without_a_handshake() {
-    let mut rig = serving(Revisions::NONE.with(Revision::V2026_07_28)).unjudged();
+    let mut rig = serving(Revisions::NONE.with(Revision::LATEST)).unjudged();
     let plain = |method: &str| json!({"jsonrpc": "2.0", "id": 3, "method": method, "params": {}}).to_string();
     for method in ["ping", "tools/list", "logging/setLevel", "server/discover", "foo/bar", "subscriptions/listen"] {
         let reply = rig.one(&plain(method));
@@ -158,13 +167,14 @@ fn without_a_handshake() {
 }
 
 /// Once answered, requests are served before `initialized`, and the name without its prefix is understood.
+// spec: B100
 #[test]
 fn requests_before_initialized() {
     for revision in LEGACY {
         let mut rig = Rig::new();
         rig.one(&initialize(revision, all_capabilities(revision)));
-        // No change is told before the client is ready.
-        rig.session.publish(mcp_sansio::server::Change::Tools);
+        // Changes are announced only after the client is ready.
+        rig.session.publish(mcp_sansio::server::ServerChange::Tools);
         assert!(rig.say(r#"{"jsonrpc":"2.0","method":"notifications/whatever"}"#).is_empty());
         assert_eq!(rig.one(&request(revision, 1, "ping", json!({}))), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         let level = request(revision, 1, "logging/setLevel", json!({"level": "error"}));
@@ -173,7 +183,7 @@ fn requests_before_initialized() {
         assert_eq!(lines[1], r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#, "{revision}");
         let mut rig = Rig::new();
         rig.one(&initialize(revision, json!({})));
-        rig.session.publish(mcp_sansio::server::Change::Tools);
+        rig.session.publish(mcp_sansio::server::ServerChange::Tools);
         assert_eq!(rig.say(r#"{"jsonrpc":"2.0","method":"initialized"}"#).len(), 1);
     }
 }
@@ -197,14 +207,16 @@ fn both_eras_on_one_connection() {
         // The same id may not be in flight in both eras: they share the connection.
         assert!(rig.say(&call(MODERN, 9, "later", json!({"tag": "x"}))).is_empty());
         assert_eq!(code(&rig.one(&call(legacy, 9, "add", json!({"a": 1, "b": 1})))), -32600);
-        // Removed methods are gone with `_meta` and there without.
+        // Removed methods are unknown with `_meta`, and exist without it.
         assert_eq!(code(&rig.one(&request(MODERN, 10, "ping", json!({})))), -32601);
         rig.one(&request(legacy, 10, "ping", json!({})));
         assert_eq!(code(&rig.one(&request(legacy, 10, "server/discover", json!({})))), -32601);
     }
 }
 
-/// What a handshake declared and asked for does not reach stateless requests on the same connection, nor the other way.
+/// The capabilities and subscriptions of a handshake do not apply to stateless requests on the same connection, and
+/// the other way round.
+// spec: B077 C003
 #[test]
 fn eras_keep_their_capabilities_apart() {
     for (legacy, able, bare) in LEGACY.map(|legacy| (legacy, all_capabilities(legacy), json!({}))) {
@@ -224,7 +236,54 @@ fn eras_keep_their_capabilities_apart() {
     }
 }
 
-/// The order of checks under 2026-07-28: each request is wrong in all the ways that come later, too.
+/// The client's name, or a missing name, changes nothing.
+// spec: B053
+#[test]
+fn names_change_nothing() {
+    let infos = [
+        Some(json!({"name": "tests", "version": "1"})),
+        Some(json!({"name": "inspector", "version": "", "title": "x", "more": [1]})),
+        Some(json!({"name": "", "version": "99.0.0"})),
+        None,
+    ];
+    for revision in REVISIONS {
+        let mut seen: Vec<Vec<String>> = Vec::new();
+        for info in &infos {
+            // `initialize` must have one.
+            if !is_modern(revision) && info.is_none() {
+                continue;
+            }
+            let mut rig = Rig::new();
+            let mut said = Vec::new();
+            if !is_modern(revision) {
+                let opening = initialize(revision, all_capabilities(revision));
+                let info = info.as_ref().unwrap().to_string();
+                said.push(rig.one(&opening.replace(r#"{"name":"tests","version":"1"}"#, &info)));
+                rig.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            }
+            for (id, (method, params)) in [
+                ("tools/list", json!({})),
+                ("tools/call", json!({"name": "contents"})),
+                ("tools/call", json!({"name": "sample"})),
+                ("resources/read", json!({"uri": "test://text"})),
+                ("prompts/list", json!({})),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                let mut params = params;
+                if let Some(info) = info.as_ref().filter(|_| is_modern(revision)) {
+                    params["_meta"] = json!({"io.modelcontextprotocol/clientInfo": info});
+                }
+                said.extend(rig.say(&request(revision, id + 10, method, params)));
+            }
+            seen.push(said);
+        }
+        assert!(seen.windows(2).all(|pair| pair[0] == pair[1]) && seen[0].len() >= 5, "{revision} {seen:?}");
+    }
+}
+
+/// The order of checks in 2026-07-28: each request also has all errors that are checked later.
 #[test]
 fn order_of_checks() {
     let (version, capabilities) =
@@ -269,7 +328,8 @@ fn order_of_checks() {
     );
 }
 
-/// What is not declared is -32601 in every revision, except completion in 2024-11-05, which has no key for it.
+/// An undeclared capability is -32601 in each revision, except completion in 2024-11-05, which has no key for it.
+// spec: S006 S020 S037 S096 S101
 #[test]
 fn capabilities_that_are_not_declared() {
     let gated = [
@@ -286,13 +346,13 @@ fn capabilities_that_are_not_declared() {
     for revision in REVISIONS {
         let bare = Service::new("bare", "1");
         let mut rig = Rig::new().serving(bare);
-        let opened = if revision == MODERN {
-            rig.one(&request(MODERN, 0, "server/discover", json!({})))
+        let opened = if is_modern(revision) {
+            rig.one(&request(revision, 0, "server/discover", json!({})))
         } else {
             rig.one(&initialize(revision, json!({})))
         };
         assert_eq!(parse(&opened)["result"]["capabilities"], json!({}), "{revision}");
-        let of_revision = legacy.iter().filter(|_| revision != MODERN);
+        let of_revision = legacy.iter().filter(|_| !is_modern(revision));
         for method in gated.iter().chain(of_revision) {
             let reply = rig.one(&request(revision, 1, method, json!({})));
             let ungated = revision == "2024-11-05" && *method == "completion/complete";
@@ -302,6 +362,7 @@ fn capabilities_that_are_not_declared() {
 }
 
 /// Subscribing needs its own capability; log messages need theirs.
+// spec: S007 S008 S016 S021 S039 S119
 #[test]
 fn parts_of_capabilities() {
     let service = || Service::new("parts", "1").resources(&everything::RESOURCES).tools(&everything::TOOLS);
@@ -309,19 +370,19 @@ fn parts_of_capabilities() {
     let subscribe = request("2025-06-18", 1, "resources/subscribe", json!({"uri": "test://text"}));
     assert_eq!(code(&rig.one(&subscribe)), -32601);
     assert_eq!(rig.say(&call("2025-06-18", 2, "gossip", json!({}))).len(), 1, "no log messages");
-    let mut rig = Rig::new().serving(service().feature(Feature::Subscribe)).opened("2025-06-18");
+    let mut rig = Rig::new().serving(service().feature(ServerCapability::Subscribe)).opened("2025-06-18");
     assert_eq!(rig.one(&subscribe), r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
-    // A part declares its whole.
+    // A part declares its whole capability.
     for (part, whole, list) in [
-        (Feature::ToolsChanged, json!({"tools": {"listChanged": true}}), "tools/list"),
-        (Feature::PromptsChanged, json!({"prompts": {"listChanged": true}}), "prompts/list"),
-        (Feature::ResourcesChanged, json!({"resources": {"listChanged": true}}), "resources/list"),
-        (Feature::Subscribe, json!({"resources": {"subscribe": true}}), "resources/templates/list"),
+        (ServerCapability::ToolsChanged, json!({"tools": {"listChanged": true}}), "tools/list"),
+        (ServerCapability::PromptsChanged, json!({"prompts": {"listChanged": true}}), "prompts/list"),
+        (ServerCapability::ResourcesChanged, json!({"resources": {"listChanged": true}}), "resources/list"),
+        (ServerCapability::Subscribe, json!({"resources": {"subscribe": true}}), "resources/templates/list"),
     ] {
         for revision in REVISIONS {
             let mut rig = Rig::new().serving(Service::new("part", "1").feature(part));
             let opening = match revision {
-                MODERN => request(MODERN, 0, "server/discover", json!({})),
+                modern if is_modern(modern) => request(modern, 0, "server/discover", json!({})),
                 _ => initialize(revision, json!({})),
             };
             assert_eq!(parse(&rig.one(&opening))["result"]["capabilities"], whole, "{revision}");
@@ -329,7 +390,7 @@ fn parts_of_capabilities() {
             assert!(listed["result"].is_object(), "{listed}");
         }
     }
-    // A listen is always served, with as much as there is.
+    // A subscription is always served, for the declared part.
     let mut rig = Rig::new().serving(service());
     let filter = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://text"]});
     let reply = rig.one(&request(MODERN, 1, "subscriptions/listen", json!({"notifications": filter})));

@@ -1,14 +1,14 @@
-//! A client that leaves at any byte, and another one on the same wire: `Session::new_peer`.
+//! A client that leaves at any byte, and another one on the same wire: `LineServer::new_peer`.
 mod common;
 
 use common::handlers::{confirm, echo, later, read_text};
 use common::*;
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Change, Server};
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::{RequestSlot, Server, ServerChange};
 use mcp_sansio::service::{Resource, Service, Tool};
-use mcp_sansio::session::{Next, Session};
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
 /// Characters of `big`: more than the output buffer holds.
 const BIG: usize = 900;
@@ -27,12 +27,12 @@ static RESOURCES: [Resource<World>; 1] = [Resource::new("test://text", "text", r
 const SERVICE: Service<'static, World> = Service::new("test", "1.0")
     .tools(&TOOLS)
     .resources(&RESOURCES)
-    .feature(Feature::Subscribe)
-    .feature(Feature::ToolsChanged);
+    .feature(ServerCapability::Subscribe)
+    .feature(ServerCapability::ToolsChanged);
 
 /// A session in fixed memory whose output goes out through small windows, and the handlers' state.
 struct Wire<'m> {
-    session: Session<'m, Lines<Slice<'m>>, 4>,
+    session: LineServer<'m, LineSink<SliceStorage<'m>>>,
     world: World,
 }
 
@@ -40,13 +40,14 @@ struct Wire<'m> {
 fn with_wire<T>(test: impl FnOnce(&mut Wire<'_>) -> T) -> T {
     let (mut input, mut output) = ([0; 640], [0; 512]);
     let (mut asks, mut subscriptions, mut scratch) = ([0; 1024], [0; 256], [0; 256]);
-    let server = Server::new().asks(&mut asks).subscriptions(&mut subscriptions).scratch(&mut scratch);
-    let session = Session::new(LineBuffer::new(&mut input), server, Lines::new(Slice::new(&mut output)));
+    let mut slots = [RequestSlot::FREE; 4];
+    let server = Server::new(&mut slots).asks(&mut asks).subscriptions(&mut subscriptions).scratch(&mut scratch);
+    let session = LineServer::new(LineBuffer::new(&mut input), server, LineSink::new(SliceStorage::new(&mut output)));
     test(&mut Wire { session, world: World::default() })
 }
 
 impl Wire<'_> {
-    /// Feeds `input` and takes at most `most` bytes of what comes back; stops where the session waits for room.
+    /// Feeds `input` and takes at most `most` bytes of output; stops when the session waits for room.
     fn talk(&mut self, mut input: &[u8], most: usize) -> Vec<u8> {
         let mut taken = Vec::new();
         loop {
@@ -55,8 +56,8 @@ impl Wire<'_> {
             taken.extend_from_slice(&self.session.pending()[..n]);
             self.session.sent(n);
             match next {
-                Next::Write if n == 0 => return taken,
-                Next::Write => continue,
+                NextStep::Write if n == 0 => return taken,
+                NextStep::Write => continue,
                 _ => {}
             }
             let space = self.session.space();
@@ -71,11 +72,11 @@ impl Wire<'_> {
     }
 }
 
-/// A client of `revision` that leaves everything open that can be open: a subscription, a question, a call that was put off,
-/// a listen; and has large answers sent.
+/// A client of `revision` that leaves one of each open: a subscription, a question, a call that was put off, a
+/// listen. It also requests large answers.
 fn conversation(revision: &str) -> Vec<u8> {
     let mut lines = Vec::new();
-    if revision == MODERN {
+    if is_modern(revision) {
         let filter = json!({"notifications": {"resourceSubscriptions": ["test://text"], "toolsListChanged": true}});
         lines.push(request(revision, "l", "subscriptions/listen", filter));
     } else {
@@ -96,10 +97,10 @@ fn conversation(revision: &str) -> Vec<u8> {
     lines.iter().flat_map(|line| line.bytes().chain([b'\n'])).collect()
 }
 
-/// What the next client says, with ids that the one before used: once with a handshake, once without.
+/// The messages of the next client, with ids that the last one used: with or without a handshake.
 fn next_client(revision: &str) -> Vec<u8> {
     let mut lines = Vec::new();
-    if revision == MODERN {
+    if is_modern(revision) {
         lines.push(request(revision, 1, "server/discover", json!({})));
     } else {
         lines.push(initialize(revision, json!({})));
@@ -110,7 +111,7 @@ fn next_client(revision: &str) -> Vec<u8> {
     lines.iter().flat_map(|line| line.bytes().chain([b'\n'])).collect()
 }
 
-/// Another client comes. It must see what it would have seen of a session that was never used before.
+/// Another client connects. It must see the same as in a new session.
 fn another_client_comes(wire: &mut Wire<'_>, fresh: &[(Vec<u8>, Vec<u8>)], when: &dyn Fn() -> String) {
     for (said, expected) in fresh {
         wire.session.new_peer();
@@ -120,7 +121,7 @@ fn another_client_comes(wire: &mut Wire<'_>, fresh: &[(Vec<u8>, Vec<u8>)], when:
             let late = wire.session.answer(&SERVICE, &mut World::default(), token, |_, call| call.text("late"));
             assert!(late.is_err(), "{}", when());
         }
-        wire.session.publish(Change::Resource("test://text"));
+        wire.session.publish(ServerChange::Resource("test://text"));
         let heard = wire.talk(said, usize::MAX);
         if heard != *expected {
             let (heard, expected) = (String::from_utf8_lossy(&heard), String::from_utf8_lossy(expected));
@@ -129,7 +130,7 @@ fn another_client_comes(wire: &mut Wire<'_>, fresh: &[(Vec<u8>, Vec<u8>)], when:
     }
 }
 
-/// What the next clients say, and hear of a session that is theirs alone.
+/// The messages of the next clients, and their answers in a new session.
 fn fresh() -> Vec<(Vec<u8>, Vec<u8>)> {
     let heard = |revision: &&str| {
         let said = next_client(revision);
@@ -148,7 +149,7 @@ fn one_that_leaves_at_any_byte_of_what_it_says() {
     for revision in OLD {
         let said = conversation(revision);
         for at in 0..=said.len() {
-            // The end of the input is told as well, at some of them.
+            // At some positions the end of the input is reported too.
             for ends in [false, true].into_iter().take(1 + usize::from(at % 5 == 0)) {
                 with_wire(|wire| {
                     wire.talk(&said[..at], usize::MAX);
@@ -179,7 +180,7 @@ fn one_that_leaves_at_any_byte_of_what_it_hears() {
     }
 }
 
-/// The next client can be asked, too: no room is left behind with the questions of the one before.
+/// The next client can be asked, too: the questions of the last one leave no memory behind.
 #[test]
 fn the_next_client_is_asked_as_often_as_it_likes() {
     with_wire(|wire| {

@@ -1,13 +1,13 @@
-//! One-shot pipes: any prefix of a session yields exactly the replies that the prefix is owed, and a clean end.
+//! One-shot pipes: each prefix of a session gets exactly its answers, and a clean end.
 mod common;
 
 use common::*;
-use mcp_sansio::server::Limits;
+use mcp_sansio::server::MessageLimits;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A reader that gives so many bytes at once.
+/// A reader that gives a limited number of bytes at once.
 struct Sips<'r>(&'r [u8], usize);
 
 impl Read for Sips<'_> {
@@ -22,10 +22,10 @@ impl Read for Sips<'_> {
 fn serve(input: &[u8], sip: usize) -> Vec<String> {
     let (mut output, mut world) = (Vec::new(), World::default());
     let service = everything::service();
-    mcp_sansio_blocking::serve(Sips(input, sip), &mut output, &service, &mut world, Limits::default()).unwrap();
+    mcp_sansio_blocking::serve(Sips(input, sip), &mut output, &service, &mut world, MessageLimits::default()).unwrap();
     let output = String::from_utf8(output).unwrap();
     assert!(output.is_empty() || output.ends_with('\n'));
-    // Whether a listen is still acknowledged depends on when the end of the input is read.
+    // A listen is acknowledged or not, depending on when the end of the input is read.
     output.lines().filter(|line| !line.contains("subscriptions/acknowledged")).map(str::to_owned).collect()
 }
 
@@ -45,7 +45,7 @@ fn session() -> Vec<String> {
     lines
 }
 
-/// What each line is owed by itself, what is owed at the end because of it.
+/// Returns the number of answers to these lines: at once, and at the end of the input.
 fn owed(lines: &[String]) -> usize {
     let at_once = |line: &&String| line.contains("\"id\"") && !line.contains("later") || line.as_str() == "nonsense";
     let at_the_end: usize = lines
@@ -65,11 +65,11 @@ fn every_prefix() {
     for end in (0..=input.len()).filter(|end| end % 5 == 0 || input.get(*end) == Some(&b'\n') || *end == input.len()) {
         let prefix = &input[..end];
         let mut whole = prefix.iter().filter(|byte| **byte == b'\n').count();
-        // A last line without its newline counts if it is all there.
+        // A last line without its newline counts if it is complete.
         if input.get(end) == Some(&b'\n') && lines[whole] != "nonsense" {
             whole += 1;
         }
-        // Behind the end of the input only answers are written: a question of the last line is not.
+        // After the end of the input only answers are written: no question of the last line.
         let is_last = input.get(end) == Some(&b'\n');
         let unasked = is_last && lines[whole - 1].contains("\"confirm\"");
         let said = serve(prefix, usize::MAX);
@@ -78,7 +78,8 @@ fn every_prefix() {
     }
 }
 
-/// The real thing: the example `calc` as a child, its stdin closed behind the prefix.
+/// The same with the example `calc` as a child process, whose stdin is closed after the prefix.
+// spec: T059 T070 T087
 #[test]
 fn calc_as_a_process() {
     let calc = calc();
@@ -87,7 +88,9 @@ fn calc_as_a_process() {
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
         let output = child.wait_with_output().unwrap();
         assert!(output.status.success(), "{:?}", output.status);
-        String::from_utf8(output.stdout).unwrap()
+        let output = String::from_utf8(output.stdout).unwrap();
+        assert!(output.lines().all(|line| parse(line)["jsonrpc"] == "2.0"), "{output}");
+        output
     };
     assert_eq!(run(""), "");
     let lines = [
@@ -105,7 +108,7 @@ fn calc_as_a_process() {
     }
 }
 
-/// The example's binary, next to this test's; built anew, since it may be an old one.
+/// Returns the example's program, beside this test. It is built again, since it may be old.
 fn calc() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile = test.parent().and_then(Path::parent).unwrap();

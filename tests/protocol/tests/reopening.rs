@@ -1,23 +1,23 @@
-//! A wire that does not tell when a client goes: the next one opens the connection anew.
+//! A wire that does not report the end of a client: the next client opens the connection again.
 
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Change, Server, Token};
-use mcp_sansio::service::{Call, Outcome, Read, Resource, Service, Tool};
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::{RequestSlot, RequestToken, Server, ServerChange};
+use mcp_sansio::service::{Call, HandlerResult, ReadResource, Resource, Service, Tool};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
-fn wait(state: &mut Option<Token>, call: &mut Call<'_>) -> Outcome {
+fn wait(state: &mut Option<RequestToken>, call: &mut Call<'_>) -> HandlerResult {
     let (token, outcome) = call.later();
     *state = Some(token);
     outcome
 }
 
-fn large(_: &mut Option<Token>, call: &mut Call<'_>) -> Outcome {
+fn large(_: &mut Option<RequestToken>, call: &mut Call<'_>) -> HandlerResult {
     call.stream_text(0)
 }
 
-static TOOLS: [Tool<Option<Token>>; 2] = [
+static TOOLS: [Tool<Option<RequestToken>>; 2] = [
     Tool::new("wait", "Waits", wait),
     Tool::new("large", "More than fits", large).source(|_, _, at, bytes| {
         let n = bytes.len().min(2_000 - at as usize);
@@ -25,10 +25,10 @@ static TOOLS: [Tool<Option<Token>>; 2] = [
         Ok(n)
     }),
 ];
-static RESOURCES: [Resource<Option<Token>>; 1] =
-    [Resource::new("test://a", "a", |_: &mut _, read: &mut Read<'_>| read.text("a"))];
-const SERVICE: Service<'static, Option<Token>> =
-    Service::new("test", "1.0").tools(&TOOLS).resources(&RESOURCES).feature(Feature::Subscribe);
+static RESOURCES: [Resource<Option<RequestToken>>; 1] =
+    [Resource::new("test://a", "a", |_: &mut _, read: &mut ReadResource<'_>| read.text("a"))];
+const SERVICE: Service<'static, Option<RequestToken>> =
+    Service::new("test", "1.0").tools(&TOOLS).resources(&RESOURCES).feature(ServerCapability::Subscribe);
 
 const OPENING: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
@@ -43,9 +43,9 @@ fn call(id: u32, name: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}"}}}}"#) + "\n"
 }
 
-type Wire<'m> = Session<'m, Lines<Slice<'m>>, 2>;
+type Wire<'m> = LineServer<'m, LineSink<SliceStorage<'m>>>;
 
-fn say(session: &mut Wire<'_>, state: &mut Option<Token>, text: &str) -> String {
+fn say(session: &mut Wire<'_>, state: &mut Option<RequestToken>, text: &str) -> String {
     let mut said = Vec::new();
     let mut rest = text.as_bytes();
     loop {
@@ -64,15 +64,17 @@ fn say(session: &mut Wire<'_>, state: &mut Option<Token>, text: &str) -> String 
     }
 }
 
-fn with_wire(reopening: bool, test: impl FnOnce(&mut Wire<'_>, &mut Option<Token>)) {
+fn with_wire(reopening: bool, test: impl FnOnce(&mut Wire<'_>, &mut Option<RequestToken>)) {
     let (mut input, mut output, mut subscriptions) = ([0; 1024], [0; 512], [0; 128]);
-    let server = Server::new().subscriptions(&mut subscriptions);
+    let mut slots = [RequestSlot::FREE; 2];
+    let server = Server::new(&mut slots).subscriptions(&mut subscriptions);
     let server = if reopening { server.reopening() } else { server };
-    let mut session = Session::new(LineBuffer::new(&mut input), server, Lines::new(Slice::new(&mut output)));
+    let mut session =
+        LineServer::new(LineBuffer::new(&mut input), server, LineSink::new(SliceStorage::new(&mut output)));
     test(&mut session, &mut None);
 }
 
-/// So it is over the standard streams of a process.
+/// The same over the standard streams of a process.
 #[test]
 fn a_process_is_opened_again() {
     let input = [OPENING, OPENING, &call(1, "none"), &OPENING.replace("2025-11-25", "2024-11-05")].concat();
@@ -86,14 +88,15 @@ fn a_process_is_opened_again() {
     }
 }
 
-/// Two clients behind a gateway, which lets them share one process: the second one opens the same line, what the first one
-/// waits for is answered all the same, and both go on.
+/// Two clients behind a gateway share one process. The second one opens the same line; the first one still gets its
+/// answer, and both go on.
 #[test]
 fn two_clients_share_a_line() {
-    let mut session = Session::<_, 8>::growing(mcp_sansio::server::Limits::default(), Lines::new(Vec::<u8>::new()));
-    const CHANGING: Service<'static, Option<Token>> = SERVICE.feature(Feature::ToolsChanged);
+    let mut session =
+        LineServer::growing(mcp_sansio::server::MessageLimits::default(), LineSink::new(Vec::<u8>::new()));
+    const CHANGING: Service<'static, Option<RequestToken>> = SERVICE.feature(ServerCapability::ToolsChanged);
     let mut token = None;
-    let tell = |session: &mut Session<'static, Lines<Vec<u8>>, 8>, token: &mut Option<Token>, text: &str| {
+    let tell = |session: &mut LineServer<'static, LineSink<Vec<u8>>>, token: &mut Option<RequestToken>, text: &str| {
         session.space()[..text.len()].copy_from_slice(text.as_bytes());
         session.filled(text.len());
         let _ = session.run(&CHANGING, token);
@@ -105,7 +108,7 @@ fn two_clients_share_a_line() {
     assert!(first.contains(r#""protocolVersion":"2025-11-25""#), "{first}");
     tell(&mut session, &mut token, SUBSCRIBE);
     assert_eq!(tell(&mut session, &mut token, &call(2, "wait")), "");
-    // The second client, of another revision; its `initialize` comes wrong first.
+    // The second client, of another revision. Its first `initialize` is not valid.
     let refused =
         tell(&mut session, &mut token, "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{}}\n");
     assert!(refused.contains("-32602"), "{refused}");
@@ -117,16 +120,16 @@ fn two_clients_share_a_line() {
     let opened = tell(&mut session, &mut token, "\n");
     assert!(opened.contains(r#""protocolVersion":"2025-06-18""#), "{opened}");
     assert_eq!(session.server().peer().revision().unwrap().date(), "2025-06-18");
-    // List changes wait until it says that it is ready; the subscription is there still.
-    session.publish(Change::Tools);
-    session.publish(Change::Resource("test://a"));
+    // List changes wait until the client is ready; the subscription still exists.
+    session.publish(ServerChange::Tools);
+    session.publish(ServerChange::Resource("test://a"));
     let told = tell(&mut session, &mut token, "\n");
     assert!(told.contains("resources/updated") && !told.contains("list_changed"), "{told}");
     let ready = format!("{}\n", second.lines().nth(1).unwrap());
     let told = tell(&mut session, &mut token, &ready);
     assert!(told.contains("notifications/tools/list_changed"), "{told}");
     assert!(tell(&mut session, &mut token, listed).contains(r#""name":"wait""#));
-    // The late answer of the first one.
+    // The late answer to the first client.
     session.answer(&SERVICE, &mut token.clone(), token.unwrap(), |_, call| call.text("done")).unwrap();
     let late = tell(&mut session, &mut token, "\n");
     assert!(late.contains(r#""id":2"#) && late.contains("done"), "{late}");
@@ -137,13 +140,13 @@ fn the_next_client_finds_nothing_of_the_one_before() {
     with_wire(true, |session, state| {
         say(session, state, OPENING);
         say(session, state, SUBSCRIBE);
-        // All slots taken; ids that the next client uses too.
+        // All slots are taken, with ids that the next client uses too.
         assert_eq!(say(session, state, &(call(0, "wait") + &call(1, "wait"))), "");
         let token = state.unwrap();
         assert!(say(session, state, OPENING).contains("serverInfo"));
         assert_eq!(session.server().in_flight(), 0);
         assert!(session.answer(&SERVICE, state, token, |_, call| call.text("late")).is_err());
-        session.publish(Change::Resource("test://a"));
+        session.publish(ServerChange::Resource("test://a"));
         assert_eq!(say(session, state, ""), "", "nobody is subscribed");
         assert_eq!(say(session, state, &call(1, "wait")), "");
         let token = state.unwrap();

@@ -1,10 +1,10 @@
-//! Requests in flight, late answers, changes that are published, progress and log messages, results going down.
+//! Requests in flight, late answers, published changes, progress, log messages, and unsubscribing.
 mod common;
 
 use common::*;
-use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Change, Failure, Limits, Progress, SendError, Server, Told};
-use mcp_sansio::store::Store;
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::{MessageLimits, NotifyStatus, Progress, RespondError, RpcError, Server, ServerChange};
 use mcp_sansio_test_support::Oracle;
 
 const C: &str = "2025-06-18";
@@ -12,13 +12,13 @@ const C: &str = "2025-06-18";
 #[test]
 fn overload_is_answered() {
     for revision in REVISIONS {
-        let mut rig: Rig<2> = Rig::with(usize::MAX).opened(revision);
+        let mut rig = Rig::in_flight(2).opened(revision);
         for id in [1, 2] {
             assert!(rig.say(&call(revision, id, "later", json!({"tag": id.to_string()}))).is_empty());
         }
         assert_eq!(code(&rig.one(&call(revision, 3, "add", json!({"a": 1, "b": 1})))), -32603);
         assert_eq!(code(&rig.one(&call(revision, 1, "add", json!({"a": 1, "b": 1})))), -32600, "in flight");
-        if revision != MODERN {
+        if !is_modern(revision) {
             rig.one(&request(revision, 4, "ping", json!({})));
         }
         assert!(rig.say(&cancel(1)).is_empty());
@@ -45,30 +45,34 @@ fn ids_are_compared_by_value() {
     }
 }
 
+// spec: B173 B203 T079
 #[test]
 fn stale_tokens_are_refused() {
-    let mut rig = Rig::new().opened(C);
-    for id in ["a", "b"] {
-        rig.say(&call(C, id, "later", json!({"tag": id})));
+    for revision in REVISIONS {
+        let mut rig = Rig::new().opened(revision);
+        for id in ["a", "b"] {
+            rig.say(&call(revision, id, "later", json!({"tag": id})));
+        }
+        let (a, b) = (rig.world.later[0].1, rig.world.later[1].1);
+        assert!(rig.say(&cancel("a")).is_empty());
+        assert_eq!(rig.world.cancelled, [a]);
+        // Another request takes the slot.
+        rig.say(&call(revision, "c", "later", json!({"tag": "c"})));
+        let c = rig.world.later[2].1;
+        assert_ne!(a, c);
+        let Rig { session, service, world, .. } = &mut rig;
+        assert_eq!(session.answer(service, world, a, |_, call| call.text("stale")), Err(RespondError::Stale));
+        assert_eq!(session.progress(a, Progress::new(1)), NotifyStatus::Stale);
+        assert!(!session.server().is_open(a) && session.server().is_open(c));
+        let (server, out) = session.parts();
+        assert_eq!(server.fail(a, &RpcError::internal("stale"), out), Err(RespondError::Stale));
+        assert_eq!(session.answer(service, world, c, |_, call| call.text("c")), Ok(()));
+        assert_eq!(session.answer(service, world, c, |_, call| call.text("c again")), Err(RespondError::Stale));
+        assert_eq!(session.answer(service, world, b, |_, call| call.error("b")), Ok(()));
+        rig.work();
+        let said = rig.take();
+        assert_eq!(said.iter().map(|line| text(line)).collect::<Vec<_>>(), ["c", "b"]);
     }
-    let (a, b) = (rig.world.later[0].1, rig.world.later[1].1);
-    rig.say(&cancel("a"));
-    // Another request takes the slot.
-    rig.say(&call(C, "c", "later", json!({"tag": "c"})));
-    let c = rig.world.later[2].1;
-    assert_ne!(a, c);
-    let Rig { session, service, world, .. } = &mut rig;
-    assert_eq!(session.answer(service, world, a, |_, call| call.text("stale")), Err(SendError::Stale));
-    assert_eq!(session.progress(a, Progress::new(1)), Told::Stale);
-    assert!(!session.server().is_open(a) && session.server().is_open(c));
-    let (server, out) = session.parts();
-    assert_eq!(server.fail(a, &Failure::internal("stale"), out), Err(SendError::Stale));
-    assert_eq!(session.answer(service, world, c, |_, call| call.text("c")), Ok(()));
-    assert_eq!(session.answer(service, world, c, |_, call| call.text("c again")), Err(SendError::Stale));
-    assert_eq!(session.answer(service, world, b, |_, call| call.error("b")), Ok(()));
-    rig.work();
-    let said = rig.take();
-    assert_eq!(said.iter().map(|line| text(line)).collect::<Vec<_>>(), ["c", "b"]);
 }
 
 /// A late answer that does not fit leaves the request open.
@@ -79,7 +83,7 @@ fn late_answers_that_do_not_fit() {
     let token = rig.world.later[0].1;
     let Rig { session, service, world, .. } = &mut rig;
     let long = "x".repeat(1000);
-    assert_eq!(session.answer(service, world, token, |_, call| call.text(&long)), Err(SendError::FullNever));
+    assert_eq!(session.answer(service, world, token, |_, call| call.text(&long)), Err(RespondError::FullNever));
     assert_eq!(session.answer(service, world, token, |_, call| call.text("short")), Ok(()));
     rig.work();
     assert_eq!(text(&rig.take()[0]), "short");
@@ -105,9 +109,9 @@ fn changes_fold() {
     rig.one(&request(C, 1, "resources/subscribe", json!({"uri": "test://text"})));
     rig.one(&request(C, 2, "resources/subscribe", json!({"uri": "test://text"})));
     for _ in 0..100 {
-        rig.session.publish(Change::Tools);
-        rig.session.publish(Change::Resource("test://text"));
-        rig.session.publish(Change::Resource("test://blob"));
+        rig.session.publish(ServerChange::Tools);
+        rig.session.publish(ServerChange::Resource("test://text"));
+        rig.session.publish(ServerChange::Resource("test://blob"));
     }
     rig.work();
     assert_eq!(rig.take().len(), 2);
@@ -117,39 +121,42 @@ fn changes_fold() {
         rig.one(&request(MODERN, id, "subscriptions/listen", json!({"notifications": filter})));
     }
     for _ in 0..100 {
-        rig.session.publish(Change::Tools);
-        rig.session.publish(Change::Resource("test://text"));
+        rig.session.publish(ServerChange::Tools);
+        rig.session.publish(ServerChange::Resource("test://text"));
     }
     rig.work();
     assert_eq!(rig.take().len(), 4);
 }
 
 /// A subscription to an escaped URI is the same as to the plain one; templates too.
+// spec: S024
 #[test]
 fn uris_are_compared_by_value() {
     for uri in ["test://text", "test://items/7"] {
         let mut rig = Rig::new().opened(C);
         let escaped = uri.replace('/', "\\/");
         rig.one(&request(C, 1, "resources/subscribe", json!({"uri": uri})).replace(uri, &escaped));
-        rig.session.publish(Change::Resource(uri));
+        rig.session.publish(ServerChange::Resource(uri));
         rig.work();
         assert_eq!(rig.take().len(), 1, "{uri}");
         rig.one(&request(C, 2, "resources/unsubscribe", json!({"uri": uri})));
-        rig.session.publish(Change::Resource(uri));
+        rig.session.publish(ServerChange::Resource(uri));
         rig.work();
         assert!(rig.take().is_empty());
         let read = request(C, 3, "resources/read", json!({"uri": uri})).replace(uri, &escaped);
         assert_eq!(parse(&rig.one(&read))["result"]["contents"][0]["uri"], uri);
     }
-    // A server without scratch reads fixed resources, and says that it cannot decode others.
-    let mut rig = Rig::of(usize::MAX, Server::<4>::new()).opened(C);
+    // A server without scratch memory reads fixed resources, and reports that it cannot decode other URIs.
+    let mut rig = Rig::of(usize::MAX, Server::new(Slots::growing(4))).opened(C);
     let read = request(C, 3, "resources/read", json!({"uri": "test://text"})).replace("//", "\\/\\/");
     assert_eq!(parse(&rig.one(&read))["result"]["contents"][0]["uri"], "test://text");
     let read = request(C, 3, "resources/read", json!({"uri": "test://items/7"})).replace("//", "\\/\\/");
     assert_eq!(code(&rig.one(&read)), -32603);
 }
 
-/// At the end of input a listen ends with its result, then the cancellation; small windows and long ids included.
+/// At the end of the input a listen ends with its result, then with the cancellation; in small windows and with long
+/// ids too.
+// spec: B122 B180 B181
 #[test]
 fn listens_end_in_order() {
     for window in [256, 300, usize::MAX] {
@@ -179,7 +186,49 @@ fn listens_end_in_order() {
     }
 }
 
-/// An update whose URI is larger than the sink goes unsaid; the others do not wait for it.
+/// A server of 2026-07-28 cancels only listens when its input ends. (The rig judges that too.)
+// spec: B123 B125
+#[test]
+fn nothing_but_listens_is_cancelled() {
+    let mut rig = Rig::new();
+    rig.say(&call(MODERN, 1, "later", json!({"tag": "a"})));
+    rig.say(&call(MODERN, 2, "later", json!({"tag": "b"})));
+    assert!(rig.one(&call(MODERN, 3, "confirm", json!({}))).contains("input_required"));
+    rig.one(&request(MODERN, 4, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})));
+    rig.say(&cancel(1));
+    let mut said = rig.end();
+    let _ = rig.session.abandon();
+    rig.work();
+    said.extend(rig.take());
+    let cancelled: Vec<_> = said.iter().filter(|line| line.contains("notifications/cancelled")).collect();
+    assert_eq!(cancelled.len(), 1, "{said:?}");
+    assert_eq!(parse(cancelled[0])["params"]["requestId"], 4);
+    assert!(said.iter().any(|line| parse(line)["id"] == 2), "what is open is answered: {said:?}");
+}
+
+/// A listen that waits for room gets no notification before its acknowledgement.
+// spec: B178
+#[test]
+fn nothing_before_the_acknowledgement() {
+    let listen = request(MODERN, "l", "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    let mut told = 0;
+    // The answer before it leaves little room.
+    for size in 0..400 {
+        let mut rig: Rig = Rig::with(600);
+        rig.feed_and_keep(&call(MODERN, 1, "large", json!({"size": size})));
+        rig.feed_and_keep(&listen);
+        rig.session.publish(ServerChange::Tools);
+        rig.work();
+        let said: Vec<_> = rig.take().iter().map(|line| parse(line)["method"].clone()).collect();
+        let first = said.iter().position(|method| method == "notifications/subscriptions/acknowledged").unwrap();
+        let change = said.iter().position(|method| method == "notifications/tools/list_changed");
+        assert!(change.is_none_or(|change| first < change), "{size}: {said:?}");
+        told += usize::from(change.is_some());
+    }
+    assert!((1..400).contains(&told), "{told}: some were open before the change, some had to wait");
+}
+
+/// An update whose URI is larger than the sink is dropped; the others do not wait for it.
 #[test]
 fn an_update_that_never_fits() {
     let mut rig: Rig = Rig::with(300).opened(C);
@@ -187,8 +236,8 @@ fn an_update_that_never_fits() {
     for uri in [long.as_str(), "test://text"] {
         rig.one(&request(C, 1, "resources/subscribe", json!({"uri": uri})));
     }
-    rig.session.publish(Change::Resource(&long));
-    rig.session.publish(Change::Resource("test://text"));
+    rig.session.publish(ServerChange::Resource(&long));
+    rig.session.publish(ServerChange::Resource("test://text"));
     rig.work();
     assert_eq!(rig.take().len(), 1);
     // A listen with such a URI is acknowledged without its URIs.
@@ -198,17 +247,17 @@ fn an_update_that_never_fits() {
     assert_eq!(reply["params"]["notifications"], json!({"toolsListChanged": true}));
 }
 
-/// Full tables of subscriptions are answered; listens do not count as requests in flight.
+/// With full tables of subscriptions there is still an answer; listens do not count as requests in flight.
 #[test]
 fn many_subscriptions() {
-    let server = Server::<2>::new().subscriptions(Store::growing(256));
+    let server = Server::new(Slots::growing(2)).subscriptions(Store::growing(256));
     let mut rig = Rig::of(usize::MAX, server).opened(C);
     let codes: Vec<_> = (0..30)
         .map(|n| rig.one(&request(C, n + 1, "resources/subscribe", json!({"uri": format!("test://items/{n}")}))))
         .map(|line| parse(&line)["error"]["code"].as_i64())
         .collect();
     assert_eq!((codes.first(), codes.last()), (Some(&None), Some(&Some(-32603))));
-    let mut rig: Rig<2> = Rig::with(usize::MAX);
+    let mut rig = Rig::in_flight(2);
     for id in 0..20 {
         rig.one(&request(MODERN, id, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})));
     }
@@ -216,7 +265,8 @@ fn many_subscriptions() {
     assert_eq!(rig.session.server().in_flight(), 0);
 }
 
-/// Progress of requests that were put off: only with a token, only upwards.
+/// Progress of requests that were put off: only with a token, and only increasing.
+// spec: B170 B171 B176 B197 B201 B205
 #[test]
 fn late_progress() {
     for revision in REVISIONS {
@@ -226,8 +276,17 @@ fn late_progress() {
         let (with, without) = (rig.world.later[0].1, rig.world.later[1].1);
         let told: Vec<_> =
             [0, 5, 5, 4, 6].map(|done| rig.session.progress(with, Progress::new(done).message("m"))).into();
-        assert_eq!(told, [Told::Sent, Told::Sent, Told::NotAsked, Told::NotAsked, Told::Sent]);
-        assert_eq!(rig.session.progress(without, Progress::new(1)), Told::NotAsked);
+        assert_eq!(
+            told,
+            [
+                NotifyStatus::Sent,
+                NotifyStatus::Sent,
+                NotifyStatus::NotAsked,
+                NotifyStatus::NotAsked,
+                NotifyStatus::Sent
+            ]
+        );
+        assert_eq!(rig.session.progress(without, Progress::new(1)), NotifyStatus::NotAsked);
         rig.work();
         let said = rig.take();
         assert_eq!(said.len(), 3);
@@ -235,24 +294,25 @@ fn late_progress() {
     }
 }
 
-/// Log messages of nobody in particular: to legacy clients only, at info and above before `setLevel`.
+/// Log messages that belong to no request: to legacy clients only, and at `info` and above before `logging/setLevel`.
 #[test]
 fn log_messages() {
     for revision in REVISIONS {
         let mut rig = Rig::new().opened(revision);
         let (about, mut said) = (*rig.service.about(), Vec::new());
-        for level in Level::ALL {
+        for level in LoggingLevel::ALL {
             let (server, out) = rig.session.parts();
             said.push(server.log(&about, None, level, Some("core"), format_args!("{}", level.name()), out));
         }
         rig.work();
-        let count = said.iter().filter(|told| **told == Told::Sent).count();
-        assert_eq!(count, if revision == MODERN { 0 } else { 7 }, "{revision}");
+        let count = said.iter().filter(|told| **told == NotifyStatus::Sent).count();
+        assert_eq!(count, if is_modern(revision) { 0 } else { 7 }, "{revision}");
         assert_eq!(rig.take().len(), count);
     }
 }
 
-/// A server that was told not to sign its results does not.
+/// A server that is set not to add its name to results does not add it.
+// spec: B052
 #[test]
 fn unsigned() {
     let oracle = Oracle::new().without_server_info();
@@ -263,10 +323,10 @@ fn unsigned() {
     }
 }
 
-/// Tools made at run time stand behind the others, in the list and in calls.
+/// Tools made at run time come after the others, in the list and in calls.
 #[test]
 fn tools_made_at_run_time() {
-    use mcp_sansio::service::{OwnedTool, OwnedTools};
+    use mcp_sansio_host::{OwnedTool, OwnedTools};
     let mut tools = OwnedTools::new();
     let greeting = String::from("good morning");
     tools.push(OwnedTool::new("greet", "Greets", move |_: &mut World, call| call.text(&greeting)).unwrap());
@@ -279,5 +339,5 @@ fn tools_made_at_run_time() {
             assert_eq!(listed["result"]["tools"].as_array().unwrap().last().unwrap()["name"], "greet");
         }
     }
-    let _ = Limits::default();
+    let _ = MessageLimits::default();
 }

@@ -1,31 +1,32 @@
-//! What a service does with tables, handlers and requests that are wrong, or that hardly any other test has.
+//! A service with wrong tables, handlers and requests, and cases that few other tests have.
 mod common;
 
 use common::*;
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{Feature, Level};
-use mcp_sansio::server::{Caching, Pull, Server, Told};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
+use mcp_sansio::server::{Caching, NotifyStatus, PullStatus, Server};
 use mcp_sansio::service::{
-    Argument, Broken, Call, Complete, Content, Message, Outcome, OwnedTool, OwnedTools, Prompt, Question, Read,
-    Resource, Sampling, Service, Template, Tool, ToolInfo, Toolbox, is_tool_name,
+    Call, Complete, ContentBlock, CreateMessage, DynamicTools, HandlerResult, InputRequest, Prompt, PromptArgument,
+    PromptMessage, ReadResource, Resource, ResourceTemplate, Service, SourceError, Tool, ToolInfo, is_tool_name,
 };
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
-use mcp_sansio::store::Store;
+use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio_host::{OwnedTool, OwnedTools};
 
 const D: &str = "2025-11-25";
 
-/// A service of a few tools, each asked in a revision by a client that can do everything.
+/// Returns a service of these tools.
 fn with_tools<const N: usize>(tools: [Tool<World>; N]) -> Service<'static, World> {
-    Service::new("few", "1").tools(Box::leak(Box::new(tools))).feature(Feature::Logging)
+    Service::new("few", "1").tools(Box::leak(Box::new(tools))).feature(ServerCapability::Logging)
 }
 
 fn rig(service: Service<'static, World>, revision: &str) -> Rig {
     Rig::new().serving(service).opened(revision)
 }
 
-fn run(revision: &str, tool: fn(&mut World, &mut Call<'_>) -> Outcome) -> Vec<String> {
+fn run(revision: &str, tool: fn(&mut World, &mut Call<'_>) -> HandlerResult) -> Vec<String> {
     let service = with_tools([Tool::new("it", "Does it", tool).reserve(2048)]);
     rig(service, revision).say(&call(revision, 1, "it", json!({})))
 }
@@ -36,10 +37,10 @@ fn names(listed: &str) -> Vec<String> {
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Tools that another server listed, whatever it listed.
+/// The tools of another server, valid or not.
 struct Foreign(&'static [fn(&mut ToolInfo<'static>)]);
 
-impl Toolbox<World> for Foreign {
+impl DynamicTools<World> for Foreign {
     fn len(&self) -> usize {
         self.0.len()
     }
@@ -52,7 +53,7 @@ impl Toolbox<World> for Foreign {
         Some(info)
     }
 
-    fn run(&self, index: usize, _: &mut World, call: &mut Call<'_>) -> Outcome {
+    fn run(&self, index: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
         call.text(format_args!("{index}"))
     }
 }
@@ -77,6 +78,7 @@ static FOREIGN: Foreign = Foreign(&[
 /// Clients leave out a tool with a header for a number.
 const UNFOLLOWED: &str = r#"{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#;
 
+// spec: S055 S165 T058 T068
 #[test]
 fn a_toolbox_never_damages_the_list() {
     static WORSE: Foreign = Foreign(&[|info| info.input = "", |info| info.input = "{"]);
@@ -99,7 +101,7 @@ fn a_toolbox_never_damages_the_list() {
             }
         }
         assert!(names(&rig(Service::new("worse", "1").toolbox(&WORSE), revision).one(&list)).is_empty());
-        // In pages of any size, each of which is JSON.
+        // With pages of any size; each page is valid JSON.
         for size in 1..8 {
             let mut rig = rig(own().toolbox(&FOREIGN).page_size(size), revision);
             let (mut all, mut cursor) = (Vec::new(), None);
@@ -117,26 +119,32 @@ fn a_toolbox_never_damages_the_list() {
     }
 }
 
+// spec: S057 S059 S060
 #[test]
 fn names_of_tools() {
-    let long = "x".repeat(129);
+    let long: &'static str = "x".repeat(129).leak();
     for (name, allowed) in [
         ("", false),
         ("a", true),
         ("A-z_0.9", true),
         (&long[1..], true),
-        (&long, false),
+        (long, false),
         ("a b", false),
         ("\u{e9}", false),
     ] {
         assert_eq!(is_tool_name(name), allowed, "{name}");
         assert_eq!(ToolInfo::checked(name, "").is_some(), allowed, "{name}");
         assert_eq!(OwnedTool::new(name, "Words", |_: &mut (), call| call.text("")).is_some(), allowed, "{name}");
-        assert_eq!(std::panic::catch_unwind(|| ToolInfo::new(name, "Words").name.len()).is_ok(), allowed, "{name}");
+        assert_eq!(
+            std::panic::catch_unwind(|| Tool::<()>::new(name, "Words", |_, call| call.text(""))).is_ok(),
+            allowed,
+            "{name}"
+        );
     }
     assert!(OwnedTool::new("a", "", |_: &mut (), call| call.text("")).is_none(), "models choose by the description");
 }
 
+// spec: B076 S055 S058 S061
 #[test]
 fn owned_tools_come_and_go() {
     let tool = |name: &str, said: &'static str| {
@@ -145,7 +153,7 @@ fn owned_tools_come_and_go() {
     let list = request(D, 1, "tools/list", json!({}));
     let mut tools = OwnedTools::default();
     ["a", "b", "c"].into_iter().for_each(|name| tools.push(tool(name, name)));
-    // Replaced in its place; removed; not there.
+    // Replaces a tool in its place, removes it, and finds it missing.
     tools.push(tool("b", "another"));
     assert!(tools.remove("a") && !tools.remove("a") && !tools.remove("d"));
     let tools: &OwnedTools<World> = Box::leak(Box::new(tools));
@@ -165,6 +173,7 @@ fn owned_tools_come_and_go() {
     assert!(array.is_ok(), "from 2026-07-28 on a result may be of any type");
 }
 
+// spec: T122
 #[test]
 fn headers_of_parameters_are_checked() {
     let declare = |schema: &'static str| {
@@ -176,10 +185,11 @@ fn headers_of_parameters_are_checked() {
     assert!(declare(r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#).is_ok());
 }
 
-/// Two of one name, in each kind of table, when the table is not a constant.
+/// Two items with one name, in each kind of table, when the table is not a constant.
+// spec: S061
 #[test]
 fn names_that_come_twice() {
-    fn read(_: &mut (), read: &mut Read<'_>) -> Outcome {
+    fn read(_: &mut (), read: &mut ReadResource<'_>) -> HandlerResult {
         read.text("")
     }
     static TOOLS: [Tool<()>; 3] = [
@@ -188,11 +198,12 @@ fn names_that_come_twice() {
         Tool::new("one", "One again", |_, call| call.text("")),
     ];
     static RESOURCES: [Resource<()>; 2] = [Resource::new("a:1", "a", read), Resource::new("a:1", "b", read)];
-    static TEMPLATES: [Template<()>; 2] = [Template::new("a:{x}", "a", read), Template::new("a:{x}", "b", read)];
+    static TEMPLATES: [ResourceTemplate<()>; 2] =
+        [ResourceTemplate::new("a:{x}", "a", read), ResourceTemplate::new("a:{x}", "b", read)];
     static PROMPTS: [Prompt<()>; 2] =
         [Prompt::new("a", "A", |_, get| get.user("")), Prompt::new("a", "B", |_, get| get.user(""))];
     let panics = |make: fn(Service<'static, ()>) -> Service<'static, ()>| {
-        std::panic::catch_unwind(|| make(Service::new("twice", "1")).about().has(Feature::Tools)).is_err()
+        std::panic::catch_unwind(|| make(Service::new("twice", "1")).about().has(ServerCapability::Tools)).is_err()
     };
     assert!(panics(|service| service.tools(&TOOLS)) && !panics(|service| service.tools(&TOOLS[..2])));
     assert!(panics(|service| service.resources(&RESOURCES)) && !panics(|service| service.resources(&RESOURCES[1..])));
@@ -202,16 +213,17 @@ fn names_that_come_twice() {
 
 const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{}}"#);
 
-/// What a handler must not ask ends its request with -32603, once, in every revision.
+/// A question that a handler must not ask ends its request with -32603, once, in each revision.
+// spec: B158 B165 C068 C069 C070
 #[test]
 fn questions_that_are_wrong() {
-    const VISIT: Question<'static> = Question::visit("a", "Sign in", "https://example.com", "v");
-    const FORMS: Question<'static> = Question::elicit("a", "?", FORM);
-    let wrong: [fn(&mut World, &mut Call<'_>) -> Outcome; 7] = [
-        |_, call| call.ask(&[Question::roots("a"), Question::roots("b"), Question::roots("a")], b""),
-        |_, call| call.ask(&[Question::roots("a"), FORMS], b""),
+    const VISIT: InputRequest<'static> = InputRequest::visit("a", "Sign in", "https://example.com", "v");
+    const FORMS: InputRequest<'static> = InputRequest::elicit("a", "?", FORM);
+    let wrong: [fn(&mut World, &mut Call<'_>) -> HandlerResult; 7] = [
+        |_, call| call.ask(&[InputRequest::roots("a"), InputRequest::roots("b"), InputRequest::roots("a")], b""),
+        |_, call| call.ask(&[InputRequest::roots("a"), FORMS], b""),
         |_, call| call.ask(&[], b""),
-        |_, call| call.ask(&["a", "b", "c", "d", "e", "f", "g", "h", "i"].map(Question::roots), b""),
+        |_, call| call.ask(&["a", "b", "c", "d", "e", "f", "g", "h", "i"].map(InputRequest::roots), b""),
         |_, call| call.require_visits(&[]),
         |_, call| call.require_visits(&[FORMS]),
         |_, call| call.require_visits(&[VISIT, FORMS]),
@@ -224,7 +236,7 @@ fn questions_that_are_wrong() {
         }
     }
     for revision in REVISIONS {
-        // A second answer is not given.
+        // A second answer is not written.
         let said = run(revision, |_, call| {
             call.text("first")?;
             call.require_visits(&[VISIT])
@@ -232,39 +244,46 @@ fn questions_that_are_wrong() {
         assert_eq!((said.len(), text(&said[0]).as_str()), (1, "first"), "{revision}");
     }
     let both =
-        run(D, |_, call| call.require_visits(&[VISIT, Question::visit("b", "Pay", "https://example.com/b", "w")]));
+        run(D, |_, call| call.require_visits(&[VISIT, InputRequest::visit("b", "Pay", "https://example.com/b", "w")]));
     assert_eq!(parse(&both[0])["error"]["data"]["elicitations"].as_array().map(Vec::len), Some(2));
 }
 
 const NOTHING: Raw<'static> = Raw::constant("{}");
 
-fn tool_use(id: &'static str) -> Content<'static> {
-    Content::tool_use(id, "t", NOTHING)
+fn tool_use(id: &'static str) -> ContentBlock<'static> {
+    ContentBlock::tool_use(id, "t", NOTHING)
 }
 
-fn result(id: &'static str) -> Content<'static> {
-    Content::tool_result(id, &[], false)
+fn result(id: &'static str) -> ContentBlock<'static> {
+    ContentBlock::tool_result(id, &[], false)
 }
 
-fn sample(call: &mut Call<'_>, messages: &[Message<'_>]) -> Outcome {
-    call.ask(&[Question::sample("model", Sampling::new(messages, 9))], b"")
+fn sample(call: &mut Call<'_>, messages: &[PromptMessage<'_>]) -> HandlerResult {
+    call.ask(&[InputRequest::sample("model", CreateMessage::new(messages, 9))], b"")
 }
 
-/// The conversation of the page "Sampling": two wishes in one message, both results in the next one.
+/// The conversation of the page "Sampling": two tool uses in one message, both results in the next one.
+// spec: C120
 #[test]
 fn several_contents_in_a_message() {
-    fn weather(_: &mut World, call: &mut Call<'_>) -> Outcome {
+    fn weather(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
         let (wishes, results) = ([tool_use("b")], [result("a")]);
         let said = [
-            Message::user(Content::text("?")),
-            Message::assistant(tool_use("a")).and(&wishes),
-            Message::user(result("b")).and(&results),
+            PromptMessage::user(ContentBlock::text("?")),
+            PromptMessage::assistant(tool_use("a")).and(&wishes),
+            PromptMessage::user(result("b")).and(&results),
         ];
         sample(call, &said)
     }
-    fn words(_: &mut World, call: &mut Call<'_>) -> Outcome {
-        let more = [Content::text("two"), Content::text("three")];
-        sample(call, &[Message::user(Content::text("one")).and(&more), Message::assistant(Content::text("four"))])
+    fn words(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
+        let more = [ContentBlock::text("two"), ContentBlock::text("three")];
+        sample(
+            call,
+            &[
+                PromptMessage::user(ContentBlock::text("one")).and(&more),
+                PromptMessage::assistant(ContentBlock::text("four")),
+            ],
+        )
     }
     let messages = |said: &[String]| {
         let said = parse(&said[0]);
@@ -278,7 +297,7 @@ fn several_contents_in_a_message() {
         assert_eq!((kinds(1, "id"), kinds(2, "toolUseId")), ([json!("a"), json!("b")], [json!("b"), json!("a")]));
         assert_eq!(messages(&run(revision, words))[0]["content"].as_array().map(Vec::len), Some(3));
     }
-    // Where a message has one content there are as many messages.
+    // Revisions with one content in each message get several messages.
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18"] {
         let said = messages(&run(revision, words));
         let flat = said
@@ -289,9 +308,9 @@ fn several_contents_in_a_message() {
         let expected = [("user", "one"), ("user", "two"), ("user", "three"), ("assistant", "four")];
         assert_eq!(flat.collect::<Vec<_>>(), expected, "{revision}");
     }
-    // So it is in prompts.
+    // The same in prompts.
     static PROMPTS: [Prompt<World>; 1] = [Prompt::new("p", "P", |_, get| {
-        get.messages(&[Message::user(Content::text("one")).and(&[Content::text("two")])])
+        get.messages(&[PromptMessage::user(ContentBlock::text("one")).and(&[ContentBlock::text("two")])])
     })];
     for revision in REVISIONS {
         let reply = rig(Service::new("p", "1").prompts(&PROMPTS), revision).one(&request(
@@ -304,17 +323,23 @@ fn several_contents_in_a_message() {
     }
 }
 
+// spec: C120 C129 C130
 #[test]
 fn conversations_without_balance() {
-    let wrong: [fn(&mut World, &mut Call<'_>) -> Outcome; 6] = [
-        |_, call| sample(call, &[Message::assistant(tool_use("a"))]),
-        |_, call| sample(call, &[Message::assistant(tool_use("a")), Message::user(Content::text("mixed in"))]),
-        |_, call| sample(call, &[Message::user(result("a"))]),
-        |_, call| sample(call, &[Message::user(tool_use("a")), Message::user(result("a"))]),
-        |_, call| sample(call, &[Message::assistant(tool_use("a")), Message::assistant(result("a"))]),
+    let wrong: [fn(&mut World, &mut Call<'_>) -> HandlerResult; 6] = [
+        |_, call| sample(call, &[PromptMessage::assistant(tool_use("a"))]),
         |_, call| {
-            let more = [Content::text("and words")];
-            sample(call, &[Message::assistant(tool_use("a")), Message::user(result("a")).and(&more)])
+            sample(
+                call,
+                &[PromptMessage::assistant(tool_use("a")), PromptMessage::user(ContentBlock::text("mixed in"))],
+            )
+        },
+        |_, call| sample(call, &[PromptMessage::user(result("a"))]),
+        |_, call| sample(call, &[PromptMessage::user(tool_use("a")), PromptMessage::user(result("a"))]),
+        |_, call| sample(call, &[PromptMessage::assistant(tool_use("a")), PromptMessage::assistant(result("a"))]),
+        |_, call| {
+            let more = [ContentBlock::text("and words")];
+            sample(call, &[PromptMessage::assistant(tool_use("a")), PromptMessage::user(result("a")).and(&more)])
         },
     ];
     for (number, tool) in wrong.into_iter().enumerate() {
@@ -325,7 +350,8 @@ fn conversations_without_balance() {
     }
 }
 
-/// After its answer a handler has nothing more to say.
+/// After its answer, a handler's notifications are dropped.
+// spec: B173 B203
 #[test]
 fn nothing_is_told_after_the_answer() {
     for revision in REVISIONS {
@@ -334,10 +360,10 @@ fn nothing_is_told_after_the_answer() {
             let data = Raw::constant("{}");
             let told = [
                 call.progress(mcp_sansio::server::Progress::new(1)),
-                call.log(Level::Emergency, "too late"),
-                call.log_data(None, Level::Emergency, data),
+                call.log(LoggingLevel::Emergency, "too late"),
+                call.log_data(None, LoggingLevel::Emergency, data),
             ];
-            assert_eq!(told, [Told::Stale; 3]);
+            assert_eq!(told, [NotifyStatus::Stale; 3]);
             outcome
         });
         assert_eq!(said.len(), 1, "{said:?}");
@@ -348,8 +374,8 @@ fn nothing_is_told_after_the_answer() {
 #[test]
 fn log_messages_with_data() {
     let tool = |_: &mut World, call: &mut Call<'_>| {
-        call.log_data(Some("db"), Level::Warning, Raw::constant("{\"rows\": [1,\n2], \"why\": null}"));
-        call.log_data(None, Level::Debug, Raw::constant("[]"));
+        call.log_data(Some("db"), LoggingLevel::Warning, Raw::constant("{\"rows\": [1,\n2], \"why\": null}"));
+        call.log_data(None, LoggingLevel::Debug, Raw::constant("[]"));
         call.text("done")
     };
     for revision in LEGACY {
@@ -357,34 +383,44 @@ fn log_messages_with_data() {
         let params = json!({"level": "warning", "logger": "db", "data": {"rows": [1, 2], "why": null}});
         assert_eq!((said.len(), &parse(&said[0])["params"]), (2, &params), "{said:?}");
     }
-    // Outside of a handler, on behalf of nobody.
+    // Outside of a handler, for no request.
     let mut rig = Rig::new().opened(D);
     let logs = rig.service;
     let (server, out) = rig.session.parts();
     let data = Raw::constant("[1]");
-    assert_eq!(server.log_data(logs.about(), None, Level::Error, None, data, out), Told::Sent);
-    assert_eq!(server.log_data(logs.about(), None, Level::Debug, None, data, out), Told::NotAsked);
+    assert_eq!(server.log_data(logs.about(), None, LoggingLevel::Error, None, data, out), NotifyStatus::Sent);
+    assert_eq!(server.log_data(logs.about(), None, LoggingLevel::Debug, None, data, out), NotifyStatus::NotAsked);
     let silent = Service::<World>::new("silent", "1");
-    assert_eq!(server.log_data(silent.about(), None, Level::Error, None, data, out), Told::NotAsked);
-    assert_eq!(server.log(silent.about(), None, Level::Error, None, format_args!("x"), out), Told::NotAsked);
+    assert_eq!(server.log_data(silent.about(), None, LoggingLevel::Error, None, data, out), NotifyStatus::NotAsked);
+    assert_eq!(
+        server.log(silent.about(), None, LoggingLevel::Error, None, format_args!("x"), out),
+        NotifyStatus::NotAsked
+    );
     rig.service = everything::service();
     rig.work();
     assert_eq!(parse(&rig.take()[0])["params"], json!({"level": "error", "data": [1]}));
-    // A request that is over.
+    // For a request that is over.
     rig.say(&call(D, 1, "later", json!({"tag": "a"})));
     rig.say(&cancel(1));
     let token = rig.world.later[0].1;
     let (server, out) = rig.session.parts();
-    assert_eq!(server.log_data(everything::service().about(), Some(token), Level::Error, None, data, out), Told::Stale);
+    assert_eq!(
+        server.log_data(everything::service().about(), Some(token), LoggingLevel::Error, None, data, out),
+        NotifyStatus::Stale
+    );
 }
 
 /// A server in memory of a fixed size.
-fn small<'m>(input: &'m mut [u8], output: &'m mut [u8], server: Server<'m, 2>) -> Session<'m, Lines<Slice<'m>>, 2> {
-    Session::new(LineBuffer::new(input), server, Lines::new(Slice::new(output)))
+fn small<'m>(
+    input: &'m mut [u8],
+    output: &'m mut [u8],
+    server: Server<'m>,
+) -> LineServer<'m, LineSink<SliceStorage<'m>>> {
+    LineServer::new(LineBuffer::new(input), server, LineSink::new(SliceStorage::new(output)))
 }
 
 fn say<S>(
-    session: &mut Session<'_, Lines<Slice<'_>>, 2>,
+    session: &mut LineServer<'_, LineSink<SliceStorage<'_>>>,
     service: &Service<'_, S>,
     state: &mut S,
     line: &str,
@@ -399,30 +435,31 @@ fn say<S>(
     said
 }
 
-static PLACES: [Template<()>; 2] = [
-    Template::new("file:///{+path}", "file", |_, read| match read.var("path") {
+static PLACES: [ResourceTemplate<()>; 2] = [
+    ResourceTemplate::new("file:///{+path}", "file", |_, read| match read.var("path") {
         Some(path) => read.text(format_args!("{} bytes", path.len())),
         None => read.not_found(),
     })
     .complete(complete),
-    Template::new("stream:{name}", "stream", |_, read| read.stream_text(7)).source(|_, key, at, bytes| {
+    ResourceTemplate::new("stream:{name}", "stream", |_, read| read.stream_text(7)).source(|_, key, at, bytes| {
         assert_eq!(key, 7);
-        let rest = b"from the source".get(at as usize..).ok_or(Broken)?;
+        let rest = b"from the source".get(at as usize..).ok_or(SourceError)?;
         let n = rest.len().min(bytes.len());
         bytes[..n].copy_from_slice(&rest[..n]);
         Ok(n)
     }),
 ];
-static GREET: [Argument; 1] = [Argument::optional("name")];
+static GREET: [PromptArgument; 1] = [PromptArgument::optional("name")];
 static FAILING: [Prompt<()>; 1] = [Prompt::new("greet", "Greets", |_, get| get.user(""))
     .arguments(&GREET)
-    .complete(|_, _| Err(mcp_sansio::server::Failure::internal("The words are lost").into()))];
+    .complete(|_, _| Err(mcp_sansio::server::RpcError::internal("The words are lost").into()))];
 
-fn complete(_: &mut (), complete: &mut Complete<'_>) -> Outcome {
+fn complete(_: &mut (), complete: &mut Complete<'_>) -> HandlerResult {
     complete.matching(["\u{e9}t\u{e9}", "automne"])
 }
 
-/// Text with escapes is decoded where there is room for it; without, the answer says so and no handler is misled.
+/// Text with escapes is decoded if there is room for it; if not, the request is refused and the handler does not run.
+// spec: S026 S100 S114
 #[test]
 fn text_with_escapes() {
     let service = Service::new("places", "1").templates(&PLACES).prompts(&FAILING);
@@ -434,7 +471,7 @@ fn text_with_escapes() {
     };
     let escaped = format!("file://{path}").replace('/', "\\/");
     let (mut input, mut output, mut scratch) = ([0; 4096], [0; 2048], [0; 2048]);
-    let mut session = small(&mut input, &mut output, Server::new().scratch(&mut scratch[..]));
+    let mut session = small(&mut input, &mut output, Server::new(Slots::growing(2)).scratch(&mut scratch[..]));
     for uri in [&format!("file://{path}"), &escaped] {
         let reply = say(&mut session, &service, &mut (), &read(uri));
         assert_eq!(parse(&reply)["result"]["contents"][0]["text"], "799 bytes", "{reply}");
@@ -442,7 +479,7 @@ fn text_with_escapes() {
     let reply = say(&mut session, &service, &mut (), &completion(r"\u00e9"));
     assert_eq!(parse(&reply)["result"]["completion"]["values"], json!(["\u{e9}t\u{e9}"]));
     let (mut input, mut output) = ([0; 4096], [0; 2048]);
-    let mut session = small(&mut input, &mut output, Server::new());
+    let mut session = small(&mut input, &mut output, Server::new(Slots::growing(2)));
     assert_eq!(code(&say(&mut session, &service, &mut (), &read(&escaped))), -32603);
     assert_eq!(code(&say(&mut session, &service, &mut (), &completion(r"\u00e9"))), -32603);
     let reply = say(&mut session, &service, &mut (), &completion("a"));
@@ -454,8 +491,8 @@ fn text_with_escapes() {
     for revision in REVISIONS {
         let service = Service::new("failing", "1").templates(&PLACES).prompts(&FAILING);
         let (mut input, mut output) = ([0; 4096], [0; 2048]);
-        let mut session = small(&mut input, &mut output, Server::new());
-        if revision != MODERN {
+        let mut session = small(&mut input, &mut output, Server::new(Slots::growing(2)));
+        if !is_modern(revision) {
             say(&mut session, &service, &mut (), &initialize(revision, json!({})));
         }
         let reply = say(&mut session, &service, &mut (), &request(revision, 1, "completion/complete", params.clone()));
@@ -463,7 +500,8 @@ fn text_with_escapes() {
     }
 }
 
-/// Lists are the same for each client, and after whatever else was asked.
+/// Lists are the same for each client, and after any other request.
+// spec: S038 S040
 #[test]
 fn lists_do_not_vary() {
     for revision in REVISIONS {
@@ -482,7 +520,8 @@ fn lists_do_not_vary() {
     }
 }
 
-/// All pages of a list say the same about caching, and so does the list in one piece.
+/// All pages of a list have the same caching hints, and so has the list in one piece.
+// spec: S087 S088 S165
 #[test]
 fn pages_have_one_scope() {
     for caching in [Caching::NONE, Caching::private(7), Caching::public(9)] {
@@ -506,27 +545,27 @@ fn pages_have_one_scope() {
     }
 }
 
-/// A state that no room can be had for, and news that fit nowhere.
+/// A state and notifications that are too large.
 #[test]
 fn too_large_to_be_told() {
-    let service = with_tools([Tool::new("it", "Asks", |_, call| call.ask(&[Question::roots("a")], &[0; 200]))]);
-    let server = Server::<8>::new().scratch(Store::growing(64)).seal(&toy_seal::SEAL);
+    let service = with_tools([Tool::new("it", "Asks", |_, call| call.ask(&[InputRequest::roots("a")], &[0; 200]))]);
+    let server = Server::new(Slots::growing(8)).scratch(Store::growing(64)).seal(&toy_seal::SEAL);
     let mut rig = Rig::of(usize::MAX, server).serving(service);
     let reply = rig.one(&call(MODERN, 1, "it", json!({})));
     assert_eq!(code(&reply), -32603);
     assert!(reply.contains("too large to be sealed"), "{reply}");
 
     let (mut input, mut output, mut subscriptions) = ([0; 1024], [0; 300], [0; 512]);
-    let server = Server::new().subscriptions(&mut subscriptions[..]);
+    let server = Server::new(Slots::growing(2)).subscriptions(&mut subscriptions[..]);
     let mut session = small(&mut input, &mut output, server);
-    let service = Service::<()>::new("news", "1").templates(&PLACES).feature(Feature::Subscribe);
+    let service = Service::<()>::new("news", "1").templates(&PLACES).feature(ServerCapability::Subscribe);
     say(&mut session, &service, &mut (), &initialize(D, json!({})));
     let uri = format!("file:///{}", "x".repeat(300));
     let reply = say(&mut session, &service, &mut (), &request(D, 1, "resources/subscribe", json!({"uri": uri})));
     assert!(reply.contains("\"result\":{}"), "{reply}");
-    session.publish(mcp_sansio::server::Change::Resource(&uri));
+    session.publish(mcp_sansio::server::ServerChange::Resource(&uri));
     let (server, out) = session.parts();
-    assert_eq!(server.pull(service.about(), out), Pull::TooSmall);
+    assert_eq!(server.pull(service.about(), out), PullStatus::TooSmall);
     let reply = say(&mut session, &service, &mut (), &request(D, 2, "ping", json!({})));
     assert_eq!(reply.lines().count(), 1, "the next request is answered: {reply}");
 }

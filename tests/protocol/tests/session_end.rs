@@ -1,18 +1,21 @@
-//! The end of the input does not cut off what was read before it.
+//! Lines that were read before the end of the input are answered.
 
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::server::Server;
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::server::{RequestSlot, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
-/// The loop of a device: one run, one write, and out when the session says that it is done.
+/// The loop of a device: one run, one write, and the end when the session is done.
 #[test]
 fn done_only_when_every_line_is_answered() {
     let service = Service::<()>::new("test", "1");
-    let (mut input, mut output) = ([0; 4096], [0; 64]);
-    let mut session =
-        Session::<_, 1>::new(LineBuffer::new(&mut input), Server::new(), Lines::new(Slice::new(&mut output)));
+    let (mut input, mut output, mut slots) = ([0; 4096], [0; 64], [RequestSlot::FREE; 1]);
+    let mut session = LineServer::new(
+        LineBuffer::new(&mut input),
+        Server::new(&mut slots),
+        LineSink::new(SliceStorage::new(&mut output)),
+    );
     let mut written = Vec::new();
     let mut read = 0;
     for id in 0..20 {

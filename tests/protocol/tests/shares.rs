@@ -1,40 +1,42 @@
-//! What one client can take of what all share: requests in flight, questions, sessions, subscriptions. Each has a share and
-//! a total; what the others need stays free.
+//! Each client's share of common resources: requests in flight, questions, sessions, subscriptions. Each resource has
+//! a share for one client and a total for all.
 mod common;
 
 use common::http::*;
 use common::*;
 use mcp_sansio::json::Text;
-use mcp_sansio::server::{Change, Context, Limits, Peer, Scope, SendError, Server};
-use mcp_sansio::service::{Origin, Step};
-use mcp_sansio::sink::{Full, Lines, Out, Slice};
-use mcp_sansio_http::endpoint::{Access, Config, Endpoint, EndpointLimits, Head};
+use mcp_sansio::server::{
+    IncomingRequest, MessageLimits, Peer, RespondError, Scope, Server, ServerChange, ServerOptions,
+};
+use mcp_sansio::service::{Dispatched, MessageSource};
+use mcp_sansio::sink::{FullError, LineSink, Out, SliceStorage};
+use mcp_sansio_http::endpoint::{Access, Endpoint, EndpointConfig, EndpointLimits, RequestHead};
 use std::cell::Cell;
 use std::collections::HashSet;
 
 const D: &str = "2025-11-25";
 
-fn web<const N: usize>(config: Config<'static>, limits: Limits) -> Web<N> {
+fn web(config: EndpointConfig<'static>, limits: MessageLimits) -> Web {
     let mut web = Web::of(Endpoint::growing(config, Server::growing(limits), EndpointLimits::default()));
     web.authorize = Box::new(|head| Access::Granted { principal: named(head) });
     web
 }
 
-fn named(head: &Head<'_>) -> Option<&'static str> {
+fn named(head: &RequestHead<'_>) -> Option<&'static str> {
     ["alice", "bob"].into_iter().find(|name| head.text("authorization") == Some(*name))
 }
 
-fn config_of(request_share: usize) -> Config<'static> {
+fn config_of(request_share: usize) -> EndpointConfig<'static> {
     config().request_share(request_share)
 }
 
-fn later<const N: usize>(web: &mut Web<N>, session: &str, id: i64) -> Reply {
+fn later(web: &mut Web, session: &str, id: i64) -> Reply {
     web.call(session, id, "later", json!({"tag": format!("{session}{id}")}))
 }
 
 #[test]
 fn requests_in_flight_of_one_session() {
-    let mut web: Web<64> = web(config_of(16), Limits::default());
+    let mut web = web(config_of(16), MessageLimits { in_flight: 64, ..MessageLimits::default() });
     let (greedy, other) = (web.open(D), web.open(D));
     for id in 0..16 {
         later(&mut web, &greedy, id).opened();
@@ -42,23 +44,23 @@ fn requests_in_flight_of_one_session() {
     for id in 16..20 {
         let reply = later(&mut web, &greedy, id);
         assert_eq!((reply.status, reply.code(), &reply.body["id"]), (503, -32603, &json!(id)));
-        // Its handler kept the token, and is told.
+        // Its handler kept the token, and `on_cancel` is called.
         assert_eq!(web.world.cancelled.last(), Some(&web.later(&format!("{greedy}{id}"))));
     }
-    // What is answered at once is, and the others are not concerned.
+    // A request that is answered at once is served, and other clients are not affected.
     assert_eq!(web.call(&greedy, 20, "count", json!({})).status, 200);
     assert!(web.call(&greedy, 21, "confirm", json!({})).text().contains("too many questions"));
     later(&mut web, &other, 1).opened();
     web.call(&other, 2, "confirm", json!({})).opened();
     web.modern(1, "tools/call", json!({"name": "later", "arguments": {"tag": "m"}})).opened();
-    // One that is answered makes room for another.
+    // One answer makes room for another request.
     assert_eq!(web.answer(web.later(&format!("{greedy}0")), "done"), Ok(()));
     later(&mut web, &greedy, 22).opened();
 }
 
 #[test]
 fn the_total_leaves_a_place_for_what_is_answered_at_once() {
-    let mut web: Web<16> = web(config_of(64), Limits::default());
+    let mut web = web(config_of(64), MessageLimits { in_flight: 16, ..MessageLimits::default() });
     let sessions: Vec<_> = (0..4).map(|_| web.open(D)).collect();
     let taken = (0..24).filter(|id| later(&mut web, &sessions[*id as usize % 4], *id).status == 200).count();
     assert_eq!((taken, web.endpoint.load().0), (15, 15));
@@ -71,10 +73,10 @@ fn the_total_leaves_a_place_for_what_is_answered_at_once() {
     assert_eq!(web.endpoint.load().0, 15);
 }
 
-/// 256 calls whose connections are closed at once: their places are given up when others need them, oldest first.
+/// 256 calls whose connections are closed at once: when others need their slots, the oldest calls are cancelled.
 #[test]
 fn requests_of_clients_that_are_gone_make_way() {
-    let mut web: Web<64> = web(config_of(16), Limits::default());
+    let mut web = web(config_of(16), MessageLimits { in_flight: 64, ..MessageLimits::default() });
     let gone: Vec<_> = (0..4).map(|_| web.open(D)).collect();
     let mut first = None;
     for id in 0..64 {
@@ -93,16 +95,16 @@ fn requests_of_clients_that_are_gone_make_way() {
     }
     assert_eq!(later(&mut web, &session, 16).status, 503);
     assert_eq!((web.endpoint.load().0, web.world.cancelled.len()), (63, 18));
-    // What was given up is said to a client that comes back.
+    // A client that resumes its stream gets the error of the cancelled request.
     let again = web.listen(&gone[0], first.as_deref()).opened();
     let told = web.pull(again).only();
     assert_eq!((&told["id"], &told["error"]["code"]), (&json!(0), &json!(-32603)));
-    assert_eq!(web.answer(web.later(&format!("{}0", gone[0])), "late"), Err(SendError::Stale));
+    assert_eq!(web.answer(web.later(&format!("{}0", gone[0])), "late"), Err(RespondError::Stale));
 }
 
 #[test]
 fn a_session_takes_back_places_of_its_own() {
-    let mut web: Web<64> = web(config_of(4), Limits::default());
+    let mut web = web(config_of(4), MessageLimits { in_flight: 64, ..MessageLimits::default() });
     let session = web.open(D);
     for id in 0..20 {
         let stream = later(&mut web, &session, id).opened();
@@ -113,7 +115,7 @@ fn a_session_takes_back_places_of_its_own() {
 
 #[test]
 fn a_batch_takes_no_more_than_the_share() {
-    let mut web: Web<64> = web(config_of(8), Limits::default());
+    let mut web = web(config_of(8), MessageLimits { in_flight: 64, ..MessageLimits::default() });
     let session = web.open("2025-03-26");
     let call = |id| serde_json::from_str(&call("2025-03-26", id, "later", json!({"tag": "b"}))).unwrap();
     let batch: Vec<Value> = (0..30).map(call).collect();
@@ -122,10 +124,10 @@ fn a_batch_takes_no_more_than_the_share() {
     assert_eq!((refused, web.endpoint.load().0), (22, 8));
 }
 
-/// Without a place a reply in windows is refused before it begins: nothing of it stands in front of the error.
+/// Without a slot, a reply in windows is refused before it begins: the error follows no part of it.
 #[test]
 fn a_reply_in_windows_without_a_place_is_refused_whole() {
-    let mut web: Web<64> = web(config_of(1), Limits::default());
+    let mut web = web(config_of(1), MessageLimits { in_flight: 64, ..MessageLimits::default() });
     for (revision, tool) in [("2025-03-26", "book"), (D, "book"), (D, "picture")] {
         let session = web.open(revision);
         later(&mut web, &session, 1).opened();
@@ -151,7 +153,7 @@ fn a_reply_in_windows_without_a_place_is_refused_whole() {
 
 #[test]
 fn a_principal_has_one_share_for_all_its_sessions() {
-    let mut web: Web<64> = web(config_of(8), Limits::default());
+    let mut web = web(config_of(8), MessageLimits { in_flight: 64, ..MessageLimits::default() });
     let mut open = |name: &str| {
         let headers = [JSON, ACCEPT, ("authorization", name)];
         let reply = web.request("POST", "/mcp", &headers, &initialize(D, json!({})));
@@ -170,17 +172,30 @@ fn a_principal_has_one_share_for_all_its_sessions() {
     assert_eq!((modern("alice"), modern("bob"), modern("nobody")), (503, 200, 200));
 }
 
+/// Clients of 2026-07-28 without authorization are one: together they leave a share to a client that is known.
+#[test]
+fn clients_that_cannot_be_distinguished_leave_a_share() {
+    let mut web = web(config_of(16), MessageLimits { in_flight: 64, ..MessageLimits::default() });
+    let session = web.open(D);
+    let mut modern = |id: i64| web.modern(id, "tools/call", json!({"name": "later"})).status;
+    assert_eq!((0..60).filter(|id| modern(*id) == 200).count(), 63 - 16);
+    for id in 0..16 {
+        later(&mut web, &session, id).opened();
+    }
+    assert_eq!(later(&mut web, &session, 16).status, 503);
+}
+
 /// A table of four, as on a device: one client may take nearly all of it, and quick answers still go out.
 #[test]
 fn small_tables() {
-    let mut web: Web<4> = web(config(), Limits::default());
+    let mut web = web(config(), MessageLimits { in_flight: 4, ..MessageLimits::default() });
     let session = web.open(D);
     for id in 0..3 {
         later(&mut web, &session, id).opened();
     }
     assert_eq!(later(&mut web, &session, 3).status, 503);
     assert_eq!(web.call(&session, 4, "count", json!({})).status, 200);
-    let mut web: Web<1> = self::web(config(), Limits::default());
+    let mut web = self::web(config(), MessageLimits { in_flight: 1, ..MessageLimits::default() });
     let session = web.open(D);
     later(&mut web, &session, 0).opened();
     assert_eq!(later(&mut web, &session, 1).status, 503);
@@ -188,7 +203,7 @@ fn small_tables() {
 
 #[test]
 fn questions_of_a_client_that_is_gone_end() {
-    let mut web: Web<64> = web(config_of(16), Limits::default());
+    let mut web = web(config_of(16), MessageLimits { in_flight: 64, ..MessageLimits::default() });
     let (gone, other) = (web.open(D), web.open(D));
     let mut last = None;
     for id in 0..30 {
@@ -204,7 +219,7 @@ fn questions_of_a_client_that_is_gone_end() {
     assert_eq!(web.endpoint.load().0, 17);
     web.wait(1);
     assert_eq!(web.endpoint.load().0, 1, "the one whose client is there");
-    // The answer is kept for as long again.
+    // The answer is kept for the same time again.
     web.wait(59_999);
     let again = web.listen(&gone, last.as_deref()).opened();
     assert_eq!(web.pull(again).only()["result"]["content"][0]["text"], "closed");
@@ -212,10 +227,10 @@ fn questions_of_a_client_that_is_gone_end() {
     assert_eq!(web.endpoint.load().2, 1);
 }
 
-/// It has seen no event id: it cannot come back, and was not asked.
+/// The client has seen no event id, so it cannot resume; and it has never got the question.
 #[test]
 fn questions_that_were_never_read_end_at_once() {
-    let mut web: Web<8> = web(config(), Limits::default());
+    let mut web = web(config(), MessageLimits { in_flight: 8, ..MessageLimits::default() });
     for revision in ["2025-03-26", D] {
         let session = web.open(revision);
         let tool = if revision == D { "confirm" } else { "sample" };
@@ -227,10 +242,10 @@ fn questions_that_were_never_read_end_at_once() {
 
 #[test]
 fn memory_for_questions_has_a_share() {
-    let limits = Limits { asks: 4_000, ask_share: 1_000, ..Limits::default() };
-    let mut web: Web<64> = web(config(), limits);
+    let limits = MessageLimits { asks: 4_000, ask_share: 1_000, ..MessageLimits::default() };
+    let mut web = web(config(), MessageLimits { in_flight: 64, ..limits });
     let (greedy, other) = (web.open(D), web.open(D));
-    let asks = |web: &mut Web<64>, session: &str, id, size| {
+    let asks = |web: &mut Web, session: &str, id, size| {
         let reply = web.call(session, id, "confirm", json!({"x": "x".repeat(size)}));
         reply.stream.is_some()
     };
@@ -238,7 +253,7 @@ fn memory_for_questions_has_a_share() {
     let open = (1..20).filter(|id| asks(&mut web, &greedy, *id, 200)).count();
     assert_eq!(open, 3);
     assert!(asks(&mut web, &other, 1, 200));
-    // An answer beyond the share is none.
+    // An answer beyond the share is dropped.
     let stream = web.call(&other, 2, "confirm", json!({})).opened();
     let question = web.pull(stream).json()[0]["id"].clone();
     let long = json!({"action": "accept", "content": {"name": "x".repeat(900)}});
@@ -246,11 +261,12 @@ fn memory_for_questions_has_a_share() {
     assert_eq!(web.pull(stream).only()["result"]["content"][0]["text"], "closed");
 }
 
-fn begin<const N: usize>(web: &mut Web<N>, name: &str) -> Reply {
+fn begin(web: &mut Web, name: &str) -> Reply {
     web.request("POST", "/mcp", &[JSON, ACCEPT, ("authorization", name)], &initialize(D, json!({})))
 }
 
-/// A burst of `initialize` locks nobody out: sessions that were not used after it make way, oldest first.
+/// A burst of `initialize` excludes no other client: sessions without another request end first, the oldest before
+/// the others.
 #[test]
 fn sessions_that_only_began_make_way() {
     let mut web = Web::limited(config(), EndpointLimits { sessions: 10, ..EndpointLimits::default() });
@@ -269,7 +285,7 @@ fn sessions_that_only_began_make_way() {
     assert!(!web.pull(stream).ended);
 }
 
-/// Sessions that were used are left alone for a minute, and no longer.
+/// A session that was used is kept for a minute, and then may end.
 #[test]
 fn used_sessions_make_way_after_a_minute() {
     let mut web = Web::limited(config(), EndpointLimits { sessions: 4, ..EndpointLimits::default() });
@@ -281,9 +297,22 @@ fn used_sessions_make_way_after_a_minute() {
     assert_eq!(begin(&mut web, "").status, 200);
 }
 
+/// With a rest of 0, sessions that were used never make way.
+#[test]
+fn used_sessions_stay_if_the_server_wants_it() {
+    let limits = EndpointLimits { sessions: 2, ..EndpointLimits::default() };
+    let mut web = Web::limited(config().session_rest(0), limits);
+    let sessions = [web.open(D), web.open(D)];
+    web.wait(600_000);
+    begin(&mut web, "").refused(503);
+    for session in &sessions {
+        assert_eq!(web.say(session, &request(D, 2, "ping", json!({}))).status, 200);
+    }
+}
+
 #[test]
 fn sessions_of_one_principal() {
-    let mut web: Web<8> = web(config().session_share(3), Limits::default());
+    let mut web = web(config().session_share(3), MessageLimits { in_flight: 8, ..MessageLimits::default() });
     let mut next = || {
         web.now += 1;
         begin(&mut web, "alice").header("mcp-session-id").unwrap().to_owned()
@@ -311,7 +340,7 @@ fn granted(line: &[u8]) -> usize {
     line["params"]["notifications"]["resourceSubscriptions"].as_array().map_or(0, Vec::len)
 }
 
-/// However many URIs a listen names, no more than the limit are looked at.
+/// A listen may name any number of URIs; the server looks only at a limited number.
 #[test]
 fn work_for_uris_is_bounded() {
     let service = everything::service();
@@ -320,7 +349,7 @@ fn work_for_uris_is_bounded() {
         looks.set(looks.get() + 1);
         true
     };
-    let mut context = Context::new(service.about());
+    let mut context = ServerOptions::new(service.about());
     context.has_resource = &has_resource;
     let mut same = (0..100_000).map(|_| "test://text".to_owned());
     let mut differ = (0..100_000).map(|n| format!("test://items/{n}"));
@@ -328,18 +357,20 @@ fn work_for_uris_is_bounded() {
     for (uris, share, limit, least) in
         [(&mut same as &mut dyn Iterator<Item = String>, 65_536, 1_000, 1), (&mut differ, 65_536, 1_000, 1_000)]
     {
-        let limits = Limits { subscription_share: share, ..Limits::default() };
-        let mut server = Server::<4>::growing(limits);
-        let mut out = Lines::new(Window::of(usize::MAX));
+        let limits = MessageLimits { subscription_share: share, ..MessageLimits::default() };
+        let mut server = Server::growing(MessageLimits { in_flight: 4, ..limits });
+        let mut out = LineSink::new(Window::of(usize::MAX));
         looks.set(0);
-        server.handle(&context, listen(1, uris).as_bytes(), &mut out).unwrap();
+        server.handle(&context, listen(1, uris).as_bytes(), &mut IncomingRequest::empty(), &mut out).unwrap();
         assert_eq!((looks.get(), granted(out.pending())), (limit, least));
     }
-    // Without memory, the first that does not fit is the last.
-    let mut server = Server::<4>::growing(Limits { subscription_share: 500, ..Limits::default() });
-    let mut out = Lines::new(Window::of(usize::MAX));
+    // Without memory for it, the first URI that does not fit ends the list.
+    let mut server =
+        Server::growing(MessageLimits { in_flight: 4, subscription_share: 500, ..MessageLimits::default() });
+    let mut out = LineSink::new(Window::of(usize::MAX));
     looks.set(0);
-    server.handle(&context, listen(1, (0..5_000).map(|n| format!("test://items/{n}"))).as_bytes(), &mut out).unwrap();
+    let long = listen(1, (0..5_000).map(|n| format!("test://items/{n}")));
+    server.handle(&context, long.as_bytes(), &mut IncomingRequest::empty(), &mut out).unwrap();
     assert_eq!(looks.get(), granted(out.pending()) + 1);
     assert!(looks.get() < 20, "{}", looks.get());
 }
@@ -353,21 +384,21 @@ fn subscriptions_one_by_one() {
     }
     let more = request(D, 1_000, "resources/subscribe", json!({"uri": "test://items/more"}));
     assert_eq!(code(&rig.one(&more)), -32603);
-    // One that is known is no more than before, and one that ends makes room.
+    // A known URI is not counted again, and one that ends makes room.
     let known = request(D, 1_001, "resources/subscribe", json!({"uri": "test://items/7"}));
     assert!(rig.one(&known).contains("\"result\":{}"));
     rig.one(&request(D, 1_002, "resources/unsubscribe", json!({"uri": "test://items/7"})));
     assert!(rig.one(&more).contains("\"result\":{}"));
-    rig.session.publish(Change::Resource("test://items/8"));
+    rig.session.publish(ServerChange::Resource("test://items/8"));
     rig.work();
     assert_eq!(rig.take().len(), 1);
 }
 
-/// Over HTTP each listen has a share: large ones leave room for the others'.
+/// Over HTTP each listen has a share of the memory: large listens leave room for others.
 #[test]
 fn memory_for_subscriptions_has_a_share() {
-    let limits = Limits { subscriptions: 200_000, subscription_share: 20_000, ..Limits::default() };
-    let mut web: Web<8> = web(config(), limits);
+    let limits = MessageLimits { subscriptions: 200_000, subscription_share: 20_000, ..MessageLimits::default() };
+    let mut web = web(config(), MessageLimits { in_flight: 8, ..limits });
     let large = |from: usize| {
         let uris: Vec<_> = (from..from + 30).map(|n| format!("test://items/{n}{}", "x".repeat(1_000))).collect();
         json!({"notifications": {"resourceSubscriptions": uris}})
@@ -382,15 +413,15 @@ fn memory_for_subscriptions_has_a_share() {
     let session = web.open(D);
     let subscribe = |uri: String| request(D, 1, "resources/subscribe", json!({"uri": uri}));
     assert_eq!(web.say(&session, &subscribe("test://text".into())).status, 200);
-    // The total is for all: a listen of which nothing is left is refused.
+    // The total is for all: a listen is refused if none of its URIs fits.
     let streams: Vec<_> = (1..20).map(|n| web.modern(n, "subscriptions/listen", large(n as usize * 1_000))).collect();
     let refused: Vec<_> = streams.iter().filter(|reply| reply.stream.is_none()).collect();
     assert!(!refused.is_empty() && refused.iter().all(|reply| (reply.status, reply.code()) == (503, -32603)));
-    web.publish(Change::Resource("test://text"));
+    web.publish(ServerChange::Resource("test://text"));
     assert_eq!(web.pull(second).json().len(), 1);
 }
 
-/// Two listens under the same id have nothing to do with each other.
+/// Two listens with the same id are independent.
 #[test]
 fn two_clients_with_the_same_ids() {
     let mut web = Web::new();
@@ -401,21 +432,21 @@ fn two_clients_with_the_same_ids() {
     assert_eq!(uris(&web.pull(one).json()), json!(["test://text"]));
     assert_eq!(uris(&web.pull(two).json()), json!(["test://blob"]));
     for _ in 0..2 {
-        web.publish(Change::Resource("test://blob"));
+        web.publish(ServerChange::Resource("test://blob"));
         assert_eq!(web.pull(two).json()[0]["params"]["uri"], "test://blob");
         assert!(web.pull(one).json().is_empty());
         web.detach(one);
     }
 }
 
-/// The end of one client's input leaves the questions to another one open.
+/// The end of one client's input does not end the questions to another one.
 #[test]
 fn questions_of_two_clients() {
     let (service, mut world) = (everything::service(), World::default());
-    let mut server = Server::<4>::growing(Limits::default());
-    let mut out = Lines::new(Window::of(usize::MAX));
+    let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
+    let mut out = LineSink::new(Window::of(usize::MAX));
     let mut peers = [Peer::NEW; 2];
-    let mut on = |server: &mut Server<'static, 4>, peers: &mut [Peer; 2], at: usize, message: &str| {
+    let mut on = |server: &mut Server<'static>, peers: &mut [Peer; 2], at: usize, message: &str| {
         server.swap_peer(&mut peers[at], Scope(at as u32 + 1));
         let _ = service.dispatch(&mut world, message.as_bytes(), server, &mut out).unwrap();
         server.swap_peer(&mut peers[at], Scope(0));
@@ -441,11 +472,11 @@ fn questions_of_two_clients() {
     assert!(server.ready().is_some());
 }
 
-/// What a session leaves behind is gone when its slot is used again: questions, params and answers.
+/// When the slot of a session is used again, its questions, params and answers are gone.
 #[test]
 fn a_slot_that_asked_is_used_again() {
-    let limits = Limits { asks: 1_000, ..Limits::default() };
-    let mut web: Web<2> = web(config(), limits);
+    let limits = MessageLimits { asks: 1_000, ..MessageLimits::default() };
+    let mut web = web(config(), MessageLimits { in_flight: 2, ..limits });
     for round in 0..20 {
         let session = web.open(D);
         let stream = web.call(&session, 1, "survey", json!({"x": "x".repeat(300)})).opened();
@@ -457,7 +488,7 @@ fn a_slot_that_asked_is_used_again() {
             _ => assert_eq!(web.say(&session, &cancel(1)).status, 202),
         }
         assert_eq!(web.endpoint.load().0, 0);
-        // A late answer counts for nothing.
+        // A late answer is ignored.
         web.say(&session, &answer(&asked[1]["id"], json!({"roots": []})));
     }
     let session = web.open(D);
@@ -473,35 +504,36 @@ fn a_slot_that_asked_is_used_again() {
     assert!(last["result"]["content"][0]["text"].as_str().unwrap().starts_with("accepted new, "), "{last}");
 }
 
-/// No id is sent twice, however many there are, and a ping has one of them.
+/// Each id is used once, however many there are. A ping takes one of them.
+// spec: B063
 #[test]
 fn ids_of_questions_never_come_again() {
     let (service, mut world) = (everything::service(), World::default());
-    let mut server = Server::<4>::growing(Limits::default());
-    let mut out = Lines::new(Window::of(usize::MAX));
-    let mut say = |server: &mut Server<'static, 4>, line: &str| {
+    let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
+    let mut out = LineSink::new(Window::of(usize::MAX));
+    let mut say = |server: &mut Server<'static>, line: &str| {
         let _ = service.dispatch(&mut world, line.as_bytes(), server, &mut out).unwrap();
         take(&mut out)
     };
     say(&mut server, &initialize(D, all_capabilities(D)));
     let (ask, cancel) = (call(D, 1, "roots", json!({})), cancel(1));
     let mut seen = HashSet::new();
-    // More often than 16 bits can count, in one place of the table.
+    // More often than 16 bits can count, in one slot of the table.
     for round in 0..70_000 {
         assert!(seen.insert(id_of(&say(&mut server, &ask))), "round {round}");
         say(&mut server, &cancel);
     }
     for _ in 0..3 {
-        let mut out = Lines::new(Window::of(usize::MAX));
+        let mut out = LineSink::new(Window::of(usize::MAX));
         server.ping(&mut out).unwrap();
         let ping = take(&mut out);
         assert!(ping.ends_with(",\"method\":\"ping\"}\n") && seen.insert(id_of(&ping)), "{ping}");
-        // Its answer means nothing to anybody.
+        // An answer to it is ignored.
         assert_eq!(say(&mut server, &answer(&json!(id_of(&ping)), json!({}))), "");
     }
 }
 
-fn take(out: &mut Lines<Window>) -> String {
+fn take(out: &mut LineSink<Window>) -> String {
     let said = String::from_utf8(out.pending().to_vec()).unwrap();
     out.sent(said.len());
     said
@@ -516,22 +548,25 @@ fn id_of(line: &str) -> u64 {
 #[test]
 fn a_ping_needs_a_client_that_initialized() {
     let mut rig = Rig::new();
-    let mut out = Lines::new(Window::of(usize::MAX));
-    assert_eq!(rig.session.server().ping(&mut out), Err(SendError::NotInitialized));
+    let mut out = LineSink::new(Window::of(usize::MAX));
+    assert_eq!(rig.session.server().ping(&mut out), Err(RespondError::NotInitialized));
     rig.one(&request(MODERN, 1, "tools/list", json!({})));
-    assert_eq!(rig.session.server().ping(&mut out), Err(SendError::NotInitialized));
+    assert_eq!(rig.session.server().ping(&mut out), Err(RespondError::NotInitialized));
     assert!(out.pending().is_empty());
     let mut rig = Rig::new().opened("2024-11-05");
     let mut small = [0; 20];
-    assert_eq!(rig.session.server().ping(&mut Lines::new(Slice::new(&mut small))), Err(SendError::FullNever));
+    assert_eq!(
+        rig.session.server().ping(&mut LineSink::new(SliceStorage::new(&mut small))),
+        Err(RespondError::FullNever)
+    );
 }
 
-/// Listens that are refused, for whatever reason, leave nothing in the memory for subscriptions.
+/// Refused listens leave nothing in the memory for subscriptions.
 #[test]
 fn refused_listens_leave_nothing() {
-    let limits = Limits { subscriptions: 60, ..Limits::default() };
+    let limits = MessageLimits { subscriptions: 60, ..MessageLimits::default() };
     let few = EndpointLimits { streams: 1, ..EndpointLimits::default() };
-    let mut web = Web::of(Endpoint::<8>::growing(config(), Server::growing(limits), few));
+    let mut web = Web::of(Endpoint::growing(config(), Server::growing(MessageLimits { in_flight: 8, ..limits }), few));
     let filter = json!({"notifications": {"toolsListChanged": true}});
     let body = request(MODERN, 1, "subscriptions/listen", filter.clone());
     let json_only = [
@@ -552,20 +587,20 @@ fn refused_listens_leave_nothing() {
     web.modern(1, "subscriptions/listen", filter).opened();
 }
 
-/// A subscription is taken back if its answer finds no room: the message comes again.
+/// A subscription is undone if its answer finds no room: the message is handled again later.
 #[test]
 fn an_answer_without_room_subscribes_nobody() {
     let service = everything::service();
     let mut world = World::default();
-    let mut server = Server::<4>::growing(Limits::default());
-    let mut out = Lines::new(Window::of(usize::MAX));
+    let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
+    let mut out = LineSink::new(Window::of(usize::MAX));
     let _ = service.dispatch(&mut world, initialize(D, json!({})).as_bytes(), &mut server, &mut out).unwrap();
     let subscribe = request(D, 1, "resources/subscribe", json!({"uri": "test://text"}));
     let mut bytes = [0; 300];
-    let mut small = Lines::new(Slice::new(&mut bytes));
+    let mut small = LineSink::new(SliceStorage::new(&mut bytes));
     while server.ping(&mut small).is_ok() {}
     let step = service.dispatch(&mut world, subscribe.as_bytes(), &mut server, &mut small);
-    assert!(matches!(step, Err(Full::Now)), "{step:?}");
+    assert!(matches!(step, Err(FullError::Now)), "{step:?}");
     assert!(!server.has_subscribers());
     let n = small.pending().len();
     small.sent(n);
@@ -584,7 +619,8 @@ fn a_listen_with_a_long_id() {
     assert!(told.contains("subscriptions/acknowledged"));
 }
 
-/// `initialize` cannot be cancelled: its answer goes out whole, though it goes out in windows.
+/// `initialize` cannot be cancelled: its answer goes out whole, even in windows.
+// spec: B186
 #[test]
 fn an_initialize_that_is_cancelled_half_way() {
     static LONG: &str = "Read this first. And read this first. And read this first. And read this first. And read this \
@@ -592,16 +628,17 @@ fn an_initialize_that_is_cancelled_half_way() {
         And read this first. And read this first. And read this first. And read this first. And read this first.";
     let service = everything::service().instructions(LONG);
     let mut world = World::default();
-    let mut server = Server::<4>::growing(Limits::default());
+    let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
     let mut bytes = [0; 300];
-    let mut out = Lines::new(Slice::new(&mut bytes));
+    let mut out = LineSink::new(SliceStorage::new(&mut bytes));
     let step = service.dispatch(&mut world, initialize(D, json!({})).as_bytes(), &mut server, &mut out);
-    let Ok(Step::Streaming(token)) = step else { panic!("{step:?}") };
+    let Ok(Dispatched::Streaming(token)) = step else { panic!("{step:?}") };
     let mut said = out.pending().to_vec();
     out.sent(said.len());
-    let _ = service.dispatch_from(&Origin::LINE, &mut world, cancel(0).as_bytes(), &mut server, &mut out).unwrap();
+    let _ =
+        service.dispatch_from(&MessageSource::LINE, &mut world, cancel(0).as_bytes(), &mut server, &mut out).unwrap();
     for _ in 0..100 {
-        let done = service.pump(&mut world, token, &mut server, &mut out) == mcp_sansio::service::Pump::Done;
+        let done = service.pump(&mut world, token, &mut server, &mut out) == mcp_sansio::service::Dispatched::Handled;
         said.extend_from_slice(out.pending());
         let n = out.pending().len();
         out.sent(n);

@@ -1,5 +1,5 @@
-//! The examples of the specification of 2026-07-28: what a server receives is fed to the engine, what a server sends
-//! passes through it. Skipped, with a word on stderr, where the specification is not at hand.
+//! The examples of the specification of 2026-07-28: messages to a server are fed to the engine, messages of a server
+//! pass through it. Skipped, with a line on stderr, where the specification is not there.
 mod common;
 
 use common::*;
@@ -47,14 +47,14 @@ const SENT: [&str; 19] = [
     "ReadResourceResultResponse",
 ];
 
-/// Answers of a client to questions: a tool that asks such a question, and the question's key.
+/// Answers to questions: a tool that asks the question, and its key.
 const ANSWERS: [(&str, &str, &str); 3] = [
     ("CreateMessageResult", "sample", "model"),
     ("ElicitResult", "confirm", "confirm"),
     ("ListRootsResult", "roots", "roots"),
 ];
 
-/// Parts and messages whose form other tests hold against the schema, in every message that has them.
+/// Parts and messages whose form other tests compare with the schema.
 const PARTS: &str = "AudioContent BlobResourceContents BooleanSchema ClientCapabilities EmbeddedResource ImageContent \
     InputRequests InputResponses ModelPreferences NumberSchema Resource ResourceLink Root SamplingMessage \
     ServerCapabilities StringSchema TextContent TextResourceContents TitledMultiSelectEnumSchema \
@@ -67,7 +67,7 @@ const PARTS: &str = "AudioContent BlobResourceContents BooleanSchema ClientCapab
     ToolListChangedNotification InternalError InvalidParamsError MethodNotFoundError ParseError \
     MissingRequiredClientCapabilityError UnsupportedProtocolVersionError CancelledNotificationParams";
 
-/// Of HTTP, which is not served here.
+/// Examples that only occur over HTTP.
 const HTTP: &str = "HeaderMismatchError";
 
 fn examples() -> Vec<Example> {
@@ -101,7 +101,7 @@ fn what_a_server_receives() {
         let Some((_, method)) = RECEIVED.iter().find(|row| row.0 == definition) else { continue };
         let line = if method.is_empty() { example.to_string() } else { request(MODERN, 1, method, example) };
         let reply = parse(&rig.one(&line));
-        // Tools, prompts and resources of the examples are not ours; everything else must be in order.
+        // Our service does not have the examples' tools, prompts and resources; everything else must be served.
         let served = reply.get("result").is_some() || reply["method"] == "notifications/subscriptions/acknowledged";
         let cursor = line.contains("\"cursor\"");
         let named = ["Unknown tool", "Unknown prompt", "Resource not found", "needs a known ref"];

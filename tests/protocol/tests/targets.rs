@@ -1,27 +1,29 @@
-//! What a request names is decided by its method: a foreign `name` or `uri` beside it changes nothing.
+//! The method decides which member names the target of a request: another `name` or `uri` beside it changes nothing.
 mod common;
 
 use common::*;
 use mcp_sansio::json::Raw;
-use mcp_sansio::server::{Seal, Unsealed};
-use mcp_sansio::service::{Call, Get, Outcome, Prompt, Question, Read, Service, Template, Tool};
+use mcp_sansio::server::{AssociatedData, Seal, SealError};
+use mcp_sansio::service::{
+    Call, GetPrompt, HandlerResult, InputRequest, Prompt, ReadResource, ResourceTemplate, Service, Tool,
+};
 use mcp_sansio_http::seal::HmacSeal;
 use std::sync::LazyLock;
 
 const SURE: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"sure":{"type":"boolean"}}}"#);
 
-fn question() -> [Question<'static>; 1] {
-    [Question::elicit("sure", "Sure?", SURE)]
+fn question() -> [InputRequest<'static>; 1] {
+    [InputRequest::elicit("sure", "Sure?", SURE)]
 }
 
-fn call(_: &mut World, call: &mut Call<'_>) -> Outcome {
+fn call(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     if call.answer("sure").is_none() {
         return call.ask(&question(), b"granted");
     }
     call.text("done")
 }
 
-fn read(_: &mut World, read: &mut Read<'_>) -> Outcome {
+fn read(_: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
     if read.var("path") == Some("none") {
         return read.not_found();
     }
@@ -31,7 +33,7 @@ fn read(_: &mut World, read: &mut Read<'_>) -> Outcome {
     read.text("done")
 }
 
-fn get(_: &mut World, get: &mut Get<'_>) -> Outcome {
+fn get(_: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
     if get.answer("sure").is_none() {
         return get.ask(&question(), b"granted");
     }
@@ -39,7 +41,7 @@ fn get(_: &mut World, get: &mut Get<'_>) -> Outcome {
 }
 
 static TOOLS: [Tool<World>; 2] = [Tool::new("a", "A", call).reserve(1024), Tool::new("b", "B", call).reserve(1024)];
-static TEMPLATES: [Template<World>; 1] = [Template::new("s://{+path}", "s", read).reserve(1024)];
+static TEMPLATES: [ResourceTemplate<World>; 1] = [ResourceTemplate::new("s://{+path}", "s", read).reserve(1024)];
 static PROMPTS: [Prompt<World>; 2] =
     [Prompt::new("a", "A", get).reserve(1024), Prompt::new("b", "B", get).reserve(1024)];
 
@@ -48,13 +50,13 @@ const fn service() -> Service<'static, World> {
 }
 
 fn rig(seal: &'static (dyn Seal + Sync)) -> Rig {
-    use mcp_sansio::server::{Limits, Server};
-    Rig::of(usize::MAX, Server::growing(Limits::default()).seal(seal)).serving(service())
+    use mcp_sansio::server::{MessageLimits, Server};
+    Rig::of(usize::MAX, Server::growing(MessageLimits::default()).seal(seal)).serving(service())
 }
 
 static HMAC: LazyLock<HmacSeal> = LazyLock::new(|| HmacSeal::new(&[7; 32]));
 
-/// The state that was sealed for one thing is refused for another, whatever stands beside its name.
+/// A state that was sealed for one target is refused for another, with any other members beside its name.
 #[test]
 fn a_sealed_state_belongs_to_what_the_method_names() {
     let ways = [
@@ -85,7 +87,21 @@ fn a_sealed_state_belongs_to_what_the_method_names() {
     }
 }
 
-/// A seal that refuses nothing shows that the above is the seal's doing.
+/// A seal that protects nothing.
+struct Unsealed;
+
+impl Seal for Unsealed {
+    fn seal(&self, _: &AssociatedData<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError> {
+        sealed[..state.len()].copy_from_slice(state);
+        Ok(state.len())
+    }
+
+    fn open(&self, bound: &AssociatedData<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError> {
+        self.seal(bound, sealed, state)
+    }
+}
+
+/// With a seal that refuses nothing, the state is accepted: the refusal above is the work of the seal.
 #[test]
 fn without_protection_the_state_is_taken() {
     let mut rig = rig(&Unsealed);
@@ -106,7 +122,7 @@ fn errors_name_the_uri() {
             json!({"uri": "t://unknown", "name": "fake"}),
         ] {
             let reply = rig.one(&request(revision, 1, "resources/read", params.clone()));
-            assert_eq!(code(&reply), if revision == MODERN { -32602 } else { -32002 });
+            assert_eq!(code(&reply), if is_modern(revision) { -32602 } else { -32002 });
             assert_eq!(parse(&reply)["error"]["data"], json!({"uri": params["uri"]}), "{reply}");
         }
     }

@@ -1,5 +1,5 @@
-//! Golden transcripts: one file for each topic and revision, compared to the byte, however the input is cut and however
-//! small the output window is.
+//! Golden transcripts: one file for each topic and revision, compared byte by byte, for any cutting of the input and
+//! any size of the output window.
 mod common;
 
 use common::*;
@@ -15,7 +15,7 @@ fn files() -> Vec<PathBuf> {
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
-    assert!(files.len() >= 5 * 11, "transcripts are missing");
+    assert!(files.len() >= REVISIONS.len() * 11, "transcripts are missing");
     files
 }
 
@@ -23,7 +23,8 @@ fn read(path: &PathBuf) -> Transcript {
     Transcript::parse(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What happens outside of handlers happens between two lines: transcripts in which it does are cut there too.
+/// Returns whether a transcript has actions outside of handlers. They happen between two lines, so it is cut only
+/// there.
 fn acts(transcript: &Transcript) -> bool {
     transcript.to_server().any(|line| line.contains("notifications/test/"))
 }
@@ -32,7 +33,9 @@ fn input(transcript: &Transcript) -> Vec<u8> {
     transcript.to_server().flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect()
 }
 
-/// Each message by itself and every line judged by the oracle. `UPDATE_GOLDEN=1` rewrites the files.
+/// Feeds each message by itself, and judges each line. `UPDATE_GOLDEN=1` writes the files again.
+// spec: B006 B008 B010 B012 B014 B016 B040 B056 B066 B067 B068 B070 B071 B072 B102 B103 B105 B106 B120 B143 B145
+// spec: B159 B169 C017 C068 C072 S002 S010 S012 S074 T059 T066 T070
 #[test]
 fn as_written() {
     for path in files() {
@@ -41,8 +44,8 @@ fn as_written() {
     }
 }
 
-/// Whole, byte by byte, and cut at every position: run number `k` cuts every line behind its first `k` bytes, so that
-/// each piece ends one line and begins the next.
+/// Feeds the input whole, byte by byte, and cut at each position: run `k` cuts each line after its first `k` bytes,
+/// so that each piece ends one line and begins the next.
 #[test]
 fn however_it_is_cut() {
     for path in files() {
@@ -65,8 +68,8 @@ fn however_it_is_cut() {
     }
 }
 
-/// Each key written with escapes alone: the same answers, whatever the way by which members are found. What handlers give
-/// back as it came is compared as JSON, and so is everything.
+/// Writes each key with escapes only: the answers stay the same, so members are found in any spelling. Handlers
+/// return some input unchanged, therefore the comparison is between JSON values.
 #[test]
 fn keys_with_escapes() {
     let mut keys = 0;
@@ -83,13 +86,13 @@ fn keys_with_escapes() {
     assert!(keys > 500, "{keys} messages have keys");
 }
 
-/// Without the escapes of keys that a handler has put into a text as they came.
+/// Replaces the escaped keys that a handler has copied into a text.
 fn shorten(line: &str) -> String {
     let letters = (b' '..=b'~').filter(|byte| !b"\"\\".contains(byte));
     letters.fold(line.to_owned(), |line, byte| line.replace(&format!(r"\\u{byte:04x}"), &char::from(byte).to_string()))
 }
 
-/// A message with each character of each key as `\u00xx`; what is no JSON stays as it is.
+/// Writes each character of each key as `\u00xx`. A line that is not JSON stays unchanged.
 fn escape_keys(line: &str) -> String {
     let Ok(_) = serde_json::from_str::<Value>(line) else { return line.to_owned() };
     let (mut escaped, mut rest) = (String::new(), line);
@@ -123,7 +126,7 @@ fn cut_lines(input: &[u8], at: usize) -> Vec<&[u8]> {
     input.split_inclusive(cut).collect()
 }
 
-/// Compares, and shows the first difference only.
+/// Compares, and shows only the first difference.
 fn same<S: AsRef<str>>(said: &[String], expected: &[S], context: &str) {
     let expected: Vec<_> = expected.iter().map(AsRef::as_ref).collect();
     let differs = said.iter().zip(&expected).position(|(said, expected)| said != expected);
@@ -132,8 +135,7 @@ fn same<S: AsRef<str>>(said: &[String], expected: &[S], context: &str) {
     assert!(equal, "{context}\n    said {:?}\nexpected {:?}", said.get(at), expected.get(at));
 }
 
-/// A window in which every single message fits, drained a few bytes at a time: nothing is lost and nothing is said in
-/// another order.
+/// A window that holds each single message, drained a few bytes at a time: no message is lost, and the order stays.
 #[test]
 fn through_a_window_that_drains_slowly() {
     for path in files() {
@@ -155,15 +157,15 @@ fn through_a_window_that_drains_slowly() {
     }
 }
 
-/// Lists, openings and large content go through any window; of other replies those that do not fit become a short
-/// error, and notifications that would take a reply's room are left out. Everything else is as without a window.
+/// Lists, openings and large content fit any window. Other replies that do not fit become a short error, and
+/// notifications that would take a reply's room are dropped. Everything else is the same as without a window.
 #[test]
 fn through_small_windows() {
     for window in [300, 512] {
         for path in files() {
             let transcript = read(&path);
             let mut rig: Rig = Rig::with(window);
-            // A question was too large to be asked: nobody waits for its answer.
+            // A question was too large to be sent, so its answer is ignored.
             let mut unasked = false;
             let mut ids = HashMap::new();
             for (line, expected) in exchanges(&transcript) {
@@ -172,11 +174,11 @@ fn through_small_windows() {
                 assert!(said.iter().all(|line| line.len() < window || is_windowed(line)), "{context}");
                 let is_answer = !line.contains("\"method\"");
                 unasked &= is_answer;
-                // All questions of an ask must fit together.
+                // All questions of one `ask` must fit together.
                 let questions =
                     expected.iter().filter(|line| is_question(line)).map(|line| line.len() + 1).sum::<usize>();
                 let fits = |line: &String| line.len() < window || is_windowed(line);
-                // Their ids can be shorter than in the transcript.
+                // Here their ids may be shorter than in the transcript.
                 let asked = questions <= window || said.iter().any(|line| is_question(line));
                 if asked && expected.iter().all(fits) && !unasked {
                     note_questions(&said, &expected, &mut ids);
@@ -197,7 +199,7 @@ fn is_question(line: &str) -> bool {
     line.get("id").is_some() && line["method"].is_string()
 }
 
-/// Ids of questions count those that were asked: one that is too large for the window is not.
+/// Only questions that were sent get an id: one that is too large for the window has none.
 fn note_questions(said: &[String], expected: &[String], ids: &mut HashMap<String, String>) {
     for (said, expected) in said.iter().zip(expected) {
         if is_question(said) {
@@ -207,7 +209,7 @@ fn note_questions(said: &[String], expected: &[String], ids: &mut HashMap<String
     }
 }
 
-/// A question, or the answer to one, with the id that the question has here.
+/// Returns a question, or the answer to one, with its id in this run.
 fn renamed(line: &str, is_question: bool, ids: &HashMap<String, String>) -> String {
     match ids.iter().find(|(from, _)| line.contains("\"method\"") == is_question && line.contains(*from)) {
         Some((from, to)) => line.replacen(from, to, 1),
@@ -225,13 +227,13 @@ fn is_windowed(line: &str) -> bool {
     value.is_array() || large || lists.iter().any(|key| result.get(key).is_some())
 }
 
-/// Without what may be left out.
+/// Removes the lines that may be dropped.
 fn told(lines: &[String]) -> Vec<&String> {
     let optional = ["notifications/progress", "notifications/message"];
     lines.iter().filter(|line| !optional.iter().any(|method| line.contains(method))).collect()
 }
 
-/// Each input line with what it is answered.
+/// Returns each input line with its output lines.
 fn exchanges(transcript: &Transcript) -> Vec<(String, Vec<String>)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for line in &transcript.lines {

@@ -1,4 +1,4 @@
-//! Full sinks, small windows, large content, cancelled in the middle.
+//! Full sinks, small windows, large content, and cancellation in the middle.
 mod common;
 
 use common::handlers::{book_text, picture_bytes};
@@ -33,7 +33,7 @@ fn a_full_sink_in_a_burst_loses_no_message() {
     }
 }
 
-/// However full the sink is when a handler with an effect is called, and whatever it writes.
+/// A handler with an effect runs once, for any room in the sink and any output.
 #[test]
 fn effects_happen_once() {
     for window in [256, 300, 400, 512, 700, 2000] {
@@ -53,7 +53,7 @@ fn effects_happen_once() {
             }
         }
     }
-    // With notifications in between, and a refusal behind the effect.
+    // With notifications in between, and with an error after the effect.
     for window in [300, 520, 700, 900] {
         let mut rig: Rig = Rig::with(window).opened("2025-06-18");
         rig.gulp = 30;
@@ -65,7 +65,7 @@ fn effects_happen_once() {
     }
 }
 
-/// What can never fit is answered all the same, and the next message too.
+/// A reply that never fits is answered with an error, and the next message is served too.
 #[test]
 fn never_is_answered() {
     for revision in REVISIONS {
@@ -84,7 +84,7 @@ fn never_is_answered() {
                 let reply = rig.one(&line);
                 assert!(reply.len() < window);
             }
-            // A URI that is too long to be repeated.
+            // A URI that is too long for the answer.
             let mut rig = rig.unjudged();
             let line = request(
                 revision,
@@ -93,7 +93,7 @@ fn never_is_answered() {
                 json!({"uri": format!("none://{}", "x".repeat(9000))}),
             );
             assert!(code(&rig.one(&line)) < -32000);
-            // Before anything is opened, and with a version that is too long to be repeated.
+            // Before the connection is open, and with a version that is too long for the answer.
             let mut rig: Rig = Rig::with(window);
             assert_eq!(
                 code(&rig.one(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}).to_string())),
@@ -124,7 +124,7 @@ fn lists_through_any_window() {
             }
         }
     }
-    // Pages only when the application wants them.
+    // Lists have pages only if the application wants them.
     for window in [256, usize::MAX] {
         let mut rig: Rig = Rig::with(window).serving(everything::service().page_size(10)).opened("2025-06-18");
         let (mut cursor, mut names, mut pages) = (None, Vec::new(), 0);
@@ -143,7 +143,7 @@ fn lists_through_any_window() {
     }
 }
 
-/// Text and bytes from sources, whole and broken, through every kind of window, however the source sips.
+/// Text and bytes from sources, whole and broken, through each kind of window, with sources of any speed.
 #[test]
 fn large_content() {
     use data_encoding::BASE64;
@@ -185,7 +185,7 @@ fn large_content() {
     }
 }
 
-/// A cancelled reply in windows is cut short by closing its JSON; the next message is served.
+/// A cancelled reply in windows ends early with its JSON closed; the next message is served.
 #[test]
 fn cancelled_in_the_middle() {
     for revision in REVISIONS {
@@ -200,7 +200,7 @@ fn cancelled_in_the_middle() {
                 for gulp in [1, 50, 256] {
                     let mut rig: Rig = Rig::with(window).opened(revision);
                     rig.gulp = gulp;
-                    // All at once: the cancellation is there before the second window.
+                    // All lines at once: the cancellation is there before the second window.
                     let add = call(revision, 8, "add", json!({"a": 1, "b": 1}));
                     rig.feed(format!("{line}\n{}\n{add}\n", cancel(7)).as_bytes());
                     let said = rig.take();
@@ -215,7 +215,7 @@ fn cancelled_in_the_middle() {
     }
 }
 
-/// While a large reply holds the sink, what needs no room is handled, and the rest waits its turn.
+/// While a large reply holds the sink, messages that need no room are handled, and the others wait.
 #[test]
 fn behind_a_large_reply() {
     let mut rig: Rig = Rig::with(300).opened("2025-06-18");
@@ -233,7 +233,7 @@ fn behind_a_large_reply() {
     assert_eq!((rig.world.effects, rig.world.notified.last().map(String::as_str)), (2, Some("notifications/whatever")));
 }
 
-/// Batches through small windows: each element once, the array whole.
+/// Batches through small windows: each element once, and the array complete.
 #[test]
 fn batches_through_any_window() {
     for revision in ["2024-11-05", "2025-03-26"] {
@@ -261,7 +261,7 @@ fn batches_through_any_window() {
                 assert_eq!(rig.session.server().in_flight(), 0);
             }
         }
-        // A question that is ready while the array is open: both come to their end.
+        // A question becomes ready while the array is open: both are completed.
         let batch = [
             call(revision, 1, "restless", json!({})),
             call(revision, 2, "book", json!({})),
@@ -279,13 +279,13 @@ fn batches_through_any_window() {
     }
 }
 
-/// Raw newlines come in over transports that are not lines; they must not go out on one.
+/// Raw newlines may come in over HTTP; they must not go out in a line.
 #[test]
 fn raw_newlines_never_break_a_line() {
-    use mcp_sansio::server::{Limits, Server};
-    use mcp_sansio::sink::Lines;
+    use mcp_sansio::server::{MessageLimits, Server};
+    use mcp_sansio::sink::LineSink;
     let service = everything::service();
-    let mut server = Server::<4>::growing(Limits::default());
+    let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
     let mut world = World::default();
     let pretty = |line: String| serde_json::to_string_pretty(&parse(&line)).unwrap().replace('\n', "\r\n");
     let meta = json!({"progressToken": "p\n", "example.com/pass": {"a": [1, {"b": "c\n"}]}});
@@ -301,7 +301,7 @@ fn raw_newlines_never_break_a_line() {
         ),
         request(MODERN, 2, "resources/read", json!({"uri": "none://\n"})),
     ] {
-        let mut out = Lines::new(Vec::new());
+        let mut out = LineSink::new(Vec::new());
         let _ = service.dispatch(&mut world, pretty(line).as_bytes(), &mut server, &mut out).unwrap();
         let said = String::from_utf8(out.into_inner()).unwrap();
         assert!(!said.is_empty() && !said.contains('\r'));
@@ -311,7 +311,7 @@ fn raw_newlines_never_break_a_line() {
     }
 }
 
-/// Escaped text in borrowed arguments is decoded, however much of it there is.
+/// Escaped text in borrowed arguments is decoded, of any length.
 #[test]
 fn escaped_arguments_are_decoded() {
     for size in [1, 100, 10_000] {

@@ -1,4 +1,4 @@
-//! What hostile clients do. Each round is bounded in count, bytes and time; each goes on until the phase ends.
+//! Attacks of hostile clients. Each round has limits of count, bytes and time; rounds repeat until the phase ends.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ pub(crate) struct Attack {
     pub(crate) pause: Duration,
 }
 
-/// An attack that is called as its function is.
+/// Makes an attack with the name of its function.
 macro_rules! every {
     ($milliseconds:literal, $run:ident) => {
         Attack { name: stringify!($run), run: $run, pause: Duration::from_millis($milliseconds) }
@@ -38,7 +38,7 @@ const STREAM: &str = "GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{},"roots":{},"sampling":{}},"clientInfo":{"name":"hostile","version":"1"}}}"#;
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"hostile","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-/// Waits, but not beyond the end of the phase.
+/// Waits, but not longer than the phase.
 pub(crate) fn rest(stop: &AtomicBool, time: Duration) {
     let end = Instant::now() + time;
     while !stop.load(Ordering::Relaxed) && Instant::now() < end {
@@ -61,7 +61,7 @@ pub(crate) fn post(path: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// Reads what is there, up to some bytes.
+/// Reads the bytes that are there, up to a limit.
 pub(crate) fn read_some(stream: &mut TcpStream, most: usize) -> io::Result<String> {
     let mut bytes = vec![0; most];
     let n = stream.read(&mut bytes)?;
@@ -79,7 +79,7 @@ pub(crate) fn session(stream: &mut TcpStream) -> io::Result<String> {
     Ok(format!("Mcp-Session-Id: {id}\r\nMCP-Protocol-Version: 2025-11-25\r\n"))
 }
 
-/// Answers pile up on a stream of 2024-11-05, which is then read.
+/// Lets answers pile up on a stream of 2024-11-05, and then reads it.
 fn unread_stream(address: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
     let mut stream = connect(address)?;
     stream.write_all(STREAM.as_bytes())?;
@@ -108,7 +108,7 @@ fn unread_stream(address: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends much behind an open stream, then resets the connection.
+/// Sends many bytes behind an open stream, then resets the connection.
 fn flood_behind_a_stream(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     let mut stream = connect(address)?;
     stream.write_all(STREAM.as_bytes())?;
@@ -122,7 +122,7 @@ fn flood_behind_a_stream(address: SocketAddr, _: &AtomicBool) -> io::Result<()> 
     Ok(())
 }
 
-/// A large body that is refused when it is there, or before.
+/// Sends a large body that must be refused, at the latest when it is complete.
 fn body_for_a_foreign_host(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     let mut stream = connect(address)?;
     stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n")?;
@@ -133,7 +133,7 @@ fn body_for_a_foreign_host(address: SocketAddr, _: &AtomicBool) -> io::Result<()
     read_some(&mut stream, 4096).map(drop)
 }
 
-/// Sessions that nobody uses.
+/// Opens sessions and does not use them.
 fn sessions(address: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
     let mut stream = connect(address)?;
     let request = post("/mcp", "", INITIALIZE).repeat(20);
@@ -147,12 +147,12 @@ fn sessions(address: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls that take long, of a client that does not wait for the answers.
+/// Makes slow calls and does not wait for the answers.
 fn requests_of_a_client_that_leaves(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     call_and_leave(address, r#""name":"watch","arguments":{"seconds":60}"#)
 }
 
-/// Calls that ask the user, of a client that does not answer.
+/// Makes calls that ask the user, and does not answer.
 fn questions_without_answers(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     call_and_leave(address, r#""name":"kill_hint","arguments":{"pid":1}"#)
 }
@@ -180,7 +180,7 @@ fn many_uris(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     read_some(&mut stream, 4096).map(drop)
 }
 
-/// Connections that are gone in the middle of a request.
+/// Resets connections in the middle of a request.
 fn resets(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     let request = post("/mcp", "", INITIALIZE);
     for cut in (0..request.len()).step_by(23) {
@@ -191,7 +191,7 @@ fn resets(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Heads and bodies that never end.
+/// Sends heads and bodies without an end.
 fn halves(address: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
     let mut held = Vec::new();
     for part in 0..40 {
@@ -208,7 +208,7 @@ fn halves(address: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// No HTTP, or no JSON.
+/// Sends bytes that are not HTTP, or not JSON.
 fn noise(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     let mut seed = 0x2545_F491_4F6C_DD1D_u64 ^ u64::from(address.port());
     let mut bytes: Vec<u8> = (0..4096)
@@ -225,7 +225,7 @@ fn noise(address: SocketAddr, _: &AtomicBool) -> io::Result<()> {
     read_some(&mut stream, 4096).map(drop)
 }
 
-/// Many requests over one connection, and no answer is read.
+/// Sends many requests over one connection, and reads no answer.
 fn answers_not_read(address: SocketAddr, stop: &AtomicBool) -> io::Result<()> {
     let mut stream = connect(address)?;
     let headers = session(&mut stream)?;

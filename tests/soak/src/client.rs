@@ -1,21 +1,29 @@
-//! A well-behaved client: sessions of 2025-11-25 and requests of 2026-07-28, at a pace of its own.
+//! A well-behaved client: sessions of 2025-11-25 and requests of 2026-07-28, at its own pace.
 
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Between two calls of a client.
+/// The time between two calls of a client.
 const PACE: Duration = Duration::from_millis(4);
-/// A call that takes longer is wrong.
+/// The limit of time for a call.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Calls over one connection and in one session.
+/// The number of calls over one connection and in one session.
 const CALLS: usize = 200;
 
-/// What came of a client's calls.
+/// The outcomes of a client's calls.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) times: Vec<Duration>,
     pub(crate) wrong: Vec<String>,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [half, most, all] = [50, 99, 100].map(|percent| self.percentile(percent));
+        write!(f, "p50 {half:.1?}, p99 {most:.1?}, slowest {all:.1?}")
+    }
 }
 
 impl Tally {
@@ -32,7 +40,7 @@ impl Tally {
     }
 }
 
-/// Calls until `end`, over connection after connection.
+/// Makes calls until `end`, over one connection after another.
 pub(crate) fn work(address: SocketAddr, index: usize, end: Instant) -> Tally {
     let mut tally = Tally::default();
     let mut round = index;

@@ -6,13 +6,13 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A server that is ended with this value.
+/// A server process that ends when this value is dropped.
 pub(crate) struct Server {
     child: Child,
     address: SocketAddr,
 }
 
-/// What a process holds.
+/// The resources that a process holds.
 pub(crate) struct Holds {
     pub(crate) descriptors: usize,
     /// Resident, in KiB.
@@ -25,8 +25,22 @@ impl fmt::Display for Holds {
     }
 }
 
+impl Holds {
+    /// Returns the resources of a process, by its id or `self`, from the system.
+    pub(crate) fn of(process: &str) -> Holds {
+        let folder = format!("/proc/{process}");
+        let status = fs::read_to_string(format!("{folder}/status")).expect("the process is alive");
+        let memory =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
+        Holds {
+            descriptors: fs::read_dir(format!("{folder}/fd")).map(Iterator::count).expect("the process is alive"),
+            memory: memory.expect("VmRSS"),
+        }
+    }
+}
+
 impl Server {
-    /// Starts it at a free port, which is appended to the last argument, and waits until it listens.
+    /// Starts a server on a free port, which is appended to the last argument, and waits until it listens.
     pub(crate) fn start(program: &str, arguments: &[String]) -> Self {
         let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|socket| socket.local_addr());
         let address = free.expect("there is a free port");
@@ -50,16 +64,9 @@ impl Server {
         self.address
     }
 
-    /// What it holds now, as the system tells.
+    /// Returns the resources of the server.
     pub(crate) fn holds(&self) -> Holds {
-        let folder = format!("/proc/{}", self.child.id());
-        let status = fs::read_to_string(format!("{folder}/status")).expect("the server is alive");
-        let memory =
-            status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse().ok());
-        Holds {
-            descriptors: fs::read_dir(format!("{folder}/fd")).map(Iterator::count).expect("the server is alive"),
-            memory: memory.expect("VmRSS"),
-        }
+        Holds::of(&self.child.id().to_string())
     }
 }
 

@@ -1,19 +1,19 @@
-//! The JSON-RPC message around everything else.
+//! The JSON-RPC envelope of messages.
 
 use crate::methods::Side;
 use crate::revision::Revision;
 use serde_json::Value;
 
-/// What is known about a message before it is read.
+/// The known facts about a message before it is read.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) revision: Revision,
     pub(crate) sender: Side,
-    /// The method of the request that a result or error answers.
+    /// The method of the request that a result or an error answers.
     pub(crate) answered: Option<&'a str>,
 }
 
-/// The part of a message that its kind is told by.
+/// The kind of a message, with the part that shows it.
 #[derive(Clone, Copy)]
 pub(crate) enum Body<'a> {
     Request(&'a str),
@@ -28,7 +28,7 @@ impl Body<'_> {
     }
 }
 
-/// Sorts a message by its members, strictly: ours carry nothing besides them.
+/// Sorts a message by its members, strictly: our messages have no further members.
 pub(crate) fn sort(message: &Value) -> Result<Body<'_>, String> {
     let Value::Object(members) = message else { return Err("a message is an object".into()) };
     let keys: Vec<_> = members.keys().map(String::as_str).collect();
@@ -63,7 +63,7 @@ fn check_id(revision: Revision, id: Option<&Value>, body: Body<'_>) -> Result<()
     match (body, id) {
         (Body::Notification(_), _) => Ok(()),
         (_, Some(id)) if is_id(id) => Ok(()),
-        // Could not be read: `null` on stdio in A to C, absent in D and E and in HTTP bodies.
+        // An unknown id: `null` on stdio in A to C; absent in D, in E and in HTTP bodies.
         (Body::Error(_), Some(Value::Null)) if revision <= Revision::C => Ok(()),
         (Body::Error(_), None) => Ok(()),
         (_, Some(id)) => Err(format!("id is {id}")),
@@ -71,7 +71,7 @@ fn check_id(revision: Revision, id: Option<&Value>, body: Body<'_>) -> Result<()
     }
 }
 
-/// A string or an integer of any size (one beyond 64 bits reads as a float here).
+/// Returns whether it is a string or an integer of any size. One beyond 64 bits is a float here.
 pub(crate) fn is_id(id: &Value) -> bool {
     id.is_string() || id.is_i64() || id.is_u64() || id.as_f64().is_some_and(|f| f.fract() == 0.0)
 }

@@ -3,11 +3,12 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The definition an example belongs to, its file, its content.
+/// The definition that an example belongs to, its file, and its content.
 pub type Example = (String, PathBuf, Value);
 
-/// The official examples of a revision, sorted by path: `<spec>/<revision>/examples/<definition>/<name>.json`.
-/// Only 2026-07-28 has any, and none are found where the specification is not at hand.
+/// Returns the official examples of a revision, sorted by path:
+/// `<spec>/<revision>/examples/<definition>/<name>.json`. Only 2026-07-28 has some. Without the specification
+/// the list is empty.
 pub fn spec_examples(revision: &str) -> Vec<Example> {
     if !spec_dir().is_dir() {
         crate::schema::require(&spec_dir());

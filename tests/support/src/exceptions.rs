@@ -1,12 +1,12 @@
-//! Where the project knowingly sends what the official schemas, or the foreign types made from them, do
-//! not take. The message is rewritten into one they do take, and they judge the rest of it; what was
-//! rewritten has been judged by the rules. Batches are one more exception: the oracle takes them apart.
+//! Intended differences between our messages and the official schemas (or the foreign types made from them). The
+//! message is rewritten into one that they accept, and they judge the rest; the rules judge the rewritten part.
+//! Batches are one more difference: the oracle takes them apart.
 
 use crate::envelope::{Body, Context};
 use crate::revision::Revision;
 use serde_json::{Value, json};
 
-/// The message for the official schema, and then for the types.
+/// Rewrites the message for the official schema; `for_types` then rewrites it for the types.
 pub(crate) fn for_schema(context: Context<'_>, message: &Value, body: Body<'_>) -> Value {
     let mut copy = message.clone();
     match body {
@@ -21,7 +21,7 @@ pub(crate) fn for_schema(context: Context<'_>, message: &Value, body: Body<'_>) 
     copy
 }
 
-/// What only the types do not take.
+/// Rewrites the parts that only the types refuse.
 pub(crate) fn for_types(context: Context<'_>, mut message: Value) -> Value {
     long_id(&mut message);
     if context.revision == Revision::C {
@@ -30,14 +30,14 @@ pub(crate) fn for_types(context: Context<'_>, mut message: Value) -> Value {
     message
 }
 
-/// The id of an error reply to something whose id could not be read. The schemas of A to C demand one.
+/// Adds the missing id to an error reply whose request id could not be read. The schemas of A to C require one.
 fn unread_id(revision: Revision, message: &mut Value) {
     if revision <= Revision::C && message.get("id").is_none_or(Value::is_null) {
         message["id"] = json!(0);
     }
 }
 
-/// Numbers of elicitation content: the schemas type them as integer, the pages allow fractions.
+/// Makes the numbers of elicitation content whole: the schemas say integer, the pages allow fractions.
 fn whole_numbers(answer: &mut Value) {
     members(answer.get_mut("content")).for_each(whole);
 }
@@ -47,7 +47,7 @@ fn input_responses(message: &mut Value) {
     answers.filter(|answer| answer.get("action").is_some()).for_each(whole_numbers);
 }
 
-/// The definition `JSONValue` of E forgets `null` and fractions. It types what is the application's own:
+/// The definition `JSONValue` of E has neither `null` nor fractions. It types free objects of the application:
 /// sampling `metadata`, and the settings of experimental capabilities and extensions.
 fn free_objects(message: &mut Value) {
     for place in [
@@ -62,7 +62,7 @@ fn free_objects(message: &mut Value) {
     }
 }
 
-/// Puts an integer wherever a `null` or a fraction is, at any depth.
+/// Replaces each `null` and each fraction by an integer, at any depth.
 fn plain_scalars(value: &mut Value) {
     match value {
         Value::Null => *value = json!(0),
@@ -73,14 +73,15 @@ fn plain_scalars(value: &mut Value) {
     }
 }
 
-/// Ids are echoed whatever their size; the types hold them in an `i64`.
+/// Ids of any size are echoed; the types hold them in an `i64`.
 fn long_id(message: &mut Value) {
     if message.get("id").is_some_and(|id| id.is_number() && !id.is_i64()) {
         message["id"] = json!(0);
     }
 }
 
-/// rust-mcp-schema 0.10 holds the bounds of a number in an `i64`, against the schema (2.0 does not).
+/// Makes the bounds of a number whole: rust-mcp-schema 0.10 holds them in an `i64`, against the schema (2.0
+/// does not).
 fn whole_bounds(message: &mut Value) {
     for schema in members(message.pointer_mut("/params/requestedSchema/properties")) {
         for bound in ["minimum", "maximum"] {

@@ -2,11 +2,11 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Deeper than any limit of the engine, shallow enough for a test thread's stack.
+/// Deeper than any limit of the engine, but not too deep for the stack of a test thread.
 const MAX_DEPTH: usize = 512;
 
-/// Reads one message as a line carries it: UTF-8, no newline or carriage return anywhere, one JSON
-/// value, and no object with the same key twice (keys compared as decoded).
+/// Reads one message as a line carries it: UTF-8, no newline or carriage return, one JSON value, and no object
+/// with the same key twice. Keys are compared decoded.
 pub fn strict_json(line: &[u8]) -> Result<Value, String> {
     if let Some(at) = line.iter().position(|b| matches!(b, b'\n' | b'\r')) {
         return Err(format!("raw {:?} at byte {at}: a message is one line", char::from(line[at])));
@@ -19,7 +19,7 @@ pub fn strict_json(line: &[u8]) -> Result<Value, String> {
     Ok(value)
 }
 
-/// Builds a `Value`, refusing duplicate keys (`Value` itself would keep the last one silently).
+/// Builds a `Value` and refuses duplicate keys; the reader of `Value` would keep the last one without an error.
 #[derive(Clone, Copy)]
 struct Strict {
     depth: usize,

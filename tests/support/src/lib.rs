@@ -1,15 +1,14 @@
 //! The oracles of mcp-sansio: they judge every message that the engine emits in any test.
 //!
-//! A message passes only if all of them agree:
+//! A message passes only if all of these accept it:
 //!
 //! 1. **Framing**: one line of valid UTF-8 JSON, no object with a key twice ([`strict_json`]).
-//! 2. **Rules** that no schema tells: the envelope, who may send what in which revision, where
-//!    `resultType`, caching members and error codes belong, and that no member goes out which the
-//!    revision does not know (`shapes.rs`, the project's table of revisions as code).
-//! 3. **The official JSON schema** of the revision, where the specification is at hand: in
-//!    `<workspace>/../shared/spec`, or in the directory that `MCP_SPEC_DIR` names. Where it is not,
-//!    the check is skipped, said once on stderr, and counted ([`Oracle::skipped`]); with `MCP_SPEC_REQUIRED=1`
-//!    that is a panic.
+//! 2. **Rules** that no schema contains: the envelope, the sender of each message, the places of `resultType`,
+//!    caching members and error codes, and that no message has a member that its revision does not have (`shapes.rs`,
+//!    the project's table of revisions as code).
+//! 3. **The official JSON schema** of the revision, where the specification is there: in
+//!    `<workspace>/../shared/spec`, or in the directory that `MCP_SPEC_DIR` names. Where it is missing, the check is
+//!    skipped, with one line on stderr, and counted ([`Oracle::skipped`]); with `MCP_SPEC_REQUIRED=1` it panics.
 //! 4. **Foreign types**: it decodes as the type which `rust-mcp-schema` has for it.
 //!
 //! ```
@@ -21,17 +20,18 @@
 //! oracle.server_sends("2026-07-28", Some("ping"), pong).unwrap_err();
 //! ```
 //!
-//! # Where the official schema does not apply
+//! # Exceptions from the official schema
 //!
-//! `exceptions.rs` rewrites these before the schema and the foreign types look; the rules judge them:
+//! `exceptions.rs` rewrites these parts before the schema and the foreign types judge the message; the rules judge
+//! them:
 //!
 //! - a fractional number in elicitation `content` (the schemas say integer, the pages do not);
 //! - an error reply whose `id` could not be read (`null` or, in an HTTP body, absent in A to C);
 //! - batches in 2024-11-05 (each element is judged by itself, as in 2025-03-26);
-//! - `null` and fractions in sampling `metadata` and in the settings of experimental capabilities and
-//!   extensions of 2026-07-28, which its definition `JSONValue` forgets.
+//! - `null` and fractions in sampling `metadata` and in the settings of experimental capabilities and extensions of
+//!   2026-07-28: the definition `JSONValue` has neither.
 //!
-//! And of the types of `rust-mcp-schema` alone:
+//! Exceptions from the types of `rust-mcp-schema` alone:
 //!
 //! - ids beyond an `i64`;
 //! - fractional `minimum` and `maximum` of elicitation in 2025-06-18 (wrong in its version 0.10).

@@ -1,4 +1,4 @@
-//! Who may send which method in which revision, and what its parameters and its answer look like.
+//! The methods of the protocol: their senders in each revision, and the shapes of their params and results.
 
 use crate::revision::Revision::{self, A, C, D, E};
 use crate::shape::Shape;
@@ -14,7 +14,7 @@ pub(crate) enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Request,
-    /// A request of a server, which since E travels inside `inputRequests`.
+    /// A request of a server that E sends inside `inputRequests`.
     Input,
     Notification,
 }
@@ -25,20 +25,20 @@ pub(crate) struct Method {
     client: Span,
     server: Span,
     pub(crate) params: &'static Shape,
-    /// The shape of its answer, which names the definition; of no meaning for a notification.
+    /// The shape of its result, which names the definition; unused for a notification.
     pub(crate) result: &'static Shape,
 }
 
-/// From the first to the last revision, if in any.
+/// The first and the last revision that has it.
 type Span = Option<(Revision, Revision)>;
 
-const ALL: Span = Some((A, E));
+const ALL: Span = Some((A, Revision::NEWEST));
 const LEGACY: Span = Some((A, D));
-const MODERN: Span = Some((E, E));
+const MODERN: Span = Some((E, Revision::NEWEST));
 const NEVER: Span = None;
 
 impl Method {
-    /// Whether `side` may send it as a message of its own.
+    /// Returns whether `side` may send it as a message of its own.
     pub(crate) fn sent_by(&self, side: Side, revision: Revision) -> bool {
         let span = if side == Side::Client { self.client } else { self.server };
         span.is_some_and(|(first, last)| first <= revision && revision <= last)
@@ -61,7 +61,7 @@ const fn notice(name: &'static str, client: Span, server: Span, params: &'static
     Method { name, kind: Kind::Notification, client, server, params, result: &EMPTY_RESULT }
 }
 
-/// Tasks are missing on purpose: the project sends none of their methods.
+/// Without tasks: the project sends none of their methods.
 pub(crate) static METHODS: &[Method] = &[
     Method { server: LEGACY, ..request("ping", LEGACY, &NO_PARAMS, &EMPTY_RESULT) },
     request("initialize", LEGACY, &INITIALIZE_PARAMS, &INITIALIZE_RESULT),

@@ -10,11 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Judges messages of our engine. See the [crate] for what it asks of them.
+/// Judges messages of our engine. The [crate] lists its checks.
 ///
-/// Every check of a message takes place even if one has failed, and the error lists all findings with
-/// the message itself. One oracle may serve a whole test program; making another one is cheap, since the
-/// schemas are read once in a process.
+/// It runs every check of a message even if one has failed, and the error lists all findings with the message.
+/// One oracle may serve a whole test program. A second one is cheap, because a process reads the schemas once.
 pub struct Oracle {
     schemas: Option<Arc<Schemas>>,
     skipped: AtomicUsize,
@@ -28,59 +27,60 @@ impl Default for Oracle {
 }
 
 impl Oracle {
-    /// With the official schemas, if they are at [`spec_dir`].
+    /// Makes an oracle with the official schemas, if they are at [`spec_dir`].
     pub fn new() -> Oracle {
         Oracle::with_schemas_in(&spec_dir())
     }
 
-    /// With the official schemas of `<directory>/<revision>/schema.json`, if there is such a directory.
+    /// Makes an oracle with the official schemas at `<directory>/<revision>/schema.json`, if the directory
+    /// exists.
     pub fn with_schemas_in(directory: &Path) -> Oracle {
         let expect = Expect { server_info: true, is_error: true, unknown_members: false };
         Oracle { schemas: Schemas::open(directory), skipped: AtomicUsize::new(0), expect }
     }
 
-    /// For servers that were told not to name themselves in each modern result.
+    /// Accepts modern results without the server's name.
     pub fn without_server_info(mut self) -> Oracle {
         self.expect.server_info = false;
         self
     }
 
-    /// For handlers that write a tool result as raw JSON, where `isError` is theirs to write.
+    /// Accepts a tool result without `isError`, for handlers that write it as raw JSON.
     pub fn without_is_error(mut self) -> Oracle {
         self.expect.is_error = false;
         self
     }
 
-    /// For handlers that write members which no revision knows (as raw JSON). A member which another
-    /// revision knows stays an error.
+    /// Accepts members that no revision has, for handlers that write them as raw JSON. A member of another revision
+    /// stays an error.
     pub fn with_unknown_members(mut self) -> Oracle {
         self.expect.unknown_members = true;
         self
     }
 
-    /// Whether messages are judged by the official schemas.
+    /// Returns whether the official schemas are there.
     pub fn schemas_present(&self) -> bool {
         self.schemas.is_some()
     }
 
-    /// How many messages went unjudged by the official schemas, because those were not there.
+    /// Returns how many messages were not judged by the official schemas, because these are missing.
     pub fn skipped(&self) -> usize {
         self.skipped.load(Ordering::Relaxed)
     }
 
-    /// Judges one line of a server (without its newline) in a session or request of a revision.
-    /// `answered` is the method of the request that it answers; for a batch, of each of them.
+    /// Judges one line of a server (without its newline) in a session or request of a revision. `answered` is
+    /// the method of the request that it answers; in a batch, of each one.
     pub fn server_sends(&self, revision: &str, answered: Option<&str>, line: &[u8]) -> Result<(), String> {
         self.judge(Side::Server, revision, &|_| answered.map(str::to_owned), line)
     }
 
-    /// Judges one line of a client, as [`server_sends`](Oracle::server_sends) does of a server.
+    /// Judges one line of a client, like [`server_sends`](Oracle::server_sends).
     pub fn client_sends(&self, revision: &str, answered: Option<&str>, line: &[u8]) -> Result<(), String> {
         self.judge(Side::Client, revision, &|_| answered.map(str::to_owned), line)
     }
 
-    /// Like [`server_sends`](Oracle::server_sends), where `method_of` knows the method that was asked
-    /// under an id: for batches with answers to different methods, and for whole exchanges.
+    /// Like [`server_sends`](Oracle::server_sends), with the method of each request id from `method_of`: for batches
+    /// with answers to different methods, and for whole exchanges.
     pub fn server_answers(
         &self,
         revision: &str,
@@ -90,8 +90,7 @@ impl Oracle {
         self.judge(Side::Server, revision, method_of, line)
     }
 
-    /// Like [`client_sends`](Oracle::client_sends), where `method_of` knows the method that was asked
-    /// under an id.
+    /// Like [`client_sends`](Oracle::client_sends), with the method of each request id from `method_of`.
     pub fn client_answers(
         &self,
         revision: &str,
@@ -101,8 +100,8 @@ impl Oracle {
         self.judge(Side::Client, revision, method_of, line)
     }
 
-    /// Judges a value by one definition of a revision's official schema and nothing else; it passes
-    /// (and is counted as skipped) where the schemas are not there.
+    /// Judges a value by one definition of the official schema of a revision, and by nothing else. Without the
+    /// schemas it passes and is counted as skipped.
     pub fn definition(&self, revision: &str, definition: &str, value: &Value) -> Result<(), String> {
         let revision = Revision::parse(revision)?;
         self.schemas().map_or(Ok(()), |schemas| schemas.validate(revision, definition, value))
@@ -123,7 +122,7 @@ impl Oracle {
         if found.is_empty() { Ok(()) } else { Err(report(sender, revision, line, &found)) }
     }
 
-    /// A message, or the elements of a batch.
+    /// Judges a message, or the elements of a batch.
     fn line(
         &self,
         sender: Side,
@@ -167,7 +166,8 @@ impl Oracle {
     }
 }
 
-/// Requests and notifications travel in one array, responses in another; a handshake in none.
+/// Checks a batch: requests and notifications are in one array, responses in another, and a handshake is in
+/// none.
 fn check_batch(revision: Revision, elements: &[Value], found: &mut Vec<String>) {
     if !revision.has_batches() {
         found.push(format!("a batch in {}", revision.name()));

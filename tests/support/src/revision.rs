@@ -1,4 +1,4 @@
-/// A protocol revision, by the letters which the project's tables use.
+/// A protocol revision, by the letter that the project's tables use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {
     /// 2024-11-05
@@ -9,15 +9,17 @@ pub enum Revision {
     C,
     /// 2025-11-25
     D,
-    /// 2026-07-28, the modern one
+    /// 2026-07-28, the first modern one
     E,
 }
 
 impl Revision {
-    /// All five, oldest first.
+    /// All revisions, oldest first.
     pub const ALL: [Revision; 5] = [Revision::A, Revision::B, Revision::C, Revision::D, Revision::E];
 
-    /// As it is written on the wire.
+    pub(crate) const NEWEST: Revision = Self::ALL[Self::ALL.len() - 1];
+
+    /// Returns its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Revision::A => "2024-11-05",
@@ -28,17 +30,17 @@ impl Revision {
         }
     }
 
-    /// The revision of that name; a test that asks for another one has a typo.
+    /// Returns the revision with this name, or an error: a test that names another one is wrong.
     pub fn parse(name: &str) -> Result<Revision, String> {
         Revision::ALL.into_iter().find(|r| r.name() == name).ok_or_else(|| format!("no such revision: {name:?}"))
     }
 
-    /// Whether it is stateless; the others open with a handshake.
+    /// Returns whether it is stateless; the others have a handshake.
     pub fn is_modern(self) -> bool {
-        self == Revision::E
+        self >= Revision::E
     }
 
-    /// Whether an array of messages may be sent.
+    /// Returns whether arrays of messages are allowed.
     pub(crate) fn has_batches(self) -> bool {
         matches!(self, Revision::A | Revision::B)
     }

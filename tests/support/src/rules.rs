@@ -1,4 +1,4 @@
-//! What no schema tells: who may send what, and what a revision's messages must not hold.
+//! Rules that no schema contains: the sender of each message, and members that a revision's messages must not have.
 
 use crate::envelope::{Body, Context};
 use crate::methods::{self, Kind, Method, Side};
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 const PREFIX: &str = "io.modelcontextprotocol/";
 
-/// Which answers under 2026-07-28 may be cached, and carry `ttlMs` and `cacheScope` when complete.
+/// The methods of 2026-07-28 whose complete results carry `ttlMs` and `cacheScope`.
 const CACHED: [&str; 6] =
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read", "server/discover"];
 
-/// Which requests may be answered with `input_required`.
+/// The methods that may be answered with `input_required`.
 const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// Rules that a test may have reason to lift.
+/// Rules that a test may switch off.
 #[derive(Clone, Copy)]
 pub(crate) struct Expect {
     pub(crate) server_info: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Expect {
     pub(crate) unknown_members: bool,
 }
 
-/// Everything that can be said about one message.
+/// Applies every rule to one message.
 pub(crate) fn check(context: Context<'_>, expect: Expect, message: &Value, body: Body<'_>, found: &mut Vec<String>) {
     let mut rules = Rules { context, expect, found };
     match body {
@@ -96,7 +96,7 @@ impl Rules<'_> {
         }
     }
 
-    /// The method, if the protocol knows it; then the sender must be one who may send it.
+    /// Returns the method if the protocol knows it. The sender must be allowed to send it.
     fn method(&mut self, name: &str) -> Option<&'static Method> {
         let tasks = name.starts_with("tasks/") || name.starts_with("notifications/tasks");
         self.need(!tasks, format!("{name}: the project sends nothing about tasks"));
@@ -109,7 +109,7 @@ impl Rules<'_> {
         Some(method)
     }
 
-    /// What the tables of members cannot tell of an elicitation.
+    /// Rules for an elicitation that the tables of members do not contain.
     fn elicitation(&mut self, params: &Value) {
         if self.revision() != Revision::C {
             return;
@@ -135,7 +135,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Only what the other side may ask is answered, and a modern client is asked nothing.
+    /// A side answers only requests that the other side may send; a modern client gets no requests.
     fn answering(&mut self) {
         let Context { revision, sender, answered } = self.context;
         self.need(!(self.modern() && sender == Side::Client), "a modern client sends no responses");
@@ -260,7 +260,7 @@ impl Rules<'_> {
         }
     }
 
-    /// A list of versions names only those that are served without a handshake.
+    /// Checks that a list of versions has only revisions that are served without a handshake.
     fn no_legacy(&mut self, versions: &Value, name: &str) {
         let Value::Array(versions) = versions else { return self.need(false, format!("{name} is no array")) };
         self.need(!versions.is_empty(), format!("{name} is empty"));
@@ -275,19 +275,19 @@ fn is_empty(method: &Method) -> bool {
     std::ptr::eq(method.result, &shapes::EMPTY_RESULT)
 }
 
-/// Whether a notification belongs to a listen stream in 2026-07-28.
+/// Returns whether a notification belongs to a listen stream in 2026-07-28.
 fn is_listened(name: &str) -> bool {
     name.ends_with("/list_changed")
         || matches!(name, "notifications/resources/updated" | "notifications/subscriptions/acknowledged")
 }
 
-/// Own codes lie outside the range of JSON-RPC; inside it only those of the revision's pages are sent.
+/// Own codes are outside of the range of JSON-RPC; inside of it, only codes from the pages of the revision are sent.
 fn is_defined(code: i64, revision: Revision, sender: Side) -> bool {
     match code {
         -32700 | -32603..=-32600 => true,
         -32002 => sender == Side::Server && !revision.is_modern(),
         -32042 => sender == Side::Server && revision == Revision::D,
-        // No page has it: what the SDKs answer to an unknown session.
+        // No page has this code; the SDKs send it for an unknown session.
         -32001 => sender == Side::Server && !revision.is_modern(),
         -32022..=-32020 => sender == Side::Server && revision.is_modern(),
         -32768..=-32000 => false,

@@ -1,4 +1,4 @@
-//! The official JSON schemas, one document a revision.
+//! The official JSON schemas: one document for each revision.
 
 use crate::envelope::{Body, Context};
 use crate::methods;
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once};
 
-/// Where the specification should be: `MCP_SPEC_DIR`, or `../shared/spec` beside the workspace.
+/// Returns the directory of the specification: `MCP_SPEC_DIR`, or `../shared/spec` beside the workspace.
 pub fn spec_dir() -> PathBuf {
     match std::env::var_os("MCP_SPEC_DIR") {
         Some(directory) => directory.into(),
@@ -19,14 +19,15 @@ pub fn spec_dir() -> PathBuf {
     }
 }
 
-/// The five schemas, with what has been compiled of them so far.
+/// The five schemas, with the definitions that were compiled so far.
 pub(crate) struct Schemas {
     documents: HashMap<Revision, Value>,
     compiled: Mutex<HashMap<(Revision, String), Arc<Validator>>>,
 }
 
 impl Schemas {
-    /// The schemas in a directory, read once in a process; `None` and a word on stderr where there are none.
+    /// Returns the schemas in a directory, read once in a process; `None`, with a line on stderr, where they are
+    /// missing.
     pub(crate) fn open(directory: &Path) -> Option<Arc<Schemas>> {
         static OPENED: Mutex<Vec<(PathBuf, Arc<Schemas>)>> = Mutex::new(Vec::new());
         static SAID: Once = Once::new();
@@ -53,7 +54,7 @@ impl Schemas {
         Schemas { documents: Revision::ALL.into_iter().map(document).collect(), compiled: Mutex::default() }
     }
 
-    /// Judges a message by its envelope's definition and by the most specific ones there are.
+    /// Judges a message by the definition of its envelope and by the most specific definitions.
     pub(crate) fn check(&self, context: Context<'_>, message: &Value, body: Body<'_>, found: &mut Vec<String>) {
         let envelope = (envelope(context.revision, body), message);
         for (definition, value) in std::iter::once(envelope).chain(self.specific(context, message, body)) {
@@ -61,7 +62,7 @@ impl Schemas {
         }
     }
 
-    /// Which definitions a message is to fit, and which part of it.
+    /// Returns the definitions that a message must fit, each with the part of the message.
     fn specific<'m>(&'m self, context: Context<'_>, message: &'m Value, body: Body<'_>) -> Vec<(&'m str, &'m Value)> {
         let revision = context.revision;
         match body {
@@ -85,7 +86,7 @@ impl Schemas {
         if wrong.is_empty() { Ok(()) } else { Err(format!("schema {definition}: {}", wrong.join("; "))) }
     }
 
-    /// The definitions of a revision's schema.
+    /// Returns the definitions of a revision's schema.
     pub(crate) fn definitions(&self, revision: Revision) -> &Map<String, Value> {
         let document = &self.documents[&revision];
         document
@@ -101,7 +102,7 @@ impl Schemas {
         compiled.entry(key).or_insert_with(|| Arc::new(self.compile(revision, definition))).clone()
     }
 
-    /// The whole document, entered at one definition.
+    /// Compiles the whole document, starting at one definition.
     fn compile(&self, revision: Revision, definition: &str) -> Validator {
         assert!(self.definitions(revision).contains_key(definition), "{} has no {definition}", revision.name());
         let mut document = self.documents[&revision].clone();
@@ -114,7 +115,7 @@ impl Schemas {
             .expect("an official schema compiles")
     }
 
-    /// The definition of a request or notification.
+    /// Returns the definition of a request or notification.
     fn by_method(&self, revision: Revision, method: &str) -> Option<&str> {
         let is_it = |(name, schema): &(&String, &Value)| {
             schema["properties"]["method"]["const"] == method && *name != "ClientNotification"
@@ -122,13 +123,15 @@ impl Schemas {
         self.definitions(revision).iter().find(is_it).map(|(name, _)| name.as_str())
     }
 
-    /// The definition of the error (or of a message with it) whose code is fixed at `place`.
+    /// Returns the definition of the error (or of a message with it) that fixes its code at `place`.
     fn by_code(&self, revision: Revision, code: &Value, place: &str) -> Option<&str> {
         let place = format!("{place}/properties/code/const");
         self.definitions(revision).iter().find(|(_, s)| s.pointer(&place) == Some(code)).map(|(name, _)| name.as_str())
     }
 }
 
+/// Checks that the schemas are there if they are required.
+///
 /// # Panics
 /// If `MCP_SPEC_REQUIRED` is 1, as the gate sets it, and `directory` is where the specification should be.
 pub(crate) fn require(directory: &Path) {
@@ -140,7 +143,7 @@ pub(crate) fn require(directory: &Path) {
     );
 }
 
-/// Past the test harness, which swallows what a passing test prints.
+/// Writes to stderr directly: the test harness hides the output of a test that passes.
 fn say_skipped(directory: &Path) {
     let _ = writeln!(io::stderr(), "skipped: no schemas at {} (set MCP_SPEC_DIR)", directory.display());
 }

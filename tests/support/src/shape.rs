@@ -1,16 +1,16 @@
-//! Which members an object of the protocol has in which revision. The schemas are open and would let
-//! any member pass; the engine emits none that its peer's revision does not know.
+//! The members of each object of the protocol in each revision. The schemas are open and accept any further member;
+//! the engine sends none that the revision of its peer does not have.
 
 use crate::methods::{self, Kind};
 use crate::revision::Revision::{self, A, E};
 use crate::shapes;
 use serde_json::{Map, Value};
 
-/// An object of the protocol. `name` is that of its definition in the official schemas; several are
-/// joined by `|` where one shape covers alternatives; a name in lower case has no definition.
+/// An object of the protocol. `name` is that of its definition in the official schemas. Alternatives with the
+/// same shape are joined by `|`; a name in lower case has no definition.
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
-    /// Whether members that no revision knows may be there too (`_meta`).
+    /// Unknown members are allowed too (`_meta`).
     pub(crate) open: bool,
     pub(crate) members: &'static [Member],
 }
@@ -22,7 +22,7 @@ pub(crate) struct Member {
     inner: Inner,
 }
 
-/// What to look for inside a member.
+/// The content of a member.
 #[derive(Clone, Copy)]
 pub(crate) enum Inner {
     /// Anything: scalars, and JSON that belongs to the application.
@@ -31,7 +31,7 @@ pub(crate) enum Inner {
     List(&'static Shape),
     /// An object whose values have the shape.
     Map(&'static Shape),
-    /// One content block or an array of them, told apart by `type`.
+    /// One content block or an array of them; `type` shows the kind.
     Content(&'static [Block]),
     /// `{key: {method, params}}`
     InputRequests,
@@ -39,10 +39,10 @@ pub(crate) enum Inner {
     InputResponses,
 }
 
-/// A kind of content: the value of `type`, the first revision that knows it, its shape.
+/// A kind of content: the value of `type`, its first revision, its shape.
 pub(crate) type Block = (&'static str, Revision, &'static Shape);
 
-/// A member that all revisions know.
+/// Makes a member that all revisions have.
 pub(crate) const fn member(name: &'static str) -> Member {
     Member { name, first: A, last: E, inner: Inner::Free }
 }
@@ -91,11 +91,11 @@ impl Member {
     }
 }
 
-/// Walks a message along its shape and writes down every member that is out of place. A value of a
-/// wrong type is passed over here: the schema and the types say so better.
+/// Walks a message along its shape and records every member in a wrong place. A value of a wrong type is skipped: the
+/// schema and the types report it better.
 pub(crate) struct Walk<'f> {
     pub(crate) revision: Revision,
-    /// Pass over members that no revision knows.
+    /// Accept members of no revision.
     pub(crate) unknown_members: bool,
     pub(crate) found: &'f mut Vec<String>,
 }
@@ -143,7 +143,7 @@ impl Walk<'_> {
     }
 }
 
-/// A bare answer does not say what it answers, but its required members do.
+/// Finds the shape of a bare result by its required members, because it does not name its method.
 fn input_response(value: &Value) -> &'static Shape {
     let has = |key: &str| value.get(key).is_some();
     match () {

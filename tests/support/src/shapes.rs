@@ -1,11 +1,10 @@
-//! The objects of the protocol, member by member. A test compares every one of them with the five
-//! official schemas. Left out on purpose, since the project does not emit them: tasks, and with them
-//! `task`, `tasks` and a tool's `execution`.
+//! The objects of the protocol with all members. A test compares each of them with the five official schemas.
+//! The project does not send tasks, so `task`, `tasks` and `execution` of a tool are left out.
 
 use crate::revision::Revision::{A, B, C, D, E};
 use crate::shape::{Block, Inner, Shape, member};
 
-// What several objects share.
+// Parts of several objects.
 
 pub(crate) static META: Shape = Shape {
     name: "_meta",
@@ -71,7 +70,7 @@ static SERVER_CAPABILITIES: Shape = Shape::new(
 
 static LIST_CHANGED: Shape = Shape::new("capability", &[member("listChanged")]);
 
-// What a server offers.
+// Items of a server.
 
 static TOOL: Shape = Shape::new(
     "Tool",
@@ -271,7 +270,7 @@ pub(crate) static DISCOVER_RESULT: Shape = Shape::new(
     ],
 );
 
-/// A page of a list: the one member that differs, and those which all lists have.
+/// A page of a list: its own member, and those of all lists.
 macro_rules! page {
     ($static:ident, $name:literal, $member:literal, $item:ident) => {
         pub(crate) static $static: Shape = Shape::new(
@@ -393,7 +392,7 @@ pub(crate) static URI_PARAMS: Shape = Shape::new("params", &[member("uri"), memb
 
 pub(crate) static LEVEL_PARAMS: Shape = Shape::new("params", &[member("level"), member("_meta").object(&META)]);
 
-/// Of tools/call and prompts/get.
+/// The parameters of `tools/call` and `prompts/get`.
 pub(crate) static CALL_PARAMS: Shape = Shape::new(
     "params",
     &[

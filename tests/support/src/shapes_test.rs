@@ -1,4 +1,4 @@
-//! Every table of members and methods against the official schemas.
+//! Compares every table of members and methods with the official schemas.
 
 use crate::methods::{Kind, METHODS};
 use crate::revision::Revision;
@@ -8,7 +8,7 @@ use crate::shapes;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Members of the schemas that the tables leave out on purpose.
+/// Members of the schemas that the tables leave out, because the project sends no tasks.
 const TASKS: [&str; 3] = ["task", "tasks", "execution"];
 
 type Definitions = Map<String, Value>;
@@ -50,7 +50,7 @@ fn methods_and_their_parameters_are_those_of_the_schemas() {
             assert!(sent(method, revision) || method.kind == Kind::Input, "{} in {}", method.name, revision.name());
             let mut official = properties(&definition["properties"]["params"], definitions);
             let mut ours = known(method.params, revision);
-            // Every `params` may hold `_meta`; older schemas say so in a base definition only.
+            // Every `params` may have `_meta`; older schemas say so in a base definition only.
             official.insert("_meta");
             ours.insert("_meta");
             assert_eq!(official, ours, "params of {} in {}", method.name, revision.name());
@@ -85,7 +85,7 @@ fn union_methods<'d>(union: &'d Value, definitions: &'d Definitions) -> Vec<&'d 
     methods.map(|m| m.expect("a method")).filter(|m| !m.contains("tasks/")).collect()
 }
 
-/// A shape with those inside it, by their addresses.
+/// Collects a shape and the shapes inside it, by their addresses.
 fn collect(shape: &'static Shape, into: &mut BTreeMap<usize, &'static Shape>) {
     if into.insert(std::ptr::from_ref(shape) as usize, shape).is_some() {
         return;
@@ -103,7 +103,7 @@ fn known(shape: &Shape, revision: Revision) -> BTreeSet<&'static str> {
     shape.members.iter().filter(|m| m.known_in(revision)).map(|m| m.name).collect()
 }
 
-/// The properties of a definition, those of its alternatives together.
+/// Returns the properties of a definition and of its alternatives.
 fn properties<'d>(definition: &'d Value, definitions: &'d Definitions) -> BTreeSet<&'d str> {
     let definition = resolve(definition, definitions);
     let own = definition["properties"].as_object().into_iter().flat_map(Map::keys).map(String::as_str);

@@ -5,7 +5,7 @@ use std::path::Path;
 /// One line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// `# ` and words for the reader; an empty line is an empty comment.
+    /// `# ` and a comment; an empty line is an empty comment.
     Comment(String),
     /// `> ` and a message from client to server.
     ToServer(String),
@@ -13,7 +13,7 @@ pub enum Line {
     ToClient(String),
 }
 
-/// A golden transcript: an exchange as a file which a reader can open.
+/// A golden transcript: an exchange in a text file.
 ///
 /// ```text
 /// # A ping is answered at once.
@@ -22,29 +22,29 @@ pub enum Line {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
-    /// Its lines in the order of the file.
+    /// The lines in the order of the file.
     pub lines: Vec<Line>,
 }
 
 impl Transcript {
-    /// Reads a transcript; every line must have one of the three marks, or be empty.
+    /// Reads a transcript. Every line must begin with one of the three marks, or be empty.
     pub fn parse(text: &str) -> Result<Transcript, String> {
         let lines = text.lines().enumerate().map(|(n, line)| parse_line(line).ok_or(format!("line {}: {line}", n + 1)));
         Ok(Transcript { lines: lines.collect::<Result<_, _>>()? })
     }
 
-    /// The messages to the server, in order.
+    /// Returns the messages to the server, in order.
     pub fn to_server(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|l| if let Line::ToServer(m) = l { Some(m.as_str()) } else { None })
     }
 
-    /// The messages to the client, in order.
+    /// Returns the messages to the client, in order.
     pub fn to_client(&self) -> impl Iterator<Item = &str> {
         self.lines.iter().filter_map(|l| if let Line::ToClient(m) = l { Some(m.as_str()) } else { None })
     }
 
-    /// The exchange that takes place if the inputs of this one are given anew: comments and inputs stay,
-    /// the outputs are those of `engine`, each directly behind its input.
+    /// Returns the exchange with the inputs of this one: comments and inputs stay, the outputs are those of `engine`,
+    /// each directly after its input.
     fn replay(&self, role: Role, opening: Vec<String>, mut engine: impl FnMut(&str) -> Vec<String>) -> Transcript {
         let mut lines = Vec::new();
         let mut opening = Some(opening);
@@ -65,7 +65,7 @@ impl Transcript {
         Transcript { lines }
     }
 
-    /// The exchange without its comments, which say nothing about the engine.
+    /// Returns the exchange without its comments.
     fn messages(&self) -> Vec<&Line> {
         self.lines.iter().filter(|l| !matches!(l, Line::Comment(_))).collect()
     }
@@ -77,14 +77,14 @@ impl std::fmt::Display for Transcript {
     }
 }
 
-/// Gives each `> ` line of a golden transcript to a server, and compares what it says with the `< `
-/// lines. With `UPDATE_GOLDEN=1` in the environment the file is rewritten instead.
+/// Feeds each `> ` line of a golden transcript to a server, and compares its output with the `< ` lines. With
+/// `UPDATE_GOLDEN=1` in the environment, it writes the file again instead.
 pub fn golden_server(path: impl AsRef<Path>, server: impl FnMut(&str) -> Vec<String>) -> Result<(), String> {
     golden(path.as_ref(), Role::Server, Vec::new(), server, updating())
 }
 
-/// The same for a client, which is given the `< ` lines. `opening` is what it says before it has heard
-/// anything.
+/// Feeds each `< ` line to a client, and compares as [`golden_server`] does. `opening` is its output before the first
+/// input.
 pub fn golden_client(
     path: impl AsRef<Path>,
     opening: Vec<String>,
@@ -116,7 +116,7 @@ fn golden(
     Err(format!("{} (UPDATE_GOLDEN=1 rewrites it):\n{}", path.display(), difference(&golden, &actual)))
 }
 
-/// The side that is under test.
+/// The side under test.
 #[derive(Clone, Copy)]
 enum Role {
     Server,
@@ -158,7 +158,7 @@ fn written(line: &Line) -> String {
     }
 }
 
-/// The first place where two exchanges part, with what led there.
+/// Describes the first difference of two exchanges, with the lines before it.
 fn difference(golden: &Transcript, actual: &Transcript) -> String {
     let (golden, actual) = (golden.messages(), actual.messages());
     let same = golden.iter().zip(&actual).take_while(|(g, a)| g == a).count();

@@ -1,8 +1,8 @@
-//! The types of the crate `rust-mcp-schema`: an opinion which somebody else made from the same schemas,
-//! and the one that many Rust peers really decode with.
+//! The types of the crate `rust-mcp-schema`: an independent reading of the same schemas, and the one that many Rust
+//! peers decode with.
 //!
-//! Its revisions cannot be built together, so that each comes from another major version (see
-//! `Cargo.toml`). Unknown members pass, as they do in the crate itself.
+//! Its revisions cannot be built together, so each comes from another major version (see `Cargo.toml`). Unknown
+//! members pass, as they do in the crate itself.
 
 use crate::envelope::{Body, Context};
 use crate::revision::Revision;
@@ -16,7 +16,7 @@ use types_2026_07_28::mcp_2026_07_28 as e;
 
 type Decoder = fn(&Value) -> Result<(), serde_json::Error>;
 
-/// Judges a message by the type of its envelope and by the type for its method or code.
+/// Judges a message by the type of its envelope and by the type of its method or code.
 pub(crate) fn check(context: Context<'_>, message: &Value, body: Body<'_>, found: &mut Vec<String>) {
     let revision = context.revision;
     let (kind, decoder, value) = match body {
@@ -36,9 +36,12 @@ fn decode<T: DeserializeOwned>(value: &Value) -> Result<(), serde_json::Error> {
     T::deserialize(value).map(drop)
 }
 
-/// `fn name(revision, key) -> Option<Decoder>`: for these revisions (and the modules that hold their
-/// types), which type decodes what.
+/// `fn name(revision, key) -> Option<Decoder>`: for these revisions (and the modules with their types), the type that
+/// decodes each message. A new revision is added to `all` and `modern`, and to `envelope_of_new`.
 macro_rules! decoders {
+    ($name:ident, all, $rows:tt) => { decoders!($name, [A a, B b, C c, D d, E e], $rows); };
+    ($name:ident, legacy, $rows:tt) => { decoders!($name, [A a, B b, C c, D d], $rows); };
+    ($name:ident, modern, $rows:tt) => { decoders!($name, [E e], $rows); };
     ($name:ident, [$($revision:ident $module:ident),+], $rows:tt) => {
         fn $name(revision: Revision, key: &str) -> Option<Decoder> {
             match revision {
@@ -81,7 +84,7 @@ fn request(revision: Revision, method: &str) -> Option<Decoder> {
         .or_else(|| request_of_modern(revision, method))
 }
 
-decoders!(request_of_all, [A a, B b, C c, D d, E e], {
+decoders!(request_of_all, all, {
     "tools/list" => ListToolsRequest,
     "tools/call" => CallToolRequest,
     "resources/list" => ListResourcesRequest,
@@ -92,7 +95,7 @@ decoders!(request_of_all, [A a, B b, C c, D d, E e], {
     "completion/complete" => CompleteRequest,
 });
 
-decoders!(request_of_legacy, [A a, B b, C c, D d], {
+decoders!(request_of_legacy, legacy, {
     "ping" => PingRequest,
     "initialize" => InitializeRequest,
     "resources/subscribe" => SubscribeRequest,
@@ -106,7 +109,7 @@ decoders!(request_with_elicitation, [C c, D d], {
     "elicitation/create" => ElicitRequest,
 });
 
-decoders!(request_of_modern, [E e], {
+decoders!(request_of_modern, modern, {
     "server/discover" => DiscoverRequest,
     "subscriptions/listen" => SubscriptionsListenRequest,
 });
@@ -118,7 +121,7 @@ fn notification(revision: Revision, method: &str) -> Option<Decoder> {
         .or_else(|| notification_of_modern(revision, method))
 }
 
-decoders!(notification_of_all, [A a, B b, C c, D d, E e], {
+decoders!(notification_of_all, all, {
     "notifications/cancelled" => CancelledNotification,
     "notifications/progress" => ProgressNotification,
     "notifications/message" => LoggingMessageNotification,
@@ -128,7 +131,7 @@ decoders!(notification_of_all, [A a, B b, C c, D d, E e], {
     "notifications/resources/updated" => ResourceUpdatedNotification,
 });
 
-decoders!(notification_of_legacy, [A a, B b, C c, D d], {
+decoders!(notification_of_legacy, legacy, {
     "notifications/initialized" => InitializedNotification,
     "notifications/roots/list_changed" => RootsListChangedNotification,
 });
@@ -137,15 +140,15 @@ decoders!(notification_with_elicitation, [D d], {
     "notifications/elicitation/complete" => ElicitationCompleteNotification,
 });
 
-decoders!(notification_of_modern, [E e], {
+decoders!(notification_of_modern, modern, {
     "notifications/subscriptions/acknowledged" => SubscriptionsAcknowledgedNotification,
 });
 
-/// Results, by the answered method.
+/// Returns the type of a result, by the answered method.
 fn answer(context: Context<'_>, result: &Value) -> Option<Decoder> {
     let (revision, method) = (context.revision, context.answered.unwrap_or(""));
-    if revision.is_modern() && result["resultType"] == "input_required" {
-        return Some(decode::<e::InputRequiredResult>);
+    if result["resultType"] == "input_required" && revision.is_modern() {
+        return answer_that_asks(revision, "input_required");
     }
     answer_of_all(revision, method)
         .or_else(|| answer_of_legacy(revision, method))
@@ -153,7 +156,7 @@ fn answer(context: Context<'_>, result: &Value) -> Option<Decoder> {
         .or_else(|| answer_of_modern(revision, method))
 }
 
-decoders!(answer_of_all, [A a, B b, C c, D d, E e], {
+decoders!(answer_of_all, all, {
     "tools/list" => ListToolsResult,
     "tools/call" => CallToolResult,
     "resources/list" => ListResourcesResult,
@@ -164,7 +167,7 @@ decoders!(answer_of_all, [A a, B b, C c, D d, E e], {
     "completion/complete" => CompleteResult,
 });
 
-decoders!(answer_of_legacy, [A a, B b, C c, D d], {
+decoders!(answer_of_legacy, legacy, {
     "ping" => EmptyResult,
     "initialize" => InitializeResult,
     "resources/subscribe" => EmptyResult,
@@ -178,17 +181,26 @@ decoders!(answer_with_elicitation, [C c, D d], {
     "elicitation/create" => ElicitResult,
 });
 
-decoders!(answer_of_modern, [E e], {
+decoders!(answer_of_modern, modern, {
     "server/discover" => DiscoverResult,
     "subscriptions/listen" => SubscriptionsListenResult,
 });
 
+decoders!(answer_that_asks, modern, {
+    "input_required" => InputRequiredResult,
+});
+
 fn error_by_code(revision: Revision, code: &Value) -> Option<Decoder> {
-    match (revision, code.as_i64()?) {
-        (Revision::D, -32042) => Some(decode::<d::UrlElicitationRequiredError>),
-        (Revision::E, -32020) => Some(decode::<e::HeaderMismatchError>),
-        (Revision::E, -32021) => Some(decode::<e::MissingRequiredClientCapabilityError>),
-        (Revision::E, -32022) => Some(decode::<e::UnsupportedProtocolVersionError>),
-        _ => None,
-    }
+    let code = code.as_i64()?.to_string();
+    error_with_elicitation(revision, &code).or_else(|| error_of_modern(revision, &code))
 }
+
+decoders!(error_with_elicitation, [D d], {
+    "-32042" => UrlElicitationRequiredError,
+});
+
+decoders!(error_of_modern, modern, {
+    "-32020" => HeaderMismatchError,
+    "-32021" => MissingRequiredClientCapabilityError,
+    "-32022" => UnsupportedProtocolVersionError,
+});

@@ -84,7 +84,7 @@ fn nothing_modern_in_results() {
                 answer(revision, "tools/list", &format!(r#"{{"tools":[],{members}}}"#)),
                 &format!("{name} in a legacy result"),
             );
-            // Of a method that the oracle does not know, too.
+            // The same for a method that the oracle does not know.
             bad(answer(revision, "x/y", &format!("{{{members}}}")), &format!("{name} in a legacy result"));
         }
         let info = r#"{"tools":[],"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}"#;

@@ -235,7 +235,7 @@ fn errors() {
     }
 }
 
-/// `JSONValue` of the official schema forgets them.
+/// `JSONValue` of the official schema has neither `null` nor fractions.
 #[test]
 fn null_and_fractions_in_free_objects() {
     let free = r#""experimental":{"x":{"a":null,"b":[1.5]}},"extensions":{"a.b/c":{"d":{"e":null}}}"#;

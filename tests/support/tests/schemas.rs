@@ -1,4 +1,4 @@
-//! The official schemas, with them and without.
+//! The official schemas, present and missing.
 
 mod common;
 use common::*;
@@ -9,7 +9,7 @@ use std::path::Path;
 fn without_schemas_the_skips_are_counted() {
     let oracle = Oracle::with_schemas_in(Path::new("/nowhere"));
     assert!(!oracle.schemas_present());
-    // Well typed, but no URI, which only the schema knows.
+    // The types accept it; only the schema knows that this is no URI.
     let list = br#"{"jsonrpc":"2.0","id":1,"result":{"resources":[{"uri":"no uri","name":"x"}]}}"#;
     good(oracle.server_sends(C, Some("resources/list"), list));
     assert_eq!(oracle.skipped(), 1);
@@ -17,7 +17,7 @@ fn without_schemas_the_skips_are_counted() {
     assert_eq!(oracle.skipped(), 2);
 }
 
-/// In a clone without the specification beside it this is left out, unless `MCP_SPEC_REQUIRED` is 1.
+/// Without the specification beside the clone this is skipped, unless `MCP_SPEC_REQUIRED` is 1.
 #[test]
 fn with_schemas_nothing_is_skipped() {
     let oracle = Oracle::new();
@@ -27,19 +27,19 @@ fn with_schemas_nothing_is_skipped() {
     assert!(oracle.schemas_present());
     good(oracle.client_sends(C, None, br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#));
     assert_eq!(oracle.skipped(), 0);
-    // Well typed, but no URI, which only the schema knows.
+    // The types accept it; only the schema knows that this is no URI.
     let list = br#"{"jsonrpc":"2.0","id":1,"result":{"resources":[{"uri":"no uri","name":"x"}]}}"#;
     bad(oracle.server_sends(C, Some("resources/list"), list), "schema");
 }
 
-/// Where the specification is required and missing, the tests that need it fail: those that judge, and those that read its
-/// examples.
+/// Where the specification is required and missing, the tests that need it fail: those that judge messages, and those
+/// that read its examples.
 #[test]
 fn what_is_required_is_not_skipped() {
     if std::env::var_os("MCP_SPEC_REQUIRED_TEST").is_some() {
         assert!(std::panic::catch_unwind(Oracle::new).is_err());
         assert!(std::panic::catch_unwind(|| spec_examples(E)).is_err());
-        // A directory that a test made up may be missing.
+        // A directory that a test names itself may be missing.
         assert!(!Oracle::with_schemas_in(Path::new("/nowhere")).schemas_present());
         return;
     }
@@ -92,8 +92,8 @@ fn is_of_server(definition: &str) -> bool {
 /// An official example that its own schema refuses: complete, but without the members for caching.
 const UNCACHED: &str = "ReadResourceResultResponse/read-resource-result-response.json";
 
-/// The examples that are whole answers of a server pass the whole oracle, but for what is SHOULD there
-/// and decided here: server info and `isError`.
+/// The examples that are whole answers of a server pass the whole oracle, except two things that the pages only
+/// recommend (SHOULD) and the project always does: server info and `isError`.
 #[test]
 fn official_answers_pass() {
     let oracle = Oracle::new().without_server_info().without_is_error();

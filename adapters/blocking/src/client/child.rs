@@ -1,34 +1,35 @@
-//! A server as a child process: lines over its stdin and stdout.
+//! A server as a child process: lines over its stdin and stdout
+//! ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio)).
 
 use std::fmt;
 use std::io;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::owned::{self, Gone, LineTrace, Patience};
-use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile, Session};
+use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
 use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::Lines;
-use mcp_sansio::store::Store;
+use mcp_sansio::sink::LineSink;
+use mcp_sansio_host::{ExitReason, LineTrace, ShutdownTimeouts};
 
 use super::pipes::{Got, Pipes, Wants};
 use super::process::Process;
 use super::stderr::{Log, OnLine};
-use super::{Ended, Error, How, IN_FLIGHT, Trace, Transport};
+use super::{ChildExit, ClientError, IN_FLIGHT, StopSignal, Trace, Transport};
 
-/// How much of what the server's own messages led to waits to be written before no more is read: a server that asks and
-/// asks and does not read the answers. Requests do not count, however large: a server may have something to say before it
-/// reads them.
+/// The limit of pending answers, in bytes: while more are pending, nothing is read. It stops a server that sends
+/// requests and does not read the answers. Pending requests do not count, however large: a server may have to write
+/// before it can read them.
 const BACKLOG: usize = 16 << 20;
 
-/// How long a server that has closed its stdin is waited for: what it says last may still come.
+/// The time to read on after the server has closed its stdin: its last messages may explain why.
 const LAST_WORDS: Millis = 500;
 
-/// How long an error waits to learn how the process ended.
+/// The time to wait for the exit status, so that an error can name it.
 const LEARN: Duration = Duration::from_millis(200);
 
-/// How a child process is started and ended.
+/// Options of a child process: how it is started and stopped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -37,58 +38,79 @@ const LEARN: Duration = Duration::from_millis(200);
 ///     .stderr(Stderr::Lines(Box::new(|line| println!("server: {}", String::from_utf8_lossy(line)))))
 ///     .close_time(Duration::from_secs(1));
 /// ```
-pub type ChildOptions = owned::ChildOptions<OnLine>;
+pub type ChildOptions = mcp_sansio_host::ChildOptions<OnLine>;
 
-/// A server that runs as a child process. When this is dropped, the process is ended in the order that the specification
-/// asks for: its stdin is closed, then it is asked to end, then it is killed, each after a while.
+/// A server that runs as a child process. Dropping it stops the process as [`end`](Child::end) does.
+///
+/// A client of all revisions first sends `server/discover`. Some older servers end at it: the command is then started once
+/// more, and the client sends `initialize`.
+///
+/// ```no_run
+/// use std::process::Command;
+/// use mcp_sansio::client::ClientInfo;
+/// use mcp_sansio_blocking::client::{Child, Client, Ignore};
+///
+/// let profile = ClientInfo::new("demo", "1.0");
+/// let mut client = Client::new(Child::spawn(Command::new("calc"), &profile)?, Ignore);
+/// println!("{:?}", client.connect()?);
+/// println!("{:?}", client.close()); // how the process ended
+/// # Ok::<(), mcp_sansio_blocking::client::ClientError>(())
+/// ```
 pub struct Child<'m> {
-    session: Session<'m, Lines<Vec<u8>>, IN_FLIGHT>,
+    session: LineClient<'m, LineSink<Vec<u8>>>,
+    command: Command,
     process: Process,
     pipes: Pipes,
     log: Log,
     program: String,
-    patience: Patience,
-    gone: Option<Gone>,
-    /// It has ended, and what it wrote last was looked for.
+    timeouts: ShutdownTimeouts,
+    gone: Option<ExitReason>,
+    /// The process has ended, and its last output was read.
     looked: bool,
     input_broke: Option<Millis>,
-    /// So much of what waits to be written is answers.
+    /// The number of pending bytes that are answers.
     owed: usize,
     now: Millis,
     tracing: Option<LineTrace<Trace>>,
-    ended: Option<Ended>,
+    ended: Option<ChildExit>,
 }
 
 impl<'m> Child<'m> {
-    /// Starts a server. Its stdin and stdout are the client's; whatever `command` says of its stdio is replaced.
+    /// Starts a server with the default options. Its stdin and stdout become pipes to the client; settings of
+    /// `command` for them are replaced.
     ///
     /// # Errors
-    /// If the program cannot be started.
-    pub fn spawn(command: Command, profile: &'m Profile<'m>) -> Result<Self, Error> {
+    /// [`ClientError::Start`] if the program cannot be started; [`ClientError::Io`] if its pipes cannot be set up.
+    pub fn spawn(command: Command, profile: &'m ClientInfo<'m>) -> Result<Self, ClientError> {
         Child::spawn_with(command, profile, ChildOptions::new())
     }
 
-    /// Starts a server.
+    /// Starts a server, as [`spawn`](Child::spawn) does, with options.
     ///
     /// # Errors
-    /// If the program cannot be started.
-    pub fn spawn_with(mut command: Command, profile: &'m Profile<'m>, options: ChildOptions) -> Result<Self, Error> {
-        let (options, stderr, patience) = options.into_parts();
+    /// As [`spawn`](Child::spawn).
+    pub fn spawn_with(
+        mut command: Command,
+        profile: &'m ClientInfo<'m>,
+        options: ChildOptions,
+    ) -> Result<Self, ClientError> {
+        let (options, stderr, timeouts) = options.into_parts();
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
         let mut child = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return Err(Error::Start { program, error }),
+            Err(error) => return Err(ClientError::Start { program, error }),
         };
         let pipes = Pipes::new(&mut child)?;
         let input = LineBuffer::new(Store::growing(options.message_limit()));
         Ok(Child {
-            session: Session::new(input, options.engine(profile), Lines::new(Vec::new())),
+            session: LineClient::new(input, options.engine(profile, IN_FLIGHT), LineSink::new(Vec::new())),
+            command,
             process: Process::new(child),
             pipes,
             log: Log::new(stderr),
             program,
-            patience,
+            timeouts,
             gone: None,
             looked: false,
             input_broke: None,
@@ -99,52 +121,69 @@ impl<'m> Child<'m> {
         })
     }
 
-    /// The id of the process.
+    /// Starts the process once more if it has ended at the probe. Returns whether it runs.
+    fn start_again(&mut self) -> bool {
+        if self.gone == Some(ExitReason::Closed) || !self.session.give_up_probe() {
+            return false;
+        }
+        self.shut_down();
+        self.drop_pending();
+        self.log.start_again();
+        let Ok(mut child) = self.command.spawn() else { return false };
+        let Ok(pipes) = Pipes::new(&mut child) else { return false };
+        (self.process, self.pipes) = (Process::new(child), pipes);
+        (self.gone, self.looked, self.input_broke, self.owed) = (None, false, None, 0);
+        true
+    }
+
+    /// Returns the id of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// What it wrote to stderr last, if that is read.
+    /// Returns the last lines of the process's stderr; empty unless they are [kept](super::Stderr::Keep).
     #[must_use]
     pub fn last_words(&self) -> String {
         self.log.last_words()
     }
 
-    /// Ends it, and tells how.
-    pub fn end(&mut self) -> Ended {
+    /// Stops the process and reports its end: closes its stdin, then sends SIGTERM, then SIGKILL, with a
+    /// [time](ChildOptions) for each step
+    /// ([shutdown](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#stdio)). Blocks
+    /// meanwhile.
+    pub fn end(&mut self) -> ChildExit {
         if let Some(ended) = self.ended {
             return ended;
         }
         let ended = self.shut_down();
         self.ended = Some(ended);
-        self.gone.get_or_insert(Gone::Closed);
+        self.gone.get_or_insert(ExitReason::Closed);
         self.session.end_of_input();
         ended
     }
 
-    fn shut_down(&mut self) -> Ended {
+    fn shut_down(&mut self) -> ChildExit {
         if let Some(status) = self.process.status() {
-            return Ended::new(Some(status), How::Itself);
+            return ChildExit::new(Some(status), StopSignal::None);
         }
         self.write();
-        self.pipes.close_input();
-        let Patience { close, terminate, kill } = self.patience;
-        for (how, time) in [(How::Closed, close), (How::Terminated, terminate), (How::Killed, kill)] {
-            match how {
-                How::Terminated if time.is_zero() || !cfg!(unix) => continue,
-                How::Terminated => self.process.terminate(),
-                How::Killed => self.process.kill(),
-                _ => {}
+        let mut last = StopSignal::None;
+        while let Some((signal, time)) = self.timeouts.next(last) {
+            match signal {
+                StopSignal::Terminate => self.process.terminate(),
+                StopSignal::Kill => self.process.kill(),
+                _ => self.pipes.close_input(),
             }
             if self.drain(time) {
-                return Ended::new(self.process.status(), how);
+                return ChildExit::new(self.process.status(), signal);
             }
+            last = signal;
         }
-        Ended::new(None, How::Killed)
+        ChildExit::new(None, last)
     }
 
-    /// Reads and forgets until the process has ended: one that writes must not be stuck in it.
+    /// Reads and drops output until the process has ended: with a full pipe, the process would wait for its reader.
     fn drain(&mut self, at_most: Duration) -> bool {
         let end = Instant::now() + at_most;
         let mut waste = [0; 4096];
@@ -186,16 +225,20 @@ impl<'m> Child<'m> {
             }
         }
         if self.input_broke.is_some() {
-            // Nobody will read it.
-            let n = self.session.pending().len();
-            self.session.sent(n);
-            if let Some(tracing) = &mut self.tracing {
-                tracing.written(n);
-            }
+            // The pipe has no reader any more.
+            self.drop_pending();
         }
     }
 
-    /// Reads once. Whether there was anything.
+    fn drop_pending(&mut self) {
+        let n = self.session.pending().len();
+        self.session.sent(n);
+        if let Some(tracing) = &mut self.tracing {
+            tracing.written(n);
+        }
+    }
+
+    /// Reads once. Returns whether there was anything.
     fn read(&mut self) -> bool {
         if self.gone.is_some() || !self.wants_more() {
             return false;
@@ -209,17 +252,17 @@ impl<'m> Child<'m> {
                 self.session.filled(n);
                 return true;
             }
-            Got::End => self.gone = Some(Gone::Output),
+            Got::End => self.gone = Some(ExitReason::Output),
             Got::Nothing if self.pipes.may_have_ended() && self.process.status().is_some() => {
-                // It may have written something since.
+                // Between the last read and its end the process may have written more.
                 if !std::mem::replace(&mut self.looked, true) {
                     self.pipes.look_again();
                     return true;
                 }
-                self.gone = Some(Gone::Process);
+                self.gone = Some(ExitReason::Process);
             }
             Got::Nothing if self.input_broke.is_some_and(|at| self.now.saturating_sub(at) >= LAST_WORDS) => {
-                self.gone = Some(Gone::Input);
+                self.gone = Some(ExitReason::Input);
             }
             Got::Nothing => {}
         }
@@ -232,23 +275,23 @@ impl<'m> Child<'m> {
 }
 
 impl<'m> Transport<'m> for Child<'m> {
-    fn link(&mut self) -> Link<'_, 'm> {
+    fn link(&mut self) -> ClientHandle<'_, 'm> {
         self.session.link()
     }
 
-    fn engine(&self) -> &Engine<'m> {
+    fn engine(&self) -> &mcp_sansio::client::Client<'m> {
         self.session.engine()
     }
 
-    fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> io::Result<bool> {
+    fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> io::Result<bool> {
         self.now = now;
         self.pipes.read_errors(&mut self.log);
         let read = self.read();
-        if self.gone.is_some() {
+        if self.gone.is_some() && !self.start_again() {
             self.session.end_of_input();
         }
         let before = self.session.pending().len();
-        // Its output is never full.
+        // `NextStep::Write` needs no care here: the sink grows, so it is never full.
         let _ = self.session.run(now, handler);
         self.owed = self.owed.min(before) + self.session.pending().len().saturating_sub(before);
         self.write();
@@ -269,11 +312,11 @@ impl<'m> Transport<'m> for Child<'m> {
         self.session.engine().next_deadline()
     }
 
-    fn explain(&mut self, why: Lost) -> String {
-        let known = match self.gone.filter(|_| why == Lost::Closed) {
+    fn explain(&mut self, why: TransportError) -> String {
+        let known = match self.gone.filter(|_| why == TransportError::Closed) {
             None => String::new(),
             Some(gone) => {
-                if gone != Gone::Closed {
+                if gone != ExitReason::Closed {
                     self.drain(LEARN);
                 }
                 gone.explain(&self.program, self.process.status())
@@ -286,8 +329,8 @@ impl<'m> Transport<'m> for Child<'m> {
         self.tracing = Some(LineTrace::new(trace, self.session.pending().len()));
     }
 
-    fn close(&mut self) {
-        self.end();
+    fn close(&mut self) -> Option<ChildExit> {
+        Some(self.end())
     }
 }
 

@@ -1,4 +1,4 @@
-//! A server that is reached over HTTP.
+//! A server over HTTP.
 
 use std::fmt;
 use std::io;
@@ -6,124 +6,35 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::views::Tool;
-use mcp_sansio::client::{Engine, Handler, Link, Lost, Profile};
+use mcp_sansio::client::views::ToolView;
+use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
+use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
-use mcp_sansio::store::Store;
-use mcp_sansio_http::client::{Action, Hooks, Redacted, Remote, Web};
-pub use mcp_sansio_http::client::{Challenge, Config, Headers, Verdict};
+#[cfg(feature = "auth")]
+use mcp_sansio_host::{AuthorizationOptions, Authorizer};
+use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpOrigin};
+#[cfg(feature = "tls")]
+use mcp_sansio_host::{TlsConnector, TlsStream};
+#[cfg(feature = "auth")]
+use mcp_sansio_http::client::OutgoingRequest;
+use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, SocketAction};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::pipes::Got;
-use super::tcp::{self, Connecting, Dialed, Place};
-#[cfg(feature = "tls")]
-use super::tls::Tls;
-use super::{Error, Excluded, IN_FLIGHT, Ignore, Options, Trace, Transport, Way};
+use super::tcp::{self, Connecting, Dialed};
+use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Ignore, Trace, Transport};
 
-/// Connections at the most.
-pub const CONNECTIONS: usize = 8;
-
-/// How long the server may take to end a session when the client is closed.
+/// The time for the `DELETE` that ends the session when the client is closed.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// What is asked for authorization.
-type Authorize = Box<dyn FnMut(&Challenge<'_>, &mut Headers<'_>) -> Verdict>;
+/// The application's function for authorization.
+type Authorize = Box<dyn FnMut(&ChallengedRequest<'_>, &mut HeaderWriter<'_>) -> ChallengeAnswer>;
 
-/// How a server is reached over HTTP.
-///
-/// ```
-/// use mcp_sansio_blocking::client::{HttpOptions, Verdict};
-/// let options = HttpOptions::new().header("Authorization", "Bearer secret").authorize(|challenge, headers| {
-///     if challenge.tries > 0 || headers.set("Authorization", "Bearer fresh").is_err() {
-///         return Verdict::GiveUp;
-///     }
-///     Verdict::Retry
-/// });
-/// ```
-#[must_use]
-pub struct HttpOptions {
-    options: Options,
-    settle: Duration,
-    config: Config,
-    headers: Vec<(String, String)>,
-    authorize: Option<Authorize>,
-    #[cfg(feature = "tls")]
-    tls: Option<std::sync::Arc<rustls::ClientConfig>>,
-}
-
-impl HttpOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        HttpOptions {
-            options: Options::new(),
-            settle: Duration::from_secs(1),
-            config: Config::DEFAULT,
-            headers: Vec::new(),
-            authorize: None,
-            #[cfg(feature = "tls")]
-            tls: None,
-        }
-    }
-
-    /// Times and limits of the client.
-    pub fn options(self, options: Options) -> Self {
-        HttpOptions { options, ..self }
-    }
-
-    /// Times of connections, and which transport to expect.
-    pub fn config(self, config: Config) -> Self {
-        HttpOptions { config, ..self }
-    }
-
-    /// How long the first request in a session waits for the stream on which the server may ask (up to 2025-11-25); a
-    /// second.
-    pub fn settle_time(self, time: Duration) -> Self {
-        HttpOptions { settle: time, ..self }
-    }
-
-    /// A header that goes with every request.
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
-    /// What is called when the server wants authorization (401 or 403): it sets headers and says whether to try again.
-    /// It may take its time, which does not count for the challenged request. But nothing else happens meanwhile: other
-    /// requests are neither sent nor answered, though their time goes on. What takes long is better done elsewhere:
-    /// [`Verdict::Later`] lets everything else go on, until [`Http::set_header`] and [`Http::retry`] (or
-    /// [`Http::give_up`]) are called with the [slot](Challenge::slot), through
-    /// [`Client::transport`](super::Client::transport).
-    pub fn authorize(self, authorize: impl FnMut(&Challenge<'_>, &mut Headers<'_>) -> Verdict + 'static) -> Self {
-        HttpOptions { authorize: Some(Box::new(authorize)), ..self }
-    }
-
-    /// Whom to trust, and how, instead of the system's certificates.
-    #[cfg(feature = "tls")]
-    pub fn tls(self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
-        HttpOptions { tls: Some(config), ..self }
-    }
-}
-
-impl Default for HttpOptions {
-    fn default() -> Self {
-        HttpOptions::new()
-    }
-}
-
-impl fmt::Debug for HttpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpOptions")
-            .field("options", &self.options)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The place of a connection.
+/// A slot for one connection.
 #[derive(Debug, Default)]
 struct Socket {
     link: Carrier,
-    /// There may be something to read.
+    /// The socket may have something to read.
     ready: bool,
 }
 
@@ -134,133 +45,221 @@ enum Carrier {
     Connecting(Connecting),
     Plain(TcpStream),
     #[cfg(feature = "tls")]
-    Secure(Box<Tls>),
+    Secure(Box<TlsStream<TcpStream>>),
 }
 
-/// A server that is reached over HTTP: Streamable HTTP of all revisions, and the HTTP with SSE of 2024-11-05.
+/// A server over HTTP: [Streamable
+/// HTTP](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http) of all revisions,
+/// and [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse) of
+/// 2024-11-05.
 ///
 /// ```no_run
-/// use mcp_sansio::client::{Profile, Request};
+/// use mcp_sansio::client::{ClientInfo, Request};
 /// use mcp_sansio_blocking::client::{Client, Http, Ignore};
 ///
-/// let profile = Profile::new("demo", "1.0");
+/// let profile = ClientInfo::new("demo", "1.0");
 /// let mut client = Client::new(Http::new("http://localhost:8931/mcp", &profile)?, Ignore);
 /// println!("{:?}", client.connect()?);
 /// println!("{:?}", client.request(&Request::list_tools())?);
 /// client.close();
-/// # Ok::<(), mcp_sansio_blocking::client::Error>(())
+/// # Ok::<(), mcp_sansio_blocking::client::ClientError>(())
 /// ```
 pub struct Http<'m> {
-    web: Web<'m, IN_FLIGHT, CONNECTIONS>,
+    web: HttpClient<'m>,
     sockets: [Socket; CONNECTIONS],
-    place: Place,
+    origin: HttpOrigin,
     settle: Duration,
     outer: Outer,
-    /// Why there was no connection last.
+    /// The error of the last connection that could not be made.
     trouble: String,
     started: Instant,
     time: Millis,
     #[cfg(feature = "tls")]
-    secure: Option<super::tls::Secure>,
+    secure: Option<TlsConnector>,
+    /// For the authorization server.
+    #[cfg(all(feature = "auth", feature = "tls"))]
+    tls_config: Option<std::sync::Arc<rustls::ClientConfig>>,
 }
 
-/// What the application wants to be asked and shown.
+/// The functions of the application: authorization and trace.
 #[derive(Default)]
 struct Outer {
     authorize: Option<Authorize>,
+    #[cfg(feature = "auth")]
+    authorizer: Option<Authorizer>,
     trace: Option<Trace>,
 }
 
-impl Hooks for Outer {
-    fn challenged(&mut self, challenge: &Challenge<'_>, headers: &mut Headers<'_>) -> Verdict {
-        self.authorize.as_mut().map_or(Verdict::GiveUp, |authorize| authorize(challenge, headers))
+impl HttpHooks for Outer {
+    fn challenged(&mut self, challenge: &ChallengedRequest<'_>, headers: &mut HeaderWriter<'_>) -> ChallengeAnswer {
+        #[cfg(feature = "auth")]
+        if let Some(authorizer) = &self.authorizer {
+            return match authorizer.challenged(challenge) {
+                ChallengeAnswer::Later if authorizer.carry_out() => ChallengeAnswer::Retry,
+                ChallengeAnswer::Later => ChallengeAnswer::GiveUp,
+                answer => answer,
+            };
+        }
+        self.authorize.as_mut().map_or(ChallengeAnswer::GiveUp, |authorize| authorize(challenge, headers))
+    }
+
+    #[cfg(feature = "auth")]
+    fn sending(&mut self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
+        let Some(authorizer) = &self.authorizer else { return 0 };
+        if authorizer.prepare() {
+            // Without another token the request goes out with the one that ends soon.
+            let _ = authorizer.carry_out();
+        }
+        authorizer.sign(request, headers)
+    }
+
+    #[cfg(feature = "auth")]
+    fn accepted(&mut self, credentials: u32) {
+        if let Some(authorizer) = &self.authorizer {
+            authorizer.accepted(credentials);
+        }
     }
 
     fn sent(&mut self, message: &[u8]) {
         if let Some(trace) = &mut self.trace {
-            trace(Way::Sent, message);
+            trace(Direction::Sent, message);
         }
     }
 
     fn received(&mut self, message: &[u8]) {
         if let Some(trace) = &mut self.trace {
-            trace(Way::Received, message);
+            trace(Direction::Received, message);
         }
     }
 }
 
 impl<'m> Http<'m> {
-    /// A server at `url`. Nothing is connected yet.
+    /// Makes a client's end for the server at `url`. It connects with the first request.
     ///
     /// # Errors
-    /// If the URL is none of `http`, or `https` with the feature `tls`.
-    pub fn new(url: &str, profile: &'m Profile<'m>) -> Result<Self, Error> {
+    /// [`ClientError::Url`] if the URL does not begin with `http` (or `https` with the feature `tls`).
+    pub fn new(url: &str, profile: &'m ClientInfo<'m>) -> Result<Self, ClientError> {
         Http::with(url, profile, HttpOptions::new())
     }
 
-    /// A server at `url`. Nothing is connected yet.
+    /// Makes a client's end for the server at `url`, with options. It connects with the first request.
     ///
     /// # Errors
-    /// As [`new`](Http::new), and if a header cannot be one.
-    pub fn with(url: &str, profile: &'m Profile<'m>, options: HttpOptions) -> Result<Self, Error> {
-        let remote = Remote::growing_up_to(url, options.config, options.options.message_limit());
-        let mut remote = remote.map_err(|error| Error::Url(format!("{}: {error}", Redacted(url))))?;
-        for (name, value) in &options.headers {
-            remote.set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))?;
-        }
-        #[cfg(feature = "tls")]
-        let secure = remote.is_secure().then(|| super::tls::Secure::new(remote.host(), options.tls)).transpose()?;
-        #[cfg(not(feature = "tls"))]
-        if remote.is_secure() {
-            let url = Redacted(url);
-            return Err(Error::Url(format!("{url}: this program was built without TLS (the feature `tls`)")));
-        }
-        let time = Duration::from_millis(options.config.connect_time);
+    /// As [`new`](Http::new); also [`ClientError::Url`] if a header of the options is not valid.
+    pub fn with(url: &str, profile: &'m ClientInfo<'m>, options: HttpOptions) -> Result<Self, ClientError> {
+        let parts = options.open(url)?;
         Ok(Http {
-            place: Place::new(remote.host(), remote.port(), time),
-            web: Web::growing(options.options.engine(profile), remote),
+            web: HttpClient::growing(parts.options.engine(profile, IN_FLIGHT), parts.remote),
             sockets: Default::default(),
-            settle: options.settle,
-            outer: Outer { authorize: options.authorize, trace: None },
+            origin: parts.origin,
+            settle: parts.settle_time,
+            outer: Outer::default(),
             trouble: String::new(),
             started: Instant::now(),
             time: 0,
             #[cfg(feature = "tls")]
-            secure,
+            secure: parts.tls,
+            #[cfg(all(feature = "auth", feature = "tls"))]
+            tls_config: parts.tls_config,
         })
     }
 
-    /// Sets a header that goes with every request from now on.
+    /// Calls `authorize` when the server answers 401 or 403. The function sets headers and returns whether to try
+    /// again (see [authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization)).
     ///
-    /// # Errors
-    /// If it cannot be one.
-    pub fn set_header(&mut self, name: &str, value: &str) -> Result<(), Error> {
-        self.web.remote().set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))
+    /// The function may block. The challenged request's time does not run meanwhile; the times of other requests do,
+    /// but they are neither sent nor answered. For long work return [`ChallengeAnswer::Later`]: other requests then go on.
+    /// Later call [`set_header`](Http::set_header) and [`retry`](Http::retry) (or [`give_up`](Http::give_up)) with
+    /// the [slot](ChallengedRequest::slot), through [`Client::transport`](super::Client::transport).
+    ///
+    /// ```
+    /// use mcp_sansio::client::ClientInfo;
+    /// use mcp_sansio_blocking::client::{Http, ChallengeAnswer};
+    ///
+    /// let profile = ClientInfo::new("demo", "1.0");
+    /// let server = Http::new("http://localhost:8931/mcp", &profile)?.authorize(|challenge, headers| {
+    ///     if challenge.tries > 0 || headers.set("Authorization", "Bearer fresh").is_err() {
+    ///         return ChallengeAnswer::GiveUp;
+    ///     }
+    ///     ChallengeAnswer::Retry
+    /// });
+    /// # Ok::<(), mcp_sansio_blocking::client::ClientError>(())
+    /// ```
+    #[must_use]
+    pub fn authorize(
+        mut self,
+        authorize: impl FnMut(&ChallengedRequest<'_>, &mut HeaderWriter<'_>) -> ChallengeAnswer + 'static,
+    ) -> Self {
+        self.outer.authorize = Some(Box::new(authorize));
+        self
     }
 
-    /// Sends a challenged message again; see [`Verdict::Later`].
+    /// Turns on authorization
+    /// ([OAuth](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization)): when the server answers
+    /// 401 or 403, the client gets a token, by a person who visits a URL or as the
+    /// [configuration](AuthorizationOptions::config) says, and sends the message again.
+    ///
+    /// The client blocks while it gets a token. The challenged request's time does not run meanwhile; the times of other
+    /// requests do.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::client::ClientInfo;
+    /// use mcp_sansio_blocking::client::{AuthorizationOptions, Client, Http, Ignore, TokenFile};
+    ///
+    /// let profile = ClientInfo::new("demo", "1.0");
+    /// let options = AuthorizationOptions::new("demo")
+    ///     .visit(|url| println!("Log in at {url}"))
+    ///     .tokens(TokenFile::new("tokens.json"));
+    /// let server = Http::new("http://localhost:8931/mcp", &profile)?.authorization(options)?;
+    /// let mut client = Client::new(server, Ignore);
+    /// client.connect()?;
+    /// # Ok::<(), mcp_sansio_blocking::client::ClientError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if tokens must not be sent to the server's URL; [`ClientError::Io`] if the tokens cannot be
+    /// read, or there is no port to listen on for the redirect.
+    #[cfg(feature = "auth")]
+    pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
+        let url = self.web.remote().url().to_string();
+        #[cfg(feature = "tls")]
+        let options = options.or_tls(self.tls_config.clone());
+        self.outer.authorizer = Some(Authorizer::new(&url, options)?);
+        self.web.sign_heads();
+        Ok(self)
+    }
+
+    /// Sets a header of all later requests.
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if the header is not valid.
+    pub fn set_header(&mut self, name: &str, value: &str) -> Result<(), ClientError> {
+        mcp_sansio_host::set_header(self.web.remote(), name, value)
+    }
+
+    /// Sends a challenged message again; see [`ChallengeAnswer::Later`].
     pub fn retry(&mut self, slot: usize) {
         self.web.retry(slot);
     }
 
-    /// Gives a challenged message up.
+    /// Gives up a challenged message; see [`ChallengeAnswer::Later`].
     pub fn give_up(&mut self, slot: usize) {
         self.web.give_up(slot);
     }
 
-    /// The id of the session, if the server gave one (up to 2025-11-25).
+    /// Returns the `Mcp-Session-Id`, if the server gave one (up to 2025-11-25).
     pub fn session(&mut self) -> Option<&str> {
         self.web.remote().session()
     }
 
-    /// Moves bytes between sockets and slots. Whether there were any.
+    /// Moves bytes between sockets and slots. Returns whether there were any.
     fn carry(&mut self) -> bool {
         let mut any = false;
         while let Some(action) = self.web.remote().next_action() {
             any = true;
             match action {
-                Action::Close(slot) => self.sockets[slot] = Socket::default(),
-                Action::Connect(slot) => match self.place.connect() {
+                SocketAction::Close(slot) => self.sockets[slot] = Socket::default(),
+                SocketAction::Connect(slot) => match Connecting::begin(&mut self.origin) {
                     Ok(connecting) => self.sockets[slot].link = Carrier::Connecting(connecting),
                     Err(error) => self.no_connection(slot, &error),
                 },
@@ -274,12 +273,12 @@ impl<'m> Http<'m> {
 
     fn no_connection(&mut self, slot: usize, error: &io::Error) {
         self.trouble = error.to_string();
-        self.place.forget();
+        self.origin.forget();
         self.sockets[slot] = Socket::default();
         self.web.remote().failed(slot);
     }
 
-    /// The slot's bytes. Whether there were any.
+    /// Moves the bytes of one slot. Returns whether there were any.
     fn carry_one(&mut self, slot: usize) -> bool {
         match std::mem::take(&mut self.sockets[slot].link) {
             Carrier::None => false,
@@ -291,7 +290,11 @@ impl<'m> Http<'m> {
                         false
                     }
                     Ok(Dialed::Up(socket, address)) => {
-                        self.place.works(address);
+                        self.origin.works(address);
+                        #[cfg(feature = "auth")]
+                        if let Some(authorizer) = &self.outer.authorizer {
+                            authorizer.reached(address.ip());
+                        }
                         self.is_up(slot, socket);
                         true
                     }
@@ -309,7 +312,7 @@ impl<'m> Http<'m> {
             Carrier::Secure(mut tls) => {
                 if !tls.is_up() {
                     self.sockets[slot].ready = false;
-                    match tls.shake_hands() {
+                    match tls.handshake() {
                         Ok(false) => return self.keep(slot, Carrier::Secure(tls), Ok(false)),
                         Ok(true) => self.web.remote().connected(slot),
                         Err(error) => {
@@ -359,11 +362,12 @@ impl<'m> Http<'m> {
         }
     }
 
-    /// Writes what is pending and reads what is there. The end of the connection is `UnexpectedEof`.
+    /// Writes the pending bytes and reads. Returns `UnexpectedEof` at the end of the connection.
     fn move_bytes<C: io::Read + io::Write>(&mut self, slot: usize, socket: &mut C) -> io::Result<bool> {
         let remote = self.web.remote();
         let mut any = false;
-        // Look before writing: a server may have closed a connection that was idle, and then nothing has been sent.
+        // Reads before it writes: a server may have closed an idle connection. Then nothing was sent, and the request
+        // may safely go over a new connection.
         self.sockets[slot].ready |= !remote.pending(slot).is_empty();
         while self.sockets[slot].ready && !remote.space(slot).is_empty() {
             match tcp::read(socket, remote.space(slot))? {
@@ -371,7 +375,7 @@ impl<'m> Http<'m> {
                 Got::Bytes(n) => {
                     remote.filled(slot, n);
                     any = true;
-                    // One at a time: what has come is told first.
+                    // One read per turn: the handler gets these messages before the next ones are read.
                     break;
                 }
                 Got::End => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -388,16 +392,23 @@ impl<'m> Http<'m> {
     }
 }
 
+/// Returns the events that a TLS connection itself waits for.
+#[cfg(feature = "tls")]
+fn tls_wants(tls: &TlsStream<TcpStream>) -> PollFlags {
+    let read = if tls.is_up() { PollFlags::empty() } else { PollFlags::IN };
+    if tls.wants_write() { read | PollFlags::OUT } else { read }
+}
+
 impl<'m> Transport<'m> for Http<'m> {
-    fn link(&mut self) -> Link<'_, 'm> {
+    fn link(&mut self) -> ClientHandle<'_, 'm> {
         self.web.link()
     }
 
-    fn engine(&self) -> &Engine<'m> {
+    fn engine(&self) -> &mcp_sansio::client::Client<'m> {
         self.web.engine()
     }
 
-    fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> io::Result<bool> {
+    fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> io::Result<bool> {
         self.time = now;
         Ok(self.web.run(now, handler, &mut self.outer) || self.carry())
     }
@@ -416,7 +427,7 @@ impl<'m> Transport<'m> for Http<'m> {
                 }
                 Carrier::Plain(stream) => (stream.as_fd(), PollFlags::empty()),
                 #[cfg(feature = "tls")]
-                Carrier::Secure(tls) => (tls.fd(), tls.wants()),
+                Carrier::Secure(tls) => (tls.socket().as_fd(), tls_wants(tls)),
             };
             if !remote.space(slot).is_empty() {
                 flags |= PollFlags::IN;
@@ -438,7 +449,7 @@ impl<'m> Transport<'m> for Http<'m> {
             .zip(&wanted)
             .filter(|(fd, (_, _, flags))| {
                 let told = fd.revents();
-                // Room to write is seen by writing.
+                // Room to write is not recorded: each turn tries to write.
                 told.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
                     || (*flags == PollFlags::OUT && told.intersects(PollFlags::OUT))
             })
@@ -456,7 +467,13 @@ impl<'m> Transport<'m> for Http<'m> {
         self.web.next_deadline()
     }
 
-    fn explain(&mut self, why: Lost) -> String {
+    fn explain(&mut self, why: TransportError) -> String {
+        #[cfg(feature = "auth")]
+        if why == TransportError::Unauthorized
+            && let Some(refusal) = self.outer.authorizer.as_ref().and_then(Authorizer::refusal)
+        {
+            return refusal;
+        }
         self.web.explain(why, &self.trouble)
     }
 
@@ -464,12 +481,12 @@ impl<'m> Transport<'m> for Http<'m> {
         self.web.is_settling()
     }
 
-    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
         self.web.excludes(tool).map(|why| why.to_string())
     }
 
-    fn excluded(&self) -> Vec<Excluded> {
-        self.web.excluded().map(|(tool, why)| Excluded::new(tool.to_string(), why.to_string())).collect()
+    fn excluded(&self) -> Vec<ExcludedTool> {
+        self.web.excluded().map(|(tool, why)| ExcludedTool::new(tool.to_string(), why.to_string())).collect()
     }
 
     fn settle_time(&self) -> Duration {
@@ -481,7 +498,7 @@ impl<'m> Transport<'m> for Http<'m> {
         self.web.trace(Store::growing(1 << 20));
     }
 
-    fn close(&mut self) {
+    fn close(&mut self) -> Option<ChildExit> {
         let end = Instant::now() + GOODBYE;
         let base = self.started.elapsed();
         let mut going = self.web.end();
@@ -497,11 +514,12 @@ impl<'m> Transport<'m> for Http<'m> {
         self.web.remote().shut_down();
         self.sockets = Default::default();
         self.web.client().end_of_input();
+        None
     }
 }
 
 impl fmt::Debug for Http<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("Http").field("origin", &self.origin).finish_non_exhaustive()
     }
 }

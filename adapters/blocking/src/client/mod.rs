@@ -1,292 +1,155 @@
-//! Clients: a server as a child process, or over HTTP, with one API.
+//! Clients of a server that runs as a child process or is reached over HTTP, with one API.
 //!
 //! ```no_run
 //! use std::process::Command;
-//! use mcp_sansio::client::views::{CallResult, Tools};
-//! use mcp_sansio::client::{Profile, Request};
+//! use mcp_sansio::client::views::{CallToolResult, ListToolsResult};
+//! use mcp_sansio::client::{ClientInfo, Request};
 //! use mcp_sansio_blocking::client::{Child, Client, Ignore};
 //!
-//! let profile = Profile::new("demo", "1.0");
+//! let profile = ClientInfo::new("demo", "1.0");
 //! let server = Child::spawn(Command::new("calc"), &profile)?;
 //! let mut client = Client::new(server, Ignore);
 //! println!("{:?}", client.connect()?);
 //! for page in client.pages(Request::list_tools()) {
-//!     for tool in page?.view::<Tools>()?.iter().flatten() {
+//!     for tool in page?.view::<ListToolsResult>()?.iter().flatten() {
 //!         println!("{}", tool.name());
 //!     }
 //! }
 //! let arguments = serde_json::json!({ "a": 1, "b": 2 });
 //! let answer = client.request(&Request::call("add").arguments(&arguments).timeout(5_000))?;
-//! if let Some(text) = answer.view::<CallResult>()?.text() {
+//! if let Some(text) = answer.view::<CallToolResult>()?.text() {
 //!     println!("{text}");
 //! }
 //! client.close();
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What else happens goes to the [`Handler`]: questions, which it answers at once or later, progress, logs, changes. Every
-//! wait ends: requests have deadlines, a server's death is noticed, and a server that does not read blocks nobody.
+//! The [`ClientHandler`] gets everything else: requests of the server, which it answers at once or later, progress, log
+//! messages, changes. Each wait ends: requests have deadlines, the end of the server is noticed, and writing to a
+//! server that does not read does not block.
 
 mod child;
 #[cfg(all(feature = "http", unix))]
 mod http;
+mod pages;
 mod pipes;
 mod process;
 mod stderr;
+#[cfg(feature = "tasks")]
+mod tasks;
 #[cfg(all(feature = "http", unix))]
 mod tcp;
-#[cfg(all(feature = "tls", unix))]
-mod tls;
+mod transport;
+mod waits;
 
 pub use child::{Child, ChildOptions};
 #[cfg(all(feature = "http", unix))]
-pub use http::{CONNECTIONS, Challenge, Config, Headers, Http, HttpOptions, Verdict};
-pub use mcp_sansio::client::owned::{
-    Answer, Ended, Error, Excluded, Hello, How, Options, PageLimits, ServerError, Way,
-};
-pub use mcp_sansio::client::{Event, Handler, Link};
+pub use http::Http;
+pub use mcp_sansio::client::{ClientEvent, ClientHandle, ClientHandler};
+#[cfg(all(feature = "auth", unix))]
+pub use mcp_sansio_auth as auth;
+#[cfg(all(feature = "auth", unix))]
+pub use mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore};
 #[cfg(all(feature = "http", unix))]
-pub use mcp_sansio_http::client::params;
+pub use mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions};
+pub use mcp_sansio_host::{
+    ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, Ignore, OwnedResult, PageLimits, ServerError,
+    ServerHello, StopSignal,
+};
+#[cfg(all(feature = "http", unix))]
+pub use mcp_sansio_http::client::{
+    ChallengeAnswer, ChallengedRequest, FetchLimits, FetchRequest, HeaderWriter, HttpClientConfig, params,
+};
+pub use pages::Pages;
 #[cfg(feature = "tls")]
 pub use rustls;
 pub use stderr::{OnLine, Stderr};
+pub use transport::{Trace, Transport};
 
-use std::io;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::views::Tool;
-use mcp_sansio::client::{Engine, Filter, Lost, Request, SendError, Token};
-use mcp_sansio::protocol::Level;
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::ToolView;
+use mcp_sansio::client::{PendingId, Request, SendError, ServerRequestId, SubscriptionFilter, TransportError};
+use mcp_sansio::error::RpcError;
+use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 
-use crate::millis_since;
+use mcp_sansio_host::PageCursor;
 
-/// Requests and listens in flight at the most.
+use crate::millis_since;
+use waits::{Tap, Waits};
+
+/// The limit of requests and subscriptions in flight.
 pub const IN_FLIGHT: usize = 64;
 
-/// Runs of the transport before whoever waits looks at what has come of them.
+/// The limit of the transport's runs before the caller looks for its outcome.
 const TURNS: usize = 64;
 
-/// How long a request waits for a free connection, if the requests before it end neither.
+/// The longest time that a request waits for a free connection.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is shown every message, see [`Client::trace`].
-pub type Trace = Box<dyn FnMut(Way, &[u8])>;
-
-/// What carries messages: [`Child`], `Http`. A driver that a [`Client`] can be built on: `run`, look, `wait`, again.
-pub trait Transport<'m> {
-    /// The engine and its sink.
-    fn link(&mut self) -> Link<'_, 'm>;
-
-    /// The engine.
-    fn engine(&self) -> &Engine<'m>;
-
-    /// Does all that can be done without waiting: takes what has come, writes what there is to write. `true` if there may
-    /// be more: look at what was told, then call it again.
-    ///
-    /// # Errors
-    /// If the operating system refuses something; what the server does is told to the handler.
-    fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> io::Result<bool>;
-
-    /// Waits until there is something to [`run`](Transport::run) for, at most so long.
-    ///
-    /// # Errors
-    /// As [`run`](Transport::run).
-    fn wait(&mut self, at_most: Duration) -> io::Result<()>;
-
-    /// When to [`run`](Transport::run) again at the latest.
-    fn next_deadline(&self) -> Option<Millis>;
-
-    /// What is known about a loss that was told by the last [`run`](Transport::run).
-    fn explain(&mut self, why: Lost) -> String;
-
-    /// Whether something that the first request depends on is still on its way: the way back for the server's questions.
-    fn is_settling(&self) -> bool {
-        false
-    }
-
-    /// How long to wait for that.
-    fn settle_time(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    /// Why a tool must be left out of what the server offers, if it must.
-    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
-        let _ = tool;
-        None
-    }
-
-    /// The tools that were left out of the lists that the server gave.
-    fn excluded(&self) -> Vec<Excluded> {
-        Vec::new()
-    }
-
-    /// Shows every message to `trace`.
-    fn trace(&mut self, trace: Trace);
-
-    /// Ends the connection in order. What is in flight is lost.
-    fn close(&mut self);
-}
-
-impl<'m, T: Transport<'m> + ?Sized> Transport<'m> for Box<T> {
-    fn link(&mut self) -> Link<'_, 'm> {
-        (**self).link()
-    }
-    fn engine(&self) -> &Engine<'m> {
-        (**self).engine()
-    }
-    fn run(&mut self, now: Millis, handler: &mut dyn Handler) -> io::Result<bool> {
-        (**self).run(now, handler)
-    }
-    fn wait(&mut self, at_most: Duration) -> io::Result<()> {
-        (**self).wait(at_most)
-    }
-    fn next_deadline(&self) -> Option<Millis> {
-        (**self).next_deadline()
-    }
-    fn explain(&mut self, why: Lost) -> String {
-        (**self).explain(why)
-    }
-    fn is_settling(&self) -> bool {
-        (**self).is_settling()
-    }
-    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
-        (**self).excludes(tool)
-    }
-    fn excluded(&self) -> Vec<Excluded> {
-        (**self).excluded()
-    }
-    fn settle_time(&self) -> Duration {
-        (**self).settle_time()
-    }
-    fn trace(&mut self, trace: Trace) {
-        (**self).trace(trace);
-    }
-    fn close(&mut self) {
-        (**self).close();
-    }
-}
-
-/// Ignores everything that nobody waits for. For clients that declare nothing they could be asked for.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "there is nothing in it")]
-pub struct Ignore;
-
-impl Handler for Ignore {
-    fn event(&mut self, _: Event<'_>, _: &mut Link<'_, '_>) {}
-}
-
-/// A connection to one server. The [module](self) shows it in use.
+/// A connection to one server. The [module](self) has an example.
 pub struct Client<'m, T, H> {
     transport: T,
     handler: H,
     waits: Waits,
     started: Instant,
-    /// There is more to do at once: there was too much for one turn.
+    /// The last turn reached its limit: there is more to do at once.
     busy: bool,
+    /// The request about a task that is under way, and the id of the task.
+    #[cfg(feature = "tasks")]
+    following: Option<(String, PendingId)>,
     profile: PhantomData<&'m ()>,
 }
 
-/// What is waited for, and what has come of it.
-#[derive(Default)]
-struct Waits {
-    tokens: Vec<(Token, Option<Result<Answer, Error>>)>,
-    opening: bool,
-    opened: Option<Result<(), Error>>,
-    hello: Option<Hello>,
-    /// The connection is new.
-    unsettled: bool,
-}
-
-impl Waits {
-    fn place(&mut self, token: Token) -> Option<&mut Option<Result<Answer, Error>>> {
-        self.tokens.iter_mut().find(|(waited, _)| *waited == token).map(|(_, outcome)| outcome)
-    }
-
-    /// The outcome of a request, if it is there.
-    fn take(&mut self, token: Token) -> Option<Result<Answer, Error>> {
-        let at = self.tokens.iter().position(|(waited, outcome)| *waited == token && outcome.is_some())?;
-        self.tokens.swap_remove(at).1
-    }
-
-    /// Adds what the transport knows to what was lost.
-    fn explain<'m>(&mut self, transport: &mut impl Transport<'m>) {
-        let outcomes = self.tokens.iter_mut().filter_map(|(_, outcome)| outcome.as_mut()?.as_mut().err());
-        let opened = self.opened.as_mut().and_then(|opened| opened.as_mut().err());
-        for error in outcomes.chain(opened) {
-            error.explain(|why| transport.explain(why));
-        }
-    }
-}
-
-/// Keeps what is waited for, hands on the rest.
-struct Tap<'t> {
-    waits: &'t mut Waits,
-    handler: &'t mut dyn Handler,
-    happened: bool,
-}
-
-impl Handler for Tap<'_> {
-    fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
-        self.happened = true;
-        match event {
-            Event::Done { token, method, retried, outcome } => {
-                if let Some(place) = self.waits.place(token) {
-                    let kept = outcome.map(|raw| Answer::new(method, raw).retried(retried));
-                    *place = Some(kept.map_err(|failure| Error::failed(&failure)));
-                    return;
-                }
-            }
-            Event::Connected(connected) => {
-                self.waits.hello = Some(Hello::new(&connected));
-                self.waits.opened = Some(Ok(()));
-                self.waits.unsettled = true;
-            }
-            Event::Unconnected(unconnected) if self.waits.opening => {
-                self.waits.opened = Some(Err(Error::unconnected(&unconnected)));
-                return;
-            }
-            _ => {}
-        }
-        self.handler.event(event, link);
-    }
-}
-
-impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
-    /// A client over `transport`. What nobody waits for goes to `handler`: any `FnMut(Event<'_>, &mut Link<'_, '_>)`, or
-    /// [`Ignore`].
+impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
+    /// Makes a client over `transport`. `handler` gets the events that no call waits for: it is an `FnMut(Event<'_>,
+    /// &mut Link<'_, '_>)`, or [`Ignore`].
     pub fn new(transport: T, handler: H) -> Self {
         let waits = Waits::default();
-        Client { transport, handler, waits, started: Instant::now(), busy: false, profile: PhantomData }
+        Client {
+            transport,
+            handler,
+            waits,
+            started: Instant::now(),
+            busy: false,
+            #[cfg(feature = "tasks")]
+            following: None,
+            profile: PhantomData,
+        }
     }
 
-    /// Opens the connection and waits for it. It finds out which revisions the server speaks.
+    /// Opens the connection and waits until it is open. Finds the revision that both sides support
+    /// ([lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle),
+    /// [versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning)).
     ///
     /// # Errors
-    /// If the server cannot be reached, does not answer in time, refuses, or speaks no revision of the profile.
-    pub fn connect(&mut self) -> Result<&Hello, Error> {
+    /// [`ClientError::Lost`] if the server cannot be reached or does not answer in time; [`ClientError::Server`] if it refuses;
+    /// [`ClientError::NoCommonRevision`] if it supports no revision of the profile.
+    pub fn connect(&mut self) -> Result<&ServerHello, ClientError> {
         self.transport.link().client.connect();
         self.open(None)
     }
 
-    /// Opens the connection with a revision that the server is known to speak. Under 2026-07-28 nothing is asked and
-    /// there is nothing to wait for.
+    /// Opens the connection with a revision that the server is known to support. With 2026-07-28 nothing is sent, and
+    /// it returns at once.
     ///
     /// # Errors
     /// As [`connect`](Client::connect).
-    pub fn connect_as(&mut self, revision: Revision) -> Result<&Hello, Error> {
+    pub fn connect_as(&mut self, revision: Revision) -> Result<&ServerHello, ClientError> {
         self.transport.link().client.connect_as(revision);
         self.open(revision.is_modern().then_some(revision))
     }
 
-    fn open(&mut self, known: Option<Revision>) -> Result<&Hello, Error> {
+    fn open(&mut self, known: Option<Revision>) -> Result<&ServerHello, ClientError> {
         self.waits.opening = true;
         self.waits.opened = None;
         let opened = match known {
             Some(revision) => {
-                self.waits.hello = Some(Hello::unasked(revision));
+                self.waits.hello = Some(ServerHello::unasked(revision));
                 Ok(())
             }
             None => self.until(None, |client| client.waits.opened.take()).and_then(|opened| opened.unwrap_or(Ok(()))),
@@ -294,11 +157,12 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         self.waits.opening = false;
         opened?;
         self.settle()?;
-        self.server().ok_or(Error::lost_by(Lost::Invalid))
+        self.server().ok_or(ClientError::lost_by(TransportError::Invalid))
     }
 
-    /// What a server asks, it may send where nobody listens yet.
-    fn settle(&mut self) -> Result<(), Error> {
+    /// Waits until the server can send requests to the client (over HTTP, its stream is open): the first request may
+    /// cause one.
+    fn settle(&mut self) -> Result<(), ClientError> {
         if std::mem::take(&mut self.waits.unsettled) {
             let time = self.transport.settle_time();
             self.until(Some(time), |client| (!client.transport.is_settling()).then_some(()))?;
@@ -306,30 +170,31 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         Ok(())
     }
 
-    /// Who the server is, once connected.
+    /// Returns the server's name and capabilities; `None` before the connection is open.
     #[must_use]
-    pub const fn server(&self) -> Option<&Hello> {
+    pub const fn server(&self) -> Option<&ServerHello> {
         self.waits.hello.as_ref()
     }
 
-    /// Sends a request and waits for its outcome.
+    /// Sends a request and waits for its result.
     ///
     /// # Errors
-    /// What [`Error`] tells. It ends in time: after the time of the request, or else that of the
-    /// [`Options`](Options::timeout).
-    pub fn request(&mut self, request: &Request<'_>) -> Result<Answer, Error> {
+    /// Any [`ClientError`]; [`ClientError::Lost`] with [`TransportError::TimedOut`] if there is no result in the time of the request, or
+    /// else in the time of the [`ClientOptions`](ClientOptions::timeout).
+    pub fn request(&mut self, request: &Request<'_>) -> Result<OwnedResult, ClientError> {
         let token = self.send(request)?;
         self.wait(token)
     }
 
-    /// Sends a request. [`wait`](Client::wait) for its outcome: it is kept until then, or until it is
-    /// [cancelled](Client::cancel). (The outcome of what is sent by [`link`](Client::link) goes to the handler.)
+    /// Sends a request and returns at once. The client keeps its outcome for [`wait`](Client::wait) or
+    /// [`poll`](Client::poll), until the request is [cancelled](Client::cancel). (Outcomes of requests sent through
+    /// [`link`](Client::link) go to the handler.)
     ///
     /// # Errors
-    /// If it cannot be sent.
-    pub fn send(&mut self, request: &Request<'_>) -> Result<Token, Error> {
+    /// [`ClientError::NotSent`] if it cannot be sent; [`ClientError::Lost`] if the connection is closed.
+    pub fn send(&mut self, request: &Request<'_>) -> Result<PendingId, ClientError> {
         let begun = Instant::now();
-        // A session that was lost is being opened again.
+        // The client is opening a new session after the server ended the last one.
         if self.engine().is_opening() {
             self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
         }
@@ -341,7 +206,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
                     self.step()?;
                     return Ok(token);
                 }
-                // All connections are taken. One will be free: what is in flight has deadlines.
+                // All connections are in use. One becomes free: requests in flight have deadlines.
                 Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
                     self.rest(Some(PATIENCE.saturating_sub(begun.elapsed())))?;
                     self.step()?;
@@ -351,13 +216,13 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         }
     }
 
-    /// Why it was not sent: a connection that is no more is worth more words.
-    fn not_sent(&mut self, error: SendError) -> Error {
+    /// Returns why a request was not sent. A closed connection gets the transport's explanation.
+    fn not_sent(&mut self, error: SendError) -> ClientError {
         let was_open = self.waits.hello.is_some() && error == SendError::NotConnected;
         if !was_open {
             return error.into();
         }
-        let mut error = Error::lost_by(Lost::Closed);
+        let mut error = ClientError::lost_by(TransportError::Closed);
         error.explain(|why| self.transport.explain(why));
         error
     }
@@ -365,65 +230,89 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     /// Waits for the outcome of a request that was [sent](Client::send).
     ///
     /// # Errors
-    /// As [`request`](Client::request); [`SendError::Stale`] if there is no such request.
-    pub fn wait(&mut self, token: Token) -> Result<Answer, Error> {
+    /// As [`request`](Client::request); [`SendError::Stale`] if the token is of no such request.
+    pub fn wait(&mut self, token: PendingId) -> Result<OwnedResult, ClientError> {
         self.waits.place(token).ok_or(SendError::Stale)?;
         match self.until(None, |client| client.waits.take(token))? {
             Some(outcome) => outcome,
-            None => Err(Error::lost_by(Lost::Closed)),
+            None => Err(ClientError::lost_by(TransportError::Closed)),
         }
     }
 
-    /// The outcome of a request that was [sent](Client::send), if it is there already.
-    pub fn poll(&mut self, token: Token) -> Option<Result<Answer, Error>> {
+    /// Returns the outcome of a request that was [sent](Client::send), if it has one already.
+    pub fn poll(&mut self, token: PendingId) -> Option<Result<OwnedResult, ClientError>> {
         self.waits.take(token)
     }
 
-    /// The pages of a list, one request after the other, as long as the server gives a cursor and no limit is reached:
-    /// see [`Pages::limits`]. It ends with the first error.
+    /// Returns the pages of a
+    /// [list](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination). It ends with a
+    /// page without `nextCursor`, with the first error, or at a limit of [`Pages::limits`].
     pub fn pages<'c, 'r>(&'c mut self, list: Request<'r>) -> Pages<'c, 'r, 'm, T, H> {
-        Pages { client: self, list, cursor: None, limits: PageLimits::new(), over: false }
+        Pages { client: self, list, cursor: PageCursor::new(PageLimits::new()) }
     }
 
-    /// The tools that were left out of the lists that the server gave, and why: over HTTP those with wrong annotations of
-    /// parameters (`x-mcp-header`, from 2026-07-28 on). [`request`](Client::request) and [`pages`](Client::pages) of
-    /// [`Request::list_tools`] come without them, and calls of them fail as [`Lost::Excluded`]. It is emptied with the first
-    /// page of the next list. Clients should log them.
-    pub fn excluded(&self) -> Vec<Excluded> {
+    /// Returns the tools that the client left out of the last list, with the reasons. Over HTTP it leaves out tools
+    /// with invalid `x-mcp-header` annotations (2026-07-28): [`request`](Client::request) and
+    /// [`pages`](Client::pages) of [`Request::list_tools`] come without them, and calls of them fail with
+    /// [`TransportError::Excluded`]. The first page of the next list clears it. Applications should log these tools.
+    pub fn excluded(&self) -> Vec<ExcludedTool> {
         self.transport.excluded()
     }
 
-    /// Why a tool must not be used, wherever it was listed: over HTTP, wrong annotations of parameters (`x-mcp-header`, from
-    /// 2026-07-28 on). `None`: use it.
-    pub fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+    /// Returns why a tool must not be used: over HTTP, an invalid `x-mcp-header` annotation (2026-07-28). `None` if
+    /// the tool can be used.
+    pub fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
         self.transport.excludes(tool)
     }
 
-    /// Listens to changes until the token is [cancelled](Client::cancel). They go to the handler.
+    /// Subscribes to changes until the token is [cancelled](Client::cancel). The handler gets them
+    /// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)).
     ///
     /// # Errors
-    /// If it cannot be.
-    pub fn listen(&mut self, filter: &Filter<'_>) -> Result<Token, Error> {
+    /// [`ClientError::NotSent`] if it cannot be sent.
+    pub fn listen(&mut self, filter: &SubscriptionFilter<'_>) -> Result<PendingId, ClientError> {
         let token = self.link().client.listen(filter)?;
         self.step()?;
         Ok(token)
     }
 
-    /// Gives a request or a listen up. Its outcome is not told any more.
+    /// Cancels a request or subscription: sends `notifications/cancelled` or closes its stream
+    /// ([cancellation](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation)). Its
+    /// outcome is dropped.
     ///
     /// # Errors
     /// [`SendError::Stale`] if it is over.
-    pub fn cancel(&mut self, token: Token, reason: Option<&str>) -> Result<(), Error> {
+    pub fn cancel(&mut self, token: PendingId, reason: Option<&str>) -> Result<(), ClientError> {
         self.waits.tokens.retain(|(waited, _)| *waited != token);
         self.link().cancel(token, reason)?;
         self.step().map(drop)
     }
 
-    /// Which log messages the server shall send from here on; they go to the handler.
+    /// Answers a request of the server, in the handler or later.
+    ///
+    /// # Errors
+    /// [`SendError::Stale`] if the server does not wait for the answer any more.
+    pub fn reply(&mut self, question: ServerRequestId, reply: &ClientResult<'_>) -> Result<(), ClientError> {
+        self.link().reply(question, reply)?;
+        self.step().map(drop)
+    }
+
+    /// Refuses a request of the server with an error.
+    ///
+    /// # Errors
+    /// As [`reply`](Client::reply).
+    pub fn refuse(&mut self, question: ServerRequestId, refusal: &RpcError<'_>) -> Result<(), ClientError> {
+        self.link().refuse(question, refusal)?;
+        self.step().map(drop)
+    }
+
+    /// Sets the level of the log messages that the server sends: `logging/setLevel` up to 2025-11-25
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)), in `_meta` of
+    /// later requests from 2026-07-28. The handler gets the messages.
     ///
     /// # Errors
     /// As [`request`](Client::request).
-    pub fn set_log_level(&mut self, level: Level) -> Result<(), Error> {
+    pub fn set_log_level(&mut self, level: LoggingLevel) -> Result<(), ClientError> {
         let link = self.link();
         let sent = link.client.set_log_level(level, link.out)?;
         if let Some(token) = sent {
@@ -433,22 +322,23 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         Ok(())
     }
 
-    /// Tells the server that the roots have changed.
+    /// Sends `notifications/roots/list_changed`
+    /// ([roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots)).
     ///
     /// # Errors
-    /// If it cannot be sent.
-    pub fn roots_changed(&mut self) -> Result<(), Error> {
+    /// [`ClientError::NotSent`] if it cannot be sent.
+    pub fn roots_changed(&mut self) -> Result<(), ClientError> {
         let link = self.link();
         link.client.roots_changed(link.out)?;
         self.step().map(drop)
     }
 
-    /// Serves what happens while nothing is waited for: waits until something has happened, at most so long. Whether
-    /// something has.
+    /// Handles messages while no request waits: waits for an event for at most this time. Returns whether there was
+    /// one.
     ///
     /// # Errors
-    /// If the operating system refuses something.
-    pub fn turn(&mut self, at_most: Duration) -> Result<bool, Error> {
+    /// [`ClientError::Io`] if the operating system refuses something.
+    pub fn turn(&mut self, at_most: Duration) -> Result<bool, ClientError> {
         let end = Instant::now() + at_most;
         self.transport.wait(Duration::ZERO)?;
         loop {
@@ -463,63 +353,72 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         }
     }
 
-    /// Does what can be done without waiting: takes what has come, writes what there is to write.
+    /// Reads and writes as much as is possible without waiting.
     ///
     /// # Errors
-    /// If the operating system refuses something.
-    pub fn run(&mut self) -> Result<(), Error> {
-        // What has come since the last wait is not known yet.
+    /// [`ClientError::Io`] if the operating system refuses something.
+    pub fn run(&mut self) -> Result<(), ClientError> {
+        // Only `wait` finds out which sockets and pipes are ready.
         self.transport.wait(Duration::ZERO)?;
         self.step().map(drop)
     }
 
-    /// The engine and its sink, for everything else. Call [`run`](Client::run) or wait for something afterwards.
-    pub fn link(&mut self) -> Link<'_, 'm> {
+    /// Returns the engine and its sink, for everything else. Call [`run`](Client::run) or a method that waits
+    /// afterwards.
+    pub fn link(&mut self) -> ClientHandle<'_, 'm> {
         let now = self.now();
         let link = self.transport.link();
-        // The time of what is sent begins now.
+        // Deadlines of requests count from now.
         link.client.set_now(now);
         link
     }
 
-    /// The engine.
-    pub fn engine(&self) -> &Engine<'m> {
+    /// Returns the handler together with the link: for a handler that answers requests of the server later.
+    pub fn handler_and_link(&mut self) -> (&mut H, ClientHandle<'_, 'm>) {
+        let now = self.now();
+        let link = self.transport.link();
+        link.client.set_now(now);
+        (&mut self.handler, link)
+    }
+
+    /// Returns the engine.
+    pub fn engine(&self) -> &mcp_sansio::client::Client<'m> {
         self.transport.engine()
     }
 
-    /// The handler.
+    /// Returns the handler.
     pub fn handler(&mut self) -> &mut H {
         &mut self.handler
     }
 
-    /// The transport.
+    /// Returns the transport.
     pub fn transport(&mut self) -> &mut T {
         &mut self.transport
     }
 
-    /// Milliseconds since the client was made: the time of its deadlines.
+    /// Returns the milliseconds since the client was made: the time that its deadlines use.
     #[must_use]
     pub fn now(&self) -> Millis {
         millis_since(self.started)
     }
 
-    /// Shows every message, both ways.
-    pub fn trace(&mut self, trace: impl FnMut(Way, &[u8]) + 'static) {
+    /// Calls `trace` with every message in both directions.
+    pub fn trace(&mut self, trace: impl FnMut(Direction, &[u8]) + 'static) {
         self.transport.trace(Box::new(trace));
     }
 
-    /// Ends the connection in order: a child process is ended, a session over HTTP too. The transport tells how it went.
-    pub fn close(mut self) -> T {
-        self.transport.close();
-        self.transport
+    /// Closes the connection: stops a child process, ends an HTTP session. Requests in flight are lost. Returns how
+    /// the process ended, if there is one.
+    pub fn close(mut self) -> Option<ChildExit> {
+        self.transport.close()
     }
 
-    /// Turns until `look` sees what it looks for: `None` if `at_most` is over first, or nothing can happen any more.
+    /// Turns until `look` returns something: `None` if `at_most` is over first.
     fn until<R>(
         &mut self,
         at_most: Option<Duration>,
         mut look: impl FnMut(&mut Self) -> Option<R>,
-    ) -> Result<Option<R>, Error> {
+    ) -> Result<Option<R>, ClientError> {
         let end = at_most.map(|time| Instant::now() + time);
         loop {
             self.step()?;
@@ -534,9 +433,9 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         }
     }
 
-    /// What can be done without waiting, within reason: a server that never stops must not keep its caller from looking
-    /// at the time. Whether something has happened.
-    fn step(&mut self) -> Result<bool, Error> {
+    /// Does the work that needs no waiting, for a limited number of turns: a server that sends without end must not
+    /// keep its caller from looking at the time. Returns whether there was an event.
+    fn step(&mut self) -> Result<bool, ClientError> {
         let mut happened = false;
         for _ in 0..TURNS {
             let now = self.now();
@@ -554,7 +453,7 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
         Ok(happened)
     }
 
-    fn rest(&mut self, at_most: Option<Duration>) -> Result<(), Error> {
+    fn rest(&mut self, at_most: Option<Duration>) -> Result<(), ClientError> {
         if self.busy {
             return Ok(self.transport.wait(Duration::ZERO)?);
         }
@@ -566,62 +465,11 @@ impl<'m, T: Transport<'m>, H: Handler> Client<'m, T, H> {
     }
 }
 
-/// There is always a reason to look again after this time.
+/// The longest sleep without a deadline.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 
 impl<'m, T: std::fmt::Debug, H> std::fmt::Debug for Client<'m, T, H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Client").field("transport", &self.transport).finish_non_exhaustive()
-    }
-}
-
-/// The pages of a list, see [`Client::pages`].
-#[derive(Debug)]
-pub struct Pages<'c, 'r, 'm, T, H> {
-    client: &'c mut Client<'m, T, H>,
-    list: Request<'r>,
-    cursor: Option<Answer>,
-    limits: PageLimits,
-    over: bool,
-}
-
-impl<T, H> Pages<'_, '_, '_, T, H> {
-    /// With another limit than 1000 pages; one more is an [`Error::TooManyPages`].
-    #[must_use]
-    pub fn at_most(self, pages: usize) -> Self {
-        let limits = self.limits.pages(pages);
-        self.limits(limits)
-    }
-
-    /// With other limits on pages, bytes and time than 1000, 64 MiB and 5 minutes. A list that goes on beyond one of them
-    /// ends with an error that says so.
-    #[must_use]
-    pub fn limits(self, limits: PageLimits) -> Self {
-        Pages { limits, ..self }
-    }
-}
-
-impl<'m, T: Transport<'m>, H: Handler> Iterator for Pages<'_, '_, 'm, T, H> {
-    type Item = Result<Answer, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.over {
-            return None;
-        }
-        if let Err(error) = self.limits.ask() {
-            self.over = true;
-            return Some(Err(error));
-        }
-        let answer = match self.cursor.as_ref().and_then(|page| page.next_cursor()) {
-            Some(cursor) => self.client.request(&self.list.after(cursor)),
-            None => self.client.request(&self.list),
-        };
-        // Whether there is a cursor is all that counts: the same one again may lead to another page.
-        self.cursor = answer.as_ref().ok().filter(|page| page.next_cursor().is_some()).cloned();
-        self.over = self.cursor.is_none();
-        if let Ok(page) = &answer {
-            self.limits.took(page);
-        }
-        Some(answer)
     }
 }

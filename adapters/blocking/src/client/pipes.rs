@@ -1,4 +1,4 @@
-//! The three pipes to a child process, none of which ever blocks.
+//! The three pipes to a child process. None of them ever blocks.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ pub(super) use poll::Pipes;
 #[cfg(not(unix))]
 pub(super) use threads::Pipes;
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Got {
-    /// Nothing for now.
+    /// There is nothing to read now.
     Nothing,
     Bytes(usize),
-    /// Nothing more will come.
+    /// The pipe or socket is at its end.
     End,
 }
 
-/// What is waited for, besides stderr and the end of the process.
+/// The directions to wait for, besides stderr and the end of the process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wants {
     pub(super) read: bool,
     pub(super) write: bool,
 }
 
-/// Bytes of stderr that are read before it is the others' turn.
+/// The limit of bytes that are read from stderr in one turn.
 const CHUNK: usize = 16 * 1024;
 
-/// One thread: pipes that do not block, and `poll`.
+/// Pipes that do not block, and `poll`, on one thread.
 #[cfg(unix)]
 mod poll {
     use super::{CHUNK, Duration, Got, Log, Process, Wants};
@@ -73,7 +73,7 @@ mod poll {
             })
         }
 
-        /// Writes as much as there is room for.
+        /// Writes as much as the pipe takes.
         pub(in super::super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let Some(input) = &mut self.input else { return Err(ErrorKind::BrokenPipe.into()) };
             match input.write(bytes) {
@@ -90,12 +90,12 @@ mod poll {
             self.input = None;
         }
 
-        /// Reads what is there, if there may be anything.
+        /// Reads once, if there may be anything.
         pub(in super::super) fn read(&mut self, space: &mut [u8]) -> Got {
             self.output.read(space)
         }
 
-        /// Reads what is there of stderr, within reason. Whether there was anything.
+        /// Reads one chunk of stderr. Returns whether there was anything.
         pub(in super::super) fn read_errors(&mut self, log: &mut Log) -> bool {
             if !self.errors.ready {
                 return false;
@@ -112,17 +112,17 @@ mod poll {
             false
         }
 
-        /// There may be something to read everywhere, whatever was seen before.
+        /// Notes that every pipe may have something to read.
         pub(in super::super) const fn look_again(&mut self) {
             (self.output.ready, self.errors.ready, self.process_ready) = (true, true, true);
         }
 
-        /// Whether the process may have ended.
+        /// Returns whether the process may have ended.
         pub(in super::super) const fn may_have_ended(&self) -> bool {
             self.process_ready
         }
 
-        /// Waits until one of them is ready, the process ends, or the time is over.
+        /// Waits until a pipe is ready, the process ends, or the time is over.
         pub(in super::super) fn wait(&mut self, wants: Wants, process: &Process, at_most: Duration) -> io::Result<()> {
             let output = self.output.pipe.as_ref().filter(|_| wants.read).map(|fd| (fd.as_fd(), PollFlags::IN));
             let errors = self.errors.pipe.as_ref().map(|fd| (fd.as_fd(), PollFlags::IN));
@@ -144,7 +144,7 @@ mod poll {
             self.output.ready |= output;
             self.errors.ready |= errors;
             if ended {
-                // What it has written is all there is.
+                // The process writes nothing more, but the pipes may still hold its last output.
                 self.look_again();
             }
             self.process_ready |= unwatched;
@@ -173,7 +173,7 @@ mod poll {
     }
 }
 
-/// A thread for each pipe: where pipes cannot be waited for.
+/// A thread for each pipe, for systems that cannot wait for pipes.
 #[cfg(any(not(unix), test))]
 #[cfg_attr(unix, allow(dead_code, reason = "only tried out here"))]
 mod threads {
@@ -184,7 +184,7 @@ mod threads {
     use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
     use std::thread;
 
-    /// Chunks that wait to be read, so that a server that floods is held back.
+    /// The limit of chunks that wait to be read: a server that writes without end must wait.
     const AHEAD: usize = 16;
 
     enum Message {
@@ -203,12 +203,12 @@ mod threads {
     struct Inbox {
         from: Receiver<Message>,
         output: VecDeque<Vec<u8>>,
-        /// How much of the first chunk was taken.
+        /// The number of bytes that were taken from the first chunk.
         taken: usize,
         output_ended: bool,
         errors: VecDeque<Vec<u8>>,
         errors_ended: bool,
-        /// Gives the readers leave to read on.
+        /// Allows the reading threads one more chunk each.
         leave: [SyncSender<()>; 2],
     }
 
@@ -373,8 +373,8 @@ mod tests {
 
     macro_rules! pipes {
         ($name:ident, $pipes:ty) => {
-            /// What both kinds of pipes do: nothing is lost, and neither a server that floods nor one that does not read
-            /// blocks.
+            /// Both kinds of pipes lose no bytes, and block neither on a server that writes without end nor on one
+            /// that does not read.
             #[test]
             fn $name() {
                 let script = "head -c 200000; echo done >&2; head -c 100000 /dev/zero >&2; head -c 300000 /dev/zero";
@@ -390,7 +390,7 @@ mod tests {
                 loop {
                     assert!(begun.elapsed() < Duration::from_secs(10));
                     if written < input.len() {
-                        // It stops reading, then it is gone.
+                        // The program closes its stdin, then it ends.
                         written += pipes.write(&input[written..]).unwrap_or(0);
                     }
                     errors += usize::from(pipes.read_errors(&mut log));

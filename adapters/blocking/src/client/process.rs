@@ -1,4 +1,4 @@
-//! The server's process: whether it lives, and how it is ended.
+//! The server's process: whether it runs, and how it is stopped.
 
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ impl Process {
         self.child.id()
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status, if it has ended.
     pub(super) fn status(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -34,7 +34,7 @@ impl Process {
         self.status
     }
 
-    /// What to wait for, if waiting for it is possible.
+    /// Returns a descriptor that becomes readable when the process ends, where the system has one.
     #[cfg(unix)]
     pub(super) fn watch(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
         #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -43,7 +43,7 @@ impl Process {
         None
     }
 
-    /// How long to wait at most before looking whether it has ended.
+    /// Returns the longest time to wait before its status is looked at again.
     pub(super) fn look_after(&self) -> Duration {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         if self.watch.is_some() {
@@ -52,14 +52,11 @@ impl Process {
         if self.status.is_some() { Duration::MAX } else { Duration::from_millis(50) }
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub(super) fn terminate(&mut self) {
-        // A process that has been waited for is not ours any more.
+        // The status call reaps a process that has ended. After that its id may belong to another process.
         if self.status().is_none() {
-            #[cfg(unix)]
-            if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-            }
+            mcp_sansio_host::terminate(self.child.id());
         }
     }
 
@@ -69,7 +66,7 @@ impl Process {
         }
     }
 
-    /// Waits for its end, at most so long, without reading what it says.
+    /// Waits at most this time for its end, without reading its output.
     pub(super) fn wait(&mut self, at_most: Duration) -> Option<ExitStatus> {
         let end = Instant::now() + at_most;
         while self.status().is_none() && Instant::now() < end {

@@ -1,12 +1,10 @@
-//! What a server says on stderr.
+//! The stderr of a server.
 
-use mcp_sansio::client::owned;
-
-/// What is given each line of a server's stderr.
+/// A function that gets each line of a server's stderr.
 pub type OnLine = Box<dyn FnMut(&[u8])>;
 
-/// What becomes of what a server writes to its stderr.
-pub type Stderr = owned::Stderr<OnLine>;
+/// The use of the text that a server writes to its stderr.
+pub type Stderr = mcp_sansio_host::Stderr<OnLine>;
 
-/// Takes what comes.
-pub(super) type Log = owned::StderrLog<OnLine>;
+/// Takes the bytes of the pipe.
+pub(super) type Log = mcp_sansio_host::StderrLog<OnLine>;

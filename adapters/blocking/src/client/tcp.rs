@@ -1,28 +1,16 @@
-//! Sockets that never block, and how they are connected.
+//! Sockets that never block, and how they connect.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use mcp_sansio_host::{HttpOrigin, connect_error};
 use rustix::net::{AddressFamily, SocketType};
 
 use super::pipes::Got;
 
-/// A name may have many addresses, of which some lead nowhere: each has at least this time.
-const LEAST: Duration = Duration::from_millis(250);
-
-/// Where to connect to. Names are looked up once, and again when no address works any more.
-#[derive(Debug)]
-pub(super) struct Place {
-    host: String,
-    port: u16,
-    addresses: Vec<SocketAddr>,
-    /// For all addresses together.
-    time: Duration,
-}
-
-/// A connection that is being made: one address after the other.
+/// A connection in the making: tries one address after the other.
 #[derive(Debug)]
 pub(super) struct Connecting {
     addresses: std::vec::IntoIter<SocketAddr>,
@@ -32,85 +20,50 @@ pub(super) struct Connecting {
     until: Instant,
 }
 
-/// What came of connecting.
+/// The state of a connection attempt.
 pub(super) enum Dialed {
     NotYet(Connecting),
     Up(TcpStream, SocketAddr),
 }
 
-impl Place {
-    pub(super) fn new(host: &str, port: u16, time: Duration) -> Self {
-        Place { host: host.to_owned(), port, addresses: Vec::new(), time }
-    }
-
-    pub(super) fn connect(&mut self) -> io::Result<Connecting> {
-        if self.addresses.is_empty() {
-            self.addresses = self.look_up()?;
-        }
-        let each = (self.time / self.addresses.len().max(1) as u32).max(LEAST);
-        Connecting::next(self.addresses.clone().into_iter(), each, None)
-    }
-
-    fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
-        let found = (self.host.as_str(), self.port).to_socket_addrs();
-        let found = found.map_err(|error| io::Error::other(format!("no address for {}: {error}", self.host)))?;
-        let mut addresses = Vec::new();
-        // Both are this machine, whatever its list of names says.
-        let here = [IpAddr::from(Ipv6Addr::LOCALHOST), IpAddr::from(Ipv4Addr::LOCALHOST)];
-        let local = here.iter().filter(|_| self.host.eq_ignore_ascii_case("localhost"));
-        for address in found.chain(local.map(|address| SocketAddr::new(*address, self.port))) {
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        Ok(addresses)
-    }
-
-    /// This one works: it is the first to be tried next time.
-    pub(super) fn works(&mut self, address: SocketAddr) {
-        if let Some(at) = self.addresses.iter().position(|known| *known == address) {
-            self.addresses[..=at].rotate_right(1);
-        }
-    }
-
-    /// None of them works.
-    pub(super) fn forget(&mut self) {
-        self.addresses.clear();
-    }
-}
-
 impl Connecting {
-    /// Tries the addresses that are left. `failed` is why the one before did not work.
+    /// Begins with the first address.
+    pub(super) fn begin(origin: &mut HttpOrigin) -> io::Result<Self> {
+        let (addresses, each) = origin.addresses()?;
+        Connecting::next(addresses.into_iter(), each, None)
+    }
+
+    /// Tries the remaining addresses. `failed` is the error of the previous one.
     fn next(
         mut addresses: std::vec::IntoIter<SocketAddr>,
         each: Duration,
         mut failed: Option<io::Error>,
     ) -> io::Result<Self> {
         for address in addresses.by_ref() {
-            match begin(&address) {
+            match connect(&address) {
                 Ok(socket) => {
                     return Ok(Connecting { addresses, address, socket, each, until: Instant::now() + each });
                 }
-                Err(error) => failed = Some(at(address, &error)),
+                Err(error) => failed = Some(connect_error(address, &error)),
             }
         }
         Err(failed.unwrap_or_else(|| io::Error::other("the name has no address")))
     }
 
-    /// Looks what has come of it; `ready` says that something has.
+    /// Looks whether the attempt has succeeded or failed; `ready` says that it has done one of both.
     pub(super) fn look(self, ready: bool) -> io::Result<Dialed> {
         let failed = if ready {
             match rustix::net::sockopt::socket_error(&self.socket).and_then(|outcome| outcome) {
                 Ok(()) => {
                     let socket = TcpStream::from(self.socket);
-                    // Requests are small and written whole.
+                    // Each request goes out in one write, so waiting for more bytes (Nagle) only delays it.
                     let _ = socket.set_nodelay(true);
                     return Ok(Dialed::Up(socket, self.address));
                 }
-                Err(error) => at(self.address, &error.into()),
+                Err(error) => connect_error(self.address, &error.into()),
             }
         } else if Instant::now() >= self.until {
-            at(self.address, &ErrorKind::TimedOut.into())
+            connect_error(self.address, &ErrorKind::TimedOut.into())
         } else {
             return Ok(Dialed::NotYet(self));
         };
@@ -126,12 +79,8 @@ impl Connecting {
     }
 }
 
-fn at(address: SocketAddr, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{address}: {error}"))
-}
-
-/// A socket that is connecting.
-fn begin(address: &SocketAddr) -> io::Result<OwnedFd> {
+/// Returns a socket that is connecting.
+fn connect(address: &SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket(family)?;
     rustix::io::ioctl_fionbio(&socket, true)?;
@@ -153,7 +102,7 @@ fn socket(family: AddressFamily) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Reads what is there.
+/// Reads once.
 pub(super) fn read(socket: &mut impl Read, space: &mut [u8]) -> io::Result<Got> {
     match socket.read(space) {
         Ok(0) => Ok(Got::End),
@@ -163,7 +112,7 @@ pub(super) fn read(socket: &mut impl Read, space: &mut [u8]) -> io::Result<Got> 
     }
 }
 
-/// Writes as much as there is room for.
+/// Writes as much as the socket takes.
 pub(super) fn write(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
     match socket.write(bytes) {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),

@@ -1,48 +1,47 @@
-//! A service, and wires in memory that cut, fail and wait where they are told to.
+//! A service, and wires in memory that cut, fail and wait as the test requires.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::server::{Change, Progress, Server, Token};
-use mcp_sansio::service::{Call, Outcome, Read, Resource, Service, Tool};
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::server::{Progress, RequestSlot, RequestToken, Server, ServerChange};
+use mcp_sansio::service::{Call, HandlerResult, ReadResource, Resource, Service, Tool};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
-pub const N: usize = 4;
-pub type Connection<'m> = Session<'m, Lines<Slice<'m>>, N>;
+pub type Connection<'m> = LineServer<'m, LineSink<SliceStorage<'m>>>;
 
 #[derive(Default)]
 pub struct State {
     pub time: u64,
-    pub late: Option<(Token, u64)>,
+    pub late: Option<(RequestToken, u64)>,
     pub changed: bool,
 }
 
-fn hello(_: &mut State, call: &mut Call<'_>) -> Outcome {
+fn hello(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     call.text("hello")
 }
 
-fn large(_: &mut State, call: &mut Call<'_>) -> Outcome {
+fn large(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     call.stream_text(0)
 }
 
-fn source(_: &mut State, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, mcp_sansio::service::Broken> {
+fn source(_: &mut State, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, mcp_sansio::service::SourceError> {
     let n = bytes.len().min(3_000 - at as usize);
     bytes[..n].fill(b'x');
     Ok(n)
 }
 
-fn wait(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn wait(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let (token, outcome) = call.later();
     state.late = Some((token, state.time + 3));
     outcome
 }
 
-fn touch(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn touch(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     state.changed = true;
     call.text("touched")
 }
 
-fn status(_: &mut State, read: &mut Read<'_>) -> Outcome {
+fn status(_: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     read.text("fine")
 }
 
@@ -53,27 +52,30 @@ static TOOLS: [Tool<State>; 4] = [
     Tool::new("touch", "Changes the status", touch),
 ];
 static RESOURCES: [Resource<State>; 1] = [Resource::new("test://status", "status", status)];
-pub const SERVICE: Service<'static, State> =
-    Service::new("test", "1.0").tools(&TOOLS).resources(&RESOURCES).feature(mcp_sansio::protocol::Feature::Subscribe);
+pub const SERVICE: Service<'static, State> = Service::new("test", "1.0")
+    .tools(&TOOLS)
+    .resources(&RESOURCES)
+    .feature(mcp_sansio::protocol::ServerCapability::Subscribe);
 
 pub struct Memory {
     pub input: [u8; 512],
     pub output: [u8; 512],
     pub subscriptions: [u8; 128],
+    pub slots: [RequestSlot; 4],
 }
 
 impl Memory {
     pub fn new() -> Self {
-        Memory { input: [0; 512], output: [0; 512], subscriptions: [0; 128] }
+        Memory { input: [0; 512], output: [0; 512], subscriptions: [0; 128], slots: [RequestSlot::FREE; 4] }
     }
 
     pub fn session(&mut self) -> Connection<'_> {
-        let server = Server::new().subscriptions(&mut self.subscriptions);
-        Session::new(LineBuffer::new(&mut self.input), server, Lines::new(Slice::new(&mut self.output)))
+        let server = Server::new(&mut self.slots).subscriptions(&mut self.subscriptions);
+        LineServer::new(LineBuffer::new(&mut self.input), server, LineSink::new(SliceStorage::new(&mut self.output)))
     }
 }
 
-/// What a turn of the loop does: a clock, a late answer with its progress, a change.
+/// Does the work of a turn of the loop: a clock, a late answer with its progress, a change.
 pub fn tick(state: &mut State, session: &mut Connection<'_>) {
     state.time += 1;
     session.expire(state.time);
@@ -85,7 +87,7 @@ pub fn tick(state: &mut State, session: &mut Connection<'_>) {
         }
     }
     if core::mem::take(&mut state.changed) {
-        session.publish(Change::Resource("test://status"));
+        session.publish(ServerChange::Resource("test://status"));
     }
 }
 
@@ -105,7 +107,7 @@ pub fn call(id: u32, name: &str) -> String {
     request(id, "tools/call", &format!(r#"{{"name":"{name}","_meta":{{"progressToken":{id}}}}}"#))
 }
 
-/// Answered at once, every line; garbage and a line that is too long among them.
+/// Returns lines that are all answered at once, including garbage and a line that is too long.
 pub fn conversation() -> Vec<u8> {
     let mut all = opening() + &call(1, "hello") + "no json\n" + &call(2, "large") + &"y".repeat(700) + "\n";
     all += &call(3, "hello");
@@ -143,13 +145,13 @@ impl embedded_io::Error for Broken {
     }
 }
 
-/// Gives so many bytes at once, and fails once before a byte.
+/// A reader that returns at most a given number of bytes at a time, and fails once before a given byte.
 pub struct Rx<'b> {
     pub bytes: &'b [u8],
     pub at: usize,
     pub piece: usize,
     pub fails_at: Option<usize>,
-    /// Every other look finds nothing.
+    /// Every second check finds nothing.
     pub waits: bool,
     pub looks: usize,
 }
@@ -188,7 +190,7 @@ impl embedded_io::ReadReady for Rx<'_> {
     }
 }
 
-/// Takes so many bytes at once, and fails once before a byte.
+/// A writer that takes at most a given number of bytes at a time, and fails once before a given byte.
 pub struct Tx {
     pub bytes: Vec<u8>,
     pub piece: usize,

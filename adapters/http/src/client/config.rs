@@ -1,64 +1,69 @@
-//! How a client connects, and how long it waits.
+//! Options of the client's transport.
 
 use mcp_sansio::server::Millis;
 
-/// Which transport the URL is of.
+/// A choice of transport for the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "it is known, or found out")]
-pub enum Transport {
-    /// Streamable HTTP; if `initialize` is answered 400, 404 or 405, the one of 2024-11-05 is tried on the same URL
-    /// (2026-07-28, streamable-http, Backward Compatibility).
+pub enum TransportKind {
+    /// Uses Streamable HTTP. If the server answers `initialize` with 400, 404 or 405, tries HTTP with SSE
+    /// (2024-11-05) on the same URL ([backward
+    /// compatibility](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
     Detect,
-    /// Streamable HTTP and nothing else.
+    /// Uses Streamable HTTP only.
     Streamable,
-    /// HTTP with SSE of 2024-11-05: the URL is that of the event stream.
+    /// Uses HTTP with SSE (2024-11-05). The URL is that of the event stream.
     Sse,
 }
 
-/// How a client connects, and how long it waits. Sizes are those of the stores.
+/// Options of the client's transport. Times are in milliseconds. The stores set the limits of messages.
 ///
 /// ```
-/// use mcp_sansio_http::client::{Config, Transport};
-/// let config = Config::DEFAULT.transport(Transport::Streamable).idle_time(1_000);
+/// use mcp_sansio_http::client::{HttpClientConfig, TransportKind};
+/// let config = HttpClientConfig::DEFAULT.transport(TransportKind::Streamable).idle_time(1_000);
 /// assert_eq!((config.idle_time, config.redirects), (1_000, 3));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Config {
-    /// Which transport; [`Transport::Detect`].
-    pub transport: Transport,
-    /// Whether a legacy session gets its stream for messages of the server's own (GET); yes.
+pub struct HttpClientConfig {
+    /// The transport. Default: [`TransportKind::Detect`].
+    pub transport: TransportKind,
+    /// `true`: opens the stream for the server's own messages in a legacy session (GET). Default: `true`.
     pub listen: bool,
-    /// Milliseconds until a connection is there; 10 seconds.
+    /// Time to open a connection. Default: 10 seconds.
     pub connect_time: Millis,
-    /// Milliseconds that an idle connection is kept; 3 seconds, since common servers close theirs after 5.
+    /// Time that an idle connection is kept. Default: 3 seconds, since common servers close theirs after 5.
     pub idle_time: Millis,
-    /// Milliseconds during which the server takes none of what is pending; 30 seconds.
+    /// Time during which the server may take no pending byte. Default: 30 seconds.
     pub write_time: Millis,
-    /// Milliseconds until anything but a request is answered: for requests, the deadline is the caller's; 30 seconds.
+    /// Time for the answer to a notification, a response, GET or DELETE; the engine keeps the deadlines of
+    /// requests. Default: 30 seconds.
     pub reply_time: Millis,
-    /// Milliseconds that the rest of an answer is waited for, so that its connection can be used again; half a second.
+    /// Time for the rest of a body, so that its connection can be used again. Default: 500 milliseconds.
     pub drain_time: Millis,
-    /// Milliseconds before a stream is resumed, if the server named none; 1 second.
+    /// Time before a stream is resumed, if the server sent no `retry`. Default: 1 second.
     pub retry_time: Millis,
-    /// The longest that such a wait grows to, doubled with each try in vain; 30 seconds.
+    /// The longest time before a stream is resumed: each failed try doubles the time. Default: 30 seconds.
     pub retry_most: Millis,
-    /// How often in a row a stream is resumed in vain; 5 times.
+    /// Number of failed tries in a row to resume a stream. Default: 5.
     pub tries: u8,
-    /// How many redirects a message follows, on the same origin; 3.
+    /// Number of redirects that a message follows, on the same origin. Default: 3.
     pub redirects: u8,
-    /// Bytes of a response's head, if the store is larger; 16 KiB.
+    /// Longest head of a response in bytes, if the store is larger. Default: 16 KiB.
     pub head: usize,
-    /// How many tools with annotations of parameters (`x-mcp-header`) are remembered; 1024. Calls of further ones lack the
-    /// headers.
+    /// Number of tools whose annotations (`x-mcp-header`) are kept. Calls of further tools lack `Mcp-Param-*`
+    /// headers. Default: 1024.
     pub tools: u32,
+    /// The methods of extensions whose requests have the header `Mcp-Name`, each with the member of `params` that it repeats.
+    /// Default: none.
+    pub names: &'static [(&'static str, &'static str)],
 }
 
-impl Config {
+impl HttpClientConfig {
     /// The defaults.
-    pub const DEFAULT: Config = Config {
-        transport: Transport::Detect,
+    pub const DEFAULT: HttpClientConfig = HttpClientConfig {
+        transport: TransportKind::Detect,
         listen: true,
         connect_time: 10_000,
         idle_time: 3_000,
@@ -71,83 +76,92 @@ impl Config {
         redirects: 3,
         head: 16 * 1024,
         tools: 1024,
+        names: &[],
     };
 
-    /// Of a certain transport.
+    /// Sets the transport.
     #[must_use]
-    pub const fn transport(self, transport: Transport) -> Self {
-        Config { transport, ..self }
+    pub const fn transport(self, transport: TransportKind) -> Self {
+        HttpClientConfig { transport, ..self }
     }
 
-    /// With or without a stream for messages of the server's own in legacy sessions.
+    /// Sets whether a legacy session opens a stream for the server's own messages.
     #[must_use]
     pub const fn listen(self, listen: bool) -> Self {
-        Config { listen, ..self }
+        HttpClientConfig { listen, ..self }
     }
 
-    /// With another time to connect.
+    /// Sets the time to open a connection.
     #[must_use]
     pub const fn connect_time(self, millis: Millis) -> Self {
-        Config { connect_time: millis, ..self }
+        HttpClientConfig { connect_time: millis, ..self }
     }
 
-    /// With another time for idle connections.
+    /// Sets the time that an idle connection is kept.
     #[must_use]
     pub const fn idle_time(self, millis: Millis) -> Self {
-        Config { idle_time: millis, ..self }
+        HttpClientConfig { idle_time: millis, ..self }
     }
 
-    /// With another time for a server that reads nothing.
+    /// Sets the time during which the server may take no pending byte.
     #[must_use]
     pub const fn write_time(self, millis: Millis) -> Self {
-        Config { write_time: millis, ..self }
+        HttpClientConfig { write_time: millis, ..self }
     }
 
-    /// With another time for the answer to what is no request.
+    /// Sets the time for an answer to anything but a request.
     #[must_use]
     pub const fn reply_time(self, millis: Millis) -> Self {
-        Config { reply_time: millis, ..self }
+        HttpClientConfig { reply_time: millis, ..self }
     }
 
-    /// With another time for the rest of an answer.
+    /// Sets the time for the rest of a body.
     #[must_use]
     pub const fn drain_time(self, millis: Millis) -> Self {
-        Config { drain_time: millis, ..self }
+        HttpClientConfig { drain_time: millis, ..self }
     }
 
-    /// With other times between tries to resume a stream: the first one, unless the server names it, and the longest.
+    /// Sets the first time before a stream is resumed, for servers that send no `retry`, and the longest.
     #[must_use]
     pub const fn retry_times(self, first: Millis, most: Millis) -> Self {
-        Config { retry_time: first, retry_most: most, ..self }
+        HttpClientConfig { retry_time: first, retry_most: most, ..self }
     }
 
-    /// With another number of tries.
+    /// Sets the number of failed tries to resume a stream.
     #[must_use]
     pub const fn tries(self, tries: u8) -> Self {
-        Config { tries, ..self }
+        HttpClientConfig { tries, ..self }
     }
 
-    /// With another number of redirects.
+    /// Sets the number of redirects that a message follows.
     #[must_use]
     pub const fn redirects(self, redirects: u8) -> Self {
-        Config { redirects, ..self }
+        HttpClientConfig { redirects, ..self }
     }
 
-    /// With another limit on the tools whose annotations are remembered.
+    /// Sets the number of tools whose annotations are kept.
     #[must_use]
     pub const fn tools(self, most: u32) -> Self {
-        Config { tools: most, ..self }
+        HttpClientConfig { tools: most, ..self }
     }
 
-    /// With another limit on heads.
+    /// Sets the methods of extensions whose requests have the header `Mcp-Name` (from 2026-07-28 on), each with the string
+    /// member of `params` that the header repeats
+    /// ([headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
+    #[must_use]
+    pub const fn names(self, names: &'static [(&'static str, &'static str)]) -> Self {
+        HttpClientConfig { names, ..self }
+    }
+
+    /// Sets the longest head of a response, in bytes.
     #[must_use]
     pub const fn head(self, bytes: usize) -> Self {
-        Config { head: bytes, ..self }
+        HttpClientConfig { head: bytes, ..self }
     }
 }
 
-impl Default for Config {
+impl Default for HttpClientConfig {
     fn default() -> Self {
-        Config::DEFAULT
+        HttpClientConfig::DEFAULT
     }
 }

@@ -1,158 +1,168 @@
-//! What a client is told.
+//! Events and actions of the client's transport.
 
 use core::fmt;
 
-use super::params::BadAnnotation;
+use super::params::AnnotationError;
 
-/// What the driver does next with a connection. Between the two, the slot's socket is the driver's.
+/// A socket operation for the driver. After `Connect`, the driver owns the slot's socket until `Close`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[must_use]
 #[allow(clippy::exhaustive_enums, reason = "a connection is opened and closed")]
-pub enum Action {
-    /// Connect the slot to the server (with TLS, if the URL says so), then call `connected` or `failed`.
+pub enum SocketAction {
+    /// Connect the slot to the server, with TLS if [`is_secure`](super::HttpTransport::is_secure), then call
+    /// [`connected`](super::HttpTransport::connected) or [`failed`](super::HttpTransport::failed).
     Connect(usize),
-    /// Close the slot's connection, or stop connecting, and do not call back.
+    /// Close the slot's connection, or stop connecting. Do not report this back.
     Close(usize),
 }
 
-/// Something happened. Borrows the client until the next call; what it tells of is over then.
+/// An event of the transport. It borrows the transport until the next call.
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Event<'e> {
-    /// A message came.
+pub enum HttpClientEvent<'e> {
+    /// A message arrived.
     Message {
-        /// The request whose exchange it came on; `None` on a stream of the server's own. If the message is a response,
-        /// this is the request that it ends; its own `id` may be missing where the HTTP status was an error.
+        /// The request in whose exchange the message arrived; `None` on a stream for the server's own messages.
+        /// For a response, it is the request that the response ends: with an HTTP status of 400 or more, the
+        /// response may lack an `id`.
         request: Option<u64>,
         /// One JSON-RPC message: well-formed JSON.
         bytes: &'e mut [u8],
     },
-    /// A request will not be answered, or a notification or response was not taken (`request` is `None`).
+    /// A request gets no answer, or the server did not accept a notification or response (`request` is `None`).
     Failed {
-        /// Which request this ends.
+        /// The request that this ends.
         request: Option<u64>,
-        /// Why.
-        why: Why,
-        /// What the server said to it: where a redirect leads to, the start of an error's body; often empty.
+        /// The reason.
+        why: FailureReason,
+        /// Details from the server: the target of a redirect, or the start of an error's body. Often empty.
         detail: &'e str,
     },
-    /// The server wants authorization. Its exchange waits: [`set_header`](super::Remote::set_header), then
-    /// [`retry`](super::Remote::retry), or [`give_up`](super::Remote::give_up).
+    /// The server wants
+    /// [authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization). The
+    /// exchange waits: call [`set_header`](super::HttpTransport::set_header) and [`retry`](super::HttpTransport::retry), or
+    /// [`give_up`](super::HttpTransport::give_up).
     Challenge {
-        /// Which exchange waits.
+        /// The slot of the exchange that waits.
         slot: usize,
-        /// Its request, if it has one.
+        /// The request, if the message is one.
         request: Option<u64>,
         /// 401 or 403.
         status: u16,
-        /// The value of `WWW-Authenticate`; empty if there was none.
+        /// All challenges of the answer as one list: the values of all `WWW-Authenticate` headers, joined by commas.
+        /// Empty if the server sent none, or more than the store takes.
         www_authenticate: &'e str,
     },
-    /// An event of a stream was dropped: larger than its store, or not JSON. The stream goes on.
+    /// An event of a stream was dropped: it is larger than the store, or not JSON. The stream continues.
     Skipped {
-        /// The request whose stream it came on.
+        /// The request of the stream.
         request: Option<u64>,
-        /// [`Why::TooLarge`] or [`Why::Garbage`].
-        why: Why,
-        /// As much of it as was kept.
+        /// [`FailureReason::TooLarge`] or [`FailureReason::Garbage`].
+        why: FailureReason,
+        /// The start of the event, as much as was kept.
         start: &'e [u8],
     },
-    /// The session has ended as [`end_session`](super::Remote::end_session) asked, or the server does not end sessions.
+    /// The session ended after [`end_session`](super::HttpTransport::end_session), or the server does not let clients
+    /// end sessions.
     Ended,
 }
 
-/// Why there is no answer.
+/// The reason why an exchange failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Why {
-    /// No connection could be made. Nothing was sent.
+pub enum FailureReason {
+    /// The connection could not be opened. The client sent no byte of the message.
     Refused,
-    /// No connection in time, or the server stopped reading, or an exchange that is no request was not answered.
+    /// A time of [`HttpClientConfig`](super::HttpClientConfig) passed: to connect, to write, or for an answer to anything but a
+    /// request.
     TimedOut,
-    /// The connection was gone before anything was answered; whether the request was handled is unknown.
+    /// The connection closed before the server answered. The server may have handled the request.
     Reset,
-    /// The connection was gone in the middle of the answer, and its stream could not be resumed.
+    /// The connection closed in the middle of the answer, and its stream could not be resumed.
     Broken,
-    /// An HTTP status that means an error, without a JSON-RPC error that would say more.
+    /// The server answered an HTTP status that means an error, without a JSON-RPC error in the body.
     Status {
-        /// The status.
+        /// The HTTP status.
         code: u16,
-        /// Seconds after which to try again, if it said so (`Retry-After`).
+        /// The seconds of `Retry-After`, if the server sent it.
         retry_after: Option<u32>,
     },
-    /// A redirect that is not followed: to another origin, one too many, or of a kind that does not keep the method.
+    /// The redirect is not followed: another origin, one too many, or a status that does not keep the method.
     Redirect(u16),
-    /// The session is unknown to the server, or was: initialize anew.
+    /// The server does not know the session: initialize again.
     SessionLost,
-    /// An answer that is not HTTP/1.1.
+    /// The answer is not HTTP/1.1.
     NotHttp,
-    /// A body that is not JSON, or an answer to another request.
+    /// The body is not JSON, or answers another request.
     Garbage,
-    /// A body of another type than JSON or an event stream.
+    /// The `Content-Type` of the body is neither JSON nor an event stream.
     ContentType,
-    /// The answer is larger than its store.
+    /// The answer is larger than the store.
     TooLarge,
-    /// Success, but no answer, or the stream ended before it.
+    /// The status means success, but the body or stream ended without an answer.
     Unanswered,
-    /// The `endpoint` of the old transport is no URL of the same origin.
+    /// The `endpoint` event of HTTP with SSE is not a URL of the same origin.
     Endpoint,
-    /// The challenge was given up.
+    /// The caller gave up a challenge.
     GivenUp,
-    /// The message with its head is larger than its store.
+    /// The message with its head is larger than the store.
     NoRoom,
-    /// The tool must not be called: its annotations cannot be followed (2026-07-28). Nothing was sent.
-    Excluded(BadAnnotation),
+    /// The tool must not be called: its annotations are invalid (2026-07-28). The client sent no byte of the
+    /// message.
+    Excluded(AnnotationError),
 }
 
-/// Whose matter a failure is.
+/// The party that can mend a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Blame {
-    /// The network's, or a server's that is down: trying again may help.
+pub enum FailureOrigin {
+    /// The network, or a server that is down. To try again may help.
     Network,
-    /// The server's: it broke the protocol or refused.
+    /// The server: it broke the protocol, or refused.
     Server,
-    /// The caller's: limits, authorization.
+    /// The caller: limits or authorization.
     Caller,
 }
 
-impl Why {
-    /// Whose matter it is.
+impl FailureReason {
+    /// Returns the party that can mend the failure.
     #[must_use]
-    pub const fn blame(self) -> Blame {
+    pub const fn blame(self) -> FailureOrigin {
         match self {
-            Why::Refused | Why::TimedOut | Why::Reset | Why::Broken => Blame::Network,
-            Why::GivenUp | Why::NoRoom | Why::TooLarge => Blame::Caller,
-            _ => Blame::Server,
+            FailureReason::Refused | FailureReason::TimedOut | FailureReason::Reset | FailureReason::Broken => {
+                FailureOrigin::Network
+            }
+            FailureReason::GivenUp | FailureReason::NoRoom | FailureReason::TooLarge => FailureOrigin::Caller,
+            _ => FailureOrigin::Server,
         }
     }
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for FailureReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Why::Refused => "no connection to the server",
-            Why::TimedOut => "the server did not react in time",
-            Why::Reset => "the connection was closed before an answer",
-            Why::Broken => "the connection was closed in the middle of the answer",
-            Why::Status { code, .. } => return write!(f, "HTTP status {code}"),
-            Why::Redirect(code) => return write!(f, "a redirect ({code}) that is not followed"),
-            Why::SessionLost => "the server does not know the session any more",
-            Why::NotHttp => "the answer is not HTTP/1.1",
-            Why::Garbage => "the answer is no JSON-RPC message",
-            Why::ContentType => "the answer is neither JSON nor an event stream",
-            Why::TooLarge => "the answer is larger than the limit",
-            Why::Unanswered => "success without an answer",
-            Why::Endpoint => "the endpoint is no URL of the same origin",
-            Why::GivenUp => "not authorized",
-            Why::NoRoom => "the message is larger than its store",
-            Why::Excluded(why) => return why.fmt(f),
+            FailureReason::Refused => "no connection to the server",
+            FailureReason::TimedOut => "the server did not react in time",
+            FailureReason::Reset => "the connection was closed before an answer",
+            FailureReason::Broken => "the connection was closed in the middle of the answer",
+            FailureReason::Status { code, .. } => return write!(f, "HTTP status {code}"),
+            FailureReason::Redirect(code) => return write!(f, "a redirect ({code}) that is not followed"),
+            FailureReason::SessionLost => "the server does not know the session any more",
+            FailureReason::NotHttp => "the answer is not HTTP/1.1",
+            FailureReason::Garbage => "the answer is no JSON-RPC message",
+            FailureReason::ContentType => "the answer is neither JSON nor an event stream",
+            FailureReason::TooLarge => "the answer is larger than the limit",
+            FailureReason::Unanswered => "success without an answer",
+            FailureReason::Endpoint => "the endpoint is no URL of the same origin",
+            FailureReason::GivenUp => "not authorized",
+            FailureReason::NoRoom => "the message is larger than its store",
+            FailureReason::Excluded(why) => return why.fmt(f),
         })
     }
 }
 
-impl core::error::Error for Why {}
+impl core::error::Error for FailureReason {}

@@ -1,570 +1,1125 @@
-//! What becomes of an exchange: answers, failures, streams that are resumed.
+//! One connection and the exchange on it: its states and their transitions.
 
-use mcp_sansio::frame::sse::Item;
-use mcp_sansio::protocol::code;
+use core::fmt;
+
+use crate::sse::{SseDecoder, SseItem};
+use mcp_sansio::memory::Store;
 use mcp_sansio::rpc::Envelope;
+use mcp_sansio::server::Millis;
 
-use super::config::Transport;
-use super::event::Why;
-use super::reply::{Content, Reply};
-use super::site::{Old, Site};
-use super::slot::{After, Answer, Class, Gone, Link, Part, Phase, Ready, Slot, Task, Topic, Wait, What, class};
-use super::{Blame, Listening};
+use super::config::TransportKind;
+use super::event::{FailureOrigin, FailureReason, HttpClientEvent, SocketAction};
+use super::input::Input;
+use super::origin::{OriginState, Sse};
+use super::outgoing::Outgoing;
+use super::reply::{Content, Framing, Reply, values};
+use super::task::{Class, Purpose, Task, Topic, is_modern_error};
+use super::{ListenState, head};
 
-impl Slot<'_> {
-    /// Sends the request, or fails where it does not fit.
-    pub(crate) fn launch(&mut self, at: usize, site: &mut Site<'_>) {
-        if self.start(at, site).is_err() {
-            self.kept = 0;
-            self.give_way(at, site, Why::NoRoom);
+/// The state of an exchange. Only this file changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No exchange. A connection may be kept for the next one.
+    Free { connected: bool },
+    /// The caller is writing a message.
+    Writing { connected: bool },
+    /// The message is written and waits for another exchange.
+    Held { until: Hold, connected: bool },
+    /// Waits for the driver to connect. If `dialing` is not set, the driver has no order to connect yet.
+    Connecting { dialing: bool },
+    /// The connection could not be opened.
+    Refused,
+    /// The request goes out; the head of the response is awaited.
+    Head { wire: Wire },
+    /// The body of the response is being read.
+    Body { part: Part, wire: Wire },
+    /// An event of a stream waits for the caller. Then the stream continues, unless `lost` is a reason to fail.
+    Item { found: Found, lost: Option<FailureReason>, wire: Wire },
+    /// The request is answered. The rest of the body is read, so that the connection can be used again.
+    Drain { wire: Wire },
+    /// The message is posted (HTTP with SSE). The response comes on the stream.
+    Elsewhere { connected: bool },
+    /// The stream broke. It is resumed at the deadline.
+    Backoff,
+    /// A challenge waits for the caller, who then decides, unless `lost` is a reason to fail.
+    Challenge { status: u16, lost: Option<FailureReason> },
+    /// The caller has the challenge and decides.
+    Challenged,
+    /// The last event waits for the caller.
+    Over { end: End, connected: bool },
+}
+
+/// The event that a written message waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// The `endpoint` event, which carries the URL to post to (HTTP with SSE).
+    Endpoint,
+    /// The `endpoint` event, for an `initialize` that was refused. If no such event comes, the refusal is the
+    /// answer.
+    Fallback,
+    /// The answer to `notifications/initialized`: a server may refuse requests that arrive before it.
+    Initialized,
+}
+
+/// The connection of an exchange in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wire {
+    Open,
+    /// The server closed it in order. The bytes received before are still read.
+    Closed,
+    /// It broke. The bytes received before are still read.
+    Cut,
+}
+
+/// The use of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// The body is the response.
+    Json,
+    /// The body is a stream of events.
+    Stream,
+    /// The body describes an HTTP status that means an error.
+    Error,
+    Skip,
+}
+
+/// The kind of an event of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    Message,
+    /// The response to the request of this exchange.
+    Response,
+    /// The response to another request.
+    ResponseTo(u64),
+    /// An event that is dropped.
+    Skipped(FailureReason),
+}
+
+/// The end of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The response arrived and is kept.
+    Response,
+    Failed(FailureReason),
+    /// The legacy session ended.
+    SessionEnded,
+}
+
+/// All transitions of a [`State`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+pub(crate) const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Free", "Writing", "the caller begins a message, or a stream is wanted"),
+    ("Free", "Over", "the SSE stream is gone while nothing else can tell it"),
+    ("Writing", "Free", "the message is rolled back"),
+    ("Writing", "Held", "something must happen first"),
+    ("Writing", "Connecting", "there is no connection"),
+    ("Writing", "Head", "a kept connection is used"),
+    ("Writing", "Over", "the tool is excluded, or the head does not fit"),
+    ("Held", "Connecting", "it has happened, there is no connection"),
+    ("Held", "Head", "it has happened, a kept connection is used"),
+    ("Held", "Over", "it cannot happen any more"),
+    ("Held", "Free", "abandoned"),
+    ("Connecting", "Head", "connected"),
+    ("Connecting", "Refused", "no connection could be made"),
+    ("Connecting", "Backoff", "a stream's deadline has passed"),
+    ("Connecting", "Over", "the deadline has passed, or the session is lost"),
+    ("Connecting", "Free", "abandoned"),
+    ("Refused", "Backoff", "a stream is tried again later"),
+    ("Refused", "Over", "the request fails"),
+    ("Refused", "Free", "the stream is given up, or abandoned"),
+    ("Head", "Body", "the head has come"),
+    ("Head", "Connecting", "redirected, or the kept connection was gone"),
+    ("Head", "Challenge", "401 or 403"),
+    ("Head", "Backoff", "a stream is tried again later"),
+    ("Head", "Over", "there will be no answer"),
+    ("Head", "Free", "the stream is given up, or abandoned"),
+    ("Body", "Item", "an event has come"),
+    ("Body", "Held", "initialize was refused: HTTP with SSE is tried"),
+    ("Body", "Elsewhere", "a request was accepted (HTTP with SSE)"),
+    ("Body", "Backoff", "the stream broke or ended"),
+    ("Body", "Over", "the body has come to its end"),
+    ("Body", "Free", "the notification was accepted, or abandoned"),
+    ("Item", "Body", "told, and the stream goes on"),
+    ("Item", "Drain", "told, and it was the response"),
+    ("Item", "Over", "told, and the session is lost"),
+    ("Item", "Free", "abandoned"),
+    ("Drain", "Free", "the body has come to its end, or took too long"),
+    ("Elsewhere", "Over", "the session is lost"),
+    ("Elsewhere", "Free", "the response has come on the stream, or abandoned"),
+    ("Backoff", "Connecting", "the deadline has passed"),
+    ("Backoff", "Over", "the session is lost, or the head does not fit"),
+    ("Backoff", "Free", "abandoned"),
+    ("Challenge", "Challenged", "told"),
+    ("Challenge", "Over", "told, and the session is lost"),
+    ("Challenge", "Free", "abandoned"),
+    ("Challenged", "Connecting", "sent again with other headers"),
+    ("Challenged", "Over", "given up"),
+    ("Challenged", "Free", "the stream is given up, or abandoned"),
+    ("Over", "Free", "told"),
+];
+
+impl State {
+    /// Returns the name of the state in [`TRANSITIONS`].
+    const fn name(self) -> &'static str {
+        match self {
+            State::Free { .. } => "Free",
+            State::Writing { .. } => "Writing",
+            State::Held { .. } => "Held",
+            State::Connecting { .. } => "Connecting",
+            State::Refused => "Refused",
+            State::Head { .. } => "Head",
+            State::Body { .. } => "Body",
+            State::Item { .. } => "Item",
+            State::Drain { .. } => "Drain",
+            State::Elsewhere { .. } => "Elsewhere",
+            State::Backoff => "Backoff",
+            State::Challenge { .. } => "Challenge",
+            State::Challenged => "Challenged",
+            State::Over { .. } => "Over",
         }
     }
 
-    /// Goes through what has come, up to the next event.
-    pub(crate) fn step(&mut self, at: usize, site: &mut Site<'_>) {
-        while self.ready.is_none() {
-            let goes_on = match self.phase {
-                Phase::Head => self.step_head(at, site),
-                Phase::Body(_) | Phase::Drain => self.step_body(at, site),
-                _ => false,
-            };
-            if !goes_on {
-                break;
+    /// Returns `true` if the state has a connection.
+    const fn is_connected(self) -> bool {
+        match self {
+            State::Free { connected }
+            | State::Writing { connected }
+            | State::Held { connected, .. }
+            | State::Elsewhere { connected }
+            | State::Over { connected, .. } => connected,
+            State::Head { wire } | State::Body { wire, .. } | State::Item { wire, .. } | State::Drain { wire } => {
+                matches!(wire, Wire::Open)
             }
+            State::Connecting { .. }
+            | State::Refused
+            | State::Backoff
+            | State::Challenge { .. }
+            | State::Challenged => false,
         }
     }
 
-    fn step_head(&mut self, at: usize, site: &mut Site<'_>) -> bool {
-        match self.input.head(site.config.head) {
-            Ok(Some(reply)) => self.on_head(at, &reply, site),
-            Ok(None) => {
-                let Some(gone) = self.gone.take() else { return false };
-                let cut = self.heard || !self.input.is_empty();
-                let why = if gone == Gone::Refused {
-                    Why::Refused
-                } else if cut {
-                    Why::Broken
-                } else {
-                    Why::Reset
-                };
-                self.lose(at, site, why);
-            }
-            Err(why) => self.lose(at, site, why),
-        }
-        true
-    }
-
-    /// The connection was lost, or is of no use, before the answer.
-    fn lose(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
-        self.hang_up();
-        let again = !self.is_all_sent() || self.task.idempotent || !self.task.posts();
-        if why == Why::Reset && self.used && !self.task.retried && again {
-            self.task.retried = true;
-            return self.launch(at, site);
-        }
-        self.kept = 0;
-        match self.task.what {
-            What::Request if self.task.resume && why.blame() == Blame::Network => self.resume_later(at, site, why),
-            What::Request | What::Tell => self.fail(why),
-            What::Listen => self.resume_later(at, site, why),
-            What::OldStream => self.old_stream_ends(at, site, why),
-            What::Delete => self.deleted(site),
-        }
-    }
-
-    /// Ends with a failure; the connection is closed.
-    pub(crate) fn fail(&mut self, why: Why) {
-        self.hang_up();
-        self.fail_kept(why);
-    }
-
-    /// Ends with a failure behind the event that is being told.
-    pub(crate) fn fail_next(&mut self, why: Why) {
-        if self.ready.is_none() {
-            self.kept = 0;
-            self.fail(why);
-        } else if matches!(self.after, After::Continue | After::Hold) {
-            self.after = After::Fail(why);
-        }
-    }
-
-    fn old_stream_ends(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
-        site.news.old_failed = Some(why);
-        self.hang_up();
-        self.release(at, site);
-    }
-
-    fn deleted(&mut self, site: &mut Site<'_>) {
-        site.end_session();
-        self.ended();
-    }
-
-    pub(crate) fn ended(&mut self) {
-        (self.ready, self.after, self.phase) = (Some(Ready::Ended), After::Release, Phase::Over);
-        self.deadline = None;
-    }
-
-    /// Waits, then resumes the stream; or gives up.
-    fn resume_later(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
-        self.hang_up();
-        // One that was there for a while was not opened in vain, though nothing may have come.
-        if self.task.opened.take().is_some_and(|at| site.now.saturating_sub(at) >= site.config.retry_most) {
-            self.task.tries = 0;
-        }
-        let listens = self.task.what == What::Listen;
-        let can = listens || (!self.task.modern && !self.message.last_id().is_empty());
-        if !can || self.task.tries >= site.config.tries {
-            if listens {
-                site.listening = Listening::No;
-                return self.release(at, site);
-            }
-            self.kept = 0;
-            return self.fail(why);
-        }
-        let first = self.message.retry().map_or(site.config.retry_time, u64::from);
-        let factor = 1u64.checked_shl(u32::from(self.task.tries)).unwrap_or(u64::MAX);
-        let wait = first.saturating_mul(factor).min(site.config.retry_most.max(first));
-        self.task.tries = self.task.tries.saturating_add(1);
-        self.task.resume = true;
-        self.task.retried = false;
-        if listens {
-            site.listening = Listening::Opening;
-        }
-        self.phase = Phase::Wait(Wait::Later);
-        self.deadline = Some(site.now.saturating_add(wait));
-    }
-
-    fn on_head(&mut self, at: usize, reply: &Reply, site: &mut Site<'_>) {
-        self.heard = true;
-        let status = reply.status;
-        // An answer that is to follow has only the time that it had.
-        if status == 101 || status >= 200 {
-            self.deadline = None;
-        }
-        self.reply = Answer { status, keep: reply.keep, retry_after: reply.retry_after };
-        let deletes = self.task.what == What::Delete;
-        match status {
-            101 => self.fail(Why::NotHttp),
-            100..=199 => {}
-            401 | 403 if !deletes && (status == 401 || reply.challenge.is_some()) => {
-                self.keep_text(reply.challenge.clone().unwrap_or(0..0));
-                self.hang_up();
-                self.task.challenges = self.task.challenges.saturating_add(1);
-                (self.ready, self.after, self.phase) = (Some(Ready::Challenge(status)), After::Hold, Phase::Over);
-            }
-            300..=399 if !deletes => self.on_redirect(at, reply, site),
-            404 if self.loses_session(site) => {
-                site.news.lost = true;
-                self.kept = 0;
-                self.fail(Why::SessionLost);
-            }
-            _ => self.on_answer(at, reply, site),
-        }
-    }
-
-    /// Whether a 404 means that the session is lost. Some servers answer it to any GET, so that at the first one it means that
-    /// there is no stream: if the session is lost as well, the next POST tells. Where there was a stream, it means the
-    /// session.
-    fn loses_session(&self, site: &Site<'_>) -> bool {
-        let asks = matches!(self.task.what, What::Request | What::Tell);
-        let listens = self.task.what == What::Listen && self.task.was_open;
-        (asks || listens) && self.task.in_session() && site.session().is_some()
-    }
-
-    fn on_redirect(&mut self, at: usize, reply: &Reply, site: &mut Site<'_>) {
-        self.keep_text(reply.location.clone());
-        let follows = matches!(reply.status, 307 | 308) && self.task.redirects < site.config.redirects;
-        let posts = self.task.posts();
-        let location = self.input.text(reply.location.clone());
-        if follows && site.redirect(at, location, posts) {
-            self.task.redirects += 1;
-            self.hang_up();
-            return self.launch(at, site);
-        }
-        self.give_way(at, site, Why::Redirect(reply.status));
-    }
-
-    /// Fails as its task requires; what is to be told is kept.
-    fn give_way(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
-        match self.task.what {
-            What::Request | What::Tell => self.fail(why),
-            What::Listen => {
-                site.listening = Listening::No;
-                self.hang_up();
-                self.release(at, site);
-            }
-            What::OldStream => self.old_stream_ends(at, site, why),
-            What::Delete => {
-                self.hang_up();
-                self.deleted(site);
-            }
-        }
-    }
-
-    fn on_answer(&mut self, at: usize, reply: &Reply, site: &mut Site<'_>) {
-        let good = (200..300).contains(&reply.status);
-        let streams = good && reply.content == Content::Stream && reply.status != 204;
-        self.kept = 0;
-        self.task.challenges = 0;
-        self.phase = match self.task.what {
-            What::Request if good && self.task.topic == Topic::Initialize && !self.task.old => {
-                let session = self.input.text(reply.session.clone());
-                site.set_session(session);
-                self.request_body(reply, streams)
-            }
-            What::Request if self.task.resume && !streams => {
-                let why = Why::Broken;
-                return if reply.status >= 500 { self.resume_later(at, site, why) } else { self.fail(why) };
-            }
-            What::Request if good => self.request_body(reply, streams),
-            What::Request => {
-                self.deadline = Some(site.now.saturating_add(site.config.reply_time));
-                Phase::Body(Part::Error)
-            }
-            What::Tell | What::Delete => {
-                self.deadline = Some(site.now.saturating_add(site.config.reply_time));
-                Phase::Body(if good || self.task.what == What::Delete { Part::Skip } else { Part::Error })
-            }
-            What::Listen if streams => {
-                site.listening = Listening::Open;
-                Phase::Body(Part::Stream)
-            }
-            What::Listen if reply.status >= 500 => return self.resume_later(at, site, Why::Broken),
-            What::OldStream if streams => {
-                self.deadline = Some(site.now.saturating_add(site.config.reply_time));
-                Phase::Body(Part::Stream)
-            }
-            What::Listen | What::OldStream => {
-                let code = reply.status;
-                return self.give_way(at, site, Why::Status { code, retry_after: reply.retry_after });
-            }
-        };
-        if streams {
-            (self.task.was_open, self.task.opened) = (true, Some(site.now));
-            if self.task.resume { self.message.restart() } else { self.message.reset() }
-        }
-        if self.phase == Phase::Over {
-            self.hang_up();
-        }
-    }
-
-    /// What the body of a success is to a request.
-    fn request_body(&mut self, reply: &Reply, streams: bool) -> Phase {
-        let empty = reply.framing == super::reply::Framing::None;
-        if self.task.old {
-            Phase::Body(Part::Skip)
-        } else if streams {
-            Phase::Body(Part::Stream)
-        } else if empty || matches!(reply.status, 202 | 204 | 205) {
-            self.fail_kept(Why::Unanswered);
-            Phase::Over
-        } else if matches!(reply.content, Content::Json | Content::Unknown) {
-            Phase::Body(Part::Json)
-        } else {
-            self.fail_kept(Why::ContentType);
-            Phase::Over
-        }
-    }
-
-    fn step_body(&mut self, at: usize, site: &mut Site<'_>) -> bool {
-        let bytes = match self.input.body(site.config.head) {
-            Ok(bytes) => bytes,
-            Err(why) => {
-                self.cut(at, site, why);
-                return true;
-            }
-        };
-        if !bytes.is_empty() {
-            let n = match self.phase {
-                Phase::Body(Part::Stream) => self.message.read(bytes),
-                Phase::Body(Part::Json | Part::Error) => append(self.message.store(), &mut self.kept, bytes),
-                _ => bytes.len(),
-            };
-            let all = n == bytes.len();
-            self.input.take(n);
-            match self.phase {
-                Phase::Body(Part::Stream) => self.on_item(site),
-                Phase::Body(Part::Json) if !all => {
-                    self.kept = 0;
-                    self.fail(Why::TooLarge);
-                }
-                // What does not fit of an error's body is not needed.
-                Phase::Body(Part::Error) if !all => self.input.take(usize::MAX),
-                _ => {}
-            }
-            return true;
-        }
-        if self.input.is_over() || (self.gone == Some(Gone::Clean) && self.input.ends_with_connection()) {
-            self.end_body(at, site);
-            return true;
-        }
-        if self.gone.is_some() {
-            self.cut(at, site, Why::Broken);
-            return true;
-        }
-        false
-    }
-
-    /// The body was cut off.
-    fn cut(&mut self, at: usize, site: &mut Site<'_>, why: Why) {
-        let part = self.phase;
-        self.hang_up();
-        match (part, self.task.what) {
-            (Phase::Body(Part::Stream), What::Request | What::Listen) => self.resume_later(at, site, why),
-            (Phase::Body(Part::Stream), What::OldStream) => self.old_stream_ends(at, site, why),
-            // The head has said all there is to say.
-            (Phase::Body(Part::Error | Part::Skip), _) => self.end_body(at, site),
-            (Phase::Body(_), _) => {
-                self.kept = 0;
-                self.fail(why);
-            }
-            _ => self.release(at, site),
-        }
-    }
-
-    /// The body has come to its end.
-    fn end_body(&mut self, at: usize, site: &mut Site<'_>) {
-        let reusable = self.reply.keep && self.is_all_sent() && self.input.is_empty() && self.link == Link::Up;
-        if !reusable {
-            self.hang_up();
-        }
-        self.gone = None;
-        match self.phase {
-            Phase::Body(Part::Json) => self.on_json(site),
-            Phase::Body(Part::Error) => self.on_error(site),
-            Phase::Body(Part::Stream) => match self.task.what {
-                What::OldStream => self.old_stream_ends(at, site, Why::Unanswered),
-                _ => self.resume_later(at, site, Why::Unanswered),
-            },
-            Phase::Body(Part::Skip) if self.task.what == What::Delete => self.deleted(site),
-            // The stream that was to bring the answer is gone.
-            Phase::Body(Part::Skip) if self.task.what == What::Request && site.old != Old::Known => {
-                self.fail_kept(Why::SessionLost);
-            }
-            Phase::Body(Part::Skip) if self.task.what == What::Request => {
-                self.phase = Phase::Wait(Wait::Answer);
-                self.deadline = Some(site.now.saturating_add(site.config.idle_time));
-            }
-            _ => {
-                site.news.initialized |= self.task.topic == Topic::Initialized;
-                self.release(at, site);
-            }
-        }
-    }
-
-    /// The answer to a request came as JSON.
-    fn on_json(&mut self, site: &mut Site<'_>) {
-        let (task, kept) = (self.task, self.kept);
-        let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
-        match class(body, task.request, site.takes_batches(&task)) {
-            Class::Response(Some(id), _) if Some(id) == task.request => {
-                learn(&task, body, site);
-                self.answered();
-            }
-            Class::Response(None, true) => self.answered(),
-            _ => {
-                self.kept = 0;
-                self.fail_kept(Why::Garbage);
-            }
-        }
-    }
-
-    /// The body is the answer.
-    fn answered(&mut self) {
-        (self.ready, self.after, self.phase) = (Some(Ready::Body), After::Release, Phase::Over);
-        self.deadline = None;
-    }
-
-    /// The body of an error status has come.
-    fn on_error(&mut self, site: &mut Site<'_>) {
-        let (task, kept) = (self.task, self.kept);
-        let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
-        let is_error = match class(body, task.request, false) {
-            Class::Response(id, true) => id.is_none() || id == task.request,
-            _ => false,
-        };
-        let tries_old = task.topic == Topic::Initialize
-            && !task.old
-            && site.config.transport == Transport::Detect
-            && matches!(self.reply.status, 400 | 404 | 405)
-            && !(is_error && is_modern_error(body));
-        if tries_old {
-            self.phase = Phase::Wait(Wait::Fallback);
-            self.deadline = None;
-            if site.old == Old::No {
-                site.old = Old::Wanted;
-            }
-            return;
-        }
-        self.tell_error();
-    }
-
-    /// Tells what the body of an error status says.
-    pub(crate) fn tell_error(&mut self) {
-        let (task, kept) = (self.task, self.kept);
-        let body = self.message.store().bytes().get(..kept).unwrap_or(&[]);
-        match class(body, task.request, false) {
-            Class::Response(id, true) if task.what == What::Request && (id.is_none() || id == task.request) => {
-                self.answered();
-            }
-            _ => {
-                let Answer { status: code, retry_after, .. } = self.reply;
-                self.fail_kept(Why::Status { code, retry_after });
-            }
-        }
-    }
-
-    /// Something may have been found in a stream.
-    fn on_item(&mut self, site: &mut Site<'_>) {
-        let task = self.task;
-        let Some(item) = self.message.item() else { return };
-        let event = match item {
-            Item::Event(event) => event,
-            _ if task.what == What::Request => {
-                self.kept = 0;
-                return self.fail(Why::TooLarge);
-            }
-            _ => return self.skip(Why::TooLarge),
-        };
-        self.task.tries = 0;
-        if task.what == What::OldStream && event.name == "endpoint" {
-            let endpoint = core::str::from_utf8(event.data).map_err(|_| Why::Endpoint);
-            let known = endpoint.and_then(|endpoint| site.set_endpoint(endpoint));
-            self.message.consume();
-            self.deadline = None;
-            if let Err(why) = known {
-                site.news.old_failed = Some(why);
-                self.hang_up();
-                self.phase = Phase::Drain;
-                self.deadline = Some(site.now);
-            }
-            return;
-        }
-        if !matches!(event.name, "" | "message") || event.data.is_empty() {
-            return self.message.consume();
-        }
-        match class(event.data, task.request, site.takes_batches(&task)) {
-            Class::NotJson => self.skip(Why::Garbage),
-            Class::Response(id, error) => {
-                let own = task.what == What::Request && (id == task.request || (id.is_none() && error));
-                if own && id.is_some() {
-                    learn(&task, event.data, site);
-                }
-                let answers = if own { task.request } else { id };
-                self.ready = Some(Ready::Item { request: task.request, answers });
-                self.after = if own { After::Drain } else { After::Continue };
-            }
-            Class::Other => {
-                self.ready = Some(Ready::Item { request: task.request, answers: None });
-                self.after = After::Continue;
-            }
-        }
-    }
-
-    fn skip(&mut self, why: Why) {
-        (self.ready, self.after) = (Some(Ready::Skipped(why)), After::Continue);
-    }
-
-    /// The event that was ready has been told.
-    pub(crate) fn consume(&mut self, at: usize, site: &mut Site<'_>) {
-        match self.ready.take() {
-            None => return,
-            Some(Ready::Item { .. } | Ready::Skipped(_)) => self.message.consume(),
-            Some(_) => {}
-        }
-        match core::mem::replace(&mut self.after, After::Continue) {
-            After::Continue => {}
-            After::Release => self.release(at, site),
-            After::Hold => {
-                self.phase = Phase::Wait(Wait::Caller);
-                self.deadline = None;
-            }
-            After::Drain => {
-                self.phase = Phase::Drain;
-                self.deadline = Some(site.now.saturating_add(site.config.drain_time));
-            }
-            After::Fail(why) => {
-                self.kept = 0;
-                self.fail(why);
-            }
-        }
-    }
-
-    /// The exchange is over; the connection stays, if it can be used again.
-    pub(crate) fn release(&mut self, at: usize, site: &mut Site<'_>) {
-        if site.has_redirect(at) {
-            site.forget_redirect(at);
-        }
-        (self.phase, self.ready, self.after, self.task) = (Phase::Free, None, After::Continue, Task::NONE);
-        self.kept = 0;
-        self.clear_output();
-        self.message.reset();
-        let idle = site.now.saturating_add(site.config.idle_time);
-        self.deadline = if self.link == Link::Up { Some(idle) } else { None };
-    }
-
-    /// Whatever is under way, it is no more.
-    pub(crate) fn abandon(&mut self, site: &mut Site<'_>, at: usize) {
-        let rests = matches!(self.phase, Phase::Free | Phase::Wait(_));
-        if !rests || self.link != Link::Up {
-            self.hang_up();
-        }
-        self.release(at, site);
-    }
-
-    pub(crate) fn retry(&mut self, at: usize, site: &mut Site<'_>) {
-        self.settle_challenge(at, site);
-        if self.phase == Phase::Wait(Wait::Caller) {
-            self.launch(at, site);
-        }
-    }
-
-    pub(crate) fn give_up(&mut self, at: usize, site: &mut Site<'_>) {
-        self.settle_challenge(at, site);
-        if self.phase == Phase::Wait(Wait::Caller) {
-            self.kept = 0;
-            self.give_way(at, site, Why::GivenUp);
-        }
-    }
-
-    /// The challenge has been told, though nothing was asked for since.
-    fn settle_challenge(&mut self, at: usize, site: &mut Site<'_>) {
-        if matches!(self.ready, Some(Ready::Challenge(_))) {
-            self.consume(at, site);
-        }
-    }
-
-    pub(crate) fn expire(&mut self, at: usize, site: &mut Site<'_>) {
-        if self.deadline.is_none_or(|deadline| deadline > site.now) {
-            return;
-        }
-        self.deadline = None;
-        match self.phase {
-            Phase::Free | Phase::Wait(Wait::Answer | Wait::Caller) => self.hang_up(),
-            Phase::Wait(Wait::Later) => self.launch(at, site),
-            Phase::Drain => {
-                self.hang_up();
-                self.release(at, site);
-            }
-            // What has come before the time was over counts.
-            Phase::Head if self.input.is_empty() => self.lose(at, site, Why::TimedOut),
-            Phase::Head | Phase::Body(_) => {
-                self.step(at, site);
-                if self.ready.is_none() && self.phase == Phase::Head {
-                    self.lose(at, site, Why::TimedOut);
-                } else if self.ready.is_none() && matches!(self.phase, Phase::Body(Part::Skip | Part::Error)) {
-                    self.cut(at, site, Why::TimedOut);
-                } else if self.ready.is_none() && self.is(What::OldStream) && site.old == Old::Opening {
-                    self.old_stream_ends(at, site, Why::TimedOut);
-                }
-            }
-            Phase::Writing | Phase::Over | Phase::Wait(Wait::Endpoint | Wait::Fallback | Wait::Greeting) => {}
+    /// Returns the same state without a connection, which ended as `end` says.
+    const fn disconnected(self, end: Wire) -> State {
+        let connected = false;
+        match self {
+            State::Free { .. } => State::Free { connected },
+            State::Writing { .. } => State::Writing { connected },
+            State::Held { until, .. } => State::Held { until, connected },
+            State::Elsewhere { .. } => State::Elsewhere { connected },
+            State::Over { end, .. } => State::Over { end, connected },
+            State::Head { .. } => State::Head { wire: end },
+            State::Body { part, .. } => State::Body { part, wire: end },
+            State::Item { found, lost, .. } => State::Item { found, lost, wire: end },
+            State::Drain { .. } => State::Drain { wire: end },
+            other => other,
         }
     }
 }
 
-/// Appends as much as fits; how much that was.
-fn append(store: &mut mcp_sansio::store::Store<'_>, used: &mut usize, bytes: &[u8]) -> usize {
+/// Storage for one connection and its exchange.
+pub struct ExchangeSlot<'m> {
+    /// The number of this slot.
+    at: usize,
+    state: State,
+    /// The driver must close a connection before it opens the next one.
+    close: bool,
+    deadline: Option<Millis>,
+    /// The deadline was set since the driver last gave the time.
+    fresh: bool,
+    task: Task,
+    pub(crate) outgoing: Outgoing<'m>,
+    input: Input<'m>,
+    /// Keeps events, a body, or a text of the head.
+    decoder: SseDecoder<'m>,
+    /// Number of bytes of a body or text in the store of `decoder`.
+    kept: usize,
+    /// Facts of the response's head that are needed later.
+    status: u16,
+    retry_after: Option<u32>,
+    keep_alive: bool,
+    /// The connection has carried an exchange before this one.
+    reused: bool,
+    /// The server answered in this exchange.
+    heard: bool,
+    /// The head waits for the caller's headers ([`sign`](ExchangeSlot::sign)).
+    unsigned: bool,
+    /// The number of the credentials in the head.
+    credentials: u32,
+    /// The caller decided about the challenge. The exchange continues when the driver gives the time, since the
+    /// decision may have taken long.
+    pub(crate) resumed: bool,
+}
+
+/// The default limit of messages in bytes.
+#[cfg(feature = "alloc")]
+pub(crate) const MOST: usize = 16 << 20;
+
+/// Leaves the bytes out: headers may be secret.
+impl fmt::Debug for ExchangeSlot<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl<'m> ExchangeSlot<'m> {
+    /// Makes a slot over lent storage: `input` takes at least a response's head, `message` the largest message
+    /// received, and `output` the largest message sent with its head (1 KiB, more if long headers are set).
+    pub fn new(input: impl Into<Store<'m>>, message: impl Into<Store<'m>>, output: impl Into<Store<'m>>) -> Self {
+        ExchangeSlot {
+            at: 0,
+            state: State::Free { connected: false },
+            close: false,
+            deadline: None,
+            fresh: false,
+            task: Task::NONE,
+            outgoing: Outgoing::new(output.into()),
+            input: Input::new(input.into()),
+            decoder: SseDecoder::new(message),
+            kept: 0,
+            status: 0,
+            retry_after: None,
+            keep_alive: false,
+            reused: false,
+            heard: false,
+            unsigned: false,
+            credentials: 0,
+            resumed: false,
+        }
+    }
+
+    /// Makes a slot with memory from the allocator, for messages of at most `limit` bytes.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub fn growing(limit: usize) -> Self {
+        let room = limit.saturating_add(1 << 16);
+        Self::new(Store::growing(1 << 16), Store::growing(limit), Store::growing(room))
+    }
+
+    /// Sets the number of this slot.
+    pub(crate) const fn number(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Enters another state.
+    fn enter(&mut self, next: State) {
+        let (from, to) = (self.state.name(), next.name());
+        #[cfg(all(test, feature = "alloc"))]
+        super::tests::states::enter(from, to);
+        debug_assert!(from == to || TRANSITIONS.iter().any(|row| (row.0, row.1) == (from, to)), "{from} to {to}");
+        self.state = next;
+    }
+
+    // Writing a message.
+
+    /// Begins a message, or an exchange without one.
+    pub(crate) fn begin(&mut self) {
+        self.enter(State::Writing { connected: self.state.is_connected() });
+        self.outgoing.clear();
+        (self.task, self.deadline) = (Task::NONE, None);
+    }
+
+    /// Takes the message back.
+    pub(crate) fn roll_back(&mut self, origin: &OriginState<'_>) {
+        self.outgoing.clear();
+        self.rest(origin);
+    }
+
+    /// Classifies the written message. Returns `None` if it fails at once: the tool must not be called.
+    pub(crate) fn classify(&mut self, origin: &OriginState<'_>) -> Option<Task> {
+        let message = self.outgoing.message();
+        self.task = Task::of(message);
+        if self.task.modern
+            && let Some(why) = origin.tools.excludes_call(message)
+        {
+            self.over(End::Failed(FailureReason::Excluded(why)));
+            return None;
+        }
+        Some(self.task)
+    }
+
+    /// Sends the message, at once or after the event `hold`.
+    pub(crate) fn submit(&mut self, hold: Option<Hold>, origin: &mut OriginState<'_>) {
+        self.task.sse |= hold == Some(Hold::Endpoint) || origin.sse == Sse::Known;
+        match hold {
+            Some(until) => self.enter(State::Held { until, connected: self.state.is_connected() }),
+            None => self.launch(origin),
+        }
+    }
+
+    /// Begins an exchange that has no message.
+    pub(crate) fn open(&mut self, purpose: Purpose, origin: &mut OriginState<'_>) {
+        self.begin();
+        self.task.purpose = purpose;
+        self.launch(origin);
+    }
+
+    /// Sends the request over the kept connection or a new one. Fails if its head does not fit.
+    fn launch(&mut self, origin: &mut OriginState<'_>) {
+        if !self.write_head(b"", origin) {
+            return self.give_way(FailureReason::NoRoom, origin);
+        }
+        (self.unsigned, self.credentials) = (origin.signs, 0);
+        self.reused = self.state.is_connected();
+        (self.kept, self.heard, self.fresh) = (0, false, true);
+        if self.reused {
+            self.enter(State::Head { wire: Wire::Open });
+            self.deadline = Some(origin.now.saturating_add(origin.config.write_time));
+        } else {
+            self.input.clear();
+            self.enter(State::Connecting { dialing: false });
+            self.deadline = Some(origin.now.saturating_add(origin.config.connect_time));
+        }
+    }
+
+    /// Writes the head, with further `lines` in it. Returns `false` if it does not fit.
+    fn write_head(&mut self, lines: &[u8], origin: &OriginState<'_>) -> bool {
+        let (task, last_id, at) = (&self.task, self.decoder.last_id(), self.at);
+        let write = |message: &[u8], out: &mut dyn mcp_sansio::sink::Sink| {
+            head::write(task, message, last_id, lines, (origin, at), out)
+        };
+        self.outgoing.write_head(task.posts(), write).is_ok()
+    }
+
+    /// Returns the method of the request, if its head waits for the caller's headers.
+    pub(crate) fn unsigned(&self) -> Option<&'static str> {
+        let waits = self.unsigned && matches!(self.state, State::Connecting { .. } | State::Head { .. });
+        waits.then(|| head::verb(&self.task))
+    }
+
+    /// Adds `lines` to the head that waits for them: whole headers, each with its line break.
+    pub(crate) fn sign(&mut self, lines: &[u8], credentials: u32, origin: &mut OriginState<'_>) {
+        (self.unsigned, self.credentials) = (false, credentials);
+        if !lines.is_empty() && !self.write_head(lines, origin) {
+            self.give_way(FailureReason::NoRoom, origin);
+        }
+    }
+
+    /// Returns the method of the message, and the name of its tool or prompt.
+    pub(crate) fn operation(&self) -> [&str; 2] {
+        let Ok(envelope) = Envelope::parse(self.outgoing.body()) else { return [""; 2] };
+        let name = envelope.members.name.and_then(|name| name.text()).and_then(|name| name.plain());
+        [envelope.method.and_then(|method| method.text()).and_then(|method| method.plain()), name]
+            .map(Option::unwrap_or_default)
+    }
+
+    /// Returns the number of the credentials with which the message went out last.
+    pub(crate) const fn credentials(&self) -> u32 {
+        self.credentials
+    }
+
+    // Calls of the driver.
+
+    pub(crate) fn action(&mut self) -> Option<SocketAction> {
+        if core::mem::take(&mut self.close) {
+            return Some(SocketAction::Close(self.at));
+        }
+        if self.state != (State::Connecting { dialing: false }) {
+            return None;
+        }
+        self.state = State::Connecting { dialing: true };
+        Some(SocketAction::Connect(self.at))
+    }
+
+    /// Notes that the connection is open.
+    pub(crate) fn connected(&mut self, origin: &OriginState<'_>) {
+        if self.state == (State::Connecting { dialing: true }) {
+            self.enter(State::Head { wire: Wire::Open });
+            self.deadline = Some(origin.now.saturating_add(origin.config.write_time));
+        }
+    }
+
+    /// Notes that the connection is gone: the server closed it in order (`clean`), or it broke or could not be
+    /// opened.
+    pub(crate) fn gone(&mut self, clean: bool) {
+        if self.state == (State::Connecting { dialing: true }) {
+            self.enter(State::Refused);
+        } else if self.state.is_connected() {
+            self.state = self.state.disconnected(if clean { Wire::Closed } else { Wire::Cut });
+            if !self.is_under_way() {
+                self.input.clear();
+                self.deadline = None;
+            }
+        }
+    }
+
+    /// Returns `true` while a request or a response is on the wire.
+    const fn is_under_way(&self) -> bool {
+        matches!(self.state, State::Head { .. } | State::Body { .. } | State::Item { .. } | State::Drain { .. })
+    }
+
+    pub(crate) fn pending(&self) -> &[u8] {
+        let goes = self.is_under_way() && self.state.is_connected() && !self.unsigned;
+        if goes { self.outgoing.pending() } else { &[] }
+    }
+
+    pub(crate) fn sent(&mut self, n: usize, origin: &OriginState<'_>) {
+        let left = self.pending().len();
+        let n = n.min(left);
+        self.outgoing.advance(n);
+        if n > 0 && matches!(self.state, State::Head { .. }) {
+            let wait = if n < left { origin.config.write_time } else { origin.config.reply_time };
+            // The engine keeps the deadlines of requests.
+            let ends = n < left || self.task.purpose != Purpose::Request || self.task.resume;
+            self.deadline = ends.then(|| origin.now.saturating_add(wait));
+        }
+    }
+
+    pub(crate) fn space(&mut self) -> &mut [u8] {
+        let waits = match self.state {
+            State::Item { .. } | State::Over { .. } => true,
+            State::Body { .. } => !self.input.is_empty(),
+            _ => false,
+        };
+        if waits || !self.state.is_connected() { &mut [] } else { self.input.space() }
+    }
+
+    pub(crate) fn filled(&mut self, n: usize) {
+        if n == 0 {
+            return;
+        }
+        self.input.filled(n);
+        let unasked = self.reused && self.outgoing.is_unsent() && matches!(self.state, State::Head { .. });
+        if unasked || !self.is_under_way() {
+            // Bytes without a request are no answer.
+            self.hang_up();
+        }
+    }
+
+    /// Makes the driver close the connection.
+    fn hang_up(&mut self) {
+        self.close |= self.state.is_connected() || self.state == State::Connecting { dialing: true };
+        self.state = self.state.disconnected(Wire::Cut);
+        self.input.clear();
+    }
+
+    // Reading.
+
+    /// Reads the received bytes up to the next event.
+    pub(crate) fn step(&mut self, origin: &mut OriginState<'_>) {
+        loop {
+            let goes_on = match self.state {
+                State::Refused => {
+                    self.lose(FailureReason::Refused, origin);
+                    false
+                }
+                State::Head { wire } => self.read_head(wire, origin),
+                State::Body { wire, .. } | State::Drain { wire } => self.read_body(wire, origin),
+                _ => false,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Reads the head of a response. Returns `true` if that changed anything.
+    fn read_head(&mut self, wire: Wire, origin: &mut OriginState<'_>) -> bool {
+        match self.input.head(origin.config.head) {
+            Ok(Some(reply)) => self.on_head(&reply, wire, origin),
+            Ok(None) if wire == Wire::Open => return false,
+            Ok(None) if self.heard || !self.input.is_empty() => self.lose(FailureReason::Broken, origin),
+            Ok(None) => self.lose(FailureReason::Reset, origin),
+            Err(why) => self.lose(why, origin),
+        }
+        true
+    }
+
+    fn on_head(&mut self, reply: &Reply, wire: Wire, origin: &mut OriginState<'_>) {
+        self.heard = true;
+        (self.status, self.retry_after, self.keep_alive) = (reply.status, reply.retry_after, reply.keep);
+        let (status, ends) = (reply.status, self.task.purpose == Purpose::EndSession);
+        if status < 200 && status != 101 {
+            return; // the final answer follows, within the same deadline
+        }
+        self.deadline = None;
+        origin.note_nonce(self.input.text(reply.dpop_nonce.clone()));
+        if !matches!(status, 401 | 403) {
+            origin.accepted = origin.accepted.max(self.credentials);
+        }
+        match status {
+            101 => self.give_way(FailureReason::NotHttp, origin),
+            401 | 403 if !ends && (status == 401 || reply.challenged) => {
+                self.keep_challenges(reply);
+                self.hang_up();
+                self.task.challenges = self.task.challenges.saturating_add(1);
+                self.enter(State::Challenge { status, lost: None });
+            }
+            300..=399 if !ends => {
+                self.keep_text(reply.location.clone());
+                let follows = matches!(status, 307 | 308) && self.task.redirects < origin.config.redirects;
+                let location = self.input.text(reply.location.clone());
+                if follows && origin.redirect(self.at, location, self.task.posts()) {
+                    self.task.redirects += 1;
+                    self.hang_up();
+                    return self.launch(origin);
+                }
+                self.give_way(FailureReason::Redirect(status), origin);
+            }
+            404 if self.loses_session(origin) => {
+                origin.signals.session_lost = true;
+                self.fail(FailureReason::SessionLost);
+            }
+            _ => self.on_answer(reply, wire, origin),
+        }
+    }
+
+    /// Returns `true` if a 404 means that the session is lost. Some servers answer 404 to any GET, so at the
+    /// first GET it means that there is no stream; if the session is lost as well, the next POST gets 404 too.
+    /// After a stream was open, 404 means the session.
+    fn loses_session(&self, origin: &OriginState<'_>) -> bool {
+        let asks = matches!(self.task.purpose, Purpose::Request | Purpose::OneWay);
+        let listens = self.task.purpose == Purpose::Listen && self.task.was_open;
+        (asks || listens) && self.task.in_session() && origin.session().is_some()
+    }
+
+    /// Decides the use of the body.
+    fn on_answer(&mut self, reply: &Reply, wire: Wire, origin: &mut OriginState<'_>) {
+        let good = (200..300).contains(&reply.status);
+        let streams = good && reply.content == Content::Stream && reply.status != 204;
+        let empty = reply.framing == Framing::None || matches!(reply.status, 202 | 204 | 205);
+        (self.kept, self.task.challenges) = (0, 0);
+        let part = match self.task.purpose {
+            Purpose::Request if self.task.resume && !streams => {
+                return if reply.status >= 500 {
+                    self.resume_later(FailureReason::Broken, origin)
+                } else {
+                    self.fail(FailureReason::Broken)
+                };
+            }
+            Purpose::Request if good => {
+                if self.task.topic == Topic::Initialize && !self.task.sse && !self.task.resume {
+                    origin.set_session(self.input.text(reply.session.clone()));
+                }
+                match reply.content {
+                    _ if self.task.sse => Part::Skip,
+                    _ if streams => Part::Stream,
+                    _ if empty => return self.fail(FailureReason::Unanswered),
+                    Content::Json | Content::Unknown => Part::Json,
+                    Content::Stream | Content::Other => return self.fail(FailureReason::ContentType),
+                }
+            }
+            Purpose::OneWay if good => Part::Skip,
+            Purpose::EndSession => Part::Skip,
+            Purpose::Request | Purpose::OneWay => Part::Error,
+            Purpose::Listen | Purpose::SseStream if streams => Part::Stream,
+            Purpose::Listen if reply.status >= 500 => return self.resume_later(FailureReason::Broken, origin),
+            Purpose::Listen | Purpose::SseStream => {
+                return self
+                    .give_way(FailureReason::Status { code: reply.status, retry_after: reply.retry_after }, origin);
+            }
+        };
+        if self.task.purpose == Purpose::Listen {
+            origin.listening = ListenState::Open;
+        }
+        // The engine keeps the deadlines of requests, and a stream stays open. The `endpoint` event must come
+        // soon.
+        let endless = part != Part::Error && matches!(self.task.purpose, Purpose::Request | Purpose::Listen);
+        self.deadline = (!endless).then(|| origin.now.saturating_add(origin.config.reply_time));
+        if streams {
+            (self.task.was_open, self.task.opened) = (true, Some(origin.now));
+            if self.task.resume { self.decoder.restart() } else { self.decoder.reset() }
+        }
+        self.enter(State::Body { part, wire });
+    }
+
+    /// Reads a part of the body. Returns `true` if that changed anything.
+    fn read_body(&mut self, wire: Wire, origin: &mut OriginState<'_>) -> bool {
+        let bytes = match self.input.body(origin.config.head) {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                self.cut(why, origin);
+                return true;
+            }
+        };
+        let len = bytes.len();
+        match self.state {
+            _ if len == 0 => {
+                if self.input.is_over() || (wire == Wire::Closed && self.input.ends_with_connection()) {
+                    self.end_body(origin);
+                } else if wire == Wire::Open {
+                    return false;
+                } else {
+                    self.cut(FailureReason::Broken, origin);
+                }
+            }
+            State::Body { part: Part::Stream, .. } => {
+                let n = self.decoder.read(bytes);
+                self.input.take(n);
+                self.on_item(wire, origin);
+            }
+            State::Body { part: part @ (Part::Json | Part::Error), .. } => {
+                let n = append(self.decoder.store(), &mut self.kept, bytes);
+                // The part of an error's body that does not fit is not needed.
+                self.input.take(len);
+                if part == Part::Json && n < len {
+                    self.fail(FailureReason::TooLarge);
+                }
+            }
+            _ => self.input.take(len),
+        }
+        true
+    }
+
+    /// Handles the event that was found in a stream, if there is one.
+    fn on_item(&mut self, wire: Wire, origin: &mut OriginState<'_>) {
+        let task = self.task;
+        let requests = task.purpose == Purpose::Request;
+        let event = match self.decoder.item() {
+            None => return,
+            Some(SseItem::Event(event)) => event,
+            Some(_) if requests => return self.fail(FailureReason::TooLarge),
+            Some(_) => {
+                return self.enter(State::Item { found: Found::Skipped(FailureReason::TooLarge), lost: None, wire });
+            }
+        };
+        self.task.tries = 0;
+        if task.purpose == Purpose::SseStream && event.name == "endpoint" {
+            let endpoint = core::str::from_utf8(event.data).map_err(|_| FailureReason::Endpoint);
+            let known = endpoint.and_then(|endpoint| origin.set_endpoint(endpoint));
+            self.decoder.consume();
+            self.deadline = None;
+            return known.unwrap_or_else(|why| self.give_way(why, origin));
+        }
+        if !matches!(event.name, "" | "message") || event.data.is_empty() {
+            return self.decoder.consume();
+        }
+        let found = match Class::of(event.data, task.request, origin.takes_batches(task.modern)) {
+            Class::NotJson => Found::Skipped(FailureReason::Garbage),
+            Class::Response(id, error) if requests && (id == task.request || (id.is_none() && error)) => {
+                if id.is_some() {
+                    learn(&task, event.data, origin);
+                }
+                Found::Response
+            }
+            Class::Response(Some(id), _) => Found::ResponseTo(id),
+            Class::Response(None, _) | Class::Other => Found::Message,
+        };
+        self.enter(State::Item { found, lost: None, wire });
+    }
+
+    /// Handles the end of the body.
+    fn end_body(&mut self, origin: &mut OriginState<'_>) {
+        if !(self.keep_alive && self.outgoing.is_sent() && self.input.is_empty()) {
+            self.hang_up();
+        }
+        let connected = self.state.is_connected();
+        match (self.state, self.task.purpose) {
+            (State::Body { part: Part::Json, .. }, _) => self.on_json(origin),
+            (State::Body { part: Part::Error, .. }, _) => self.on_error(origin),
+            (State::Body { part: Part::Stream, .. }, _) => self.resume_later(FailureReason::Unanswered, origin),
+            (State::Body { .. }, Purpose::EndSession) => {
+                origin.end_session();
+                self.over(End::SessionEnded);
+            }
+            // The stream that should bring the answer is gone.
+            (State::Body { .. }, Purpose::Request) if origin.sse != Sse::Known => {
+                self.over(End::Failed(FailureReason::SessionLost));
+            }
+            (State::Body { .. }, Purpose::Request) => {
+                self.enter(State::Elsewhere { connected });
+                self.deadline = Some(origin.now.saturating_add(origin.config.idle_time));
+            }
+            _ => {
+                origin.signals.initialized |= self.task.topic == Topic::Initialized;
+                self.release(origin);
+            }
+        }
+    }
+
+    /// Handles a body that was cut off.
+    fn cut(&mut self, why: FailureReason, origin: &mut OriginState<'_>) {
+        self.hang_up();
+        match self.state {
+            State::Body { part: Part::Stream, .. } => self.resume_later(why, origin),
+            State::Body { part: Part::Json, .. } => self.fail(why),
+            // The head is enough: the rest of the body carries nothing that is needed.
+            State::Body { .. } => self.end_body(origin),
+            _ => self.release(origin),
+        }
+    }
+
+    /// Handles a response that is JSON.
+    fn on_json(&mut self, origin: &mut OriginState<'_>) {
+        let task = self.task;
+        let body = self.kept();
+        match Class::of(body, task.request, origin.takes_batches(task.modern)) {
+            Class::Response(Some(id), _) if Some(id) == task.request => {
+                learn(&task, body, origin);
+                self.over(End::Response);
+            }
+            Class::Response(None, true) => self.over(End::Response),
+            _ => self.over(End::Failed(FailureReason::Garbage)),
+        }
+    }
+
+    /// Handles the whole body of an error status.
+    fn on_error(&mut self, origin: &mut OriginState<'_>) {
+        let task = self.task;
+        let may_be_sse = task.topic == Topic::Initialize
+            && !task.sse
+            && origin.config.transport == TransportKind::Detect
+            && matches!(self.status, 400 | 404 | 405);
+        if may_be_sse && !(self.is_rpc_error() && is_modern_error(self.kept())) {
+            self.enter(State::Held { until: Hold::Fallback, connected: self.state.is_connected() });
+            self.deadline = None;
+            if origin.sse == Sse::Unused {
+                origin.sse = Sse::Wanted;
+            }
+        } else {
+            self.end_with_error();
+        }
+    }
+
+    /// Ends the exchange with the body of an error status.
+    pub(crate) fn end_with_error(&mut self) {
+        let answers = self.task.purpose == Purpose::Request && self.is_rpc_error();
+        let why = FailureReason::Status { code: self.status, retry_after: self.retry_after };
+        self.over(if answers { End::Response } else { End::Failed(why) });
+    }
+
+    /// Returns `true` if the body is a JSON-RPC error that may be the answer.
+    fn is_rpc_error(&mut self) -> bool {
+        let request = self.task.request;
+        match Class::of(self.kept(), request, false) {
+            Class::Response(id, true) => id.is_none() || id == request,
+            _ => false,
+        }
+    }
+
+    // Ending.
+
+    /// Handles a connection that broke, or is useless, before the answer.
+    fn lose(&mut self, why: FailureReason, origin: &mut OriginState<'_>) {
+        self.hang_up();
+        let harmless = !self.outgoing.is_sent() || self.task.idempotent || !self.task.posts();
+        if why == FailureReason::Reset && self.reused && !self.task.retried && harmless {
+            self.task.retried = true;
+            self.launch(origin);
+        } else if self.task.purpose == Purpose::Listen || (self.task.resume && why.blame() == FailureOrigin::Network) {
+            self.resume_later(why, origin);
+        } else {
+            self.give_way(why, origin);
+        }
+    }
+
+    /// Waits, then resumes the stream. Gives up if it cannot be resumed.
+    fn resume_later(&mut self, why: FailureReason, origin: &mut OriginState<'_>) {
+        self.hang_up();
+        // A stream that was open for `retry_most` counts as resumed, even if no event came.
+        if self.task.opened.take().is_some_and(|at| origin.now.saturating_sub(at) >= origin.config.retry_most) {
+            self.task.tries = 0;
+        }
+        let can = match self.task.purpose {
+            Purpose::Listen => true,
+            Purpose::Request => !self.task.modern && !self.decoder.last_id().is_empty(),
+            _ => false,
+        };
+        if !can || self.task.tries >= origin.config.tries {
+            return self.give_way(why, origin);
+        }
+        let first = self.decoder.retry().map_or(origin.config.retry_time, u64::from);
+        let factor = 1u64.checked_shl(u32::from(self.task.tries)).unwrap_or(u64::MAX);
+        let wait = first.saturating_mul(factor).min(origin.config.retry_most.max(first));
+        self.task.tries = self.task.tries.saturating_add(1);
+        (self.task.resume, self.task.retried) = (true, false);
+        if self.task.purpose == Purpose::Listen {
+            origin.listening = ListenState::Opening;
+        }
+        self.enter(State::Backoff);
+        self.deadline = Some(origin.now.saturating_add(wait));
+    }
+
+    /// Ends without an answer, as the purpose requires, and closes the connection.
+    fn give_way(&mut self, why: FailureReason, origin: &mut OriginState<'_>) {
+        self.hang_up();
+        match self.task.purpose {
+            Purpose::Request | Purpose::OneWay => self.over(End::Failed(why)),
+            Purpose::Listen => {
+                origin.listening = ListenState::No;
+                self.release(origin);
+            }
+            Purpose::SseStream => {
+                origin.signals.sse_failed = Some(why);
+                self.release(origin);
+            }
+            Purpose::EndSession => {
+                origin.end_session();
+                self.over(End::SessionEnded);
+            }
+        }
+    }
+
+    /// Ends with a failure and closes the connection.
+    fn fail(&mut self, why: FailureReason) {
+        self.hang_up();
+        self.over(End::Failed(why));
+    }
+
+    /// Ends the exchange; the connection stays.
+    fn over(&mut self, end: End) {
+        self.enter(State::Over { end, connected: self.state.is_connected() });
+        self.deadline = None;
+    }
+
+    /// Forgets the exchange; the connection stays, if it can be used again.
+    fn release(&mut self, origin: &mut OriginState<'_>) {
+        origin.forget_redirect(self.at);
+        (self.task, self.kept) = (Task::NONE, 0);
+        self.outgoing.clear();
+        self.decoder.reset();
+        self.rest(origin);
+    }
+
+    /// Keeps the connection for a while without an exchange.
+    fn rest(&mut self, origin: &OriginState<'_>) {
+        let connected = self.state.is_connected();
+        self.enter(State::Free { connected });
+        self.deadline = connected.then(|| origin.now.saturating_add(origin.config.idle_time));
+    }
+
+    // Decisions of the caller and of other exchanges.
+
+    /// Ends the exchange in any state.
+    pub(crate) fn abandon(&mut self, origin: &mut OriginState<'_>) {
+        if !matches!(self.state, State::Free { .. } | State::Held { .. } | State::Elsewhere { .. }) {
+            self.hang_up();
+        }
+        self.release(origin);
+    }
+
+    /// Closes the connection and ends the exchange.
+    pub(crate) fn shut_down(&mut self, origin: &mut OriginState<'_>) {
+        self.hang_up();
+        self.release(origin);
+    }
+
+    /// Fails after the event that the caller reads now, unless that is the last one.
+    pub(crate) fn fail_next(&mut self, why: FailureReason) {
+        match &mut self.state {
+            State::Item { found: Found::Response, .. } | State::Over { .. } => {}
+            State::Item { lost, .. } | State::Challenge { lost, .. } => *lost = lost.or(Some(why)),
+            _ => self.fail(why),
+        }
+    }
+
+    /// Reports a failure that belongs to no exchange.
+    pub(crate) fn report(&mut self, why: FailureReason) {
+        self.over(End::Failed(why));
+    }
+
+    /// Ends the DELETE of a session: another session begins.
+    pub(crate) fn skip_end_of_session(&mut self) {
+        self.hang_up();
+        self.over(End::SessionEnded);
+    }
+
+    pub(crate) fn retry(&mut self, origin: &mut OriginState<'_>) {
+        self.told_challenge(origin);
+        if self.state == State::Challenged {
+            self.launch(origin);
+        }
+    }
+
+    pub(crate) fn give_up(&mut self, origin: &mut OriginState<'_>) {
+        self.told_challenge(origin);
+        if self.state == State::Challenged {
+            self.give_way(FailureReason::GivenUp, origin);
+        }
+    }
+
+    /// Notes that the caller knows of the challenge, even if it has asked for no event since.
+    fn told_challenge(&mut self, origin: &mut OriginState<'_>) {
+        if matches!(self.state, State::Challenge { .. }) {
+            self.told(origin);
+        }
+    }
+
+    /// Continues after the event that waited for the caller.
+    pub(crate) fn told(&mut self, origin: &mut OriginState<'_>) {
+        match self.state {
+            State::Item { found, lost, wire } => {
+                self.decoder.consume();
+                match lost {
+                    _ if found == Found::Response => {
+                        self.enter(State::Drain { wire });
+                        self.deadline = Some(origin.now.saturating_add(origin.config.drain_time));
+                    }
+                    Some(why) => self.fail(why),
+                    None => self.enter(State::Body { part: Part::Stream, wire }),
+                }
+            }
+            State::Challenge { lost: Some(why), .. } => self.fail(why),
+            State::Challenge { lost: None, .. } => self.enter(State::Challenged),
+            State::Over { .. } => self.release(origin),
+            _ => {}
+        }
+    }
+
+    /// Does the work that is due.
+    pub(crate) fn expire(&mut self, origin: &mut OriginState<'_>) {
+        if self.deadline.is_none_or(|deadline| deadline > origin.now) {
+            return;
+        }
+        self.deadline = None;
+        // Bytes received before the deadline count.
+        self.step(origin);
+        if self.deadline.is_some() {
+            return;
+        }
+        match self.state {
+            State::Free { .. } | State::Elsewhere { .. } => self.hang_up(),
+            State::Backoff => self.launch(origin),
+            State::Drain { .. } => self.shut_down(origin),
+            State::Connecting { .. } | State::Head { .. } => self.lose(FailureReason::TimedOut, origin),
+            State::Body { part: Part::Skip | Part::Error, .. } => self.cut(FailureReason::TimedOut, origin),
+            State::Body { .. } if self.is(Purpose::SseStream) && origin.sse == Sse::Opening => {
+                self.give_way(FailureReason::TimedOut, origin);
+            }
+            _ => {}
+        }
+    }
+
+    /// Moves a deadline that was set since the driver last gave the time by `passed`.
+    pub(crate) fn rebase(&mut self, passed: Millis) {
+        if core::mem::take(&mut self.fresh) {
+            self.deadline = self.deadline.map(|deadline| deadline.saturating_add(passed));
+        }
+    }
+
+    // State for other parts.
+
+    pub(crate) const fn is_free(&self) -> bool {
+        matches!(self.state, State::Free { .. })
+    }
+
+    /// Returns `true` while only the rest of a body is awaited.
+    pub(crate) const fn is_draining(&self) -> bool {
+        matches!(self.state, State::Drain { .. })
+    }
+
+    pub(crate) const fn is_connected(&self) -> bool {
+        self.state.is_connected()
+    }
+
+    pub(crate) fn is_held(&self, until: &[Hold]) -> bool {
+        matches!(self.state, State::Held { until: hold, .. } if until.contains(&hold))
+    }
+
+    /// Returns `true` if an event waits for the caller.
+    pub(crate) const fn has_event(&self) -> bool {
+        matches!(self.state, State::Item { .. } | State::Challenge { .. } | State::Over { .. })
+    }
+
+    /// Returns `true` if only its end or a challenge waits for the caller.
+    pub(crate) const fn is_over(&self) -> bool {
+        matches!(self.state, State::Challenge { .. } | State::Over { .. })
+    }
+
+    /// Returns `true` if it has an exchange without an answer yet.
+    const fn is_open(&self) -> bool {
+        !matches!(self.state, State::Free { .. } | State::Writing { .. } | State::Drain { .. })
+    }
+
+    pub(crate) fn is(&self, purpose: Purpose) -> bool {
+        self.is_open() && self.task.purpose == purpose
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.is(Purpose::Listen) || self.is(Purpose::SseStream)
+    }
+
+    /// Returns `true` if it posts a message: a request, a notification or a response.
+    pub(crate) fn is_post(&self) -> bool {
+        self.is(Purpose::Request) || self.is(Purpose::OneWay)
+    }
+
+    /// Returns `true` if it carries `notifications/initialized`; with `unanswered`, only until the server has
+    /// answered it.
+    pub(crate) fn greets(&self, unanswered: bool) -> bool {
+        let answered = matches!(
+            self.state,
+            State::Body { .. } | State::Item { .. } | State::Over { .. } | State::Challenge { lost: Some(_), .. }
+        );
+        self.task.topic == Topic::Initialized && self.is_open() && !(unanswered && answered)
+    }
+
+    /// Returns the request that has no end yet.
+    pub(crate) fn request(&self) -> Option<u64> {
+        self.task.request.filter(|_| self.is_open())
+    }
+
+    pub(crate) const fn task(&self) -> &Task {
+        &self.task
+    }
+
+    pub(crate) const fn deadline(&self) -> Option<Millis> {
+        self.deadline
+    }
+
+    /// Returns the request of another exchange that the event answers.
+    pub(crate) const fn answers_another(&self) -> Option<u64> {
+        match self.state {
+            State::Item { found: Found::ResponseTo(id), .. } => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Returns the event that waits. `answered` is the request of another exchange that it ended.
+    pub(crate) fn event(&mut self, answered: Option<u64>) -> Option<HttpClientEvent<'_>> {
+        let (slot, request) = (self.at, self.task.request);
+        Some(match self.state {
+            State::Item { found: Found::Skipped(why), .. } => {
+                let start: &[u8] = match self.decoder.item()? {
+                    SseItem::Event(event) => event.data,
+                    SseItem::TooLarge { start } => start,
+                };
+                HttpClientEvent::Skipped { request, why, start }
+            }
+            State::Item { found, .. } => {
+                let request = if matches!(found, Found::ResponseTo(_)) { answered } else { request };
+                let SseItem::Event(event) = self.decoder.item()? else { return None };
+                HttpClientEvent::Message { request, bytes: event.data }
+            }
+            State::Challenge { status, .. } => {
+                HttpClientEvent::Challenge { slot, request, status, www_authenticate: text(self.kept()) }
+            }
+            State::Over { end: End::Response, .. } => HttpClientEvent::Message { request, bytes: self.kept() },
+            State::Over { end: End::Failed(why), .. } => {
+                let tells = matches!(why, FailureReason::Status { .. } | FailureReason::Redirect(_));
+                HttpClientEvent::Failed { request, why, detail: if tells { text(self.kept()) } else { "" } }
+            }
+            State::Over { end: End::SessionEnded, .. } => HttpClientEvent::Ended,
+            _ => return None,
+        })
+    }
+
+    /// Returns the kept body or text.
+    fn kept(&mut self) -> &mut [u8] {
+        self.decoder.store().bytes_mut().get_mut(..self.kept).unwrap_or(&mut [])
+    }
+
+    /// Keeps all challenges of a head as one list. Keeps none if they do not fit.
+    fn keep_challenges(&mut self, reply: &Reply) {
+        self.kept = 0;
+        for value in values(self.input.bytes(reply.head.clone()), "www-authenticate") {
+            let comma: &[u8] = if self.kept == 0 { b"" } else { b", " };
+            let store = self.decoder.store();
+            let whole = append(store, &mut self.kept, comma) == comma.len();
+            if !whole || append(store, &mut self.kept, value) < value.len() {
+                self.kept = 0;
+                return;
+            }
+        }
+    }
+
+    /// Keeps a part of the head for an event.
+    fn keep_text(&mut self, range: core::ops::Range<usize>) {
+        self.kept = 0;
+        append(self.decoder.store(), &mut self.kept, self.input.text(range).as_bytes());
+    }
+}
+
+/// Appends as much as fits, and returns the number of bytes.
+fn append(store: &mut Store<'_>, used: &mut usize, bytes: &[u8]) -> usize {
     let wanted = used.saturating_add(bytes.len());
     if !store.reach(wanted) {
         store.reach(store.limit());
@@ -578,23 +1133,20 @@ fn append(store: &mut mcp_sansio::store::Store<'_>, used: &mut usize, bytes: &[u
     n
 }
 
-/// What results mean for later requests.
-fn learn(task: &Task, bytes: &[u8], site: &mut Site<'_>) {
+/// Returns the longest start of `bytes` that is UTF-8.
+fn text(bytes: &[u8]) -> &str {
+    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+}
+
+/// Keeps the facts of a response that later requests need.
+fn learn(task: &Task, bytes: &[u8], origin: &mut OriginState<'_>) {
     if !matches!(task.topic, Topic::Initialize | Topic::Tools(_)) {
         return;
     }
     let Some(result) = Envelope::parse(bytes).ok().and_then(|envelope| envelope.result) else { return };
     match task.topic {
-        Topic::Initialize => site.learn_version(result),
-        Topic::Tools(fresh) if task.modern => site.tools.learn(result, fresh),
+        Topic::Initialize => origin.learn_version(result),
+        Topic::Tools(fresh) if task.modern => origin.tools.learn(result, fresh),
         _ => {}
     }
-}
-
-/// Whether an error's code is one that only servers of 2026-07-28 use, or one that means a method is unknown.
-fn is_modern_error(body: &[u8]) -> bool {
-    let error = Envelope::parse(body).ok().and_then(|envelope| envelope.error);
-    let code = error.and_then(|error| error.get("code")).and_then(|code| code.i64());
-    let modern = [code::HEADER_MISMATCH, code::MISSING_CAPABILITY, code::UNSUPPORTED_VERSION, code::METHOD_NOT_FOUND];
-    code.is_some_and(|code| modern.iter().any(|known| i64::from(*known) == code))
 }

@@ -1,144 +1,96 @@
-//! The heads of requests.
+//! Writes the heads of requests.
 
-use core::fmt;
-
-use mcp_sansio::Full;
+use mcp_sansio::FullError;
 use mcp_sansio::json::{Raw, write};
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::sink::Sink;
 
+use super::origin::OriginState;
 use super::params;
-use super::site::Site;
+use super::task::{Purpose, Task};
 
-/// Why a header cannot be set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[non_exhaustive]
-pub enum BadHeader {
-    /// The name is none.
-    Name,
-    /// The value has control characters, or white space around it.
-    Value,
-    /// The client writes this one itself.
-    Reserved,
-    /// There is no room for it.
-    Room,
-}
-
-impl fmt::Display for BadHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            BadHeader::Name => "not the name of a header",
-            BadHeader::Value => "not the value of a header",
-            BadHeader::Reserved => "the client writes this header itself",
-            BadHeader::Room => "there is no room for the header",
-        })
+/// Returns the method of a request.
+pub(crate) fn verb(task: &Task) -> &'static str {
+    if task.posts() {
+        "POST"
+    } else if task.purpose == Purpose::EndSession {
+        "DELETE"
+    } else {
+        "GET"
     }
 }
 
-impl core::error::Error for BadHeader {}
-
-/// Headers that the client writes itself, or that would change how messages are told apart.
-pub(crate) const RESERVED: [&str; 17] = [
-    "host",
-    "accept",
-    "content-type",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "upgrade",
-    "te",
-    "trailer",
-    "expect",
-    "last-event-id",
-    "mcp-session-id",
-    "mcp-protocol-version",
-    "mcp-method",
-    "mcp-name",
-    "accept-encoding",
-];
-
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb<'v> {
-    /// A message of so many bytes.
-    Post(usize),
-    /// An event stream, perhaps from behind an event on.
-    Get(&'v str),
-    /// The end of the session.
-    Delete,
-}
-
-/// Writes the head of a request; `envelope` is that of the message that is posted, if it is of 2026-07-28.
+/// Writes the head of the request of slot `at`. `message` is the body, if it posts; `last_id` is the id of the
+/// event after which a stream continues; `lines` are headers for this request only, which replace those that were
+/// set for all.
 pub(crate) fn write(
-    verb: Verb<'_>,
-    target: &str,
-    with_session: bool,
-    modern: Option<&Envelope<'_>>,
-    site: &Site<'_>,
+    task: &Task,
+    message: &[u8],
+    last_id: &str,
+    lines: &[u8],
+    (origin, at): (&OriginState<'_>, usize),
     out: &mut dyn Sink,
-) -> Result<(), Full> {
-    let url = site.url();
-    out.put(match verb {
-        Verb::Post(_) => b"POST ",
-        Verb::Get(_) => b"GET ",
-        Verb::Delete => b"DELETE ",
-    })?;
-    if target.starts_with('?') {
-        out.put(b"/")?;
+) -> Result<(), FullError> {
+    let (url, ends) = (origin.url(), task.purpose == Purpose::EndSession);
+    let target = origin.target(at, task.posts() || ends);
+    let slash = if target.starts_with('?') { "/" } else { "" };
+    put_all(out, &[verb(task), " ", slash, target, " HTTP/1.1\r\nHost: ", url.authority(), "\r\n"])?;
+    if task.posts() {
+        out.put(b"Accept: application/json, text/event-stream\r\n")?;
+        out.put(b"Content-Type: application/json\r\nContent-Length: ")?;
+        write::unsigned(out, message.len() as u64)?;
+        out.put(b"\r\n")?;
+    } else if !ends {
+        out.put(b"Accept: text/event-stream\r\n")?;
+        field_if(out, "Last-Event-ID", last_id)?;
     }
-    put_all(out, &[target, " HTTP/1.1\r\nHost: ", url.authority(), "\r\n"])?;
-    match verb {
-        Verb::Post(len) => {
-            let accept =
-                "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\nContent-Length: ";
-            out.put(accept.as_bytes())?;
-            write::unsigned(out, len as u64)?;
-            out.put(b"\r\n")?;
-        }
-        Verb::Get(last_id) => {
-            out.put(b"Accept: text/event-stream\r\n")?;
-            field_if(out, "Last-Event-ID", last_id)?;
-        }
-        Verb::Delete => {}
+    if task.modern
+        && let Ok(envelope) = Envelope::parse(message)
+    {
+        write_modern(&envelope, origin, out)?;
+    } else if task.in_session() {
+        field_if(out, "MCP-Protocol-Version", origin.version.map_or("", |version| version.date()))?;
+        field_if(out, "Mcp-Session-Id", origin.session().unwrap_or(""))?;
     }
-    match modern {
-        Some(envelope) => write_modern(envelope, site, out)?,
-        None if with_session => {
-            field_if(out, "MCP-Protocol-Version", site.version.map_or("", |version| version.date()))?;
-            field_if(out, "Mcp-Session-Id", site.session().unwrap_or(""))?;
-        }
-        None => {}
-    }
-    for header in site.headers() {
+    for header in origin.headers().filter(|header| !replaces(lines, header)) {
         out.put(header)?;
         out.put(b"\r\n")?;
     }
+    out.put(lines)?;
     out.put(b"\r\n")
 }
 
-/// The headers of 2026-07-28 that repeat parts of the body.
-fn write_modern(envelope: &Envelope<'_>, site: &Site<'_>, out: &mut dyn Sink) -> Result<(), Full> {
+/// Returns `true` if one of `lines` has the name of `header`.
+fn replaces(lines: &[u8], header: &[u8]) -> bool {
+    let name = |line: &[u8]| memchr::memchr(b':', line).unwrap_or(line.len());
+    let header = header.get(..name(header)).unwrap_or(&[]);
+    lines.split(|byte| *byte == b'\n').any(|line| line.get(..name(line)).unwrap_or(&[]).eq_ignore_ascii_case(header))
+}
+
+/// Writes the headers of 2026-07-28 that repeat parts of the body.
+fn write_modern(envelope: &Envelope<'_>, origin: &OriginState<'_>, out: &mut dyn Sink) -> Result<(), FullError> {
     visible(out, "MCP-Protocol-Version", envelope.meta.version)?;
     visible(out, "Mcp-Method", envelope.method)?;
     let Some(method) = envelope.method.and_then(|method| method.text()) else { return Ok(()) };
-    let named = if method.is("resources/read") { envelope.members.uri } else { envelope.members.name };
-    if !["tools/call", "prompts/get", "resources/read"].iter().any(|name| method.is(name)) {
-        return Ok(());
-    }
+    let extended = origin.config.names.iter().find(|(name, _)| method.eq_str(name));
+    let named = match extended {
+        Some((_, member)) => envelope.params.and_then(|params| params.get(member)),
+        None if method.eq_str("resources/read") => envelope.members.uri,
+        None if method.eq_str("tools/call") || method.eq_str("prompts/get") => envelope.members.name,
+        None => None,
+    };
     let Some(name) = named.and_then(|name| name.text()) else { return Ok(()) };
     out.put(b"Mcp-Name: ")?;
     params::write_value(name, out)?;
     out.put(b"\r\n")?;
-    match envelope.members.arguments.filter(|_| method.is("tools/call")) {
-        Some(arguments) => site.tools.write_headers(name, arguments, out),
+    match envelope.members.arguments.filter(|_| method.eq_str("tools/call")) {
+        Some(arguments) => origin.tools.write_headers(name, arguments, out),
         None => Ok(()),
     }
 }
 
-/// A header for which there is no encoding.
-fn visible(out: &mut dyn Sink, name: &str, value: Option<Raw<'_>>) -> Result<(), Full> {
+/// Writes a header whose value has no encoding: visible ASCII only.
+fn visible(out: &mut dyn Sink, name: &str, value: Option<Raw<'_>>) -> Result<(), FullError> {
     let Some(text) = value.and_then(|value| value.text()).filter(|text| params::is_visible(*text)) else {
         return Ok(());
     };
@@ -147,10 +99,10 @@ fn visible(out: &mut dyn Sink, name: &str, value: Option<Raw<'_>>) -> Result<(),
     out.put(b"\r\n")
 }
 
-fn field_if(out: &mut dyn Sink, name: &str, value: &str) -> Result<(), Full> {
+fn field_if(out: &mut dyn Sink, name: &str, value: &str) -> Result<(), FullError> {
     if value.is_empty() { Ok(()) } else { put_all(out, &[name, ": ", value, "\r\n"]) }
 }
 
-fn put_all(out: &mut dyn Sink, parts: &[&str]) -> Result<(), Full> {
+fn put_all(out: &mut dyn Sink, parts: &[&str]) -> Result<(), FullError> {
     parts.iter().try_for_each(|part| out.put(part.as_bytes()))
 }

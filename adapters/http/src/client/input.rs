@@ -1,29 +1,29 @@
-//! What comes in on a connection: heads, then bodies without what is around them.
+//! Bytes received on a connection: heads, then bodies without their framing.
 
 use core::ops::Range;
 
-use mcp_sansio::store::Store;
+use mcp_sansio::memory::Store;
 
-use super::event::Why;
+use super::event::FailureReason;
 use super::reply::{Framing, Reply};
-use crate::wire::chunked::{Bounds, Chunked};
+use crate::http1::chunked::{Bounds, Chunked};
 
-/// Bytes of a connection. A head stays until its body is read; the bytes of a body are taken as they come.
+/// The bytes of a connection. A head stays until its body is read; the bytes of a body are taken as they arrive.
 #[derive(Debug)]
 pub(crate) struct Input<'m> {
     store: Store<'m>,
-    /// Decoded bytes of a body that have not been taken.
+    /// Decoded bytes of a body that are not taken yet.
     ready: Range<usize>,
-    /// What has not been looked at begins here.
+    /// The start of the bytes that are not parsed yet.
     from: usize,
     end: usize,
     framing: Framing,
     chunked: Chunked,
-    /// How much of a head has been searched for its end.
+    /// Number of bytes of a head that were searched for its end.
     searched: usize,
 }
 
-/// How much is read at once where the store grows.
+/// Number of bytes that are read at once where the store grows.
 const LEAST: usize = 4096;
 const MOST: usize = 64 * 1024;
 
@@ -52,7 +52,7 @@ impl<'m> Input<'m> {
         self.end = self.end.saturating_add(n).min(self.store.bytes().len());
     }
 
-    /// Nothing is left of what came.
+    /// Returns `true` if no received byte is left.
     pub(crate) const fn is_empty(&self) -> bool {
         self.from == self.end && self.ready.start >= self.ready.end
     }
@@ -62,39 +62,43 @@ impl<'m> Input<'m> {
         self.framing = Framing::None;
     }
 
-    /// The next head, if it is whole. It is looked at with [`bytes`](Input::bytes).
-    pub(crate) fn head(&mut self, most: usize) -> Result<Option<Reply>, Why> {
-        let bytes = self.store.bytes().get(self.from..self.end).unwrap_or(&[]);
+    /// Returns the next head, if it is whole. Its texts are in [`text`](Input::text).
+    pub(crate) fn head(&mut self, most: usize) -> Result<Option<Reply>, FailureReason> {
+        let all = self.store.bytes().get(..self.end).unwrap_or(&[]);
+        let bytes = all.get(self.from..).unwrap_or(&[]);
         let unseen = bytes.get(self.searched..).unwrap_or(&[]);
         let has_line = memchr::memchr(b'\n', unseen).is_some();
         self.searched = bytes.len();
         let whole = bytes.len() >= most.min(self.store.limit());
         if !has_line && !whole {
-            return if could_be_http(bytes) { Ok(None) } else { Err(Why::NotHttp) };
+            return if could_be_http(bytes) { Ok(None) } else { Err(FailureReason::NotHttp) };
         }
-        match Reply::parse(bytes)? {
-            None if whole => Err(Why::TooLarge),
+        match Reply::parse(all, self.from)? {
+            None if whole => Err(FailureReason::TooLarge),
             None => Ok(None),
             Some(reply) => {
-                let at = self.from;
-                self.from += reply.len;
+                self.from = reply.head.end;
                 self.searched = 0;
                 self.framing = reply.framing;
                 self.ready = self.from..self.from;
                 self.chunked = Chunked::new(self.from);
-                Ok(Some(reply.moved(at)))
+                Ok(Some(reply))
             }
         }
     }
 
-    /// A part of what was found in the last head.
-    pub(crate) fn text(&self, range: Range<usize>) -> &str {
-        let bytes = self.store.bytes().get(range).unwrap_or(&[]);
-        core::str::from_utf8(bytes).unwrap_or("")
+    /// Returns the bytes of the last head, or of a part of it.
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        self.store.bytes().get(range).unwrap_or(&[])
     }
 
-    /// The next bytes of the body; none if more must come first, or at the end.
-    pub(crate) fn body(&mut self, extra: usize) -> Result<&[u8], Why> {
+    /// Returns a part of the last head.
+    pub(crate) fn text(&self, range: Range<usize>) -> &str {
+        core::str::from_utf8(self.bytes(range)).unwrap_or("")
+    }
+
+    /// Returns the next bytes of the body: empty if more must arrive first, and at the end.
+    pub(crate) fn body(&mut self, extra: usize) -> Result<&[u8], FailureReason> {
         if self.ready.is_empty() {
             self.decode(extra)?;
         }
@@ -109,7 +113,7 @@ impl<'m> Input<'m> {
         }
     }
 
-    fn decode(&mut self, extra: usize) -> Result<(), Why> {
+    fn decode(&mut self, extra: usize) -> Result<(), FailureReason> {
         let come = self.end - self.from;
         let whole = |n: usize| self.from..self.from + n;
         match &mut self.framing {
@@ -124,7 +128,7 @@ impl<'m> Input<'m> {
                 self.chunked.resume(self.from);
                 let bytes = self.store.bytes_mut().get_mut(..self.end).unwrap_or(&mut []);
                 let bounds = Bounds { at: self.from, body: usize::MAX, extra };
-                let done = self.chunked.run(bytes, bounds).map_err(|_| Why::NotHttp)?;
+                let done = self.chunked.run(bytes, bounds).map_err(|_| FailureReason::NotHttp)?;
                 (self.ready, self.from) = (self.from..self.chunked.body, self.chunked.read);
                 if done {
                     self.framing = Framing::None;
@@ -137,18 +141,18 @@ impl<'m> Input<'m> {
         Ok(())
     }
 
-    /// The body was taken to its end.
+    /// Returns `true` if the whole body was taken.
     pub(crate) fn is_over(&self) -> bool {
         matches!(self.framing, Framing::None | Framing::Length(0)) && self.ready.is_empty()
     }
 
-    /// The body ends where the connection does.
+    /// Returns `true` if the body ends with the connection.
     pub(crate) const fn ends_with_connection(&self) -> bool {
         matches!(self.framing, Framing::Close)
     }
 }
 
-/// Whether bytes without a whole line can become a head.
+/// Returns `true` if bytes without a whole line can be the start of a head.
 fn could_be_http(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     start.iter().zip(b"HTTP/1.").all(|(byte, expected)| byte == expected)

@@ -1,21 +1,35 @@
-//! The client's side: JSON-RPC messages go out as HTTP requests, what comes back is taken apart. Sans-IO, all revisions.
+//! The HTTP transport of a client: sends each JSON-RPC message as an HTTP request and reads the responses. It
+//! does no I/O and speaks all revisions.
 //!
-//! [`Remote`] is an [`Out`]: an engine writes whole messages into it and knows nothing of HTTP. What
-//! headers, sessions and streams need to know is read from the messages that pass by. The driver moves bytes between
-//! sockets and slots, each of which is one connection with one exchange at a time:
+//! - 2024-11-05: [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports).
+//! - 2025-03-26 to 2025-11-25: Streamable HTTP
+//!   [with sessions](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http).
+//! - 2026-07-28: Streamable HTTP
+//!   [without sessions](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
+//!
+//! [`HttpTransport`] is an [`Out`]: a client engine writes whole messages into it and knows nothing of HTTP. [`HttpTransport`]
+//! reads in these messages which headers, sessions and streams they need. A driver moves bytes between sockets
+//! and slots. Each slot is one connection with one exchange at a time. A turn of the driver's loop:
+//!
+//! 1. Call [`expire`](HttpTransport::expire) with the time.
+//! 2. For each socket, write [`pending`](HttpTransport::pending) and call [`sent`](HttpTransport::sent), then read into
+//!    [`space`](HttpTransport::space) and call [`filled`](HttpTransport::filled).
+//! 3. Give each [`next_event`](HttpTransport::next_event) to the engine, and carry out each
+//!    [`next_action`](HttpTransport::next_action).
+//! 4. Wait for sockets or for [`next_deadline`](HttpTransport::next_deadline).
 //!
 //! ```
-//! use mcp_sansio_http::client::{Action, Config, Event, Remote};
+//! use mcp_sansio_http::client::{SocketAction, HttpClientConfig, HttpClientEvent, HttpTransport};
 //!
 //! /// A turn of a driver's loop. `sockets` does not block.
 //! fn turn<S>(
-//!     remote: &mut Remote<'_, 4>,
+//!     remote: &mut HttpTransport<'_>,
 //!     sockets: &mut [Option<S>; 4],
 //!     now: u64,
 //!     connect: impl Fn(&str, u16) -> Option<S>,
 //!     mut write: impl FnMut(&mut S, &[u8]) -> Option<usize>,
 //!     mut read: impl FnMut(&mut S, &mut [u8]) -> Option<usize>, // 0: nothing now; None: the end
-//!     mut tell: impl FnMut(Event<'_>),
+//!     mut tell: impl FnMut(HttpClientEvent<'_>),
 //! ) {
 //!     remote.expire(now); // the time, whenever the loop wakes up
 //!     for slot in 0..4 {
@@ -24,7 +38,7 @@
 //!         if let Some(n) = written {
 //!             remote.sent(slot, n);
 //!         }
-//!         // Where writing failed there may be an answer all the same.
+//!         // After a failed write the server's answer may still be there to read.
 //!         let come = if remote.space(slot).is_empty() { Some(0) } else { read(socket, remote.space(slot)) };
 //!         match come {
 //!             Some(n) => remote.filled(slot, n),
@@ -41,8 +55,8 @@
 //!         }
 //!         match remote.next_action() {
 //!             None => break,
-//!             Some(Action::Close(slot)) => sockets[slot] = None,
-//!             Some(Action::Connect(slot)) => {
+//!             Some(SocketAction::Close(slot)) => sockets[slot] = None,
+//!             Some(SocketAction::Connect(slot)) => {
 //!                 sockets[slot] = connect(remote.host(), remote.port());
 //!                 if sockets[slot].is_some() { remote.connected(slot) } else { remote.failed(slot) }
 //!             }
@@ -52,371 +66,441 @@
 //! }
 //!
 //! # #[cfg(feature = "alloc")] {
-//! let mut remote: Remote<'_, 4> = Remote::growing("http://localhost:8931/mcp", Config::DEFAULT)?;
+//! let mut remote = HttpTransport::growing("http://localhost:8931/mcp", HttpClientConfig::DEFAULT, 4)?;
 //! let mut sockets = [None::<()>; 4];
 //! turn(&mut remote, &mut sockets, 0, |_, _| None, |_, _| None, |_, _| None, |_| {});
 //! # }
 //! # Ok::<(), mcp_sansio_http::client::UrlError>(())
 //! ```
 //!
-//! A request takes a slot until it is answered; in legacy sessions one is left for what is no request, and one is taken by
-//! the stream of the server's own messages. So four slots serve two requests at once there, four under 2026-07-28.
+//! A request takes a slot until it is answered. In a legacy session one slot stays free for notifications and
+//! responses, and the stream for the server's own messages takes one. So four slots serve two requests at once in
+//! a legacy session, and four under 2026-07-28.
 //!
-//! What stays with the driver: names and addresses, TLS, proxies. What stays with the engine: deadlines of requests, ids
-//! (unsigned integers), initializing anew after [`Why::SessionLost`].
+//! [`Fetch`] is one GET or POST to any other URL, such as the metadata of an authorization server.
+//!
+//! The driver does name resolution, TLS and proxies. The engine keeps the deadlines of requests, gives ids
+//! (unsigned integers), and initializes again after [`FailureReason::SessionLost`].
 
 mod config;
 mod event;
 mod exchange;
+mod fetch;
 mod head;
+mod http_client;
 mod input;
+mod origin;
+mod outgoing;
 pub mod params;
 mod reply;
-mod session;
-mod site;
-mod slot;
+mod scheduler;
+mod task;
 #[cfg(all(test, feature = "alloc"))]
 mod tests;
 mod url;
-mod web;
 
-pub use config::{Config, Transport};
-pub use event::{Action, Blame, Event, Why};
-pub use head::BadHeader;
-pub use slot::Slot;
+pub use config::{HttpClientConfig, TransportKind};
+pub use event::{FailureOrigin, FailureReason, HttpClientEvent, SocketAction};
+pub use exchange::ExchangeSlot;
+pub use fetch::{Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse};
+pub use http_client::{
+    CHALLENGES, ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, LastError, OutgoingRequest,
+    lost,
+};
+pub use origin::HeaderError;
 pub use url::{Redacted, Url, UrlError};
-pub use web::{CHALLENGES, Challenge, Fault, Headers, Hooks, Verdict, Web, lost};
 
-use mcp_sansio::Full;
+use mcp_sansio::FullError;
 use mcp_sansio::json::Text;
+use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
-use mcp_sansio::sink::{Kind, Mark, Out, Sink};
-use mcp_sansio::store::Store;
+use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 
-use params::BadAnnotation;
-use site::Site;
+use origin::{OriginState, Sse};
+use params::AnnotationError;
 
-/// A server that is reached over HTTP, with at most `N` connections. The [module](self) shows the loop around it.
+/// A server reached over HTTP, with at most one connection per slot. The [module](self) shows the loop around it.
 #[derive(Debug)]
-pub struct Remote<'m, const N: usize> {
-    slots: [Slot<'m>; N],
-    site: Site<'m>,
-    /// The slot that the message at hand is written into.
+pub struct HttpTransport<'m> {
+    slots: Slots<'m, ExchangeSlot<'m>>,
+    origin: OriginState<'m>,
+    /// The slot of the message that is being written.
     writing: Option<usize>,
     held: bool,
-    /// The slot of the event that was given out last.
+    /// The slot of the event that was returned last.
     given: Option<usize>,
-    /// Where the next event is looked for first, so that no stream starves the others.
+    /// The slot at which the search for the next event begins, so that no stream starves the others.
     next: usize,
 }
 
-/// How it stands with the stream of a legacy session for the server's own messages.
+/// The state of a legacy session's stream for the server's own messages
+/// ([listening](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "there is none, there will be, there is")]
-pub enum Listening {
-    /// There is none: not asked for, not offered, or no such session.
+pub enum ListenState {
+    /// There is no stream: not asked for, not offered by the server, or no session that has one.
     #[default]
     No,
-    /// It is being opened, or opened again.
+    /// The stream is being opened, or opened again.
     Opening,
-    /// It is open. What a server asks on it from now on arrives.
+    /// The stream is open. Requests that the server sends on it from now on arrive.
     Open,
 }
 
-impl<'m, const N: usize> Remote<'m, N> {
-    /// A server at `url`, over lent storage: `texts` for the URL, the headers that are set and the session's id, `tools`
-    /// for annotations of parameters (`x-mcp-header`), and the slots.
+impl<'m> HttpTransport<'m> {
+    /// Makes a transport to the server at `url`, over lent storage: `texts` for the URL, the headers that are set
+    /// and the session's id, `tools` for annotations of parameters (`x-mcp-header`), and the slots.
     ///
     /// # Errors
-    /// If `url` is not one of `http` or `https`, or `texts` is too small for it.
+    /// [`UrlError::Room`] if `texts` is too small for `url`; another [`UrlError`] if `url` is not a usable URL of
+    /// `http` or `https`.
     pub fn new(
         url: &str,
-        config: Config,
+        config: HttpClientConfig,
         texts: impl Into<Store<'m>>,
         tools: impl Into<Store<'m>>,
-        slots: [Slot<'m>; N],
+        slots: impl Into<Slots<'m, ExchangeSlot<'m>>>,
     ) -> Result<Self, UrlError> {
-        let site = Site::new(url, config, texts.into(), tools.into())?;
-        Ok(Remote { slots, site, writing: None, held: false, given: None, next: 0 })
+        let origin = OriginState::new(url, config, texts.into(), tools.into())?;
+        let mut slots = slots.into();
+        slots.iter_mut().enumerate().for_each(|(at, slot)| slot.number(at));
+        Ok(HttpTransport { slots, origin, writing: None, held: false, given: None, next: 0 })
     }
 
-    /// The same with memory from the allocator: messages and events of at most 16 MiB.
+    /// Makes a transport with memory from the allocator: at most `connections` connections, messages and events
+    /// of at most 16 MiB.
     ///
     /// # Errors
-    /// If `url` is not one of `http` or `https`.
+    /// [`UrlError`] if `url` is not a usable URL of `http` or `https`.
     #[cfg(feature = "alloc")]
-    pub fn growing(url: &str, config: Config) -> Result<Self, UrlError> {
-        Self::growing_up_to(url, config, slot::MOST)
+    pub fn growing(url: &str, config: HttpClientConfig, connections: usize) -> Result<Self, UrlError> {
+        Self::growing_up_to(url, config, connections, exchange::MOST)
     }
 
-    /// The same for messages and events of at most `limit` bytes.
+    /// Makes a transport with memory from the allocator, for messages and events of at most `limit` bytes.
     ///
     /// # Errors
-    /// If `url` is not one of `http` or `https`.
+    /// [`UrlError`] if `url` is not a usable URL of `http` or `https`.
     #[cfg(feature = "alloc")]
-    pub fn growing_up_to(url: &str, config: Config, limit: usize) -> Result<Self, UrlError> {
-        let slots = core::array::from_fn(|_| Slot::growing(limit));
+    pub fn growing_up_to(
+        url: &str,
+        config: HttpClientConfig,
+        connections: usize,
+        limit: usize,
+    ) -> Result<Self, UrlError> {
+        let mut slots = Slots::growing(connections);
+        for _ in 0..connections {
+            slots.push(ExchangeSlot::growing(limit));
+        }
         Self::new(url, config, Store::growing(1 << 16), Store::growing(1 << 20), slots)
     }
 
-    /// The URL it was made with.
+    /// Returns the URL of the server.
     #[must_use]
     pub fn url(&self) -> Url<'_> {
-        self.site.url()
+        self.origin.url()
     }
 
-    /// The host to connect to: a name, or an address without brackets.
+    /// Returns the host to connect to: a name, or an address without brackets.
     #[must_use]
     pub fn host(&self) -> &str {
-        self.site.url().host()
+        self.origin.url().host()
     }
 
-    /// The port to connect to.
+    /// Returns the port to connect to.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.site.url().port()
+        self.origin.url().port()
     }
 
-    /// Whether TLS goes around each connection.
+    /// Returns `true` if each connection needs TLS.
     #[must_use]
     pub fn is_secure(&self) -> bool {
-        self.site.url().is_secure()
+        self.origin.url().is_secure()
     }
 
-    /// Sets a header that goes with every request from now on, retried ones too.
+    /// Sets a header for every later request, retried ones included.
     ///
     /// # Errors
-    /// If it cannot be a header, is one that the client writes itself, or does not fit.
-    pub fn set_header(&mut self, name: &str, value: &str) -> Result<(), BadHeader> {
-        self.site.set_header(name, value)
+    /// - [`HeaderError::Name`] or [`HeaderError::Value`]: HTTP does not allow it.
+    /// - [`HeaderError::Reserved`]: the client writes this header itself.
+    /// - [`HeaderError::Room`]: the store for texts is too small.
+    pub fn set_header(&mut self, name: &str, value: &str) -> Result<(), HeaderError> {
+        self.origin.set_header(name, value)
     }
 
-    /// Removes a header that was set.
+    /// Removes a header that [`set_header`](HttpTransport::set_header) set.
     pub fn remove_header(&mut self, name: &str) {
-        self.site.remove_header(name);
+        self.origin.remove_header(name);
     }
 
-    /// The id of the legacy session, if the server gave one.
+    /// Returns the `Mcp-Session-Id` of the legacy session, if the server gave one ([session
+    /// management](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management)).
     #[must_use]
     pub fn session(&self) -> Option<&str> {
-        self.site.session()
+        self.origin.session()
     }
 
-    /// The revision that `initialize` was answered with.
+    /// Returns the `protocolVersion` of the answer to `initialize`.
     #[must_use]
     pub const fn version(&self) -> Option<Revision> {
-        self.site.version
+        self.origin.version
     }
 
-    /// Whether the server turned out to be one of 2024-11-05 (HTTP with SSE).
+    /// Returns `true` if the server speaks HTTP with SSE (2024-11-05).
     #[must_use]
     pub const fn is_old(&self) -> bool {
-        self.site.is_old()
+        matches!(self.origin.sse, Sse::Known)
     }
 
-    /// How it stands with the stream for the server's own messages. A server may send what it asks there, so wait with
-    /// requests until this is not [`Listening::Opening`].
+    /// Returns the state of the stream for the server's own messages. A server may send its requests there, so
+    /// send no request while this is [`ListenState::Opening`].
     #[must_use]
-    pub fn listening(&self) -> Listening {
-        let will_be = self.site.config.listen && self.site.old == site::Old::No && !self.site.modern;
-        let begins = || self.slots.iter().any(|slot| slot.task.topic == slot::Topic::Initialized && !slot.is_free());
-        if will_be && begins() { Listening::Opening } else { self.site.listening }
+    pub fn listening(&self) -> ListenState {
+        let begins = self.origin.may_listen() && self.slots.iter().any(|slot| slot.greets(false));
+        if begins { ListenState::Opening } else { self.origin.listening }
     }
 
-    /// How many tools were listed whose annotations did not fit, or were more than [`Config::tools`]: their calls lack
-    /// headers.
+    /// Returns the number of listed tools whose annotations were not kept, for lack of room or beyond
+    /// [`HttpClientConfig::tools`]. Calls of these tools lack `Mcp-Param-*` headers.
     #[must_use]
     pub const fn tools_forgotten(&self) -> u32 {
-        self.site.tools.forgotten
+        self.origin.tools.forgotten
     }
 
-    /// The tools that were listed with annotations that cannot be followed, and why (2026-07-28). They must be left out of
-    /// what the server offers, which [`params::leave_out`] does; calls of them fail with [`Why::Excluded`].
-    pub fn excluded(&self) -> impl Iterator<Item = (Text<'_>, BadAnnotation)> {
-        self.site.tools.excluded()
+    /// Returns the listed tools whose annotations (`x-mcp-header`) are invalid, and the reason (2026-07-28). A
+    /// client must leave them out of the server's tools; [`params::leave_out`] does so. Calls of them fail with
+    /// [`FailureReason::Excluded`].
+    pub fn excluded(&self) -> impl Iterator<Item = (Text<'_>, AnnotationError)> {
+        self.origin.tools.excluded()
     }
 
-    /// What to connect or close next.
+    /// Returns the next connection to open or close.
     #[must_use]
-    pub fn next_action(&mut self) -> Option<Action> {
-        self.slots.iter_mut().enumerate().find_map(|(at, slot)| slot.action(at))
+    pub fn next_action(&mut self) -> Option<SocketAction> {
+        self.slots.iter_mut().find_map(ExchangeSlot::action)
     }
 
-    /// Says that the slot's connection is there.
+    /// Reports that the slot's connection is open.
     pub fn connected(&mut self, slot: usize) {
-        let now = self.site.now;
         if let Some(slot) = self.slots.get_mut(slot) {
-            slot.connected(now, &self.site.config);
+            slot.connected(&self.origin);
         }
     }
 
-    /// Says that the slot's connection could not be made, or broke.
+    /// Reports that the slot's connection could not be opened, or broke.
     pub fn failed(&mut self, slot: usize) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.gone(false);
         }
     }
 
-    /// Says that the server closed the slot's connection in order: nothing more comes.
+    /// Reports that the server closed the slot's connection in order: no more bytes follow.
     pub fn closed(&mut self, slot: usize) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.gone(true);
         }
     }
 
-    /// What to send on the slot's connection.
+    /// Returns the bytes to send on the slot's connection.
     #[must_use]
     pub fn pending(&self, slot: usize) -> &[u8] {
-        self.slots.get(slot).map_or(&[], Slot::pending)
+        self.slots.get(slot).map_or(&[], ExchangeSlot::pending)
     }
 
-    /// Says that the first `n` pending bytes were sent.
+    /// Reports that the first `n` pending bytes were sent.
     pub fn sent(&mut self, slot: usize, n: usize) {
-        let now = self.site.now;
         if let Some(slot) = self.slots.get_mut(slot) {
-            slot.sent(n, now, &self.site.config);
+            slot.sent(n, &self.origin);
         }
     }
 
-    /// Where to read to from the slot's connection. Empty if it has none, and while an event of it waits: call
-    /// [`next_event`](Remote::next_event).
+    /// Returns the place to read bytes of the slot's connection into. It is empty if the slot has no connection,
+    /// and while an event of the slot waits for [`next_event`](HttpTransport::next_event).
     #[must_use]
     pub fn space(&mut self, slot: usize) -> &mut [u8] {
-        self.slots.get_mut(slot).map_or(&mut [], Slot::space)
+        self.slots.get_mut(slot).map_or(&mut [], ExchangeSlot::space)
     }
 
-    /// Says that `n` bytes were read.
+    /// Reports that `n` bytes were read into [`space`](HttpTransport::space).
     pub fn filled(&mut self, slot: usize, n: usize) {
         if let Some(slot) = self.slots.get_mut(slot) {
             slot.filled(n);
         }
     }
 
-    /// What happened, one thing after the other; call it until there is nothing.
+    /// Returns the next event. Call it until it returns `None`.
     #[must_use]
-    pub fn next_event(&mut self) -> Option<Event<'_>> {
+    pub fn next_event(&mut self) -> Option<HttpClientEvent<'_>> {
         let at = self.find_event()?;
-        self.give(at)
+        self.tell(at)
     }
 
-    /// The request of a slot.
+    /// Returns the next slot whose challenged exchange is to continue.
+    pub(crate) fn next_resumed(&mut self) -> Option<usize> {
+        self.slots.iter_mut().position(|slot| core::mem::take(&mut slot.resumed))
+    }
+
+    /// Lets each head wait for headers of the caller.
+    pub(crate) const fn sign_heads(&mut self) {
+        self.origin.signs = true;
+    }
+
+    /// Returns the next request whose head waits for headers of the caller.
+    pub(crate) fn next_unsigned(&self) -> Option<(usize, OutgoingRequest<'_>)> {
+        let (slot, method) = self.slots.iter().enumerate().find_map(|(at, slot)| Some((at, slot.unsigned()?)))?;
+        let url = self.origin.url_of(slot, method != "GET");
+        Some((slot, OutgoingRequest { method, url, dpop_nonce: self.origin.nonce() }))
+    }
+
+    /// Adds headers to a head that waits for them.
+    pub(crate) fn sign(&mut self, slot: usize, lines: &[u8], credentials: u32) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.sign(lines, credentials, &mut self.origin);
+        }
+    }
+
+    /// Returns the highest number of credentials that the server has accepted since the last call; 0 if none.
+    pub(crate) const fn take_accepted(&mut self) -> u32 {
+        core::mem::replace(&mut self.origin.accepted, 0)
+    }
+
+    /// Returns the method of a slot's message, and the name of its tool or prompt.
+    pub(crate) fn operation(&self, slot: usize) -> [&str; 2] {
+        self.slots.get(slot).map_or([""; 2], ExchangeSlot::operation)
+    }
+
+    /// Returns the number of the credentials of a slot's message, and the newest `DPoP-Nonce`.
+    pub(crate) fn credentials(&self, slot: usize) -> (u32, &str) {
+        (self.slots.get(slot).map_or(0, ExchangeSlot::credentials), self.origin.nonce())
+    }
+
+    /// Marks a challenged exchange to continue later.
+    pub(crate) fn resume(&mut self, slot: usize) {
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.resumed = true;
+        }
+    }
+
+    /// Returns the request of a slot.
     pub(crate) fn request(&self, slot: usize) -> Option<u64> {
-        self.slots.get(slot).and_then(Slot::request)
+        self.slots.get(slot).and_then(ExchangeSlot::request)
     }
 
-    /// How often the message of a slot was challenged, the last time included.
+    /// Returns how often the message of a slot was challenged, this time included.
     pub(crate) fn challenges(&self, slot: usize) -> u8 {
-        self.slots.get(slot).map_or(0, |slot| slot.task.challenges)
+        self.slots.get(slot).map_or(0, |slot| slot.task().challenges)
     }
 
-    /// When to call [`expire`](Remote::expire) at the latest.
+    /// Returns the time, in milliseconds, by which to call [`expire`](HttpTransport::expire).
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        self.slots.iter().filter_map(Slot::deadline).min()
+        self.slots.iter().filter_map(ExchangeSlot::deadline).min()
     }
 
-    /// Has the time of what was begun since [`settled`](Remote::settled) begin now: nobody told how late it was.
+    /// Moves the deadlines that were set since [`settled`](HttpTransport::settled), to count from `now`: the driver
+    /// could not say the time in between.
     pub(crate) fn rebase(&mut self, now: Millis) {
-        let passed = now.saturating_sub(self.site.now);
-        for slot in self.slots.iter_mut().filter(|slot| slot.fresh) {
-            slot.fresh = false;
-            slot.deadline = slot.deadline.map(|deadline| deadline.saturating_add(passed));
-        }
+        let passed = now.saturating_sub(self.origin.now);
+        self.slots.iter_mut().for_each(|slot| slot.rebase(passed));
     }
 
-    /// What was begun so far was begun at the time that is known.
+    /// Lets the deadlines that were set so far count from the time given last.
     pub(crate) fn settled(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.fresh = false);
+        self.slots.iter_mut().for_each(|slot| slot.rebase(0));
     }
 
-    /// Tells the time. Call it first whenever the loop wakes up: deadlines count from what was told last.
+    /// Sets the time and does the work that is due. Call it first whenever the loop wakes up: deadlines count
+    /// from the time given last.
     pub fn expire(&mut self, now: Millis) {
         self.told();
-        self.site.now = self.site.now.max(now);
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            slot.expire(at, &mut self.site);
-        }
+        self.origin.now = self.origin.now.max(now);
+        self.slots.iter_mut().for_each(|slot| slot.expire(&mut self.origin));
     }
 
-    /// Sends the message of a [challenged](Event::Challenge) exchange again, with the headers that are set now.
+    /// Sends the message of a [challenged](HttpClientEvent::Challenge) exchange again, with the headers as they are set
+    /// now.
     pub fn retry(&mut self, slot: usize) {
         self.told();
-        if let Some(place) = self.slots.get_mut(slot) {
-            place.retry(slot, &mut self.site);
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.retry(&mut self.origin);
         }
     }
 
-    /// Ends a [challenged](Event::Challenge) exchange with [`Why::GivenUp`].
+    /// Ends a [challenged](HttpClientEvent::Challenge) exchange with [`FailureReason::GivenUp`].
     pub fn give_up(&mut self, slot: usize) {
         self.told();
-        if let Some(place) = self.slots.get_mut(slot) {
-            place.give_up(slot, &mut self.site);
+        if let Some(slot) = self.slots.get_mut(slot) {
+            slot.give_up(&mut self.origin);
         }
     }
 
-    /// Closes the exchange of a request, which under 2026-07-28 cancels it. Nothing more is told of the request. Whether
-    /// it was under way.
+    /// Closes the exchange of a request; no event of it follows. Under 2026-07-28 this
+    /// [cancels](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation) the
+    /// request. Returns `true` if the request was in flight.
     pub fn abandon(&mut self, request: u64) -> bool {
         self.told();
-        let found = self.slots.iter_mut().enumerate().find(|(_, slot)| slot.request() == Some(request));
-        let Some((at, slot)) = found else { return false };
-        slot.abandon(&mut self.site, at);
+        let Some(slot) = self.slots.iter_mut().find(|slot| slot.request() == Some(request)) else { return false };
+        slot.abandon(&mut self.origin);
         true
     }
 
-    /// [Abandons](Remote::abandon) the exchanges of all requests that are not wanted any more.
+    /// [Abandons](HttpTransport::abandon) the exchanges of all requests for which `wanted` returns `false`.
     pub fn abandon_unless(&mut self, wanted: impl Fn(u64) -> bool) {
-        for (at, slot) in self.slots.iter_mut().enumerate() {
-            if slot.ready.is_none() && slot.request().is_some_and(|request| !wanted(request)) {
-                slot.abandon(&mut self.site, at);
+        for slot in self.slots.iter_mut().filter(|slot| !slot.has_event()) {
+            if slot.request().is_some_and(|request| !wanted(request)) {
+                slot.abandon(&mut self.origin);
             }
         }
     }
 
-    /// Ends the legacy session (DELETE); [`Event::Ended`] follows. `false` if there is none to end. If all slots are
-    /// taken, the one with the stream of the server's own is closed for it, or else the session is merely forgotten.
+    /// Ends the legacy session with DELETE; [`HttpClientEvent::Ended`] follows. Returns `false` if there is no session to
+    /// end. If all slots are taken, it closes the stream for the server's own messages to get one; without that
+    /// stream, it only forgets the session.
     pub fn end_session(&mut self) -> bool {
         self.told();
         self.delete_session()
     }
 
-    /// Closes all connections and forgets all exchanges: nothing more is told of them. Carry out the actions that follow.
+    /// Closes all connections and forgets all exchanges: no events of them follow. Carry out the actions that
+    /// follow.
     pub fn shut_down(&mut self) {
         self.told();
         self.drop_all();
     }
 
-    /// Whether no exchange is under way; idle connections and the stream of the server's own do not count.
+    /// Returns `true` if no exchange is in flight. Idle connections and the stream for the server's own messages
+    /// do not count.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.slots.iter().all(|slot| slot.is_free() || slot.is_listen())
+        self.slots.iter().all(|slot| slot.is_free() || slot.is_stream())
     }
 }
 
-impl<const N: usize> Sink for Remote<'_, N> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let slot = self.writing.and_then(|at| self.slots.get_mut(at)).ok_or(Full::Now)?;
-        slot.put(bytes)
+impl Sink for HttpTransport<'_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        let slot = self.writing.and_then(|at| self.slots.get_mut(at)).ok_or(FullError::Now)?;
+        slot.outgoing.put(bytes)
     }
 
     fn room(&self) -> usize {
         match self.writing.and_then(|at| self.slots.get(at)) {
-            Some(slot) => slot.room(),
+            Some(slot) => slot.outgoing.room(),
             None => self.capacity(),
         }
     }
 }
 
-/// Takes one message after the other, each into a slot of its own. [`Full::Now`] if none is free.
-impl<const N: usize> Out for Remote<'_, N> {
-    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+/// Takes one message after the other, each into a slot of its own. Fails with [`FullError::Now`] if no slot is free.
+impl Out for HttpTransport<'_> {
+    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
         if self.held || self.writing.is_some() {
-            return Err(Full::Now);
+            return Err(FullError::Now);
         }
         self.told();
-        let at = self.choose(kind == Kind::Request).ok_or(Full::Now)?;
+        let at = self.choose(kind == MessageKind::Request).ok_or(FullError::Now)?;
         if let Some(slot) = self.slots.get_mut(at) {
             slot.begin();
         }
@@ -431,15 +515,15 @@ impl<const N: usize> Out for Remote<'_, N> {
     }
 
     fn mark(&self) -> Mark {
-        Mark::new(self.writing.and_then(|at| self.slots.get(at)).map_or(0, |slot| 1 + slot.written()))
+        Mark::new(self.writing.and_then(|at| self.slots.get(at)).map_or(0, |slot| 1 + slot.outgoing.len()))
     }
 
     fn roll_back(&mut self, mark: Mark) {
         let Some(slot) = self.writing.and_then(|at| self.slots.get_mut(at)) else { return };
         match mark.at().checked_sub(1) {
-            Some(len) => slot.truncate(len),
+            Some(len) => slot.outgoing.truncate(len),
             None => {
-                slot.unbegin(&self.site);
+                slot.roll_back(&self.origin);
                 self.writing = None;
             }
         }
@@ -454,6 +538,6 @@ impl<const N: usize> Out for Remote<'_, N> {
     }
 
     fn capacity(&self) -> usize {
-        self.slots.iter().map(Slot::capacity).min().unwrap_or(0)
+        self.slots.iter().map(|slot| slot.outgoing.capacity()).min().unwrap_or(0)
     }
 }

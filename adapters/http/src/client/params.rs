@@ -1,91 +1,91 @@
-//! Parameters of tools that go into headers of their own: `x-mcp-header` (2026-07-28, streamable-http, Custom Headers from
-//! Tool Parameters).
+//! Parameters of tools that go into headers: `x-mcp-header` and `Mcp-Param-*` (2026-07-28,
+//! [custom headers](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
 
 use core::fmt;
 use core::ops::Range;
 
-use mcp_sansio::Full;
+use mcp_sansio::FullError;
 use mcp_sansio::json::{JsonKind, Raw, Scanner, Text, write};
-use mcp_sansio::records::{NoRoom, Record, Records};
+use mcp_sansio::memory::Store;
+use mcp_sansio::memory::records::{NoRoomError, Record, Records};
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio::sink::Sink;
-use mcp_sansio::store::Store;
 
-use crate::mirror::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
-use crate::wire::chunked::is_token;
+use crate::param_headers::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
+use crate::token::is_token;
 
-/// Why a tool is excluded: its annotations cannot be followed.
+/// The reason why a tool is excluded: its annotations are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum BadAnnotation {
-    /// The name of the header is no text, or empty.
+pub enum AnnotationError {
+    /// The name of the header is not a string, or empty.
     Empty,
-    /// The name has characters that no header's name has.
+    /// The name has a character that header names must not have.
     Name,
-    /// Two parameters share a header, perhaps in different case.
+    /// Two parameters have the same header, perhaps in different case.
     Duplicate,
-    /// The parameter is no string, integer or boolean.
+    /// The parameter is not a string, integer or boolean.
     Type,
-    /// It is on something else than a parameter, or on one that is not reached by `properties` alone.
+    /// The annotation is not on a parameter, or on one that is not reached by `properties` alone.
     Place,
-    /// More than 64 of them, or nested too deeply to be looked at.
+    /// The schema has more than 64 annotations, or is nested too deeply to be read.
     TooMany,
 }
 
-impl fmt::Display for BadAnnotation {
+impl fmt::Display for AnnotationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            BadAnnotation::Empty => "x-mcp-header is empty or no text",
-            BadAnnotation::Name => "x-mcp-header is not a valid header name",
-            BadAnnotation::Duplicate => "two parameters have the same x-mcp-header",
-            BadAnnotation::Type => "x-mcp-header on a parameter that is not a string, an integer or a boolean",
-            BadAnnotation::Place => "x-mcp-header outside of plain properties",
-            BadAnnotation::TooMany => "too many x-mcp-header, or nested too deeply",
+            AnnotationError::Empty => "x-mcp-header is empty or no text",
+            AnnotationError::Name => "x-mcp-header is not a valid header name",
+            AnnotationError::Duplicate => "two parameters have the same x-mcp-header",
+            AnnotationError::Type => "x-mcp-header on a parameter that is not a string, an integer or a boolean",
+            AnnotationError::Place => "x-mcp-header outside of plain properties",
+            AnnotationError::TooMany => "too many x-mcp-header, or nested too deeply",
         })
     }
 }
 
-impl core::error::Error for BadAnnotation {}
+impl core::error::Error for AnnotationError {}
 
 const MOST: usize = 64;
 
-/// Checks the annotations in a tool's `inputSchema`. Over HTTP, a tool with a wrong one must be left out of the list; how
-/// many there are otherwise.
+/// Checks the annotations in a tool's `inputSchema` and returns their number. Over HTTP, a client must leave a
+/// tool with an invalid annotation out of the list.
 ///
-/// A parameter may be a string, an integer or a boolean. A list of such types, with or without `null`, is taken too: each
-/// value of it can stand in a header, and for `null` there is none.
+/// A parameter may be a string, an integer or a boolean, or a list of such types, with or without `null`. The
+/// call of a tool writes no header for `null`.
 ///
 /// ```
-/// use mcp_sansio_http::client::params::{BadAnnotation, check};
+/// use mcp_sansio_http::client::params::{AnnotationError, check};
 /// use mcp_sansio_http::mcp_sansio::json::Raw;
 /// let schema = br#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#;
 /// assert_eq!(check(Raw::parse(schema)?), Ok(1));
 /// let schema = br#"{"type":"object","properties":{"ratio":{"type":"number","x-mcp-header":"Ratio"}}}"#;
-/// assert_eq!(check(Raw::parse(schema)?), Err(BadAnnotation::Type));
-/// # Ok::<(), mcp_sansio_http::mcp_sansio::json::Fault>(())
+/// assert_eq!(check(Raw::parse(schema)?), Err(AnnotationError::Type));
+/// # Ok::<(), mcp_sansio_http::mcp_sansio::json::ParseError>(())
 /// ```
 ///
 /// # Errors
-/// The first thing that is wrong.
-pub fn check(schema: Raw<'_>) -> Result<usize, BadAnnotation> {
+/// The reason, for the first invalid annotation.
+pub fn check(schema: Raw<'_>) -> Result<usize, AnnotationError> {
     if !mentions(schema.as_bytes()) {
         return Ok(0);
     }
     let mut names = [None; MOST];
-    walk(schema, &mut |name, _| note(&mut names, name))?;
+    walk(schema, &Place::Root, DEPTH, &mut |name, _| note(&mut names, name))?;
     Ok(names.iter().flatten().count())
 }
 
-/// Whether there can be an annotation at all; an escaped name of one is told by its backslash.
+/// Returns `true` if the schema can contain an annotation. A backslash counts, since it may escape the name.
 fn mentions(schema: &[u8]) -> bool {
     memchr::memchr(b'\\', schema).is_some() || memchr::memmem::find(schema, ANNOTATION.as_bytes()).is_some()
 }
 
-fn note<'s>(names: &mut [Option<Text<'s>>], name: Text<'s>) -> Result<(), BadAnnotation> {
+fn note<'s>(names: &mut [Option<Text<'s>>], name: Text<'s>) -> Result<(), AnnotationError> {
     for place in names {
         match place {
-            Some(other) if same_name(*other, name) => return Err(BadAnnotation::Duplicate),
+            Some(other) if same_name(*other, name) => return Err(AnnotationError::Duplicate),
             Some(_) => {}
             None => {
                 *place = Some(name);
@@ -93,7 +93,7 @@ fn note<'s>(names: &mut [Option<Text<'s>>], name: Text<'s>) -> Result<(), BadAnn
             }
         }
     }
-    Err(BadAnnotation::TooMany)
+    Err(AnnotationError::TooMany)
 }
 
 fn same_name(one: Text<'_>, other: Text<'_>) -> bool {
@@ -101,120 +101,91 @@ fn same_name(one: Text<'_>, other: Text<'_>) -> bool {
     one.chars().map(lower).eq(other.chars().map(lower))
 }
 
-/// The properties that lead to a place in a schema.
-#[derive(Clone, Copy)]
-struct Path<'s> {
-    steps: [Option<Text<'s>>; DEPTH],
-    len: usize,
+/// The place of a schema in that of a tool.
+enum Place<'p, 's> {
+    Root,
+    /// The schema of a property of another schema. The first of these is the root.
+    Property(&'p Place<'p, 's>, Text<'s>),
+    /// A schema not reached by `properties` alone.
+    Elsewhere,
 }
 
-type Found<'f, 's> = &'f mut dyn FnMut(Text<'s>, &Path<'s>) -> Result<(), BadAnnotation>;
+type Found<'f, 's> = &'f mut dyn FnMut(Text<'s>, &Place<'_, 's>) -> Result<(), AnnotationError>;
 
-/// Looks through a tool's schema.
-fn walk<'s>(schema: Raw<'s>, found: Found<'_, 's>) -> Result<(), BadAnnotation> {
-    inside(schema, Way::Plain, DEPTH, found, &mut Path { steps: [None; DEPTH], len: 0 })
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// By `properties` alone.
-    Plain,
-    Astray,
-}
-
-fn inside<'s>(
-    schema: Raw<'s>,
-    way: Way,
-    depth: usize,
-    found: Found<'_, 's>,
-    path: &mut Path<'s>,
-) -> Result<(), BadAnnotation> {
-    let Some(deeper) = depth.checked_sub(1) else {
-        return if mentions(schema.as_bytes()) { Err(BadAnnotation::TooMany) } else { Ok(()) };
+/// Reads a schema down to `depth` and reports the annotations to `found`.
+fn walk<'s>(schema: Raw<'s>, place: &Place<'_, 's>, depth: usize, found: Found<'_, 's>) -> Result<(), AnnotationError> {
+    let Some(depth) = depth.checked_sub(1) else {
+        return if mentions(schema.as_bytes()) { Err(AnnotationError::TooMany) } else { Ok(()) };
     };
     for item in schema.items() {
-        inside(item, Way::Astray, deeper, found, path)?;
+        walk(item, &Place::Elsewhere, depth, found)?;
     }
     for (key, value) in schema.members() {
-        if key.is(ANNOTATION) {
-            if way != Way::Plain || path.len == 0 {
-                return Err(BadAnnotation::Place);
+        if key.eq_str(ANNOTATION) {
+            if !matches!(place, Place::Property(..)) {
+                return Err(AnnotationError::Place);
             }
-            found(name(schema, value)?, path)?;
-        } else if key.is("properties") {
-            properties(value, way, deeper, found, path)?;
-        } else if ["patternProperties", "$defs", "definitions", "dependentSchemas"].iter().any(|map| key.is(map)) {
+            found(name(schema, value)?, place)?;
+        } else if key.eq_str("properties") {
+            for (property, schema) in value.members() {
+                match place {
+                    Place::Elsewhere => walk(schema, place, depth, found)?,
+                    _ => walk(schema, &Place::Property(place, property), depth, found)?,
+                }
+            }
+        } else if ["patternProperties", "$defs", "definitions", "dependentSchemas"].iter().any(|map| key.eq_str(map)) {
             for (_, value) in value.members() {
-                inside(value, Way::Astray, deeper, found, path)?;
+                walk(value, &Place::Elsewhere, depth, found)?;
             }
-        } else if !["default", "const", "enum", "examples", "required"].iter().any(|data| key.is(data)) {
-            inside(value, Way::Astray, deeper, found, path)?;
+        } else if !["default", "const", "enum", "examples", "required"].iter().any(|data| key.eq_str(data)) {
+            walk(value, &Place::Elsewhere, depth, found)?;
         }
     }
     Ok(())
 }
 
-fn properties<'s>(
-    map: Raw<'s>,
-    way: Way,
-    depth: usize,
-    found: Found<'_, 's>,
-    path: &mut Path<'s>,
-) -> Result<(), BadAnnotation> {
-    for (key, value) in map.members() {
-        let len = path.len;
-        if let Some(place) = path.steps.get_mut(len) {
-            *place = Some(key);
-            path.len += 1;
-        }
-        inside(value, way, depth, found, path)?;
-        path.len = len;
-    }
-    Ok(())
-}
-
-/// The name that an annotation gives, if all is well with it.
-fn name<'s>(property: Raw<'s>, annotation: Raw<'s>) -> Result<Text<'s>, BadAnnotation> {
-    let name = annotation.text().filter(|name| !name.raw().is_empty()).ok_or(BadAnnotation::Empty)?;
+/// Returns the header name of an annotation, if it is valid.
+fn name<'s>(property: Raw<'s>, annotation: Raw<'s>) -> Result<Text<'s>, AnnotationError> {
+    let name = annotation.text().filter(|name| !name.raw().is_empty()).ok_or(AnnotationError::Empty)?;
     if !name.chars().all(|c| c.is_ok_and(|c| u8::try_from(c).is_ok_and(is_token))) {
-        return Err(BadAnnotation::Name);
+        return Err(AnnotationError::Name);
     }
-    let is = |kind: Raw<'_>, names: &[&str]| kind.text().is_some_and(|kind| names.iter().any(|name| kind.is(name)));
+    let is = |kind: Raw<'_>, names: &[&str]| kind.text().is_some_and(|kind| names.iter().any(|name| kind.eq_str(name)));
     const TYPES: [&str; 4] = ["string", "integer", "boolean", "null"];
-    let kind = property.get("type").ok_or(BadAnnotation::Type)?;
-    // A list of types is how an optional value is described.
+    let kind = property.get("type").ok_or(AnnotationError::Type)?;
+    // A list of types describes an optional value.
     let listed = kind.items().count() > 0
         && kind.items().all(|kind| is(kind, &TYPES))
         && kind.items().any(|kind| !is(kind, &["null"]));
-    if listed || is(kind, &["string", "integer", "boolean"]) { Ok(name) } else { Err(BadAnnotation::Type) }
+    if listed || is(kind, &["string", "integer", "boolean"]) { Ok(name) } else { Err(AnnotationError::Type) }
 }
 
-/// What is known of tools, in records whose owner is the number of the tool, in the order in which they were listed. For
-/// each annotated parameter there is a [`PARAMETER`], a JSON array of the tool's name, the name of the header, and the path
-/// to the value. For a tool that is excluded there is an [`EXCLUDED`], an array of its name alone, whose tag is the place of
-/// the reason among [`REASONS`]. Of two tools with one name the later one counts.
+/// The tag of an annotated parameter. A record's owner is the number of the tool, in the order of the lists. A
+/// [`PARAMETER`] is a JSON array of the tool's name, the name of the header, and the path to the value. An
+/// [`EXCLUDED`] is an array of the tool's name alone; its tag is the place of the reason among [`REASONS`]. Of
+/// two tools with one name the later one counts.
 const PARAMETER: u8 = 0;
 const EXCLUDED: u8 = 1;
 
-const REASONS: [BadAnnotation; 6] = [
-    BadAnnotation::Empty,
-    BadAnnotation::Name,
-    BadAnnotation::Duplicate,
-    BadAnnotation::Type,
-    BadAnnotation::Place,
-    BadAnnotation::TooMany,
+const REASONS: [AnnotationError; 6] = [
+    AnnotationError::Empty,
+    AnnotationError::Name,
+    AnnotationError::Duplicate,
+    AnnotationError::Type,
+    AnnotationError::Place,
+    AnnotationError::TooMany,
 ];
 
-/// What was learned of tools.
+/// The annotations of the listed tools.
 #[derive(Debug)]
 pub(crate) struct Tools<'m> {
     known: Records<'m>,
-    /// How many tools there are in it, and at the most.
+    /// Number of tools in it, and their limit.
     count: u32,
     most: u32,
-    /// How many of them are excluded.
+    /// Number of excluded tools.
     excluded: u32,
-    /// How many did not fit.
+    /// Number of tools that did not fit.
     pub(crate) forgotten: u32,
 }
 
@@ -223,8 +194,8 @@ impl<'m> Tools<'m> {
         Tools { known: Records::new(store), count: 0, most, excluded: 0, forgotten: 0 }
     }
 
-    /// Learns the annotations in the result of `tools/list`; `fresh` if it is its first page. The work is linear in the
-    /// page: nothing is looked for in what was learned before.
+    /// Keeps the annotations in the result of `tools/list`; `fresh` for its first page. The work is linear in the
+    /// page: it searches no earlier records.
     pub(crate) fn learn(&mut self, result: Raw<'_>, fresh: bool) {
         if fresh {
             self.known.remove(|_| true);
@@ -235,59 +206,77 @@ impl<'m> Tools<'m> {
             let Some(schema) = annotated(tool) else { continue };
             let learned = match check(schema) {
                 Ok(0) => continue,
-                _ if self.count >= self.most => Err(NoRoom),
+                _ if self.count >= self.most => Err(NoRoomError),
                 Ok(_) => self.keep(name, schema),
                 Err(why) => self.keep_excluded(name, why),
             };
             match learned {
                 Ok(()) => self.count += 1,
-                Err(NoRoom) => self.forgotten = self.forgotten.saturating_add(1),
+                Err(NoRoomError) => self.forgotten = self.forgotten.saturating_add(1),
             }
         }
     }
 
-    fn keep(&mut self, tool: Raw<'_>, schema: Raw<'_>) -> Result<(), NoRoom> {
-        let (before, owner) = (self.known.used(), self.count);
-        let known = &mut self.known;
-        let kept = walk(schema, &mut |name, path| {
-            keep_one(tool, name, path, owner, known).map_err(|NoRoom| BadAnnotation::TooMany)
+    fn keep(&mut self, tool: Raw<'_>, schema: Raw<'_>) -> Result<(), NoRoomError> {
+        let (before, owner, known) = (self.known.used(), self.count, &mut self.known);
+        let kept = walk(schema, &Place::Root, DEPTH, &mut |header, place| {
+            let mut keep = || {
+                let at = known.begin(owner, PARAMETER, 0)?;
+                known.extend(at, b"[")?;
+                known.extend(at, tool.as_bytes())?;
+                extend(known, at, header)?;
+                extend_path(known, at, place)?;
+                known.extend(at, b"]")
+            };
+            keep().map_err(|NoRoomError| AnnotationError::TooMany)
         });
-        // The headers of half a tool are of no use.
+        // The headers of a part of a tool's parameters are useless.
         kept.map_err(|_| {
             self.known.drop_last(before);
-            NoRoom
+            NoRoomError
         })
     }
 
-    fn keep_excluded(&mut self, tool: Raw<'_>, why: BadAnnotation) -> Result<(), NoRoom> {
+    fn keep_excluded(&mut self, tool: Raw<'_>, why: AnnotationError) -> Result<(), NoRoomError> {
         let place = REASONS.iter().position(|reason| *reason == why).and_then(|place| u8::try_from(place).ok());
         self.known.push(self.count, EXCLUDED, place.unwrap_or(0), &[b"[", tool.as_bytes(), b"]"])?;
         self.excluded += 1;
         Ok(())
     }
 
-    /// What was learned last of the tool with that name.
+    /// Returns the latest record of the tool with that name.
     fn find(&self, tool: Text<'_>) -> Option<Record<'_>> {
         self.known.iter().filter(|record| parts(record.data).next().is_some_and(|name| name.same(&tool))).last()
     }
 
-    pub(crate) const fn excludes_any(&self) -> bool {
-        self.excluded > 0
+    /// Returns the reason why the `tools/call` in `message` must not be sent.
+    pub(crate) fn excludes_call(&self, message: &[u8]) -> Option<AnnotationError> {
+        if self.excluded == 0 {
+            return None;
+        }
+        let envelope = Envelope::parse(message).ok()?;
+        envelope.method?.text().filter(|method| method.eq_str("tools/call"))?;
+        self.excludes(envelope.members.name?.text()?)
     }
 
-    /// Why a tool must not be called.
-    pub(crate) fn excludes(&self, tool: Text<'_>) -> Option<BadAnnotation> {
+    /// Returns the reason why a tool must not be called.
+    fn excludes(&self, tool: Text<'_>) -> Option<AnnotationError> {
         self.find(tool).filter(|record| record.kind == EXCLUDED).and_then(|record| reason(&record))
     }
 
-    /// The tools that must not be called.
-    pub(crate) fn excluded(&self) -> impl Iterator<Item = (Text<'_>, BadAnnotation)> {
+    /// Returns the tools that must not be called.
+    pub(crate) fn excluded(&self) -> impl Iterator<Item = (Text<'_>, AnnotationError)> {
         let excluded = self.known.iter().filter(|record| record.kind == EXCLUDED);
         excluded.filter_map(|record| Some((parts(record.data).next()?, reason(&record)?)))
     }
 
-    /// Writes the headers of a call.
-    pub(crate) fn write_headers(&self, tool: Text<'_>, arguments: Raw<'_>, out: &mut dyn Sink) -> Result<(), Full> {
+    /// Writes the `Mcp-Param-*` headers of a call.
+    pub(crate) fn write_headers(
+        &self,
+        tool: Text<'_>,
+        arguments: Raw<'_>,
+        out: &mut dyn Sink,
+    ) -> Result<(), FullError> {
         let Some(found) = self.find(tool) else { return Ok(()) };
         for record in self.known.iter().filter(|record| record.owner == found.owner && record.kind == PARAMETER) {
             let mut parts = parts(record.data).skip(1);
@@ -303,17 +292,17 @@ impl<'m> Tools<'m> {
     }
 }
 
-fn reason(record: &Record<'_>) -> Option<BadAnnotation> {
+fn reason(record: &Record<'_>) -> Option<AnnotationError> {
     REASONS.get(usize::from(record.tag)).copied()
 }
 
-/// The schema of a tool, if there may be annotations in it.
+/// Returns the schema of a tool, if it can contain annotations.
 fn annotated(tool: Raw<'_>) -> Option<Raw<'_>> {
     tool.get("inputSchema").filter(|schema| mentions(schema.as_bytes()))
 }
 
-/// Leaves the tools with wrong annotations out of a response to `tools/list`, as clients over HTTP must (2026-07-28):
-/// their bytes become spaces, so that nothing is moved. How many there were.
+/// Removes the tools with invalid annotations from a response to `tools/list`, as clients over HTTP must
+/// (2026-07-28). Spaces replace their bytes, so that no other byte moves. Returns the number of removed tools.
 ///
 /// ```
 /// use mcp_sansio_http::client::params::leave_out;
@@ -325,7 +314,7 @@ fn annotated(tool: Raw<'_>) -> Option<Raw<'_>> {
 pub fn leave_out(response: &mut [u8]) -> usize {
     let Some(tools) = tools_in(response).and_then(|place| response.get_mut(place)) else { return 0 };
     let (mut at, mut count) = (0, 0);
-    // The comma that goes with a tool that is left out stands between this place and the tool.
+    // The comma of a removed tool is between this place and the tool.
     let (mut comma, mut any_left) = (0, false);
     while let Some(tool) = next_tool(tools, at) {
         at = tool.place.end;
@@ -351,7 +340,8 @@ fn blank(bytes: &mut [u8], place: Range<usize>) {
     bytes.get_mut(place).unwrap_or(&mut []).fill(b' ');
 }
 
-/// Where the elements of `tools` stand in a response, without the brackets; `None` if none of them can be wrong.
+/// Returns the range of the elements of `tools` in a response, without the brackets; `None` if none of them can
+/// be invalid.
 fn tools_in(response: &[u8]) -> Option<Range<usize>> {
     if !mentions(response) {
         return None;
@@ -366,7 +356,7 @@ struct Listed {
     wrong: bool,
 }
 
-/// The first tool behind `at`.
+/// Returns the first tool after `at`.
 fn next_tool(tools: &[u8], at: usize) -> Option<Listed> {
     let rest = tools.get(at..)?;
     let start = at + rest.iter().position(|byte| !byte.is_ascii_whitespace() && *byte != b',')?;
@@ -375,7 +365,7 @@ fn next_tool(tools: &[u8], at: usize) -> Option<Listed> {
     Some(Listed { place: start..start + tool.as_bytes().len(), wrong })
 }
 
-/// The texts in a record.
+/// Returns the texts in a record.
 fn parts(data: &[u8]) -> impl Iterator<Item = Text<'_>> {
     #[cfg(test)]
     tests::note_read();
@@ -383,44 +373,26 @@ fn parts(data: &[u8]) -> impl Iterator<Item = Text<'_>> {
     array.into_iter().flat_map(|array| array.items()).filter_map(|item| item.text())
 }
 
-fn keep_one(
-    tool: Raw<'_>,
-    header: Text<'_>,
-    path: &Path<'_>,
-    owner: u32,
-    known: &mut Records<'_>,
-) -> Result<(), NoRoom> {
-    let at = known.begin(owner, PARAMETER, 0)?;
-    let written = write_record(tool, header, path, known, at);
-    if written.is_err() {
-        known.drop_last(at);
-    }
-    written
+/// Appends a text to a record.
+fn extend(known: &mut Records<'_>, at: usize, text: Text<'_>) -> Result<(), NoRoomError> {
+    known.extend(at, b",\"")?;
+    known.extend(at, text.raw())?;
+    known.extend(at, b"\"")
 }
 
-fn write_record(
-    tool: Raw<'_>,
-    header: Text<'_>,
-    path: &Path<'_>,
-    known: &mut Records<'_>,
-    at: usize,
-) -> Result<(), NoRoom> {
-    known.extend(at, b"[")?;
-    known.extend(at, tool.as_bytes())?;
-    for text in core::iter::once(header).chain(path.steps.iter().take(path.len).copied().flatten()) {
-        known.extend(at, b",\"")?;
-        known.extend(at, text.raw())?;
-        known.extend(at, b"\"")?;
-    }
-    known.extend(at, b"]")
+/// Appends the properties that lead to a place.
+fn extend_path(known: &mut Records<'_>, at: usize, place: &Place<'_, '_>) -> Result<(), NoRoomError> {
+    let Place::Property(parent, name) = place else { return Ok(()) };
+    extend_path(known, at, parent)?;
+    extend(known, at, *name)
 }
 
-fn write_header(name: Text<'_>, value: Raw<'_>, out: &mut dyn Sink) -> Result<(), Full> {
+fn write_header(name: Text<'_>, value: Raw<'_>, out: &mut dyn Sink) -> Result<(), FullError> {
     if matches!(value.kind(), JsonKind::Null | JsonKind::Object | JsonKind::Array) {
         return Ok(());
     }
     out.put(PARAM.as_bytes())?;
-    // It was checked to be made of such characters.
+    // The name was checked to have only such characters.
     for character in name.chars().flatten().filter_map(|c| u8::try_from(c).ok()).filter(|byte| is_token(*byte)) {
         out.put(&[character])?;
     }
@@ -433,8 +405,9 @@ fn write_header(name: Text<'_>, value: Raw<'_>, out: &mut dyn Sink) -> Result<()
     out.put(b"\r\n")
 }
 
-/// Writes the value of `Mcp-Name` or `Mcp-Param-*`: as it is, or in base64 where it must be (Value Encoding).
-pub(crate) fn write_value(text: Text<'_>, out: &mut dyn Sink) -> Result<(), Full> {
+/// Writes the value of `Mcp-Name` or `Mcp-Param-*`: plain, or in base64 where it must be
+/// ([value encoding](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http)).
+pub(crate) fn write_value(text: Text<'_>, out: &mut dyn Sink) -> Result<(), FullError> {
     if is_safe(text) {
         return text.chars().flatten().try_for_each(|c| out.put(c.encode_utf8(&mut [0; 4]).as_bytes()));
     }
@@ -456,7 +429,7 @@ pub(crate) fn write_value(text: Text<'_>, out: &mut dyn Sink) -> Result<(), Full
     out.put(CLOSE.as_bytes())
 }
 
-/// Whether a text can stand in a header as it is.
+/// Returns `true` if a text can be in a header without encoding.
 fn is_safe(text: Text<'_>) -> bool {
     let mut edges = (None, None);
     for character in text.chars() {
@@ -470,7 +443,7 @@ fn is_safe(text: Text<'_>) -> bool {
     !padded && !is_sentinel(text)
 }
 
-/// Whether it looks like one that is encoded.
+/// Returns `true` if a text looks like an encoded one.
 fn is_sentinel(text: Text<'_>) -> bool {
     let mut start = text.chars();
     let opens = OPEN.chars().all(|c| start.next() == Some(Ok(c)));
@@ -481,7 +454,7 @@ fn is_sentinel(text: Text<'_>) -> bool {
     opens && last == [Some('?'), Some('=')]
 }
 
-/// Whether a text can stand in a header without any encoding: visible ASCII.
+/// Returns `true` if all characters of a text are visible ASCII.
 pub(crate) fn is_visible(text: Text<'_>) -> bool {
     !text.raw().is_empty() && text.chars().all(|c| c.is_ok_and(|c| matches!(c, '!'..='~')))
 }
@@ -489,12 +462,12 @@ pub(crate) fn is_visible(text: Text<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcp_sansio::sink::{Lines, Slice};
-    use mcp_sansio::store::Store;
+    use mcp_sansio::memory::Store;
+    use mcp_sansio::sink::{LineSink, SliceStorage};
     use std::format;
     use std::string::String;
 
-    fn checked(properties: &str) -> Result<usize, BadAnnotation> {
+    fn checked(properties: &str) -> Result<usize, AnnotationError> {
         let schema = format!("{{\"type\":\"object\",\"properties\":{properties}}}");
         check(Raw::parse(schema.as_bytes()).unwrap())
     }
@@ -503,7 +476,7 @@ mod tests {
         static READ: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
     }
 
-    /// Counts how often a record was read.
+    /// Counts the reads of records.
     pub(super) fn note_read() {
         READ.set(READ.get() + 1);
     }
@@ -517,21 +490,21 @@ mod tests {
         format!("{{\"tools\":[{}]}}", (from..from + count).map(tool).collect::<std::vec::Vec<_>>().join(","))
     }
 
-    /// The headers of a call, with the same arguments for all tools.
+    /// Returns the headers of a call, with the same arguments for all tools.
     fn headers(tools: &Tools<'_>, name: &str) -> String {
         written(tools, name, r#"{"a":"x"}"#).trim().into()
     }
 
     fn written(tools: &Tools<'_>, name: &str, arguments: &'static str) -> String {
         let mut bytes = [0; 256];
-        let mut out = Lines::new(Slice::new(&mut bytes));
+        let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         let name = format!("\"{name}\"");
         let name = Raw::parse(name.as_bytes()).unwrap().text().unwrap();
         tools.write_headers(name, Raw::constant(arguments), &mut out).unwrap();
         String::from_utf8(out.pending().to_vec()).unwrap()
     }
 
-    /// What a page costs does not depend on what was learned before.
+    /// The cost of a page does not depend on earlier pages.
     #[test]
     fn learning_is_linear() {
         let mut memory = std::vec![0; 1 << 20];
@@ -557,7 +530,7 @@ mod tests {
         }
     }
 
-    /// The later one counts, whatever it is.
+    /// The later one counts, valid or not.
     #[test]
     fn a_tool_that_is_listed_again() {
         let mut memory = [0; 1000];
@@ -571,7 +544,7 @@ mod tests {
         learn(&mut tools, "S", false);
         assert_eq!(headers(&tools, "t1"), "Mcp-Param-S: x");
         learn(&mut tools, "no header", false);
-        assert_eq!((headers(&tools, "t1").as_str(), tools.excludes(name)), ("", Some(BadAnnotation::Name)));
+        assert_eq!((headers(&tools, "t1").as_str(), tools.excludes(name)), ("", Some(AnnotationError::Name)));
         assert_eq!(tools.excluded().count(), 2);
         learn(&mut tools, "R", false);
         assert_eq!((headers(&tools, "t1").as_str(), tools.excludes(name)), ("Mcp-Param-R: x", None));
@@ -579,7 +552,7 @@ mod tests {
         assert_eq!(tools.excluded().count(), 0);
     }
 
-    /// Whichever of the tools are wrong, the others are left, in their order.
+    /// In each combination of invalid tools, the others are left, in their order.
     #[test]
     fn wrong_tools_are_left_out() {
         for wrong in 0..32u32 {
@@ -614,6 +587,7 @@ mod tests {
         }
     }
 
+    // spec: T123
     #[test]
     fn annotations() {
         let one =
@@ -624,23 +598,24 @@ mod tests {
         for kind in
             ["\"number\"", "\"object\"", "\"array\"", "\"null\"", "[\"null\"]", "[\"string\",\"number\"]", "3", "[]"]
         {
-            assert_eq!(one("\"R\"", kind), Err(BadAnnotation::Type), "{kind}");
+            assert_eq!(one("\"R\"", kind), Err(AnnotationError::Type), "{kind}");
         }
         for header in ["\"\"", "3", "null", "{}"] {
-            assert_eq!(one(header, "\"string\""), Err(BadAnnotation::Empty), "{header}");
+            assert_eq!(one(header, "\"string\""), Err(AnnotationError::Empty), "{header}");
         }
         for header in ["\"a b\"", "\"a:b\"", "\"é\"", "\"a\\r\\nb\"", "\"\\u0001\""] {
-            assert_eq!(one(header, "\"string\""), Err(BadAnnotation::Name), "{header}");
+            assert_eq!(one(header, "\"string\""), Err(AnnotationError::Name), "{header}");
         }
         let two = |first: &str, second: &str| {
             let property = |name: &str| format!("{{\"type\":\"string\",\"x-mcp-header\":\"{name}\"}}");
             checked(&format!("{{\"a\":{},\"b\":{{\"properties\":{{\"c\":{}}}}}}}", property(first), property(second)))
         };
         assert_eq!(two("X", "Y"), Ok(2));
-        assert_eq!(two("X", "x"), Err(BadAnnotation::Duplicate));
-        assert_eq!(two("X", "\\u0058"), Err(BadAnnotation::Duplicate));
+        assert_eq!(two("X", "x"), Err(AnnotationError::Duplicate));
+        assert_eq!(two("X", "\\u0058"), Err(AnnotationError::Duplicate));
     }
 
+    // spec: S069 T123
     #[test]
     fn places() {
         let annotated = r#"{"type":"string","x-mcp-header":"R"}"#;
@@ -665,25 +640,26 @@ mod tests {
                 _ => annotated.into(),
             };
             let found = checked(&format!("{{\"a\":{{\"{way}\":{inner}}}}}"));
-            assert_eq!(found, Err(BadAnnotation::Place), "{way}");
+            assert_eq!(found, Err(AnnotationError::Place), "{way}");
         }
-        assert_eq!(check(Raw::parse(annotated.as_bytes()).unwrap()), Err(BadAnnotation::Place));
-        // Data, and a property of that name, are no annotations.
+        assert_eq!(check(Raw::parse(annotated.as_bytes()).unwrap()), Err(AnnotationError::Place));
+        // Inside data, and as the name of a property, the word is no annotation.
         assert_eq!(checked(&format!("{{\"a\":{{\"default\":{annotated},\"enum\":[{annotated}]}}}}")), Ok(0));
         assert_eq!(checked(r#"{"x-mcp-header":{"type":"string"}}"#), Ok(0));
         let deep = |inner: &str| (0..40).fold(String::from(inner), |inner, _| format!("{{\"items\":{inner}}}"));
         assert_eq!(checked(&format!("{{\"a\":{}}}", deep("{}"))), Ok(0));
-        assert_eq!(checked(&format!("{{\"a\":{}}}", deep(annotated))), Err(BadAnnotation::TooMany));
+        assert_eq!(checked(&format!("{{\"a\":{}}}", deep(annotated))), Err(AnnotationError::TooMany));
     }
 
     fn value(json: &str) -> String {
         let mut bytes = [0; 128];
-        let mut out = Lines::new(Slice::new(&mut bytes));
+        let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         write_value(Raw::parse(json.as_bytes()).unwrap().text().unwrap(), &mut out).unwrap();
         String::from_utf8(out.pending().to_vec()).unwrap()
     }
 
-    /// The specification's examples among them.
+    /// Values and their headers, the specification's examples among them.
+    // spec: T098 T160 T161 T163 T166
     #[test]
     fn values() {
         for (json, header) in [
@@ -702,6 +678,7 @@ mod tests {
         }
     }
 
+    // spec: T097 T147 T148 T149
     #[test]
     fn learned_and_written() {
         let mut bytes = [0; 512];

@@ -3,62 +3,68 @@
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-use super::event::Why;
+use super::event::FailureReason;
+use crate::http1::head::{list, number};
 
-/// What a head says; its texts are places in the bytes it came in.
+/// The facts of a head. Its texts are ranges of the received bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// Its length.
-    pub(crate) len: usize,
+    /// The place of the head.
+    pub(crate) head: Range<usize>,
     pub(crate) framing: Framing,
     pub(crate) content: Content,
     /// The connection can be used again.
     pub(crate) keep: bool,
     pub(crate) retry_after: Option<u32>,
     pub(crate) location: Range<usize>,
-    pub(crate) challenge: Option<Range<usize>>,
+    /// The head has at least one `WWW-Authenticate`.
+    pub(crate) challenged: bool,
+    pub(crate) dpop_nonce: Range<usize>,
     pub(crate) session: Range<usize>,
 }
 
-/// How long the body is.
+/// The length of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// There is none, or nothing of it is left.
+    /// No body, or no byte of it is left.
     None,
-    /// So many bytes are still to come.
+    /// Number of bytes that still follow.
     Length(u64),
     Chunked,
-    /// It ends with the connection.
+    /// The body ends with the connection.
     Close,
 }
 
-/// What the body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The content type of the body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// It is not said.
+    /// The head has no content type.
+    #[default]
     Unknown,
     Json,
     Stream,
     Other,
 }
 
-/// The most headers that are looked at.
+/// Largest number of headers that are read.
 const HEADERS: usize = 100;
 
 impl Reply {
-    /// Parses the head that `bytes` begin with; `None` if it is not whole.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<Reply>, Why> {
+    /// Parses the head that begins at `from`. Returns `None` if the head is not whole. Its texts are ranges of
+    /// `bytes`.
+    pub(crate) fn parse(bytes: &[u8], from: usize) -> Result<Option<Reply>, FailureReason> {
+        let head = bytes.get(from..).unwrap_or(&[]);
         let mut places = [const { MaybeUninit::uninit() }; HEADERS];
         let mut response = httparse::Response::new(&mut []);
         let parsed =
-            httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, bytes, &mut places);
+            httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut response, head, &mut places);
         let len = match parsed {
             Ok(httparse::Status::Complete(len)) => len,
             Ok(httparse::Status::Partial) => return Ok(None),
-            Err(_) => return Err(Why::NotHttp),
+            Err(_) => return Err(FailureReason::NotHttp),
         };
-        let status = response.code.filter(|code| (100..600).contains(code)).ok_or(Why::NotHttp)?;
+        let status = response.code.filter(|code| (100..600).contains(code)).ok_or(FailureReason::NotHttp)?;
         let mut facts = Facts { bytes, ..Facts::default() };
         for header in response.headers.iter() {
             facts.note(header)?;
@@ -67,28 +73,25 @@ impl Reply {
         let framing = facts.framing(status);
         Ok(Some(Reply {
             status,
-            len,
+            head: from..from.saturating_add(len),
             framing,
             content: if facts.encoded { Content::Other } else { facts.content },
-            keep: !facts.close && (!http10 || facts.keep_alive) && framing != Framing::Close && !facts.ambiguous(),
+            // With both a length and chunks, an intermediary may have read the length (request smuggling).
+            keep: !facts.close
+                && (!http10 || facts.keep_alive)
+                && framing != Framing::Close
+                && !(facts.chunked && facts.length.is_some()),
             retry_after: facts.retry_after,
             location: facts.location,
-            challenge: facts.challenge,
+            challenged: facts.challenged,
+            dpop_nonce: facts.dpop_nonce,
             session: facts.session,
         }))
     }
-
-    /// As if it had come so much later in its bytes.
-    pub(crate) fn moved(mut self, by: usize) -> Self {
-        let ranges = [Some(&mut self.location), self.challenge.as_mut(), Some(&mut self.session)];
-        for range in ranges.into_iter().flatten() {
-            *range = range.start + by..range.end + by;
-        }
-        self
-    }
 }
 
-/// Collected over all headers.
+/// Facts collected over all headers.
+#[derive(Default)]
 struct Facts<'h> {
     bytes: &'h [u8],
     length: Option<u64>,
@@ -99,44 +102,25 @@ struct Facts<'h> {
     content: Content,
     retry_after: Option<u32>,
     location: Range<usize>,
-    challenge: Option<Range<usize>>,
-    bearer: bool,
+    challenged: bool,
+    dpop_nonce: Range<usize>,
     session: Range<usize>,
 }
 
-impl Default for Facts<'_> {
-    fn default() -> Self {
-        Facts {
-            bytes: &[],
-            length: None,
-            chunked: false,
-            close: false,
-            keep_alive: false,
-            encoded: false,
-            content: Content::Unknown,
-            retry_after: None,
-            location: 0..0,
-            challenge: None,
-            bearer: false,
-            session: 0..0,
-        }
-    }
-}
-
 impl Facts<'_> {
-    fn note(&mut self, header: &httparse::Header<'_>) -> Result<(), Why> {
+    fn note(&mut self, header: &httparse::Header<'_>) -> Result<(), FailureReason> {
         let (name, value) = (header.name, header.value.trim_ascii());
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         if is("content-length") {
             self.length(value)?;
         } else if is("transfer-encoding") {
-            // Nothing but chunks: no other coding was asked for.
+            // Only chunks: the request asked for no other coding.
             if self.chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                return Err(Why::NotHttp);
+                return Err(FailureReason::NotHttp);
             }
             self.chunked = true;
         } else if is("connection") {
-            for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            for option in list(value) {
                 self.close |= option.eq_ignore_ascii_case(b"close");
                 self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
             }
@@ -149,31 +133,24 @@ impl Facts<'_> {
         } else if is("location") {
             self.location = place(self.bytes, value);
         } else if is("www-authenticate") {
-            self.challenge(value);
+            self.challenged = true;
+        } else if is("dpop-nonce") {
+            self.dpop_nonce = place(self.bytes, value);
         } else if is("mcp-session-id") {
             self.session = place(self.bytes, value);
         }
         Ok(())
     }
 
-    fn length(&mut self, value: &[u8]) -> Result<(), Why> {
+    fn length(&mut self, value: &[u8]) -> Result<(), FailureReason> {
         for part in value.split(|byte| *byte == b',') {
-            let length = number(part.trim_ascii()).ok_or(Why::NotHttp)?;
+            let length = number(part.trim_ascii()).ok_or(FailureReason::NotHttp)?;
             if self.length.is_some_and(|other| other != length) {
-                return Err(Why::NotHttp);
+                return Err(FailureReason::NotHttp);
             }
             self.length = Some(length);
         }
         Ok(())
-    }
-
-    /// Of several, the first that asks for a bearer token, or the first.
-    fn challenge(&mut self, value: &[u8]) {
-        let bearer = value.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"));
-        if self.challenge.is_none() || (bearer && !self.bearer) {
-            self.challenge = Some(place(self.bytes, value));
-            self.bearer = bearer;
-        }
     }
 
     const fn framing(&self, status: u16) -> Framing {
@@ -185,11 +162,15 @@ impl Facts<'_> {
             (_, None) => Framing::Close,
         }
     }
+}
 
-    /// Both a length and chunks: somebody in between may have read it the other way.
-    const fn ambiguous(&self) -> bool {
-        self.chunked && self.length.is_some()
-    }
+/// Returns the values of all headers called `name`. `head` was parsed before.
+pub(crate) fn values<'h>(head: &'h [u8], name: &str) -> impl Iterator<Item = &'h [u8]> {
+    head.split(|byte| *byte == b'\n').skip(1).filter_map(move |line| {
+        let at = memchr::memchr(b':', line)?;
+        let (found, value) = line.split_at_checked(at)?;
+        found.eq_ignore_ascii_case(name.as_bytes()).then(|| value.get(1..).unwrap_or(&[]).trim_ascii())
+    })
 }
 
 fn content(value: &[u8]) -> Content {
@@ -203,13 +184,7 @@ fn content(value: &[u8]) -> Content {
     }
 }
 
-/// Digits and nothing else.
-fn number(digits: &[u8]) -> Option<u64> {
-    let text = core::str::from_utf8(digits).ok()?;
-    if text.starts_with('+') { None } else { text.parse().ok() }
-}
-
-/// The place of a part of `whole`; its address tells.
+/// Returns the range of `part` in `whole`, by its address.
 fn place(whole: &[u8], part: &[u8]) -> Range<usize> {
     let at = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
     at..at.wrapping_add(part.len())

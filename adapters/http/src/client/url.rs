@@ -1,10 +1,10 @@
-//! As much of URLs as a client needs (RFC 3986): http and https, and references relative to one.
+//! URLs of `http` and `https`, and references relative to one (RFC 3986), as far as a client needs them.
 
 use core::fmt;
 
-use mcp_sansio::records::Records;
+use mcp_sansio::memory::records::Records;
 
-/// A URL of `http` or `https`, looked at in the text it came in.
+/// A URL of `http` or `https`. It borrows the text.
 ///
 /// ```
 /// use mcp_sansio_http::client::Url;
@@ -20,26 +20,27 @@ pub struct Url<'u> {
     authority: &'u str,
     host: &'u str,
     port: u16,
-    /// Path and query; may begin with the query, or be empty.
+    /// Path and query. May begin with the query, or be empty.
     rest: &'u str,
 }
 
-/// Why a text is no URL that a client can use.
+/// The reason why a client cannot use a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum UrlError {
-    /// It does not begin with `http://` or `https://`.
+    /// The text does not begin with `http://` or `https://`.
     Scheme,
-    /// There is no host, or one that cannot be.
+    /// The host is missing or invalid.
     Host,
-    /// The port is no number from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     Port,
-    /// It has white space, control characters, or what is not ASCII: write those as `%20` and the like.
+    /// The text has white space, control characters or a character that is not ASCII: write these as `%20` and
+    /// the like.
     Character,
-    /// A name or password before the host: they are set as a header.
+    /// The text has a name or password before the host: set them as a header instead.
     Credentials,
-    /// There is no room for it.
+    /// The store is too small for the URL.
     Room,
 }
 
@@ -59,10 +60,10 @@ impl fmt::Display for UrlError {
 impl core::error::Error for UrlError {}
 
 impl<'u> Url<'u> {
-    /// Takes a URL apart. A fragment is left out.
+    /// Parses a URL. Drops a fragment.
     ///
     /// # Errors
-    /// If it is not one that a client can use.
+    /// [`UrlError`] with the reason, except [`UrlError::Room`].
     pub fn parse(text: &'u str) -> Result<Self, UrlError> {
         let text = plain(text)?;
         let (secure, rest) = scheme(text).ok_or(UrlError::Scheme)?;
@@ -71,7 +72,7 @@ impl<'u> Url<'u> {
 
     pub(crate) const NOWHERE: Url<'static> = Url { secure: false, authority: "", host: "", port: 80, rest: "" };
 
-    /// From the authority on.
+    /// Parses a URL from the authority on.
     fn of(secure: bool, text: &'u str) -> Result<Self, UrlError> {
         let end = text.find(['/', '?', '\\']).unwrap_or(text.len());
         let (authority, rest) = text.split_at_checked(end).unwrap_or((text, ""));
@@ -89,50 +90,67 @@ impl<'u> Url<'u> {
         Ok(Url { secure, authority: authority.strip_suffix(':').unwrap_or(authority), host, port, rest })
     }
 
-    /// Whether it is of `https`.
+    /// Returns the same URL with another path and query.
+    pub(crate) const fn with_target(self, target: &'u str) -> Url<'u> {
+        Url { rest: target, ..self }
+    }
+
+    /// Returns `true` for `https`.
     #[must_use]
     pub const fn is_secure(&self) -> bool {
         self.secure
     }
 
-    /// The host: a name, or an address without brackets.
+    /// Returns the host: a name, or an address without brackets.
     #[must_use]
     pub const fn host(&self) -> &'u str {
         self.host
     }
 
-    /// The port, 80 or 443 if none is named.
+    /// Returns the port. Default: 80 for `http`, 443 for `https`.
     #[must_use]
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Host and port as they stand, for the `Host` header.
+    /// Returns host and port as written in the URL, for the `Host` header.
     #[must_use]
     pub const fn authority(&self) -> &'u str {
         self.authority
     }
 
-    /// Path and query. A path that is missing is `/`; see [`is_bare`](Url::is_bare) for a query without path.
+    /// Returns path and query. A missing path is `/`; see [`is_bare`](Url::is_bare) for a query without path.
     #[must_use]
     pub const fn target(&self) -> &'u str {
         if self.rest.is_empty() { "/" } else { self.rest }
     }
 
-    /// Whether the target begins with the query: a `/` belongs before it.
+    /// Returns `true` if the target begins with the query: a `/` must go before it.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         self.rest.starts_with('?')
     }
 
-    /// Whether both are of the same scheme, host and port.
+    /// Returns `true` if both have the same scheme, host and port.
     #[must_use]
     pub fn is_same_origin(&self, other: &Url<'_>) -> bool {
         self.secure == other.secure && self.port == other.port && self.host.eq_ignore_ascii_case(other.host)
     }
 }
 
-/// A text that should be a URL, to be shown in errors: what stands before an `@`, which may be a password, is left out.
+/// Writes the URL with a path, and without a fragment.
+impl fmt::Display for Url<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.secure { "https://" } else { "http://" };
+        let slash = if self.is_bare() { "/" } else { "" };
+        for part in [scheme, self.authority, slash, self.target()] {
+            f.write_str(part)?;
+        }
+        Ok(())
+    }
+}
+
+/// Shows a text that should be a URL in errors. Leaves out the part before an `@`, which may be a password.
 ///
 /// ```
 /// use mcp_sansio_http::client::Redacted;
@@ -160,7 +178,7 @@ impl fmt::Debug for Redacted<'_> {
     }
 }
 
-/// Without the fragment, if it has only characters that a URL has.
+/// Returns the text without its fragment, if it has only characters of URLs.
 fn plain(text: &str) -> Result<&str, UrlError> {
     let text = text.trim_ascii();
     let text = text.split('#').next().unwrap_or("");
@@ -168,7 +186,7 @@ fn plain(text: &str) -> Result<&str, UrlError> {
     if text.bytes().any(strange) { Err(UrlError::Character) } else { Ok(text) }
 }
 
-/// Whether it is `https`, and what follows the colon.
+/// Returns `true` for `https`, and the text after the colon.
 fn scheme(text: &str) -> Option<(bool, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     if scheme.eq_ignore_ascii_case("http") {
@@ -195,17 +213,20 @@ fn host_and_port(authority: &str) -> Result<(&str, &str), UrlError> {
     if host.is_empty() || !host.bytes().all(is_name) { Err(UrlError::Host) } else { Ok((host, port)) }
 }
 
-/// Why a reference cannot be followed.
+/// Longest URL and target, in bytes, against which references are resolved.
+pub(crate) const LONGEST: usize = 1024;
+
+/// The reason why a reference cannot be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Astray {
-    /// It leads to another origin, or is no URL.
+    /// It leads to another origin, or is not a URL.
     Origin,
     /// It does not fit.
     Room,
 }
 
-/// Resolves `reference` against `base`, whose target is `target`, and keeps the resulting target as a record; the place
-/// of that (RFC 3986, section 5.2).
+/// Resolves `reference` against `base`, whose target is `target`. Keeps the resulting target as a record and
+/// returns its place (RFC 3986, section 5.2).
 pub(crate) fn resolve(
     base: &Url<'_>,
     target: &str,
@@ -238,7 +259,7 @@ pub(crate) fn resolve(
     Ok(at)
 }
 
-/// The part of `target` that a reference without a leading slash follows.
+/// Returns the part of `target` before a reference without a leading slash.
 fn within<'t>(target: &'t str, reference: &str) -> &'t str {
     let path = target.split('?').next().unwrap_or("");
     match reference.bytes().next() {
@@ -249,12 +270,16 @@ fn within<'t>(target: &'t str, reference: &str) -> &'t str {
 }
 
 /// Writes both parts, one after the other, without `.` and `..` in the path.
-fn write_path(parts: [&str; 2], texts: &mut Records<'_>, at: usize) -> Result<(), mcp_sansio::records::NoRoom> {
+fn write_path(
+    parts: [&str; 2],
+    texts: &mut Records<'_>,
+    at: usize,
+) -> Result<(), mcp_sansio::memory::records::NoRoomError> {
     let mut query = false;
     let mut starts = [0u16; 64];
     let mut depth = 0usize;
     let mut len = 0usize;
-    // Where the last segment begins, its slash included.
+    // The start of the last segment, its slash included.
     let mut segment = 0usize;
     if !parts.iter().any(|part| part.starts_with('/')) {
         texts.extend(at, b"/")?;
@@ -293,7 +318,7 @@ fn write_path(parts: [&str; 2], texts: &mut Records<'_>, at: usize) -> Result<()
     Ok(())
 }
 
-/// Whether a segment with its slash is so many dots, escaped ones too.
+/// Returns `true` if a segment with its slash has exactly `dots` dots, escaped ones too.
 fn is_dots(segment: &[u8], dots: usize) -> bool {
     let Some(mut rest) = segment.strip_prefix(b"/") else { return false };
     for _ in 0..dots {
@@ -308,9 +333,10 @@ fn is_dots(segment: &[u8], dots: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mcp_sansio::store::Store;
+    use mcp_sansio::memory::Store;
     use std::string::String;
 
+    // spec: A128
     #[test]
     fn urls() {
         let url = |text| Url::parse(text).map(|url| (url.is_secure(), url.host(), url.port(), url.target()));
@@ -348,6 +374,16 @@ mod tests {
         Ok(String::from_utf8(record.data.to_vec()).unwrap())
     }
 
+    #[test]
+    fn urls_as_text() {
+        for (url, text) in
+            [("HTTP://h", "http://h/"), ("https://H:1?q#f", "https://H:1/?q"), ("http://[::1]/a", "http://[::1]/a")]
+        {
+            assert_eq!(std::format!("{}", Url::parse(url).unwrap()), text);
+        }
+    }
+
+    // spec: A128
     #[test]
     fn references() {
         let base = "http://h:81/a/b/c?d";

@@ -1,186 +1,200 @@
-//! What is said of a request when its POST has been taken already: late answers, progress, log messages, and what
-//! handlers say that run again. All of it goes to the request's own stream.
+//! Messages about a request after its POST was handled: late answers, progress, log messages, and messages of
+//! handlers that run again. All of them go to the request's own stream.
 
-use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Engine, Millis, Progress, Scope, SendError, Token, Told};
-use mcp_sansio::service::{Call, Complete, Get, Other, Outcome, Read, Step};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondError, Scope, Server};
+use mcp_sansio::service::{Call, Complete, CustomRequest, Dispatched, GetPrompt, HandlerResult, ReadResource};
 use mcp_sansio::sink::Out;
 
+use super::events::StreamOut;
 use super::exchange::origin_of;
-use super::session::Session;
-use super::stream::{Link, Purpose, Stream, StreamId, StreamOut};
+use super::ids::StreamId;
+use super::share::Place;
+use super::stream::Purpose;
 use super::{App, Endpoint};
 
-impl<'m, const N: usize> Endpoint<'m, N> {
-    /// Answers a tool call that was put off, see [`Service::answer`](mcp_sansio::service::Service::answer).
+impl<'m> Endpoint<'m> {
+    /// Answers a `tools/call` that was put off; see [`Service::answer`](mcp_sansio::service::Service::answer).
     ///
     /// # Errors
-    /// [`SendError::Stale`] if the request was cancelled or its client is gone; [`SendError::WrongKind`] if it is no
-    /// `tools/call`; the other ones leave it open, and it may be answered again.
+    /// [`RespondError::Stale`] if the request was cancelled or its client is gone; [`RespondError::WrongKind`] if it is
+    /// not a `tools/call`. After any other error the request stays open and may be answered again.
     pub fn answer<S>(
         &mut self,
         app: &mut App<'_, S>,
-        token: Token,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> Outcome,
-    ) -> Result<(), SendError> {
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
         self.answer_by(token, |server, out| app.service.answer(app.state, token, server, out, answer))
     }
 
-    /// Answers a read of a resource that was put off, see [`Service::answer_read`](mcp_sansio::service::Service::answer_read).
+    /// Answers a `resources/read` that was put off; see
+    /// [`Service::answer_read`](mcp_sansio::service::Service::answer_read).
     ///
     /// # Errors
     /// As [`answer`](Endpoint::answer).
     pub fn answer_read<S>(
         &mut self,
         app: &mut App<'_, S>,
-        token: Token,
+        token: RequestToken,
         uri: &str,
-        answer: impl FnOnce(&mut S, &mut Read<'_>) -> Outcome,
-    ) -> Result<(), SendError> {
+        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
         self.answer_by(token, |server, out| app.service.answer_read(app.state, token, uri, server, out, answer))
     }
 
-    /// Answers a prompt that was put off, see [`Service::answer_prompt`](mcp_sansio::service::Service::answer_prompt).
+    /// Answers a `prompts/get` that was put off; see
+    /// [`Service::answer_prompt`](mcp_sansio::service::Service::answer_prompt).
     ///
     /// # Errors
     /// As [`answer`](Endpoint::answer).
     pub fn answer_prompt<S>(
         &mut self,
         app: &mut App<'_, S>,
-        token: Token,
-        answer: impl FnOnce(&mut S, &mut Get<'_>) -> Outcome,
-    ) -> Result<(), SendError> {
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
         self.answer_by(token, |server, out| app.service.answer_prompt(app.state, token, server, out, answer))
     }
 
-    /// Answers a completion that was put off, see [`Service::answer_complete`](mcp_sansio::service::Service::answer_complete).
+    /// Answers a `completion/complete` that was put off; see
+    /// [`Service::answer_complete`](mcp_sansio::service::Service::answer_complete).
     ///
     /// # Errors
     /// As [`answer`](Endpoint::answer).
     pub fn answer_complete<S>(
         &mut self,
         app: &mut App<'_, S>,
-        token: Token,
+        token: RequestToken,
         value: &str,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> Outcome,
-    ) -> Result<(), SendError> {
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
         self.answer_by(token, |server, out| app.service.answer_complete(app.state, token, value, server, out, answer))
     }
 
-    /// Answers a request that the protocol does not know and that was put off, see [`Service::answer_other`](mcp_sansio::service::Service::answer_other).
+    /// Answers a request outside of the protocol that was put off; see
+    /// [`Service::answer_other`](mcp_sansio::service::Service::answer_other).
     ///
     /// # Errors
     /// As [`answer`](Endpoint::answer).
     pub fn answer_other<S>(
         &mut self,
         app: &mut App<'_, S>,
-        token: Token,
-        answer: impl FnOnce(&mut S, &mut Other<'_>) -> Outcome,
-    ) -> Result<(), SendError> {
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
         self.answer_by(token, |server, out| app.service.answer_other(app.state, token, server, out, answer))
     }
 
-    /// Resumes a request that its handler has [suspended](mcp_sansio::service::Handling::suspend): the handler is run again
-    /// at once, or as soon as the stream of its request has room. What it asks goes out on that stream.
+    /// Resumes a request that its handler [suspended](mcp_sansio::service::RequestContext::suspend): runs the handler
+    /// again, at once or as soon as the request's stream has room. Its requests to the client go out on that
+    /// stream.
     ///
     /// # Errors
-    /// [`SendError::Stale`] if the request was answered or cancelled or its client is gone, [`SendError::WrongKind`] if it
-    /// is not suspended.
-    pub fn resume<S>(&mut self, app: &mut App<'_, S>, token: Token) -> Result<(), SendError> {
-        self.stream_of(token).ok_or(SendError::Stale)?;
+    /// [`RespondError::Stale`] if the request was answered or cancelled or its client is gone;
+    /// [`RespondError::WrongKind`] if it is not suspended.
+    pub fn resume<S>(&mut self, app: &mut App<'_, S>, token: RequestToken) -> Result<(), RespondError> {
+        self.stream_of(token).ok_or(RespondError::Stale)?;
         self.server.wake(token)?;
         self.go_on(app);
         Ok(())
     }
 
-    /// Whether [`resume`](Endpoint::resume) can run the handler of a request again: it has suspended it, and the client is
-    /// there.
+    /// Returns `true` if [`resume`](Endpoint::resume) can run the handler of a request again: it suspended the
+    /// request, and the client is connected.
     #[must_use]
-    pub fn is_suspended(&self, token: Token) -> bool {
+    pub fn is_suspended(&self, token: RequestToken) -> bool {
         self.server.is_suspended(token) && self.stream_of(token).is_some()
     }
 
     fn answer_by(
         &mut self,
-        token: Token,
-        answer: impl FnOnce(&mut Engine<'m>, &mut dyn Out) -> Result<Step, SendError>,
-    ) -> Result<(), SendError> {
+        token: RequestToken,
+        answer: impl FnOnce(&mut Server<'m>, &mut dyn Out) -> Result<Dispatched, RespondError>,
+    ) -> Result<(), RespondError> {
         let answered = self.on_stream_of(token, |server, _, out| answer(server, out));
-        answered.unwrap_or(Err(SendError::Stale)).map(drop)
+        answered.unwrap_or(Err(RespondError::Stale)).map(drop)
     }
 
-    /// Tells how far a request is that was put off.
-    pub fn progress(&mut self, token: Token, progress: Progress<'_>) -> Told {
+    /// Sends `notifications/progress` for a request that was put off.
+    pub fn progress(&mut self, token: RequestToken, progress: Progress<'_>) -> NotifyStatus {
         let told = self.on_stream_of(token, |server, _, out| server.progress(token, progress, out));
-        told.unwrap_or(Told::Stale)
+        told.unwrap_or(NotifyStatus::Stale)
     }
 
-    /// Sends a log message on behalf of a request that was put off, if its client wants messages of that level.
-    pub fn log<S>(&mut self, app: &App<'_, S>, token: Token, level: Level, message: impl core::fmt::Display) -> Told {
+    /// Sends `notifications/message` for a request that was put off, if its client wants messages of that level.
+    pub fn log<S>(
+        &mut self,
+        app: &App<'_, S>,
+        token: RequestToken,
+        level: LoggingLevel,
+        message: impl core::fmt::Display,
+    ) -> NotifyStatus {
         let about = app.service.about();
         let told = self.on_stream_of(token, |server, _, out| {
             server.log(about, Some(token), level, None, format_args!("{message}"), out)
         });
-        told.unwrap_or(Told::Stale)
+        told.unwrap_or(NotifyStatus::Stale)
     }
 
-    /// Does with the server what [`answer`](Endpoint::answer) and [`progress`](Endpoint::progress) do not, on the stream of a
-    /// request; `None` if that is gone.
+    /// Calls `act` with the server and the stream of a request, for work that [`answer`](Endpoint::answer) and
+    /// [`progress`](Endpoint::progress) do not cover. Returns `None` if the stream is gone.
     pub fn with_stream_of<T>(
         &mut self,
-        token: Token,
-        act: impl FnOnce(&mut Engine<'m>, &mut dyn Out) -> T,
+        token: RequestToken,
+        act: impl FnOnce(&mut Server<'m>, &mut dyn Out) -> T,
     ) -> Option<T> {
         self.on_stream_of(token, |server, _, out| act(server, out))
     }
 
-    /// The stream on which a request is answered.
+    /// Returns the stream on which a request is answered.
     #[must_use]
-    pub fn stream_of(&self, token: Token) -> Option<StreamId> {
+    pub fn stream_of(&self, token: RequestToken) -> Option<StreamId> {
         let route = self.server.route(token)?;
-        let found = self.streams.slots().iter().position(|stream| {
-            !stream.is_free() && stream.route == route && matches!(stream.purpose, Purpose::Post | Purpose::Old)
-        });
-        found.map(|slot| self.stream_id(slot as u16))
+        let slot = Place::from_note(self.server.note(token)?).stream;
+        let stream = self.streams.at(slot)?;
+        let answers = stream.route == route && matches!(stream.purpose, Purpose::Post | Purpose::Old);
+        answers.then(|| self.streams.id(slot))
     }
 
-    /// Does something with the stream on which a request is answered; `None` if it is gone.
+    /// Calls a function with the stream on which a request is answered. Returns `None` if it is gone.
     pub(crate) fn on_stream_of<T>(
         &mut self,
-        token: Token,
-        act: impl FnOnce(&mut Engine<'m>, Option<&str>, &mut dyn Out) -> T,
+        token: RequestToken,
+        act: impl FnOnce(&mut Server<'m>, Option<&str>, &mut dyn Out) -> T,
     ) -> Option<T> {
         let id = self.stream_of(token)?;
-        // It has its place already, whatever it does.
-        self.server.set_most_in_flight(N);
-        let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-        let stream = streams.get(usize::from(id.slot))?;
-        let (scope, session, route) = (stream.scope, stream.session, stream.route);
-        let mut nobody = Session::FREE;
-        let session = match session {
-            Some(slot) => self.sessions.slots_mut().get_mut(usize::from(slot))?,
-            None => &mut nobody,
+        // The request has its place already.
+        self.server.set_most_in_flight(usize::MAX);
+        let &stream = self.streams.at(id.slot)?;
+        let (session, principal) = match stream.session() {
+            Some(slot) => (Some(self.sessions.get(slot)?), self.sessions.principal(slot)),
+            None => (None, None),
         };
-        let mut peer = session.peer;
-        let server: &mut Engine<'m> = &mut self.server;
-        server.swap_peer(&mut peer, scope);
-        let mut out = StreamOut::new(log, streams, id.slot);
-        let done = act(server, session.principal(), &mut out);
+        let mut peer = session.map_or(Peer::NEW, |session| session.peer);
+        let server = &mut self.server;
+        server.swap_peer(&mut peer, stream.scope);
+        let held = server.streaming(stream.route).is_some();
+        let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), id.slot, held);
+        let done = act(server, principal, &mut out);
         server.swap_peer(&mut peer, Scope(0));
         drop(out);
-        session.peer = peer;
-        if !self.server.has_route(route)
-            && let Some(Stream { link: Link::Detached { since }, .. }) = self.streams.slots_mut().get_mut(id.slot())
-        {
-            // The clock of the last call does not tell when that is: `expire` does.
-            *since = Millis::MAX;
-            self.soonest = 0;
+        if let Some(session) = stream.session().and_then(|slot| self.sessions.get_mut(slot)) {
+            session.peer = peer;
         }
-        self.mark_ready(id);
+        self.said(id, stream.route);
         Some(done)
     }
 
-    /// Runs handlers whose questions were answered, each on its own stream.
+    /// Notes that a message was written on the stream of a route.
+    pub(crate) fn said(&mut self, id: StreamId, route: u32) {
+        if !self.server.has_route(route) {
+            self.streams.answered(&mut self.sessions, id.slot);
+        }
+        self.streams.stir(id.slot);
+    }
+
+    /// Runs handlers whose input requests were answered, each on its own stream.
     pub(crate) fn go_on<S>(&mut self, app: &mut App<'_, S>) {
         let mut first = 0;
         while let Some((number, token)) = self.server.ready_from(first) {
@@ -191,16 +205,17 @@ impl<'m, const N: usize> Endpoint<'m, N> {
                 let origin = origin_of(&gate, session);
                 app.service.resume_from(&origin, state, token, server, out)
             });
-            // Full: its own stream must be read first; the others do not wait for it.
+            // Its own stream is full and must be read first; the others do not wait for it.
             if resumed.is_none() {
                 self.server.forget(token);
             }
         }
     }
 
-    /// Gives up the requests of an exchange that nobody can hear any more; handlers that put their answer off are told.
+    /// Gives up the requests of an exchange whose answer cannot be received any more, and notifies handlers that
+    /// put their answer off.
     pub(crate) fn give_up_route<S>(&mut self, app: &mut App<'_, S>, route: u32) {
-        for slot in 0..N {
+        for slot in 0..self.server.capacity() {
             let token = self.server.token_at(slot).filter(|token| self.server.route(*token) == Some(route));
             if let Some(token) = token {
                 app.service.forget(app.state, token, &mut self.server);

@@ -1,27 +1,28 @@
-//! What an endpoint is told once.
+//! Options and limits of an endpoint.
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::Millis;
 
-/// When a result is the event of a stream rather than a body, beside those that have to be: an answer behind progress, log
-/// messages or questions, or one that was put off.
+/// The use of event streams for results that may also be a JSON body. A result after progress, log messages or
+/// requests to the client, and a result that was put off, always are events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Streams {
-    /// Never.
+pub enum StreamPolicy {
+    /// Sends such a result as a body.
     Needed,
-    /// Where the client's `Accept` prefers `text/event-stream`, by weight or else by naming it first.
+    /// Sends it as an event if the client's `Accept` prefers `text/event-stream`, by weight, else by naming it
+    /// first.
     Preferred,
 }
 
-/// How an [`Endpoint`](super::Endpoint) behaves. The defaults are those of a server for one machine.
+/// Options of an [`Endpoint`](super::Endpoint). The defaults suit a server for the same machine.
 ///
 /// ```
-/// use mcp_sansio_http::endpoint::Config;
+/// use mcp_sansio_http::endpoint::EndpointConfig;
 /// use mcp_sansio_http::mcp_sansio::json::Raw;
 ///
-/// const CONFIG: Config<'static> = Config::DEFAULT
+/// const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT
 ///     .hosts(&["board.local"])
 ///     .session_idle(600_000)
 ///     .resource_metadata(Raw::constant(r#"{"resource":"https://board.local/mcp"}"#));
@@ -29,63 +30,68 @@ pub enum Streams {
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Config<'c> {
-    /// The path of Streamable HTTP; `/mcp`. Each path is also served with a slash at its end, or without it.
+pub struct EndpointConfig<'c> {
+    /// The path of Streamable HTTP. Each path is served with and without a slash at its end. Default: `/mcp`.
     pub path: &'c str,
-    /// The path at which clients of 2024-11-05 open their stream; they may use `path` as well. `/sse`.
+    /// The path at which clients of 2024-11-05 open their stream; they may also use `path`. Default: `/sse`.
     pub old_path: &'c str,
-    /// The path to which clients of 2024-11-05 post; `/messages`.
+    /// The path to which clients of 2024-11-05 post. Default: `/messages`.
     pub post_path: &'c str,
-    /// Hosts, without port, that requests may be for and pages may come from, beside this machine's own names. A web
-    /// page elsewhere could otherwise reach a server on this machine (DNS rebinding).
+    /// Hosts without port that `Host` and `Origin` may name besides the names of this machine. Other hosts get
+    /// 403: otherwise a foreign web page could reach a server on this machine (DNS rebinding). Default: none.
     pub hosts: &'c [&'c str],
-    /// Any address, like `192.168.1.7` or `[fe80::1]`, may stand in `Host`: for devices that do not know theirs when this
-    /// is made; off by default. It does not help a web page elsewhere: to be taken for the server's own page it needs a
-    /// name that it can point at the server, and `Origin` is checked on its own, by `hosts`.
+    /// `true`: allows any address in `Host`, like `192.168.1.7` or `[fe80::1]`. For devices that do not know
+    /// their address in advance. This gives a foreign web page nothing: to pass for the server's own page it
+    /// needs a name that points at the server, and `hosts` still checks `Origin`. Default: `false`.
     pub ip_hosts: bool,
-    /// Any host may be asked for, any page may ask: for servers behind a proxy that checks.
+    /// `true`: allows any `Host` and `Origin`, for servers behind a proxy that checks them. Default: `false`.
     pub any_host: bool,
-    /// Whether pages of the allowed origins may read answers (CORS).
+    /// `true`: pages of allowed origins may read responses (CORS). Default: `false`.
     pub cors: bool,
-    /// Whether there are sessions of the legacy revisions, if the service serves any of these; on by default. Without
-    /// them `GET` and `DELETE` get 405, `Mcp-Session-Id` is ignored, and the paths of 2024-11-05 get 404.
+    /// `true`: serves the revisions with sessions, if the service has one of them. `false`: `GET` and `DELETE`
+    /// get 405, `Mcp-Session-Id` is ignored, and the paths of 2024-11-05 get 404. Default: `true`.
     pub legacy: bool,
-    /// When results are sent as event streams.
-    pub streams: Streams,
-    /// How long a session lasts without a request.
+    /// The use of event streams for results. Default: [`StreamPolicy::Needed`].
+    pub streams: StreamPolicy,
+    /// Milliseconds that a session lasts without a request. Default: one hour.
     pub session_idle: Millis,
-    /// Where there is no room for another session, one makes way that nobody listens to and nothing is being done for:
-    /// one that has sent nothing after `initialize` first, then the one that has been without a request for longest if
-    /// that is at least so long. A minute; 0 for never. Its client gets 404, and opens another session.
+    /// Milliseconds without a request after which a session may be ended for a new one, if there is no room. Only
+    /// sessions without stream and request in flight are ended: first one that sent nothing after `initialize`,
+    /// at any age, then the one that has been idle longest. Its client gets 404 and opens another session. 0 ends
+    /// none. Default: one minute.
     pub session_rest: Millis,
-    /// Sessions that one principal may have; 1,000. For one more, one of its own makes way as for `session_rest`, or it is
-    /// refused with 503. Clients without a principal cannot be told apart: they have the total and `session_rest` only.
+    /// Number of sessions of one principal. For one more, one of its own is ended as for `session_rest`, or the
+    /// request gets 503. Clients without a principal cannot be distinguished: for them only the total and
+    /// `session_rest` count. Default: 1,000.
     pub session_share: usize,
-    /// Requests in flight that one session, or one principal with all its sessions, may have: those whose answers are put
-    /// off, that ask, or that are answered in windows; 64, and no more than three quarters of the endpoint's places. One
-    /// more is refused with 503, unless it is answered at once. Requests of 2026-07-28 without a principal cannot be told
-    /// apart: together they may have all but one share.
+    /// Number of requests in flight of one session, or of one principal with all its sessions: answers that were
+    /// put off, that wait for the client, or that go out in windows. At most three quarters of the endpoint's
+    /// places. One more gets 503, unless it is answered at once. Requests of 2026-07-28 without a principal
+    /// cannot be distinguished: together they may have all but one share. Default: 64.
     pub request_share: usize,
-    /// Places for requests in flight that only requests which are answered at once may take; 1, which is enough, since they
-    /// are answered one after the other. Where none of the others is free, requests whose client is gone make way: the one
-    /// that has been gone for longest first.
+    /// Places for requests in flight that are reserved for requests answered at once. One is enough, since these
+    /// are answered one after the other. If no other place is free, requests whose client is gone are given up:
+    /// first the one whose client has been gone longest. Default: 1.
     pub quick_places: usize,
-    /// How long the answer to a request is kept for a client that is away, and how long questions to it are kept open.
+    /// Milliseconds that an answer is kept for a client that is away, and that a request to it stays open.
+    /// Default: one minute.
     pub resume_within: Millis,
-    /// How often a stream without events says that it is alive; 0 for never.
+    /// Milliseconds without an event after which a stream sends a comment; 0 for never. Default: 15 seconds.
     pub keep_alive: Millis,
-    /// How soon a client whose connection was closed shall come back, in milliseconds.
+    /// Milliseconds after which a client whose connection was closed should come back (`retry`). Default: 1
+    /// second.
     pub retry: u32,
-    /// Bytes of events that one [`pull`](super::Endpoint::pull) writes at the most; 64 KiB. Others have their turn
-    /// before the next. At least 1,024: a smaller value counts as that.
+    /// Largest number of bytes that one [`pull`](super::Endpoint::pull) writes, before other streams have a turn.
+    /// At least 1,024: a smaller value counts as that. Default: 64 KiB.
     pub turn: usize,
-    /// The description of this resource for authorization (RFC 9728), a JSON object; served at the well-known paths.
+    /// The metadata of the protected resource (RFC 9728), a JSON object, served at the well-known paths. Default:
+    /// none.
     pub resource_metadata: Option<Raw<'c>>,
 }
 
-impl Config<'static> {
-    /// `/mcp` on this machine.
-    pub const DEFAULT: Config<'static> = Config {
+impl EndpointConfig<'static> {
+    /// The defaults: `/mcp` on this machine.
+    pub const DEFAULT: EndpointConfig<'static> = EndpointConfig {
         path: "/mcp",
         old_path: "/sse",
         post_path: "/messages",
@@ -94,7 +100,7 @@ impl Config<'static> {
         any_host: false,
         cors: false,
         legacy: true,
-        streams: Streams::Needed,
+        streams: StreamPolicy::Needed,
         session_idle: 3_600_000,
         session_rest: 60_000,
         session_share: 1_000,
@@ -108,133 +114,133 @@ impl Config<'static> {
     };
 }
 
-impl Default for Config<'static> {
+impl Default for EndpointConfig<'static> {
     fn default() -> Self {
-        Config::DEFAULT
+        EndpointConfig::DEFAULT
     }
 }
 
-impl<'c> Config<'c> {
-    /// With another path of Streamable HTTP.
+impl<'c> EndpointConfig<'c> {
+    /// Sets the path of Streamable HTTP.
     #[must_use]
     pub const fn path(self, path: &'c str) -> Self {
-        Config { path, ..self }
+        EndpointConfig { path, ..self }
     }
 
-    /// With another path at which clients of 2024-11-05 open their stream.
+    /// Sets the path at which clients of 2024-11-05 open their stream.
     #[must_use]
     pub const fn old_path(self, path: &'c str) -> Self {
-        Config { old_path: path, ..self }
+        EndpointConfig { old_path: path, ..self }
     }
 
-    /// With another path to which clients of 2024-11-05 post.
+    /// Sets the path to which clients of 2024-11-05 post.
     #[must_use]
     pub const fn post_path(self, path: &'c str) -> Self {
-        Config { post_path: path, ..self }
+        EndpointConfig { post_path: path, ..self }
     }
 
-    /// With these hosts beside this machine's own names, without ports.
+    /// Sets the hosts that are allowed besides the names of this machine, without ports.
     #[must_use]
     pub const fn hosts(self, hosts: &'c [&'c str]) -> Self {
-        Config { hosts, ..self }
+        EndpointConfig { hosts, ..self }
     }
 
-    /// Whether any address may stand in `Host`, see [`ip_hosts`](Config::ip_hosts).
+    /// Sets whether any address is allowed in `Host`; see [`ip_hosts`](EndpointConfig::ip_hosts).
     #[must_use]
     pub const fn ip_hosts(self, yes: bool) -> Self {
-        Config { ip_hosts: yes, ..self }
+        EndpointConfig { ip_hosts: yes, ..self }
     }
 
-    /// Whether `Host` and `Origin` are not checked at all.
+    /// Sets whether any `Host` and `Origin` is allowed.
     #[must_use]
     pub const fn any_host(self, yes: bool) -> Self {
-        Config { any_host: yes, ..self }
+        EndpointConfig { any_host: yes, ..self }
     }
 
-    /// Whether pages of the allowed origins may read answers.
+    /// Sets whether pages of allowed origins may read responses.
     #[must_use]
     pub const fn cors(self, yes: bool) -> Self {
-        Config { cors: yes, ..self }
+        EndpointConfig { cors: yes, ..self }
     }
 
-    /// Whether there are sessions of the legacy revisions.
+    /// Sets whether the revisions with sessions are served.
     #[must_use]
     pub const fn legacy(self, yes: bool) -> Self {
-        Config { legacy: yes, ..self }
+        EndpointConfig { legacy: yes, ..self }
     }
 
-    /// With another rule for when results are event streams.
+    /// Sets the use of event streams for results.
     #[must_use]
-    pub const fn streams(self, streams: Streams) -> Self {
-        Config { streams, ..self }
+    pub const fn streams(self, streams: StreamPolicy) -> Self {
+        EndpointConfig { streams, ..self }
     }
 
-    /// With another time, in milliseconds, for which a session lasts without a request.
+    /// Sets the milliseconds that a session lasts without a request.
     #[must_use]
     pub const fn session_idle(self, millis: Millis) -> Self {
-        Config { session_idle: millis, ..self }
+        EndpointConfig { session_idle: millis, ..self }
     }
 
-    /// With another time, in milliseconds, after which a session makes way for a new one; 0 for never.
+    /// Sets the milliseconds after which a session may be ended for a new one; 0 ends none.
     #[must_use]
     pub const fn session_rest(self, millis: Millis) -> Self {
-        Config { session_rest: millis, ..self }
+        EndpointConfig { session_rest: millis, ..self }
     }
 
-    /// With another number of sessions that one principal may have.
+    /// Sets the number of sessions of one principal.
     #[must_use]
     pub const fn session_share(self, sessions: usize) -> Self {
-        Config { session_share: sessions, ..self }
+        EndpointConfig { session_share: sessions, ..self }
     }
 
-    /// With another number of requests that one session, or one principal, may have in flight.
+    /// Sets the number of requests in flight of one session, or of one principal.
     #[must_use]
     pub const fn request_share(self, requests: usize) -> Self {
-        Config { request_share: requests, ..self }
+        EndpointConfig { request_share: requests, ..self }
     }
 
-    /// With another number of places that only requests which are answered at once may take.
+    /// Sets the number of places reserved for requests answered at once.
     #[must_use]
     pub const fn quick_places(self, places: usize) -> Self {
-        Config { quick_places: places, ..self }
+        EndpointConfig { quick_places: places, ..self }
     }
 
-    /// With another time, in milliseconds, for which an answer is kept for a client that is away.
+    /// Sets the milliseconds that an answer is kept for a client that is away.
     #[must_use]
     pub const fn resume_within(self, millis: Millis) -> Self {
-        Config { resume_within: millis, ..self }
+        EndpointConfig { resume_within: millis, ..self }
     }
 
-    /// With another time, in milliseconds, between signs of life on a stream without events; 0 for never.
+    /// Sets the milliseconds without an event after which a stream sends a comment; 0 for never.
     #[must_use]
     pub const fn keep_alive(self, millis: Millis) -> Self {
-        Config { keep_alive: millis, ..self }
+        EndpointConfig { keep_alive: millis, ..self }
     }
 
-    /// With another time, in milliseconds, after which clients come back.
+    /// Sets the milliseconds after which clients should come back.
     #[must_use]
     pub const fn retry(self, millis: u32) -> Self {
-        Config { retry: millis, ..self }
+        EndpointConfig { retry: millis, ..self }
     }
 
-    /// With another limit on what one stream gives in a turn, in bytes, see [`turn`](Config::turn).
+    /// Sets the bytes that a stream may write in a turn; see [`turn`](EndpointConfig::turn).
     #[must_use]
     pub const fn turn(self, bytes: usize) -> Self {
-        Config { turn: bytes, ..self }
+        EndpointConfig { turn: bytes, ..self }
     }
 
-    /// With a description of this resource for authorization (RFC 9728).
+    /// Sets the metadata of the protected resource (RFC 9728).
     #[must_use]
     pub const fn resource_metadata(self, metadata: Raw<'c>) -> Self {
-        Config { resource_metadata: Some(metadata), ..self }
+        EndpointConfig { resource_metadata: Some(metadata), ..self }
     }
 
-    /// Whether a host, with or without a port, may be asked for.
+    /// Returns `true` if requests may name this host, with or without a port.
     pub(crate) fn allows(&self, authority: &[u8]) -> bool {
         self.any_host || self.is_known(authority) || self.ip_hosts && is_address(without_port(authority))
     }
 
-    /// Whether a page of this origin may ask. `null` is the origin of pages that hide theirs.
+    /// Returns `true` if a page of this origin may send requests. `null` is the origin of pages that hide theirs.
     pub(crate) fn allows_origin(&self, origin: &[u8]) -> bool {
         let authority = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
         self.any_host || authority.is_some_and(|authority| self.is_known(authority))
@@ -255,7 +261,7 @@ fn without_port(authority: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a host is an address: four numbers up to 255, or in brackets what no name can be.
+/// Returns `true` if a host is an address: four numbers up to 255, or a text in brackets.
 fn is_address(host: &[u8]) -> bool {
     if let [b'[', address @ .., b']'] = host {
         let is_part = |byte: &u8| byte.is_ascii_hexdigit() || b":.".contains(byte);
@@ -268,30 +274,30 @@ fn is_address(host: &[u8]) -> bool {
     host.split(|byte| *byte == b'.').count() == 4 && host.split(|byte| *byte == b'.').all(is_number)
 }
 
-/// Whether two paths are the same but for a slash at the end.
+/// Returns `true` if two paths are equal except for a slash at the end.
 pub(crate) fn same_path(known: &str, path: &str) -> bool {
     known.strip_suffix('/').unwrap_or(known) == path.strip_suffix('/').unwrap_or(path)
 }
 
-/// How far an [`Endpoint`](super::Endpoint) may grow where there is an allocator.
+/// Limits of an [`Endpoint`](super::Endpoint) with memory from the allocator.
 #[cfg(feature = "alloc")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_structs, reason = "made with struct update syntax from its default")]
 pub struct EndpointLimits {
-    /// Sessions; 10,000.
+    /// Number of sessions. Default: 10,000.
     pub sessions: usize,
-    /// Event streams, open ones and those that clients may come back to; 10,000.
+    /// Number of event streams, open ones and those that clients may come back to. Default: 10,000.
     pub streams: usize,
-    /// Bytes that have not been sent on all streams; 256 MiB.
+    /// Number of unsent bytes of all streams. Default: 256 MiB.
     pub log: usize,
-    /// Bytes that have not been sent on one stream; 16 MiB.
+    /// Number of unsent bytes of one stream. Default: 16 MiB.
     pub stream: usize,
-    /// Bytes that were sent and are kept for clients that come back; 1 MiB.
+    /// Number of sent bytes kept for clients that come back. Default: 1 MiB.
     pub keep: usize,
-    /// Events that have not been sent on one stream; 10,000. With more, notifications and questions for it wait, or are
-    /// not sent, as where there is no room; and requests of the HTTP+SSE transport, whose answers go to this stream, are
-    /// refused with 503 before anything is done for them.
+    /// Number of unsent events of one stream. Beyond it, notifications and requests for the stream wait or are
+    /// not sent, and requests of HTTP with SSE, whose answers go to this stream, get 503 before they reach a
+    /// handler. Default: 10,000.
     pub unread: usize,
 }
 
@@ -335,7 +341,7 @@ mod tests {
 
     #[test]
     fn hosts_and_origins() {
-        let config = Config { hosts: &["Example.org"], ..Config::DEFAULT };
+        let config = EndpointConfig { hosts: &["Example.org"], ..EndpointConfig::DEFAULT };
         for allowed in [&b"LOCALHOST:1"[..], b"127.0.0.1", b"[::1]:80", b"example.ORG"] {
             assert!(config.allows(allowed));
         }
@@ -351,12 +357,12 @@ mod tests {
 
     #[test]
     fn addresses() {
-        let config = Config::DEFAULT.ip_hosts(true);
+        let config = EndpointConfig::DEFAULT.ip_hosts(true);
         for address in ["10.0.2.15", "192.168.1.255:80", "[fe80::1]", "[fe80::1]:8080", "[::ffff:10.0.0.1]", "0.0.0.0"]
         {
             assert!(config.allows(address.as_bytes()), "{address}");
-            assert!(!Config::DEFAULT.allows(address.as_bytes()), "{address}");
-            // It says nothing about who asks.
+            assert!(!EndpointConfig::DEFAULT.allows(address.as_bytes()), "{address}");
+            // An address in `Host` does not allow a page of that address.
             assert!(!config.allows_origin(format!("http://{address}").as_bytes()), "{address}");
         }
         for name in [

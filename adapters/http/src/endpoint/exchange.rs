@@ -1,46 +1,47 @@
-//! The answer to one request: a body if it is the first thing that is said, else an event stream.
+//! The answer to one request: a body if it is the first message, else an event stream.
 
-use mcp_sansio::Full;
+use mcp_sansio::FullError;
 use mcp_sansio::protocol::code;
-use mcp_sansio::server::{Engine, Gate, Peer, Request, Scope};
-use mcp_sansio::service::{Origin, Step};
-use mcp_sansio::sink::{Kind, Mark, Out, Sink};
+use mcp_sansio::server::{IncomingRequest, Peer, Scope, TransportChecks};
+use mcp_sansio::service::{Dispatched, MessageSource};
+use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 
-use super::config::Streams;
-use super::gate::HeaderGate;
-use super::head::{Content, Head, Response};
+use super::config::StreamPolicy;
+use super::events::StreamOut;
+use super::head::{EndpointResponse, RequestHead, ResponseBody};
+use super::header_check::HeaderGate;
 use super::media::Accept;
 use super::refusal::refuse;
-use super::stream::StreamOut;
+use super::stream::Purpose;
 use super::{App, Asker, Endpoint};
 
-/// Where the answer goes.
+/// The form of the answer.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
-    /// Nothing has been said.
+    /// No message was written yet.
     Undecided,
-    /// One JSON body; what it is decides the status.
-    Body(Kind),
+    /// One JSON body; its kind decides the status.
+    Body(MessageKind),
     /// Events.
     Stream,
 }
 
-/// The sink of one request. The first message decides: a result or an error becomes the body, anything else opens the
-/// stream.
+/// The sink of one request. The first message decides: a result or an error becomes the body, any other message
+/// opens the stream.
 pub(crate) struct Exchange<'x, 's, 'm> {
     pub(crate) mode: Mode,
-    /// Something had to be said that a body cannot carry, and there was no stream.
+    /// A message needed a stream, and there was none.
     pub(crate) wanted_stream: bool,
-    /// An event stream was needed that the client takes, and at present there is none, or no room in the log for it.
+    /// A message needed a stream that the client accepts, and there was no free stream or no room in the log.
     pub(crate) crowded: bool,
     body: &'x mut dyn Out,
-    /// A stream that is opened if need be; none where there is none left, or the client takes none.
+    /// A stream that opens if needed; `None` if all are in use, or the client accepts none.
     stream: Option<StreamOut<'s, 'm>>,
     takes_stream: bool,
     /// A result becomes an event even if it comes first.
     prefers_stream: bool,
-    /// What was begun last.
-    begun: Kind,
+    /// The kind of the last message.
+    begun: MessageKind,
 }
 
 impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
@@ -53,13 +54,13 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
             stream,
             takes_stream: accept.stream(),
             prefers_stream,
-            begun: Kind::Notification,
+            begun: MessageKind::Notification,
         }
     }
 
-    /// Begins an event. Notes why that cannot be done, unless it is a notification: those may be left out.
-    fn begin_event(&mut self, kind: Kind) -> Result<(), Full> {
-        let begun = self.stream.as_mut().map_or(Err(Full::Never), |stream| stream.begin(kind));
+    /// Begins an event. Notes the reason if that fails, except for a notification: those may be left out.
+    fn begin_event(&mut self, kind: MessageKind) -> Result<(), FullError> {
+        let begun = self.stream.as_mut().map_or(Err(FullError::Never), |stream| stream.begin(kind));
         match begun {
             Ok(()) => self.mode = Mode::Stream,
             Err(_) => self.note_missing(),
@@ -68,7 +69,7 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
     }
 
     fn note_missing(&mut self) {
-        if self.begun != Kind::Notification {
+        if self.begun != MessageKind::Notification {
             self.wanted_stream |= !self.takes_stream;
             self.crowded |= self.takes_stream && self.stream.as_ref().is_none_or(StreamOut::is_crowded);
         }
@@ -92,7 +93,7 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
 }
 
 impl Exchange<'_, '_, '_> {
-    /// Takes back whatever has been said.
+    /// Takes back all messages.
     fn clear(&mut self) {
         self.body.hold(false);
         self.body.roll_back(Mark::new(0));
@@ -104,8 +105,8 @@ impl Exchange<'_, '_, '_> {
 }
 
 impl Sink for Exchange<'_, '_, '_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        self.current_mut().map_or(Err(Full::Never), |out| out.put(bytes))
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        self.current_mut().map_or(Err(FullError::Never), |out| out.put(bytes))
     }
 
     fn room(&self) -> usize {
@@ -114,19 +115,22 @@ impl Sink for Exchange<'_, '_, '_> {
 }
 
 impl Out for Exchange<'_, '_, '_> {
-    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
+    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
         self.begun = kind;
         match (self.mode, kind) {
-            // Of a batch, the answers that come later follow as events.
-            (Mode::Undecided, Kind::Batch) if self.stream.is_some() => self.begin_event(kind),
-            (Mode::Undecided, Kind::Result) if self.prefers_stream && self.begin_event(kind).is_ok() => Ok(()),
-            (Mode::Undecided, Kind::Result | Kind::Error(_) | Kind::Refusal(_) | Kind::Batch) => {
+            // The later answers of a batch follow as events.
+            (Mode::Undecided, MessageKind::Batch) if self.stream.is_some() => self.begin_event(kind),
+            (Mode::Undecided, MessageKind::Result) if self.prefers_stream && self.begin_event(kind).is_ok() => Ok(()),
+            (
+                Mode::Undecided,
+                MessageKind::Result | MessageKind::Error(_) | MessageKind::Refusal(_) | MessageKind::Batch,
+            ) => {
                 self.body.begin(kind)?;
                 self.mode = Mode::Body(kind);
                 Ok(())
             }
-            // A body holds one message.
-            (Mode::Body(_), _) => Err(Full::Never),
+            // A body has one message.
+            (Mode::Body(_), _) => Err(FullError::Never),
             (Mode::Undecided | Mode::Stream, _) => self.begin_event(kind),
         }
     }
@@ -168,30 +172,30 @@ impl Out for Exchange<'_, '_, '_> {
     }
 }
 
-impl<const N: usize> Endpoint<'_, N> {
-    /// Runs one message for one peer, and turns what was said into a response.
+impl Endpoint<'_> {
+    /// Handles one message of one peer, and returns its response.
     #[allow(clippy::too_many_arguments, reason = "one place where all the parts meet")]
     pub(crate) fn exchange<'r, 'a: 'r, S>(
         &mut self,
         app: &mut App<'a, S>,
-        head: &Head<'r>,
+        head: &RequestHead<'r>,
         asker: &Asker,
         peer: &mut Peer,
         principal: Option<&str>,
         message: Message<'_, '_>,
         body: &mut dyn Out,
-    ) -> Response<'r> {
+    ) -> EndpointResponse<'r> {
         let client = self.client_of(asker.scope, asker.modern, principal);
         self.allow_places(client);
         let mut said = self.run(app, head, asker, peer, principal, message, body);
         self.settle(app, client, said.route, said.slot.unwrap_or(u16::MAX));
-        if said.step == Err(Full::Now) {
+        if said.step == Err(FullError::Now) {
             self.give_up_route(app, said.route);
         }
-        // Without a stream there is nowhere to answer later.
+        // Without a stream there is no place for a later answer.
         said.wanted_stream |= !said.takes_stream && self.server.has_route(said.route);
         let response = self.conclude(app, asker, &said, body);
-        // What every call may have made possible.
+        // Each call may have made it possible for other handlers to continue.
         self.go_on(app);
         response
     }
@@ -200,7 +204,7 @@ impl<const N: usize> Endpoint<'_, N> {
     fn run<'a, S>(
         &mut self,
         app: &mut App<'a, S>,
-        head: &Head<'_>,
+        head: &RequestHead<'_>,
         asker: &Asker,
         peer: &mut Peer,
         principal: Option<&str>,
@@ -209,25 +213,25 @@ impl<const N: usize> Endpoint<'_, N> {
     ) -> Said {
         self.exchanges = self.exchanges.wrapping_add(1).max(1);
         let route = self.exchanges;
-        let accept = Accept::of(head);
-        let slot = if accept.stream() { self.open_stream(asker, route) } else { None };
+        let accept = head.fields.accept;
+        let slot = if accept.stream() { self.reserve_stream(asker, route) } else { None };
         let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-        let stream = slot.map(|slot| StreamOut::new(log, streams, slot));
-        // What opens a session is a body: it decides what the session's streams are like.
+        let stream = slot.map(|slot| StreamOut::new(log, streams, slot, false));
+        // The response that opens a session is a body: it decides the properties of the session's streams.
         let open = asker.modern || peer.revision().is_some();
-        let prefers = open && self.config.streams == Streams::Preferred && accept.prefers_stream();
+        let prefers = open && self.config.streams == StreamPolicy::Preferred && accept.prefers_stream();
         let mut exchange = Exchange::new(body, stream, &accept, prefers);
-        let gate = HeaderGate { head: *head, modern: asker.modern };
+        let gate = HeaderGate { head, modern: asker.modern };
         let origin = origin_of(&gate, principal);
-        let server: &mut Engine<'_> = &mut self.server;
+        let server = &mut self.server;
         server.swap_peer(peer, asker.scope);
         server.set_route(route);
         let step = match message {
             Message::Read(request) => app.service.dispatch_read(&origin, app.state, request, server, &mut exchange),
             Message::Bytes(bytes) => app.service.dispatch_from(&origin, app.state, bytes, server, &mut exchange),
         };
-        if step == Err(Full::Now) {
-            // The message will not come again.
+        if step == Err(FullError::Now) {
+            // The client does not send the message again.
             server.drop_batch();
             exchange.clear();
         }
@@ -249,24 +253,24 @@ impl<const N: usize> Endpoint<'_, N> {
         asker: &Asker,
         said: &Said,
         body: &mut dyn Out,
-    ) -> Response<'r> {
+    ) -> EndpointResponse<'r> {
         let waits = self.server.has_route(said.route);
         let response = match (said.mode, said.slot) {
-            (Mode::Stream, Some(slot)) => return self.streamed(slot),
-            // The error says that the answer does not fit a body; in a moment it need not.
-            (Mode::Body(Kind::Error(code::INTERNAL)), _) if said.crowded => {
+            (Mode::Stream, Some(slot)) => return self.streamed(asker, slot),
+            // The error says that the answer does not fit a body. Soon there may be a stream for it.
+            (Mode::Body(MessageKind::Error(code::INTERNAL)), _) if said.crowded => {
                 body.roll_back(Mark::new(0));
                 refuse(body, 503, code::INTERNAL, "Overloaded: try again")
             }
             (Mode::Body(kind), _) => {
                 let status = if said.wanted_stream { 406 } else { status_of(kind, asker.modern) };
-                Response::status(status).with(Content::Json)
+                EndpointResponse::status(status).with(ResponseBody::Json)
             }
-            (_, Some(slot)) if waits => return self.streamed(slot),
+            (_, Some(slot)) if waits => return self.streamed(asker, slot),
             _ => said.nothing(waits, body),
         };
         if waits {
-            // Nobody can hear the answer.
+            // The client cannot receive the answer.
             self.give_up_route(app, said.route);
         }
         if let Some(slot) = said.slot {
@@ -275,37 +279,36 @@ impl<const N: usize> Endpoint<'_, N> {
         response
     }
 
-    fn streamed<'r>(&mut self, slot: u16) -> Response<'r> {
-        let id = self.name_stream(slot);
-        self.mark_ready(id);
-        Response::status(200).with(Content::Stream(id))
+    fn streamed<'r>(&mut self, asker: &Asker, slot: u16) -> EndpointResponse<'r> {
+        let id = self.send_stream(slot, if asker.listens { Purpose::Listen } else { Purpose::Post });
+        EndpointResponse::status(200).with(ResponseBody::Stream(id))
     }
 }
 
-/// What an exchange leaves behind.
+/// The result of an exchange.
 struct Said {
     route: u32,
-    /// The client takes an event stream.
+    /// The client accepts an event stream.
     takes_stream: bool,
-    /// The stream that was opened for it, whether it is needed or not.
+    /// The stream that was opened for it, needed or not.
     slot: Option<u16>,
-    step: Result<Step, Full>,
+    step: Result<Dispatched, FullError>,
     mode: Mode,
-    /// Something had to be said, or will be, that a body cannot carry, and there was no stream.
+    /// A message needed, or will need, a stream, and there was none.
     wanted_stream: bool,
-    /// There was no stream, or no room on it, for what a body cannot carry; in a moment there may be.
+    /// There was no free stream, or no room on it; soon there may be.
     crowded: bool,
 }
 
 impl Said {
-    /// The response where neither a body nor a stream was begun; `waits` if an answer was put off.
-    fn nothing<'r>(&self, waits: bool, body: &mut dyn Out) -> Response<'r> {
+    /// Returns the response if neither a body nor a stream was begun; `waits` if an answer was put off.
+    fn nothing<'r>(&self, waits: bool, body: &mut dyn Out) -> EndpointResponse<'r> {
         if self.step.is_err() {
             return refuse(body, 503, code::INTERNAL, "Overloaded: try again");
         }
         match (waits, self.wanted_stream) {
-            (false, _) => Response::status(202),
-            // A handler puts its answer off, and the client takes no stream, or there is none left.
+            (false, _) => EndpointResponse::status(202),
+            // A handler put its answer off, and the client accepts no stream, or all are in use.
             (true, false) => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
             (true, true) => refuse(body, 406, code::INVALID_REQUEST, "The answer is an event stream"),
         }
@@ -314,24 +317,24 @@ impl Said {
 
 /// One message of a request.
 pub(crate) enum Message<'x, 'a> {
-    Read(&'x mut Request<'a>),
+    Read(&'x mut IncomingRequest<'a>),
     Bytes(&'a [u8]),
 }
 
-pub(crate) fn origin_of<'o>(gate: &'o dyn Gate, principal: Option<&'o str>) -> Origin<'o> {
+pub(crate) fn origin_of<'o>(gate: &'o dyn TransportChecks, principal: Option<&'o str>) -> MessageSource<'o> {
     match principal {
-        Some(principal) => Origin::new(gate).principal(principal),
-        None => Origin::new(gate),
+        Some(principal) => MessageSource::new(gate).principal(principal),
+        None => MessageSource::new(gate),
     }
 }
 
-/// The status of a JSON body.
-fn status_of(kind: Kind, modern: bool) -> u16 {
+/// Returns the status of a JSON body.
+fn status_of(kind: MessageKind, modern: bool) -> u16 {
     match (kind, modern) {
-        (Kind::Refusal(code::INTERNAL), _) => 503,
-        (Kind::Error(code::METHOD_NOT_FOUND) | Kind::Refusal(code::METHOD_NOT_FOUND), true) => 404,
-        (Kind::Refusal(_), true) => 400,
-        (Kind::Refusal(code::PARSE | code::INVALID_REQUEST), false) => 400,
+        (MessageKind::Refusal(code::INTERNAL), _) => 503,
+        (MessageKind::Error(code::METHOD_NOT_FOUND) | MessageKind::Refusal(code::METHOD_NOT_FOUND), true) => 404,
+        (MessageKind::Refusal(_), true) => 400,
+        (MessageKind::Refusal(code::PARSE | code::INVALID_REQUEST), false) => 400,
         _ => 200,
     }
 }

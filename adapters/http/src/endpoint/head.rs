@@ -1,15 +1,25 @@
-//! The head of a request, as far as the protocol looks at it, and the answers that need no body.
+//! The head of a request as the protocol sees it, and the head of a response.
 
-use super::session::Principal;
-use super::stream::StreamId;
+use super::ids::{Principal, SessionId, StreamId};
+use super::media::Accept;
+use crate::param_headers::same_name;
 
-/// The headers of a request, looked up by name in any case.
-pub trait Headers {
-    /// Tells the values of all headers of that name, in order. Where a header came in several lines, each is a value of
-    /// its own: the endpoint refuses requests whose lines differ where there must be one value.
-    fn each<'s>(&'s self, name: &str, tell: &mut dyn FnMut(&'s [u8]));
+/// The headers of a request.
+pub trait RequestHeaders {
+    /// Gives name and value of each header line to `tell`, in order. If a header has several lines, give each:
+    /// the endpoint refuses requests whose lines differ where only one value is allowed.
+    fn all<'s>(&'s self, tell: &mut dyn FnMut(&'s [u8], &'s [u8]));
 
-    /// The value of the first header of that name.
+    /// Gives the values of all headers with a name, in any case, to `tell`, in order.
+    fn each<'s>(&'s self, name: &str, tell: &mut dyn FnMut(&'s [u8])) {
+        self.all(&mut |known, value| {
+            if same_name(known, name.as_bytes()) {
+                tell(value);
+            }
+        });
+    }
+
+    /// Returns the value of the first header with a name, in any case.
     fn get(&self, name: &str) -> Option<&[u8]> {
         let mut first = None;
         self.each(name, &mut |value| first = first.or(Some(value)));
@@ -17,21 +27,105 @@ pub trait Headers {
     }
 }
 
-/// Name and value pairs, as parsers give them.
-impl Headers for &[(&str, &[u8])] {
-    fn each<'s>(&'s self, name: &str, tell: &mut dyn FnMut(&'s [u8])) {
-        self.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).for_each(|(_, value)| tell(value));
-    }
-
-    fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| *value)
+/// Reads pairs of name and value.
+impl RequestHeaders for &[(&str, &[u8])] {
+    fn all<'s>(&'s self, tell: &mut dyn FnMut(&'s [u8], &'s [u8])) {
+        self.iter().for_each(|(name, value)| tell(name.as_bytes(), value));
     }
 }
 
-/// Why a header that must have one value has none.
+/// A header with one line, or with several equal lines.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Field<'h> {
+    value: Option<&'h [u8]>,
+    differs: bool,
+}
+
+impl<'h> Field<'h> {
+    fn note(&mut self, value: &'h [u8]) {
+        match self.value {
+            None => self.value = Some(value),
+            Some(first) => self.differs |= first.trim_ascii() != value.trim_ascii(),
+        }
+    }
+
+    pub(crate) const fn is_there(&self) -> bool {
+        self.value.is_some()
+    }
+
+    pub(crate) const fn differs(&self) -> bool {
+        self.differs
+    }
+
+    /// Returns the value of the first line, without white space around it.
+    pub(crate) fn first(&self) -> Option<&'h [u8]> {
+        self.value.map(<[u8]>::trim_ascii)
+    }
+
+    /// Returns the value of all lines. Fails if the lines differ, or have other characters.
+    pub(crate) fn only(&self) -> Result<Option<&'h str>, BadField> {
+        let Some(value) = self.first() else { return Ok(None) };
+        if self.differs {
+            return Err(BadField::Differing);
+        }
+        let is_valid = value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        let text = core::str::from_utf8(value).ok().filter(|_| is_valid);
+        text.map(Some).ok_or(BadField::Characters)
+    }
+}
+
+/// The headers that the endpoint uses, found in one walk through the head.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Fields<'h> {
+    pub(crate) host: Field<'h>,
+    pub(crate) authority: Field<'h>,
+    pub(crate) origin: Field<'h>,
+    /// `Sec-Fetch-Site`.
+    pub(crate) site: Field<'h>,
+    pub(crate) content_type: Field<'h>,
+    pub(crate) accept: Accept,
+    /// `Mcp-Session-Id`.
+    pub(crate) session: Field<'h>,
+    /// `MCP-Protocol-Version`.
+    pub(crate) version: Field<'h>,
+    /// `Mcp-Method`.
+    pub(crate) method: Field<'h>,
+    /// `Mcp-Name`.
+    pub(crate) name: Field<'h>,
+    pub(crate) last_event_id: Field<'h>,
+}
+
+impl<'h> Fields<'h> {
+    fn of(headers: &'h dyn RequestHeaders) -> Self {
+        let mut fields = Fields::default();
+        headers.all(&mut |name, value| {
+            // Few headers have a name of these lengths.
+            let (field, known): (_, &[u8]) = match name.len() {
+                4 => (&mut fields.host, b"host"),
+                6 if same_name(name, b"accept") => return fields.accept.take(value),
+                6 => (&mut fields.origin, b"origin"),
+                8 => (&mut fields.name, b"mcp-name"),
+                10 if name.starts_with(b":") => (&mut fields.authority, b":authority"),
+                10 => (&mut fields.method, b"mcp-method"),
+                12 => (&mut fields.content_type, b"content-type"),
+                13 => (&mut fields.last_event_id, b"last-event-id"),
+                14 if name.starts_with(b"M") || name.starts_with(b"m") => (&mut fields.session, b"mcp-session-id"),
+                14 => (&mut fields.site, b"sec-fetch-site"),
+                20 => (&mut fields.version, b"mcp-protocol-version"),
+                _ => return,
+            };
+            if same_name(name, known) {
+                field.note(value);
+            }
+        });
+        fields
+    }
+}
+
+/// The reason why a header has no single value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadField {
-    /// Its lines differ: somebody in between may look at another one.
+    /// Its lines differ: a proxy may use another one.
     Differing,
     /// It has characters other than visible ASCII, space and tab.
     Characters,
@@ -49,39 +143,45 @@ impl BadField {
 /// The head of a request.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
-pub struct Head<'h> {
+pub struct RequestHead<'h> {
     /// The method, like `POST`.
     pub method: &'h str,
-    /// The path, without its query.
+    /// The path, without the query.
     pub path: &'h str,
-    /// What stands behind the question mark.
+    /// The text after the question mark.
     pub query: Option<&'h str>,
     /// The headers.
-    pub headers: &'h dyn Headers,
+    pub headers: &'h dyn RequestHeaders,
+    pub(crate) fields: Fields<'h>,
     pub(crate) admission: Option<&'h Admission>,
 }
 
-/// What [`Endpoint::admit`](super::Endpoint::admit) gives for a head that may have its body read: who asks.
+/// The permission of [`Endpoint::admit`](super::Endpoint::admit) to read the body of a request. Contains the
+/// principal.
 #[derive(Clone, Copy, Debug)]
 pub struct Admission {
     pub(crate) principal: Principal,
+    #[cfg(feature = "resource-server")]
+    pub(crate) scopes: u64,
+    #[cfg(feature = "resource-server")]
+    pub(crate) headers: super::ExtraHeaders<{ super::GRANT_HEADERS }>,
 }
 
-impl<'h> Head<'h> {
-    /// A head of its parts.
-    pub const fn new(method: &'h str, path: &'h str, query: Option<&'h str>, headers: &'h dyn Headers) -> Self {
-        Head { method, path, query, headers, admission: None }
+impl<'h> RequestHead<'h> {
+    /// Makes a head from its parts.
+    pub fn new(method: &'h str, path: &'h str, query: Option<&'h str>, headers: &'h dyn RequestHeaders) -> Self {
+        RequestHead { method, path, query, headers, fields: Fields::of(headers), admission: None }
     }
 
-    /// The same head, which [`Endpoint::admit`](super::Endpoint::admit) gave `admission` for:
-    /// [`Endpoint::request`](super::Endpoint::request) does not judge it, and does not call
-    /// [`App::authorize`](super::App::authorize), a second time.
+    /// Adds the admission that [`Endpoint::admit`](super::Endpoint::admit) returned for this head.
+    /// [`Endpoint::request`](super::Endpoint::request) then does not check the head or call
+    /// [`App::authorize`](super::App::authorize) a second time.
     #[must_use]
     pub const fn admitted(self, admission: &'h Admission) -> Self {
-        Head { admission: Some(admission), ..self }
+        RequestHead { admission: Some(admission), ..self }
     }
 
-    /// A member of the query, as it stands.
+    /// Returns a member of the query, without decoding.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<&'h str> {
         self.query?
@@ -91,123 +191,101 @@ impl<'h> Head<'h> {
             .map(|(_, value)| value)
     }
 
-    /// A header without white space around it.
+    /// Returns the value of a header, without white space around it.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'h [u8]> {
         self.headers.get(name).map(<[u8]>::trim_ascii)
     }
 
-    /// The value of a header that may come once, or in several lines that say the same.
-    pub(crate) fn only(&self, name: &str) -> Result<Option<&'h str>, BadField> {
-        let (mut found, mut differ) = (None, false);
-        self.headers.each(name, &mut |value| {
-            let value = value.trim_ascii();
-            differ |= *found.get_or_insert(value) != value;
-        });
-        let is_valid = |value: &&[u8]| value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
-        match found {
-            None => Ok(None),
-            Some(_) if differ => Err(BadField::Differing),
-            Some(value) => {
-                let text = Some(value).filter(is_valid).and_then(|value| core::str::from_utf8(value).ok());
-                text.map(Some).ok_or(BadField::Characters)
-            }
-        }
+    /// Returns a header with one line, or with several equal lines.
+    pub(crate) fn field(&self, name: &str) -> Field<'h> {
+        let mut field = Field::default();
+        self.headers.each(name, &mut |value| field.note(value));
+        field
     }
 
-    /// A header as text without white space around it; `None` if it is not there or not UTF-8.
+    /// Returns a header as text without white space around it; `None` if it is missing or not UTF-8.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&'h str> {
         core::str::from_utf8(self.value(name)?).ok()
     }
 }
 
-impl core::fmt::Debug for Head<'_> {
+impl core::fmt::Debug for RequestHead<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Head").field("method", &self.method).field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-/// The id of a session, as it stands in headers: 32 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct SessionId(pub(crate) [u8; SessionId::LEN]);
-
-impl SessionId {
-    pub(crate) const LEN: usize = 32;
-
-    /// The id as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.0).unwrap_or("")
-    }
-}
-
-impl core::fmt::Debug for SessionId {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        // An id is a key to its session: it does not belong into logs.
-        f.write_str("SessionId(..)")
-    }
-}
-
-/// What a response carries.
+/// The body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
-pub enum Content {
-    /// Nothing.
+pub enum ResponseBody {
+    /// No body.
     None,
-    /// JSON: it is in the sink that was given with the request.
+    /// JSON, in the sink that was given with the request.
     Json,
     /// An event stream: pull it whenever there is room, until its end.
     Stream(StreamId),
 }
 
-/// A response: status and headers; the body is where [`Content`] says.
+/// A response: status and headers. [`ResponseBody`] says where its body is.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Response<'r> {
+pub struct EndpointResponse<'r> {
     /// The status code.
     pub status: u16,
-    /// What it carries.
-    pub content: Content,
-    /// The session that begins with it.
+    /// The body.
+    pub content: ResponseBody,
+    /// The session that begins with it (`Mcp-Session-Id`).
     pub session: Option<SessionId>,
-    /// Methods that are allowed, if the one asked for is not.
+    /// The allowed methods, for status 405.
     pub allow: Option<&'static str>,
-    /// The challenge to a client without authorization.
+    /// The challenge to a client without authorization (`WWW-Authenticate`).
     pub challenge: Option<&'r str>,
-    /// The origin that may read it, if CORS is on.
+    /// The origin that may read the response, if CORS is on.
     pub origin: Option<&'r str>,
-    /// It answers a CORS preflight.
+    /// The response answers a CORS preflight.
     pub preflight: bool,
-    /// The headers that the preflight asks for, which are granted.
+    /// The headers that the preflight asks for; they are allowed.
     pub requested: Option<&'r str>,
+    /// The headers that the application adds.
+    #[cfg(feature = "resource-server")]
+    pub extra: super::ExtraHeaders<{ super::REFUSAL_HEADERS }>,
+    /// The application has not decided yet.
+    #[cfg(feature = "resource-server")]
+    pub(crate) undecided: bool,
 }
 
-impl<'r> Response<'r> {
+impl<'r> EndpointResponse<'r> {
     pub(crate) const fn status(status: u16) -> Self {
-        Response {
+        EndpointResponse {
             status,
-            content: Content::None,
+            content: ResponseBody::None,
             session: None,
             allow: None,
             challenge: None,
             origin: None,
             preflight: false,
             requested: None,
+            #[cfg(feature = "resource-server")]
+            extra: super::ExtraHeaders::EMPTY,
+            #[cfg(feature = "resource-server")]
+            undecided: false,
         }
     }
 
-    pub(crate) const fn with(self, content: Content) -> Self {
-        Response { content, ..self }
+    pub(crate) const fn with(self, content: ResponseBody) -> Self {
+        EndpointResponse { content, ..self }
     }
 
-    /// Tells each header but those of framing and connection.
+    /// Gives each header to `tell`, except those of framing and connection.
     pub fn headers<'s>(&'s self, tell: &mut dyn FnMut(&'s str, &'s str)) {
         match self.content {
-            Content::Json => tell("Content-Type", "application/json"),
-            // An event stream has its own, see `STREAM_HEADERS`.
-            Content::Stream(_) | Content::None => {}
+            ResponseBody::Json => tell("Content-Type", "application/json"),
+            // The caller adds `STREAM_HEADERS` to an event stream.
+            ResponseBody::Stream(_) | ResponseBody::None => {}
         }
         if let Some(session) = &self.session {
             tell("Mcp-Session-Id", session.as_str());
@@ -218,13 +296,18 @@ impl<'r> Response<'r> {
         if let Some(challenge) = self.challenge {
             tell("WWW-Authenticate", challenge);
         }
+        #[cfg(feature = "resource-server")]
+        self.extra.each(tell);
         if self.status == 503 {
             tell("Retry-After", "1");
         }
         if let Some(origin) = self.origin {
             tell("Access-Control-Allow-Origin", origin);
             tell("Vary", "Origin");
-            tell("Access-Control-Expose-Headers", "Mcp-Session-Id, WWW-Authenticate");
+            let exposed = "Mcp-Session-Id, WWW-Authenticate";
+            #[cfg(feature = "resource-server")]
+            let exposed = if self.extra.is_empty() { exposed } else { "Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce" };
+            tell("Access-Control-Expose-Headers", exposed);
         }
         if self.preflight {
             tell("Access-Control-Allow-Methods", "GET, POST, DELETE, OPTIONS");
@@ -234,11 +317,11 @@ impl<'r> Response<'r> {
     }
 }
 
-/// The headers that every event stream has, beside those of [`Response::headers`].
+/// The headers of each event stream, besides those of [`EndpointResponse::headers`].
 pub const STREAM_HEADERS: [(&str, &str); 3] =
     [("Content-Type", "text/event-stream"), ("Cache-Control", "no-cache"), ("X-Accel-Buffering", "no")];
 
-/// What a preflight that names no headers is told. A list cannot say `Mcp-Param-*`, so those that are asked for are
-/// granted as they stand.
+/// The headers allowed to a preflight that names none. `Mcp-Param-*` cannot be in such a list, so a preflight
+/// gets exactly the headers that it asks for.
 const ALLOWED_HEADERS: &str = "Content-Type, Accept, Authorization, Last-Event-ID, MCP-Protocol-Version, \
     Mcp-Session-Id, Mcp-Method, Mcp-Name";

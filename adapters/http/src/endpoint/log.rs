@@ -1,30 +1,30 @@
-//! The log: what is said on event streams and has not been sent, or may be asked for again.
+//! The log of event streams: messages that were not sent, or that a client may ask for again.
 //!
-//! Its memory is cut into blocks. Each stream has a chain of blocks of its own, so that what is done for one stream
-//! costs the same however much other streams have in the log, and no bytes are moved when some are forgotten.
+//! Its memory is cut into blocks. Each stream has a chain of blocks of its own. So work for one stream costs the
+//! same for any amount of other streams' data, and forgetting moves no bytes.
 //!
-//! A chain holds records, one after the other: first those that were sent and are kept for clients that come back, then
-//! those that were not sent. A record is a message, or one window of a message.
+//! A chain holds records in order: first those that were sent and are kept for clients that come back, then those
+//! that were not sent. A record is a message, or one window of a message.
 
-use mcp_sansio::store::Store;
+use mcp_sansio::memory::Store;
 
 use super::stream::Stream;
 
 /// Bytes of a block.
 const BLOCK: usize = 64;
-/// Bytes of a block that hold records; the others are links to the next block and the one before.
+/// Bytes of a block for records. The other bytes are links to the next block and the one before.
 const DATA: usize = BLOCK - LINKS;
 const LINKS: usize = 8;
 const NEXT: usize = 0;
 const BEFORE: usize = 4;
-/// No block, no stream.
+/// In place of a number: no block, or no stream.
 const NONE: u32 = u32::MAX;
 
 /// Bytes of a record before its data: its size and its tag.
 pub(crate) const HEAD: usize = 5;
 
-/// A place in a chain: in front of that byte of that block. Behind the last byte of a block is the same place as in
-/// front of the first byte of the next one.
+/// A place in a chain: before that byte of that block. The place after the last byte of a block equals the place
+/// before the first byte of the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spot {
     block: u32,
@@ -35,13 +35,13 @@ impl Spot {
     const NOWHERE: Spot = Spot { block: NONE, at: 0 };
 }
 
-/// What a stream has in the log.
+/// The records of a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     start: Spot,
-    /// The first record that has not been sent.
+    /// The first record that was not sent.
     read: Spot,
-    /// The first byte of that record that has not been sent, if some of it has.
+    /// The first unsent byte of that record, if a part of it was sent.
     part: Spot,
     end: Spot,
     /// Bytes of all records.
@@ -50,7 +50,7 @@ pub(crate) struct Chain {
     sent: usize,
     /// The number of the event at `start`.
     first: u32,
-    /// Its neighbours in the list of streams that have sent records.
+    /// The neighbours in the list of streams with sent records.
     older: u32,
     newer: u32,
     listed: bool,
@@ -70,27 +70,27 @@ impl Chain {
         listed: false,
     };
 
-    /// Bytes that have not been sent.
+    /// Returns the number of unsent bytes.
     pub(crate) const fn unsent(&self) -> usize {
         self.len - self.sent
     }
 
-    /// The place behind the last record.
+    /// Returns the place after the last record.
     pub(crate) const fn end(&self) -> Spot {
         self.end
     }
 
-    /// The first record that has not been sent.
+    /// Returns the first record that was not sent.
     pub(crate) const fn read(&self) -> Spot {
         self.read
     }
 
-    /// The number of the oldest event that is still there.
+    /// Returns the number of the oldest event in the log.
     pub(crate) const fn first(&self) -> u32 {
         self.first
     }
 
-    /// Some of the record at `read` has been sent, up to this place.
+    /// Notes that the record at `read` was sent up to this place.
     pub(crate) const fn set_part(&mut self, part: Spot) {
         self.part = part;
     }
@@ -99,12 +99,12 @@ impl Chain {
         if self.len == 0 { 0 } else { (self.start.at as usize + self.len).div_ceil(DATA) }
     }
 
-    /// Blocks that come free when all sent records are forgotten.
+    /// Returns the number of blocks that are free when all sent records are forgotten.
     const fn spare(&self) -> usize {
         if self.sent == self.len { self.blocks() } else { (self.start.at as usize + self.sent) / DATA }
     }
 
-    /// Free bytes in the last block.
+    /// Returns the number of free bytes in the last block.
     const fn tail(&self) -> usize {
         if self.len == 0 { 0 } else { DATA - self.end.at as usize }
     }
@@ -121,37 +121,37 @@ impl Chain {
 /// The head of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// Bytes, the head included.
+    /// Length in bytes, the head included.
     pub(crate) size: usize,
     pub(crate) tag: u8,
 }
 
-/// What is said on all streams.
+/// The log of all streams.
 #[derive(Debug)]
 pub(crate) struct Log<'m> {
     store: Store<'m>,
-    /// Blocks there can be.
+    /// Largest number of blocks.
     total: usize,
-    /// Blocks that belong to chains.
+    /// Number of blocks in chains.
     used: usize,
-    /// Blocks from this one on have never been used.
+    /// Blocks from this one on were never used.
     fresh: u32,
-    /// The first of the blocks that were used and are free.
+    /// The first free block of those that were used.
     free: u32,
-    /// Blocks that come free when all sent records of all streams are forgotten.
+    /// Number of blocks that are free when all sent records of all streams are forgotten.
     spare: usize,
     /// Bytes of sent records.
     sent: usize,
-    /// Streams with sent records, by the time of the first of them: the ends of the list.
+    /// The ends of the list of streams with sent records, by the time of their first one.
     oldest: u32,
     newest: u32,
-    /// Bytes that one stream may have unsent: a slow reader does not take the log from others.
+    /// Number of bytes that one stream may have unsent, so that a slow reader does not take the log from others.
     pub(crate) share: usize,
-    /// Bytes that may stay in the log after they were sent.
+    /// Number of bytes that may stay in the log after they were sent.
     pub(crate) keep: usize,
-    /// Events that one stream may have unsent before no more is begun for it.
+    /// Number of unsent events of one stream, beyond which no further one is begun.
     pub(crate) unread: usize,
-    /// Records and blocks that were looked at.
+    /// Number of records and blocks that were read.
     #[cfg(test)]
     pub(crate) steps: core::cell::Cell<usize>,
 }
@@ -176,21 +176,22 @@ impl<'m> Log<'m> {
         }
     }
 
-    /// Bytes of records that the log takes at the most.
+    /// Returns the largest number of bytes of records.
     pub(crate) const fn capacity(&self) -> usize {
         self.total * DATA
     }
 
-    /// Bytes that can be appended for a stream. Sent records make room, so only those that were not sent count.
+    /// Returns the number of bytes that can be appended for a stream. Only unsent records count, since sent ones
+    /// make room.
     pub(crate) fn room(&self, chain: &Chain) -> usize {
-        // Its own last block stays, as long as there is anything in it.
+        // Its own last block stays while a byte is in it.
         let own = chain.spare().min(chain.blocks().saturating_sub(1));
         let blocks = self.total - self.used + (self.spare - chain.spare()) + own;
         let share = self.share.saturating_sub(chain.unsent());
         (blocks * DATA + chain.tail()).min(share)
     }
 
-    /// Appends bytes to what a stream has; `false`, and nothing appended, if there is no room.
+    /// Appends bytes to a stream's records. If there is no room, returns `false` and appends nothing.
     pub(crate) fn append(&mut self, streams: &mut [Stream], slot: u16, mut bytes: &[u8]) -> bool {
         if !self.reserve(streams, slot, bytes.len()) {
             return false;
@@ -211,7 +212,7 @@ impl<'m> Log<'m> {
         true
     }
 
-    /// Appends the head of a record; its place.
+    /// Appends the head of a record and returns its place.
     pub(crate) fn open(&mut self, streams: &mut [Stream], slot: u16, tag: u8) -> Option<Spot> {
         if !self.reserve(streams, slot, HEAD) {
             return None;
@@ -249,7 +250,7 @@ impl<'m> Log<'m> {
         Record { size: u32::from_le_bytes([a, b, c, d]) as usize, tag }
     }
 
-    /// At most `len` bytes from a place on that are in one block, and the place behind them.
+    /// Returns at most `len` bytes after a place that are in one block, and the place after them.
     pub(crate) fn piece(&self, spot: Spot, len: usize) -> (&[u8], Spot) {
         let spot = self.normal(spot);
         let len = len.min(DATA - spot.at as usize);
@@ -258,7 +259,7 @@ impl<'m> Log<'m> {
         (bytes, Spot { at: spot.at + bytes.len() as u32, ..spot })
     }
 
-    /// The place so many bytes on.
+    /// Returns the place `bytes` bytes later.
     pub(crate) fn advance(&self, spot: Spot, mut bytes: usize) -> Spot {
         let mut spot = spot;
         while bytes > DATA - spot.at as usize {
@@ -271,13 +272,13 @@ impl<'m> Log<'m> {
         Spot { at: spot.at + bytes as u32, ..spot }
     }
 
-    /// Where to go on with the record that is being sent.
+    /// Returns the place at which the record that is being sent continues.
     pub(crate) fn part(&self, chain: &Chain, offset: usize) -> Spot {
         if offset == 0 { self.advance(chain.read, HEAD) } else { chain.part }
     }
 
-    /// The record that was being sent has been sent. It is kept, or forgotten together with all before it: there is no
-    /// coming back to those, since this one would be missing then.
+    /// Notes that the current record was sent. Keeps it, or forgets it and all before it: a client cannot resume
+    /// before a missing record.
     pub(crate) fn set_sent(&mut self, streams: &mut [Stream], slot: u16, event: u32, keep: bool) {
         let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
         let size = self.record(chain.read).size.min(chain.unsent());
@@ -293,7 +294,7 @@ impl<'m> Log<'m> {
         self.drop_front(streams, slot.into(), sent, event + 1);
     }
 
-    /// Events from `event` on are sent next, most of them once more; they are not forgotten before.
+    /// Sends events from `event` on next, most of them again. They are not forgotten before.
     pub(crate) fn seek(&mut self, streams: &mut [Stream], slot: u16, event: u32) {
         let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
         let (mut spot, mut before) = (chain.start, 0);
@@ -313,7 +314,7 @@ impl<'m> Log<'m> {
         while self.sent > self.keep && self.evict(streams) {}
     }
 
-    /// Takes back the last `bytes` that were appended for a stream; none of them has been sent.
+    /// Takes back the last `bytes` that were appended for a stream. None of them was sent.
     pub(crate) fn cut(&mut self, chain: &mut Chain, bytes: usize) {
         self.spare -= chain.spare();
         let mut bytes = bytes.min(chain.unsent());
@@ -336,7 +337,7 @@ impl<'m> Log<'m> {
         self.spare += chain.spare();
     }
 
-    /// Forgets everything of a stream.
+    /// Forgets all records of a stream.
     pub(crate) fn forget(&mut self, streams: &mut [Stream], slot: u16) {
         self.strike(streams, slot.into());
         let Some(Stream { chain, .. }) = streams.get_mut(usize::from(slot)) else { return };
@@ -346,8 +347,8 @@ impl<'m> Log<'m> {
         *chain = Chain::EMPTY;
     }
 
-    /// Gives memory back to the allocator if little of it is used. Costs no more than what has been forgotten since the
-    /// last time.
+    /// Gives memory back to the allocator if little of it is used. Costs no more than the records forgotten since
+    /// the last call.
     pub(crate) fn release(&mut self, streams: &mut [Stream]) {
         let little = self.fresh as usize > LITTLE.max(streams.len()) && self.used < self.fresh as usize / 4;
         if !cfg!(feature = "alloc") || !little {
@@ -380,7 +381,7 @@ impl<'m> Log<'m> {
         self.store.shrink(end as usize * BLOCK);
     }
 
-    /// Makes sure that so many bytes can be appended, by forgetting what was sent.
+    /// Forgets sent records until `bytes` bytes can be appended.
     fn reserve(&mut self, streams: &mut [Stream], slot: u16, bytes: usize) -> bool {
         loop {
             let Some(Stream { chain, .. }) = streams.get(usize::from(slot)) else { return false };
@@ -393,7 +394,7 @@ impl<'m> Log<'m> {
         }
     }
 
-    /// Forgets one sent record, of the stream that has had some for the longest time.
+    /// Forgets one sent record of the stream that has had some for the longest time.
     fn evict(&mut self, streams: &mut [Stream]) -> bool {
         let slot = self.oldest;
         let Some(Stream { chain, .. }) = streams.get(slot as usize) else { return false };
@@ -402,7 +403,7 @@ impl<'m> Log<'m> {
         true
     }
 
-    /// Forgets so many bytes of sent records; `first` is the number of the event behind them.
+    /// Forgets `bytes` bytes of sent records; `first` is the number of the event after them.
     fn drop_front(&mut self, streams: &mut [Stream], slot: u32, bytes: usize, first: u32) {
         let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
         let bytes = bytes.min(chain.sent);
@@ -430,7 +431,7 @@ impl<'m> Log<'m> {
         }
     }
 
-    /// Puts a stream at the end of the list of those that have sent records, if it is not in it.
+    /// Puts a stream at the end of the list of those with sent records, if it is not in the list.
     fn enlist(&mut self, streams: &mut [Stream], slot: u32) {
         let newest = self.newest;
         let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
@@ -445,7 +446,7 @@ impl<'m> Log<'m> {
         self.newest = slot;
     }
 
-    /// Takes a stream out of that list.
+    /// Removes a stream from that list.
     fn strike(&mut self, streams: &mut [Stream], slot: u32) {
         let Some(Stream { chain, .. }) = streams.get_mut(slot as usize) else { return };
         if !core::mem::replace(&mut chain.listed, false) {
@@ -462,7 +463,7 @@ impl<'m> Log<'m> {
         }
     }
 
-    /// A place that is not behind the last byte of a block, if there is another block.
+    /// Returns the same place, not after the last byte of a block if there is a next block.
     fn normal(&self, spot: Spot) -> Spot {
         if (spot.at as usize) < DATA {
             return spot;
@@ -504,10 +505,10 @@ impl<'m> Log<'m> {
         self.used -= 1;
     }
 
-    /// Frees all blocks of a chain, whose `len` says how many these are.
+    /// Frees all blocks of a chain. Its `len` gives their number.
     fn give_back(&mut self, chain: &mut Chain) {
         if chain.start.block != NONE {
-            // `end` stands in the last one.
+            // `end` is in the last one.
             self.set_link(chain.end.block, NEXT, self.free);
             self.free = chain.start.block;
             self.used -= chain.blocks();
@@ -545,7 +546,7 @@ impl<'m> Log<'m> {
         }
     }
 
-    /// Writes over bytes of a chain.
+    /// Overwrites bytes of a chain.
     fn write(&mut self, spot: Spot, bytes: &[u8]) {
         let (mut spot, mut bytes) = (spot, bytes);
         while !bytes.is_empty() {
@@ -568,7 +569,7 @@ impl<'m> Log<'m> {
     const fn step(&self) {}
 }
 
-/// Where a byte of a block is. No block is nowhere.
+/// Returns the place of a byte of a block, beyond all memory for [`NONE`].
 const fn place_of(block: u32, at: usize) -> usize {
     (block as usize).saturating_mul(BLOCK).saturating_add(at)
 }
@@ -581,30 +582,30 @@ fn copy(to: &mut [u8], from: &[u8]) {
 }
 
 impl Chain {
-    /// How much of `bytes` the last block takes.
+    /// Returns how many of `bytes` the last block takes.
     fn tail_of(&self, bytes: usize) -> usize {
         (DATA - self.end.at as usize).min(bytes)
     }
 }
 
-/// Blocks that are not given back: 64 KiB.
+/// Number of blocks that are not given back: 64 KiB.
 const LITTLE: usize = 1024;
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::{StreamOut, Written, write_events};
+    use super::super::events::{StreamOut, Written, write_events};
     use super::*;
-    use mcp_sansio::Full;
-    use mcp_sansio::sink::{Kind, Out, Sink};
+    use mcp_sansio::FullError;
+    use mcp_sansio::sink::{MessageKind, Out, Sink};
 
     const TEXT: &[u8] = &[b'x'; 70];
 
-    /// Takes so much.
+    /// A sink with room for this number of bytes.
     struct Room(usize);
 
     impl Sink for Room {
-        fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-            self.0 = self.0.checked_sub(bytes.len()).ok_or(Full::Now)?;
+        fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(FullError::Now)?;
             Ok(())
         }
         fn room(&self) -> usize {
@@ -612,9 +613,15 @@ mod tests {
         }
     }
 
-    fn say(log: &mut Log<'_>, streams: &mut [Stream], slot: u16) -> Result<(), Full> {
-        let mut out = StreamOut::new(log, streams, slot);
-        out.begin(Kind::Result)?;
+    fn stream(resumable: bool) -> Stream {
+        let mut stream = Stream::FREE;
+        stream.resumable = resumable;
+        stream
+    }
+
+    fn say(log: &mut Log<'_>, streams: &mut [Stream], slot: u16) -> Result<(), FullError> {
+        let mut out = StreamOut::new(log, streams, slot, false);
+        out.begin(MessageKind::Result)?;
         out.put(TEXT)?;
         out.end();
         Ok(())
@@ -624,12 +631,12 @@ mod tests {
         while write_events(streams, slot, log, &mut Room(1000)) == Written::Full {}
     }
 
-    /// Steps for so many events on one stream: said, read and, if they can be, read again; while another stream has
-    /// a backlog.
+    /// Returns the steps for `events` events on one stream: written, read and, if possible, read again, while
+    /// another stream has a backlog.
     fn steps(events: usize, backlog: usize, resumable: bool) -> usize {
         let mut bytes = std::vec![0; 8 << 20];
         let mut log = Log::new(Store::from(&mut bytes[..]), 4 << 20, 4 << 20, usize::MAX);
-        let mut streams = [Stream { resumable, ..Stream::FREE }; 2];
+        let mut streams = [stream(resumable); 2];
         for _ in 0..backlog {
             say(&mut log, &mut streams, 1).unwrap();
         }
@@ -659,12 +666,13 @@ mod tests {
         }
     }
 
-    /// Chains grow, shrink at both ends, are forgotten and make room for each other; nothing is lost or counted twice.
+    /// Chains grow, shrink at both ends, are forgotten and make room for each other. No block is lost or counted
+    /// twice.
     #[test]
     fn every_block_is_somewhere() {
         let mut bytes = [0; 40 * BLOCK];
         let mut log = Log::new(Store::from(&mut bytes[..]), 20 * BLOCK, 12 * BLOCK, usize::MAX);
-        let mut streams = [Stream { resumable: true, ..Stream::FREE }; 4];
+        let mut streams = [stream(true); 4];
         streams[3].resumable = false;
         let mut dice = 7_u32;
         for _ in 0..20_000 {
@@ -673,9 +681,9 @@ mod tests {
             match what {
                 0..=7 => {
                     let room = log.room(&streams[usize::from(slot)].chain);
-                    let mut out = StreamOut::new(&mut log, &mut streams, slot);
+                    let mut out = StreamOut::new(&mut log, &mut streams, slot, false);
                     let mark = out.mark();
-                    if out.begin(Kind::Result).is_ok() {
+                    if out.begin(MessageKind::Result).is_ok() {
                         let len = room - HEAD - (dice >> 24) as usize % (room - HEAD).clamp(1, 99);
                         out.put(&TEXT.repeat(20)[..len]).unwrap();
                         out.end();
@@ -691,8 +699,8 @@ mod tests {
                 13 => log.forget(&mut streams, slot),
                 14 if streams[usize::from(slot)].resumable => {
                     let stream = &mut streams[usize::from(slot)];
-                    stream.attach(stream.chain.first());
-                    let event = stream.cursor;
+                    let event = stream.chain.first();
+                    (stream.cursor, stream.offset, stream.head) = (event, 0, 0);
                     log.seek(&mut streams, slot, event);
                 }
                 _ => {}
@@ -718,7 +726,7 @@ mod tests {
     #[test]
     fn memory_is_given_back() {
         let mut log = Log::new(Store::growing(64 << 20), 64 << 20, 1 << 20, usize::MAX);
-        let mut streams = [Stream { resumable: true, ..Stream::FREE }; 3];
+        let mut streams = [stream(true); 3];
         for slot in [0, 1, 2, 0, 1, 2] {
             for _ in 0..10_000 {
                 say(&mut log, &mut streams, slot).unwrap();

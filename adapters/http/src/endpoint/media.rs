@@ -1,13 +1,12 @@
-//! Media types: what a client sends, and what it takes.
+//! Media types: `Content-Type` and `Accept`.
 
 use memchr::memchr;
-
-use super::head::Head;
 
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const EVENTS: &str = "text/event-stream";
 
-/// What the `Accept` headers say. None at all takes everything (RFC 9110 12.5.1); several are read as one list.
+/// The media types of `Accept`. Without the header all are accepted (RFC 9110, section 12.5.1). Several lines are
+/// one list.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Accept {
     given: bool,
@@ -16,38 +15,35 @@ pub(crate) struct Accept {
     stream: Said,
 }
 
-/// What they say about one media type.
+/// The rule for one media type.
 #[derive(Clone, Copy, Default)]
 struct Said {
     taken: bool,
-    /// It is taken, and not by `*/*` alone.
+    /// It is accepted, and not by `*/*` alone.
     meant: bool,
-    /// Its weight, and where in the list it stands, where it is named itself.
+    /// If it is named itself: its weight, and its place in the list.
     named: Option<(u16, usize)>,
 }
 
 impl Accept {
-    pub(crate) fn of(head: &Head<'_>) -> Self {
-        let mut accept = Accept::default();
-        head.headers.each("accept", &mut |value| {
-            if !accept.given
-                && let Some(usual) = Accept::usual(value)
-            {
-                accept = usual;
-                return;
-            }
-            accept.given = true;
-            let mut rest = Some(value);
-            while let Some(list) = rest {
-                let (range, others) = cut(list, b',');
-                accept.note(range);
-                rest = others;
-            }
-        });
-        accept
+    /// Adds the value of one line of the header.
+    pub(crate) fn take(&mut self, value: &[u8]) {
+        if !self.given
+            && let Some(usual) = Accept::usual(value)
+        {
+            *self = usual;
+            return;
+        }
+        self.given = true;
+        let mut rest = Some(value);
+        while let Some(list) = rest {
+            let (range, others) = cut(list, b',');
+            self.note(range);
+            rest = others;
+        }
     }
 
-    /// What nearly every client sends, the SDKs among them: known without taking it apart.
+    /// Returns the result for the value that nearly all clients send, the SDKs included, without parsing it.
     fn usual(value: &[u8]) -> Option<Self> {
         let (json, stream) = match value {
             b"application/json, text/event-stream" => (0, 1),
@@ -74,22 +70,22 @@ impl Accept {
         self.ranges += 1;
     }
 
-    /// Whether the client takes JSON.
+    /// Returns `true` if the client accepts JSON.
     pub(crate) const fn json(&self) -> bool {
         self.json.taken || !self.given
     }
 
-    /// Whether the client takes an event stream.
+    /// Returns `true` if the client accepts an event stream.
     pub(crate) const fn stream(&self) -> bool {
         self.stream.taken || !self.given
     }
 
-    /// Whether the client says that it takes an event stream, not only that it takes anything.
+    /// Returns `true` if the client accepts an event stream by name, not only by `*/*`.
     pub(crate) const fn names_stream(&self) -> bool {
         self.stream.meant
     }
 
-    /// Whether the client would rather have an event stream than JSON: by weight, else by naming it first.
+    /// Returns `true` if the client prefers an event stream to JSON: by weight, else by naming it first.
     pub(crate) fn prefers_stream(&self) -> bool {
         match (self.stream.named, self.json.named) {
             (Some((stream, first)), Some((json, second))) => stream > json || stream == json && first < second,
@@ -98,13 +94,14 @@ impl Accept {
     }
 }
 
-/// Whether the body is JSON.
-pub(crate) fn is_json(head: &Head<'_>) -> bool {
-    let kind = head.headers.get("content-type").map(|kind| cut(kind, b';').0.trim_ascii());
-    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(JSON.as_bytes()))
+/// Returns `true` if a `Content-Type` is JSON.
+pub(crate) fn is_json(content_type: Option<&[u8]>) -> bool {
+    content_type.is_some_and(|kind| {
+        kind == JSON.as_bytes() || cut(kind, b';').0.trim_ascii().eq_ignore_ascii_case(JSON.as_bytes())
+    })
 }
 
-/// `*/*` and `application/*`.
+/// Returns `true` for `*/*` and `application/*`.
 fn is_range_over(range: &[u8], mime: &str) -> bool {
     let Some(kind) = range.strip_suffix(b"*") else { return false };
     range == b"*/*"
@@ -112,7 +109,7 @@ fn is_range_over(range: &[u8], mime: &str) -> bool {
             && kind.ends_with(b"/")
 }
 
-/// The weight among the parameters of a media range, in thousandths.
+/// Returns the weight among the parameters of a media range, in thousandths.
 fn weight(parameters: Option<&[u8]>) -> u16 {
     let mut rest = parameters;
     while let Some(list) = rest {
@@ -131,7 +128,7 @@ fn thousandths(quality: &[u8]) -> u16 {
     if whole == b"0" { digits.fold(0, |sum, digit| sum * 10 + u16::from(digit)) } else { 1000 }
 }
 
-/// What stands before a mark, and what behind the first one.
+/// Returns the text before the first mark, and the text after it.
 fn cut(text: &[u8], mark: u8) -> (&[u8], Option<&[u8]>) {
     match memchr(mark, text).and_then(|at| text.split_at_checked(at)) {
         Some((before, behind)) => (before, behind.get(1..)),
@@ -164,8 +161,8 @@ mod tests {
             ("text/html", false, false, false),
             ("", false, false, false),
         ] {
-            let headers: &[(&str, &[u8])] = &[("Accept", accept.as_bytes())];
-            let accepted = Accept::of(&Head::new("POST", "/mcp", None, &headers));
+            let mut accepted = Accept::default();
+            accepted.take(accept.as_bytes());
             assert_eq!(accepted.json(), json, "{accept}");
             assert_eq!(accepted.stream(), stream, "{accept}");
             assert_eq!(accepted.prefers_stream(), prefers, "{accept}");
@@ -174,12 +171,10 @@ mod tests {
 
     #[test]
     fn no_header_and_several() {
-        let nothing: &[(&str, &[u8])] = &[];
-        let accepted = Accept::of(&Head::new("POST", "/mcp", None, &nothing));
+        let mut accepted = Accept::default();
         assert!(accepted.json() && accepted.stream() && !accepted.prefers_stream());
-        let two: &[(&str, &[u8])] =
-            &[("accept", b"text/event-stream"), ("Host", b"x"), ("Accept", b"application/json")];
-        let accepted = Accept::of(&Head::new("POST", "/mcp", None, &two));
+        accepted.take(b"text/event-stream");
+        accepted.take(b"application/json");
         assert!(accepted.json() && accepted.stream() && accepted.prefers_stream());
     }
 
@@ -188,10 +183,8 @@ mod tests {
         for (kind, json) in
             [("application/json", true), ("Application/JSON ; charset=utf-8", true), ("text/json", false)]
         {
-            let headers: &[(&str, &[u8])] = &[("Content-Type", kind.as_bytes())];
-            assert_eq!(is_json(&Head::new("POST", "/mcp", None, &headers)), json, "{kind}");
+            assert_eq!(is_json(Some(kind.as_bytes())), json, "{kind}");
         }
-        let nothing: &[(&str, &[u8])] = &[];
-        assert!(!is_json(&Head::new("POST", "/mcp", None, &nothing)));
+        assert!(!is_json(None));
     }
 }

@@ -1,11 +1,11 @@
-//! Metadata of a protected resource (RFC 9728), which tells clients where to ask for authorization.
+//! Metadata of a protected resource (RFC 9728): the URL at which clients ask for authorization.
 
-use mcp_sansio::Full;
+use mcp_sansio::FullError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::sink::{Kind, Out};
+use mcp_sansio::sink::{MessageKind, Out};
 
 use super::config::same_path;
-use super::head::{Content, Head, Response};
+use super::head::{EndpointResponse, RequestHead, ResponseBody};
 use super::refusal::not_allowed;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -14,18 +14,22 @@ pub(crate) fn is_metadata(path: &str, endpoint: &str) -> bool {
     path.strip_prefix(WELL_KNOWN).is_some_and(|rest| rest.is_empty() || same_path(endpoint, rest))
 }
 
-pub(crate) fn serve_metadata<'r>(head: &Head<'_>, metadata: Raw<'_>, body: &mut dyn Out) -> Response<'r> {
+pub(crate) fn serve_metadata<'r>(
+    head: &RequestHead<'_>,
+    metadata: Raw<'_>,
+    body: &mut dyn Out,
+) -> EndpointResponse<'r> {
     if head.method != "GET" {
         return not_allowed(body, "GET");
     }
     let mut write = || {
-        body.begin(Kind::Result)?;
+        body.begin(MessageKind::Result)?;
         body.put(metadata.as_bytes())?;
         body.end();
-        Ok::<(), Full>(())
+        Ok::<(), FullError>(())
     };
     match write() {
-        Ok(()) => Response::status(200).with(Content::Json),
-        Err(_) => Response::status(500),
+        Ok(()) => EndpointResponse::status(200).with(ResponseBody::Json),
+        Err(_) => EndpointResponse::status(500),
     }
 }

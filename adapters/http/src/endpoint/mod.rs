@@ -1,26 +1,41 @@
-//! The protocol over HTTP, without HTTP's bytes: mount it in any HTTP server.
+//! The server's HTTP transport, without the bytes of HTTP: mount it in any HTTP server.
 //!
-//! An [`Endpoint`] takes a request's head and body and gives status, headers and either one JSON body or an event
-//! stream. A stream is [pulled](Endpoint::pull) whenever its socket has room; streams do not wait for each other. It
-//! serves Streamable HTTP of 2025-03-26 to 2026-07-28 and the HTTP+SSE transport of 2024-11-05 on one path.
+//! 1. Give [`request`](Endpoint::request) the head and body of each HTTP request.
+//! 2. Send its [`EndpointResponse`]: status, headers, and one JSON body or an event stream.
+//! 3. Call [`pull`](Endpoint::pull) for a stream whenever its socket has room. Streams do not wait for each
+//!    other.
+//! 4. Call [`expire`](Endpoint::expire) at [`next_deadline`](Endpoint::next_deadline).
 //!
-//! Sessions, streams and the log of events live in memory that the caller lends, or that grows up to limits with the
-//! feature `alloc`. The caller also brings the time and random bytes.
+//! It serves on one path:
+//!
+//! - 2024-11-05:
+//!   [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse);
+//! - 2025-03-26 to 2025-11-25: Streamable HTTP
+//!   [with sessions](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http);
+//! - 2026-07-28: Streamable HTTP
+//!   [without sessions](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http).
+//!
+//! Sessions, streams and the log of events live in lent memory, or grow up to limits with the feature `alloc`.
+//! The caller also gives the time and random bytes.
 
 mod answer;
+#[cfg(feature = "resource-server")]
+mod authorize;
 mod config;
 mod connection;
+mod events;
 mod exchange;
 mod expiry;
-mod gate;
 mod head;
+mod header_check;
+mod ids;
 mod legacy;
+mod list;
 mod log;
 mod media;
 mod metadata;
 mod modern;
 mod notification;
-mod pool;
 mod pull;
 mod refusal;
 mod request;
@@ -28,64 +43,95 @@ mod session;
 mod share;
 mod stream;
 
+#[cfg(feature = "resource-server")]
+pub use authorize::{ExtraHeaders, GRANT_HEADERS, Grant, MessageAccess, REFUSAL_HEADERS, Refusal};
 #[cfg(feature = "alloc")]
 pub use config::EndpointLimits;
-pub use config::{Config, Streams};
-pub use head::{Admission, Content, Head, Headers, Response, STREAM_HEADERS, SessionId};
-pub use pool::Pool;
-pub use pull::Pull;
-pub use session::{PRINCIPAL_MAX, Session};
-pub use stream::{Stream, StreamId};
+pub use config::{EndpointConfig, StreamPolicy};
+pub use head::{Admission, EndpointResponse, RequestHead, RequestHeaders, ResponseBody, STREAM_HEADERS};
+pub use ids::{PRINCIPAL_MAX, SessionId, StreamId};
+pub use pull::StreamStatus;
+pub use session::Session;
+pub use stream::Stream;
 
-use core::cell::Cell;
-
+use mcp_sansio::memory::{Slots, Store};
 use mcp_sansio::server::{Millis, Scope, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio::store::Store;
 
 use log::Log;
-use share::Place;
+use session::Sessions;
+use stream::Plan;
 
-/// Whether somebody may use the endpoint.
+/// The decision of [`App::authorize`] about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "without an allocator there is no box; it is handed on at once")]
 pub enum Access<'a> {
-    /// Yes; and who it is, if that is known. Sessions, subscriptions and states belong to whoever began them. At most
-    /// [`PRINCIPAL_MAX`] bytes: give a digest of longer names.
+    /// The client may use the endpoint. Sessions, subscriptions and states belong to the principal that began
+    /// them.
     Granted {
-        /// Who it is.
+        /// The name of the client, if known: at most [`PRINCIPAL_MAX`] bytes. Give a digest of longer names.
         principal: Option<&'a str>,
     },
-    /// No.
+    /// The client may not use the endpoint.
     Denied {
-        /// 401 or 403.
+        /// 401 without a valid token, 403 if the token does not suffice, 400 if it cannot be read.
         status: u16,
         /// The value of `WWW-Authenticate`.
         challenge: Option<&'a str>,
     },
+    /// The client may use the endpoint, as `Granted`. The grant owns its texts.
+    #[cfg(feature = "resource-server")]
+    GrantedTo(Grant),
+    /// The client may not use the endpoint, as `Denied`. The refusal owns its texts.
+    #[cfg(feature = "resource-server")]
+    RefusedWith(Refusal),
+    /// The application does not know yet: it asks another server. It is asked again about the same request, see
+    /// [`Endpoint::poll_admit`].
+    #[cfg(feature = "resource-server")]
+    Later,
 }
 
-/// The application around an endpoint.
+/// The application that an endpoint serves.
 pub struct App<'a, S: 'static> {
-    /// What it offers.
+    /// The service with its tools, resources and prompts.
     pub service: &'a Service<'a, S>,
     /// The state of its handlers.
     pub state: &'a mut S,
-    /// Looks at the head of each request before the protocol does.
-    pub authorize: &'a dyn Fn(&Head<'_>) -> Access<'a>,
+    /// Decides about each request by its head. Default: allows all, without a principal.
+    pub authorize: &'a dyn Fn(&RequestHead<'_>) -> Access<'a>,
+    /// Decides about each message of an admitted request. Default: none, allows all.
+    #[cfg(feature = "resource-server")]
+    pub permit: Option<&'a dyn Fn(&MessageAccess<'_>) -> Access<'a>>,
 }
 
 impl<'a, S> App<'a, S> {
-    /// An application that anybody may use.
+    /// Makes an application that all clients may use.
     pub fn new(service: &'a Service<'a, S>, state: &'a mut S) -> Self {
-        App { service, state, authorize: &|_| Access::Granted { principal: None } }
+        App {
+            service,
+            state,
+            authorize: &|_| Access::Granted { principal: None },
+            #[cfg(feature = "resource-server")]
+            permit: None,
+        }
     }
 
-    /// With authorization.
+    /// Sets the function that decides about each request
+    /// ([authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization)).
     #[must_use]
-    pub fn authorize(self, authorize: &'a dyn Fn(&Head<'_>) -> Access<'a>) -> Self {
+    pub fn authorize(self, authorize: &'a dyn Fn(&RequestHead<'_>) -> Access<'a>) -> Self {
         App { authorize, ..self }
+    }
+
+    /// Sets the function that decides about each message of an admitted request, before it is handled: requests,
+    /// notifications, and each element of a batch. If it refuses one, the whole HTTP request is refused. It sees method and
+    /// target in all revisions, so this is the place to check scopes. Its grants are not looked at.
+    #[cfg(feature = "resource-server")]
+    #[must_use]
+    pub fn permit(self, permit: &'a dyn Fn(&MessageAccess<'_>) -> Access<'a>) -> Self {
+        App { permit: Some(permit), ..self }
     }
 }
 
@@ -95,110 +141,107 @@ impl<S> core::fmt::Debug for App<'_, S> {
     }
 }
 
-/// The endpoint, with at most `N` requests in flight.
+/// The server's HTTP transport. It has at most as many requests in flight as its server has slots.
 #[derive(Debug)]
-pub struct Endpoint<'m, const N: usize> {
-    config: Config<'m>,
-    server: Server<'m, N>,
-    sessions: Pool<'m, Session>,
-    streams: Pool<'m, Stream>,
+pub struct Endpoint<'m> {
+    config: EndpointConfig<'m>,
+    server: Server<'m>,
+    sessions: Sessions<'m>,
+    streams: stream::Streams<'m>,
     log: Log<'m>,
-    /// The number of the last stream that was sent.
-    streams_sent: u64,
-    /// Whose the requests in flight are.
-    places: [Place; N],
-    /// Keeps principals from being chosen so that they share; 0 until there is one.
+    /// The key of the hash of principals, so that clients cannot choose names with equal hashes. 0 until it is
+    /// set.
     hash_key: u64,
-    /// The last exchange's number.
+    /// The number of the last exchange.
     exchanges: u32,
-    /// The last scope that was given away; 0 is nobody's.
+    /// The last scope that was given; 0 is never given.
     scopes: u32,
     now: Millis,
-    /// No session and no stream has a deadline before this.
-    soonest: Millis,
-    /// Some stream may be ready.
-    stirred: Cell<bool>,
 }
 
-/// Events that one stream may have unsent, where nothing else is said.
+/// Default number of events that a stream may have unsent.
 const UNREAD: usize = 10_000;
 
-/// What a request is answered for: who asks, and how its stream would be.
+/// The client of a request, and the properties of its stream.
 pub(crate) struct Asker {
     pub(crate) scope: Scope,
     pub(crate) session: Option<u16>,
     pub(crate) resumable: bool,
     pub(crate) primed: bool,
     pub(crate) modern: bool,
+    /// The request is `subscriptions/listen` (2026-07-28).
+    pub(crate) listens: bool,
 }
 
-impl<'m, const N: usize> Endpoint<'m, N> {
-    /// An endpoint over lent memory. `log` holds what has not been sent on event streams, and what clients may come back
-    /// for; each stream may use `log / streams` of it.
+impl Asker {
+    pub(crate) const fn plan(&self, route: u32) -> Plan {
+        let &Asker { scope, session, resumable, primed, .. } = self;
+        Plan { session, route, scope, resumable, primed }
+    }
+}
+
+impl<'m> Endpoint<'m> {
+    /// Makes an endpoint over lent memory. `log` keeps the bytes that were not sent on event streams, and those
+    /// that clients may ask for again. Each stream may use `log / streams` of it.
     pub fn new(
-        config: Config<'m>,
-        server: Server<'m, N>,
-        sessions: impl Into<Pool<'m, Session>>,
-        streams: impl Into<Pool<'m, Stream>>,
+        config: EndpointConfig<'m>,
+        server: Server<'m>,
+        sessions: impl Into<Slots<'m, Session>>,
+        streams: impl Into<Slots<'m, Stream>>,
         log: impl Into<Store<'m>>,
     ) -> Self {
         let (streams, log) = (streams.into(), log.into());
-        let share = log.limit() / streams.slots().len().max(1);
+        let share = log.limit() / streams.as_slice().len().max(1);
         let keep = log.limit();
         Endpoint::build(config, server, sessions.into(), streams, Log::new(log, share, keep, UNREAD))
     }
 
-    /// Lets each stream use so many bytes of the log rather than an equal share, as far as others leave them: for many
-    /// streams that say little. Slow readers can then take the log from others, until their connections are given up.
+    /// Sets the bytes of the log that each stream may use, instead of an equal share, if others leave them. It
+    /// suits many streams with few events. A slow reader can then take the log from others, until its connection
+    /// is given up.
     pub const fn set_share(&mut self, bytes: usize) {
         self.log.share = bytes;
     }
 
-    /// Sets how many events one stream may have unsent; 10,000 by default. See `EndpointLimits::unread`.
+    /// Sets the number of events that a stream may have unsent. Default: 10,000. See `EndpointLimits::unread`.
     pub const fn set_unread(&mut self, events: usize) {
         self.log.unread = events;
     }
 
-    /// An endpoint whose memory grows, up to limits.
+    /// Makes an endpoint whose memory grows up to limits.
     #[cfg(feature = "alloc")]
     #[must_use]
-    pub fn growing(config: Config<'m>, server: Server<'m, N>, limits: EndpointLimits) -> Self {
+    pub fn growing(config: EndpointConfig<'m>, server: Server<'m>, limits: EndpointLimits) -> Self {
         let log = Store::growing(limits.log);
         let log = Log::new(log, limits.stream.min(limits.log), limits.keep, limits.unread);
-        Endpoint::build(config, server, Pool::growing(limits.sessions), Pool::growing(limits.streams), log)
+        Endpoint::build(config, server, Slots::growing(limits.sessions), Slots::growing(limits.streams), log)
     }
 
     fn build(
-        config: Config<'m>,
-        mut server: Server<'m, N>,
-        sessions: Pool<'m, Session>,
-        streams: Pool<'m, Stream>,
+        config: EndpointConfig<'m>,
+        mut server: Server<'m>,
+        sessions: Slots<'m, Session>,
+        streams: Slots<'m, Stream>,
         log: Log<'m>,
     ) -> Self {
         server.set_over_http();
         Endpoint {
             config,
             server,
-            sessions,
-            streams,
+            sessions: Sessions::new(sessions),
+            streams: stream::Streams::new(streams),
             log,
-            streams_sent: 0,
-            places: [Place::FREE; N],
             hash_key: 0,
             exchanges: 0,
             scopes: 0,
             now: 0,
-            soonest: Millis::MAX,
-            stirred: Cell::new(true),
         }
     }
 
-    /// Requests in flight, sessions, streams: for limits and statistics.
+    /// Returns the numbers of requests in flight, sessions and streams, for limits and statistics.
     #[must_use]
     pub fn load(&self) -> (usize, usize, usize) {
-        let sessions = self.sessions.slots().iter().filter(|session| session.live).count();
-        let streams = self.streams.slots().iter().filter(|stream| !stream.is_free()).count();
-        (self.server.in_flight(), sessions, streams)
+        (self.server.in_flight(), self.sessions.live(), self.streams.live())
     }
 
     fn new_scope(&mut self) -> Scope {

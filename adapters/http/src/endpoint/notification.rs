@@ -1,40 +1,46 @@
-//! Notifications that concern no request.
+//! Notifications that belong to no request.
 
-use mcp_sansio::protocol::Level;
-use mcp_sansio::server::{Change, Engine, Scope};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::{Scope, ServerChange};
 
-use super::stream::{Purpose, StreamOut};
+use super::events::StreamOut;
+use super::stream::Purpose;
 use super::{App, Endpoint};
 
-impl<'m, const N: usize> Endpoint<'m, N> {
-    /// Tells that something has changed: every session and every listen that wants to hear of it does, once.
-    pub fn publish(&mut self, change: Change<'_>) {
-        let server: &mut Engine<'m> = &mut self.server;
+impl<'m> Endpoint<'m> {
+    /// Sends a change, once, to each session and each listen that wants it
+    /// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)).
+    pub fn publish(&mut self, change: ServerChange<'_>) {
+        let server = &mut self.server;
         server.publish(change);
-        for session in self.sessions.slots_mut().iter_mut().filter(|session| session.live) {
-            session.peer.note(change);
+        for session in self.sessions.all_mut() {
+            session.peer.record(change);
         }
-        self.stirred.set(true);
-        for stream in self.streams.slots_mut() {
-            stream.ready |= matches!(stream.purpose, Purpose::Session | Purpose::Old | Purpose::Listen);
+        for slot in 0..self.streams.slots().len() as u16 {
+            if self.streams.at(slot).is_some_and(|stream| stream.purpose != Purpose::Post) {
+                self.streams.stir(slot);
+            }
         }
     }
 
-    /// Sends a log message on behalf of nobody in particular, to each session that wants messages of that level and
-    /// hears what concerns no request.
-    pub fn announce<S>(&mut self, app: &App<'_, S>, level: Level, message: &str) {
-        self.stirred.set(true);
-        for slot in 0..self.streams.slots().len() {
-            let Some(stream) = self.streams.slots().get(slot) else { break };
-            let session = stream.session.filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
-            let Some(session) = session.filter(|_| !stream.is_free()) else { continue };
-            let Some(session) = self.sessions.slots_mut().get_mut(usize::from(session)) else { continue };
-            let server: &mut Engine<'m> = &mut self.server;
+    /// Sends a log message that belongs to no request, to each session that wants messages of that level and has
+    /// a stream for it
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
+    pub fn announce<S>(&mut self, app: &App<'_, S>, level: LoggingLevel, message: &str) {
+        for slot in 0..self.streams.slots().len() as u16 {
+            let Some(stream) = self.streams.at(slot) else { continue };
+            let route = stream.route;
+            let session = stream.session().filter(|_| matches!(stream.purpose, Purpose::Session | Purpose::Old));
+            let Some(session) = session.and_then(|slot| self.sessions.get_mut(slot)) else { continue };
+            let server = &mut self.server;
             server.swap_peer(&mut session.peer, session.scope);
-            let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), slot as u16);
-            // A client that does not read misses it.
+            let held = server.streaming(route).is_some();
+            let mut out = StreamOut::new(&mut self.log, self.streams.slots_mut(), slot, held);
+            // A client that does not read misses the message.
             let _ = server.log(app.service.about(), None, level, None, format_args!("{message}"), &mut out);
             server.swap_peer(&mut session.peer, Scope(0));
+            drop(out);
+            self.streams.stir(slot);
         }
     }
 }

@@ -1,30 +1,30 @@
-//! What is refused before the protocol has looked at it.
+//! Refusals before the protocol sees the message.
 
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::code;
-use mcp_sansio::server::{Failure, write_error};
+use mcp_sansio::server::{RpcError, write_error};
 use mcp_sansio::sink::Out;
 
-use super::head::{Content, Response};
+use super::head::{EndpointResponse, ResponseBody};
 
-/// An error of HTTP, with a JSON-RPC error without id to read.
-pub(crate) fn refuse<'r>(body: &mut dyn Out, status: u16, code: i32, message: &str) -> Response<'r> {
-    refuse_request(body, status, None, &Failure::new(code, message))
+/// Answers an HTTP error, with a JSON-RPC error without `id` as its text.
+pub(crate) fn refuse<'r>(body: &mut dyn Out, status: u16, code: i32, message: &str) -> EndpointResponse<'r> {
+    refuse_request(body, status, None, &RpcError::new(code, message))
 }
 
-/// As [`refuse`], with the id of the request that is refused, if that is known.
+/// Does the same as [`refuse`], with the `id` of the refused request if it is known.
 pub(crate) fn refuse_request<'r>(
     body: &mut dyn Out,
     status: u16,
     id: Option<Raw<'_>>,
-    failure: &Failure<'_>,
-) -> Response<'r> {
+    failure: &RpcError<'_>,
+) -> EndpointResponse<'r> {
     let written = write_error(body, id, failure);
-    let content = if written.is_ok() { Content::Json } else { Content::None };
-    Response::status(status).with(content)
+    let content = if written.is_ok() { ResponseBody::Json } else { ResponseBody::None };
+    EndpointResponse::status(status).with(content)
 }
 
-pub(crate) fn not_allowed<'r>(body: &mut dyn Out, allow: &'static str) -> Response<'r> {
+pub(crate) fn not_allowed<'r>(body: &mut dyn Out, allow: &'static str) -> EndpointResponse<'r> {
     let mut response = refuse(body, 405, code::INVALID_REQUEST, "Method not allowed");
     response.allow = Some(allow);
     response

@@ -1,91 +1,133 @@
-//! Requests: from the head and the body to those who answer them.
+//! Requests: checks the head, reads the body, and calls the handler of the revision.
 
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::protocol::code;
 use mcp_sansio::revision::{Era, Revisions};
-use mcp_sansio::rpc::{Envelope, Shape};
-use mcp_sansio::server::{Millis, Request};
+use mcp_sansio::rpc::{Envelope, MessageShape};
+use mcp_sansio::server::{IncomingRequest, Millis};
+#[cfg(feature = "resource-server")]
+use mcp_sansio::sink::Mark;
 use mcp_sansio::sink::Out;
 
+#[cfg(feature = "resource-server")]
+use super::authorize::Judged;
 use super::config::same_path;
-use super::gate::{NO_VERSION, Version, VersionBuffer, check_version};
-use super::head::{Admission, Head, Response};
-use super::media::{Accept, is_json};
+use super::head::{Admission, EndpointResponse, Fields, RequestHead};
+use super::header_check::{NO_VERSION, Version, VersionBuffer, check_version};
+use super::ids::PRINCIPAL_MAX;
+#[cfg(not(feature = "resource-server"))]
+use super::ids::Principal;
+use super::media::is_json;
 use super::metadata::{is_metadata, serve_metadata};
 use super::refusal::{not_allowed, refuse, refuse_request};
-use super::session::{PRINCIPAL_MAX, Principal};
 use super::{Access, App, Endpoint};
 
-impl<const N: usize> Endpoint<'_, N> {
-    /// Judges a request by its head, before its body is read: `Host`, `Origin`, `Sec-Fetch-Site`, path, method, and
-    /// [`App::authorize`]. Give the [`Head`] the admission with [`Head::admitted`] before it goes to
-    /// [`request`](Endpoint::request), which judges a head without one itself.
+impl Endpoint<'_> {
+    /// Checks the head of a request before its body is read: `Host`, `Origin`, `Sec-Fetch-Site`, path, method,
+    /// and [`App::authorize`]. Add the result to the [`RequestHead`] with [`RequestHead::admitted`] before you call
+    /// [`request`](Endpoint::request), which checks a head without it itself.
     ///
     /// # Errors
-    /// The answer, if the head alone decides it: a refusal, a CORS preflight, or the metadata of the resource. A JSON
-    /// body is written to `body`, which must be empty. Do not read the request's body then.
+    /// The response, if the head alone decides it: a refusal, a CORS preflight, or the metadata of the resource.
+    /// A JSON body is written to `body`, which must be empty. Do not read the request's body then.
     #[allow(clippy::result_large_err, reason = "there is no allocator for a box, and it is handed on at once")]
     pub fn admit<'r, 'a: 'r, S>(
         &self,
         app: &App<'a, S>,
-        head: &Head<'r>,
+        head: &RequestHead<'r>,
         body: &mut dyn Out,
-    ) -> Result<Admission, Response<'r>> {
+    ) -> Result<Admission, EndpointResponse<'r>> {
         match self.judge(app, head, body) {
-            Ok(principal) => Ok(Admission { principal: Principal::new(principal) }),
+            Ok(judged) => Ok(judged.admission()),
             Err(response) => Err(self.readable(response, head)),
         }
     }
 
-    /// Handles one request. A JSON body is written to `body`, which must be empty; streams are pulled. `random` fills
-    /// bytes that nobody can guess.
+    /// Does the same as [`admit`](Endpoint::admit), for an application that may answer [`Access::Later`]. Returns `None`
+    /// then: keep the request, and call again when the application knows more. `admit` and
+    /// [`request`](Endpoint::request) answer 503 instead.
+    ///
+    /// # Errors
+    /// As [`admit`](Endpoint::admit).
+    #[cfg(feature = "resource-server")]
+    #[allow(clippy::result_large_err, reason = "as above")]
+    pub fn poll_admit<'r, 'a: 'r, S>(
+        &self,
+        app: &App<'a, S>,
+        head: &RequestHead<'r>,
+        body: &mut dyn Out,
+    ) -> Result<Option<Admission>, EndpointResponse<'r>> {
+        match self.judge(app, head, body) {
+            Ok(judged) => Ok(Some(judged.admission())),
+            Err(response) if response.undecided => {
+                body.roll_back(Mark::new(0));
+                Ok(None)
+            }
+            Err(response) => Err(self.readable(response, head)),
+        }
+    }
+
+    /// Handles one HTTP request. Writes a JSON body to `body`, which must be empty; event streams are
+    /// [pulled](Endpoint::pull). `random` fills its argument with secure random bytes.
     pub fn request<'r, 'a: 'r, S>(
         &mut self,
         app: &mut App<'a, S>,
-        head: &Head<'r>,
+        head: &RequestHead<'r>,
         content: &[u8],
         now: Millis,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
-    ) -> Response<'r> {
+    ) -> EndpointResponse<'r> {
         self.tick(now);
         let judged = match head.admission {
-            Some(admission) => Ok(admission.principal.name()),
+            Some(admission) => Ok(Judged::from(admission)),
             None => self.judge(app, head, body),
         };
-        if self.hash_key == 0 && matches!(judged, Ok(Some(_))) {
+        if self.hash_key == 0 && judged.as_ref().is_ok_and(|judged| judged.principal().is_some()) {
             let mut key = [0; 8];
             random(&mut key);
             self.hash_key = u64::from_le_bytes(key);
         }
+        #[cfg(feature = "resource-server")]
+        let judged = match judged {
+            Ok(judged) => judged.permit(app, head, content, body),
+            refused => refused,
+        };
         let response = match judged {
-            Ok(principal) => self.route(app, head, content, principal, random, body),
+            Ok(judged) => {
+                let principal = judged.principal();
+                #[cfg_attr(not(feature = "resource-server"), allow(unused_mut, reason = "nothing is added to it"))]
+                let mut response = self.route(app, head, content, principal, random, body);
+                #[cfg(feature = "resource-server")]
+                judged.add_headers(&mut response);
+                response
+            }
             Err(response) => response,
         };
         self.readable(response, head)
     }
 
-    /// Says who may read a response, with CORS.
-    fn readable<'r>(&self, mut response: Response<'r>, head: &Head<'r>) -> Response<'r> {
+    /// Adds the origin that may read a response (CORS).
+    fn readable<'r>(&self, mut response: EndpointResponse<'r>, head: &RequestHead<'r>) -> EndpointResponse<'r> {
         if self.config.cors {
             response.origin = head.text("origin").filter(|origin| self.config.allows_origin(origin.as_bytes()));
         }
         response
     }
 
-    /// What the head alone decides; the principal if that is nothing.
+    /// Returns the response that the head alone decides, or the principal.
     #[allow(clippy::result_large_err, reason = "as above")]
     fn judge<'r, 'a: 'r, S>(
         &self,
         app: &App<'a, S>,
-        head: &Head<'r>,
+        head: &RequestHead<'r>,
         body: &mut dyn Out,
-    ) -> Result<Option<&'r str>, Response<'r>> {
+    ) -> Result<Judged<'r>, EndpointResponse<'r>> {
         if self.is_foreign(head) {
             return Err(refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed"));
         }
         if head.method == "OPTIONS" && self.config.cors {
-            let mut response = Response::status(204);
+            let mut response = EndpointResponse::status(204);
             response.preflight = true;
             response.requested = head.text("access-control-request-headers").filter(|names| is_header_list(names));
             return Err(response);
@@ -97,30 +139,43 @@ impl<const N: usize> Endpoint<'_, N> {
         let Some(allowed) = self.place(path, self.served(app)).map(|(_, allowed)| allowed) else {
             return Err(refuse(body, 404, code::INVALID_REQUEST, "There is nothing here"));
         };
-        let principal = match (app.authorize)(head) {
-            Access::Granted { principal } => principal,
+        let judged = match (app.authorize)(head) {
+            Access::Granted { principal } => Judged::of(principal),
+            #[cfg(feature = "resource-server")]
+            Access::GrantedTo(grant) => Judged::from(grant),
+            #[cfg(feature = "resource-server")]
+            Access::RefusedWith(refusal) => return Err(refusal.response(body)),
+            #[cfg(feature = "resource-server")]
+            Access::Later => {
+                let mut response = refuse(body, 503, code::INTERNAL, "The authorization is not decided yet");
+                response.undecided = true;
+                return Err(response);
+            }
             Access::Denied { status, challenge } => {
-                return Err(Response { challenge, ..refuse(body, status, code::INVALID_REQUEST, "Not authorized") });
+                return Err(EndpointResponse {
+                    challenge,
+                    ..refuse(body, status, code::INVALID_REQUEST, "Not authorized")
+                });
             }
         };
-        if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
+        if judged.principal().is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
             return Err(refuse(body, 500, code::INTERNAL, "The principal's name is too long"));
         }
-        // What GET and DELETE are answered with depends on the revision, too: `route` decides that.
+        // The answer to GET and DELETE also depends on the revision: `route` decides.
         let is_known = |method| allowed.split(',').any(|known| known.trim_start_matches(' ') == method);
         if !matches!(head.method, "GET" | "DELETE") && !is_known(head.method) {
             return Err(not_allowed(body, allowed));
         }
-        Ok(principal)
+        Ok(judged)
     }
 
-    /// The revisions that are served: those of the service, without those that have sessions if there are to be none.
+    /// Returns the served revisions: those of the service, without those with sessions if these are off.
     fn served<S>(&self, app: &App<'_, S>) -> Revisions {
         let served = app.service.about().served();
         if self.config.legacy { served } else { served.of(Era::Modern).fold(Revisions::NONE, Revisions::with) }
     }
 
-    /// What is at a path, with or without a slash at its end, and the methods that are served there.
+    /// Returns the place at a path, with or without a slash at its end, and its methods.
     fn place(&self, path: &str, served: Revisions) -> Option<(Place, &'static str)> {
         let config = &self.config;
         match served.has_era(Era::Legacy) {
@@ -133,31 +188,30 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
-    /// Whether `Host` or `Origin` names a site that may not come here, or a page elsewhere asks without an `Origin`: with
-    /// `<img>`, for one, of which browsers tell by `Sec-Fetch-Site`. Nothing but browsers sends that header.
-    fn is_foreign(&self, head: &Head<'_>) -> bool {
-        let host = if head.headers.get("host").is_some() { "host" } else { ":authority" };
-        let mut foreign = false;
-        head.headers.each(host, &mut |host| foreign |= !self.config.allows(host.trim_ascii()));
-        // A browser sends one. Of several it is not known which one somebody in between looks at.
-        let mut first = None;
-        head.headers.each("origin", &mut |origin| {
-            let origin = origin.trim_ascii();
-            foreign |= *first.get_or_insert(origin) != origin || !self.config.allows_origin(origin);
-        });
-        let is_hidden = || first.is_none() && head.value("sec-fetch-site") == Some(b"cross-site");
-        foreign || !self.config.any_host && is_hidden()
+    /// Returns `true` if `Host` or `Origin` names a site that is not allowed, or a foreign page sends a request
+    /// without `Origin`, for example with `<img>`. `Sec-Fetch-Site` shows that; only browsers send it.
+    fn is_foreign(&self, head: &RequestHead<'_>) -> bool {
+        let Fields { host, authority, origin, site, .. } = &head.fields;
+        let (host, name) = if host.is_there() { (host, "host") } else { (authority, ":authority") };
+        let mut foreign = host.first().is_some_and(|host| !self.config.allows(host));
+        if host.differs() {
+            head.headers.each(name, &mut |host| foreign |= !self.config.allows(host.trim_ascii()));
+        }
+        // A browser sends one line. If there are several, a proxy may check another one.
+        foreign |= origin.first().is_some_and(|first| origin.differs() || !self.config.allows_origin(first));
+        let is_hidden = !origin.is_there() && site.first() == Some(b"cross-site");
+        foreign || is_hidden && !self.config.any_host
     }
 
     fn route<'r, 'a: 'r, S>(
         &mut self,
         app: &mut App<'a, S>,
-        head: &Head<'r>,
+        head: &RequestHead<'r>,
         content: &[u8],
-        principal: Option<&'r str>,
+        principal: Option<&str>,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
-    ) -> Response<'r> {
+    ) -> EndpointResponse<'r> {
         let served = self.served(app);
         let Some((place, allowed)) = self.place(head.path, served) else {
             return refuse(body, 404, code::INVALID_REQUEST, "There is nothing here");
@@ -183,20 +237,20 @@ impl<const N: usize> Endpoint<'_, N> {
     fn post<'r, 'a: 'r, S>(
         &mut self,
         app: &mut App<'a, S>,
-        head: &Head<'r>,
+        head: &RequestHead<'r>,
         content: &[u8],
-        principal: Option<&'r str>,
+        principal: Option<&str>,
         (version, served): (Version<'_>, Revisions),
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
-    ) -> Response<'r> {
-        if !is_json(head) {
+    ) -> EndpointResponse<'r> {
+        if !is_json(head.fields.content_type.first()) {
             return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
         }
-        if !Accept::of(head).json() {
+        if !head.fields.accept.json() {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have application/json and text/event-stream");
         }
-        let mut request = Request::empty();
+        let mut request = IncomingRequest::empty();
         let read = request.read(content);
         let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
         let modern = version == Version::Modern || by_itself || !served.has_era(Era::Legacy);
@@ -220,8 +274,8 @@ impl<const N: usize> Endpoint<'_, N> {
         }
     }
 
-    /// Not JSON, or no object.
-    pub(crate) fn unreadable<'r>(&mut self, content: &[u8], body: &mut dyn Out) -> Response<'r> {
+    /// Refuses a body that is not JSON, or not an object.
+    pub(crate) fn unreadable<'r>(&mut self, content: &[u8], body: &mut dyn Out) -> EndpointResponse<'r> {
         match Raw::parse(content) {
             Ok(_) => refuse(body, 400, code::INVALID_REQUEST, "Invalid request: not an object"),
             Err(_) => refuse(body, 400, code::PARSE, "Parse error"),
@@ -229,36 +283,65 @@ impl<const N: usize> Endpoint<'_, N> {
     }
 }
 
-/// What stands at a path.
+/// The client of an admitted request.
+#[cfg(not(feature = "resource-server"))]
+struct Judged<'r> {
+    principal: Option<&'r str>,
+}
+
+#[cfg(not(feature = "resource-server"))]
+impl<'r> Judged<'r> {
+    const fn of(principal: Option<&'r str>) -> Self {
+        Judged { principal }
+    }
+
+    const fn principal(&self) -> Option<&str> {
+        self.principal
+    }
+
+    fn admission(&self) -> Admission {
+        Admission { principal: Principal::new(self.principal) }
+    }
+}
+
+#[cfg(not(feature = "resource-server"))]
+impl<'r> From<&'r Admission> for Judged<'r> {
+    fn from(admission: &'r Admission) -> Self {
+        Judged { principal: admission.principal.name() }
+    }
+}
+
+/// The place at a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Streamable HTTP, and the stream of 2024-11-05.
     Endpoint,
     /// The stream of 2024-11-05.
     Old,
-    /// Where clients of 2024-11-05 post.
+    /// The path to which clients of 2024-11-05 post.
     OldPost,
 }
 
-/// The id of a request, or of what would be one.
+/// Returns the `id` of a message, if it can be one of a request.
 fn id_of<'e>(envelope: &Envelope<'e>) -> Option<Raw<'e>> {
     match envelope.shape() {
-        Shape::Request { id, .. } => Some(id),
-        Shape::Invalid { id } => id,
+        MessageShape::Request { id, .. } => Some(id),
+        MessageShape::Invalid { id } => id,
         _ => None,
     }
 }
 
-/// Whether a notification or a response can be taken: nothing answers it but the status (Streamable HTTP, Sending
-/// Messages). A request, or what would be one, is answered by the engine.
+/// Returns `true` if a notification or a response can be accepted: only the status answers it
+/// ([sending messages](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
+/// The engine answers all other messages.
 fn is_acceptable(envelope: &Envelope<'_>) -> bool {
     let is_object = |value: Raw<'_>| value.kind() == JsonKind::Object;
     let is_sound = envelope.jsonrpc && !envelope.duplicate;
     match envelope.shape() {
-        Shape::Notification { .. } => is_sound && envelope.params.is_none_or(is_object),
-        Shape::Response { id } => match (envelope.result, envelope.error) {
+        MessageShape::Notification { .. } => is_sound && envelope.params.is_none_or(is_object),
+        MessageShape::Response { id } => match (envelope.result, envelope.error) {
             (Some(result), None) => is_sound && id.is_some() && is_object(result),
-            // An error may concern a message whose id could not be read.
+            // An error may belong to a message whose id could not be read.
             (None, Some(error)) => is_sound && is_object(error),
             _ => false,
         },
@@ -266,7 +349,7 @@ fn is_acceptable(envelope: &Envelope<'_>) -> bool {
     }
 }
 
-/// Whether a text can stand as a list of header names in a header.
+/// Returns `true` if a text is a list of header names.
 fn is_header_list(names: &str) -> bool {
     names.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_, ".contains(&byte))
 }

@@ -1,105 +1,153 @@
-//! Event streams: what is said on them is kept in the log until it has been sent, and for as long after that as there
-//! is room if the client may come back for it.
+//! The states of event streams. No step costs more with more streams.
 
-use mcp_sansio::Full;
+use mcp_sansio::FullError;
+use mcp_sansio::memory::Slots;
 use mcp_sansio::server::{Millis, Scope};
-use mcp_sansio::sink::{Kind, Mark, Out, Sink};
+use mcp_sansio::sink::Sink;
 
-use super::log::{Chain, HEAD, Log, Record, Spot};
+use super::ids::StreamId;
+use super::list::{Free, Links, List};
+use super::log::{Chain, Log};
+use super::session::Sessions;
 
-/// An event stream of an [`Endpoint`](super::Endpoint). Small and `Copy`; that of a stream which is gone is stale and
-/// harms nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct StreamId {
-    pub(crate) slot: u16,
-    /// Its number, see [`Stream::number`].
-    pub(crate) number: u64,
-    /// Which connection of it: clients come back, and the one before must not read on.
-    pub(crate) visit: u32,
-}
-
-impl StreamId {
-    /// The number of its place: small, and that of no other stream while this one lasts.
-    #[must_use]
-    pub const fn slot(self) -> usize {
-        self.slot as usize
-    }
-}
-
-/// Whether somebody reads a stream.
+/// The state of a stream. In `Quiet`, `Ready` and `Sending` it is attached: its client has a connection for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+enum State {
     Free,
-    Attached,
-    /// The client is away and may come back.
-    Detached {
+    /// Reserved for the answer to a request, which may not need it.
+    Reserved,
+    /// There are no messages.
+    Quiet,
+    /// The endpoint returns it as ready to be pulled.
+    Ready,
+    /// The driver pulls it again after it has sent the written bytes.
+    Sending,
+    /// The client is away and may come back. A request in flight will be answered on it.
+    Waiting {
+        since: Millis,
+    },
+    /// The client is away and may come back for sent messages. `Millis::MAX` until the time of that is known.
+    Resting {
         since: Millis,
     },
 }
 
-/// What a stream is for.
+/// The transitions of a stream: from, to, cause. `ARCHITECTURE.md` shows them.
+const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Free", "Reserved", "a request may need a stream"),
+    ("Reserved", "Free", "it needs none"),
+    ("Reserved", "Ready", "sent to the client"),
+    ("Quiet", "Ready", "something to say, or a keep-alive is due"),
+    ("Ready", "Quiet", "pulled, and all was written"),
+    ("Sending", "Quiet", "pulled, and all was written"),
+    ("Quiet", "Sending", "pulled, and there was no room"),
+    ("Ready", "Sending", "pulled, and there was no room"),
+    ("Sending", "Ready", "the client is back on another connection"),
+    ("Quiet", "Waiting", "the client is gone, before its answer"),
+    ("Ready", "Waiting", "the client is gone, before its answer"),
+    ("Sending", "Waiting", "the client is gone, before its answer"),
+    ("Quiet", "Resting", "the client is gone"),
+    ("Ready", "Resting", "the client is gone"),
+    ("Sending", "Resting", "the client is gone"),
+    ("Waiting", "Resting", "answered, or cancelled"),
+    ("Waiting", "Ready", "the client is back"),
+    ("Resting", "Ready", "the client is back"),
+    ("Quiet", "Free", "over, or the client cannot come back"),
+    ("Ready", "Free", "over, or the client cannot come back"),
+    ("Sending", "Free", "over, or the client cannot come back"),
+    ("Waiting", "Free", "the session is over"),
+    ("Resting", "Free", "the session or the time is over, or another stream needs the slot"),
+];
+
+impl State {
+    /// Returns the name in [`TRANSITIONS`].
+    const fn name(self) -> &'static str {
+        match self {
+            State::Free => "Free",
+            State::Reserved => "Reserved",
+            State::Quiet => "Quiet",
+            State::Ready => "Ready",
+            State::Sending => "Sending",
+            State::Waiting { .. } => "Waiting",
+            State::Resting { .. } => "Resting",
+        }
+    }
+
+    const fn is_attached(self) -> bool {
+        matches!(self, State::Quiet | State::Ready | State::Sending)
+    }
+
+    const fn waits(self) -> bool {
+        matches!(self, State::Waiting { .. })
+    }
+}
+
+/// The purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The answer to a POST.
     Post,
-    /// What concerns no request, in a session.
+    /// Messages of a session that belong to no request.
     Session,
-    /// A listen of 2026-07-28.
+    /// A `subscriptions/listen` of 2026-07-28.
     Listen,
-    /// Everything, for a client of 2024-11-05.
+    /// All messages for a client of 2024-11-05.
     Old,
 }
 
 /// One event stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    pub(crate) link: Link,
-    /// Given when the stream is sent, from 1 on, and never again by the same endpoint. Event ids have it, so that those
-    /// of a stream that is over name no other one.
+    /// Only [`Streams::set`] changes it; see [`TRANSITIONS`].
+    state: State,
+    /// Given when the stream is sent, from 1 on; the endpoint gives no number twice. Event ids contain it, so
+    /// that an old id names no other stream.
     pub(crate) number: u64,
-    pub(crate) visit: u32,
+    visit: u32,
     pub(crate) purpose: Purpose,
-    /// The session it belongs to.
-    pub(crate) session: Option<u16>,
+    /// The session of the stream.
+    session: Option<u16>,
     /// The exchange whose requests are answered on it.
     pub(crate) route: u32,
-    /// Where ids live, of a stream without session.
+    /// The scope of request ids, for a stream without session.
     pub(crate) scope: Scope,
     /// Events have ids, and stay in the log after they were sent.
     pub(crate) resumable: bool,
-    /// An event with an id and no data begins it (2025-11-25).
+    /// The stream begins with an event that has an id and no data (2025-11-25).
     pub(crate) primed: bool,
-    /// The head of the stream that is not an event of the log has been written: priming, endpoint.
+    /// The bytes before the first event of the log are written: priming, `endpoint`.
     pub(crate) greeted: bool,
     /// The number of the next event.
     pub(crate) next_event: u32,
-    /// Events before this one have been sent on the present connection.
+    /// Events before this one were sent on the current connection.
     pub(crate) cursor: u32,
-    /// Events before this one have been sent on some connection.
+    /// Events before this one were sent on some connection.
     pub(crate) seen: u32,
-    /// How many bytes of the record that is being sent have been sent.
+    /// Number of sent bytes of the current record.
     pub(crate) offset: usize,
-    /// How much of the head of the event, or of the stream, that is being sent has gone out.
+    /// Number of sent bytes of the current head, of an event or of the stream.
     pub(crate) head: usize,
-    /// What it has in the log.
+    /// Its records in the log.
     pub(crate) chain: Chain,
-    /// A reply in windows is under way on it.
-    pub(crate) held: bool,
-    /// Nothing more will be said on it.
-    pub(crate) ended: bool,
-    /// The server has closed the connection once; the client comes back for the rest. One that comes back too soon is
-    /// not sent away again.
+    /// No more messages come on it.
+    ended: bool,
+    /// The server closed the connection once; the client comes back for the rest. It is not sent away again if it
+    /// comes back too soon.
     pub(crate) hung_up: bool,
-    pub(crate) ready: bool,
-    /// When something was written last, for keep-alives.
-    pub(crate) written: Millis,
+    /// The time when bytes were written last, for keep-alives; while it waits, the time of the last check.
+    noted: Millis,
+    /// Its neighbours among those in the same state.
+    peers: Links,
+    /// Its neighbours among those that are ready.
+    ready: Links,
+    /// Its neighbours among those of its session.
+    mates: Links,
 }
 
 impl Stream {
     /// A slot without a stream.
     pub const FREE: Stream = Stream {
-        link: Link::Free,
+        state: State::Free,
         number: 0,
         visit: 0,
         purpose: Purpose::Post,
@@ -115,15 +163,16 @@ impl Stream {
         offset: 0,
         head: 0,
         chain: Chain::EMPTY,
-        held: false,
         ended: false,
         hung_up: false,
-        ready: false,
-        written: 0,
+        noted: 0,
+        peers: Links::NONE,
+        ready: Links::NONE,
+        mates: Links::NONE,
     };
 
-    /// Writes the rest of a head, as much of it as there is room for.
-    pub(crate) fn put_head(&mut self, parts: &[&[u8]], out: &mut dyn Sink) -> Result<(), Full> {
+    /// Writes as much of the rest of a head as there is room for.
+    pub(crate) fn put_head(&mut self, parts: &[&[u8]], out: &mut dyn Sink) -> Result<(), FullError> {
         let mut skip = self.head;
         for part in parts {
             let rest = part.get(skip.min(part.len())..).unwrap_or(&[]);
@@ -134,405 +183,344 @@ impl Stream {
             }
             self.head += now.len();
             if now.len() < rest.len() {
-                return Err(Full::Now);
+                return Err(FullError::Now);
             }
         }
         Ok(())
     }
 
-    /// Whether it is the one of that name, and on the same connection.
+    /// Returns `true` if it is the stream with that id, on the same connection.
     pub(crate) fn is(&self, id: StreamId) -> bool {
-        !self.is_free() && (self.number, self.visit) == (id.number, id.visit)
+        self.state != State::Free && (self.number, self.visit) == (id.number, id.visit)
     }
 
-    pub(crate) fn is_free(&self) -> bool {
-        self.link == Link::Free
+    pub(crate) const fn is_attached(&self) -> bool {
+        self.state.is_attached()
     }
 
-    /// Events in the log that have not been sent.
+    /// Returns the time since which its client is gone, if a request in flight waits for it.
+    pub(crate) fn waits_since(&self) -> Option<Millis> {
+        match self.state {
+            State::Waiting { since } => Some(since),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn session(&self) -> Option<u16> {
+        self.session
+    }
+
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// Returns the time when bytes were written last.
+    pub(crate) const fn written(&self) -> Millis {
+        self.noted
+    }
+
+    /// Returns the number of unsent events in the log.
     pub(crate) const fn unread(&self) -> usize {
         self.next_event.saturating_sub(self.cursor) as usize
     }
-
-    /// Goes on with another connection, behind the event that the client saw last.
-    pub(crate) fn attach(&mut self, cursor: u32) {
-        self.link = Link::Attached;
-        self.visit = self.visit.wrapping_add(1);
-        (self.cursor, self.offset, self.head) = (cursor, 0, 0);
-        self.ready = true;
-    }
 }
 
-/// In the tag of a record: more of the same message follows in another.
-const MORE: u8 = 1;
-/// In the tag of a record: it goes on with a message.
-const GOES_ON: u8 = 2;
+/// The properties of a new stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) session: Option<u16>,
+    pub(crate) route: u32,
+    pub(crate) scope: Scope,
+    pub(crate) resumable: bool,
+    pub(crate) primed: bool,
+}
 
-/// The sink of one stream: messages go into the log.
+const PEERS: fn(&mut Stream) -> &mut Links = |stream| &mut stream.peers;
+const READY: fn(&mut Stream) -> &mut Links = |stream| &mut stream.ready;
+const MATES: fn(&mut Stream) -> &mut Links = |stream| &mut stream.mates;
+
+/// The streams of an endpoint.
 #[derive(Debug)]
-pub(crate) struct StreamOut<'s, 'm> {
-    log: &'s mut Log<'m>,
-    streams: &'s mut [Stream],
-    slot: u16,
-    /// The record that is being written.
-    open: Option<Open>,
-    /// Where the stream stood when this sink was made: nothing before is taken back.
-    begun: Begun,
+pub(crate) struct Streams<'m> {
+    slots: Slots<'m, Stream>,
+    free: Free,
+    live: usize,
+    /// The number of the last stream that was sent.
+    sent: u64,
+    /// Streams that are ready to be pulled, in the order in which they became ready.
+    ready: List,
+    lists: Lists,
 }
 
-/// A record that is being written.
-#[derive(Clone, Copy, Debug)]
-struct Open {
-    at: Spot,
-    tag: u8,
-    /// Bytes before it that have not been sent.
-    before: usize,
+/// Streams by state, each list in the order of the times noted for it.
+#[derive(Debug)]
+struct Lists {
+    /// By the time of the last write. A stream whose keep-alive is due is not in it until it was pulled.
+    attached: List,
+    waiting: List,
+    resting: List,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Begun {
-    at: Spot,
-    unsent: usize,
-    event: u32,
-}
-
-impl<'s, 'm> StreamOut<'s, 'm> {
-    /// The sink of the stream in `slot`, which must be one of `streams`.
-    pub(crate) fn new(log: &'s mut Log<'m>, streams: &'s mut [Stream], slot: u16) -> Self {
-        let stream = streams.get(usize::from(slot)).copied().unwrap_or(Stream::FREE);
-        let begun = Begun { at: stream.chain.end(), unsent: stream.chain.unsent(), event: stream.next_event };
-        let mut out = StreamOut { log, streams, slot, open: None, begun };
-        if stream.held {
-            // A message in windows goes on, in a record of its own; without room for one, this window is empty.
-            let _ = out.open(GOES_ON);
-        }
-        out
-    }
-
-    fn stream(&self) -> &Stream {
-        self.streams.get(usize::from(self.slot)).unwrap_or(const { &Stream::FREE })
-    }
-
-    fn open(&mut self, tag: u8) -> Result<(), Full> {
-        let before = self.stream().chain.unsent();
-        let at = self.log.open(self.streams, self.slot, tag).ok_or(Full::Now)?;
-        self.open = Some(Open { at, tag, before });
-        Ok(())
-    }
-
-    /// Ends the record that is being written: the message, or this window of it.
-    fn close(&mut self, more: bool) {
-        let Some(open) = self.open.take() else { return };
-        let size = self.stream().chain.unsent() - open.before;
-        if size == HEAD && open.tag & GOES_ON != 0 && more {
-            // An empty window.
-            self.cut(open.before);
-            return;
-        }
-        self.log.set_head(open.at, Record { size, tag: if more { open.tag | MORE } else { open.tag } });
-        if let Some(stream) = self.streams.get_mut(usize::from(self.slot)) {
-            stream.next_event += 1;
-            stream.ready = true;
-        }
-    }
-
-    /// Takes back bytes of the log until only so many are unsent.
-    fn cut(&mut self, unsent: usize) {
-        if let Some(Stream { chain, .. }) = self.streams.get_mut(usize::from(self.slot)) {
-            self.log.cut(chain, chain.unsent().saturating_sub(unsent));
-        }
-    }
-
-    /// Whether there is no room for a message only because there is none at present.
-    pub(crate) fn is_crowded(&self) -> bool {
-        self.room() < self.capacity()
-    }
-}
-
-impl Drop for StreamOut<'_, '_> {
-    fn drop(&mut self) {
-        if self.stream().held {
-            self.close(true);
+impl Lists {
+    const fn of(&mut self, state: State) -> Option<&mut List> {
+        match state {
+            State::Free | State::Reserved => None,
+            State::Quiet | State::Ready | State::Sending => Some(&mut self.attached),
+            State::Waiting { .. } => Some(&mut self.waiting),
+            State::Resting { .. } => Some(&mut self.resting),
         }
     }
 }
 
-impl Sink for StreamOut<'_, '_> {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let fits = bytes.is_empty() || (self.open.is_some() && bytes.len() <= self.room());
-        if fits && self.log.append(self.streams, self.slot, bytes) { Ok(()) } else { Err(Full::Now) }
+impl<'m> Streams<'m> {
+    pub(crate) fn new(mut slots: Slots<'m, Stream>) -> Self {
+        slots.as_mut_slice().fill(Stream::FREE);
+        let lists = Lists { attached: List::EMPTY, waiting: List::EMPTY, resting: List::EMPTY };
+        Streams { slots, free: Free::ALL, live: 0, sent: 0, ready: List::EMPTY, lists }
     }
 
-    fn room(&self) -> usize {
-        if self.stream().held && self.open.is_none() {
-            // There was no room for the record of this window.
-            return 0;
+    pub(crate) const fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Returns all slots, for the log.
+    pub(crate) fn slots(&self) -> &[Stream] {
+        self.slots.as_slice()
+    }
+
+    pub(crate) fn slots_mut(&mut self) -> &mut [Stream] {
+        self.slots.as_mut_slice()
+    }
+
+    pub(crate) fn at(&self, slot: u16) -> Option<&Stream> {
+        self.slots().get(usize::from(slot)).filter(|stream| stream.state != State::Free)
+    }
+
+    pub(crate) fn at_mut(&mut self, slot: u16) -> Option<&mut Stream> {
+        self.slots_mut().get_mut(usize::from(slot)).filter(|stream| stream.state != State::Free)
+    }
+
+    pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
+        self.at(id.slot).filter(|stream| stream.is(id))
+    }
+
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+        self.at_mut(id.slot).filter(|stream| stream.is(id))
+    }
+
+    pub(crate) fn id(&self, slot: u16) -> StreamId {
+        let (number, visit) = self.at(slot).map_or((0, 0), |stream| (stream.number, stream.visit));
+        StreamId { slot, number, visit }
+    }
+
+    /// Returns the streams that are ready to be pulled.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
+        let next = |slot: &u16| self.at(*slot)?.ready.next();
+        core::iter::successors(self.ready.first(), next).map(|slot| self.id(slot))
+    }
+
+    /// Returns the stream whose client has been away longest, of those without a waiting request.
+    pub(crate) fn oldest_resting(&self) -> Option<(u16, Millis)> {
+        let slot = self.lists.resting.first()?;
+        match self.at(slot)?.state {
+            State::Resting { since } => Some((slot, since)),
+            _ => None,
         }
-        let head = if self.open.is_some() { 0 } else { HEAD };
-        self.log.room(&self.stream().chain).saturating_sub(head)
-    }
-}
-
-impl Out for StreamOut<'_, '_> {
-    fn begin(&mut self, kind: Kind) -> Result<(), Full> {
-        // Answers are as many as there are requests, and those are refused by then.
-        let more = matches!(kind, Kind::Notification | Kind::Request) && self.stream().unread() >= self.log.unread;
-        let shut = more || self.stream().held || self.open.is_some() || self.room() == 0;
-        if shut { Err(Full::Now) } else { self.open(0) }
     }
 
-    fn end(&mut self) {
-        self.close(false);
+    /// Returns the stream that was checked longest ago, of those with a waiting request whose client is away.
+    pub(crate) fn oldest_waiting(&self) -> Option<(u16, Millis)> {
+        let slot = self.lists.waiting.first()?;
+        Some((slot, self.at(slot)?.noted))
     }
 
-    fn mark(&self) -> Mark {
-        // Nothing pending counts as an empty sink: then larger than the room is larger than ever.
-        Mark::new(self.stream().chain.unsent())
+    /// Returns the stream with the oldest last write.
+    pub(crate) fn oldest_attached(&self) -> Option<(u16, Millis)> {
+        let slot = self.lists.attached.first()?;
+        Some((slot, self.at(slot)?.noted))
     }
 
-    fn roll_back(&mut self, mark: Mark) {
-        match self.open {
-            Some(open) if mark.at() > open.before => self.cut(mark.at()),
-            // Whole messages that were written by the same call, too.
-            _ => self.take_back(mark.at()),
+    /// Returns `true` if a stream rests since an unknown time.
+    pub(crate) fn has_unstamped(&self) -> bool {
+        let last = self.lists.resting.last().and_then(|slot| self.at(slot));
+        last.is_some_and(|stream| stream.state == State::Resting { since: Millis::MAX })
+    }
+
+    /// Reserves a slot for a stream that may be needed.
+    pub(crate) fn reserve(&mut self, plan: &Plan) -> Option<u16> {
+        let slot = self.free.take(&mut self.slots, Stream::FREE, PEERS)?;
+        let &Plan { session, route, scope, resumable, primed } = plan;
+        let stream = Stream { session, route, scope, resumable, primed, ..Stream::FREE };
+        *self.slots.as_mut_slice().get_mut(usize::from(slot))? = stream;
+        self.set(slot, State::Reserved);
+        self.live += 1;
+        Some(slot)
+    }
+
+    /// Sends a reserved stream to its client.
+    pub(crate) fn send(&mut self, sessions: &mut Sessions<'_>, slot: u16, purpose: Purpose, now: Millis) -> StreamId {
+        self.sent += 1;
+        let number = self.sent;
+        let Some(stream) = self.at_mut(slot) else { return self.id(slot) };
+        (stream.number, stream.purpose) = (number, purpose);
+        if let Some(session) = stream.session.and_then(|slot| sessions.get_mut(slot)) {
+            session.streams.push(self.slots.as_mut_slice(), slot, MATES);
+        }
+        self.change(sessions, slot, State::Ready, now);
+        self.id(slot)
+    }
+
+    /// Notes that the client is away and may come back; `waits` if a request in flight will be answered on the
+    /// stream.
+    pub(crate) fn detach(&mut self, sessions: &mut Sessions<'_>, slot: u16, waits: bool, now: Millis) {
+        self.stamp(now);
+        let state = if waits { State::Waiting { since: now } } else { State::Resting { since: now } };
+        self.change(sessions, slot, state, now);
+    }
+
+    /// Continues on another connection, after the last event that the client received.
+    pub(crate) fn attach(&mut self, sessions: &mut Sessions<'_>, slot: u16, cursor: u32, now: Millis) -> StreamId {
+        let Some(stream) = self.at_mut(slot) else { return self.id(slot) };
+        stream.visit = stream.visit.wrapping_add(1);
+        (stream.cursor, stream.offset, stream.head) = (cursor, 0, 0);
+        (stream.greeted, stream.ended) = (true, false);
+        // The pull that follows reads the time of the last keep-alive.
+        let written = stream.noted;
+        self.change(sessions, slot, State::Ready, now);
+        if let Some(stream) = self.at_mut(slot) {
+            stream.noted = written;
+        }
+        self.id(slot)
+    }
+
+    /// Notes that the awaited request was answered while the client is away. The next call with the time sets
+    /// since when it rests.
+    pub(crate) fn answered(&mut self, sessions: &mut Sessions<'_>, slot: u16) {
+        if self.at(slot).is_some_and(|stream| stream.waits_since().is_some()) {
+            self.change(sessions, slot, State::Resting { since: Millis::MAX }, 0);
         }
     }
 
-    fn hold(&mut self, on: bool) {
-        if let Some(stream) = self.streams.get_mut(usize::from(self.slot)) {
-            stream.held = on;
-        }
-    }
-
-    fn held(&self) -> bool {
-        self.stream().held
-    }
-
-    fn capacity(&self) -> usize {
-        self.log.share.min(self.log.capacity()).saturating_sub(HEAD)
-    }
-}
-
-impl StreamOut<'_, '_> {
-    /// Takes back everything that has not been sent, of a stream that nobody has read from.
-    pub(crate) fn clear(&mut self) {
-        self.back_to(0);
-    }
-
-    /// How much waits to be sent; `None` while a reply in windows is under way.
-    pub(crate) fn unsent(&self) -> Option<usize> {
-        (!self.stream().held).then_some(self.stream().chain.unsent())
-    }
-
-    /// Takes back what the present call has said, to the last byte.
-    pub(crate) fn back_to(&mut self, unsent: usize) {
-        self.hold(false);
-        self.take_back(unsent);
-    }
-
-    /// Takes back messages until only `unsent` bytes are unsent. One of which only the end is taken back goes on.
-    fn take_back(&mut self, unsent: usize) {
-        let unsent = unsent.max(self.begun.unsent);
-        let (chain, end) = (self.stream().chain, self.stream().next_event);
-        self.open = None;
-        let Begun { mut at, unsent: mut before, mut event } = self.begun;
-        if before == 0 {
-            at = chain.read();
-        }
-        while event < end {
-            let record = self.log.record(at);
-            if before + record.size > unsent {
-                if before < unsent {
-                    self.open = Some(Open { at, tag: record.tag & !MORE, before });
-                }
+    /// Sets the time of the streams that have begun to rest.
+    pub(crate) fn stamp(&mut self, now: Millis) {
+        let mut at = self.lists.resting.last();
+        while let Some(stream) = at.and_then(|slot| self.at_mut(slot)) {
+            if stream.state != (State::Resting { since: Millis::MAX }) {
                 break;
             }
-            (at, before, event) = (self.log.advance(at, record.size), before + record.size, event + 1);
-        }
-        self.cut(unsent);
-        if let Some(stream) = self.streams.get_mut(usize::from(self.slot)) {
-            stream.next_event = event;
+            stream.state = State::Resting { since: now };
+            at = stream.peers.before();
         }
     }
-}
 
-/// What writing a stream's events came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// Everything there is.
-    All,
-    /// There is more, and no room.
-    Full,
-}
-
-/// Writes what a stream has to say into the sink of its connection, as far as there is room.
-pub(crate) fn write_events(streams: &mut [Stream], slot: u16, log: &mut Log<'_>, out: &mut dyn Sink) -> Written {
-    while let Some(stream) = streams.get_mut(usize::from(slot)).filter(|stream| stream.unread() > 0) {
-        let (Record { size, tag }, event) = (log.record(stream.chain.read()), stream.cursor);
-        if write_head(stream, slot, tag, event, out).is_err() || write_data(stream, size - HEAD, log, out).is_err() {
-            return Written::Full;
-        }
-        if tag & MORE == 0 && out.put(b"\n\n").is_err() {
-            return Written::Full;
-        }
-        stream.cursor = event + 1;
-        stream.seen = stream.seen.max(event + 1);
-        (stream.offset, stream.head) = (0, 0);
-        // A message in windows cannot be sent again: it has no id.
-        let keep = stream.resumable && tag & (MORE | GOES_ON) == 0;
-        log.set_sent(streams, slot, event, keep);
-    }
-    Written::All
-}
-
-/// The data of an event, as much of it as there is room for.
-fn write_data(stream: &mut Stream, len: usize, log: &Log<'_>, out: &mut dyn Sink) -> Result<(), Full> {
-    let mut at = log.part(&stream.chain, stream.offset);
-    let written = loop {
-        let rest = len - stream.offset;
-        let (now, next) = log.piece(at, out.room().min(rest));
-        if rest == 0 || now.is_empty() || out.put(now).is_err() {
-            break if rest == 0 { Ok(()) } else { Err(Full::Now) };
-        }
-        stream.offset += now.len();
-        at = next;
-    };
-    stream.chain.set_part(at);
-    written
-}
-
-/// The head of an event, as much of it as there is room for.
-fn write_head(stream: &mut Stream, slot: u16, tag: u8, event: u32, out: &mut dyn Sink) -> Result<(), Full> {
-    if tag & GOES_ON != 0 {
-        return Ok(());
-    }
-    let mut head = Small::new();
-    if stream.resumable && tag & MORE == 0 {
-        head.id(stream, slot, event);
-    }
-    head.text("event: message\ndata: ");
-    stream.put_head(&[head.bytes()], out)
-}
-
-/// The first event of a stream that has one: an id without data, and when to come back.
-pub(crate) fn write_priming(stream: &mut Stream, slot: u16, retry: u32, out: &mut dyn Sink) -> Result<(), Full> {
-    let mut head = Small::new();
-    head.id(stream, slot, 0);
-    head.text("retry: ");
-    head.number(retry.into());
-    head.text("\ndata: \n\n");
-    stream.put_head(&[head.bytes()], out)
-}
-
-/// The numbers in an event id: slot, stream, event.
-pub(crate) fn read_event_id(id: &str) -> Option<(u16, u64, u32)> {
-    let mut parts = id.split('-');
-    let slot = parts.next()?.parse().ok()?;
-    let stream = parts.next()?.parse().ok()?;
-    let event = parts.next()?.parse().ok()?;
-    parts.next().is_none().then_some((slot, stream, event))
-}
-
-/// A few short texts in a row.
-struct Small {
-    bytes: [u8; 80],
-    len: usize,
-}
-
-impl Small {
-    const fn new() -> Self {
-        Small { bytes: [0; 80], len: 0 }
-    }
-
-    fn text(&mut self, text: &str) {
-        for byte in text.bytes() {
-            if let Some(place) = self.bytes.get_mut(self.len) {
-                *place = byte;
-                self.len += 1;
+    /// Limits all noted times to `now`, after the clock was set back. Without it the lists are no longer in the order
+    /// of their times, and a keep-alive would wait for a stream whose time is far ahead.
+    pub(crate) fn set_back(&mut self, now: Millis) {
+        for stream in self.slots.as_mut_slice() {
+            stream.noted = stream.noted.min(now);
+            if let State::Waiting { since } | State::Resting { since } = &mut stream.state
+                && *since != Millis::MAX
+            {
+                *since = (*since).min(now);
             }
         }
     }
 
-    fn number(&mut self, mut value: u64) {
-        let mut digits = [0; 20];
-        let mut len = 0;
-        loop {
-            if let Some(place) = digits.get_mut(len) {
-                *place = b'0' + (value % 10) as u8;
-            }
-            len += 1;
-            value /= 10;
-            if value == 0 {
-                break;
-            }
+    /// Ends a stream and frees its slot.
+    pub(crate) fn free(&mut self, sessions: &mut Sessions<'_>, log: &mut Log<'_>, slot: u16, now: Millis) {
+        self.change(sessions, slot, State::Free, now);
+        self.leave_session(sessions, slot);
+        log.forget(self.slots.as_mut_slice(), slot);
+        log.release(self.slots.as_mut_slice());
+        self.live -= 1;
+        self.free.give_back(self.slots.as_mut_slice(), slot, PEERS);
+    }
+
+    /// Removes a stream from its session, which is over. The end of the stream informs its reader.
+    pub(crate) fn leave_session(&mut self, sessions: &mut Sessions<'_>, slot: u16) {
+        let Some(stream) = self.slots.as_mut_slice().get_mut(usize::from(slot)) else { return };
+        let session = stream.session.take();
+        if let Some(streams) = session.and_then(|slot| sessions.streams_mut(slot)) {
+            streams.remove(self.slots.as_mut_slice(), slot, MATES);
         }
-        for digit in digits.iter().take(len).rev() {
-            self.text(core::str::from_utf8(&[*digit]).unwrap_or(""));
+    }
+
+    /// Notes that no more messages come on a stream.
+    pub(crate) fn end(&mut self, slot: u16) {
+        if let Some(stream) = self.at_mut(slot) {
+            stream.ended = true;
+            self.stir(slot);
         }
     }
 
-    fn id(&mut self, stream: &Stream, slot: u16, event: u32) {
-        self.text("id: ");
-        self.number(slot.into());
-        self.text("-");
-        self.number(stream.number);
-        self.text("-");
-        self.number(event.into());
-        self.text("\n");
+    /// Notes that there may be messages on a stream.
+    pub(crate) fn stir(&mut self, slot: u16) {
+        if self.at(slot).is_some_and(|stream| stream.state == State::Quiet) {
+            self.set(slot, State::Ready);
+            self.ready.push(self.slots.as_mut_slice(), slot, READY);
+        }
     }
 
-    fn bytes(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or(&[])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use mcp_sansio::store::Store;
-
-    /// Everything a stream has not sent, as it goes out.
-    fn sent(log: &mut Log<'_>, streams: &mut [Stream], slot: u16) -> std::string::String {
-        let mut bytes = [0; 1000];
-        let mut out = mcp_sansio::sink::Lines::new(mcp_sansio::sink::Slice::new(&mut bytes));
-        assert_eq!(write_events(streams, slot, log, &mut out), Written::All);
-        std::string::String::from_utf8(out.pending().to_vec()).unwrap()
+    /// Notes that a stream was pulled; `more` if the driver pulls it again.
+    pub(crate) fn pulled(&mut self, slot: u16, more: bool) {
+        if self.at(slot).is_some_and(Stream::is_attached) {
+            self.ready.remove(self.slots.as_mut_slice(), slot, READY);
+            self.set(slot, if more { State::Sending } else { State::Quiet });
+        }
     }
 
-    fn say(out: &mut StreamOut<'_, '_>, text: &[u8]) {
-        out.begin(Kind::Notification).unwrap();
-        out.put(text).unwrap();
-        out.end();
+    /// Notes that bytes were written on a stream, or could not be.
+    pub(crate) fn wrote(&mut self, slot: u16, now: Millis) {
+        if let Some(stream) = self.at_mut(slot).filter(|stream| stream.is_attached()) {
+            stream.noted = now;
+            self.lists.attached.touch(self.slots.as_mut_slice(), slot, PEERS);
+        }
     }
 
-    /// An array that was closed for the sake of a message that does not fit goes on.
-    #[test]
-    fn rolled_back_into_a_message_that_has_ended() {
-        let mut bytes = [0; 256];
-        let mut log = Log::new(Store::from(&mut bytes[..]), 256, 256, 100);
-        let mut streams = [Stream { link: Link::Attached, ..Stream::FREE }];
-        let mut out = StreamOut::new(&mut log, &mut streams, 0);
-        say(&mut out, b"first");
-        out.begin(Kind::Batch).unwrap();
-        out.put(b"[1").unwrap();
-        let (mark, room) = (out.mark(), out.room());
-        out.put(b"]").unwrap();
-        out.end();
-        say(&mut out, b"whole");
-        out.begin(Kind::Notification).unwrap();
-        out.put(b"ha").unwrap();
-        out.roll_back(mark);
-        assert_eq!((out.mark(), out.room()), (mark, room));
-        out.put(b",2]").unwrap();
-        out.end();
-        say(&mut out, b"last");
-        drop(out);
-        assert_eq!(streams[0].next_event, 4);
-        let head = "event: message\ndata: ";
-        assert_eq!(
-            sent(&mut log, &mut streams, 0),
-            ["first", "[1,2]", "last"].map(|text| [head, text, "\n\n"].concat()).concat()
-        );
-        assert_eq!((streams[0].chain.unsent(), log.room(&streams[0].chain)), (0, log.capacity()));
+    /// Marks an attached stream whose keep-alive is due as ready, unless the driver pulls it soon anyway.
+    pub(crate) fn remind(&mut self, slot: u16) {
+        self.lists.attached.remove(self.slots.as_mut_slice(), slot, PEERS);
+        self.stir(slot);
+    }
+
+    /// Notes that a stream with a waiting request was checked.
+    pub(crate) fn look_again(&mut self, slot: u16, now: Millis) {
+        if let Some(stream) = self.at_mut(slot) {
+            stream.noted = now;
+            self.lists.waiting.touch(self.slots.as_mut_slice(), slot, PEERS);
+        }
+    }
+
+    /// Changes a stream's state and its lists.
+    fn change(&mut self, sessions: &mut Sessions<'_>, slot: u16, state: State, now: Millis) {
+        let before = self.set(slot, state);
+        let slots = self.slots.as_mut_slice();
+        let Some(stream) = slots.get_mut(usize::from(slot)) else { return };
+        let session = stream.session;
+        stream.noted = now;
+        if let Some(list) = self.lists.of(before) {
+            list.remove(slots, slot, PEERS);
+        }
+        if let Some(list) = self.lists.of(state) {
+            list.push(slots, slot, PEERS);
+        }
+        self.ready.remove(slots, slot, READY);
+        if state == State::Ready {
+            self.ready.push(slots, slot, READY);
+        }
+        if let Some(session) = session {
+            let attached = i8::from(state.is_attached()) - i8::from(before.is_attached());
+            let waits = i8::from(state.waits()) - i8::from(before.waits());
+            sessions.count_streams(session, attached, waits, now);
+        }
+    }
+
+    /// Assigns a state and returns the one before. Only this function assigns it.
+    fn set(&mut self, slot: u16, state: State) -> State {
+        let Some(stream) = self.slots.as_mut_slice().get_mut(usize::from(slot)) else { return State::Free };
+        let before = core::mem::replace(&mut stream.state, state);
+        let (from, to) = (before.name(), state.name());
+        debug_assert!(from == to || TRANSITIONS.iter().any(|row| (row.0, row.1) == (from, to)), "{from} to {to}");
+        before
     }
 }

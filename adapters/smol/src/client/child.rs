@@ -1,32 +1,33 @@
-//! A server as a child process: lines over its stdin and stdout.
+//! A server as a child process: lines over its stdin and stdout
+//! ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio)).
 
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem;
 use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use async_io::Timer;
 use async_process::{Child as Spawned, ChildStderr, ChildStdin, ChildStdout, Command};
 use futures_lite::AsyncRead;
-use mcp_sansio::client::owned::{self, Gone, Patience};
-use mcp_sansio::client::{Handler, Link, Lost, Profile};
+use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
 use mcp_sansio::server::Millis;
+use mcp_sansio_host::{ExitReason, ShutdownTimeouts};
 
 use super::lines::{Got, Talk};
 use super::stderr::{Log, OnLine};
-use super::{Ended, Error, How, Trace, Transport};
+use super::{ChildExit, ClientError, Stderr, StopSignal, Trace, Transport};
 use crate::interrupted::retry;
 
-/// How long to wait to learn how the process ended when its stdout has.
+/// The time to wait for the exit status after the end of stdout, so that an error can name it.
 const LEARN: Millis = 200;
 
-/// Chunks of stderr that are read before it is the others' turn.
+/// The limit of chunks that are read from stderr in one turn.
 const CHUNKS: usize = 16;
 
-/// How a child process is started and ended.
+/// Options of a child process: how it is started and stopped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,76 +36,99 @@ const CHUNKS: usize = 16;
 ///     .stderr(Stderr::Lines(Box::new(|line| println!("server: {}", String::from_utf8_lossy(line)))))
 ///     .close_time(Duration::from_secs(1));
 /// ```
-pub type ChildOptions = owned::ChildOptions<OnLine>;
+pub type ChildOptions = mcp_sansio_host::ChildOptions<OnLine>;
 
-/// A server that runs as a child process. When it is dropped without [`Client::close`](super::Client::close), its process
-/// is ended in the same order by a thread of [`blocking`]: its stdin is closed, then it is asked to end, then it is killed.
+/// A server that runs as a child process. A client of all revisions first sends `server/discover`. Some older servers end at
+/// it: the command is then started once more, and the client sends `initialize`. Dropping it without [`Client::close`](super::Client::close) stops the
+/// process in the same order, on a thread of [`blocking`]: closes its stdin, then sends SIGTERM, then SIGKILL
+/// ([shutdown](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#stdio)).
 pub struct Child {
     talk: Talk<ChildStdout, ChildStdin>,
-    /// `None` when this is being dropped.
+    command: Command,
+    /// `None` while this is dropped.
     life: Option<Life>,
     id: u32,
     program: String,
-    /// Its stdout has ended, and until when it is waited for why.
+    /// Stdout has ended. The time until which its exit status is waited for.
     ending: Option<Millis>,
-    gone: Option<Gone>,
+    gone: Option<ExitReason>,
 }
 
 impl Child {
-    /// Starts a server. Its stdin and stdout are the client's; whatever `command` says of its stdio is replaced.
+    /// Starts a server with the default options. Its stdin and stdout become pipes to the client; settings of
+    /// `command` for them are replaced.
     ///
     /// # Errors
-    /// If the program cannot be started.
-    pub fn spawn(command: impl Into<Command>, profile: &'static Profile<'static>) -> Result<Self, Error> {
+    /// [`ClientError::Start`] if the program cannot be started; [`ClientError::Io`] if it has no pipes.
+    pub fn spawn(command: impl Into<Command>, profile: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
         Child::spawn_with(command, profile, ChildOptions::new())
     }
 
-    /// Starts a server.
+    /// Starts a server, as [`spawn`](Child::spawn) does, with options.
     ///
     /// # Errors
-    /// If the program cannot be started.
+    /// As [`spawn`](Child::spawn).
     pub fn spawn_with(
         command: impl Into<Command>,
-        profile: &'static Profile<'static>,
+        profile: &'static ClientInfo<'static>,
         options: ChildOptions,
-    ) -> Result<Self, Error> {
-        let (options, stderr, patience) = options.into_parts();
+    ) -> Result<Self, ClientError> {
+        let (options, stderr, timeouts) = options.into_parts();
         let mut command = command.into();
         let program = command.get_program().to_string_lossy().into_owned();
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr.stdio());
         let mut child = match command.spawn() {
             Ok(child) => child,
-            Err(error) => return Err(Error::Start { program, error }),
+            Err(error) => return Err(ClientError::Start { program, error }),
         };
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Error::Io(io::ErrorKind::BrokenPipe.into()));
+            return Err(ClientError::Io(io::ErrorKind::BrokenPipe.into()));
         };
         Ok(Child {
             talk: Talk::new(output, input, profile, &options),
+            command,
             id: child.id(),
-            life: Some(Life::new(child, Log::new(stderr), patience)),
+            life: Some(Life::new(child, Log::new(stderr), timeouts)),
             program,
             ending: None,
             gone: None,
         })
     }
 
-    /// The id of the process.
+    /// Starts the process once more if it has ended at the probe. Returns whether it runs.
+    fn start_again(&mut self) -> bool {
+        if self.gone == Some(ExitReason::Closed) || !self.talk.session.give_up_probe() {
+            return false;
+        }
+        let Some(mut old) = self.life.take() else { return false };
+        let (mut log, timeouts) = (mem::replace(&mut old.log, Log::new(Stderr::Null)), old.timeouts);
+        log.start_again();
+        let reader = self.talk.restart();
+        stop(old, reader);
+        let Ok(mut child) = self.command.spawn() else { return false };
+        (self.talk.writer, self.talk.reader) = (child.stdin.take(), child.stdout.take());
+        self.id = child.id();
+        self.life = Some(Life::new(child, log, timeouts));
+        (self.ending, self.gone) = (None, None);
+        true
+    }
+
+    /// Returns the id of the process.
     #[must_use]
     pub const fn id(&self) -> u32 {
         self.id
     }
 
-    /// Finds out whether anything more will come.
+    /// Finds out whether the server can still send something, and if not, why.
     fn look(&mut self, now: Millis, got: Got) {
         let status = self.life.as_ref().and_then(|life| life.status);
         if got == Got::End && self.ending.is_none() {
             self.ending = Some(now.saturating_add(LEARN));
         }
         let reason = match (self.ending, status) {
-            (_, Some(_)) if got != Got::Bytes => Gone::Process,
-            (Some(until), _) if until <= now => Gone::Output,
-            (None, _) if got == Got::Nothing && self.talk.last_words().is_some_and(|at| at <= now) => Gone::Input,
+            (_, Some(_)) if got != Got::Bytes => ExitReason::Process,
+            (Some(until), _) if until <= now => ExitReason::Output,
+            (None, _) if got == Got::Nothing && self.talk.last_words().is_some_and(|at| at <= now) => ExitReason::Input,
             _ => return,
         };
         self.gone.get_or_insert(reason);
@@ -112,11 +136,11 @@ impl Child {
 }
 
 impl Transport for Child {
-    fn link(&mut self) -> Link<'_, 'static> {
+    fn link(&mut self) -> ClientHandle<'_, 'static> {
         self.talk.session.link()
     }
 
-    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn Handler) -> bool {
+    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         let mut more = false;
         if let Some(life) = &mut self.life {
             life.poll_status(cx);
@@ -130,7 +154,10 @@ impl Transport for Child {
             more |= got == Got::Bytes;
         }
         if self.gone.is_some() {
-            self.talk.session.end_of_input();
+            match self.start_again() {
+                true => more = true,
+                false => self.talk.session.end_of_input(),
+            }
         }
         self.talk.run(now, handler);
         self.talk.poll_write(now, cx);
@@ -146,8 +173,8 @@ impl Transport for Child {
         self.talk.is_full()
     }
 
-    fn explain(&self, why: Lost) -> String {
-        let gone = self.gone.filter(|_| why == Lost::Closed);
+    fn explain(&self, why: TransportError) -> String {
+        let gone = self.gone.filter(|_| why == TransportError::Closed);
         let status = self.life.as_ref().and_then(|life| life.status);
         let known = gone.map(|gone| gone.explain(&self.program, status)).unwrap_or_default();
         match &self.life {
@@ -161,10 +188,10 @@ impl Transport for Child {
     }
 
     fn begin_close(&mut self, _: Millis) {
-        self.gone.get_or_insert(Gone::Closed);
+        self.gone.get_or_insert(ExitReason::Closed);
     }
 
-    fn poll_close(&mut self, _: Millis, cx: &mut Context<'_>) -> Poll<Option<Ended>> {
+    fn poll_close(&mut self, _: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
         if let Some(life) = &mut self.life {
             life.begin_end(cx);
         }
@@ -179,8 +206,15 @@ impl Transport for Child {
 impl Drop for Child {
     fn drop(&mut self) {
         self.talk.writer = None;
-        let Some(mut life) = self.life.take().filter(|life| life.ended.is_none()) else { return };
-        let mut reader = self.talk.reader.take();
+        if let Some(life) = self.life.take() {
+            stop(life, self.talk.reader.take());
+        }
+    }
+}
+
+/// Stops a process whose stdin is closed, on a thread of [`blocking`].
+fn stop(mut life: Life, mut reader: Option<ChildStdout>) {
+    if life.ended.is_none() {
         let end = poll_fn(move |cx| life.poll_end(&mut reader, cx));
         blocking::unblock(move || futures_lite::future::block_on(end)).detach();
     }
@@ -192,25 +226,35 @@ impl fmt::Debug for Child {
     }
 }
 
-/// The process: whether it lives, what it says on stderr, and how it is ended.
+/// The process: its status, its stderr, and the steps to stop it.
 struct Life {
     child: Spawned,
     ends: Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send>>,
     status: Option<ExitStatus>,
     errors: Option<ChildStderr>,
     log: Log,
-    patience: Patience,
-    /// What was done to end it.
-    how: How,
+    timeouts: ShutdownTimeouts,
+    /// The last step that was taken to stop it.
+    last: StopSignal,
     timer: Timer,
-    ended: Option<Ended>,
+    ended: Option<ChildExit>,
 }
 
 impl Life {
-    fn new(mut child: Spawned, log: Log, patience: Patience) -> Self {
+    fn new(mut child: Spawned, log: Log, timeouts: ShutdownTimeouts) -> Self {
         let errors = child.stderr.take();
         let ends = Box::pin(child.status());
-        Life { child, ends, status: None, errors, log, patience, how: How::Itself, timer: Timer::never(), ended: None }
+        Life {
+            child,
+            ends,
+            status: None,
+            errors,
+            log,
+            timeouts,
+            last: StopSignal::None,
+            timer: Timer::never(),
+            ended: None,
+        }
     }
 
     fn poll_status(&mut self, cx: &mut Context<'_>) -> Option<ExitStatus> {
@@ -222,7 +266,7 @@ impl Life {
         self.status
     }
 
-    /// Reads stderr. Whether there may be more at once.
+    /// Reads stderr. Returns whether there may be more at once.
     fn poll_errors(&mut self, cx: &mut Context<'_>) -> bool {
         for _ in 0..CHUNKS {
             let mut chunk = [0; 4096];
@@ -238,73 +282,62 @@ impl Life {
         true
     }
 
-    /// Notes that its end was not its own idea. Its stdin is to be closed next.
+    /// Takes the first step to stop the process, unless it has ended by itself. The caller closes its stdin then.
     fn begin_end(&mut self, cx: &mut Context<'_>) {
-        if self.how == How::Itself && self.poll_status(cx).is_none() {
-            self.step(How::Closed, self.patience.close);
+        if self.last == StopSignal::None && self.poll_status(cx).is_none() {
+            self.step();
         }
     }
 
-    /// Goes on ending the process. What it writes meanwhile is read, so that it is not stuck in writing.
-    fn poll_end(&mut self, output: &mut Option<ChildStdout>, cx: &mut Context<'_>) -> Poll<Ended> {
+    /// Continues to stop the process. Reads its output meanwhile: with a full pipe, the process would wait for its
+    /// reader.
+    fn poll_end(&mut self, output: &mut Option<ChildStdout>, cx: &mut Context<'_>) -> Poll<ChildExit> {
         self.begin_end(cx);
         while self.ended.is_none() {
             let status = self.poll_status(cx);
             if status.is_some() {
                 self.poll_errors(cx);
                 self.log.end();
-                self.ended = Some(Ended::new(status, self.how));
+                self.ended = Some(ChildExit::new(status, self.last));
             } else if self.poll_errors(cx) | poll_waste(output, cx) {
                 cx.waker().wake_by_ref();
                 return Poll::Pending;
             } else if Pin::new(&mut self.timer).poll(cx).is_pending() {
                 return Poll::Pending;
             } else {
-                self.insist();
+                self.step();
             }
         }
         self.ended.map_or(Poll::Pending, Poll::Ready)
     }
 
-    fn step(&mut self, how: How, time: Duration) {
-        self.how = how;
+    /// Takes the next step to stop it; the caller closes its stdin. After the last step, reports that it has not
+    /// ended.
+    fn step(&mut self) {
+        let Some((signal, time)) = self.timeouts.next(self.last) else {
+            self.ended = Some(ChildExit::new(None, self.last));
+            return;
+        };
+        match signal {
+            // The status call reaps a process that has ended. After that its id may belong to another process.
+            StopSignal::Terminate if matches!(self.child.try_status(), Ok(None)) => {
+                mcp_sansio_host::terminate(self.child.id());
+            }
+            StopSignal::Kill => drop(self.child.kill()),
+            _ => {}
+        }
+        self.last = signal;
         self.timer = Timer::after(time);
-    }
-
-    /// It did not end in time.
-    fn insist(&mut self) {
-        match self.how {
-            How::Itself | How::Closed if !self.patience.terminate.is_zero() => {
-                self.terminate();
-                self.step(How::Terminated, self.patience.terminate);
-            }
-            How::Killed => self.ended = Some(Ended::new(None, How::Killed)),
-            _ => {
-                let _ = self.child.kill();
-                self.step(How::Killed, self.patience.kill);
-            }
-        }
-    }
-
-    /// Asks it to end.
-    fn terminate(&mut self) {
-        // A process that has been waited for is not ours any more.
-        #[cfg(unix)]
-        if let (Ok(None), Some(pid)) =
-            (self.child.try_status(), i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw))
-        {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
     }
 }
 
-/// Reads and forgets. Whether there may be more at once.
+/// Reads and drops output. Returns whether there may be more at once.
 fn poll_waste(output: &mut Option<ChildStdout>, cx: &mut Context<'_>) -> bool {
     let mut waste = [0; 4096];
     (0..CHUNKS).all(|_| matches!(poll_read(output, cx, &mut waste), Poll::Ready(n) if n > 0))
 }
 
-/// 0 at the end.
+/// Reads once. Returns 0 at the end.
 fn poll_read(from: &mut Option<impl AsyncRead + Unpin>, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<usize> {
     let Some(reader) = from else { return Poll::Ready(0) };
     let n = match retry(|| Pin::new(&mut *reader).poll_read(cx, space)) {

@@ -1,4 +1,4 @@
-//! The future that does a client's input and output.
+//! The future that does the input and output of a client.
 
 use std::fmt;
 use std::future::Future;
@@ -8,16 +8,19 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use async_io::Timer;
-use mcp_sansio::client::Handler;
+use mcp_sansio::client::ClientHandler;
 
-use super::state::{Shared, State, Tap};
+use super::book::Tap;
+use super::shared::Shared;
+use super::state::State;
 
-/// Turns of the transport before it is the turn of other tasks.
+/// The limit of the transport's turns before other tasks run.
 const TURNS: usize = 32;
 
-/// Does the input and output of a [`Client`](super::Client), and calls the handler: spawn it, or run it next to what uses
-/// the client. It ends when the client is [closed](super::Client::close) or its last handle is dropped. When it is dropped
-/// before, everything that waits ends as [`Lost::Closed`](mcp_sansio::client::Lost::Closed).
+/// The future that does the input and output of a [`Client`](super::Client) and calls the handler. Spawn it, or run
+/// it beside the tasks that use the client. It ends when the client is [closed](super::Client::close) or its last
+/// handle is dropped. If it is dropped before, all waiting requests end with
+/// [`TransportError::Closed`](mcp_sansio::client::TransportError::Closed).
 #[must_use = "spawn it, or nothing happens"]
 pub struct Driver<H> {
     shared: Arc<Shared>,
@@ -33,7 +36,7 @@ impl<H> Driver<H> {
     }
 }
 
-impl<H: Handler + Unpin> Driver<H> {
+impl<H: ClientHandler + Unpin> Driver<H> {
     fn turn(&mut self, state: &mut State, cx: &mut Context<'_>) -> Poll<()> {
         state.set_driver(cx);
         let mut soonest = 0;
@@ -53,17 +56,17 @@ impl<H: Handler + Unpin> Driver<H> {
             }
             let due = transport.next_deadline().into_iter().chain(state.line_due()).min();
             self.set_timer(due.map(|due| state.instant(due.max(soonest))));
-            // Nothing is missed: a timer that has fired meanwhile is another turn.
+            // A timer that has fired meanwhile leads to another turn.
             if Pin::new(&mut self.timer).poll(cx).is_pending() {
                 return Poll::Pending;
             }
             self.due = None;
-            // A deadline that has not gone by being met does not keep the processor busy.
+            // A deadline that is still due after a turn must not make a busy loop.
             soonest = now.saturating_add(1);
         }
     }
 
-    /// Everything that can be done now, within reason. Whether there is more.
+    /// Does all work that needs no waiting, for a limited number of turns. Returns whether there is more.
     fn run(&mut self, state: &mut State, cx: &mut Context<'_>) -> bool {
         for _ in 0..TURNS {
             state.cancel_again();
@@ -98,7 +101,7 @@ impl<H: Handler + Unpin> Driver<H> {
     }
 }
 
-impl<H: Handler + Unpin> Future for Driver<H> {
+impl<H: ClientHandler + Unpin> Future for Driver<H> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {

@@ -1,4 +1,4 @@
-//! Events for a task: what a server says of its own accord, owned, through a channel with bounds.
+//! Events for a task: the messages of a server that answer no request, through a bounded channel.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -7,108 +7,118 @@ use std::task::{Context, Poll};
 
 use async_channel::{Receiver, Sender};
 use futures_lite::Stream;
-use mcp_sansio::client::reply::Refusal;
 use mcp_sansio::client::{
-    Changed, Event, Handler, Link, Oddity, ProgressReport, Question, QuestionId, QuestionKind, Token,
+    ChangeNotification, ClientEvent, ClientHandle, ClientHandler, PendingId, ProtocolViolation, ServerRequest,
+    ServerRequestId, ServerRequestKind,
 };
+use mcp_sansio::error::RpcError;
 use mcp_sansio::json::{Raw, Text};
-use mcp_sansio::protocol::{Level, code};
+use mcp_sansio::protocol::{LoggingLevel, code};
 use mcp_sansio::revision::Revision;
 
-use super::Change;
+use super::SubscriptionEvent;
 
-/// Something that has happened. It owns its parts.
+/// An event of the connection or a message of the server. It owns its parts.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum OwnedEvent {
     /// The connection is open, or open again.
     Connected(Revision),
-    /// It could not be opened again; why.
+    /// The connection could not be opened again, for this reason.
     Unconnected(String),
-    /// The server asks: [`reply`](super::Client::reply) or [`refuse`](super::Client::refuse).
-    Asked(Ask),
-    /// The server does not want an answer any more.
-    Withdrawn(QuestionId),
-    /// How far a request is.
+    /// The server sent a request: answer it with [`reply`](super::Client::reply) or
+    /// [`refuse`](super::Client::refuse).
+    Asked(OwnedServerRequest),
+    /// The server cancelled its request.
+    Withdrawn {
+        /// The request of the server.
+        question: ServerRequestId,
+        /// The `reason` of its `notifications/cancelled`, for logs.
+        reason: Option<String>,
+    },
+    /// `notifications/progress`: the
+    /// [progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress) of a request.
     Progress {
-        /// Which request, see [`Outcome::token`](super::Outcome::token).
-        token: Token,
-        /// So much is done.
+        /// The request, see [`PendingResponse::token`](super::PendingResponse::token).
+        token: PendingId,
+        /// The member `progress`: the amount that is done.
         done: f64,
-        /// Out of so much.
+        /// The member `total`: the whole amount.
         total: Option<f64>,
-        /// What is being done.
+        /// The member `message`: a text for users.
         message: Option<String>,
     },
-    /// A log message.
+    /// `notifications/message`: a [log
+    /// message](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging).
     Log {
-        /// The request that it belongs to, where that is known.
-        token: Option<Token>,
-        /// How severe it is; `None` if the server names a level that there is none of.
-        level: Option<Level>,
-        /// Which part of the server says it.
+        /// The request that it belongs to, if that is known.
+        token: Option<PendingId>,
+        /// The member `level`; `None` if the protocol has no such level.
+        level: Option<LoggingLevel>,
+        /// The member `logger`: the part of the server that logs.
         logger: Option<String>,
-        /// What it says: JSON, mostly a string.
+        /// The member `data`: JSON, mostly a string.
         data: String,
     },
-    /// Something has changed that came unasked (up to 2025-11-25).
-    Changed(Change),
-    /// A visit that was asked for is over (2025-11-25): the `elicitationId`.
+    /// A change without a subscription stream (up to 2025-11-25).
+    Changed(SubscriptionEvent),
+    /// `notifications/elicitation/complete` (2025-11-25): the user has finished at the URL; the `elicitationId`
+    /// ([elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation)).
     Visited(String),
     /// A notification that the protocol does not know.
     Notification {
-        /// Its method.
+        /// The member `method`.
         method: String,
-        /// Its params, as JSON.
+        /// The member `params`, as JSON.
         params: Option<String>,
     },
-    /// Something that a right server does not send. It has changed nothing.
-    Ignored(Oddity),
+    /// The server violated the protocol. The client ignored the message.
+    Ignored(ProtocolViolation),
 }
 
-/// A question of the server's. It owns its params.
+/// A request of the server to the client. It owns its params.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ask {
-    /// To answer it by, now or later.
-    pub id: QuestionId,
-    /// What is asked for.
-    pub kind: QuestionKind,
-    /// The request on whose behalf it is asked, where that is known.
-    pub token: Option<Token>,
+pub struct OwnedServerRequest {
+    /// The id to answer it with, at once or later.
+    pub id: ServerRequestId,
+    /// The method: sampling, elicitation or roots.
+    pub kind: ServerRequestKind,
+    /// The request of the client during which the server sent it, if that is known.
+    pub token: Option<PendingId>,
     params: Box<str>,
 }
 
-impl Ask {
-    fn new(question: &Question<'_>, token: Option<Token>) -> Self {
-        Ask { id: question.id, kind: question.kind, token, params: question.params.as_str().into() }
+impl OwnedServerRequest {
+    fn new(question: &ServerRequest<'_>, token: Option<PendingId>) -> Self {
+        OwnedServerRequest { id: question.id, kind: question.kind, token, params: question.params.as_str().into() }
     }
 
-    /// The question's params, `{}` if it has none.
+    /// Returns the member `params`; `{}` if it is missing.
     #[must_use]
     pub fn params(&self) -> Raw<'_> {
         Raw::parse(self.params.as_bytes()).unwrap_or(Raw::constant("{}"))
     }
 }
 
-/// A channel for events: the handler for [`Client::new`](super::Client::new), and where a task takes them from. At most
-/// `capacity` of them wait. Those for which there is no place are dropped and [counted](Events::missed); questions are
-/// refused then.
+/// Makes a channel for events: the handler for [`Client::new`](super::Client::new), and the stream that a task reads.
+/// It keeps at most `capacity` events. Further ones are dropped and [counted](Events::missed); further requests of
+/// the server are refused.
 #[must_use]
-pub fn events(capacity: usize) -> (Teller, Events) {
+pub fn events(capacity: usize) -> (EventSender, Events) {
     let (to, from) = async_channel::bounded(capacity.max(1));
     let missed = Arc::new(AtomicUsize::new(0));
-    (Teller { to, missed: missed.clone() }, Events { from: Box::pin(from), missed })
+    (EventSender { to, missed: missed.clone() }, Events { from: Box::pin(from), missed })
 }
 
-/// The end of a channel of [`events`] that is the handler.
+/// The handler's end of a channel of [`events`].
 #[derive(Clone, Debug)]
-pub struct Teller {
+pub struct EventSender {
     to: Sender<OwnedEvent>,
     missed: Arc<AtomicUsize>,
 }
 
-/// The end of a channel of [`events`] where a task takes them from: a stream. It ends with the driver.
+/// The task's end of a channel of [`events`]: a stream, which ends with the driver.
 #[derive(Debug)]
 pub struct Events {
     from: Pin<Box<Receiver<OwnedEvent>>>,
@@ -116,7 +126,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// How many events found no place.
+    /// Returns the number of events that were dropped.
     #[must_use]
     pub fn missed(&self) -> usize {
         self.missed.load(Ordering::Relaxed)
@@ -131,7 +141,7 @@ impl Stream for Events {
     }
 }
 
-impl Teller {
+impl EventSender {
     fn tell(&self, event: OwnedEvent) -> bool {
         let told = self.to.try_send(event).is_ok();
         if !told {
@@ -141,12 +151,12 @@ impl Teller {
     }
 }
 
-impl Handler for Teller {
-    fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
-        if let Event::Asked(asked) = &event {
+impl ClientHandler for EventSender {
+    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+        if let ClientEvent::Asked(asked) = &event {
             for question in asked.questions() {
-                if !self.tell(OwnedEvent::Asked(Ask::new(&question, asked.token()))) {
-                    let refusal = Refusal::new(code::INTERNAL, "The client is too busy to answer");
+                if !self.tell(OwnedEvent::Asked(OwnedServerRequest::new(&question, asked.token))) {
+                    let refusal = RpcError::new(code::INTERNAL, "The client is too busy to answer");
                     let _ = link.refuse(question.id, &refusal);
                 }
             }
@@ -156,47 +166,45 @@ impl Handler for Teller {
     }
 }
 
-/// All but questions, which are several, and outcomes, which somebody else waits for.
-fn own(event: &Event<'_>) -> Option<OwnedEvent> {
+/// Copies an event. Not requests of the server (one event may hold several) nor outcomes (other tasks wait for them).
+fn own(event: &ClientEvent<'_>) -> Option<OwnedEvent> {
     let owned = |text: &Text<'_>| text.to_string();
+    let number = |raw: Raw<'_>| raw.as_str().parse().ok();
     Some(match event {
-        Event::Connected(connected) => OwnedEvent::Connected(connected.revision),
-        Event::Unconnected(why) => OwnedEvent::Unconnected(why.to_string()),
-        Event::Withdrawn(question) => OwnedEvent::Withdrawn(*question),
-        Event::Progress(report) => progress(report),
-        Event::Log(log) => OwnedEvent::Log {
-            token: log.token,
-            level: log.level,
-            logger: log.logger.as_ref().map(owned),
-            data: log.data.as_str().to_owned(),
+        ClientEvent::Connected(connected) => OwnedEvent::Connected(connected.revision),
+        ClientEvent::Unconnected(why) => OwnedEvent::Unconnected(why.to_string()),
+        ClientEvent::Withdrawn { question, reason } => {
+            OwnedEvent::Withdrawn { question: *question, reason: reason.as_ref().map(owned) }
+        }
+        ClientEvent::Progress { token, done, total, message } => OwnedEvent::Progress {
+            token: *token,
+            done: number(*done).unwrap_or(0.0),
+            total: total.and_then(number),
+            message: message.as_ref().map(owned),
         },
-        Event::Changed { what, .. } => OwnedEvent::Changed(Change::of(what)?),
-        Event::Visited { id } => OwnedEvent::Visited(owned(id)),
-        Event::Notification { method, params } => {
+        ClientEvent::Log { token, level, logger, data } => OwnedEvent::Log {
+            token: *token,
+            level: *level,
+            logger: logger.as_ref().map(owned),
+            data: data.as_str().to_owned(),
+        },
+        ClientEvent::Changed { what, .. } => OwnedEvent::Changed(SubscriptionEvent::of(what)?),
+        ClientEvent::Visited { id } => OwnedEvent::Visited(owned(id)),
+        ClientEvent::Notification { method, params } => {
             OwnedEvent::Notification { method: owned(method), params: params.map(|params| params.as_str().to_owned()) }
         }
-        Event::Ignored(oddity) => OwnedEvent::Ignored(*oddity),
+        ClientEvent::Ignored(oddity) => OwnedEvent::Ignored(*oddity),
         _ => return None,
     })
 }
 
-fn progress(report: &ProgressReport<'_>) -> OwnedEvent {
-    let number = |raw: Raw<'_>| raw.as_str().parse().ok();
-    OwnedEvent::Progress {
-        token: report.token,
-        done: number(report.done).unwrap_or(0.0),
-        total: report.total.and_then(number),
-        message: report.message.as_ref().map(ToString::to_string),
-    }
-}
-
-impl Change {
-    pub(super) fn of(what: &Changed<'_>) -> Option<Self> {
+impl SubscriptionEvent {
+    pub(super) fn of(what: &ChangeNotification<'_>) -> Option<Self> {
         Some(match what {
-            Changed::Tools => Change::Tools,
-            Changed::Prompts => Change::Prompts,
-            Changed::Resources => Change::Resources,
-            Changed::Resource(uri) => Change::Resource(uri.to_string()),
+            ChangeNotification::Tools => SubscriptionEvent::Tools,
+            ChangeNotification::Prompts => SubscriptionEvent::Prompts,
+            ChangeNotification::Resources => SubscriptionEvent::Resources,
+            ChangeNotification::Resource(uri) => SubscriptionEvent::Resource(uri.to_string()),
             _ => return None,
         })
     }

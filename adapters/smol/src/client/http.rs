@@ -1,112 +1,29 @@
-//! A server that is reached over HTTP.
+//! A server over HTTP.
 
 use std::fmt;
 use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mcp_sansio::client::views::Tool;
-use mcp_sansio::client::{Handler, Link, Lost, Profile};
+use mcp_sansio::client::views::ToolView;
+use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
+use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
-use mcp_sansio::store::Store;
-pub use mcp_sansio_http::client::Config;
-use mcp_sansio_http::client::{Action, Challenge, Headers, Hooks, Redacted, Remote, Verdict, Web};
+#[cfg(feature = "auth")]
+use mcp_sansio_host::{AuthorizationOptions, Authorizer};
+use mcp_sansio_host::{CONNECTIONS, HttpOptions};
+#[cfg(feature = "auth")]
+use mcp_sansio_http::client::OutgoingRequest;
+use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, SocketAction};
 
 use super::authorize::{Asking, Authorize};
 use super::socket::{Dialing, Place, Socket};
-use super::{Ended, Error, Excluded, IN_FLIGHT, Options, Trace, Transport, Way};
+use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Trace, Transport};
 
-/// Connections at the most; further requests wait.
-pub const CONNECTIONS: usize = 8;
-
-/// How long the server may take to end a session when the client is closed.
+/// The time for the `DELETE` that ends the session when the client is closed, and for tokens that are under way.
 const GOODBYE: Millis = 2_000;
 
-/// How a server is reached over HTTP.
-///
-/// ```
-/// use mcp_sansio_smol::client::{Demand, HttpOptions};
-/// let options = HttpOptions::new().header("Authorization", "Bearer stale").authorize(async |demand: Demand| {
-///     // Ask whoever gives out tokens; nothing else is held up meanwhile.
-///     (demand.tries == 0).then(|| vec![("Authorization".to_owned(), "Bearer fresh".to_owned())])
-/// });
-/// ```
-#[must_use]
-pub struct HttpOptions {
-    options: Options,
-    settle: Duration,
-    config: Config,
-    headers: Vec<(String, String)>,
-    authorize: Option<Box<dyn Authorize>>,
-    #[cfg(feature = "tls")]
-    tls: Option<std::sync::Arc<rustls::ClientConfig>>,
-}
-
-impl HttpOptions {
-    /// The defaults.
-    pub fn new() -> Self {
-        HttpOptions {
-            options: Options::new(),
-            settle: Duration::from_secs(1),
-            config: Config::DEFAULT,
-            headers: Vec::new(),
-            authorize: None,
-            #[cfg(feature = "tls")]
-            tls: None,
-        }
-    }
-
-    /// Times and limits of the client.
-    pub fn options(self, options: Options) -> Self {
-        HttpOptions { options, ..self }
-    }
-
-    /// Times of connections, and which transport to expect.
-    pub fn config(self, config: Config) -> Self {
-        HttpOptions { config, ..self }
-    }
-
-    /// How long the first request in a session waits for the stream on which the server may ask (up to 2025-11-25); a
-    /// second.
-    pub fn settle_time(self, time: Duration) -> Self {
-        HttpOptions { settle: time, ..self }
-    }
-
-    /// A header that goes with every request.
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.push((name.into(), value.into()));
-        self
-    }
-
-    /// Who is asked for credentials when the server wants them (401 or 403), see [`Authorize`]. It is polled by the driver:
-    /// it must neither block nor use this client.
-    pub fn authorize(self, authorize: impl Authorize + 'static) -> Self {
-        HttpOptions { authorize: Some(Box::new(authorize)), ..self }
-    }
-
-    /// Whom to trust, and how, instead of the system's certificates.
-    #[cfg(feature = "tls")]
-    pub fn tls(self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
-        HttpOptions { tls: Some(config), ..self }
-    }
-}
-
-impl Default for HttpOptions {
-    fn default() -> Self {
-        HttpOptions::new()
-    }
-}
-
-impl fmt::Debug for HttpOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpOptions")
-            .field("options", &self.options)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The place of a connection.
+/// A slot for one connection.
 #[derive(Default)]
 enum Carrier {
     #[default]
@@ -115,15 +32,18 @@ enum Carrier {
     Up(Socket),
 }
 
-/// A server that is reached over HTTP: Streamable HTTP of all revisions, and the HTTP with SSE of 2024-11-05.
+/// A server over HTTP: [Streamable
+/// HTTP](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#streamable-http) of all revisions,
+/// and [HTTP with SSE](https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse) of
+/// 2024-11-05.
 ///
 /// ```no_run
-/// use mcp_sansio::client::{Profile, Request};
+/// use mcp_sansio::client::{ClientInfo, Request};
 /// use mcp_sansio_smol::client::{Client, Http, Ignore};
 ///
-/// static PROFILE: Profile<'static> = Profile::new("demo", "1.0");
+/// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0");
 ///
-/// # fn main() -> Result<(), mcp_sansio_smol::client::Error> {
+/// # fn main() -> Result<(), mcp_sansio_smol::client::ClientError> {
 /// smol::block_on(async {
 ///     let (client, driver) = Client::new(Http::new("http://localhost:8931/mcp", &PROFILE)?, Ignore);
 ///     smol::spawn(driver).detach();
@@ -135,95 +55,147 @@ enum Carrier {
 /// # }
 /// ```
 pub struct Http {
-    web: Web<'static, IN_FLIGHT, CONNECTIONS>,
+    web: HttpClient<'static>,
     sockets: [Carrier; CONNECTIONS],
     place: Place,
     settle: Duration,
     outer: Outer,
-    /// Why there was no connection last.
+    /// The error of the last connection that could not be made.
     trouble: String,
-    /// Until when the end of the session is waited for.
+    /// The time until which the client waits for the end of the session.
     goodbye: Option<Millis>,
     closed: bool,
+    /// For the authorization server.
+    #[cfg(all(feature = "auth", feature = "tls"))]
+    tls_config: Option<std::sync::Arc<rustls::ClientConfig>>,
 }
 
-/// What the application wants to be asked and shown.
+/// The functions of the application: authorization and trace.
 #[derive(Default)]
 struct Outer {
     asking: Asking,
     trace: Option<Trace>,
 }
 
-impl Hooks for Outer {
-    fn challenged(&mut self, challenge: &Challenge<'_>, headers: &mut Headers<'_>) -> Verdict {
+impl HttpHooks for Outer {
+    fn challenged(&mut self, challenge: &ChallengedRequest<'_>, headers: &mut HeaderWriter<'_>) -> ChallengeAnswer {
         self.asking.challenged(challenge, headers)
+    }
+
+    #[cfg(feature = "auth")]
+    fn sending(&mut self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
+        self.asking.sending(request, headers)
+    }
+
+    #[cfg(feature = "auth")]
+    fn accepted(&mut self, credentials: u32) {
+        self.asking.accepted(credentials);
     }
 
     fn sent(&mut self, message: &[u8]) {
         if let Some(trace) = &mut self.trace {
-            trace(Way::Sent, message);
+            trace(Direction::Sent, message);
         }
     }
 
     fn received(&mut self, message: &[u8]) {
         if let Some(trace) = &mut self.trace {
-            trace(Way::Received, message);
+            trace(Direction::Received, message);
         }
     }
 }
 
 impl Http {
-    /// A server at `url`. Nothing is connected yet.
+    /// Makes a client's end for the server at `url`. It connects with the first request.
     ///
     /// # Errors
-    /// If the URL is none of `http`, or `https` with the feature `tls`.
-    pub fn new(url: &str, profile: &'static Profile<'static>) -> Result<Self, Error> {
+    /// [`ClientError::Url`] if the URL does not begin with `http` (or `https` with the feature `tls`).
+    pub fn new(url: &str, profile: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
         Http::with(url, profile, HttpOptions::new())
     }
 
-    /// A server at `url`. Nothing is connected yet.
+    /// Makes a client's end for the server at `url`, with options. It connects with the first request.
     ///
     /// # Errors
-    /// As [`new`](Http::new), and if a header cannot be one.
-    pub fn with(url: &str, profile: &'static Profile<'static>, options: HttpOptions) -> Result<Self, Error> {
-        let remote = Remote::growing_up_to(url, options.config, options.options.message_limit());
-        let mut remote = remote.map_err(|error| Error::Url(format!("{}: {error}", Redacted(url))))?;
-        for (name, value) in &options.headers {
-            remote.set_header(name, value).map_err(|error| Error::Url(format!("the header {name}: {error}")))?;
-        }
-        #[cfg(not(feature = "tls"))]
-        if remote.is_secure() {
-            let url = Redacted(url);
-            return Err(Error::Url(format!("{url}: this program was built without TLS (the feature `tls`)")));
-        }
-        let place = Place {
-            host: remote.host().to_owned(),
-            port: remote.port(),
-            addresses: Vec::new(),
-            time: Duration::from_millis(options.config.connect_time),
-            #[cfg(feature = "tls")]
-            secure: match remote.is_secure() {
-                true => Some(super::tls::Secure::new(remote.host(), options.tls)?),
-                false => None,
-            },
-        };
+    /// As [`new`](Http::new); also [`ClientError::Url`] if a header of the options is not valid.
+    pub fn with(url: &str, profile: &'static ClientInfo<'static>, options: HttpOptions) -> Result<Self, ClientError> {
+        let parts = options.open(url)?;
         Ok(Http {
-            place,
-            web: Web::growing(options.options.engine(profile), remote),
+            place: Place {
+                origin: parts.origin,
+                #[cfg(feature = "tls")]
+                secure: parts.tls,
+            },
+            web: HttpClient::growing(parts.options.engine(profile, IN_FLIGHT), parts.remote),
             sockets: Default::default(),
-            settle: options.settle,
-            outer: Outer { asking: Asking::of(options.authorize), trace: None },
+            settle: parts.settle_time,
+            outer: Outer::default(),
             trouble: String::new(),
             goodbye: None,
             closed: false,
+            #[cfg(all(feature = "auth", feature = "tls"))]
+            tls_config: parts.tls_config,
         })
     }
 
-    /// Goes on with a challenge that was answered. Whether one was.
+    /// Asks `authorize` for credentials when the server answers 401 or 403, see [`Authorize`]. The driver polls its
+    /// future: it must neither block nor use this client.
+    ///
+    /// ```
+    /// use mcp_sansio::client::ClientInfo;
+    /// use mcp_sansio_smol::client::{AuthorizationDemand, Http};
+    ///
+    /// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0");
+    ///
+    /// let server = Http::new("http://localhost:8931/mcp", &PROFILE)?.authorize(async |demand: AuthorizationDemand| {
+    ///     // Get a new token here. Other requests go on meanwhile.
+    ///     (demand.tries == 0).then(|| vec![("Authorization".to_owned(), "Bearer fresh".to_owned())])
+    /// });
+    /// # Ok::<(), mcp_sansio_smol::client::ClientError>(())
+    /// ```
+    #[must_use]
+    pub fn authorize(mut self, authorize: impl Authorize + 'static) -> Self {
+        self.outer.asking = Asking::of(Some(Box::new(authorize)));
+        self
+    }
+
+    /// Turns on authorization
+    /// ([OAuth](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization)): when the server answers
+    /// 401 or 403, the client gets a token, by a person who visits a URL or as the
+    /// [configuration](AuthorizationOptions::config) says, and sends the message again. A thread of its own waits for
+    /// the authorization server and the person; other requests go on.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::client::ClientInfo;
+    /// use mcp_sansio_smol::client::{AuthorizationOptions, Http, TokenFile};
+    ///
+    /// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0");
+    ///
+    /// let options = AuthorizationOptions::new("demo")
+    ///     .visit(|url| println!("Log in at {url}"))
+    ///     .tokens(TokenFile::new("tokens.json"));
+    /// let server = Http::new("http://localhost:8931/mcp", &PROFILE)?.authorization(options)?;
+    /// # Ok::<(), mcp_sansio_smol::client::ClientError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if tokens must not be sent to the server's URL; [`ClientError::Io`] if the tokens cannot be
+    /// read, or there is no port to listen on for the redirect.
+    #[cfg(feature = "auth")]
+    pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
+        let url = self.web.remote().url().to_string();
+        #[cfg(feature = "tls")]
+        let options = options.or_tls(self.tls_config.clone());
+        self.outer.asking.authorizer = Some(Authorizer::new(&url, options)?);
+        self.web.sign_heads();
+        Ok(self)
+    }
+
+    /// Continues with challenged messages when the credentials are there. Returns whether they are.
     fn authorized(&mut self, cx: &mut Context<'_>) -> bool {
         let Poll::Ready((credentials, slots)) = self.outer.asking.poll(cx) else { return false };
         let remote = self.web.remote();
-        let set = |mut credentials: super::Credentials| {
+        let set = |mut credentials: super::AuthorizationHeaders| {
             credentials.drain(..).all(|(name, value)| remote.set_header(&name, &value).is_ok())
         };
         let authorized = credentials.is_some_and(set);
@@ -237,14 +209,14 @@ impl Http {
         true
     }
 
-    /// Moves bytes between sockets and slots. Whether there were any.
+    /// Moves bytes between sockets and slots. Returns whether there were any.
     fn carry(&mut self, cx: &mut Context<'_>) -> bool {
         let mut any = false;
         while let Some(action) = self.web.remote().next_action() {
             any = true;
             match action {
-                Action::Close(slot) => self.sockets[slot] = Carrier::None,
-                Action::Connect(slot) => {
+                SocketAction::Close(slot) => self.sockets[slot] = Carrier::None,
+                SocketAction::Connect(slot) => {
                     self.sockets[slot] = Carrier::Dialing(Box::pin(self.place.clone().dial()));
                 }
             }
@@ -255,19 +227,23 @@ impl Http {
         any
     }
 
-    /// The slot's bytes. Whether there were any.
+    /// Moves the bytes of one slot. Returns whether there were any.
     fn carry_one(&mut self, slot: usize, cx: &mut Context<'_>) -> bool {
         match std::mem::take(&mut self.sockets[slot]) {
             Carrier::None => false,
             Carrier::Dialing(mut dialing) => match dialing.as_mut().poll(cx) {
                 Poll::Ready(Ok(dialed)) => {
-                    self.place.addresses = dialed.addresses;
+                    self.place.origin = dialed.origin;
+                    #[cfg(feature = "auth")]
+                    if let Some(authorizer) = &self.outer.asking.authorizer {
+                        authorizer.reached(dialed.address);
+                    }
                     self.sockets[slot] = Carrier::Up(dialed.socket);
                     self.web.remote().connected(slot);
                     true
                 }
                 Poll::Ready(Err(error)) => {
-                    self.place.addresses.clear();
+                    self.place.origin.forget();
                     self.failed(slot, &error);
                     true
                 }
@@ -298,8 +274,8 @@ impl Http {
         self.web.remote().failed(slot);
     }
 
-    /// Reads once, or else writes what is pending: a server may have closed a connection that was idle, and then nothing
-    /// has been sent; or have answered early and closed.
+    /// Reads once, and writes only if there was nothing to read. The server may have closed an idle connection: then
+    /// nothing was sent, and the request may safely go over a new one. Or it has answered early and closed.
     fn move_bytes(&mut self, slot: usize, socket: &mut Socket, cx: &mut Context<'_>) -> io::Result<Moved> {
         let remote = self.web.remote();
         let space = remote.space(slot);
@@ -330,7 +306,7 @@ impl Http {
     }
 }
 
-/// What came of moving bytes.
+/// The result of moving bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Moved {
     Nothing,
@@ -340,14 +316,14 @@ enum Moved {
 }
 
 impl Transport for Http {
-    fn link(&mut self) -> Link<'_, 'static> {
+    fn link(&mut self) -> ClientHandle<'_, 'static> {
         self.web.link()
     }
 
-    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn Handler) -> bool {
+    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         let authorized = self.authorized(cx);
         let ran = self.web.run(now, handler, &mut self.outer);
-        // A challenge that has just come is asked about at once.
+        // After `run`, which may have got a challenge: `carry` begins to ask for credentials in the same turn.
         self.carry(cx) || ran || authorized
     }
 
@@ -355,8 +331,14 @@ impl Transport for Http {
         self.web.next_deadline().into_iter().chain(self.goodbye).min()
     }
 
-    fn explain(&self, why: Lost) -> String {
-        if self.closed && why == Lost::Closed {
+    fn explain(&self, why: TransportError) -> String {
+        #[cfg(feature = "auth")]
+        if why == TransportError::Unauthorized
+            && let Some(refusal) = self.outer.asking.authorizer.as_ref().and_then(Authorizer::refusal)
+        {
+            return refusal;
+        }
+        if self.closed && why == TransportError::Closed {
             return "it was closed".to_owned();
         }
         self.web.explain(why, &self.trouble)
@@ -366,12 +348,12 @@ impl Transport for Http {
         self.web.is_settling()
     }
 
-    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
         self.web.excludes(tool).map(|why| why.to_string())
     }
 
-    fn excluded(&self) -> Vec<Excluded> {
-        self.web.excluded().map(|(tool, why)| Excluded::new(tool.to_string(), why.to_string())).collect()
+    fn excluded(&self) -> Vec<ExcludedTool> {
+        self.web.excluded().map(|(tool, why)| ExcludedTool::new(tool.to_string(), why.to_string())).collect()
     }
 
     fn settle_time(&self) -> Duration {
@@ -388,16 +370,14 @@ impl Transport for Http {
         self.web.client().end_of_input();
     }
 
-    fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<Ended>> {
-        let over = match self.goodbye {
-            None => {
-                self.goodbye = Some(now.saturating_add(GOODBYE));
-                cx.waker().wake_by_ref();
-                !self.web.end()
-            }
-            Some(until) => self.web.is_over() || until <= now,
-        };
-        if !over {
+    fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
+        let until = *self.goodbye.get_or_insert_with(|| {
+            self.web.end();
+            cx.waker().wake_by_ref();
+            now.saturating_add(GOODBYE)
+        });
+        let is_over = self.web.is_over() && !self.outer.asking.awaits_tokens();
+        if !is_over && until > now {
             return Poll::Pending;
         }
         self.web.remote().shut_down();

@@ -5,56 +5,57 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_sansio::client::owned::LineTrace;
-use mcp_sansio::client::{Handler, Link, Lost, Profile, Session};
+use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
 use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
-use mcp_sansio::store::Store;
+use mcp_sansio_host::LineTrace;
 
-use super::{Ended, IN_FLIGHT, Options, Trace, Transport};
+use super::{ChildExit, ClientOptions, IN_FLIGHT, Trace, Transport};
 use crate::backlog::Backlog;
 use crate::interrupted::retry;
 
-/// What may wait to be written before requests have to wait. What the engine itself has to say is small and bounded by the
-/// requests; so it always goes.
+/// The limit of pending bytes: while more are pending, requests wait. The engine's own messages are always taken:
+/// they are small, and limited by the requests.
 const BACKLOG: usize = 1 << 20;
 
-/// How much of what the server's own messages led to may wait before no more is read: a server that asks and asks and does
-/// not read the answers. Requests do not count, however large: a server may have something to say before it reads them.
+/// The limit of pending answers, in bytes: while more are pending, nothing is read. It stops a server that sends
+/// requests and does not read the answers. Pending requests do not count, however large: a server may have to write
+/// before it can read them.
 const OWED: usize = 16 << 20;
 
-/// How long the rest is waited for when the writer has broken: what a server says last may still come.
+/// The time to read on after the writer has failed: the server's last messages may explain why.
 const LAST_WORDS: Millis = 500;
 
-/// A session between a reader and a writer. Dropping the future that polls it loses nothing.
+/// A session between a reader and a writer. Dropping the future that polls it loses no bytes.
 pub(super) struct Talk<R, W> {
-    pub(super) session: Session<'static, Backlog, IN_FLIGHT>,
+    pub(super) session: LineClient<'static, Backlog>,
     pub(super) reader: Option<R>,
     pub(super) writer: Option<W>,
-    /// Something was written and not flushed.
+    /// Bytes were written but not flushed.
     dirty: bool,
-    /// When the writer broke.
+    /// The time when the writer failed.
     broke: Option<Millis>,
-    /// So much of what waits to be written is answers.
+    /// The number of pending bytes that are answers.
     owed: usize,
     tracing: Option<LineTrace<Trace>>,
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Got {
-    /// Nothing for now.
+    /// There is nothing to read now.
     Nothing,
     Bytes,
-    /// Nothing more will come.
+    /// The reader is at its end.
     End,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
-    pub(super) fn new(reader: R, writer: W, profile: &'static Profile<'static>, options: &Options) -> Self {
+    pub(super) fn new(reader: R, writer: W, profile: &'static ClientInfo<'static>, options: &ClientOptions) -> Self {
         let input = LineBuffer::new(Store::growing(options.message_limit()));
         Talk {
-            session: Session::new(input, options.engine(profile), Backlog::new(usize::MAX)),
+            session: LineClient::new(input, options.engine(profile, IN_FLIGHT), Backlog::new(usize::MAX)),
             reader: Some(reader),
             writer: Some(writer),
             dirty: false,
@@ -64,25 +65,25 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
         }
     }
 
-    /// Whether so much waits for the writer that nothing more is taken.
+    /// Returns whether requests have to wait until more is written.
     pub(super) fn is_full(&mut self) -> bool {
         self.writer.is_some() && self.session.out().pending().len() >= BACKLOG
     }
 
-    /// Whether so many answers wait for the writer that no more is read.
+    /// Returns whether reading has to wait until more answers are written.
     pub(super) fn is_owing(&mut self) -> bool {
         self.owed.min(self.session.out().pending().len()) >= OWED
     }
 
-    /// Takes what has come.
-    pub(super) fn run(&mut self, now: Millis, handler: &mut dyn Handler) {
+    /// Handles the bytes that were read.
+    pub(super) fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) {
         let before = self.session.out().pending().len();
-        // Its output is never full.
+        // `NextStep::Write` needs no care here: the sink has no limit, so it is never full.
         let _ = self.session.run(now, handler);
         self.owed = self.owed.min(before) + self.session.out().pending().len().saturating_sub(before);
     }
 
-    /// Writes as much as is taken.
+    /// Writes as much as the writer takes.
     pub(super) fn poll_write(&mut self, now: Millis, cx: &mut Context<'_>) {
         let Some(writer) = &mut self.writer else { return self.drop_pending() };
         let mut broke = false;
@@ -117,7 +118,15 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
         }
     }
 
-    /// Nobody will read what waits to be written.
+    /// Forgets all that was under way, for another process. Returns the reader of the old one.
+    pub(super) fn restart(&mut self) -> Option<R> {
+        self.drop_pending();
+        (self.dirty, self.broke, self.owed) = (false, None, 0);
+        self.writer = None;
+        self.reader.take()
+    }
+
+    /// Drops the pending bytes: the writer has failed.
     fn drop_pending(&mut self) {
         let n = self.session.out().pending().len();
         self.session.out().sent(n);
@@ -146,7 +155,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
         }
     }
 
-    /// When nothing more is waited for although the reader has not ended.
+    /// Returns the time to stop reading after the writer has failed.
     pub(super) fn last_words(&self) -> Option<Millis> {
         self.broke.map(|at| at.saturating_add(LAST_WORDS))
     }
@@ -157,44 +166,44 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
     }
 }
 
-/// A server at the other end of a reader and a writer: a socket, a serial line, a program that somebody else runs.
+/// A server at the other end of a reader and a writer: a socket, a serial line, a program that is running already.
 ///
 /// ```no_run
-/// use mcp_sansio::client::Profile;
-/// use mcp_sansio_smol::client::{Client, Ignore, Over};
+/// use mcp_sansio::client::ClientInfo;
+/// use mcp_sansio_smol::client::{Client, Ignore, StreamTransport};
 ///
-/// static PROFILE: Profile<'static> = Profile::new("demo", "1.0");
+/// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0");
 ///
 /// # async fn example() -> std::io::Result<()> {
 /// let socket = smol::net::unix::UnixStream::connect("/run/server.sock").await?;
-/// let (client, driver) = Client::new(Over::new(socket.clone(), socket, &PROFILE), Ignore);
+/// let (client, driver) = Client::new(StreamTransport::new(socket.clone(), socket, &PROFILE), Ignore);
 /// # let _ = (client, driver);
 /// # Ok(())
 /// # }
 /// ```
-pub struct Over<R, W> {
+pub struct StreamTransport<R, W> {
     talk: Talk<R, W>,
     gone: Option<&'static str>,
 }
 
-impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Over<R, W> {
-    /// A server that is read from `reader` and written to `writer`.
-    pub fn new(reader: R, writer: W, profile: &'static Profile<'static>) -> Self {
-        Over::with(reader, writer, profile, &Options::new())
+impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> StreamTransport<R, W> {
+    /// Makes a client's end of this reader and writer.
+    pub fn new(reader: R, writer: W, profile: &'static ClientInfo<'static>) -> Self {
+        StreamTransport::with(reader, writer, profile, &ClientOptions::new())
     }
 
-    /// The same with other times and limits.
-    pub fn with(reader: R, writer: W, profile: &'static Profile<'static>, options: &Options) -> Self {
-        Over { talk: Talk::new(reader, writer, profile, options), gone: None }
+    /// Makes a client's end of this reader and writer, with other times and limits.
+    pub fn with(reader: R, writer: W, profile: &'static ClientInfo<'static>, options: &ClientOptions) -> Self {
+        StreamTransport { talk: Talk::new(reader, writer, profile, options), gone: None }
     }
 }
 
-impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for Over<R, W> {
-    fn link(&mut self) -> Link<'_, 'static> {
+impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for StreamTransport<R, W> {
+    fn link(&mut self) -> ClientHandle<'_, 'static> {
         self.talk.session.link()
     }
 
-    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn Handler) -> bool {
+    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         self.talk.poll_write(now, cx);
         let owing = self.talk.is_owing();
         let got = if owing || self.gone.is_some() { Got::Nothing } else { self.talk.poll_read(cx) };
@@ -220,8 +229,8 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for Ov
         self.talk.is_full()
     }
 
-    fn explain(&self, why: Lost) -> String {
-        self.gone.filter(|_| why == Lost::Closed).unwrap_or_default().to_owned()
+    fn explain(&self, why: TransportError) -> String {
+        self.gone.filter(|_| why == TransportError::Closed).unwrap_or_default().to_owned()
     }
 
     fn trace(&mut self, trace: Trace) {
@@ -232,16 +241,16 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send> Transport for Ov
         self.gone.get_or_insert("it was closed");
     }
 
-    fn poll_close(&mut self, _: Millis, cx: &mut Context<'_>) -> Poll<Option<Ended>> {
+    fn poll_close(&mut self, _: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
         if let Some(writer) = &mut self.talk.writer {
-            // What is pending was tried to be written. A close that takes time is left to the other end.
+            // The pending bytes were written as far as possible. A close that takes time is left to the system.
             let _ = Pin::new(writer).poll_close(cx);
         }
         Poll::Ready(None)
     }
 }
 
-impl<R, W> fmt::Debug for Over<R, W> {
+impl<R, W> fmt::Debug for StreamTransport<R, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Over").field("gone", &self.gone).finish_non_exhaustive()
     }

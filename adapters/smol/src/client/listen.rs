@@ -1,20 +1,21 @@
-//! Listening to changes: a stream of what has changed, folded while nobody looks.
+//! Subscriptions: streams of
+//! [changes](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions).
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use futures_lite::Stream;
-use mcp_sansio::client::{Changed, Filter, Listening, Lost, Token};
+use mcp_sansio::client::{ChangeNotification, PendingId, SubscriptionFilter, Subscriptions, TransportError};
 
-use super::{Client, Error};
+use super::{Client, ClientError};
 
-/// What a listen tells.
+/// An item of a [`SubscriptionStream`] stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Change {
-    /// It is open, with as much of it as the server agreed to; again after each reconnection.
-    Listening(Listening),
+pub enum SubscriptionEvent {
+    /// The subscription is open, for the part that the server agreed to. Comes again after each reconnection.
+    Listening(Subscriptions),
     /// The list of tools has changed.
     Tools,
     /// The list of prompts has changed.
@@ -25,34 +26,34 @@ pub enum Change {
     Resource(String),
 }
 
-impl Change {
+impl SubscriptionEvent {
     const fn size(&self) -> usize {
         match self {
-            Change::Resource(uri) => uri.len(),
+            SubscriptionEvent::Resource(uri) => uri.len(),
             _ => 0,
         }
     }
 }
 
-/// How many changes are remembered, and of how many bytes.
+/// The limits of changes that wait to be taken: number, and bytes of their URIs.
 const CHANGES: usize = 4096;
 const BYTES: usize = 1 << 20;
 
-/// What one listen has heard and not told yet. Changes are folded: two of the same are one.
+/// The changes of one subscription that wait to be taken. Equal changes are kept once.
 pub(super) struct Heard {
     uris: Vec<String>,
-    /// What the server agreed to.
-    agreed: Option<Listening>,
-    changes: VecDeque<Change>,
-    /// Of the URIs in them.
+    /// The part of the filter that the server agreed to.
+    agreed: Option<Subscriptions>,
+    changes: VecDeque<SubscriptionEvent>,
+    /// The bytes of the URIs in `changes`.
     bytes: usize,
     ended: bool,
-    error: Option<Error>,
+    error: Option<ClientError>,
     waker: Option<Waker>,
 }
 
 impl Heard {
-    pub(super) fn new(filter: &Filter<'_>) -> Self {
+    pub(super) fn new(filter: &SubscriptionFilter<'_>) -> Self {
         Heard {
             uris: filter.single().iter().map(|&uri| uri.to_owned()).collect(),
             agreed: None,
@@ -64,15 +65,15 @@ impl Heard {
         }
     }
 
-    /// Whether a change that came unasked is one of those that it listens to.
-    pub(super) fn wants(&self, what: &Changed<'_>) -> bool {
+    /// Returns whether this change, which names no subscription (up to 2025-11-25), fits the filter.
+    pub(super) fn wants(&self, what: &ChangeNotification<'_>) -> bool {
         let Some(agreed) = self.agreed else { return false };
         match what {
-            Changed::Tools => agreed.tools,
-            Changed::Prompts => agreed.prompts,
-            Changed::Resources => agreed.resources,
-            // A server may also name a part of the resource.
-            Changed::Resource(uri) => {
+            ChangeNotification::Tools => agreed.tools,
+            ChangeNotification::Prompts => agreed.prompts,
+            ChangeNotification::Resources => agreed.resources,
+            // The server may also name a part of a subscribed resource.
+            ChangeNotification::Resource(uri) => {
                 let uri = uri.to_string();
                 self.uris.iter().any(|wanted| uri.starts_with(wanted.as_str()))
             }
@@ -80,14 +81,14 @@ impl Heard {
         }
     }
 
-    pub(super) fn open(&mut self, listening: Listening) {
+    pub(super) fn open(&mut self, listening: Subscriptions) {
         self.agreed = Some(listening);
-        self.changes.retain(|change| !matches!(change, Change::Listening(_)));
-        self.changes.push_back(Change::Listening(listening));
+        self.changes.retain(|change| !matches!(change, SubscriptionEvent::Listening(_)));
+        self.changes.push_back(SubscriptionEvent::Listening(listening));
     }
 
-    pub(super) fn changed(&mut self, what: &Changed<'_>) {
-        let Some(change) = Change::of(what) else { return };
+    pub(super) fn changed(&mut self, what: &ChangeNotification<'_>) {
+        let Some(change) = SubscriptionEvent::of(what) else { return };
         let fits = self.changes.len() < CHANGES && self.bytes + change.size() <= BYTES;
         if fits && !self.changes.contains(&change) {
             self.bytes += change.size();
@@ -95,14 +96,14 @@ impl Heard {
         }
     }
 
-    pub(super) fn end(&mut self, error: Option<Error>) {
+    pub(super) fn end(&mut self, error: Option<ClientError>) {
         if !self.ended {
             self.ended = true;
             self.error = error;
         }
     }
 
-    pub(super) fn explain(&mut self, with: impl FnOnce(Lost) -> String) {
+    pub(super) fn explain(&mut self, with: impl FnOnce(TransportError) -> String) {
         if let Some(error) = &mut self.error {
             error.explain(with);
         }
@@ -114,7 +115,7 @@ impl Heard {
         }
     }
 
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<Change, Error>>> {
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<SubscriptionEvent, ClientError>>> {
         if let Some(change) = self.changes.pop_front() {
             self.bytes -= change.size();
             return Poll::Ready(Some(Ok(change)));
@@ -127,29 +128,30 @@ impl Heard {
     }
 }
 
-/// A listen: a stream of what has changed, see [`Client::listen`]. Several changes of the same thing are told as one while
-/// nobody looks. It outlives the connection, and ends with an error when it cannot be opened again. Dropping it ends it.
+/// A subscription: a stream of changes, see [`Client::listen`]. Equal changes that wait to be taken become one. It
+/// survives reconnections, and ends with an error when the connection cannot be opened again. Dropping it
+/// unsubscribes.
 #[must_use = "dropping it ends it"]
 #[derive(Debug)]
-pub struct Changes {
+pub struct SubscriptionStream {
     client: Client,
-    token: Token,
+    token: PendingId,
 }
 
-impl Changes {
-    pub(super) const fn new(client: Client, token: Token) -> Self {
-        Changes { client, token }
+impl SubscriptionStream {
+    pub(super) const fn new(client: Client, token: PendingId) -> Self {
+        SubscriptionStream { client, token }
     }
 
-    /// Its token, which the [`Handler`](super::Handler) may meet.
+    /// Returns its token, which events for the [`ClientHandler`](super::ClientHandler) carry.
     #[must_use]
-    pub const fn token(&self) -> Token {
+    pub const fn token(&self) -> PendingId {
         self.token
     }
 }
 
-impl Stream for Changes {
-    type Item = Result<Change, Error>;
+impl Stream for SubscriptionStream {
+    type Item = Result<SubscriptionEvent, ClientError>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.client.with(|state| match state.book.listens.get_mut(&self.token) {
@@ -159,7 +161,7 @@ impl Stream for Changes {
     }
 }
 
-impl Drop for Changes {
+impl Drop for SubscriptionStream {
     fn drop(&mut self) {
         let heard = self.client.with(|state| {
             let heard = state.book.listens.remove(&self.token);

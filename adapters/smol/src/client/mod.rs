@@ -1,14 +1,15 @@
-//! Clients: a server as a child process, over HTTP, or at the other end of any reader and writer, with one API.
+//! Clients of a server that runs as a child process, is reached over HTTP, or is at the other end of a reader and a
+//! writer, with one API.
 //!
-//! [`Client::new`] gives a handle and a [`Driver`], a future that does all input and output. Spawn the driver and clone
-//! the handle into as many tasks as you like:
+//! [`Client::new`] returns a handle and a [`Driver`], a future that does all input and output. Spawn the driver, and
+//! clone the handle into as many tasks as you need:
 //!
 //! ```no_run
-//! use mcp_sansio::client::views::Tools;
-//! use mcp_sansio::client::{Profile, Request};
+//! use mcp_sansio::client::views::ListToolsResult;
+//! use mcp_sansio::client::{ClientInfo, Request};
 //! use mcp_sansio_smol::client::{Child, Client, Ignore};
 //!
-//! static PROFILE: Profile<'static> = Profile::new("demo", "1.0");
+//! static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0");
 //!
 //! #[derive(serde::Serialize)]
 //! struct Sum {
@@ -25,7 +26,7 @@
 //!
 //!     let mut pages = client.pages(Request::list_tools());
 //!     while let Some(page) = pages.next().await {
-//!         for tool in page?.view::<Tools>()?.iter().flatten() {
+//!         for tool in page?.view::<ListToolsResult>()?.iter().flatten() {
 //!             println!("{}", tool.name());
 //!         }
 //!     }
@@ -40,21 +41,21 @@
 //! # }
 //! ```
 //!
-//! # What a server says of its own accord
+//! # Events and requests of the server
 //!
-//! Questions, progress, log messages go to the [`Handler`] that [`Client::new`] was given: any
-//! `FnMut(Event<'_>, &mut Link<'_, '_>)`. It runs inside the driver: it must not wait, nor use the client itself (that
-//! panics). What it has to say it says through the [`Link`]. Or let [`events`] carry them to a task, which may take its time:
+//! Requests of the server, progress and log messages go to the [`ClientHandler`] that [`Client::new`] got: an
+//! `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)`. It runs inside the driver. It must not wait, and must not use the client
+//! (this panics); it answers through the [`ClientHandle`]. Or take the events in a task, through the channel of [`events`]:
 //!
 //! ```no_run
-//! use mcp_sansio::client::reply::Reply;
-//! use mcp_sansio::client::{Profile, Request};
+//! use mcp_sansio::client::result::ClientResult;
+//! use mcp_sansio::client::{ClientInfo, Request};
 //! use mcp_sansio::json::Raw;
-//! use mcp_sansio::protocol::ClientFeature;
+//! use mcp_sansio::protocol::ClientCapability;
 //! use mcp_sansio_smol::client::{Child, Client, OwnedEvent, events};
 //! use smol::stream::StreamExt;
 //!
-//! static PROFILE: Profile<'static> = Profile::new("demo", "1.0").feature(ClientFeature::ElicitForm);
+//! static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0").feature(ClientCapability::ElicitForm);
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let (handler, mut events) = events(100);
@@ -67,7 +68,7 @@
 //!         match event {
 //!             OwnedEvent::Asked(question) => {
 //!                 println!("{}", question.params());
-//!                 let answer = Reply::accept(Raw::constant(r#"{"sure":true}"#));
+//!                 let answer = ClientResult::accept(Raw::constant(r#"{"sure":true}"#));
 //!                 let _ = answering.reply(question.id, &answer);
 //!             }
 //!             other => println!("{other:?}"),
@@ -81,16 +82,17 @@
 //! # }
 //! ```
 //!
-//! # What it does for you
+//! # Guarantees
 //!
-//! - **Every wait ends.** Requests have deadlines, a server's death is noticed, and one that does not read or never answers
-//!   blocks neither the driver nor other requests.
-//! - **Dropping the future of a request cancels it**, and the server is told.
-//! - **More requests than there is room for wait their turn**, first come, first served.
-//! - **Nothing grows without bound**: messages, what waits to be written, what a listen has heard, events that nobody takes.
+//! - **Each wait ends.** Requests have deadlines, and the end of the server is noticed. A server that does not read
+//!   or does not answer blocks neither the driver nor other requests.
+//! - **Dropping the future of a request cancels it**, and the client sends the cancellation to the server.
+//! - **Requests beyond the limits wait for their turn**, in order.
+//! - **Everything that grows has a limit**: messages, pending bytes, changes and events that wait to be taken.
 
 #[cfg(feature = "http")]
 mod authorize;
+mod book;
 mod child;
 mod driver;
 mod events;
@@ -99,27 +101,39 @@ mod http;
 mod lines;
 mod listen;
 mod outcome;
+mod shared;
 #[cfg(feature = "http")]
 mod socket;
 mod state;
 mod stderr;
+#[cfg(feature = "tasks")]
+mod tasks;
 #[cfg(feature = "tls")]
 mod tls;
 
 #[cfg(feature = "http")]
-pub use authorize::{Authorize, Credentials, Demand};
+pub use authorize::{AuthorizationDemand, AuthorizationHeaders, Authorize};
 pub use child::{Child, ChildOptions};
 pub use driver::Driver;
-pub use events::{Ask, Events, OwnedEvent, Teller, events};
+pub use events::{EventSender, Events, OwnedEvent, OwnedServerRequest, events};
 #[cfg(feature = "http")]
-pub use http::{CONNECTIONS, Config, Http, HttpOptions};
-pub use lines::Over;
-pub use listen::{Change, Changes};
-pub use mcp_sansio::client::owned::{
-    Answer, Ended, Error, Excluded, Hello, How, Options, PageLimits, ServerError, Way,
+pub use http::Http;
+pub use lines::StreamTransport;
+pub use listen::{SubscriptionEvent, SubscriptionStream};
+pub use mcp_sansio::client::{ClientEvent, ClientHandle, ClientHandler};
+#[cfg(feature = "auth")]
+pub use mcp_sansio_auth as auth;
+#[cfg(feature = "auth")]
+pub use mcp_sansio_host::{AuthorizationOptions, NoTokens, TokenFile, TokenStore};
+#[cfg(feature = "http")]
+pub use mcp_sansio_host::{CONNECTIONS, FetchFailed, FetchedResponse, Fetcher, HttpOptions};
+pub use mcp_sansio_host::{
+    ChildExit, ClientError, ClientOptions, Direction, ExcludedTool, Ignore, OwnedResult, PageLimits, ServerError,
+    ServerHello, StopSignal,
 };
-pub use mcp_sansio::client::{Event, Handler, Link};
-pub use outcome::{Outcome, Pages};
+#[cfg(feature = "http")]
+pub use mcp_sansio_http::client::{FetchLimits, FetchRequest, HttpClientConfig, params};
+pub use outcome::{Pages, PendingResponse};
 #[cfg(feature = "tls")]
 pub use rustls;
 pub use stderr::{OnLine, Stderr};
@@ -130,77 +144,79 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mcp_sansio::client::reply::{Refusal, Reply};
-use mcp_sansio::client::views::Tool;
-use mcp_sansio::client::{Engine, Filter, Lost, QuestionId, Request};
-use mcp_sansio::protocol::Level;
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::views::ToolView;
+use mcp_sansio::client::{Request, ServerRequestId, SubscriptionFilter, TransportError};
+use mcp_sansio::error::RpcError;
+use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 
-use state::{Shared, State};
+use shared::Shared;
+use state::State;
 
-/// Requests and listens in flight at the most; further requests wait.
+/// The limit of requests and subscriptions in flight; further requests wait.
 pub const IN_FLIGHT: usize = 64;
 
-/// What is shown every message, see [`Client::trace`].
-pub type Trace = Box<dyn FnMut(Way, &[u8]) + Send>;
+/// A function that is called with every message, see [`Client::trace`].
+pub type Trace = Box<dyn FnMut(Direction, &[u8]) + Send>;
 
-/// What carries messages: [`Child`], [`Over`], `Http`. It is polled under a lock and must not block.
+/// The transport of a [`Client`]: [`Child`], [`StreamTransport`] or `Http`. It is polled under a lock and must not block.
 pub trait Transport: Send {
-    /// The engine and its sink.
-    fn link(&mut self) -> Link<'_, 'static>;
+    /// Returns the engine and its sink.
+    fn link(&mut self) -> ClientHandle<'_, 'static>;
 
-    /// Does what can be done without waiting: takes what has come, writes what there is to write. `true`: poll it again,
-    /// there may be more; otherwise the task is woken when there is.
-    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn Handler) -> bool;
+    /// Reads and writes as much as is possible without waiting, and passes events to the handler. Returns `true` if
+    /// there may be more: poll it again. Otherwise it wakes the task when there is.
+    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool;
 
-    /// When to poll again at the latest.
+    /// Returns the latest time of the next poll.
     fn next_deadline(&self) -> Option<Millis>;
 
-    /// Whether so much waits to be written that requests have to wait.
+    /// Returns whether requests have to wait until more is written.
     fn is_full(&mut self) -> bool {
         false
     }
 
-    /// What is known about a loss that was told by the last run.
-    fn explain(&self, why: Lost) -> String;
+    /// Returns the facts that the transport knows about a loss in the last run.
+    fn explain(&self, why: TransportError) -> String;
 
-    /// Whether something that the first request depends on is still on its way: the way back for the server's questions.
+    /// Returns whether the stream for the server's requests is still being opened. The first request waits for it.
     fn is_settling(&self) -> bool {
         false
     }
 
-    /// How long to wait for that.
+    /// Returns the longest time to wait for that stream.
     fn settle_time(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Why a tool must be left out of what the server offers, if it must.
-    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+    /// Returns why a tool must be left out of the server's list; `None` if it can be used.
+    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
         let _ = tool;
         None
     }
 
-    /// The tools that were left out of the lists that the server gave.
-    fn excluded(&self) -> Vec<Excluded> {
+    /// Returns the tools that were left out of the server's lists.
+    fn excluded(&self) -> Vec<ExcludedTool> {
         Vec::new()
     }
 
-    /// Shows every message to `trace`.
+    /// Calls `trace` with every message.
     fn trace(&mut self, trace: Trace);
 
-    /// Begins to end the connection. What is in flight is lost, and told by the next run.
+    /// Begins to close the connection. Requests in flight are lost; the next run reports them.
     fn begin_close(&mut self, now: Millis);
 
-    /// Goes on ending it, until it is over; how a process ended, if there was one. It ends within bounded time.
-    fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<Ended>>;
+    /// Continues to close the connection, and returns how a process ended, if there was one. It ends in a limited time.
+    fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>>;
 }
 
 impl Transport for Box<dyn Transport> {
-    fn link(&mut self) -> Link<'_, 'static> {
+    fn link(&mut self) -> ClientHandle<'_, 'static> {
         (**self).link()
     }
-    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn Handler) -> bool {
+    fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
         (**self).poll_run(now, cx, handler)
     }
     fn next_deadline(&self) -> Option<Millis> {
@@ -209,16 +225,16 @@ impl Transport for Box<dyn Transport> {
     fn is_full(&mut self) -> bool {
         (**self).is_full()
     }
-    fn explain(&self, why: Lost) -> String {
+    fn explain(&self, why: TransportError) -> String {
         (**self).explain(why)
     }
     fn is_settling(&self) -> bool {
         (**self).is_settling()
     }
-    fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+    fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
         (**self).excludes(tool)
     }
-    fn excluded(&self) -> Vec<Excluded> {
+    fn excluded(&self) -> Vec<ExcludedTool> {
         (**self).excluded()
     }
     fn settle_time(&self) -> Duration {
@@ -230,22 +246,13 @@ impl Transport for Box<dyn Transport> {
     fn begin_close(&mut self, now: Millis) {
         (**self).begin_close(now);
     }
-    fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<Ended>> {
+    fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
         (**self).poll_close(now, cx)
     }
 }
 
-/// Ignores everything that nobody waits for. For clients that declare nothing they could be asked for.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "there is nothing in it")]
-pub struct Ignore;
-
-impl Handler for Ignore {
-    fn event(&mut self, _: Event<'_>, _: &mut Link<'_, '_>) {}
-}
-
-/// A handle to a connection to one server. Clones are handles to the same; when the last one and everything that came
-/// from it is dropped, the connection is closed. The [module](self) shows it in use.
+/// A handle to a connection to one server. Clones are handles to the same connection. It is closed when the last
+/// handle and everything made from it is dropped. The [module](self) has an example.
 #[derive(Clone)]
 pub struct Client(Arc<Handle>);
 
@@ -261,9 +268,9 @@ impl Drop for Handle {
 }
 
 impl Client {
-    /// A client over `transport`, and the future that does its input and output: spawn it. What nobody waits for goes to
-    /// `handler`: any `FnMut(Event<'_>, &mut Link<'_, '_>)`, [`events`], or [`Ignore`].
-    pub fn new<H: Handler + Unpin>(transport: impl Transport + 'static, handler: H) -> (Self, Driver<H>) {
+    /// Makes a client over `transport`, and the future that does its input and output: spawn it. `handler` gets the
+    /// events that no task waits for: it is an `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)`, [`events`], or [`Ignore`].
+    pub fn new<H: ClientHandler + Unpin>(transport: impl Transport + 'static, handler: H) -> (Self, Driver<H>) {
         let shared = Arc::new(Shared::new(Box::new(transport)));
         let driver = Driver::new(shared.clone(), handler);
         (Client(Arc::new(Handle(shared))), driver)
@@ -273,118 +280,130 @@ impl Client {
         self.0.0.with(act)
     }
 
-    /// Opens the connection and waits for it. It finds out which revisions the server speaks.
+    /// Opens the connection and waits until it is open. Finds the revision that both sides support
+    /// ([lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle),
+    /// [versioning](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning)).
     ///
     /// # Errors
-    /// If the server cannot be reached, does not answer in time, refuses, or speaks no revision of the profile.
-    pub async fn connect(&self) -> Result<Arc<Hello>, Error> {
+    /// [`ClientError::Lost`] if the server cannot be reached or does not answer in time; [`ClientError::Server`] if it refuses;
+    /// [`ClientError::NoCommonRevision`] if it supports no revision of the profile.
+    pub async fn connect(&self) -> Result<Arc<ServerHello>, ClientError> {
         self.open(None).await
     }
 
-    /// Opens the connection with a revision that the server is known to speak. Under 2026-07-28 nothing is asked and
-    /// there is nothing to wait for.
+    /// Opens the connection with a revision that the server is known to support. With 2026-07-28 nothing is sent, and
+    /// it returns at once.
     ///
     /// # Errors
     /// As [`connect`](Client::connect).
-    pub async fn connect_as(&self, revision: Revision) -> Result<Arc<Hello>, Error> {
+    pub async fn connect_as(&self, revision: Revision) -> Result<Arc<ServerHello>, ClientError> {
         self.open(Some(revision)).await
     }
 
-    async fn open(&self, known: Option<Revision>) -> Result<Arc<Hello>, Error> {
+    async fn open(&self, known: Option<Revision>) -> Result<Arc<ServerHello>, ClientError> {
         self.with(|state| state.connect(known))?;
         poll_fn(|cx| self.with(|state| state.poll_opened(cx))).await
     }
 
-    /// Who the server is, once connected.
+    /// Returns the server's name and capabilities; `None` before the connection is open.
     #[must_use]
-    pub fn server(&self) -> Option<Arc<Hello>> {
+    pub fn server(&self) -> Option<Arc<ServerHello>> {
         self.with(|state| state.book.hello.clone())
     }
 
-    /// Sends a request, at once if there is room for it. Await its outcome, or drop it to cancel the request.
+    /// Sends a request, at once if there is room for it. Await its result; dropping the future cancels the request.
     ///
-    /// The outcome is what [`Error`] tells if it is no answer. It ends in time: after the time of the request, or else that
-    /// of the [`Options`](Options::timeout).
-    pub fn request(&self, request: Request<'_>) -> Outcome {
-        Outcome::new(self.clone(), &request)
+    /// The future ends with any [`ClientError`]; with [`ClientError::Lost`] and [`TransportError::TimedOut`] if there is no result in the
+    /// time of the request, or else in the time of the [`ClientOptions`](ClientOptions::timeout).
+    // By value: with a reference, the future of a caller would borrow the request across `.await` and not be `Send`.
+    pub fn request(&self, request: Request<'_>) -> PendingResponse {
+        PendingResponse::new(self.clone(), &request)
     }
 
-    /// The pages of a list, a stream that sends one request after the other.
+    /// Returns the pages of a
+    /// [list](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination), as a stream that
+    /// sends one request after the other.
     pub fn pages(&self, list: Request<'_>) -> Pages {
         Pages::new(self.clone(), &list)
     }
 
-    /// The tools that were left out of the lists that the server gave, and why: over HTTP those with wrong annotations of
-    /// parameters (`x-mcp-header`, from 2026-07-28 on). [`request`](Client::request) and [`pages`](Client::pages) of
-    /// [`Request::list_tools`] come without them, and calls of them fail as [`Lost::Excluded`]. It is emptied with the first
-    /// page of the next list. Clients should log them.
+    /// Returns the tools that the client left out of the last list, with the reasons. Over HTTP it leaves out tools
+    /// with invalid `x-mcp-header` annotations (2026-07-28): [`request`](Client::request) and
+    /// [`pages`](Client::pages) of [`Request::list_tools`] come without them, and calls of them fail with
+    /// [`TransportError::Excluded`]. The first page of the next list clears it. Applications should log these tools.
     #[must_use]
-    pub fn excluded(&self) -> Vec<Excluded> {
+    pub fn excluded(&self) -> Vec<ExcludedTool> {
         self.with(|state| state.transport.as_ref().map(|transport| transport.excluded()).unwrap_or_default())
     }
 
-    /// Why a tool must not be used, wherever it was listed: over HTTP, wrong annotations of parameters (`x-mcp-header`, from
-    /// 2026-07-28 on). `None`: use it.
+    /// Returns why a tool must not be used: over HTTP, an invalid `x-mcp-header` annotation (2026-07-28). `None` if
+    /// the tool can be used.
     #[must_use]
-    pub fn excludes(&self, tool: &Tool<'_>) -> Option<String> {
+    pub fn excludes(&self, tool: &ToolView<'_>) -> Option<String> {
         self.with(|state| state.transport.as_ref().and_then(|transport| transport.excludes(tool)))
     }
 
-    /// Listens to changes, in all revisions; dropping the stream ends it.
+    /// Subscribes to changes, in all revisions; dropping the stream unsubscribes
+    /// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)).
     ///
     /// # Errors
-    /// If it cannot be: before the connection is open, or with all [places](IN_FLIGHT) taken.
-    pub fn listen(&self, filter: &Filter<'_>) -> Result<Changes, Error> {
+    /// [`ClientError::NotSent`] if [`IN_FLIGHT`] requests and subscriptions are open, or the connection was never opened;
+    /// [`ClientError::Lost`] if it is closed.
+    pub fn listen(&self, filter: &SubscriptionFilter<'_>) -> Result<SubscriptionStream, ClientError> {
         let token = self.with(|state| state.listen(filter))?;
-        Ok(Changes::new(self.clone(), token))
+        Ok(SubscriptionStream::new(self.clone(), token))
     }
 
-    /// Answers a question, now or later.
+    /// Answers a request of the server, at once or later.
     ///
     /// # Errors
-    /// [`SendError::Stale`](mcp_sansio::client::SendError::Stale) if nobody wants the answer any more.
-    pub fn reply(&self, question: QuestionId, reply: &Reply<'_>) -> Result<(), Error> {
-        self.link(|link| link.reply(question, reply))?.map_err(Error::from)
+    /// [`SendError::Stale`](mcp_sansio::client::SendError::Stale) if the server does not wait for the answer any
+    /// more.
+    pub fn reply(&self, question: ServerRequestId, reply: &ClientResult<'_>) -> Result<(), ClientError> {
+        self.link(|link| link.reply(question, reply))?.map_err(ClientError::from)
     }
 
-    /// Refuses a question.
+    /// Refuses a request of the server with an error.
     ///
     /// # Errors
     /// As [`reply`](Client::reply).
-    pub fn refuse(&self, question: QuestionId, refusal: &Refusal<'_>) -> Result<(), Error> {
-        self.link(|link| link.refuse(question, refusal))?.map_err(Error::from)
+    pub fn refuse(&self, question: ServerRequestId, refusal: &RpcError<'_>) -> Result<(), ClientError> {
+        self.link(|link| link.refuse(question, refusal))?.map_err(ClientError::from)
     }
 
-    /// Which log messages the server shall send from here on; they go to the handler.
+    /// Sets the level of the log messages that the server sends: `logging/setLevel` up to 2025-11-25
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)), in `_meta` of
+    /// later requests from 2026-07-28. The handler gets the messages.
     ///
     /// # Errors
     /// As a [request](Client::request).
-    pub async fn set_log_level(&self, level: Level) -> Result<(), Error> {
+    pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
         let modern = self.link(|link| {
             let modern = link.client.revision().is_some_and(Revision::is_modern);
-            // Nothing is sent then.
+            // From 2026-07-28 this only notes the level for later requests.
             modern.then(|| link.client.set_log_level(level, link.out))
         })?;
         match modern {
-            Some(noted) => noted.map(drop).map_err(Error::from),
+            Some(noted) => noted.map(drop).map_err(ClientError::from),
             None => self.request(Request::set_level(level)).await.map(drop),
         }
     }
 
-    /// Tells the server that the roots have changed.
+    /// Sends `notifications/roots/list_changed`
+    /// ([roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots)).
     ///
     /// # Errors
-    /// If it cannot be sent.
-    pub fn roots_changed(&self) -> Result<(), Error> {
-        self.link(|link| link.client.roots_changed(link.out))?.map_err(Error::from)
+    /// [`ClientError::NotSent`] if it cannot be sent.
+    pub fn roots_changed(&self) -> Result<(), ClientError> {
+        self.link(|link| link.client.roots_changed(link.out))?.map_err(ClientError::from)
     }
 
-    /// The engine and its sink, for everything else. Outcomes of what is sent like this go to the handler. `act` must not
-    /// use the client itself.
+    /// Calls `act` with the engine and its sink, for everything else. Outcomes of requests that are sent here go to
+    /// the handler. `act` must not use the client (this panics).
     ///
     /// # Errors
-    /// If the connection is closed.
-    pub fn link<R>(&self, act: impl FnOnce(&mut Link<'_, 'static>) -> R) -> Result<R, Error> {
+    /// [`ClientError::Lost`] if the connection is closed.
+    pub fn link<R>(&self, act: impl FnOnce(&mut ClientHandle<'_, 'static>) -> R) -> Result<R, ClientError> {
         self.with(|state| {
             let done = act(&mut state.link()?);
             state.wake_driver();
@@ -392,16 +411,16 @@ impl Client {
         })
     }
 
-    /// The engine, to look at.
+    /// Calls `look` with the engine.
     ///
     /// # Errors
-    /// If the connection is closed.
-    pub fn engine<R>(&self, look: impl FnOnce(&Engine<'static>) -> R) -> Result<R, Error> {
+    /// [`ClientError::Lost`] if the connection is closed.
+    pub fn engine<R>(&self, look: impl FnOnce(&mcp_sansio::client::Client<'static>) -> R) -> Result<R, ClientError> {
         self.with(|state| Ok(look(state.link()?.client)))
     }
 
-    /// Shows every message, both ways. `trace` runs inside the driver.
-    pub fn trace(&self, trace: impl FnMut(Way, &[u8]) + Send + 'static) {
+    /// Calls `trace` with every message in both directions. It runs inside the driver.
+    pub fn trace(&self, trace: impl FnMut(Direction, &[u8]) + Send + 'static) {
         self.with(|state| {
             if let Some(transport) = &mut state.transport {
                 transport.trace(Box::new(trace));
@@ -409,9 +428,9 @@ impl Client {
         });
     }
 
-    /// Ends the connection in order: a child process is ended, a session over HTTP too. What is in flight is lost. How the
-    /// process ended, if there is one. The driver has to go on until then.
-    pub async fn close(&self) -> Option<Ended> {
+    /// Closes the connection: stops a child process, ends an HTTP session. Requests in flight are lost. Returns how
+    /// the process ended, if there is one. The driver must run until then.
+    pub async fn close(&self) -> Option<ChildExit> {
         self.with(|state| {
             state.closing = true;
             state.wake_driver();

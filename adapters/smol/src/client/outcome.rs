@@ -1,4 +1,4 @@
-//! The future of one request, and the stream of a list's pages.
+//! The future of a request, and the stream of a list's pages.
 
 use std::fmt;
 use std::future::Future;
@@ -6,28 +6,29 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_lite::Stream;
-use mcp_sansio::client::{OwnedRequest, Request, SendError, Token};
+use mcp_sansio::client::{OwnedRequest, PendingId, Request, SendError};
+use mcp_sansio_host::PageCursor;
 
 use super::state::Ticket;
-use super::{Answer, Client, Error, PageLimits};
+use super::{Client, ClientError, OwnedResult, PageLimits};
 
-/// The outcome of a request that was sent, or waits to be. Dropping it cancels the request.
+/// The result of a request that was sent or waits for its turn: a future. Dropping it cancels the request.
 #[must_use = "dropping it cancels the request"]
-pub struct Outcome {
+pub struct PendingResponse {
     client: Client,
     ticket: Ticket,
 }
 
-impl Outcome {
+impl PendingResponse {
     pub(super) fn new(client: Client, request: &Request<'_>) -> Self {
         let ticket = client.with(|state| state.begin(request));
-        Outcome { client, ticket }
+        PendingResponse { client, ticket }
     }
 
-    /// The request's token, which progress and questions carry; `None` before it is sent and when its outcome was given
-    /// out.
+    /// Returns the request's token, which events carry; `None` before the request is sent and after its result was
+    /// returned.
     #[must_use]
-    pub const fn token(&self) -> Option<Token> {
+    pub const fn token(&self) -> Option<PendingId> {
         match self.ticket {
             Ticket::Sent(token) => Some(token),
             _ => None,
@@ -35,100 +36,80 @@ impl Outcome {
     }
 }
 
-impl Future for Outcome {
-    type Output = Result<Answer, Error>;
+impl Future for PendingResponse {
+    type Output = Result<OwnedResult, ClientError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Outcome { client, ticket } = &mut *self;
+        let PendingResponse { client, ticket } = &mut *self;
         client.with(|state| state.poll_ticket(ticket, cx))
     }
 }
 
-impl Drop for Outcome {
+impl Drop for PendingResponse {
     fn drop(&mut self) {
         self.client.with(|state| state.give_up(&self.ticket));
     }
 }
 
-impl fmt::Debug for Outcome {
+impl fmt::Debug for PendingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outcome").field("token", &self.token()).finish_non_exhaustive()
     }
 }
 
-/// The pages of a list, one request after the other, see [`Client::pages`], as long as the server gives a cursor and no
-/// [limit](Pages::limits) is reached. It ends with the first error.
+/// The pages of a list, see [`Client::pages`]: a stream of results. It ends with a page without `nextCursor`, with
+/// the first error, or at a [limit](Pages::limits).
 #[must_use = "it does nothing until it is asked for pages"]
 #[derive(Debug)]
 pub struct Pages {
     client: Client,
     list: Option<OwnedRequest>,
-    page: Option<Answer>,
-    under_way: Option<Outcome>,
-    limits: PageLimits,
+    cursor: PageCursor,
+    under_way: Option<PendingResponse>,
 }
 
 impl Pages {
     pub(super) fn new(client: Client, list: &Request<'_>) -> Self {
-        Pages { client, list: list.keep().ok(), page: None, under_way: None, limits: PageLimits::new() }
+        Pages { client, list: list.keep().ok(), cursor: PageCursor::new(PageLimits::new()), under_way: None }
     }
 
-    /// With another limit than 1000 pages; one more is an [`Error::TooManyPages`].
-    pub fn at_most(self, pages: usize) -> Self {
-        let limits = self.limits.pages(pages);
-        self.limits(limits)
+    /// Sets the limit of pages. Default: 1000. A further page is an [`ClientError::TooManyPages`].
+    pub fn at_most(mut self, pages: usize) -> Self {
+        let limits = self.cursor.limits();
+        *limits = limits.pages(pages);
+        self
     }
 
-    /// With other limits on pages, bytes and time than 1000, 64 MiB and 5 minutes. A list that goes on beyond one of them
-    /// ends with an error that says so.
-    pub fn limits(self, limits: PageLimits) -> Self {
-        Pages { limits, ..self }
+    /// Sets the limits of pages, bytes and time. Default: 1000 pages, 64 MiB, 5 minutes. A longer list ends with an
+    /// error that names the limit.
+    pub fn limits(mut self, limits: PageLimits) -> Self {
+        *self.cursor.limits() = limits;
+        self
     }
 
-    /// The next page.
-    pub async fn next(&mut self) -> Option<Result<Answer, Error>> {
+    /// Returns the next page; `None` at the end of the list.
+    pub async fn next(&mut self) -> Option<Result<OwnedResult, ClientError>> {
         futures_lite::StreamExt::next(self).await
-    }
-
-    /// Asks for the next page; `None` if there is none.
-    fn ask(&mut self) -> Option<Result<Outcome, Error>> {
-        let list = self.list.as_ref()?;
-        if let Err(error) = self.limits.ask() {
-            return Some(Err(error));
-        }
-        let list = list.request();
-        Some(Ok(match self.page.as_ref().and_then(Answer::next_cursor) {
-            Some(cursor) => self.client.request(list.after(cursor)),
-            None => self.client.request(list),
-        }))
     }
 }
 
 impl Stream for Pages {
-    type Item = Result<Answer, Error>;
+    type Item = Result<OwnedResult, ClientError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.under_way.is_none() {
-            match self.ask() {
-                Some(Ok(outcome)) => self.under_way = Some(outcome),
-                Some(Err(error)) => {
-                    self.list = None;
-                    return Poll::Ready(Some(Err(error)));
-                }
+        let Pages { client, list, cursor, under_way } = &mut *self;
+        if under_way.is_none() {
+            let Some(list) = list else { return Poll::Ready(None) };
+            *under_way = match cursor.ask(&list.request()) {
+                Some(Ok(request)) => Some(client.request(request)),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                 None => return Poll::Ready(None),
-            }
+            };
         }
-        let Some(outcome) = &mut self.under_way else { return Poll::Ready(Some(Err(SendError::Stale.into()))) };
+        let Some(outcome) = under_way else { return Poll::Ready(Some(Err(SendError::Stale.into()))) };
         let Poll::Ready(page) = Pin::new(outcome).poll(cx) else { return Poll::Pending };
-        self.under_way = None;
-        // Whether there is a cursor is all that counts: the same one again may lead to another page.
-        self.page = page.as_ref().ok().filter(|page| page.next_cursor().is_some()).cloned();
-        if self.page.is_none() {
-            self.list = None;
-        }
-        if let Ok(page) = &page {
-            self.limits.took(page);
-        }
+        *under_way = None;
+        cursor.took(&page);
         Poll::Ready(Some(page))
     }
 }

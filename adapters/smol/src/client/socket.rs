@@ -1,32 +1,27 @@
-//! Sockets, and how they are connected: one address after the other.
+//! Sockets, and how they connect: one address after the other.
 
 use std::future::Future;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use async_io::{Async, Timer};
 use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
+#[cfg(feature = "tls")]
+use mcp_sansio_host::TlsConnector;
+use mcp_sansio_host::{HttpOrigin, connect_error};
 
 #[cfg(feature = "tls")]
-use super::tls::{Secure, Tls};
+use super::tls::Tls;
 use crate::interrupted::retry;
 
-/// A name may have many addresses, of which some lead nowhere: each has at least this time.
-const LEAST: Duration = Duration::from_millis(250);
-
-/// Where to connect to. Names are looked up once, and again when no address works any more.
+/// The server's address and the way to connect.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) addresses: Vec<SocketAddr>,
-    /// For all addresses together.
-    pub(super) time: Duration,
+    pub(super) origin: HttpOrigin,
     #[cfg(feature = "tls")]
-    pub(super) secure: Option<Secure>,
+    pub(super) secure: Option<TlsConnector>,
 }
 
 #[derive(Debug)]
@@ -36,10 +31,12 @@ pub(super) enum Socket {
     Secure(Box<Tls>),
 }
 
-/// A connection, with the addresses of its place: the one that works is the first.
+/// A connection, and the address that it was made to, which is tried first next time.
 pub(super) struct Dialed {
     pub(super) socket: Socket,
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) origin: HttpOrigin,
+    #[cfg(feature = "auth")]
+    pub(super) address: std::net::IpAddr,
 }
 
 pub(super) type Dialing = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send>>;
@@ -47,48 +44,40 @@ pub(super) type Dialing = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send
 impl Place {
     /// Connects.
     pub(super) async fn dial(self) -> io::Result<Dialed> {
-        let mut addresses = self.addresses.clone();
-        if addresses.is_empty() {
-            addresses = self.look_up().await?;
-        }
-        let each = (self.time / addresses.len().max(1) as u32).max(LEAST);
+        let mut origin = self.origin.clone();
+        let (mut origin, (addresses, each)) = blocking::unblock(move || {
+            let found = origin.addresses()?;
+            Ok::<_, io::Error>((origin, found))
+        })
+        .await?;
         let mut failed = io::Error::other("the name has no address");
-        for at in 0..addresses.len() {
-            let address = addresses[at];
+        for address in addresses {
             let late = async {
                 Timer::after(each).await;
                 Err(ErrorKind::TimedOut.into())
             };
             match Async::<TcpStream>::connect(address).or(late).await {
                 Ok(socket) => {
-                    addresses[..=at].rotate_right(1);
-                    // Requests are small and written whole.
+                    origin.works(address);
+                    // Each request goes out in one write, so waiting for more bytes (Nagle) only delays it.
                     let _ = socket.get_ref().set_nodelay(true);
-                    return Ok(Dialed { socket: self.secured(socket).await?, addresses });
+                    return Ok(Dialed {
+                        socket: self.secured(socket).await?,
+                        origin,
+                        #[cfg(feature = "auth")]
+                        address: address.ip(),
+                    });
                 }
-                Err(error) => failed = io::Error::new(error.kind(), format!("{address}: {error}")),
+                Err(error) => failed = connect_error(address, &error),
             }
         }
         Err(failed)
     }
 
-    async fn look_up(&self) -> io::Result<Vec<SocketAddr>> {
-        let (host, port) = (self.host.clone(), self.port);
-        let found = blocking::unblock(move || (host.as_str(), port).to_socket_addrs()).await;
-        let found = found.map_err(|error| io::Error::other(format!("no address for {}: {error}", self.host)))?;
-        let mut addresses = Vec::new();
-        for address in found {
-            if !addresses.contains(&address) {
-                addresses.push(address);
-            }
-        }
-        Ok(addresses)
-    }
-
     #[cfg(feature = "tls")]
     async fn secured(&self, socket: Async<TcpStream>) -> io::Result<Socket> {
         let Some(secure) = &self.secure else { return Ok(Socket::Plain(socket)) };
-        let mut tls = Box::new(secure.wrap(socket)?);
+        let mut tls = Box::new(Tls::new(secure, socket)?);
         std::future::poll_fn(|cx| tls.poll_handshake(cx)).await?;
         Ok(Socket::Secure(tls))
     }

@@ -1,117 +1,58 @@
-//! What the handles of a client and its driver share.
+//! The state that the handles of a client share with its driver: requests that wait for their turn, and their
+//! outcomes.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use mcp_sansio::client::{Event, Filter, Handler, Link, Lost, OwnedRequest, Request, SendError, Token};
+use mcp_sansio::client::{
+    ClientHandle, OwnedRequest, PendingId, Request, SendError, SubscriptionFilter, TransportError,
+};
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 
+use super::book::{Book, Pending};
 use super::listen::Heard;
-use super::{Answer, Ended, Error, Hello, Transport};
+use super::{ChildExit, ClientError, OwnedResult, ServerHello, Transport};
 
-/// How long a request without a time of its own waits for room while nobody else gets any.
+/// The longest time that a request without a time of its own waits while no waiting request is sent.
 const PATIENCE: Millis = 60_000;
 
-/// Everything of one client, behind a lock that is held for as long as a turn of the driver takes.
-pub(super) struct Shared {
-    state: Mutex<State>,
-    /// The thread that holds the lock: which one that is, 0 for none.
-    holder: AtomicUsize,
-}
-
-impl Shared {
-    pub(super) fn new(transport: Box<dyn Transport>) -> Self {
-        Shared { state: Mutex::new(State::new(transport)), holder: AtomicUsize::new(0) }
-    }
-
-    /// Looks or changes something. Tasks are woken when the lock is free again.
-    ///
-    /// # Panics
-    /// If it is called within itself: a handler that uses the client would wait for itself for ever.
-    pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        let (done, wakes) = {
-            let mut state = self.lock();
-            let _held = Held::by_this_thread(&self.holder);
-            let done = act(&mut state);
-            (done, std::mem::take(&mut state.wakes))
-        };
-        wakes.into_iter().for_each(Waker::wake);
-        done
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        match self.state.try_lock() {
-            Ok(state) => return state,
-            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {}
-        }
-        // If it says this thread, no other one has written it.
-        let held = self.holder.load(Ordering::Relaxed) == this_thread();
-        assert!(!held, "a client was used by its own handler, inside the driver: use the link, or another task");
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Notes who holds a lock.
-struct Held<'h>(&'h AtomicUsize);
-
-impl<'h> Held<'h> {
-    fn by_this_thread(holder: &'h AtomicUsize) -> Self {
-        holder.store(this_thread(), Ordering::Relaxed);
-        Held(holder)
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
-
-/// A number that no other thread has while this one runs; never 0.
-fn this_thread() -> usize {
-    thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|place| std::ptr::from_ref(place).addr())
-}
-
 pub(super) struct State {
-    /// `None` when all is over.
+    /// `None` after the connection was closed.
     pub(super) transport: Option<Box<dyn Transport>>,
     pub(super) book: Book,
-    /// Requests that wait for room, first come, first served.
+    /// The requests that wait for their turn, in order.
     line: VecDeque<Waiting>,
-    /// When the line began, or one of it was sent.
+    /// The time when the line began, or when a request of it was last sent.
     moved: Millis,
     last_ticket: u64,
-    /// Until when requests wait in a new connection for the server's way back.
+    /// The time until which requests wait for the stream of the server's requests, in a new connection.
     settles: Option<Millis>,
-    /// What was given up while there was no room to tell the server.
-    given_up: Vec<Token>,
-    /// Why requests are refused when all is over.
+    /// The cancelled requests whose cancellation did not fit into the sink yet.
+    given_up: Vec<PendingId>,
+    /// The reason why requests are refused after the connection was closed.
     over: Option<String>,
     pub(super) closing: bool,
-    pub(super) ended: Option<Ended>,
+    pub(super) ended: Option<ChildExit>,
     closers: Vec<Waker>,
     driver: Option<Waker>,
-    wakes: Vec<Waker>,
+    pub(super) wakes: Vec<Waker>,
     started: Instant,
 }
 
 struct Waiting {
     ticket: u64,
-    /// How long it waits at most, if it says so itself.
+    /// The time until which it waits, if the request sets a time.
     own: Option<Millis>,
-    /// It was told that it has waited for too long.
+    /// Its task was woken because its time is over.
     overdue: bool,
     waker: Option<Waker>,
 }
 
 impl Waiting {
-    /// When it has waited for too long.
+    /// Returns the time until which it waits.
     const fn due(&self, moved: Millis) -> Millis {
         match self.own {
             Some(due) => due,
@@ -120,40 +61,19 @@ impl Waiting {
     }
 }
 
-/// What is waited for, and what has come of it.
-#[derive(Default)]
-pub(super) struct Book {
-    requests: HashMap<Token, Pending>,
-    pub(super) listens: HashMap<Token, Heard>,
-    /// Requests whose outcome has come in this turn.
-    fresh: Vec<Token>,
-    pub(super) opening: bool,
-    opened: Option<Result<(), Error>>,
-    openers: Vec<Waker>,
-    pub(super) hello: Option<Arc<Hello>>,
-    /// The connection is new.
-    fresh_connection: bool,
-}
-
-#[derive(Default)]
-struct Pending {
-    outcome: Option<Result<Answer, Error>>,
-    waker: Option<Waker>,
-}
-
-/// How far a request is.
+/// The state of a request.
 pub(super) enum Ticket {
-    /// It was not sent.
-    Failed(Error),
-    /// It waits for room.
+    /// The request was not sent.
+    Failed(ClientError),
+    /// The request waits for its turn.
     Waiting(u64, OwnedRequest),
-    Sent(Token),
-    /// Its outcome was given out.
+    Sent(PendingId),
+    /// The outcome was returned.
     Over,
 }
 
 impl State {
-    fn new(transport: Box<dyn Transport>) -> Self {
+    pub(super) fn new(transport: Box<dyn Transport>) -> Self {
         State {
             transport: Some(transport),
             book: Book::default(),
@@ -176,7 +96,7 @@ impl State {
         Millis::try_from(self.started.elapsed().as_millis()).unwrap_or(Millis::MAX)
     }
 
-    /// When a time of the driver's clock comes.
+    /// Converts a time of the driver's clock.
     pub(super) fn instant(&self, millis: Millis) -> Option<Instant> {
         self.started.checked_add(std::time::Duration::from_millis(millis))
     }
@@ -187,13 +107,13 @@ impl State {
 
     pub(super) fn set_driver(&mut self, cx: &Context<'_>) {
         if !self.driver.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            // The old one is dropped when the lock is free.
+            // `wakes` keeps the old waker until the lock is released: dropping a waker may run code of the executor.
             self.wakes.extend(self.driver.replace(cx.waker().clone()));
         }
     }
 
-    /// The engine and its sink, told the time.
-    pub(super) fn link(&mut self) -> Result<Link<'_, 'static>, Error> {
+    /// Returns the engine, with its time set, and its sink.
+    pub(super) fn link(&mut self) -> Result<ClientHandle<'_, 'static>, ClientError> {
         let now = self.now();
         match &mut self.transport {
             Some(transport) => {
@@ -205,7 +125,7 @@ impl State {
         }
     }
 
-    /// Sends a request, or has it wait for its turn.
+    /// Sends a request, or lets it wait for its turn.
     pub(super) fn begin(&mut self, request: &Request<'_>) -> Ticket {
         if self.line.is_empty() {
             match self.send(request) {
@@ -226,8 +146,8 @@ impl State {
         Ticket::Waiting(self.last_ticket, request)
     }
 
-    /// `None`: there is no room for now.
-    fn send(&mut self, request: &Request<'_>) -> Result<Option<Token>, Error> {
+    /// Sends a request. Returns `None` if it has to wait.
+    fn send(&mut self, request: &Request<'_>) -> Result<Option<PendingId>, ClientError> {
         let full = self.transport.as_mut().is_some_and(|transport| transport.is_full());
         let settling = self.is_settling();
         let mut link = self.link()?;
@@ -247,7 +167,8 @@ impl State {
         }
     }
 
-    /// What a server asks, it may send where nobody listens yet.
+    /// Returns whether requests still wait until the server can send requests to the client (over HTTP, its stream is
+    /// open): the first request may cause one.
     fn is_settling(&mut self) -> bool {
         let now = self.now();
         let settling = self.transport.as_ref().is_some_and(|transport| transport.is_settling());
@@ -255,16 +176,20 @@ impl State {
         self.settles.is_some()
     }
 
-    fn not_connected(&self) -> Error {
-        let gone = self.transport.as_ref().map(|transport| transport.explain(Lost::Closed));
+    fn not_connected(&self) -> ClientError {
+        let gone = self.transport.as_ref().map(|transport| transport.explain(TransportError::Closed));
         match gone {
             Some(why) if !why.is_empty() => closed(Some(&why)),
             _ => SendError::NotConnected.into(),
         }
     }
 
-    /// How it stands with a request.
-    pub(super) fn poll_ticket(&mut self, ticket: &mut Ticket, cx: &Context<'_>) -> Poll<Result<Answer, Error>> {
+    /// Returns the outcome of a request, or sends the request if it is its turn.
+    pub(super) fn poll_ticket(
+        &mut self,
+        ticket: &mut Ticket,
+        cx: &Context<'_>,
+    ) -> Poll<Result<OwnedResult, ClientError>> {
         match ticket {
             Ticket::Waiting(number, request) => match self.poll_turn(*number, request, cx) {
                 Poll::Pending => return Poll::Pending,
@@ -284,7 +209,7 @@ impl State {
             }
             let outcome = self.book.requests.remove(token).and_then(|pending| pending.outcome);
             *ticket = Ticket::Over;
-            return Poll::Ready(outcome.unwrap_or(Err(Error::lost_by(Lost::Closed))));
+            return Poll::Ready(outcome.unwrap_or(Err(ClientError::lost_by(TransportError::Closed))));
         }
         match std::mem::replace(ticket, Ticket::Over) {
             Ticket::Failed(error) => Poll::Ready(Err(error)),
@@ -292,7 +217,12 @@ impl State {
         }
     }
 
-    fn poll_turn(&mut self, ticket: u64, request: &OwnedRequest, cx: &Context<'_>) -> Poll<Result<Token, Error>> {
+    fn poll_turn(
+        &mut self,
+        ticket: u64,
+        request: &OwnedRequest,
+        cx: &Context<'_>,
+    ) -> Poll<Result<PendingId, ClientError>> {
         let now = self.now();
         let moved = self.moved;
         let mut line = self.line.iter();
@@ -301,7 +231,7 @@ impl State {
         let sent = if self.transport.is_none() {
             Err(closed(self.over.as_deref()))
         } else if due {
-            Err(Error::lost_by(Lost::TimedOut))
+            Err(ClientError::lost_by(TransportError::TimedOut))
         } else if first {
             self.send(&request.request())
         } else {
@@ -337,7 +267,7 @@ impl State {
         }
     }
 
-    /// Has the first in the line try, and those look at the time that have waited for too long.
+    /// Wakes the first task in the line, and the tasks whose time is over.
     pub(super) fn admit(&mut self) {
         let (now, moved) = (self.now(), self.moved);
         for waiting in self.line.iter_mut().filter(|waiting| waiting.due(moved) <= now && !waiting.overdue) {
@@ -347,14 +277,14 @@ impl State {
         self.wakes.extend(self.line.front_mut().and_then(|waiting| waiting.waker.take()));
     }
 
-    /// When the next one in the line has waited for too long, or the first one need not wait any more.
+    /// Returns the time when a task in the line has to be woken.
     pub(super) fn line_due(&self) -> Option<Millis> {
         let settles = self.settles.filter(|_| !self.line.is_empty());
         let patient = self.line.iter().filter(|waiting| !waiting.overdue);
         patient.map(|waiting| waiting.due(self.moved)).chain(settles).min()
     }
 
-    /// Nobody waits for a request any more.
+    /// Drops the outcome of a request, and cancels the request if it was sent.
     pub(super) fn give_up(&mut self, ticket: &Ticket) {
         match ticket {
             Ticket::Waiting(number, _) => self.leave_line(*number),
@@ -368,8 +298,8 @@ impl State {
         }
     }
 
-    /// Gives a request or a listen up, at once or as soon as there is room to say so.
-    pub(super) fn cancel(&mut self, token: Token) {
+    /// Cancels a request or subscription, at once or when the cancellation fits into the sink.
+    pub(super) fn cancel(&mut self, token: PendingId) {
         let cancelled = self.link().map(|mut link| link.cancel(token, None));
         if matches!(cancelled, Ok(Err(SendError::FullNow))) {
             self.given_up.push(token);
@@ -386,7 +316,7 @@ impl State {
         }
     }
 
-    pub(super) fn listen(&mut self, filter: &Filter<'_>) -> Result<Token, Error> {
+    pub(super) fn listen(&mut self, filter: &SubscriptionFilter<'_>) -> Result<PendingId, ClientError> {
         let link = self.link()?;
         match link.client.listen(filter) {
             Ok(token) => {
@@ -399,8 +329,8 @@ impl State {
         }
     }
 
-    /// Begins to open the connection, unless that is under way.
-    pub(super) fn connect(&mut self, known: Option<Revision>) -> Result<(), Error> {
+    /// Begins to open the connection, unless it is being opened.
+    pub(super) fn connect(&mut self, known: Option<Revision>) -> Result<(), ClientError> {
         if self.book.opening {
             return Ok(());
         }
@@ -413,13 +343,13 @@ impl State {
         self.book.opening = !at_once;
         self.book.opened = at_once.then_some(Ok(()));
         if let Some(revision) = known.filter(|_| at_once) {
-            self.book.hello = Some(Arc::new(Hello::unasked(revision)));
+            self.book.hello = Some(Arc::new(ServerHello::unasked(revision)));
         }
         self.wake_driver();
         Ok(())
     }
 
-    pub(super) fn poll_opened(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<Hello>, Error>> {
+    pub(super) fn poll_opened(&mut self, cx: &Context<'_>) -> Poll<Result<Arc<ServerHello>, ClientError>> {
         if self.transport.is_none() {
             return Poll::Ready(Err(closed(self.over.as_deref())));
         }
@@ -434,7 +364,7 @@ impl State {
         }
     }
 
-    /// Adds what the transport knows to what was lost in this turn, and wakes who waits.
+    /// Adds the transport's facts to the errors of this turn, and wakes the waiting tasks.
     pub(super) fn tell(&mut self) {
         if std::mem::take(&mut self.book.fresh_connection) {
             let time = self.transport.as_ref().map(|transport| transport.settle_time()).unwrap_or_default();
@@ -458,9 +388,13 @@ impl State {
             heard.explain(explain);
             heard.wake(&mut self.wakes);
         }
+        #[cfg(feature = "tasks")]
+        for followed in self.book.followed.iter_mut().filter(|followed| followed.notice.is_kept()) {
+            self.wakes.extend(followed.waker.take());
+        }
     }
 
-    pub(super) fn poll_over(&mut self, cx: &Context<'_>) -> Poll<Option<Ended>> {
+    pub(super) fn poll_over(&mut self, cx: &Context<'_>) -> Poll<Option<ChildExit>> {
         if self.transport.is_none() {
             return Poll::Ready(self.ended);
         }
@@ -468,10 +402,10 @@ impl State {
         Poll::Pending
     }
 
-    /// All is over: nobody is left waiting.
+    /// Ends all requests and subscriptions, and wakes all tasks.
     pub(super) fn finish(&mut self) -> Option<Box<dyn Transport>> {
         let transport = self.transport.take()?;
-        let why = transport.explain(Lost::Closed);
+        let why = transport.explain(TransportError::Closed);
         for pending in self.book.requests.values_mut() {
             pending.outcome.get_or_insert_with(|| Err(closed(Some(&why))));
             self.wakes.extend(pending.waker.take());
@@ -490,75 +424,14 @@ impl State {
     }
 }
 
-/// Joins those who wait, once.
+/// Adds the task's waker to the list, once.
 fn wait(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
     if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
         waiting.push(cx.waker().clone());
     }
 }
 
-/// There is no connection any more.
-fn closed(why: Option<&str>) -> Error {
-    Error::Lost { why: Lost::Closed, detail: why.unwrap_or_default().to_owned() }
-}
-
-/// Keeps what is waited for, hands on the rest.
-pub(super) struct Tap<'t> {
-    pub(super) book: &'t mut Book,
-    pub(super) handler: &'t mut dyn Handler,
-    pub(super) happened: bool,
-}
-
-impl Handler for Tap<'_> {
-    fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
-        self.happened = true;
-        match &event {
-            Event::Done { token, method, retried, outcome } => {
-                let kept = || match outcome {
-                    Ok(raw) => Ok(Answer::new(*method, *raw).retried(*retried)),
-                    Err(failure) => Err(Error::failed(failure)),
-                };
-                if let Some(pending) = self.book.requests.get_mut(token) {
-                    pending.outcome = Some(kept());
-                    return self.book.fresh.push(*token);
-                }
-                if let Some(heard) = self.book.listens.get_mut(token) {
-                    return heard.end(kept().err());
-                }
-            }
-            Event::Connected(connected) => {
-                self.book.hello = Some(Arc::new(Hello::new(connected)));
-                self.book.opened(Ok(()));
-                self.book.fresh_connection = true;
-            }
-            Event::Unconnected(unconnected) if self.book.opening => {
-                return self.book.opened(Err(Error::unconnected(unconnected)));
-            }
-            Event::Listening(listening) => {
-                if let Some(heard) = self.book.listens.get_mut(&listening.token) {
-                    return heard.open(*listening);
-                }
-            }
-            Event::Changed { listen: Some(token), what } => {
-                if let Some(heard) = self.book.listens.get_mut(token) {
-                    return heard.changed(what);
-                }
-            }
-            Event::Changed { listen: None, what } => {
-                let wanted = self.book.listens.values_mut().filter(|heard| heard.wants(what));
-                wanted.for_each(|heard| heard.changed(what));
-            }
-            _ => {}
-        }
-        self.handler.event(event, link);
-    }
-}
-
-impl Book {
-    fn opened(&mut self, opened: Result<(), Error>) {
-        if self.opening {
-            self.opening = false;
-            self.opened = Some(opened);
-        }
-    }
+/// Returns the error of a closed connection.
+fn closed(why: Option<&str>) -> ClientError {
+    ClientError::Lost { why: TransportError::Closed, detail: why.unwrap_or_default().to_owned() }
 }

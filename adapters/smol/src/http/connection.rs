@@ -1,4 +1,4 @@
-//! One connection: its socket, and the loop between that and the protocol.
+//! One HTTP connection: its socket, and the loop between the socket and the protocol.
 
 use std::net::{Shutdown, TcpStream};
 use std::pin::Pin;
@@ -7,53 +7,59 @@ use std::task::{Context, Poll, Waker};
 
 use async_io::Async;
 use futures_lite::{AsyncRead, AsyncWrite};
-use mcp_sansio::store::Store;
+use mcp_sansio::memory::Store;
 use mcp_sansio_http::endpoint::StreamId;
-use mcp_sansio_http::host::{Budget, Host, Wait, Wired};
+use mcp_sansio_http::host::{Budget, HttpConnection, ServeContext, WaitFor};
 
+use super::WireLimits;
 use super::descriptors::has_gone;
 use super::wake::Bell;
-use super::{IN_FLIGHT, WireLimits};
 use crate::interrupted::retry;
 
 pub(crate) struct Connection {
     socket: Async<TcpStream>,
-    pub(crate) wired: Wired<'static>,
-    /// The stream under which others know it.
+    pub(crate) wired: HttpConnection<'static>,
+    /// The stream that it carries, as registered in the server's table.
     pub(crate) stream: Option<StreamId>,
     bell: Arc<Bell>,
     waker: Waker,
-    /// The socket takes nothing at the moment, and will ring.
+    /// The socket takes no bytes now, and wakes the connection when it does.
     pub(crate) blocked: bool,
     shut: bool,
     ended: bool,
     abandoned: bool,
-    /// There is no room for input.
+    /// The buffer has no room for input.
     full: bool,
+    /// It is in the list of connections about which the application decides later.
+    #[cfg(feature = "resource-server")]
+    pub(crate) listed: bool,
 }
 
-/// What a turn has come to.
+/// The result of a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// The socket rings when there is something to do.
+    /// The connection waits for its socket.
     Waits,
-    /// There is more to do at once; others come first.
+    /// There is more to do at once; other connections come first.
     Yields,
+    /// The application has not decided about the request.
+    #[cfg(feature = "resource-server")]
+    Undecided,
     /// The connection is over.
     Over,
 }
 
-/// Reads, or requests that were sent ahead, in one turn: times what is served at once.
+/// The limit of rounds (serve, write, read) in one turn.
 const ROUNDS: usize = 4;
 
-pub(crate) type Serve<'h, 'a, S> = Host<'h, 'static, 'a, S, Vec<u8>, IN_FLIGHT>;
+pub(crate) type Serve<'h, 'a, S> = ServeContext<'h, 'static, 'a, S, Vec<u8>>;
 
 impl Connection {
     pub(crate) fn new(socket: Async<TcpStream>, bell: Arc<Bell>, limits: WireLimits, message: usize) -> Self {
         let input = Store::growing(message.saturating_add(64 * 1024));
         let output = Store::growing(message.saturating_mul(2).saturating_add(64 * 1024));
         let waker = Waker::from(Arc::clone(&bell));
-        let wired = Wired::new(input, output, limits);
+        let wired = HttpConnection::new(input, output, limits);
         Connection {
             socket,
             wired,
@@ -65,10 +71,13 @@ impl Connection {
             ended: false,
             abandoned: false,
             full: false,
+            #[cfg(feature = "resource-server")]
+            listed: false,
         }
     }
 
-    /// Whether nothing is read, because enough has come behind an open stream. Its socket does not ring then.
+    /// Returns whether reading is paused because the buffer behind an open stream is full. The socket does not wake
+    /// the connection then.
     pub(crate) const fn is_full(&self) -> bool {
         self.full
     }
@@ -78,7 +87,7 @@ impl Connection {
         self.abandoned |= has_gone(self.socket.get_ref());
     }
 
-    /// Serves what has come, writes what there is to say, and reads on.
+    /// Serves the input, writes the output, and reads on.
     pub(crate) fn turn<S>(
         &mut self,
         host: &mut Serve<'_, '_, S>,
@@ -96,11 +105,13 @@ impl Connection {
             let wait = self.wired.serve(host, random);
             let Ok(()) = self.write(cx) else { return Turn::Over };
             match wait {
-                Wait::Write if self.blocked => return Turn::Waits,
-                Wait::Write => continue,
-                Wait::Close if self.blocked => return Turn::Waits,
-                Wait::Close => return Turn::Over,
-                Wait::Shut if !self.blocked && !self.shut => {
+                WaitFor::Write if self.blocked => return Turn::Waits,
+                WaitFor::Write => continue,
+                WaitFor::Close if self.blocked => return Turn::Waits,
+                WaitFor::Close => return Turn::Over,
+                #[cfg(feature = "resource-server")]
+                WaitFor::Decision => return Turn::Undecided,
+                WaitFor::Shut if !self.blocked && !self.shut => {
                     self.shut = true;
                     if self.socket.get_ref().shutdown(Shutdown::Write).is_err() {
                         return Turn::Over;
@@ -127,7 +138,7 @@ impl Connection {
         self.abandoned = true;
     }
 
-    /// Reads once; `false` if the connection is broken.
+    /// Reads once. Returns `false` if the connection is broken.
     fn read(&mut self, cx: &mut Context<'_>, budget: &mut Budget) -> Poll<bool> {
         if self.ended {
             return Poll::Pending;
@@ -136,7 +147,7 @@ impl Connection {
         let space = self.wired.space_in(budget);
         if space.is_empty() {
             self.full = streams;
-            // Otherwise it has been refused for lack of room, which is to be written.
+            // Without a stream, the request was refused because it has no room; the refusal is written next.
             return if streams { Poll::Pending } else { Poll::Ready(true) };
         }
         let read = std::task::ready!(retry(|| Pin::new(&mut self.socket).poll_read(cx, space)));

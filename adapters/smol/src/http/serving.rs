@@ -1,4 +1,4 @@
-//! The loop: sockets, late answers and timers around one endpoint.
+//! The loop of the server: sockets, late answers and timers around one endpoint.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -11,114 +11,125 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use async_channel::Receiver;
 use async_io::{Async, Timer};
 use futures_lite::{FutureExt, Stream};
-use mcp_sansio::server::{Failure, Millis, Progress, SendError, Server, Token};
+use mcp_sansio::server::{Millis, Progress, RequestToken, RespondError, RpcError, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio_http::endpoint::{Access, App, Head, StreamId};
-use mcp_sansio_http::host::{Body, Budget, Host};
-use mcp_sansio_http::wire::Expired;
+use mcp_sansio_host::SpareDescriptors;
+use mcp_sansio_http::endpoint::{Access, App, RequestHead, StreamId};
+use mcp_sansio_http::host::{BodyBuffer, Budget, ServeContext};
+use mcp_sansio_http::http1::ExpireStatus;
 
 use super::connection::{Connection, Turn};
-use super::descriptors::{first_spare, is_spare};
 use super::wake::{Bell, Woken};
 use super::{Authorize, Endpoint, HttpEndpoint, HttpServer, Watch, WireLimits};
-use crate::answers::{Answer, Late, News, WRONG_KIND};
+use crate::answers::{Answer, LateReceiver, News, WRONG_KIND};
 
-/// A server that serves. Everything is kept here, not in a future.
+/// A server while it serves. It keeps the whole state: dropping a future that polls it loses nothing.
 pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
     service: &'s Service<'t, S>,
     state: &'s mut S,
     authorize: Option<Authorize<'a>>,
-    late: Option<Late<S>>,
+    #[cfg(feature = "resource-server")]
+    permit: Option<super::Permit<'a>>,
+    late: Option<LateReceiver<S>>,
     watch: Option<Watch<S>>,
     stop: Pin<Box<Receiver<()>>>,
     hall: Hall<S>,
-    /// When to look for changes next; `None` while nobody could hear of any.
+    /// The time to look for changes next; `None` while no stream is open.
     look_at: Option<Instant>,
     timer: Timer,
-    /// When `timer` fires.
+    /// The time when `timer` fires.
     due: Option<Instant>,
 }
 
-/// The connections, and what they talk to.
+/// The connections and the endpoint.
 struct Hall<S> {
     endpoint: HttpEndpoint,
-    body: Body<Vec<u8>>,
+    body: BodyBuffer<Vec<u8>>,
     epoch: Millis,
     started: Instant,
     listener: Option<Async<TcpListener>>,
     most: usize,
-    /// A socket with this number, or a higher one, is the last for now.
-    first_spare: usize,
+    spare: SpareDescriptors,
     /// No descriptors are left for connections, until one closes.
     crowded: bool,
-    /// What the inputs of connections may take.
+    /// The memory that inputs and outputs of connections may take.
     budget: Budget,
     limits: WireLimits,
     message: usize,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
-    /// For each connection, when time makes something of it: beside them, so that finding the next one is quick.
+    /// The deadline of each connection. In a list of its own, so that the next one is found fast.
     deadlines: Vec<Millis>,
+    /// No deadline of a connection is before this time.
+    soonest: Millis,
     streams: HashMap<StreamId, usize>,
     woken: Arc<Woken>,
-    /// Answers for which their stream has no room.
-    deferred: Vec<(Token, Answer<S>)>,
-    /// After accepting has failed: when to try again.
+    /// Answers that wait because their stream has no room.
+    deferred: Vec<(RequestToken, Answer<S>)>,
+    /// The time to accept connections again, after an error.
     accept_at: Option<Instant>,
-    /// What is pending may take until then.
+    /// The time to stop, even if answers are still pending.
     stop_at: Option<Instant>,
-    /// Kept for its memory.
+    /// Kept between turns for its allocation.
     slots: Vec<usize>,
+    /// Connections whose request the application has not decided about.
+    #[cfg(feature = "resource-server")]
+    undecided: Vec<usize>,
 }
 
-/// How long what is pending may take when the server stops.
+/// The time for pending answers when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long nothing is accepted when that has failed: there are no descriptors left.
+/// The time without accepting after an error: the process has no free descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 const DAY: Duration = Duration::from_secs(86_400);
-/// How soon what is overdue is looked at again.
+/// The time to wait before an overdue deadline is looked at again.
 const OVERDUE: Millis = 500;
-/// How often it is looked whether a peer has gone whose bytes are not read.
+/// The period of looking whether peers whose bytes are not read have gone.
 const LOOK: Millis = 1_000;
-/// News and connections that are taken before it is somebody else's turn.
+/// The limit of messages and connections that are taken in one turn.
 const AT_ONCE: usize = 64;
 const NEVER: Millis = Millis::MAX;
 
 impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     pub(crate) fn new(server: HttpServer<'a, S>, service: &'s Service<'t, S>, state: &'s mut S) -> Self {
-        let engine = Server::growing(server.limits);
-        let engine = match server.seal {
+        let engine = Server::growing(server.options.limits);
+        let engine = match server.options.seal {
             Some(seal) => engine.seal(seal),
             None => engine,
         };
-        // From here on the clock only goes forward, and processes that stand in for each other agree on it.
+        // A wall clock at the start, and then a monotonic one: a `requestState` may come back to another process.
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let hall = Hall {
-            endpoint: Endpoint::growing(server.config, engine, server.endpoint_limits),
-            body: Body::new(Vec::new()),
+            endpoint: Endpoint::growing(server.options.config, engine, server.options.endpoint_limits),
+            body: BodyBuffer::new(Vec::new()),
             epoch,
             started: Instant::now(),
             listener: Some(server.listener),
-            most: server.connections,
-            first_spare: first_spare(server.spare_descriptors),
+            most: server.options.connections,
+            spare: SpareDescriptors::of(server.options.spare_descriptors),
             crowded: false,
-            budget: Budget::new(server.input_total),
-            limits: server.wire_limits,
-            message: server.limits.message,
+            budget: Budget::new(server.options.input_total).output(server.options.output_total),
+            limits: server.options.wire_limits,
+            message: server.options.limits.message,
             connections: Vec::new(),
             free: Vec::new(),
             deadlines: Vec::new(),
+            soonest: NEVER,
             streams: HashMap::new(),
             woken: Arc::default(),
             deferred: Vec::new(),
             accept_at: None,
             stop_at: None,
             slots: Vec::new(),
+            #[cfg(feature = "resource-server")]
+            undecided: Vec::new(),
         };
         Serving {
             service,
             state,
             authorize: server.authorize,
+            #[cfg(feature = "resource-server")]
+            permit: server.permit,
             late: server.late,
             watch: server.watch,
             stop: Box::pin(server.stop.1),
@@ -129,13 +140,24 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         }
     }
 
-    /// Does all that can be done now; ready when the server has stopped.
+    /// Does all work that needs no waiting. Ready when the server has stopped.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Serving { service, state, authorize, late, watch, stop, hall, look_at, .. } = self;
         let authorize = *authorize;
-        let asks =
-            move |head: &Head<'_>| authorize.map_or(Access::Granted { principal: None }, |authorize| authorize(head));
+        let asks = move |head: &RequestHead<'_>| {
+            authorize.map_or(Access::Granted { principal: None }, |authorize| authorize(head))
+        };
         let mut app = App::new(service, state).authorize(&asks);
+        #[cfg(feature = "resource-server")]
+        let permit = self.permit;
+        #[cfg(feature = "resource-server")]
+        let permits = move |message: &mcp_sansio_http::endpoint::MessageAccess<'_>| {
+            permit.map_or(Access::Granted { principal: None }, |permit| permit(message))
+        };
+        #[cfg(feature = "resource-server")]
+        if permit.is_some() {
+            app = app.permit(&permits);
+        }
 
         if hall.stop_at.is_none() && stop.as_mut().poll_next(cx) == Poll::Ready(Some(())) {
             hall.shut_down();
@@ -150,7 +172,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         }
         hall.expire(&mut app);
         again |= hall.write_streams(&mut app);
-        // When others have left there may be room.
+        // After the closed connections have made room.
         again |= hall.accept(&mut app, cx)?;
         if hall.stop_at.is_some_and(|at| hall.is_drained() || Instant::now() >= at) {
             return Poll::Ready(Ok(()));
@@ -162,16 +184,17 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         Poll::Pending
     }
 
-    /// Sets the timer to whatever comes first; whether that is now.
+    /// Sets the timer to the next deadline. Returns whether that is now.
     fn set_timer(&mut self, cx: &mut Context<'_>) -> bool {
         let hall = &self.hall;
         let watch = self.watch.as_ref().filter(|_| !hall.streams.is_empty());
         self.look_at = watch.map(|watch| self.look_at.unwrap_or_else(|| Instant::now() + watch.period));
-        // What is far away is looked at again on the way.
+        // At most a day: `Instant` cannot represent every deadline.
         let after = |at: Millis| Duration::from_millis(at.saturating_sub(hall.epoch)).min(hall.started.elapsed() + DAY);
         let deadline = hall.next_deadline().map(|at| hall.started + after(at));
         let next = [deadline, self.look_at, hall.accept_at, hall.stop_at].into_iter().flatten().min();
-        // A timer that fires early costs less than one that is set for every request.
+        // The timer is only ever set to an earlier time. Firing too early costs less than setting it for every
+        // request.
         if let Some(next) = next.filter(|next| self.due.is_none_or(|due| *next < due)) {
             self.due = Some(next);
             self.timer = Timer::at(next);
@@ -185,7 +208,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
 }
 
 impl<S> Hall<S> {
-    /// Only goes forward, and processes that stand in for each other agree on it.
+    /// Returns the time in milliseconds: a wall clock at the start, and then a monotonic one.
     fn now(&self) -> Millis {
         self.epoch + self.started.elapsed().as_millis() as Millis
     }
@@ -196,7 +219,7 @@ impl<S> Hall<S> {
         self.endpoint.shut_down();
     }
 
-    /// Takes new connections; whether there were any.
+    /// Accepts connections. Returns whether there were any.
     fn accept(&mut self, app: &mut App<'_, S>, cx: &mut Context<'_>) -> io::Result<bool> {
         if self.accept_at.is_some_and(|at| Instant::now() < at) {
             return Ok(false);
@@ -214,7 +237,7 @@ impl<S> Hall<S> {
             match accepted {
                 Ok(socket) => {
                     any = true;
-                    self.crowded = is_spare(socket.get_ref(), self.first_spare);
+                    self.crowded = self.spare.has(socket.get_ref());
                     let slot = self.free.pop().unwrap_or_else(|| {
                         self.connections.push(None);
                         self.deadlines.push(NEVER);
@@ -225,7 +248,7 @@ impl<S> Hall<S> {
                     if let Some(place) = self.connections.get_mut(slot) {
                         *place = Some(connection);
                     }
-                    // There may be a request already.
+                    // The first request may be there already.
                     self.turn(app, slot);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => match listener.poll_readable(cx) {
@@ -252,7 +275,7 @@ impl<S> Hall<S> {
         self.slots = slots;
     }
 
-    /// Streams with something to say write it; whether there may be more.
+    /// Writes the streams that have messages. Returns whether there may be more.
     fn write_streams(&mut self, app: &mut App<'_, S>) -> bool {
         let mut slots = std::mem::take(&mut self.slots);
         slots.clear();
@@ -270,12 +293,30 @@ impl<S> Hall<S> {
         wrote
     }
 
+    /// Does one turn of a connection. If unsent answers then exceed their limit, closes the connections with the most
+    /// unsent bytes.
     fn turn(&mut self, app: &mut App<'_, S>, slot: usize) {
+        self.serve(app, slot);
+        while self.budget.is_exceeded() {
+            let connections = self.connections.iter_mut().enumerate();
+            let connections = connections.filter_map(|(slot, connection)| Some((slot, connection.as_mut()?)));
+            let largest = connections.max_by_key(|(_, connection)| connection.wired.output_held());
+            let Some((slot, connection)) = largest else { return };
+            // Bytes that were sent only have to be released.
+            connection.wired.release(&mut self.budget);
+            if connection.wired.output_held() > 0 {
+                connection.abandon();
+                self.serve(app, slot);
+            }
+        }
+    }
+
+    fn serve(&mut self, app: &mut App<'_, S>, slot: usize) {
         let now = self.now();
         let Some(place) = self.connections.get_mut(slot) else { return };
         let Some(connection) = place else { return };
-        let mut host = Host { endpoint: &mut self.endpoint, app, body: &mut self.body, now };
-        // An id that can be guessed would be worse than none.
+        let mut host = ServeContext { endpoint: &mut self.endpoint, app, body: &mut self.body, now };
+        // Never continues with a guessable session id.
         let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
         let turn = connection.turn(&mut host, &mut random, &mut self.budget);
         connection.wired.trim(&mut self.budget);
@@ -285,13 +326,13 @@ impl<S> Hall<S> {
         let (before, stream) = (connection.stream, connection.wired.stream());
         connection.stream = stream;
         if before != stream {
-            // Another connection may have taken up the one that was.
+            // Another connection may carry the old stream by now.
             if before.is_some_and(|before| self.streams.get(&before) == Some(&slot)) {
                 before.map(|before| self.streams.remove(&before));
             }
             if let Some(stream) = stream {
                 self.streams.insert(stream, slot);
-                // It may last for long, and little is read meanwhile.
+                // A stream may be open for hours, and little is read meanwhile.
                 connection.wired.release(&mut self.budget);
             }
         }
@@ -299,6 +340,10 @@ impl<S> Hall<S> {
         let deadline = connection.wired.next_deadline().unwrap_or(NEVER).min(look);
         if turn == Turn::Yields {
             connection.ring();
+        }
+        #[cfg(feature = "resource-server")]
+        if turn == Turn::Undecided && !std::mem::replace(&mut connection.listed, true) {
+            self.undecided.push(slot);
         }
         if turn == Turn::Over {
             connection.wired.pay_back(&mut self.budget);
@@ -308,17 +353,24 @@ impl<S> Hall<S> {
         }
         if let Some(place) = self.deadlines.get_mut(slot) {
             *place = if turn == Turn::Over { NEVER } else { deadline };
+            self.soonest = self.soonest.min(*place);
         }
     }
 
-    /// Ends what time has ended.
+    /// Ends connections, sessions and requests whose deadline has passed.
     fn expire(&mut self, app: &mut App<'_, S>) {
         let now = self.now();
         if self.endpoint.next_deadline().is_some_and(|at| at <= now) {
             self.endpoint.expire(app, now);
         }
+        if self.soonest > now {
+            return;
+        }
+        self.soonest = NEVER;
         for slot in 0..self.deadlines.len() {
-            if self.deadlines.get(slot).is_none_or(|at| *at > now) {
+            let deadline = self.deadlines.get(slot).copied().unwrap_or(NEVER);
+            if deadline > now {
+                self.soonest = self.soonest.min(deadline);
                 continue;
             }
             let Some(Some(connection)) = self.connections.get_mut(slot) else { continue };
@@ -326,7 +378,7 @@ impl<S> Hall<S> {
                 connection.look();
             }
             match connection.wired.connection().expire(now) {
-                Expired::Nothing | Expired::Refused => {}
+                ExpireStatus::Nothing | ExpireStatus::Refused => {}
                 _ => connection.abandon(),
             }
             self.turn(app, slot);
@@ -334,21 +386,22 @@ impl<S> Hall<S> {
     }
 
     fn next_deadline(&self) -> Option<Millis> {
-        let connections = self.deadlines.iter().copied().min().filter(|at| *at != NEVER);
-        // What is overdue waits for something else: a socket that takes nothing, a session that is still heard.
+        let connections = Some(self.soonest).filter(|at| *at != NEVER);
+        // An overdue deadline waits for something else (a full socket, a session in use): without a pause this would
+        // loop.
         let soon = self.now() + OVERDUE;
         let endpoint = self.endpoint.next_deadline().map(|at| if at <= self.now() { soon } else { at });
         connections.into_iter().chain(endpoint).min()
     }
 
-    /// Whether no connection has anything left to send.
+    /// Returns whether no connection has anything left to send.
     fn is_drained(&self) -> bool {
         let idle = |connection: &Connection| !connection.wired.has_pending() && connection.wired.stream().is_none();
         self.connections.iter().flatten().all(idle)
     }
 
-    /// Takes what tasks have sent; whether there may be more.
-    fn hear(&mut self, app: &mut App<'_, S>, late: &mut Late<S>, cx: &mut Context<'_>) -> bool {
+    /// Takes the messages of tasks. Returns whether there may be more.
+    fn hear(&mut self, app: &mut App<'_, S>, late: &mut LateReceiver<S>, cx: &mut Context<'_>) -> bool {
         for (token, answer) in std::mem::take(&mut self.deferred) {
             self.answer(app, token, answer);
         }
@@ -359,7 +412,8 @@ impl<S> Hall<S> {
         true
     }
 
-    /// Passes on what a task sent. What is stale goes nowhere; progress that a stream has no room for neither.
+    /// Passes on a message of a task. Drops messages for a stale token, and progress that does not fit into its
+    /// stream.
     fn tell(&mut self, app: &mut App<'_, S>, news: News<S>) {
         match news {
             News::Progress { token, done, total, message } => {
@@ -376,12 +430,22 @@ impl<S> Hall<S> {
             News::Log { token: None, level, message } => self.endpoint.announce(app, level, &message),
             News::Answer { token, answer } => self.answer(app, token, answer),
             News::Changed(changed) => self.endpoint.publish(changed.as_change()),
+            #[cfg(feature = "resource-server")]
+            News::Decided => {
+                for slot in std::mem::take(&mut self.undecided) {
+                    if let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) {
+                        connection.listed = false;
+                    }
+                    // A turn does no harm to a connection that waits for something else by now.
+                    self.turn(app, slot);
+                }
+            }
         }
     }
 
-    /// Answers when the stream has been read as far as half of what it may keep: a client that does not read waits for
-    /// its own answer, and holds nobody else up.
-    fn answer(&mut self, app: &mut App<'_, S>, token: Token, answer: Answer<S>) {
+    /// Answers a request if its stream has room for half of its capacity; otherwise defers the answer. A client that
+    /// does not read delays only its own answers.
+    fn answer(&mut self, app: &mut App<'_, S>, token: RequestToken, answer: Answer<S>) {
         let crowded = self.endpoint.with_stream_of(token, |_, out| out.room() < out.capacity() / 2);
         if crowded == Some(true) {
             self.deferred.push((token, answer));
@@ -394,19 +458,19 @@ impl<S> Hall<S> {
             Answer::Prompt(answer) => endpoint.answer_prompt(app, token, answer),
             Answer::Complete(value, answer) => endpoint.answer_complete(app, token, &value, answer),
             Answer::Other(answer) => endpoint.answer_other(app, token, answer),
-            // What is prepared must be there when the handler runs, which is at once.
+            // The handler runs at once, so the state must be prepared before.
             Answer::Resume(prepare) if endpoint.is_suspended(token) => {
                 prepare(app.state);
                 endpoint.resume(app, token)
             }
-            Answer::Resume(_) => Err(SendError::WrongKind),
+            Answer::Resume(_) => Err(RespondError::WrongKind),
         };
         let failure = match answered {
-            Ok(()) | Err(SendError::Stale) => return,
-            Err(SendError::WrongKind) => WRONG_KIND,
-            Err(_) => Failure::internal("The answer is too large"),
+            Ok(()) | Err(RespondError::Stale) => return,
+            Err(RespondError::WrongKind) => WRONG_KIND,
+            Err(_) => RpcError::internal("The answer is too large"),
         };
-        // Of a request that is gone there is nothing left to fail.
+        // The request may be over already; then there is nothing to fail.
         let _ = endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
     }
 }

@@ -1,10 +1,10 @@
-//! Which connections there is something to do for: so that one of a thousand is served without asking the others.
+//! The connections that have work: with a thousand connections, only these are served in a turn.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 
-/// The slots whose sockets have woken, for the one future that serves them.
+/// The slots whose sockets have woken, for the future that serves them.
 #[derive(Debug, Default)]
 pub(crate) struct Woken {
     inner: Mutex<Inner>,
@@ -13,12 +13,12 @@ pub(crate) struct Woken {
 #[derive(Debug, Default)]
 struct Inner {
     slots: Vec<usize>,
-    /// Wakes the future.
+    /// Wakes that future.
     waker: Option<Waker>,
 }
 
 impl Woken {
-    /// The slots that have woken. From here on, others wake `cx`.
+    /// Takes the slots that have woken. Later ones wake `cx`.
     pub(crate) fn take(&self, cx: &Context<'_>, slots: &mut Vec<usize>) {
         slots.clear();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,7 +32,7 @@ impl Woken {
     fn push(&self, slot: usize) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.slots.push(slot);
-        // Once is enough until the slots are taken.
+        // One wake is enough until the slots are taken.
         let waker = inner.waker.take();
         drop(inner);
         if let Some(waker) = waker {
@@ -41,7 +41,7 @@ impl Woken {
     }
 }
 
-/// What a socket wakes.
+/// The waker of one socket.
 #[derive(Debug)]
 pub(crate) struct Bell {
     slot: usize,
@@ -54,7 +54,7 @@ impl Bell {
         Arc::new(Bell { slot, rung: AtomicBool::new(false), woken })
     }
 
-    /// Before a turn: what rings from now on is heard.
+    /// Allows the next wake. Called before a turn, so that wakes during the turn are kept.
     pub(crate) fn reset(&self) {
         self.rung.store(false, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! A server to test, a client to talk to it with, readers and writers that are slow.
+//! A server to test, a client for it, and slow readers and writers.
 #![allow(unreachable_pub, dead_code, reason = "shared by the tests beside it")]
 
 use std::collections::HashMap;
@@ -9,41 +9,43 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{Feature, Level};
-use mcp_sansio::server::{Change, Progress, Token};
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
+use mcp_sansio::server::{Progress, RequestToken, ServerChange};
 use mcp_sansio::service::{
-    Argument, Call, Complete, Get, Other, Outcome, Prompt, Question, Read, Resource, Service, Tool,
+    Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, Prompt, PromptArgument, ReadResource,
+    Resource, Service, Tool,
 };
-use mcp_sansio_smol::{Answers, Ended, Serve, channel};
+use mcp_sansio_smol::{LateSender, Serve, ServerEndedError, channel};
 use serde_json::{Value, json};
 use smol::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use smol::net::unix::UnixStream;
 use smol::{Task, Timer, future};
 
 pub struct State {
-    pub answers: Answers<State>,
-    pub tasks: HashMap<Token, Task<Result<(), Ended>>>,
-    /// What tasks have found out for requests that are resumed.
-    pub found: HashMap<Token, &'static str>,
+    pub answers: LateSender<State>,
+    pub tasks: HashMap<RequestToken, Task<Result<(), ServerEndedError>>>,
+    /// The findings of tasks, for requests that are resumed.
+    pub found: HashMap<RequestToken, &'static str>,
     pub cancelled: usize,
     pub looks: usize,
 }
 
 impl State {
-    pub fn new(answers: Answers<State>) -> Self {
+    pub fn new(answers: LateSender<State>) -> Self {
         State { answers, tasks: HashMap::new(), found: HashMap::new(), cancelled: 0, looks: 0 }
     }
 }
 
-fn echo(_: &mut State, call: &mut Call<'_>) -> Outcome {
+fn echo(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     match call.arguments().get("text").and_then(|text| text.text()) {
         Some(text) => call.text(text),
         None => call.error("no text"),
     }
 }
 
-/// Reports `steps`, a log message after each, and answers after `ms` milliseconds; never if that is 0.
-fn wait(state: &mut State, call: &mut Call<'_>) -> Outcome {
+/// Sends `steps` progress notifications with a log message after each, and answers after `ms` milliseconds; never if
+/// `ms` is 0.
+fn wait(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let number = |name: &str| call.arguments().get(name).and_then(|n| n.u64()).unwrap_or(0);
     let (ms, steps) = (number("ms"), number("steps"));
     let (token, outcome) = call.later();
@@ -51,10 +53,10 @@ fn wait(state: &mut State, call: &mut Call<'_>) -> Outcome {
     outcome
 }
 
-async fn waiting(answers: Answers<State>, token: Token, ms: u64, steps: u64) -> Result<(), Ended> {
+async fn waiting(answers: LateSender<State>, token: RequestToken, ms: u64, steps: u64) -> Result<(), ServerEndedError> {
     for step in 1..=steps {
         answers.progress(token, Progress::new(step).of(steps).message("step")).await?;
-        answers.log(token, Level::Error, format!("after {step}")).await?;
+        answers.log(token, LoggingLevel::Error, format!("after {step}")).await?;
     }
     if ms == 0 {
         future::pending::<()>().await;
@@ -67,15 +69,15 @@ async fn waiting(answers: Answers<State>, token: Token, ms: u64, steps: u64) -> 
     answers.answer(token, done).await
 }
 
-/// Logs once at once; then, after the input has ended, its progress and more.
-fn tell(state: &mut State, call: &mut Call<'_>) -> Outcome {
+/// Logs at once. After the end of the input, sends progress and more.
+fn tell(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let (token, outcome) = call.later();
     let answers = state.answers.clone();
     let task = smol::spawn(async move {
-        answers.log(token, Level::Error, "before".to_owned()).await?;
+        answers.log(token, LoggingLevel::Error, "before".to_owned()).await?;
         Timer::after(Duration::from_millis(200)).await;
         answers.progress(token, Progress::new(1)).await?;
-        answers.log(token, Level::Error, "after".to_owned()).await?;
+        answers.log(token, LoggingLevel::Error, "after".to_owned()).await?;
         answers.answer(token, |_, call| call.text("told")).await
     });
     state.tasks.insert(token, task);
@@ -85,7 +87,7 @@ fn tell(state: &mut State, call: &mut Call<'_>) -> Outcome {
 const NAME: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"name":{"type":"string"}}}"#);
 
 /// Asks for a first name, then for a second one.
-fn meet(_: &mut State, call: &mut Call<'_>) -> Outcome {
+fn meet(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     fn given<'a>(call: &Call<'a>, key: &str) -> Option<&'a str> {
         call.answer(key)?.value("name")?.text()?.plain()
     }
@@ -94,27 +96,27 @@ fn meet(_: &mut State, call: &mut Call<'_>) -> Outcome {
         return call.text(format_args!("{first} {second}"));
     }
     match given(call, "first") {
-        Some(first) => call.ask(&[Question::elicit("second", "And then?", NAME)], first.as_bytes()),
-        None => call.ask(&[Question::elicit("first", "Who are you?", NAME)], b""),
+        Some(first) => call.ask(&[InputRequest::elicit("second", "And then?", NAME)], first.as_bytes()),
+        None => call.ask(&[InputRequest::elicit("first", "Who are you?", NAME)], b""),
     }
 }
 
-/// Asks once, and keeps nothing meanwhile.
-fn greet(_: &mut State, call: &mut Call<'_>) -> Outcome {
+/// Asks once, with an empty state.
+fn greet(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     match call.answer("who").and_then(|answer| answer.value("name")?.text()?.plain()) {
         Some(name) => call.text(format_args!("Hello, {name}")),
-        None => call.ask(&[Question::elicit("who", "Who are you?", NAME)], b""),
+        None => call.ask(&[InputRequest::elicit("who", "Who are you?", NAME)], b""),
     }
 }
 
-/// Finds out a name, then asks whether it is right.
-fn guess(state: &mut State, call: &mut Call<'_>) -> Outcome {
+/// Finds a name in a task, then asks the client to confirm it.
+fn guess(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     if let Some(answer) = call.answer("right") {
         return call.text(format_args!("accepted: {}", answer.accepted()));
     }
     if let Some(name) = state.found.remove(&call.token()) {
         assert!(call.is_resumed());
-        return call.ask(&[Question::elicit("right", &format!("Are you {name}?"), NAME)], b"");
+        return call.ask(&[InputRequest::elicit("right", &format!("Are you {name}?"), NAME)], b"");
     }
     let (token, done) = call.suspend(b"")?;
     let answers = state.answers.clone();
@@ -126,8 +128,8 @@ fn guess(state: &mut State, call: &mut Call<'_>) -> Outcome {
     Ok(done)
 }
 
-/// Is read later; answered as a tool would be if the URI says so.
-fn read_late(state: &mut State, read: &mut Read<'_>) -> Outcome {
+/// Answers a read late; with the answer for a tool if the URI asks for it.
+fn read_late(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     let (token, outcome) = read.later();
     let (answers, uri) = (state.answers.clone(), read.uri().to_owned());
     let task = smol::spawn(async move {
@@ -140,7 +142,7 @@ fn read_late(state: &mut State, read: &mut Read<'_>) -> Outcome {
     outcome
 }
 
-fn get_late(state: &mut State, get: &mut Get<'_>) -> Outcome {
+fn get_late(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
     let (token, outcome) = get.later();
     let answers = state.answers.clone();
     let task = smol::spawn(async move { answers.answer_prompt(token, |_, get| get.user("late")).await });
@@ -148,7 +150,7 @@ fn get_late(state: &mut State, get: &mut Get<'_>) -> Outcome {
     outcome
 }
 
-fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> Outcome {
+fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
     let (token, outcome) = complete.later();
     let (answers, value) = (state.answers.clone(), complete.value().to_owned());
     let task =
@@ -157,7 +159,7 @@ fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> Outcome {
     outcome
 }
 
-fn other_late(state: &mut State, other: &mut Other<'_>) -> Outcome {
+fn other_late(state: &mut State, other: &mut CustomRequest<'_>) -> HandlerResult {
     let (token, outcome) = other.later();
     let answers = state.answers.clone();
     let task = smol::spawn(async move {
@@ -167,10 +169,10 @@ fn other_late(state: &mut State, other: &mut Other<'_>) -> Outcome {
     outcome
 }
 
-/// Says something to everybody.
-fn announce(state: &mut State, call: &mut Call<'_>) -> Outcome {
+/// Sends a log message to all clients.
+fn announce(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let answers = state.answers.clone();
-    smol::spawn(async move { answers.announce(Level::Error, "hear, hear").await }).detach();
+    smol::spawn(async move { answers.announce(LoggingLevel::Error, "hear, hear").await }).detach();
     call.text("done")
 }
 
@@ -191,7 +193,7 @@ static RESOURCES: [Resource<State>; 3] = [
     Resource::new("test://late/wrong", "wrong", read_late),
 ];
 
-static ARGUMENTS: [Argument; 1] = [Argument::optional("who")];
+static ARGUMENTS: [PromptArgument; 1] = [PromptArgument::optional("who")];
 static PROMPTS: [Prompt<State>; 1] =
     [Prompt::new("late", "Late", get_late).arguments(&ARGUMENTS).complete(complete_late)];
 
@@ -201,8 +203,8 @@ pub fn service() -> Service<'static, State> {
         .resources(&RESOURCES)
         .prompts(&PROMPTS)
         .other(other_late)
-        .feature(Feature::Logging)
-        .feature(Feature::Subscribe)
+        .feature(ServerCapability::Logging)
+        .feature(ServerCapability::Subscribe)
         .on_cancel(|state: &mut State, token| {
             state.cancelled += 1;
             state.tasks.remove(&token);
@@ -211,15 +213,15 @@ pub fn service() -> Service<'static, State> {
 
 pub type Configure = for<'s> fn(Serve<'s, 'static, State>) -> Serve<'s, 'static, State>;
 
-/// As `Serve` is by itself.
+/// Leaves the settings of `Serve` unchanged.
 pub fn plain<'s>(serve: Serve<'s, 'static, State>) -> Serve<'s, 'static, State> {
     serve.watch(Duration::from_millis(20), |state, server| {
         state.looks += 1;
-        server.publish(Change::Resource("test://clock"));
+        server.publish(ServerChange::Resource("test://clock"));
     })
 }
 
-/// Serves `reader` and `writer`; the state as it is in the end.
+/// Serves `reader` and `writer`, and returns the final state.
 pub async fn serve(reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unpin, configure: Configure) -> State {
     let (answers, late) = channel();
     let mut state = State::new(answers);
@@ -228,7 +230,7 @@ pub async fn serve(reader: impl AsyncRead + Unpin, writer: impl AsyncWrite + Unp
     state
 }
 
-/// Runs a client against the server over a socket; ends when both have.
+/// Runs a client against the server over a socket, until both have ended.
 pub fn talk<F: Future<Output = ()>>(configure: Configure, client: impl FnOnce(Client) -> F) -> State {
     smol::block_on(async {
         let (near, far) = UnixStream::pair().unwrap();
@@ -257,7 +259,7 @@ impl Client {
         self.send(call(id, name, arguments)).await;
     }
 
-    /// The next message; `None` at the end.
+    /// Returns the next message; `None` at the end.
     pub async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         let n = self.reader.read_line(&mut line).await.unwrap();
@@ -291,7 +293,7 @@ pub fn initialize() -> Value {
         "capabilities": {"elicitation": {}}, "clientInfo": {"name": "test", "version": "1"}}})
 }
 
-/// A call that wants to know how far it is.
+/// Returns a call with a progress token.
 pub fn call(id: u32, name: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
         "params": {"name": name, "arguments": arguments, "_meta": {"progressToken": id}}})
@@ -301,7 +303,7 @@ pub fn text(message: &Value) -> &str {
     message["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {message}"))
 }
 
-/// Gives one byte at a time, and lets others have a turn in between.
+/// Reads one byte at a time, and yields to other tasks between two bytes.
 pub struct Dribble<'i>(pub &'i [u8], pub bool);
 
 impl AsyncRead for Dribble<'_> {
@@ -317,7 +319,7 @@ impl AsyncRead for Dribble<'_> {
     }
 }
 
-/// Takes three bytes at a time, and lets others have a turn in between.
+/// Writes three bytes at a time, and yields to other tasks in between.
 #[derive(Default)]
 pub struct Trickle {
     pub bytes: Vec<u8>,

@@ -1,9 +1,7 @@
-//! The TI/Luminary LM3S6965 evaluation board: a Cortex-M3 with 256 KiB of flash
-//! and 64 KiB of RAM, which QEMU has as `lm3s6965evb`. And built for RISC-V as
-//! much of a machine that there is in QEMU only, `virt`.
+//! The TI/Luminary LM3S6965 evaluation board: a Cortex-M3 with 256 KiB of flash and 64 KiB of RAM. QEMU has it as
+//! `lm3s6965evb`. Built for RISC-V, the crate drives a similar machine that exists in QEMU only: `virt`.
 //!
-//! All `unsafe` of the firmware is here. Nothing here allocates, formats or
-//! panics.
+//! This crate has all `unsafe` of the firmware. It does not allocate, format or panic.
 //!
 //! ```ignore
 //! #![no_std]
@@ -52,11 +50,11 @@ pub use uart::{END_OF_INPUT, Input, Uart};
 #[cfg(feature = "embedded-io")]
 pub use uart_io::{Damaged, UartRx, UartTx, idle};
 
-/// Names the function that the program begins with, of type `fn() -> !`.
+/// Names the function that the program starts with, of type `fn() -> !`.
 #[macro_export]
 macro_rules! entry {
     ($main:path) => {
-        // SAFETY: no other function is called so; the start-up code expects this one.
+        // SAFETY: no other function has this name; the start-up code calls it.
         #[unsafe(export_name = "main")]
         extern "C" fn board_main() -> ! {
             let main: fn() -> ! = $main;
@@ -65,7 +63,7 @@ macro_rules! entry {
     };
 }
 
-/// What the board has, started and ready.
+/// The parts of the board, ready for use.
 pub struct Board {
     /// UART0, at 115200 baud.
     pub uart: Uart,
@@ -73,22 +71,22 @@ pub struct Board {
     pub led: Led,
     /// Milliseconds since the start.
     pub clock: Clock,
-    /// Not running yet.
+    /// The watchdog, not running yet.
     pub watchdog: Watchdog,
-    /// Not running yet.
+    /// Timer 1, not running yet.
     #[cfg(feature = "timer")]
     pub timer: Timer,
     /// The temperature sensor, measuring.
     #[cfg(feature = "adc")]
     pub adc: Adc,
-    /// Not running yet.
+    /// The Ethernet controller, not running yet.
     #[cfg(feature = "ethernet")]
     pub ethernet: EthernetPort,
 }
 
 static STARTED: Static<()> = Static::new(());
 
-/// Starts the clocks and UART0. Once: a second call resets the device.
+/// Starts the clocks and UART0. Call it once: a second call resets the device.
 pub fn start() -> Board {
     if STARTED.take().is_none() {
         end::fail(b"board: started twice\n");

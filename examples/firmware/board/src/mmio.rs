@@ -10,16 +10,16 @@ impl<T: Copy> Reg<T> {
     ///
     /// # Safety
     ///
-    /// `address` is that of a register of this chip and of this width, and reading
-    /// and writing it can do no harm to memory, whatever the value.
+    /// `address` must be the address of a register of this chip and of this width. Reading and writing it must not
+    /// endanger memory, for any value.
     pub(crate) const unsafe fn at(address: usize) -> Self {
         Self(address, PhantomData)
     }
 
     #[inline(always)]
     pub(crate) fn read(&self) -> T {
-        // SAFETY: `at` was promised a register of this chip: always there,
-        // aligned, and harmless to memory.
+        // SAFETY: the caller of `at` has promised a register of this chip: always present, aligned, and harmless to
+        // memory.
         unsafe { (self.0 as *const T).read_volatile() }
     }
 

@@ -1,14 +1,14 @@
-//! Bytes from one interrupt handler to the main program, without locks and
-//! without `unsafe`: one side only pushes, the other only pops.
+//! A ring that carries bytes from one interrupt handler to the main program, without locks and without `unsafe`:
+//! one side only pushes, the other only pops.
 
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering, compiler_fence};
 
 /// A ring of `N` bytes; `N` is a power of two.
 pub(crate) struct Ring<const N: usize> {
     bytes: [AtomicU8; N],
-    /// Bytes pushed so far, modulo 2^32. Written by the producer only.
+    /// The bytes pushed so far, modulo 2^32. Only the producer writes it.
     head: AtomicUsize,
-    /// Bytes popped so far, modulo 2^32. Written by the consumer only.
+    /// The bytes popped so far, modulo 2^32. Only the consumer writes it.
     tail: AtomicUsize,
 }
 
@@ -19,13 +19,13 @@ impl<const N: usize> Ring<N> {
     }
 
     fn slot(&self, count: usize) -> &AtomicU8 {
-        // The mask keeps the index below `N`, which the compiler sees.
+        // The mask keeps the index below `N`. The compiler sees that, and leaves out the check.
         &self.bytes[count & (N - 1)]
     }
 
     pub(crate) fn len(&self) -> usize {
         let length = self.head.load(Ordering::Relaxed).wrapping_sub(self.tail.load(Ordering::Relaxed));
-        // Of the compiler only: a processor that has no other beside it sees what it did in the order in which it did it.
+        // A compiler fence is enough: on a single processor both sides see memory operations in program order.
         compiler_fence(Ordering::Acquire);
         length
     }
@@ -34,7 +34,8 @@ impl<const N: usize> Ring<N> {
         self.len() >= N
     }
 
-    /// Producer only, who has seen that the ring is not full: else the oldest bytes are written over.
+    /// Pushes a byte. For the producer, which must have checked that the ring is not full: otherwise the oldest
+    /// byte is lost.
     pub(crate) fn push(&self, byte: u8) {
         let head = self.head.load(Ordering::Relaxed);
         self.slot(head).store(byte, Ordering::Relaxed);
@@ -42,12 +43,12 @@ impl<const N: usize> Ring<N> {
         self.head.store(head.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Consumer only: the byte that is `ahead` places behind the oldest, of `len` bytes.
+    /// Returns the byte `ahead` places after the oldest one, in a ring that holds `len` bytes. For the consumer.
     pub(crate) fn at(&self, ahead: usize) -> u8 {
         self.slot(self.tail.load(Ordering::Relaxed).wrapping_add(ahead)).load(Ordering::Relaxed)
     }
 
-    /// Consumer only: drops `count` bytes.
+    /// Drops `count` bytes. For the consumer.
     pub(crate) fn skip(&self, count: usize) {
         let tail = self.tail.load(Ordering::Relaxed);
         compiler_fence(Ordering::Release);

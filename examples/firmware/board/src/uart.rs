@@ -1,11 +1,9 @@
 //! UART0.
 //!
-//! The interrupt handler moves received bytes into a ring, so that the main
-//! program may be busy for as long as it takes the wire to fill that ring
-//! (512 bytes are 44 ms at 115200 baud). When the ring is full the handler
-//! leaves the bytes in the UART and stops listening until some are read: under
-//! QEMU the sender then waits and nothing is lost; on a wire without flow
-//! control the FIFO overruns, which [`Uart::errors`] counts.
+//! The interrupt handler moves received bytes into a ring. So the main program may be busy until the ring is full:
+//! 512 bytes take 44 ms at 115200 baud. When the ring is full, the handler leaves the bytes in the UART and stops
+//! listening until some bytes are read. In QEMU the sender then waits and nothing is lost. On a wire without flow
+//! control the FIFO overruns; [`Uart::errors`] counts that.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -18,37 +16,37 @@ static ERRORS: AtomicU32 = AtomicU32::new(0);
 /// End of transmission. [`END_OF_INPUT`] of them in a row end the input.
 const EOT: u8 = 0x04;
 
-/// How many bytes EOT in a row stand for the end of the input (feature `qemu`).
+/// The number of EOT bytes in a row that end the input (feature `qemu`).
 ///
-/// QEMU does not tell a machine that its standard input is closed, so `run.sh`
-/// says it in the stream. One EOT is no more than a wrong byte of a message.
+/// QEMU does not report to a machine that its standard input is closed, so `run.sh` sends these bytes. A single EOT
+/// is only a wrong byte of a message.
 pub const END_OF_INPUT: usize = 4;
 
-/// What [`Uart::read`] found.
+/// The result of [`Uart::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
-    /// So many bytes were put into the buffer, at least one.
+    /// This many bytes were put into the buffer, at least one.
     Bytes(usize),
-    /// Nothing yet.
+    /// There are no bytes yet.
     Empty,
-    /// There will be no more input.
+    /// The input has ended.
     End,
 }
 
 /// The one UART, from [`crate::start`].
 pub struct Uart {
-    /// Bytes in the ring that `read` could make nothing of yet.
+    /// The EOT bytes in the ring that may or may not be the end of the input.
     undecided: usize,
 }
 
 impl Uart {
-    /// 115200 baud, 8N1.
+    /// Starts the UART with 115200 baud, 8N1.
     pub(crate) fn start() -> Self {
         chip::uart::start();
         Self { undecided: 0 }
     }
 
-    /// Takes received bytes, as many as are there and `buffer` holds. Never waits.
+    /// Moves received bytes to `buffer`, as many as fit. Never waits.
     pub fn read(&mut self, buffer: &mut [u8]) -> Input {
         let there = RECEIVED.len();
         let mut count = 0;
@@ -64,7 +62,7 @@ impl Uart {
                     break;
                 }
                 if count + run == there {
-                    // The others may come yet.
+                    // More EOT bytes may follow.
                     self.undecided = run;
                     break;
                 }
@@ -76,14 +74,13 @@ impl Uart {
             return Input::Empty;
         }
         RECEIVED.skip(count);
-        // The handler may have stopped listening because the ring was full. If
-        // it has not, or finds the ring full again, this does no harm. Who waits
-        // for room in the transmitter goes on doing so.
+        // The handler may have stopped listening because the ring was full. If it has not, or if the ring is full
+        // again, this does no harm. A wait for room in the transmitter goes on.
         chip::alone(chip::uart::listen);
         Input::Bytes(count)
     }
 
-    /// Gives bytes to the transmitter, as many as it takes now. Never waits.
+    /// Gives bytes to the transmitter, as many as it takes now, and returns their number. Never waits.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         let mut count = 0;
         for &byte in bytes {
@@ -96,29 +93,28 @@ impl Uart {
         count
     }
 
-    /// The same UART twice: reading and writing share nothing but the mask of interrupts, which is changed with
-    /// interrupts off.
+    /// Returns the same UART twice, for reading and for writing. The two share only the mask of interrupts, which is
+    /// changed with interrupts off.
     #[cfg(feature = "embedded-io")]
     pub(crate) fn halves(self) -> (Self, Self) {
         (Self { undecided: 0 }, self)
     }
 
-    /// Whether all that was written has left the chip.
+    /// Returns `true` if everything written has left the chip.
     pub fn is_flushed(&self) -> bool {
         chip::uart::is_flushed()
     }
 
-    /// Received bytes that are damaged, or followed by a gap, so far.
+    /// Returns the number of received bytes so far that are damaged, or followed by a gap.
     pub fn errors(&self) -> u32 {
         ERRORS.load(Ordering::Relaxed)
     }
 
-    /// Sleeps until something happens: a byte, a tick of the clock, or, if
-    /// `to_write`, room in the transmitter. Returns at once if there is already
-    /// something to read, or room to write.
+    /// Sleeps until a byte arrives, the clock ticks, or (with `to_write`) the transmitter has room. Returns at once
+    /// if there is something to read, or room to write.
     pub fn wait(&mut self, to_write: bool) {
-        // With interrupts off nothing can slip in between the look and the
-        // sleep, and a pending interrupt still ends the sleep.
+        // Interrupts are off, so no interrupt is missed between the check and the sleep. A pending one still ends
+        // the sleep.
         chip::alone(|| {
             let ready = if to_write {
                 chip::uart::listen_for_room();
@@ -133,7 +129,7 @@ impl Uart {
     }
 }
 
-/// Whether a read would find something.
+/// Returns `true` if a read would find something.
 #[cfg(feature = "embedded-io")]
 pub(crate) fn is_ready() -> bool {
     let there = RECEIVED.len();
@@ -141,17 +137,17 @@ pub(crate) fn is_ready() -> bool {
     run < there || run == END_OF_INPUT
 }
 
-/// How many EOTs stand in the ring from some place on, of the bytes that are there: [`END_OF_INPUT`] at most.
+/// Counts the EOT bytes in a row from `start` on, at most [`END_OF_INPUT`], among the `there` bytes of the ring.
 fn run_of_eot(start: usize, there: usize) -> usize {
     (start..there).take(END_OF_INPUT).take_while(|&place| RECEIVED.at(place) == EOT).count()
 }
 
-/// For the interrupt: there is no room for another byte.
+/// For the interrupt handler: returns `true` if there is no room for another byte.
 pub(crate) fn is_full() -> bool {
     RECEIVED.is_full()
 }
 
-/// For the interrupt: a byte has come, for which there is room, or is missing.
+/// For the interrupt handler: adds a byte, for which there must be room, or counts a missing one.
 pub(crate) fn received(byte: Option<u8>, damaged: bool) {
     if damaged {
         ERRORS.store(ERRORS.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

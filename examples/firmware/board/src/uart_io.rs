@@ -1,4 +1,5 @@
-//! UART0 as the traits of embedded-io, and with the feature `embassy` of embedded-io-async: two halves.
+//! The two halves of UART0, with the traits of embedded-io, and with the feature `embassy` those of
+//! embedded-io-async.
 
 use core::convert::Infallible;
 #[cfg(feature = "embassy")]
@@ -11,13 +12,13 @@ use embedded_io::{ErrorKind, ErrorType, Read, ReadReady, Write};
 use crate::chip;
 use crate::uart::{self, Input, Uart};
 
-/// Who waits for a byte, who for room.
+/// The task that waits for a byte, and the task that waits for room.
 #[cfg(feature = "embassy")]
 static READER: AtomicWaker = AtomicWaker::new();
 #[cfg(feature = "embassy")]
 static WRITER: AtomicWaker = AtomicWaker::new();
 
-/// A byte came damaged, or one is missing: noise on the line, or nobody read in time.
+/// A byte is damaged or missing: noise on the line, or bytes were not read in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
 
@@ -38,7 +39,7 @@ impl embedded_io::Error for Damaged {
 /// The receiver.
 pub struct UartRx {
     uart: Uart,
-    /// Of the errors that have happened those that were told.
+    /// The errors that are already reported.
     told: u32,
 }
 
@@ -48,7 +49,7 @@ pub struct UartTx {
 }
 
 impl Uart {
-    /// The two halves, which may be used at the same time.
+    /// Splits the UART into two halves, which may be used at the same time.
     pub fn split(self) -> (UartRx, UartTx) {
         let (rx, tx) = self.halves();
         (UartRx { uart: rx, told: 0 }, UartTx { uart: tx })
@@ -56,7 +57,7 @@ impl Uart {
 }
 
 impl UartRx {
-    /// What there is; `None` for nothing yet.
+    /// Reads the bytes that are there. `None` means no bytes yet.
     fn take(&mut self, bytes: &mut [u8]) -> Option<Result<usize, Damaged>> {
         let errors = self.uart.errors();
         if core::mem::replace(&mut self.told, errors) != errors {
@@ -77,10 +78,10 @@ impl UartTx {
     }
 }
 
-/// Sleeps until something happens: a byte, a tick of the clock, a timer. Returns at once if there is something to read.
+/// Sleeps until a byte arrives, the clock ticks or a timer fires. Returns at once if there is something to read.
 pub fn idle() {
-    // With interrupts off nothing can slip in between the look and the sleep,
-    // and a pending interrupt still ends the sleep.
+    // Interrupts are off, so no interrupt is missed between the check and the sleep. A pending one still ends the
+    // sleep.
     chip::alone(|| {
         if !uart::is_ready() {
             chip::sleep();
@@ -126,13 +127,13 @@ impl Write for UartTx {
         }
     }
 
-    /// The chip sends what it was given without being asked.
+    /// Does nothing: the chip sends without being asked.
     fn flush(&mut self) -> Result<(), Infallible> {
         Ok(())
     }
 }
 
-/// Takes bytes from a ring that an interrupt fills: dropping the future loses none.
+/// Reads from a ring that an interrupt fills: dropping the future loses no bytes.
 #[cfg(feature = "embassy")]
 impl embedded_io_async::Read for UartRx {
     async fn read(&mut self, bytes: &mut [u8]) -> Result<usize, Damaged> {
@@ -140,7 +141,7 @@ impl embedded_io_async::Read for UartRx {
             return Ok(0);
         }
         poll_fn(|cx| {
-            // First the waker, then the look: what comes in between wakes.
+            // Register first, then check: a byte that arrives in between wakes the task.
             READER.register(cx.waker());
             self.take(bytes).map_or(Poll::Pending, Poll::Ready)
         })
@@ -169,7 +170,7 @@ impl embedded_io_async::Write for UartTx {
     }
 }
 
-/// In the interrupt: there are bytes, or there is room.
+/// For the interrupt handler: wakes the tasks that wait for bytes or for room.
 #[cfg(feature = "embassy")]
 pub(crate) fn wake() {
     READER.wake();

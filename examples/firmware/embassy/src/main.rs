@@ -1,4 +1,4 @@
-//! An MCP server on UART0, on embassy: one task serves, one measures, one looks after the watchdog.
+//! An MCP server on UART0, on embassy: one task serves, one measures, one kicks the watchdog.
 
 #![no_std]
 #![no_main]
@@ -10,27 +10,27 @@ use board::{Led, Static, UartRx, UartTx, Watchdog};
 use embassy_executor::Spawner;
 use embassy_time::Timer;
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::server::Server;
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
-use mcp_sansio_embedded::Error;
-use mcp_sansio_embedded::asynch::{Ticks, serve_ticking};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::server::{RequestSlot, Server};
+use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio_embedded::IoError;
+use mcp_sansio_embedded::asynch::{DeadlineTicks, serve_ticking};
 
 use crate::service::{Device, SERVICE};
 
-/// The longest message that is read, with its newline.
+/// Holds the longest message that the server reads, with its newline.
 static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
-/// Replies that are longer than this go out in windows.
+/// Holds output. Longer replies go out in windows.
 static OUTPUT: Static<[u8; 512]> = Static::new([0; 512]);
-/// What clients are subscribed to, with the ids of their requests.
+/// The subscriptions of clients, with the ids of their requests.
 static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
-/// For arguments and URIs with escapes in them.
+/// For arguments and URIs with escapes.
 static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
 
 /// Requests in flight.
-const REQUESTS: usize = 4;
+static SLOTS: Static<[RequestSlot; 4]> = Static::new([RequestSlot::FREE; 4]);
 
-/// What is read at once: a read goes on while measurements are told of.
+/// The most bytes of one read: a read goes on while news are sent.
 const CHUNK: usize = 32;
 
 const WATCHDOG_MILLIS: u32 = 60_000;
@@ -44,7 +44,7 @@ fn main() -> ! {
 fn start(spawner: Spawner) {
     let board = board::start();
     let (rx, tx) = board.uart.split();
-    // There is one of each, so there is a place for each.
+    // Each task is spawned once, so there is room for each.
     let (Ok(serving), Ok(measuring), Ok(watching)) =
         (serving(rx, tx, board.led), measure::measuring(), watching(board.watchdog))
     else {
@@ -60,9 +60,9 @@ async fn serving(mut rx: UartRx, mut tx: UartTx, led: Led) {
     let Some(mut session) = session() else { board::exit() };
     let mut device = Device::new(led);
     let mut chunk = [0; CHUNK];
-    let mut ticks = Ticks::new(&mut chunk, measure::news, service::tell);
-    // A damaged byte costs its message; the next one is read again.
-    while let Err(Error::Read(_)) =
+    let mut ticks = DeadlineTicks::new(&mut chunk, measure::news, service::tell);
+    // A damaged byte damages only its message; the next message is read as usual.
+    while let Err(IoError::Read(_)) =
         serve_ticking(&mut rx, &mut tx, &SERVICE, &mut device, &mut session, &mut ticks).await
     {}
     tx.drain();
@@ -75,7 +75,7 @@ async fn serving(mut rx: UartRx, mut tx: UartTx, led: Led) {
     board::exit()
 }
 
-/// As long as tasks get their turn all is well.
+/// Kicks the watchdog. This task runs as long as the executor reaches all tasks.
 #[embassy_executor::task]
 async fn watching(mut watchdog: Watchdog) {
     watchdog.start(WATCHDOG_MILLIS);
@@ -85,9 +85,9 @@ async fn watching(mut watchdog: Watchdog) {
     }
 }
 
-/// Not inlined: what is moved around here would keep its place in the frame of its caller.
+/// Not inlined: otherwise its temporaries would stay in the caller's frame.
 #[inline(never)]
-fn session() -> Option<Session<'static, Lines<Slice<'static>>, REQUESTS>> {
-    let server = Server::new().reopening().scratch(SCRATCH.take()?).subscriptions(SUBSCRIPTIONS.take()?);
-    Some(Session::new(LineBuffer::new(INPUT.take()?), server, Lines::new(Slice::new(OUTPUT.take()?))))
+fn session() -> Option<LineServer<'static, LineSink<SliceStorage<'static>>>> {
+    let server = Server::new(SLOTS.take()?).reopening().scratch(SCRATCH.take()?).subscriptions(SUBSCRIPTIONS.take()?);
+    Some(LineServer::new(LineBuffer::new(INPUT.take()?), server, LineSink::new(SliceStorage::new(OUTPUT.take()?))))
 }

@@ -1,37 +1,37 @@
-//! The task that measures, and the channels to it and from it.
+//! The task that measures, and the channels to and from it.
 
 use embassy_futures::select::{Either, select};
 use embassy_sync::blocking_mutex::raw::CriticalSectionRawMutex;
 use embassy_sync::channel::Channel;
 use embassy_sync::signal::Signal;
 use embassy_time::{Instant, Timer};
-use mcp_sansio::server::Token;
+use mcp_sansio::server::RequestToken;
 use thermometer::sensor;
 
-/// What the server is told.
+/// A message to the task that serves.
 pub(crate) enum News {
-    /// So many samples were taken, of so many.
-    Sampled(Token, u32, u32),
-    /// Their mean, as the converter gives it.
-    Measured(Token, u16),
+    /// The number of samples taken, and the number requested.
+    Sampled(RequestToken, u32, u32),
+    /// The mean of the samples, as a reading of the converter.
+    Measured(RequestToken, u16),
     /// The LED was switched.
     Switched,
 }
 
-/// What is asked for.
+/// A requested measurement.
 pub(crate) struct Job {
-    pub(crate) token: Token,
+    pub(crate) token: RequestToken,
     pub(crate) samples: u32,
     pub(crate) every_millis: u64,
 }
 
-/// Measurements that wait for the one that is under way.
+/// The measurements that wait for the current one.
 pub(crate) static JOBS: Channel<CriticalSectionRawMutex, Job, 2> = Channel::new();
-/// Measurements that nobody wants any more.
-pub(crate) static CANCELLED: Signal<CriticalSectionRawMutex, Token> = Signal::new();
+/// The measurement that a client has cancelled.
+pub(crate) static CANCELLED: Signal<CriticalSectionRawMutex, RequestToken> = Signal::new();
 pub(crate) static NEWS: Channel<CriticalSectionRawMutex, News, 4> = Channel::new();
 
-/// What has happened. It may be dropped half way: a channel keeps what nobody has taken.
+/// Waits for news. The future may be dropped: the channel keeps news that are not taken.
 pub(crate) async fn news() -> News {
     NEWS.receive().await
 }
@@ -40,7 +40,7 @@ pub(crate) async fn news() -> News {
 pub(crate) async fn measuring() {
     loop {
         let job = JOBS.receive().await;
-        // One that was cancelled while it waited is measured for nobody: its token is stale, and its answer goes nowhere.
+        // A measurement that was cancelled while it waited runs anyway. Its token is stale, so its answer is dropped.
         CANCELLED.reset();
         if let Either::First(mean) = select(measure(&job), cancelled(job.token)).await {
             NEWS.send(News::Measured(job.token, mean)).await;
@@ -58,11 +58,11 @@ async fn measure(job: &Job) -> u16 {
     (sum / job.samples.max(1)) as u16
 }
 
-async fn cancelled(token: Token) {
+async fn cancelled(token: RequestToken) {
     while CANCELLED.wait().await != token {}
 }
 
-/// Since the start.
+/// Returns the seconds since the start.
 pub(crate) fn seconds() -> u32 {
     Instant::now().as_secs() as u32
 }

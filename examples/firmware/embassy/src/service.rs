@@ -1,15 +1,14 @@
-//! What the device offers.
+//! The service: tools, and a resource.
 
 use board::Led;
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Change, Progress, Token};
-use mcp_sansio::service::{Call, Hints, Outcome, Read, Resource, Service, Tool};
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::{Progress, RequestToken, ServerChange};
+use mcp_sansio::service::{Call, HandlerResult, ReadResource, Resource, Service, Tool, ToolAnnotations};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 use serde::Deserialize;
 use thermometer::{history, sensor};
 
-use crate::REQUESTS;
 use crate::measure::{CANCELLED, JOBS, Job, NEWS, News, seconds};
 
 const STATUS: &str = "board://status";
@@ -28,11 +27,12 @@ impl Device {
 pub(crate) const SERVICE: Service<'static, Device> = Service::new("embassy", env!("CARGO_PKG_VERSION"))
     .tools(&TOOLS)
     .resources(&RESOURCES)
-    .feature(Feature::Subscribe)
+    .feature(ServerCapability::Subscribe)
     .on_cancel(|_, token| CANCELLED.signal(token));
 
-const READS: Hints = Hints::new().read_only(true).open_world(false);
-const SETS: Hints = Hints::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+const READS: ToolAnnotations = ToolAnnotations::new().read_only(true).open_world(false);
+const SETS: ToolAnnotations =
+    ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
 
 static TOOLS: [Tool<Device>; 4] = [
     Tool::new("read_temperature", "Measures the temperature, in degrees Celsius", read_temperature).hints(READS),
@@ -42,7 +42,7 @@ static TOOLS: [Tool<Device>; 4] = [
     Tool::new("history", "Gives the temperature of each of the last 1000 minutes", |_, call| call.stream_text(0))
         .source(history::read)
         .hints(READS),
-    Tool::new("measure", "Gives the mean of some measurements; tells how far it is", measure)
+    Tool::new("measure", "Gives the mean of some measurements; reports progress", measure)
         .input(
             r#"{"type":"object","properties":{"samples":{"type":"integer","minimum":1,"maximum":1000,"default":5},"interval_ms":{"type":"integer","minimum":1,"maximum":60000,"default":100}}}"#,
         )
@@ -52,7 +52,7 @@ static TOOLS: [Tool<Device>; 4] = [
 static RESOURCES: [Resource<Device>; 1] =
     [Resource::new(STATUS, "status", status).description("The LED and the time since the start").mime("text/plain")];
 
-fn read_temperature(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn read_temperature(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     call.text(&[sensor::celsius(sensor::reading(seconds())).into(), " degrees Celsius".into()])
 }
 
@@ -61,10 +61,10 @@ struct SetLed {
     on: bool,
 }
 
-fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn set_led(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let SetLed { on } = call.args()?;
     if on != device.led.is_on() {
-        // Where there is no room somebody will be told of something else at once, and reads the status anyway.
+        // If the channel is full, other news follow at once, and the client reads the status then.
         let _ = NEWS.try_send(News::Switched);
     }
     device.led.set(on);
@@ -77,8 +77,8 @@ struct Measure {
     interval_ms: Option<u32>,
 }
 
-/// Answered later, by the task that measures.
-fn measure(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+/// Starts a measurement. The task that measures answers later.
+fn measure(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let Measure { samples, interval_ms } = call.args()?;
     let (samples, every) = (samples.unwrap_or(5), interval_ms.unwrap_or(100));
     if !(1..=1000).contains(&samples) || !(1..=60_000).contains(&every) {
@@ -88,29 +88,38 @@ fn measure(_: &mut Device, call: &mut Call<'_>) -> Outcome {
         return call.error("Too many measurements are under way: try again later");
     }
     let (token, later) = call.later();
-    // There is room, and nobody else sends.
+    // There is room: no other code sends.
     let _ = JOBS.try_send(Job { token, samples, every_millis: every.into() });
     later
 }
 
-fn status(device: &mut Device, read: &mut Read<'_>) -> Outcome {
+fn status(device: &mut Device, read: &mut ReadResource<'_>) -> HandlerResult {
     let led = if device.led.is_on() { "on" } else { "off" };
     read.text(&["LED: ".into(), led.into(), "\nup: ".into(), i64::from(seconds()).into(), " s\n".into()])
 }
 
-/// Passes news on to the client. What it does not want any more is refused as stale.
-pub(crate) fn tell(news: News, device: &mut Device, session: &mut Session<'static, Lines<Slice<'static>>, REQUESTS>) {
+/// Passes news on to the client. For cancelled requests the token is stale, and the session refuses it.
+pub(crate) fn tell(
+    news: News,
+    device: &mut Device,
+    session: &mut LineServer<'static, LineSink<SliceStorage<'static>>>,
+) {
     match news {
         News::Sampled(token, taken, of) => {
             let _ = session.progress(token, Progress::new(taken.into()).of(of.into()));
         }
         News::Measured(token, mean) => answer(token, mean, device, session),
-        News::Switched => session.publish(Change::Resource(STATUS)),
+        News::Switched => session.publish(ServerChange::Resource(STATUS)),
     }
 }
 
-fn answer(token: Token, mean: u16, device: &mut Device, session: &mut Session<'_, Lines<Slice<'_>>, REQUESTS>) {
-    // There is room: everything was written before these news were taken.
+fn answer(
+    token: RequestToken,
+    mean: u16,
+    device: &mut Device,
+    session: &mut LineServer<'_, LineSink<SliceStorage<'_>>>,
+) {
+    // There is room: all output was written before these news were taken.
     let _ = session.answer(&SERVICE, device, token, |_, call| {
         call.text(&[sensor::celsius(mean).into(), " degrees Celsius on average".into()])
     });

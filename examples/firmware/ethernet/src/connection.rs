@@ -1,34 +1,34 @@
-//! One TCP socket and the HTTP connection over it.
+//! One TCP socket with its HTTP connection.
 
 use mcp_sansio::server::Millis;
-use mcp_sansio_http::endpoint::Head;
-use mcp_sansio_http::host::{Host, Wait, Wired};
-use mcp_sansio_http::wire::{Expired, Limits, Step};
+use mcp_sansio_http::endpoint::RequestHead;
+use mcp_sansio_http::host::{HttpConnection, ServeContext, WaitFor};
+use mcp_sansio_http::http1::{ConnectionLimits, ConnectionStep, ExpireStatus};
 use smoltcp::iface::SocketHandle;
 use smoltcp::socket::tcp;
 use smoltcp::time::Duration;
 
 use crate::net::Net;
-use crate::{App, Body, Endpoint, IN_FLIGHT};
+use crate::{App, Body, Endpoint};
 
-/// Where it listens.
+/// The TCP port of the server.
 const PORT: u16 = 80;
 
 /// The most headers of a request.
 const HEADERS: usize = 24;
 
-/// How long a peer may be silent while it owes an acknowledgement.
+/// The longest silence of a peer that owes an acknowledgement.
 const TCP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a peer may take to close its side.
+/// The longest time for a peer to close its side.
 const CLOSE_MILLIS: Millis = 2_000;
-/// The same while others wait for a socket.
+/// The same limit while other clients wait for a socket.
 const WANTED_MILLIS: Millis = 200;
 
-/// After how long without a byte a client is thought to be gone, when others wait for its socket.
+/// The longest pause in a transfer while other clients wait for a socket. After it the client counts as gone.
 const STALL_MILLIS: Millis = 1_000;
 
-/// What is shared by all connections.
+/// The state that all connections share.
 pub(crate) struct Shared<'s, 'a> {
     pub(crate) endpoint: &'s mut Endpoint,
     pub(crate) app: &'s mut App<'a>,
@@ -37,27 +37,27 @@ pub(crate) struct Shared<'s, 'a> {
 }
 
 impl<'a> Shared<'_, 'a> {
-    fn host(&mut self) -> Host<'_, 'static, 'a, crate::State, mcp_sansio::sink::Slice<'static>, IN_FLIGHT> {
-        Host { endpoint: self.endpoint, app: self.app, body: self.body, now: self.now }
+    fn host(&mut self) -> ServeContext<'_, 'static, 'a, crate::State, mcp_sansio::sink::SliceStorage<'static>> {
+        ServeContext { endpoint: self.endpoint, app: self.app, body: self.body, now: self.now }
     }
 }
 
-/// One TCP socket and the HTTP connection over it.
+/// One TCP socket with its HTTP connection.
 pub(crate) struct Connection {
     handle: SocketHandle,
-    wired: Wired<'static, HEADERS>,
+    wired: HttpConnection<'static, HEADERS>,
     life: Life,
-    /// When something came or went last.
+    /// The time when the last byte arrived or left.
     moved: Millis,
-    /// It closes as soon as it can be done without harm.
+    /// The connection must close as soon as this does no harm.
     leaving: bool,
-    /// It closes now.
+    /// The connection must close now.
     cut: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Life {
-    /// For somebody to connect.
+    /// The socket listens for a client.
     Waiting,
     Open,
     /// Our side is closed for good.
@@ -71,11 +71,11 @@ impl Connection {
         handle: SocketHandle,
         input: &'static mut [u8],
         output: &'static mut [u8],
-        limits: Limits,
+        limits: ConnectionLimits,
     ) -> Self {
         Connection {
             handle,
-            wired: Wired::new(input, output, limits),
+            wired: HttpConnection::new(input, output, limits),
             life: Life::Waiting,
             moved: 0,
             leaving: false,
@@ -83,7 +83,8 @@ impl Connection {
         }
     }
 
-    /// Reads, serves, writes; whether there was anything to do. Where sockets are `scarce`, the next answer is the last.
+    /// Reads, serves and writes. Returns `true` if there was anything to do. While sockets are `scarce`, the next
+    /// answer is the last.
     pub(crate) fn turn(&mut self, net: &mut Net, shared: &mut Shared<'_, '_>, scarce: bool) -> bool {
         let Net { sockets, port, .. } = net;
         let socket = sockets.get_mut::<tcp::Socket<'_>>(self.handle);
@@ -97,24 +98,24 @@ impl Connection {
         }
     }
 
-    /// Whether somebody may connect.
+    /// Returns `true` if a client can connect.
     pub(crate) fn is_waiting(&self, net: &Net) -> bool {
         net.sockets.get::<tcp::Socket<'_>>(self.handle).is_listening()
     }
 
-    /// Whether its socket will be free soon.
+    /// Returns `true` if the socket will be free soon.
     pub(crate) fn is_leaving(&self, now: Millis) -> bool {
         let answers = self.leaving && self.wired.stream().is_none() && now.saturating_sub(self.moved) < STALL_MILLIS;
         matches!(self.life, Life::Closing { .. }) || self.cut || answers
     }
 
-    /// Since when it could be let go, unless it is somebody's event stream.
+    /// Returns the time of the last byte. `None` if the connection is leaving, or has an event stream.
     pub(crate) fn idle_since(&self) -> Option<Millis> {
         (self.life == Life::Open && !self.leaving && self.wired.stream().is_none()).then_some(self.moved)
     }
 
-    /// Since when it has carried nothing, if ending it does little harm: all it does is to listen for what may happen, or
-    /// its client does not go on with its request, or with reading the answer.
+    /// Returns the time since which the connection has carried no bytes, if ending it does little harm: the client
+    /// only listens to an event stream, or has stopped in the middle of its request or of reading the answer.
     pub(crate) fn quiet_since(&self, endpoint: &Endpoint, now: Millis) -> Option<Millis> {
         let quiet = match self.wired.stream() {
             Some(stream) => endpoint.only_listens(stream),
@@ -123,12 +124,12 @@ impl Connection {
         (self.life == Life::Open && !self.cut && quiet).then_some(self.moved)
     }
 
-    /// Ends it although its client wants to go on listening: it will come back.
+    /// Ends the connection although its client listens. The client will connect again.
     pub(crate) fn cut(&mut self) {
         self.cut = true;
     }
 
-    /// Lets it go as soon as what it is at is answered; at once if that is nothing.
+    /// Closes the connection after the current answer, or at once if no answer is due.
     pub(crate) fn let_go(&mut self) {
         self.leaving = true;
         self.wired.connection().close();
@@ -155,21 +156,21 @@ impl Connection {
     ) -> bool {
         let now = shared.now;
         if !socket.is_active() {
-            // Reset by its peer, or given up by TCP.
+            // The peer has reset the connection, or TCP has given it up.
             self.wired.leave(&mut shared.host());
             self.forget(socket);
             return true;
         }
         let read = self.read(socket);
         if read && scarce {
-            // Not while it is idle: what the client has just sent would be lost.
+            // Not while the connection is idle: a request that the client has just sent would be lost.
             self.let_go();
         }
         let expired = match self.wired.next_deadline() {
             Some(deadline) if deadline <= now => self.wired.connection().expire(now),
-            _ => Expired::Nothing,
+            _ => ExpireStatus::Nothing,
         };
-        if expired == Expired::Close || self.cut {
+        if expired == ExpireStatus::Close || self.cut {
             self.wired.leave(&mut shared.host());
             if self.cut {
                 socket.close()
@@ -180,7 +181,7 @@ impl Connection {
             return true;
         }
         let wait = match self.must_wait(shared) {
-            true => Wait::Read,
+            true => WaitFor::Read,
             false => self.wired.serve(&mut shared.host(), random),
         };
         let sent = socket.send_slice(self.wired.pending()).unwrap_or(0);
@@ -190,30 +191,30 @@ impl Connection {
         }
         let emptied = !self.wired.has_pending();
         match wait {
-            Wait::Close if emptied => {
+            WaitFor::Close if emptied => {
                 self.wired.leave(&mut shared.host());
                 socket.close();
                 self.life = Life::Closing { since: now };
                 return true;
             }
             // Reading goes on.
-            Wait::Shut if emptied => socket.close(),
+            WaitFor::Shut if emptied => socket.close(),
             _ => {}
         }
         read || sent > 0
     }
 
-    /// Whether the request that has come is to be kept: it would be refused now, and not in a moment.
+    /// Returns `true` if the request must wait: it would be refused now, but not in a moment.
     fn must_wait(&mut self, shared: &Shared<'_, '_>) -> bool {
         let connection = self.wired.connection();
-        if connection.step(shared.now) != Step::Request {
+        if connection.step(shared.now) != ConnectionStep::Request {
             return false;
         }
         let Some(head) = connection.head() else { return false };
-        shared.endpoint.must_wait(&Head::new(head.method(), head.path(), head.query(), &head))
+        shared.endpoint.must_wait(&RequestHead::new(head.method(), head.path(), head.query(), &head))
     }
 
-    /// Reads what has come and there is room for; whether that was anything.
+    /// Reads as many bytes as there is room for. Returns `true` if there were any.
     fn read(&mut self, socket: &mut tcp::Socket<'_>) -> bool {
         if !socket.can_recv() {
             if !socket.may_recv() {
@@ -226,7 +227,7 @@ impl Connection {
         read > 0
     }
 
-    /// Waits for the peer to close its side as well.
+    /// Waits for the peer to close its side too.
     fn close(&mut self, socket: &mut tcp::Socket<'_>, at_once: bool) -> bool {
         if !socket.is_open() {
             self.forget(socket);

@@ -1,44 +1,48 @@
-//! What the board offers: its temperature, its LED, a measurement that takes a while, and what it remembers.
+//! The service: temperature, LED, a measurement that takes some time, a history, and a panel for hosts that can show it.
 
 use board::{Adc, Led};
-use mcp_sansio::json::Decimal;
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Change, Failure, Millis, Progress, SendError, Token};
+use mcp_sansio::json::write::decimal;
+use mcp_sansio::json::{Decimal, Object};
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::{Millis, Progress, RequestToken, RespondError, RpcError, ServerChange};
 use mcp_sansio::service::{
-    Argument, Broken, Call, Complete, Get, Hints, Outcome, Prompt, Read, Resource, Service, Tool,
+    Call, Complete, Extension, GetPrompt, HandlerResult, Prompt, PromptArgument, ReadResource, Resource, Service,
+    SourceError, Tool, ToolAnnotations,
 };
+use mcp_sansio_apps::{Page, ResourceMeta, ToolMeta, can_show, ui_meta};
 use serde::Deserialize;
 
-use crate::{App, Endpoint};
+use crate::random::Random;
+use crate::{App, Endpoint, manual};
 
 /// The URI of the state of the LED and the clock.
 const STATUS: &str = "board://status";
 /// The URI of the temperature.
 const TEMPERATURE: &str = "board://temperature";
 
-/// Measurements at a time.
+/// The most measurements at a time.
 const MEASUREMENTS: usize = 4;
 
-/// How often it is looked whether the temperature has changed.
+/// The interval of checks for a changed temperature.
 const LOOK_MILLIS: Millis = 1_000;
 
 /// The state that all handlers share.
 pub(crate) struct State {
     led: Led,
     adc: Adc,
-    /// Milliseconds since the start.
+    /// The milliseconds since the start.
     now: Millis,
     started: Millis,
     measurements: [Option<Measurement>; MEASUREMENTS],
-    /// The LED was switched, and subscribers do not know yet.
+    /// The LED was switched, and subscribers are not notified yet.
     switched: bool,
-    /// The reading that subscribers were told of, and when that was.
+    /// The reading in the last notification to subscribers, and the time of that notification.
     told: (u16, Millis),
 }
 
 /// A measurement under way.
 struct Measurement {
-    token: Token,
+    token: RequestToken,
     samples: u32,
     taken: u32,
     sum: u32,
@@ -50,20 +54,29 @@ pub(crate) const SERVICE: Service<'static, State> = Service::new("board", env!("
     .title("A thermometer with LEDs")
     .tools(&TOOLS)
     .resources(&RESOURCES)
+    .templates(&manual::TEMPLATES)
     .prompts(&PROMPTS)
-    .feature(Feature::Subscribe)
+    .extend(&EXTENSIONS)
+    .feature(ServerCapability::Subscribe)
     .on_cancel(cancelled);
 
-const READS: Hints = Hints::new().read_only(true).open_world(false);
-const SETS: Hints = Hints::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+const READS: ToolAnnotations = ToolAnnotations::new().read_only(true).open_world(false);
+const SETS: ToolAnnotations =
+    ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
 
-static TOOLS: [Tool<State>; 5] = [
+static EXTENSIONS: [Extension<State>; 2] = [mcp_sansio_apps::extension(), manual::EXTENSION];
+
+/// The panel: longer than any buffer of the board, sent in windows.
+static PANEL: Page = Page::new("ui://board/panel", "panel", include_str!("panel.html"))
+    .meta(ui_meta!(ResourceMeta::new().prefers_border(true)));
+
+static TOOLS: [Tool<State>; 6] = [
     Tool::new("read_temperature", "Measures the temperature of the chip, in degrees Celsius", read_temperature)
         .hints(READS),
     Tool::new("set_led", "Turns the status LED on or off", set_led)
         .input(r#"{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}"#)
         .hints(SETS),
-    Tool::new("measure", "Measures the temperature several times and tells the mean; tells how far it is", measure)
+    Tool::new("measure", "Measures the temperature several times and gives the mean; it reports progress", measure)
         .input(
             r#"{"type":"object","properties":{"samples":{"type":"integer","minimum":1,"maximum":1000,"description":"How many; 10 without"},"interval_ms":{"type":"integer","minimum":1,"maximum":60000,"description":"Between two; 100 without"}}}"#,
         )
@@ -72,9 +85,12 @@ static TOOLS: [Tool<State>; 5] = [
     Tool::new("history", "Gives the temperature of each of the last 2500 minutes, 50 KB", history)
         .source(read_history)
         .hints(READS),
+    Tool::new("show_board", "Gives temperature, LED and uptime; shows a live panel where the host can", show_board)
+        .meta(ui_meta!(ToolMeta::new(PANEL.uri())))
+        .hints(READS),
 ];
 
-static RESOURCES: [Resource<State>; 3] = [
+static RESOURCES: [Resource<State>; 5] = [
     Resource::new(STATUS, "status", status)
         .description("The LED, the time since the start, the stack")
         .mime("text/plain"),
@@ -85,16 +101,18 @@ static RESOURCES: [Resource<State>; 3] = [
         .description("The temperature of each of the last 2500 minutes")
         .mime("text/plain")
         .source(read_history),
+    PANEL.resource(|_, read| PANEL.read(read)).source(|_, _, at, to| Ok(PANEL.copy(at, to))),
+    manual::RESOURCE,
 ];
 
 static PROMPTS: [Prompt<State>; 1] = [Prompt::new("check_temperature", "Asks whether the board is too warm", check)
-    .arguments(&[Argument::required("limit").description("Degrees Celsius that are too much")])
+    .arguments(&[PromptArgument::required("limit").description("Degrees Celsius that are too much")])
     .complete(complete_limit)];
 
-/// The state at the start.
-pub(crate) fn state(led: Led, adc: Adc, now: Millis) -> State {
+/// Returns the state at the start.
+pub(crate) fn state(led: Led, adc: Adc, now: Millis, _: &mut Random) -> Option<State> {
     let measurements = [const { None }; MEASUREMENTS];
-    State { led, adc, now, started: now, measurements, switched: false, told: (0, now) }
+    Some(State { led, adc, now, started: now, measurements, switched: false, told: (0, now) })
 }
 
 impl State {
@@ -107,22 +125,22 @@ impl State {
     }
 }
 
-/// What is due, between two turns of the network.
+/// Does the work that is due between two turns of the network.
 pub(crate) fn go_on(app: &mut App<'_>, endpoint: &mut Endpoint, now: Millis) {
     let state = &mut *app.state;
     state.now = now;
     if core::mem::take(&mut state.switched) {
-        endpoint.publish(Change::Resource(STATUS));
+        endpoint.publish(ServerChange::Resource(STATUS));
     }
     if now.saturating_sub(state.told.1) >= LOOK_MILLIS {
         let reading = state.adc.reading();
         if Adc::tenths(reading) != Adc::tenths(state.told.0) {
-            endpoint.publish(Change::Resource(TEMPERATURE));
+            endpoint.publish(ServerChange::Resource(TEMPERATURE));
         }
         state.told = (reading, now);
     }
     for place in 0..MEASUREMENTS {
-        // Out of its place while it is at work, for the endpoint has the state meanwhile.
+        // Taken out of its place during the work, because the endpoint borrows the state.
         let Some(mut measurement) = app.state.measurements.get_mut(place).and_then(Option::take) else { continue };
         let through = measurement.due <= now && step(&mut measurement, app, endpoint, now);
         if let Some(place) = app.state.measurements.get_mut(place).filter(|_| !through) {
@@ -131,14 +149,14 @@ pub(crate) fn go_on(app: &mut App<'_>, endpoint: &mut Endpoint, now: Millis) {
     }
 }
 
-/// Takes a sample, or answers if there are enough; whether that was it.
+/// Takes a sample, or answers if there are enough. Returns `true` after the answer.
 fn step(measurement: &mut Measurement, app: &mut App<'_>, endpoint: &mut Endpoint, now: Millis) -> bool {
     if measurement.taken < measurement.samples {
         measurement.sum += u32::from(app.state.adc.reading());
         measurement.taken += 1;
         measurement.due = now.saturating_add(measurement.every);
         let progress = Progress::new(measurement.taken.into()).of(measurement.samples.into());
-        // Whoever does not listen fast enough misses one.
+        // A client that reads too slowly misses this report.
         let _ = endpoint.progress(measurement.token, progress);
         return false;
     }
@@ -147,10 +165,10 @@ fn step(measurement: &mut Measurement, app: &mut App<'_>, endpoint: &mut Endpoin
     let answered = endpoint.answer(app, measurement.token, |_, call| {
         call.text(format_args!("{mean} degrees Celsius, the mean of {samples} measurements"))
     });
-    !matches!(answered, Err(SendError::FullNow))
+    !matches!(answered, Err(RespondError::FullNow))
 }
 
-fn cancelled(state: &mut State, token: Token) {
+fn cancelled(state: &mut State, token: RequestToken) {
     for place in &mut state.measurements {
         if place.as_ref().is_some_and(|measurement| measurement.token == token) {
             *place = None;
@@ -158,7 +176,7 @@ fn cancelled(state: &mut State, token: Token) {
     }
 }
 
-fn read_temperature(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn read_temperature(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     call.text(format_args!("{} degrees Celsius", state.celsius()))
 }
 
@@ -167,7 +185,7 @@ struct SetLed {
     on: bool,
 }
 
-fn set_led(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn set_led(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let SetLed { on } = call.args()?;
     state.switched |= on != state.led.is_on();
     state.led.set(on);
@@ -180,7 +198,7 @@ struct Measure {
     interval_ms: Option<u32>,
 }
 
-fn measure(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn measure(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let Measure { samples, interval_ms } = call.args()?;
     let (samples, every) = (samples.unwrap_or(10), interval_ms.unwrap_or(100));
     if !(1..=1000).contains(&samples) || !(1..=60_000).contains(&every) {
@@ -195,44 +213,70 @@ fn measure(state: &mut State, call: &mut Call<'_>) -> Outcome {
     later
 }
 
-fn uptime(state: &mut State, call: &mut Call<'_>) -> Outcome {
+fn uptime(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     call.text(format_args!("{} s", state.seconds()))
 }
 
-fn history(_: &mut State, call: &mut Call<'_>) -> Outcome {
+fn history(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     call.stream_text(0)
 }
 
-fn status(state: &mut State, read: &mut Read<'_>) -> Outcome {
+/// Answers with words for the model, and for clients with panels with the same as structured content.
+fn show_board(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let (celsius, is_on, seconds) = (state.celsius(), state.led.is_on(), state.seconds());
+    let led = if is_on { "on" } else { "off" };
+    let words = format_args!("{celsius} degrees Celsius, the LED is {led}, up for {seconds} s");
+    if !can_show(call) {
+        return call.text(words);
+    }
+    call.result_as("complete", &mut |result| {
+        let out = result.key("content");
+        out.put(b"[")?;
+        let mut text = Object::open(out);
+        text.fixed("type", "\"text\"")?;
+        text.shown("text", &words)?;
+        text.close()?;
+        out.put(b"]")?;
+        let mut seen = Object::open(result.key("structuredContent"));
+        decimal(seen.key("celsius"), celsius)?;
+        seen.boolean("led", is_on)?;
+        seen.number("up_seconds", seconds)?;
+        seen.number("stack_used", board::stack::used() as u64)?;
+        seen.number("stack_size", board::stack::size() as u64)?;
+        seen.close()
+    })
+}
+
+fn status(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     let led = if state.led.is_on() { "on" } else { "off" };
     let (used, size) = (board::stack::used(), board::stack::size());
     read.text(format_args!("LED: {led}\nup: {} s\nstack: {used} of {size} bytes\n", state.seconds()))
 }
 
-fn temperature(state: &mut State, read: &mut Read<'_>) -> Outcome {
+fn temperature(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     read.text(format_args!("{} degrees Celsius", state.celsius()))
 }
 
-fn check(state: &mut State, get: &mut Get<'_>) -> Outcome {
-    const MISSING: Failure<'static> = Failure::invalid_params("Invalid params: limit is not a string");
+fn check(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
+    const MISSING: RpcError<'static> = RpcError::invalid_params("Invalid params: limit is not a string");
     let limit = get.arg("limit").ok_or(MISSING)?;
     get.user(format_args!("The board is at {} degrees Celsius. Is that more than {limit}?", state.celsius()))
 }
 
-fn complete_limit(_: &mut State, complete: &mut Complete<'_>) -> Outcome {
+fn complete_limit(_: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
     complete.matching(["30", "40", "50", "60"])
 }
 
-/// Measurements that are remembered, one a minute.
+/// The remembered measurements, one per minute.
 const MINUTES: u32 = 2500;
 
 const LAYOUT: &[u8; 20] = b"minute ####: +##.#C\n";
 
-/// Of a line; all are of one length.
+/// The length of a line. All lines have the same length.
 const LINE: u32 = LAYOUT.len() as u32;
 
-/// What the thermometer remembers, made when it is asked for: 50 KB that are nowhere.
-fn read_history(_: &mut State, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+/// Generates the history on demand: 50 KB that are stored nowhere.
+fn read_history(_: &mut State, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
     let minute = at / LINE;
     if minute >= MINUTES {
         return Ok(0);

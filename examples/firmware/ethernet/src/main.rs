@@ -9,6 +9,8 @@ mod connection;
 mod device;
 #[cfg(feature = "fixture")]
 mod fixture;
+#[cfg(not(feature = "fixture"))]
+mod manual;
 mod memory;
 mod net;
 mod random;
@@ -16,7 +18,7 @@ mod random;
 mod report;
 mod room;
 
-use mcp_sansio::sink::Slice;
+use mcp_sansio::sink::SliceStorage;
 use mcp_sansio_http::{endpoint, host};
 
 use crate::connection::Shared;
@@ -28,14 +30,14 @@ use crate::memory::Memory;
 use crate::offer::State;
 use crate::room::Room;
 
-/// Requests in flight: those whose answer is put off, that ask the client, that go out in windows.
+/// The most requests in flight: with a late answer, with a question to the client, or with output in windows.
 const IN_FLIGHT: usize = 8;
 
-type Endpoint = endpoint::Endpoint<'static, IN_FLIGHT>;
+type Endpoint = endpoint::Endpoint<'static>;
 type App<'a> = endpoint::App<'a, State>;
-type Body = host::Body<Slice<'static>>;
+type Body = host::BodyBuffer<SliceStorage<'static>>;
 
-/// Longer than any turn of the loop takes.
+/// Longer than any turn of the loop.
 const WATCHDOG_MILLIS: u32 = 4_000;
 
 board::entry!(main);
@@ -46,7 +48,7 @@ fn main() -> ! {
     let mut watchdog = board.watchdog;
     let now = clock.now();
     let Some(Memory { net, endpoint, connections, body }) = Memory::take(board.ethernet, now) else { board::exit() };
-    let mut state = offer::state(board.led, board.adc, now);
+    let Some(mut state) = offer::state(board.led, board.adc, now, &mut net.port.random) else { board::exit() };
     let mut app = App::new(&offer::SERVICE, &mut state);
 
     #[cfg(feature = "report")]

@@ -1,11 +1,11 @@
-//! All memory there is, in one place: what each buffer is for, and how large.
+//! All buffers in one place, with their purpose and size.
 
 use board::Static;
-use mcp_sansio::server::{Millis, Server};
-use mcp_sansio::sink::Slice;
-use mcp_sansio_http::endpoint::{Config, Session, Stream, Streams};
+use mcp_sansio::server::{Millis, RequestSlot, Server};
+use mcp_sansio::sink::SliceStorage;
+use mcp_sansio_http::endpoint::{EndpointConfig, Session, Stream, StreamPolicy};
+use mcp_sansio_http::http1::ConnectionLimits;
 use mcp_sansio_http::seal::HmacSeal;
-use mcp_sansio_http::wire::Limits;
 use smoltcp::iface::{SocketSet, SocketStorage};
 use smoltcp::socket::tcp;
 
@@ -13,31 +13,31 @@ use crate::connection::Connection;
 use crate::net::{FRAME, Net, Port, QUEUE, Queue};
 use crate::{Body, Endpoint, IN_FLIGHT};
 
-/// Connections at a time.
-const SOCKETS: usize = 7;
-/// What has come over a connection and was not looked at yet.
+/// The most connections at a time. The fixture keeps tasks in the memory of one of them.
+const SOCKETS: usize = if cfg!(feature = "fixture") { 6 } else { 7 };
+/// Received bytes of a connection that are not read yet.
 const RECEIVED: usize = 512;
-/// What goes out over a connection and is not acknowledged yet.
+/// Sent bytes of a connection that are not acknowledged yet.
 const SENT: usize = 512;
 /// The longest request, head and body together.
 const INPUT: usize = 2048;
-/// Answers of a connection, head and body together; an event stream passes through in windows.
+/// The output of a connection, head and body together; an event stream passes through in windows.
 const OUTPUT: usize = 1152;
-/// The longest answer that is not an event stream. Lists and contents that are longer go out as event streams, in windows.
-const BODY: usize = 960;
-/// Clients of the revisions with sessions.
+/// The longest answer that is not an event stream. Longer lists and contents go out as event streams, in windows.
+pub(crate) const BODY: usize = 960;
+/// The most clients of the revisions with sessions.
 const SESSIONS: usize = 16;
-/// Event streams, also those whose clients may come back.
+/// The most event streams, including those whose clients may come back.
 const STREAMS: usize = 10;
-/// What was not sent yet on event streams, and what clients may come back for.
-const LOG: usize = 5 * 1024;
-/// What one event stream may have of that: the window of what is longer.
+/// The log of events: not sent yet, or kept for clients that may come back.
+const LOG: usize = 5 * 1024 - 128;
+/// The share of one event stream in the log: the window of longer output.
 const SHARE: usize = 968;
-/// Questions to clients, with what they are asked for.
+/// The questions to clients, with their contents.
 const ASKS: usize = 1024;
-/// URIs that clients have subscribed to, and ids of their requests.
+/// The URIs of subscriptions, and the ids of their requests.
 const SUBSCRIPTIONS: usize = 512;
-/// For arguments with escapes in them.
+/// For arguments with escapes.
 const SCRATCH: usize = 512;
 
 static SOCKET_STORAGE: Static<[SocketStorage<'static>; SOCKETS + 1]> = Static::new([SocketStorage::EMPTY; SOCKETS + 1]);
@@ -55,21 +55,22 @@ static THE_BODY: Static<Option<Body>> = Static::new(None);
 static SESSION_SLOTS: Static<[Session; SESSIONS]> = Static::new([Session::FREE; SESSIONS]);
 static STREAM_SLOTS: Static<[Stream; STREAMS]> = Static::new([Stream::FREE; STREAMS]);
 static LOG_BYTES: Static<[u8; LOG]> = Static::new([0; LOG]);
+static REQUEST_SLOTS: Static<[RequestSlot; IN_FLIGHT]> = Static::new([RequestSlot::FREE; IN_FLIGHT]);
 static ASK_BYTES: Static<[u8; ASKS]> = Static::new([0; ASKS]);
 static SUBSCRIPTION_BYTES: Static<[u8; SUBSCRIPTIONS]> = Static::new([0; SUBSCRIPTIONS]);
 static SCRATCH_BYTES: Static<[u8; SCRATCH]> = Static::new([0; SCRATCH]);
 static SEAL: Static<Option<HmacSeal>> = Static::new(None);
 
-/// Names that requests may be for, beside localhost, which QEMU forwards. Any address will do as well: over DHCP a board
-/// learns its own when it runs.
-const CONFIG: Config<'static> = Config::DEFAULT
+/// The names that requests may be for, besides localhost, which QEMU forwards. Any IP address is accepted too: with
+/// DHCP a board learns its own at run time.
+const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT
     .hosts(&["board.local"])
     .ip_hosts(true)
-    .streams(Streams::Preferred)
+    .streams(StreamPolicy::Preferred)
     .session_idle(600_000)
     .session_rest(100);
 
-const LIMITS: Limits = Limits::DEFAULT
+const LIMITS: ConnectionLimits = ConnectionLimits::DEFAULT
     .line(256)
     .head(1536)
     .body(INPUT)
@@ -79,10 +80,10 @@ const LIMITS: Limits = Limits::DEFAULT
     .idle_time(30_000)
     .write_time(20_000);
 
-/// All connections; there is one in each place.
+/// All connections, one in each place.
 pub(crate) type Connections = &'static mut [Option<Connection>; SOCKETS];
 
-/// What the main loop works with.
+/// The values that the main loop works with.
 pub(crate) struct Memory {
     pub(crate) net: &'static mut Net,
     pub(crate) endpoint: &'static mut Endpoint,
@@ -91,15 +92,15 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// All of it, once. Not inlined: what is put together here would keep its place on the stack of `main`. Nor are the
-    /// parts: what each needs for itself is given back before the next one.
+    /// Takes all memory. Works once. Not inlined: otherwise its temporaries would stay in the frame of `main`. The
+    /// parts are not inlined either: each gives its stack back before the next one runs.
     #[inline(never)]
     pub(crate) fn take(port: board::EthernetPort, now: Millis) -> Option<Self> {
         let mut port = take_port(port)?;
         let seal = take_seal(&mut port)?;
         let endpoint = take_endpoint(seal)?;
         let (net, connections) = take_net(port, now)?;
-        let body = THE_BODY.take()?.insert(Body::new(Slice::new(BODY_BYTES.take()?)));
+        let body = THE_BODY.take()?.insert(Body::new(SliceStorage::new(BODY_BYTES.take()?)));
         Some(Memory { net, endpoint, connections, body })
     }
 }
@@ -120,14 +121,15 @@ fn take_seal(port: &mut Port) -> Option<&'static HmacSeal> {
 #[inline(never)]
 fn take_endpoint(seal: &'static HmacSeal) -> Option<&'static mut Endpoint> {
     let (asks, subscriptions, scratch) = (ASK_BYTES.take()?, SUBSCRIPTION_BYTES.take()?, SCRATCH_BYTES.take()?);
-    let endpoint = place_endpoint(Server::new().seal(seal).asks(asks).subscriptions(subscriptions).scratch(scratch))?;
+    let server = Server::new(REQUEST_SLOTS.take()?).seal(seal).asks(asks);
+    let endpoint = place_endpoint(server.subscriptions(subscriptions).scratch(scratch))?;
     endpoint.set_share(SHARE);
     Some(endpoint)
 }
 
-/// Not inlined, so that no more copies of what is large are on the stack than must be.
+/// Not inlined, to keep copies of large values off the stack.
 #[inline(never)]
-fn place_endpoint(server: Server<'static, IN_FLIGHT>) -> Option<&'static mut Endpoint> {
+fn place_endpoint(server: Server<'static>) -> Option<&'static mut Endpoint> {
     let (sessions, streams, log) = (SESSION_SLOTS.take()?, STREAM_SLOTS.take()?, LOG_BYTES.take()?);
     let place = ENDPOINT.take()?;
     *place = Some(Endpoint::new(CONFIG, server.ask_timeout(60_000), sessions, streams, log));

@@ -10,37 +10,39 @@ use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, Ipv4Address, Ipv4C
 
 use crate::random::Random;
 
-/// This board's address on its network. (The second bit of the first byte: assigned by nobody.)
+/// The MAC address of this board. The second bit of the first byte means: locally administered.
 const MAC: [u8; 6] = [0x02, 0x00, 0x00, 0x6D, 0x63, 0x70];
 
-/// The address where no DHCP server gives one: that which QEMU forwards to.
+/// The address if there is no DHCP server. QEMU forwards to this one.
 const ADDRESS: Ipv4Cidr = Ipv4Cidr::new(Ipv4Address::new(10, 0, 2, 15), 24);
 const ROUTER: Ipv4Address = Ipv4Address::new(10, 0, 2, 2);
 
-/// How long to wait for a DHCP server.
+/// The longest wait for a DHCP server.
 const DHCP_MILLIS: Millis = 3_000;
 
-/// The longest frame: 1 KiB of data with its headers. A frame that is longer is none of ours: TCP is told the size.
+/// The longest frame: 1 KiB of data with its headers. TCP announces that size to peers, so longer frames are not
+/// for us.
 pub(crate) const FRAME: usize = 14 + 20 + 20 + 1024;
 
-/// The controller, and where its frames are put together.
+/// The controller, and the buffer for its frames.
 pub(crate) struct Port {
     ethernet: Ethernet,
     received: &'static mut [u8; FRAME],
     sent: &'static mut [u8; FRAME],
     pub(crate) random: Random,
-    /// How many may still connect before the sockets are looked at again.
+    /// The number of clients that may connect before the next look at the sockets.
     free: usize,
-    /// Who wants to connect and has to wait.
+    /// The clients that wait to connect.
     queue: &'static mut Queue,
-    /// Of these, the next one to come in.
+    /// The first client of the queue.
     first: usize,
 }
 
-/// How many may wait for a socket. Whoever comes then is not heard, and tries again by itself some seconds later.
+/// The most clients that wait for a socket. Frames of further clients are dropped; TCP sends them again some
+/// seconds later.
 pub(crate) const QUEUE: usize = 12;
 
-/// The frame that opens a TCP connection, whatever options TCP has.
+/// The longest frame that opens a TCP connection, with all options of TCP.
 const OPENING: usize = 14 + 20 + 60;
 
 /// A frame that opens a connection, kept until there is a socket for it.
@@ -62,18 +64,18 @@ impl Port {
         Port { ethernet: port.start(MAC), received, sent, random: Random::new(), free: 0, queue, first: 0 }
     }
 
-    /// How many want to connect and find no socket.
+    /// Returns the number of clients that wait for a socket.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.iter().flatten().count()
     }
 
-    /// So many sockets wait for somebody to connect.
+    /// Sets the number of sockets that listen.
     pub(crate) fn accept(&mut self, free: usize) {
         self.free = free;
     }
 
-    /// The next frame for smoltcp to see; its length. Who wants to connect when no socket waits has to wait as well:
-    /// smoltcp would refuse.
+    /// Returns the length of the next frame for smoltcp. A frame that opens a connection is kept while no socket
+    /// listens, because smoltcp would refuse it.
     fn next(&mut self) -> Option<usize> {
         if self.free > 0
             && let Some(length) = self.take_opening()
@@ -102,7 +104,7 @@ impl Port {
         for (place, byte) in place.iter_mut().zip(frame) {
             *place = *byte;
         }
-        // One that comes again, for its sender thinks it was lost, is known by its addresses and its ports.
+        // A sender that gets no answer repeats its frame. Addresses and ports identify the repetition.
         let waits = |kept: &Opening| kept.frame.get(26..38) == frame.get(26..38);
         if self.queue.iter().flatten().any(waits) {
             return;
@@ -126,7 +128,7 @@ impl Port {
         Some(length)
     }
 
-    /// Sleeps until there is something to do, a millisecond at the most.
+    /// Sleeps until there is something to do, at most a millisecond.
     pub(crate) fn wait(&mut self) {
         self.ethernet.wait();
     }
@@ -149,7 +151,7 @@ impl TxToken for Sending<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
         let frame = self.frame.get_mut(..length).unwrap_or_default();
         let result = f(frame);
-        // A frame that the controller does not take is lost, as frames may be.
+        // A frame that the controller does not take is lost; TCP repeats it.
         let _ = self.ethernet.send(frame);
         result
     }
@@ -178,7 +180,7 @@ impl Device for Port {
     }
 }
 
-/// Whether a frame opens a TCP connection: IPv4, TCP, SYN without ACK.
+/// Returns `true` if a frame opens a TCP connection: IPv4, TCP, SYN without ACK.
 fn is_opening(frame: &[u8]) -> bool {
     const TYPE: usize = 12;
     const IP: usize = 14;
@@ -187,7 +189,7 @@ fn is_opening(frame: &[u8]) -> bool {
     (byte(TYPE), byte(TYPE + 1), byte(IP + 9)) == (0x08, 0x00, 6) && byte(tcp + 13) & 0x12 == 0x02
 }
 
-/// The board on its network.
+/// The board's network interface.
 pub(crate) struct Net {
     pub(crate) port: Port,
     interface: Interface,
@@ -212,7 +214,7 @@ impl Net {
         Net { port, interface, sockets, dhcp, configured: false, started: now }
     }
 
-    /// Receives and sends what there is; whether there was anything.
+    /// Receives and sends frames. Returns `true` if there were any.
     pub(crate) fn poll(&mut self, now: Millis) -> bool {
         let result = self.interface.poll(instant(now), &mut self.port, &mut self.sockets);
         let event = self.sockets.get_mut::<dhcpv4::Socket<'_>>(self.dhcp).poll();

@@ -1,4 +1,4 @@
-//! What is said on standard error every second: what is in use.
+//! Reports the use of resources on standard error every second.
 
 use mcp_sansio::server::Millis;
 
@@ -6,7 +6,7 @@ use crate::Endpoint;
 
 const EVERY_MILLIS: Millis = 1_000;
 
-/// Says it when it is time.
+/// Prints the report when it is due.
 pub(crate) struct Report {
     due: Millis,
 }

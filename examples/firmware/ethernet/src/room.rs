@@ -1,7 +1,8 @@
-//! More clients than sockets: who makes way.
+//! Makes room when there are more clients than sockets.
 //!
-//! While few sockets are free, each answer is the last one of its connection. When none is left, whoever wants to connect
-//! waits, and idle connections are ended for them, then those that only listen, or whose clients do not go on.
+//! While few sockets are free, each answer is the last one of its connection. When no socket is free, new clients
+//! wait, and connections are ended for them: first idle ones, then those that only listen, and those whose clients
+//! have stopped reading or writing.
 
 use mcp_sansio::server::Millis;
 
@@ -9,28 +10,28 @@ use crate::Endpoint;
 use crate::connection::Connection;
 use crate::net::Net;
 
-/// Where fewer sockets than this are free, connections are not kept for another request: clients come in bursts.
+/// With fewer free sockets than this, connections are not kept for another request: clients come in bursts.
 const SPARE: usize = 3;
 
-/// How long a connection is left alone at least: its client may be about to use it.
+/// The shortest idle time before a connection is ended: its client may be about to use it.
 const IDLE_MILLIS: Millis = 250;
 
-/// How long somebody waits for a socket before another one's event stream is ended.
+/// The longest wait of a client before another client's event stream is ended for it.
 const PATIENCE_MILLIS: Millis = 500;
 
-/// Sockets that wait for somebody to connect.
+/// Returns the number of listening sockets.
 pub(crate) fn free(connections: &[Option<Connection>], net: &Net) -> usize {
     connections.iter().flatten().filter(|connection| connection.is_waiting(net)).count()
 }
 
-/// Whether connections are not to be kept for another request.
+/// Returns `true` if connections must not be kept for another request.
 pub(crate) fn is_scarce(connections: &[Option<Connection>], net: &Net) -> bool {
     free(connections, net) < SPARE
 }
 
-/// Sees to it that whoever wants to connect can.
+/// Makes room for clients that wait.
 pub(crate) struct Room {
-    /// Since when somebody has been waiting.
+    /// The time since which a client has been waiting.
     wanted: Option<Millis>,
 }
 
@@ -39,7 +40,7 @@ impl Room {
         Room { wanted: None }
     }
 
-    /// Ends as many connections as there are clients that wait.
+    /// Ends as many connections as clients wait.
     pub(crate) fn make(&mut self, connections: &mut [Option<Connection>], net: &Net, endpoint: &Endpoint, now: Millis) {
         let waiting = net.port.waiting();
         if waiting == 0 {

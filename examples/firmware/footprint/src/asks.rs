@@ -1,7 +1,7 @@
-//! What asks.
+//! A tool that asks the user.
 
 use mcp_sansio::json::Raw;
-use mcp_sansio::service::{Call, Outcome, Question, Tool};
+use mcp_sansio::service::{Call, HandlerResult, InputRequest, Tool};
 
 use crate::Device;
 use crate::tools::RAW_TABLE;
@@ -16,9 +16,9 @@ pub(crate) const ASK: Tool<Device> = Tool::new("erase", "Erases the flash, if th
 const SCHEMA: Raw<'static> =
     Raw::constant(r#"{"type":"object","properties":{"sure":{"type":"boolean"}},"required":["sure"]}"#);
 
-fn erase(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn erase(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let Some(answer) = call.answer("sure") else {
-        return call.ask(&[Question::elicit("sure", "Erase everything?", SCHEMA)], b"");
+        return call.ask(&[InputRequest::elicit("sure", "Erase everything?", SCHEMA)], b"");
     };
     call.text(if answer.accepted() { "erased" } else { "left alone" })
 }

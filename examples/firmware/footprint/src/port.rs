@@ -1,4 +1,4 @@
-//! Where bytes come from and go to: the board's UART.
+//! The port: reads and writes the board's UART.
 
 use board::{Board, Input};
 
@@ -10,7 +10,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// The one there is.
+    /// Opens UART0.
     pub fn open() -> Self {
         Port {
             board: board::start(),
@@ -19,7 +19,7 @@ impl Port {
         }
     }
 
-    /// Bytes that have come; `None` when there will be no more.
+    /// Reads the bytes that are there. `None` means the end of the input.
     #[cfg(not(feature = "report"))]
     pub fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
         match self.board.uart.read(bytes) {
@@ -29,8 +29,8 @@ impl Port {
         }
     }
 
-    /// The same message by message, so that the work does not depend on when bytes come. Lines of an HTTP head end
-    /// with CR LF, messages with LF.
+    /// Reads one message at a time, so that the measured work does not depend on the arrival of bytes. Lines of an
+    /// HTTP head end with CR LF, messages with LF.
     #[cfg(feature = "report")]
     pub fn read(&mut self, bytes: &mut [u8]) -> Option<usize> {
         let mut before = 0;
@@ -51,24 +51,31 @@ impl Port {
         Some(bytes.len())
     }
 
-    /// How many of the bytes were taken.
+    /// Writes bytes, and returns how many were taken.
     pub fn write(&mut self, bytes: &[u8]) -> usize {
         self.board.uart.write(bytes)
     }
 
-    /// Does the work on what was read.
+    /// Does the work on the bytes that were read, and measures it.
     #[inline]
     pub fn timed(&mut self, work: impl FnOnce()) {
-        #[cfg(feature = "report")]
+        #[cfg(all(feature = "report", not(feature = "es256")))]
         {
             let ((), ticks) = board::timed(work);
             self.ticks += ticks;
+        }
+        // A signature takes many milliseconds, so whole milliseconds are counted.
+        #[cfg(all(feature = "report", feature = "es256"))]
+        {
+            let before = self.board.clock.now();
+            work();
+            self.ticks += (self.board.clock.now() - before) as u32 * 50_000;
         }
         #[cfg(not(feature = "report"))]
         work();
     }
 
-    /// The end of the program.
+    /// Ends the program.
     pub fn close(self) -> ! {
         while !self.board.uart.is_flushed() {}
         #[cfg(feature = "report")]
@@ -94,7 +101,7 @@ fn log_number(name: &[u8], mut number: u32) {
     board::log(&digits);
 }
 
-/// The entry point of a program.
+/// Defines the entry point of a program.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! main {

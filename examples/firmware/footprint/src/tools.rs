@@ -1,17 +1,17 @@
-//! Five tools, in two ways: arguments read from the JSON, and by serde.
+//! Five tools, in two versions: arguments read from the JSON by hand, and by serde.
 
-use mcp_sansio::service::{Call, Hints, Outcome, Service, Tool};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool, ToolAnnotations};
 use serde::Deserialize;
 
 use crate::Device;
 
-/// A service with five tools, whose arguments are read by hand: nothing but what the core itself needs.
+/// A service with five tools that read their arguments by hand: it needs only the core.
 pub const RAW: Service<'static, Device> = Service::new("footprint", "1.0").tools(&TOOLS_RAW);
 
-/// The same with arguments by serde.
+/// The same service with arguments by serde.
 pub const SERDE: Service<'static, Device> = Service::new("footprint", "1.0").tools(&TOOLS);
 
-const SETS: Hints = Hints::new().read_only(false).destructive(false);
+const SETS: ToolAnnotations = ToolAnnotations::new().read_only(false).destructive(false);
 const ADD: &str =
     r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}"#;
 const SET: &str = r#"{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}"#;
@@ -36,27 +36,27 @@ pub(crate) const TABLE: [Tool<Device>; 5] = [
     Tool::new("echo", "Gives a text back", echo).input(ECHO),
 ];
 
-fn read_temperature(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn read_temperature(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     call.text(mcp_sansio::json::Decimal::new(200 + i64::from(device.seconds % 16), 1))
 }
 
-fn uptime(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn uptime(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     call.text(i64::from(device.seconds))
 }
 
-fn answer_led(device: &mut Device, call: &mut Call<'_>, on: bool) -> Outcome {
+fn answer_led(device: &mut Device, call: &mut Call<'_>, on: bool) -> HandlerResult {
     device.led = on;
     call.text(if on { "The LED is on" } else { "The LED is off" })
 }
 
-fn set_led_raw(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn set_led_raw(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     match call.arguments().get("on").and_then(|on| on.bool()) {
         Some(on) => answer_led(device, call, on),
         None => call.error("`on` is a boolean"),
     }
 }
 
-fn add_raw(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn add_raw(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let arguments = call.arguments();
     let argument = |name| arguments.get(name).and_then(|value| value.i64());
     match (argument("a"), argument("b")) {
@@ -65,7 +65,7 @@ fn add_raw(_: &mut Device, call: &mut Call<'_>) -> Outcome {
     }
 }
 
-fn echo_raw(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn echo_raw(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     match call.arguments().get("text").and_then(|text| text.text()) {
         Some(text) => call.text(text),
         None => call.error("`text` is a string"),
@@ -77,7 +77,7 @@ struct SetLed {
     on: bool,
 }
 
-fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn set_led(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let SetLed { on } = call.args()?;
     answer_led(device, call, on)
 }
@@ -88,7 +88,7 @@ struct Add {
     b: i32,
 }
 
-fn add(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn add(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let Add { a, b } = call.args()?;
     call.text(i64::from(a) + i64::from(b))
 }
@@ -98,7 +98,7 @@ struct Echo<'a> {
     text: &'a str,
 }
 
-fn echo(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn echo(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let Echo { text } = call.args()?;
     call.text(text)
 }

@@ -1,5 +1,5 @@
-//! An MCP server on UART0 with plain interrupts: the UART's fills a ring, the timer's takes samples, and the main program
-//! serves and sleeps.
+//! An MCP server on UART0 with plain interrupts. The UART's interrupt fills a ring, the timer's interrupt takes
+//! samples, and the main program serves and sleeps.
 
 #![no_std]
 #![no_main]
@@ -10,24 +10,24 @@ mod service;
 
 use board::Static;
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::server::Server;
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
-use mcp_sansio_embedded::{Error, serve_ticking};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::server::{RequestSlot, Server};
+use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio_embedded::{IoError, serve_ticking};
 
 use crate::service::{Device, SERVICE};
 
-/// The longest message that is read, with its newline.
+/// Holds the longest message that the server reads, with its newline.
 static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
-/// Replies that are longer than this go out in windows.
+/// Holds output. Longer replies go out in windows.
 static OUTPUT: Static<[u8; 512]> = Static::new([0; 512]);
-/// What clients are subscribed to, with the ids of their requests.
+/// The subscriptions of clients, with the ids of their requests.
 static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
-/// For arguments and URIs with escapes in them.
+/// For arguments and URIs with escapes.
 static SCRATCH: Static<[u8; 64]> = Static::new([0; 64]);
 
 /// Requests in flight.
-const REQUESTS: usize = 4;
+static SLOTS: Static<[RequestSlot; 4]> = Static::new([RequestSlot::FREE; 4]);
 
 const WATCHDOG_MILLIS: u32 = 60_000;
 
@@ -42,8 +42,8 @@ fn main() -> ! {
 
     watchdog.start(WATCHDOG_MILLIS);
     board.timer.every(samples::EVERY_MILLIS, samples::take);
-    // A damaged byte costs its message; the next one is read again.
-    while let Err(Error::Read(_)) =
+    // A damaged byte damages only its message; the next message is read as usual.
+    while let Err(IoError::Read(_)) =
         serve_ticking(&mut rx, &mut tx, &SERVICE, &mut device, &mut session, |device, session| {
             board::idle();
             watchdog.kick();
@@ -56,9 +56,9 @@ fn main() -> ! {
     board::exit()
 }
 
-/// Not inlined: what is moved around here would keep its place on the stack of `main`.
+/// Not inlined: otherwise its temporaries would stay in the frame of `main`.
 #[inline(never)]
-fn session() -> Option<Session<'static, Lines<Slice<'static>>, REQUESTS>> {
-    let server = Server::new().reopening().scratch(SCRATCH.take()?).subscriptions(SUBSCRIPTIONS.take()?);
-    Some(Session::new(LineBuffer::new(INPUT.take()?), server, Lines::new(Slice::new(OUTPUT.take()?))))
+fn session() -> Option<LineServer<'static, LineSink<SliceStorage<'static>>>> {
+    let server = Server::new(SLOTS.take()?).reopening().scratch(SCRATCH.take()?).subscriptions(SUBSCRIPTIONS.take()?);
+    Some(LineServer::new(LineBuffer::new(INPUT.take()?), server, LineSink::new(SliceStorage::new(OUTPUT.take()?))))
 }

@@ -5,23 +5,23 @@ use core::cell::Cell;
 use board::{Mutex, free};
 use thermometer::sensor;
 
-/// How often the timer takes one.
+/// The interval between two samples.
 pub(crate) const EVERY_MILLIS: u32 = 20;
 
-/// What the interrupt and the main program share. It is copied as a whole, with interrupts off: nobody sees half of it,
-/// and there is nothing to be borrowed twice.
+/// The state that the interrupt and the main program share. It is copied as a whole with interrupts off, so both
+/// sides always see complete values.
 #[derive(Clone, Copy)]
 pub(crate) struct Samples {
-    /// How many were taken since the start.
+    /// The number of samples since the start.
     pub(crate) count: u32,
-    /// Their sum; both wrap around, which differences do not mind.
+    /// Their sum. Both values wrap around; differences stay correct.
     pub(crate) sum: u32,
     pub(crate) last: u16,
 }
 
 static SAMPLES: Mutex<Cell<Samples>> = Mutex::new(Cell::new(Samples { count: 0, sum: 0, last: 540 }));
 
-/// The timer's interrupt.
+/// Handles the timer's interrupt: takes a sample.
 pub(crate) fn take() {
     free(|cs| {
         let Samples { count, sum, .. } = SAMPLES.borrow(cs).get();
@@ -30,7 +30,7 @@ pub(crate) fn take() {
     });
 }
 
-/// As they are now.
+/// Returns the present values.
 pub(crate) fn now() -> Samples {
     free(|cs| SAMPLES.borrow(cs).get())
 }

@@ -1,15 +1,14 @@
-//! What the device offers.
+//! The service: tools, and a resource.
 
 use board::Led;
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Change, Progress, SendError, Token};
-use mcp_sansio::service::{Call, Hints, Outcome, Read, Resource, Service, Tool};
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::{Progress, RequestToken, RespondError, ServerChange};
+use mcp_sansio::service::{Call, HandlerResult, ReadResource, Resource, Service, Tool, ToolAnnotations};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 use serde::Deserialize;
 use thermometer::{history, sensor};
 
-use crate::REQUESTS;
 use crate::samples::{self, Samples};
 
 const STATUS: &str = "board://status";
@@ -19,25 +18,25 @@ pub(crate) struct Device {
     led: Led,
     /// Seconds since the start.
     pub(crate) seconds: u32,
-    /// The resource has changed and its subscribers do not know yet.
+    /// The resource has changed, and its subscribers are not notified yet.
     changed: bool,
     measurements: [Option<Measurement>; MEASUREMENTS],
 }
 
-/// How many can be under way.
+/// The most measurements at a time.
 const MEASUREMENTS: usize = 2;
 
 #[derive(Clone, Copy)]
 struct Measurement {
-    token: Token,
+    token: RequestToken,
     samples: u32,
-    /// How many the client knows of.
+    /// The number of samples in the last progress report.
     told: u32,
-    /// What the timer had taken before.
+    /// The samples at the start of this measurement.
     begun: Samples,
 }
 
-type Connection = Session<'static, Lines<Slice<'static>>, REQUESTS>;
+type Connection = LineServer<'static, LineSink<SliceStorage<'static>>>;
 
 impl Device {
     pub(crate) fn new(led: Led) -> Self {
@@ -48,11 +47,12 @@ impl Device {
 pub(crate) const SERVICE: Service<'static, Device> = Service::new("interrupts", env!("CARGO_PKG_VERSION"))
     .tools(&TOOLS)
     .resources(&RESOURCES)
-    .feature(Feature::Subscribe)
+    .feature(ServerCapability::Subscribe)
     .on_cancel(cancelled);
 
-const READS: Hints = Hints::new().read_only(true).open_world(false);
-const SETS: Hints = Hints::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+const READS: ToolAnnotations = ToolAnnotations::new().read_only(true).open_world(false);
+const SETS: ToolAnnotations =
+    ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
 
 static TOOLS: [Tool<Device>; 4] = [
     Tool::new("read_temperature", "Measures the temperature, in degrees Celsius", read_temperature).hints(READS),
@@ -62,7 +62,7 @@ static TOOLS: [Tool<Device>; 4] = [
     Tool::new("history", "Gives the temperature of each of the last 1000 minutes", |_, call| call.stream_text(0))
         .source(history::read)
         .hints(READS),
-    Tool::new("measure", "Gives the mean of some measurements; tells how far it is", measure)
+    Tool::new("measure", "Gives the mean of some measurements; reports progress", measure)
         .input(
             r#"{"type":"object","properties":{"samples":{"type":"integer","minimum":1,"maximum":1000,"default":5}}}"#,
         )
@@ -72,7 +72,7 @@ static TOOLS: [Tool<Device>; 4] = [
 static RESOURCES: [Resource<Device>; 1] =
     [Resource::new(STATUS, "status", status).description("The LED and the time since the start").mime("text/plain")];
 
-fn read_temperature(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn read_temperature(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     call.text(&[sensor::celsius(samples::now().last).into(), " degrees Celsius".into()])
 }
 
@@ -81,7 +81,7 @@ struct SetLed {
     on: bool,
 }
 
-fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn set_led(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let SetLed { on } = call.args()?;
     device.changed |= on != device.led.is_on();
     device.led.set(on);
@@ -93,8 +93,8 @@ struct Measure {
     samples: Option<u32>,
 }
 
-/// Answered later, when the timer has taken enough samples.
-fn measure(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+/// Starts a measurement. The answer follows when the timer has taken enough samples.
+fn measure(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let Measure { samples } = call.args()?;
     let samples = samples.unwrap_or(5);
     if !(1..=1000).contains(&samples) {
@@ -108,12 +108,12 @@ fn measure(device: &mut Device, call: &mut Call<'_>) -> Outcome {
     later
 }
 
-fn status(device: &mut Device, read: &mut Read<'_>) -> Outcome {
+fn status(device: &mut Device, read: &mut ReadResource<'_>) -> HandlerResult {
     let led = if device.led.is_on() { "on" } else { "off" };
     read.text(&["LED: ".into(), led.into(), "\nup: ".into(), i64::from(device.seconds).into(), " s\n".into()])
 }
 
-fn cancelled(device: &mut Device, token: Token) {
+fn cancelled(device: &mut Device, token: RequestToken) {
     for place in &mut device.measurements {
         if place.is_some_and(|measurement| measurement.token == token) {
             *place = None;
@@ -121,10 +121,10 @@ fn cancelled(device: &mut Device, token: Token) {
     }
 }
 
-/// What is due, at every turn of the loop.
+/// Does the work that is due, at every turn of the loop.
 pub(crate) fn go_on(device: &mut Device, session: &mut Connection) {
     if core::mem::take(&mut device.changed) {
-        session.publish(Change::Resource(STATUS));
+        session.publish(ServerChange::Resource(STATUS));
     }
     for at in 0..MEASUREMENTS {
         let Some(Some(measurement)) = device.measurements.get(at).copied() else { continue };
@@ -135,7 +135,7 @@ pub(crate) fn go_on(device: &mut Device, session: &mut Connection) {
     }
 }
 
-/// Tells how far a measurement is, or answers; what is left to do.
+/// Reports progress, or answers. Returns the measurement if it is not complete.
 fn step(mut measurement: Measurement, device: &mut Device, session: &mut Connection) -> Option<Measurement> {
     let Measurement { token, samples, begun, .. } = measurement;
     let now = samples::now();
@@ -151,6 +151,6 @@ fn step(mut measurement: Measurement, device: &mut Device, session: &mut Connect
     let answered = session.answer(&SERVICE, device, token, |_, call| {
         call.text(&[sensor::celsius(mean).into(), " degrees Celsius on average".into()])
     });
-    // Without room it is answered at the next turn.
-    (answered == Err(SendError::FullNow)).then_some(measurement)
+    // Without room for the answer, the next turn tries again.
+    (answered == Err(RespondError::FullNow)).then_some(measurement)
 }

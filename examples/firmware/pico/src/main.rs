@@ -1,4 +1,4 @@
-//! Tools of a Raspberry Pi Pico over USB's serial class: a temperature, a LED, a pin. See README.md.
+//! Tools of a Raspberry Pi Pico over USB's serial class: a temperature, an LED, a pin. See README.md.
 #![no_std]
 #![no_main]
 
@@ -12,10 +12,10 @@ use embassy_rp::{bind_interrupts, usb};
 use embassy_usb::class::cdc_acm::{CdcAcmClass, ControlChanged, State};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::Decimal;
-use mcp_sansio::server::Server;
-use mcp_sansio::service::{Call, Hints, Outcome, Service, Tool};
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::server::{Server, RequestSlot};
+use mcp_sansio::service::{Call, ToolAnnotations, HandlerResult, Service, Tool};
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::sink::{LineSink, SliceStorage};
 use mcp_sansio_embedded::asynch::serve;
 use mcp_sansio_embedded::packet::{PacketReader, PacketWriter};
 use panic_halt as _;
@@ -26,7 +26,7 @@ bind_interrupts!(struct Interrupts {
     USBCTRL_IRQ => usb::InterruptHandler<USB>;
 });
 
-/// Bytes of a full-speed bulk packet.
+/// The size of a full-speed bulk packet in bytes.
 const PACKET: usize = 64;
 
 struct Board {
@@ -35,9 +35,9 @@ struct Board {
     led: Output<'static>,
 }
 
-fn read_temperature(board: &mut Board, call: &mut Call<'_>) -> Outcome {
+fn read_temperature(board: &mut Board, call: &mut Call<'_>) -> HandlerResult {
     let Ok(raw) = board.adc.blocking_read(&mut board.temperature) else { return call.error("The converter failed") };
-    // 27 degrees at 0.706 V, 1.721 mV less for each degree more; in hundredths, without floats.
+    // 27 degrees at 0.706 V, and 1.721 mV less per degree (RP2040 data sheet). In hundredths, to avoid floats.
     let microvolts = i64::from(raw) * 3_300_000 / 4096;
     let hundredths = 2700 - (microvolts - 706_000) * 100 / 1721;
     call.text(&[Decimal::new(hundredths, 2).into(), " degrees Celsius".into()])
@@ -48,7 +48,7 @@ struct SetLed {
     on: bool,
 }
 
-fn set_led(board: &mut Board, call: &mut Call<'_>) -> Outcome {
+fn set_led(board: &mut Board, call: &mut Call<'_>) -> HandlerResult {
     let SetLed { on } = call.args()?;
     board.led.set_level(on.into());
     call.text(if on { "The LED is on" } else { "The LED is off" })
@@ -59,18 +59,18 @@ struct History {
     characters: u32,
 }
 
-/// More than the output buffer holds goes out in windows.
-fn history(_: &mut Board, call: &mut Call<'_>) -> Outcome {
+/// Answers with more text than the output buffer holds: it goes out in windows.
+fn history(_: &mut Board, call: &mut Call<'_>) -> HandlerResult {
     let History { characters } = call.args()?;
     call.stream_text(characters)
 }
 
-const READS: Hints = Hints::new().read_only(true).open_world(false);
+const READS: ToolAnnotations = ToolAnnotations::new().read_only(true).open_world(false);
 static TOOLS: [Tool<Board>; 3] = [
     Tool::new("read_temperature", "Measures the chip's temperature, in degrees Celsius", read_temperature).hints(READS),
     Tool::new("set_led", "Turns the LED on or off", set_led)
         .input(r#"{"type":"object","properties":{"on":{"type":"boolean"}},"required":["on"]}"#),
-    Tool::new("history", "A text of so many characters", history)
+    Tool::new("history", "A text of a given number of characters", history)
         .hints(READS)
         .input(
             r#"{"type":"object","properties":{"characters":{"type":"integer","minimum":0}},"required":["characters"]}"#,
@@ -92,7 +92,7 @@ async fn main(_spawner: Spawner) {
         led: Output::new(p.PIN_25, Level::Low),
     };
 
-    // Take ids of your own: https://pid.codes gives them away.
+    // For a product use your own ids: https://pid.codes assigns them for free.
     let mut config = embassy_usb::Config::new(0x1209, 0x0001);
     config.product = Some("MCP board");
     config.serial_number = Some("1");
@@ -121,31 +121,32 @@ async fn main(_spawner: Spawner) {
     let mut session = session();
     let clients = async {
         loop {
-            // What comes while no client has the port open is of the one before.
+            // Bytes that arrive while the port is closed belong to the client before.
             select(port_is(&control, true), rx.drain()).await;
             session.new_peer();
             rx.new_peer();
             tx.new_peer();
-            // Left in the middle of a write, too, that no client takes any more.
+            // Ends when the client closes the port, also in the middle of a write that it does not read.
             select(port_is(&control, false), serve(&mut rx, &mut tx, &SERVICE, &mut board, &mut session)).await;
         }
     };
     join(device.run(), clients).await;
 }
 
-/// Waits until a client has opened the port (DTR is up), or closed it.
+/// Waits until a client opens the port (DTR rises), or closes it.
 async fn port_is(control: &ControlChanged<'_>, open: bool) {
     while control.dtr() != open {
         control.control_changed().await;
     }
 }
 
-/// In a function of its own, lest a copy stays in the frame of `main`.
+/// Not inlined: otherwise a copy would stay in the frame of `main`.
 #[inline(never)]
-fn session() -> Session<'static, Lines<Slice<'static>>, 2> {
+fn session() -> LineServer<'static, LineSink<SliceStorage<'static>>> {
     static INPUT: StaticCell<[u8; 1024]> = StaticCell::new();
     static OUTPUT: StaticCell<[u8; 512]> = StaticCell::new();
-    // Hosts that leave DTR alone: the next client opens the connection anew.
-    let server = Server::new().reopening();
-    Session::new(LineBuffer::new(INPUT.init([0; 1024])), server, Lines::new(Slice::new(OUTPUT.init([0; 512]))))
+    static SLOTS: StaticCell<[RequestSlot; 2]> = StaticCell::new();
+    // Some hosts never change DTR. `reopening` lets their next client start a new connection.
+    let server = Server::new(SLOTS.init([RequestSlot::FREE; 2])).reopening();
+    LineServer::new(LineBuffer::new(INPUT.init([0; 1024])), server, LineSink::new(SliceStorage::new(OUTPUT.init([0; 512]))))
 }

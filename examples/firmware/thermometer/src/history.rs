@@ -1,19 +1,19 @@
-//! What the thermometer remembers, as text that can be read from any place on:
-//! 20 KB in a device that has no room for them.
+//! The history of the thermometer: 20 KB of text, generated from any position on, because the device has no room
+//! for it.
 
-use mcp_sansio::service::Broken;
+use mcp_sansio::service::SourceError;
 
 use crate::sensor;
 
-/// Measurements, one a minute.
+/// The remembered measurements, one per minute.
 const MINUTES: u32 = 1000;
 
-/// Of a line; all are of one length.
+/// The length of a line. All lines have the same length.
 const LINE: u32 = LAYOUT.len() as u32;
 const LAYOUT: &[u8; 20] = b"minute ####: +##.#C\n";
 
-/// The source of the tool `history`.
-pub fn read<S>(_: &mut S, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, Broken> {
+/// Fills `bytes` with the text from `at` on: the source of the tool `history`.
+pub fn read<S>(_: &mut S, _: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
     let minute = at / LINE;
     if minute >= MINUTES {
         return Ok(0);

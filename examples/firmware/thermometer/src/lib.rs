@@ -1,4 +1,4 @@
-//! What the thermometers on a UART have in common: a simulated sensor, and a memory that is larger than their RAM.
+//! The common part of the thermometers on a UART: a simulated sensor, and a history that is larger than the RAM.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! An MCP server on UART0: a thermometer with a memory, and an LED.
+//! An MCP server on UART0: a thermometer with a history, and an LED.
 
 #![no_std]
 #![no_main]
@@ -10,26 +10,28 @@ mod service;
 
 use board::{Input, Static};
 use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::line_server::LineServer;
 #[cfg(feature = "status")]
-use mcp_sansio::server::Change;
-use mcp_sansio::server::Server;
-use mcp_sansio::session::Session;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::server::ServerChange;
+use mcp_sansio::server::{RequestSlot, Server};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
 #[cfg(feature = "status")]
 use crate::service::STATUS;
 use crate::service::{Device, SERVICE};
 
 struct Memory {
-    /// The longest message that is read, with its newline.
+    /// Holds the longest message that the server reads, with its newline.
     input: [u8; 1024],
-    /// Replies that are longer than this go out in windows.
+    /// Holds output. Longer replies go out in windows.
     output: [u8; 512],
-    /// What clients are subscribed to, with the ids of their requests.
+    /// The subscriptions of clients, with the ids of their requests.
     #[cfg(feature = "status")]
     subscriptions: [u8; 128],
-    /// For arguments and URIs with escapes in them.
+    /// For arguments and URIs with escapes.
     scratch: [u8; 64],
+    /// Requests in flight.
+    slots: [RequestSlot; 4],
 }
 
 static MEMORY: Static<Memory> = Static::new(Memory {
@@ -38,13 +40,11 @@ static MEMORY: Static<Memory> = Static::new(Memory {
     #[cfg(feature = "status")]
     subscriptions: [0; 128],
     scratch: [0; 64],
+    slots: [RequestSlot::FREE; 4],
 });
 
-/// Requests in flight.
-const REQUESTS: usize = 4;
-
-/// Longer than any turn of the loop takes. Not much shorter, for QEMU's watchdog
-/// also runs while a client does not read, which stops the machine.
+/// Longer than any turn of the loop. It is not shorter, because QEMU's watchdog also runs while the machine is
+/// stopped, which happens while a client does not read.
 const WATCHDOG_MILLIS: u32 = 60_000;
 
 board::entry!(main);
@@ -69,7 +69,7 @@ fn main() -> ! {
         let _ = session.run(&SERVICE, &mut device);
         #[cfg(feature = "status")]
         if core::mem::take(&mut device.changed) {
-            session.publish(Change::Resource(STATUS));
+            session.publish(ServerChange::Resource(STATUS));
             let _ = session.run(&SERVICE, &mut device);
         }
         let sent = board.uart.write(session.pending());
@@ -87,11 +87,11 @@ fn main() -> ! {
     board::exit()
 }
 
-/// Not inlined: what is moved around here would keep its place on the stack of `main`.
+/// Not inlined: otherwise its temporaries would stay in the frame of `main`.
 #[inline(never)]
-fn session(memory: &'static mut Memory) -> Session<'static, Lines<Slice<'static>>, REQUESTS> {
-    let server = Server::new().reopening().scratch(&mut memory.scratch);
+fn session(memory: &'static mut Memory) -> LineServer<'static, LineSink<SliceStorage<'static>>> {
+    let server = Server::new(&mut memory.slots).reopening().scratch(&mut memory.scratch);
     #[cfg(feature = "status")]
     let server = server.subscriptions(&mut memory.subscriptions);
-    Session::new(LineBuffer::new(&mut memory.input), server, Lines::new(Slice::new(&mut memory.output)))
+    LineServer::new(LineBuffer::new(&mut memory.input), server, LineSink::new(SliceStorage::new(&mut memory.output)))
 }

@@ -1,4 +1,4 @@
-//! What is said on standard error at the end: how long it took, and how much of the stack.
+//! Reports on standard error at the end: the time taken, and the use of the stack.
 
 use board::Clock;
 

@@ -1,11 +1,11 @@
-//! What the device offers.
+//! The service: tools, and a resource.
 
 use board::Led;
-use mcp_sansio::service::{Call, Hints, Outcome, Service, Tool};
+use mcp_sansio::service::{Call, HandlerResult, Service, Tool, ToolAnnotations};
 #[cfg(feature = "status")]
 use mcp_sansio::{
-    protocol::Feature,
-    service::{Read, Resource},
+    protocol::ServerCapability,
+    service::{ReadResource, Resource},
 };
 #[cfg(feature = "history")]
 use thermometer::history;
@@ -20,7 +20,7 @@ pub(crate) struct Device {
     led: Led,
     /// Seconds since the start.
     pub(crate) seconds: u32,
-    /// The resource has changed and its subscribers do not know yet.
+    /// The resource has changed, and its subscribers are not notified yet.
     pub(crate) changed: bool,
 }
 
@@ -32,16 +32,17 @@ impl Device {
 
 pub(crate) const SERVICE: Service<'static, Device> = service();
 
-/// What is not there is not linked, code of the protocol for it included.
+/// Returns the service. The linker drops the code of the protocol for the parts that a service does not have.
 const fn service() -> Service<'static, Device> {
     let service = Service::new("firmware", env!("CARGO_PKG_VERSION")).tools(&TOOLS);
     #[cfg(feature = "status")]
-    let service = service.resources(&RESOURCES).feature(Feature::Subscribe);
+    let service = service.resources(&RESOURCES).feature(ServerCapability::Subscribe);
     service
 }
 
-const READS: Hints = Hints::new().read_only(true).open_world(false);
-const SETS: Hints = Hints::new().read_only(false).destructive(false).idempotent(true).open_world(false);
+const READS: ToolAnnotations = ToolAnnotations::new().read_only(true).open_world(false);
+const SETS: ToolAnnotations =
+    ToolAnnotations::new().read_only(false).destructive(false).idempotent(true).open_world(false);
 
 static TOOLS: [Tool<Device>; 2 + cfg!(feature = "history") as usize] = [
     Tool::new("read_temperature", "Measures the temperature, in degrees Celsius", read_temperature).hints(READS),
@@ -58,14 +59,14 @@ static TOOLS: [Tool<Device>; 2 + cfg!(feature = "history") as usize] = [
 static RESOURCES: [Resource<Device>; 1] =
     [Resource::new(STATUS, "status", status).description("The LED and the time since the start").mime("text/plain")];
 
-fn read_temperature(device: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn read_temperature(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let reading = sensor::reading(device.seconds);
-    // Joined, not formatted: that would take another kilobyte.
+    // Joined, not formatted: formatting would take another kilobyte.
     call.text(&[sensor::celsius(reading).into(), " degrees Celsius".into()])
 }
 
-fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
-    // Not by serde, which for one argument takes 2 KB.
+fn set_led(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
+    // Not by serde, which takes 2 KB for one argument.
     let Some(on) = call.arguments().get("on").and_then(|on| on.bool()) else {
         return call.error("`on` is a boolean");
     };
@@ -75,12 +76,12 @@ fn set_led(device: &mut Device, call: &mut Call<'_>) -> Outcome {
 }
 
 #[cfg(feature = "history")]
-fn history(_: &mut Device, call: &mut Call<'_>) -> Outcome {
+fn history(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     call.stream_text(0)
 }
 
 #[cfg(feature = "status")]
-fn status(device: &mut Device, read: &mut Read<'_>) -> Outcome {
+fn status(device: &mut Device, read: &mut ReadResource<'_>) -> HandlerResult {
     let led = if device.led.is_on() { "on" } else { "off" };
     let seconds = i64::from(device.seconds);
     read.text(&["LED: ".into(), led.into(), "\nup: ".into(), seconds.into(), " s\n".into()])

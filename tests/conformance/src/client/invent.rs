@@ -1,10 +1,10 @@
-//! Values that fit a schema: what somebody enters who only wants to see what happens.
+//! Invents values that fit a schema.
 
-use mcp_sansio::client::form::{Form, Kind};
-use mcp_sansio::client::views::Prompt;
+use mcp_sansio::client::form::{FieldKind, Form};
+use mcp_sansio::client::views::PromptView;
 use mcp_sansio::json::{Raw, Text};
 
-/// A JSON value that was made up.
+/// An invented JSON value.
 pub(crate) struct Value(String);
 
 impl Value {
@@ -13,10 +13,10 @@ impl Value {
     }
 }
 
-/// How deep made up arguments are.
+/// The limit of depth of invented arguments.
 const DEPTH: usize = 8;
 
-/// A value for a schema: of an object, what is required.
+/// Returns a value for a schema; of an object, only the required members.
 pub(crate) fn value(schema: Raw<'_>) -> Value {
     Value(write(schema, DEPTH))
 }
@@ -27,7 +27,7 @@ fn write(schema: Raw<'_>, depth: usize) -> String {
         return given.as_str().to_owned();
     }
     let kind = schema.get("type").map(|kind| kind.items().next().unwrap_or(kind)).and_then(|kind| kind.text());
-    let is = |name: &str| kind.is_some_and(|kind| kind.is(name));
+    let is = |name: &str| kind.is_some_and(|kind| kind.eq_str(name));
     if is("string") {
         return r#""text""#.to_owned();
     }
@@ -52,12 +52,12 @@ fn write(schema: Raw<'_>, depth: usize) -> String {
     object(members.map(|(name, schema)| (name, write(schema, depth - 1))))
 }
 
-/// What a form must be given besides its defaults.
+/// Returns the required fields of a form that have no default.
 pub(crate) fn content(form: &Form<'_>) -> Value {
     let open = form.fields().filter(|field| field.is_required() && field.default().is_none());
     Value(object(open.map(|field| {
         let value = match field.kind() {
-            Kind::One(choices) => choices.iter().next().map_or("null".to_owned(), |choice| quoted(choice.value)),
+            FieldKind::One => field.choices().next().map_or("null".to_owned(), |(value, _)| quoted(value)),
             _ => write(field.schema(), 0),
         };
         (field.name(), value)
@@ -65,7 +65,7 @@ pub(crate) fn content(form: &Form<'_>) -> Value {
 }
 
 /// A text for each argument that a prompt must have.
-pub(crate) fn prompt_arguments(prompt: &Prompt<'_>) -> Value {
+pub(crate) fn prompt_arguments(prompt: &PromptView<'_>) -> Value {
     let required = prompt.arguments().flatten().filter(|argument| argument.is_required());
     Value(object(required.map(|argument| (argument.name(), r#""text""#.to_owned()))))
 }
@@ -75,7 +75,7 @@ fn object<'a>(members: impl Iterator<Item = (Text<'a>, String)>) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// A text as it stood between its quotes.
+/// Returns a text as JSON, with its quotes.
 fn quoted(text: Text<'_>) -> String {
     format!("\"{}\"", String::from_utf8_lossy(text.raw()))
 }
@@ -100,7 +100,7 @@ mod tests {
         for nothing in ["{}", "true", r#"{"type":"object","required":["a"]}"#] {
             assert_eq!(value(raw(nothing)).raw().as_str(), "{}");
         }
-        // It ends where the schema does not.
+        // A schema without end leads to a value with an end.
         let deep = (0..20).fold(String::from("{}"), |inner, _| {
             format!(r#"{{"type":"object","required":["a"],"properties":{{"a":{inner}}}}}"#)
         });

@@ -1,25 +1,30 @@
-//! The client that the official conformance suites start: `conformance-client URL`, with what it shall do in the
-//! environment. It does what an application does that is curious: connects, lists everything, and tries everything out.
+//! The client that the official conformance suites start: `conformance-client [--smol] URL`, with its task in the
+//! environment.
+//! It connects, lists every item, and tries every item.
 
+mod futures;
 mod invent;
+mod login;
+mod skills;
 mod user;
 
 use std::process::{ExitCode, exit};
 use std::thread;
 use std::time::Duration;
 
-use mcp_sansio::client::views::{Prompts, Resources, Tools};
-use mcp_sansio::client::{Profile, Request};
+use mcp_sansio::client::views::{ListPromptsResult, ListResourcesResult, ListToolsResult};
+use mcp_sansio::client::{ClientInfo, Request};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{ClientFeature, Feature};
+use mcp_sansio::protocol::{ClientCapability, ServerCapability};
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio_blocking::client::{Answer, Client, Error, Http, HttpOptions, Options};
+use mcp_sansio_blocking::client::{Client, ClientError, ClientOptions, Http, HttpOptions, OwnedResult};
 
+use mcp_sansio_skills::{SkillsCapability, capability};
 use user::User;
 
-/// The suites wait for ever for a client that does not end, so it does.
+/// The suites wait for ever for a client that does not end, so it ends by itself.
 const LONGEST_RUN: Duration = Duration::from_secs(25);
-/// Longer than any scenario lets a request wait, and short enough for its failure to be told.
+/// Longer than any scenario delays an answer, and short enough to report the failure.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 fn main() -> ExitCode {
@@ -28,11 +33,18 @@ fn main() -> ExitCode {
         eprintln!("not done after {LONGEST_RUN:?}");
         exit(3);
     });
-    let Some(url) = std::env::args().nth(1) else {
-        eprintln!("usage: conformance-client URL");
+    let (mut smol, mut url) = (false, None);
+    for word in std::env::args().skip(1) {
+        match word.as_str() {
+            "--smol" => smol = true,
+            _ => url = Some(word),
+        }
+    }
+    let Some(url) = url else {
+        eprintln!("usage: conformance-client [--smol] URL");
         return ExitCode::from(2);
     };
-    match run(&url) {
+    match run(&url, smol) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(failures) => {
             eprintln!("{failures} failed");
@@ -45,7 +57,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the suites say.
+/// The task that the suites give.
 struct Task {
     scenario: String,
     context: String,
@@ -62,7 +74,7 @@ impl Task {
         }
     }
 
-    /// The revision that is named, and the older ones of its era. 0.1.16 names none: then it is found out.
+    /// Returns the named revision and the older ones of its era. Version 0.1.16 of the suites names none: then all.
     fn revisions(&self) -> Revisions {
         let Some(named) = self.revision else { return Revisions::ALL };
         let older = Revisions::ALL.of(named.era()).filter(|revision| revision.date() <= named.date());
@@ -70,17 +82,23 @@ impl Task {
     }
 }
 
-fn run(url: &str) -> Result<usize, Error> {
+fn run(url: &str, smol: bool) -> Result<usize, ClientError> {
     let task = Task::new();
-    let profile = Profile::new("conformance-client", env!("CARGO_PKG_VERSION"))
+    let profile = ClientInfo::new("conformance-client", env!("CARGO_PKG_VERSION"))
         .title("Conformance client")
-        .feature(ClientFeature::ElicitForm)
-        .feature(ClientFeature::ElicitUrl)
-        .feature(ClientFeature::Sampling)
-        .feature(ClientFeature::Roots)
+        .feature(ClientCapability::ElicitForm)
+        .feature(ClientCapability::ElicitUrl)
+        .feature(ClientCapability::Sampling)
+        .feature(ClientCapability::Roots)
         .revisions(task.revisions());
-    let options = HttpOptions::new().options(Options::new().timeout(TIMEOUT));
-    let mut host = Host { client: Client::new(Http::with(url, &profile, options)?, User), failures: 0 };
+    let options = HttpOptions::new().options(ClientOptions::new().timeout(TIMEOUT));
+    let speaks_2025_03_26 = task.revisions().contains(Revision::V2025_03_26);
+    let login = login::options(&task.context, speaks_2025_03_26, task.revision.map(Revision::date));
+    if smol {
+        return futures::run(url, &task, profile, options, login);
+    }
+    let server = Http::with(url, &profile, options)?.authorization(login)?;
+    let mut host = Host { client: Client::new(server, User), scenario: task.scenario.clone(), failures: 0 };
     host.client.connect()?;
     match task.scenario.as_str() {
         "http-custom-headers" => host.call_as_told(&task.context)?,
@@ -91,28 +109,38 @@ fn run(url: &str) -> Result<usize, Error> {
     Ok(host.failures)
 }
 
+/// The arguments of the tool that returns a schema.
+#[derive(serde::Serialize)]
+struct Echo<'a> {
+    schema: Raw<'a>,
+}
+
 /// An application with its connection.
 struct Host<'m> {
     client: Client<'m, Http<'m>, User>,
+    scenario: String,
     failures: usize,
 }
 
 impl Host<'_> {
-    fn try_everything(&mut self) -> Result<(), Error> {
+    fn try_everything(&mut self) -> Result<(), ClientError> {
         let offered = self.client.engine().offered();
-        if offered.has(Feature::Tools) {
+        if offered.has(ServerCapability::Tools) {
             self.try_tools()?;
         }
-        if offered.has(Feature::Resources) {
+        if self.client.server().and_then(|server| server.capabilities()).and_then(SkillsCapability::of).is_some() {
+            self.load_skills()?;
+        }
+        if offered.has(ServerCapability::Resources) {
             for page in self.list(Request::list_resources())? {
-                for resource in page.view::<Resources>().ok().iter().flatten().flatten() {
+                for resource in page.view::<ListResourcesResult>().iter().flat_map(|page| page.iter()).flatten() {
                     self.request(&Request::read(resource.uri()));
                 }
             }
         }
-        if offered.has(Feature::Prompts) {
+        if offered.has(ServerCapability::Prompts) {
             for page in self.list(Request::list_prompts())? {
-                for prompt in page.view::<Prompts>().ok().iter().flatten().flatten() {
+                for prompt in page.view::<ListPromptsResult>().iter().flat_map(|page| page.iter()).flatten() {
                     let arguments = invent::prompt_arguments(&prompt);
                     self.request(&Request::prompt(prompt.name()).arguments(&arguments.raw()));
                 }
@@ -122,11 +150,11 @@ impl Host<'_> {
     }
 
     /// Calls every tool with invented arguments.
-    fn try_tools(&mut self) -> Result<(), Error> {
+    fn try_tools(&mut self) -> Result<(), ClientError> {
         let pages = self.list(Request::list_tools())?;
         self.client.excluded().iter().for_each(|excluded| println!("{excluded}"));
         for page in pages {
-            for tool in page.view::<Tools>().ok().iter().flatten().flatten() {
+            for tool in page.view::<ListToolsResult>().iter().flat_map(|page| page.iter()).flatten() {
                 let arguments = invent::value(tool.input_schema());
                 self.request(&Request::call(tool.name()).arguments(&arguments.raw()));
             }
@@ -134,8 +162,27 @@ impl Host<'_> {
         Ok(())
     }
 
-    /// The calls that the context names, with their arguments as they stand.
-    fn call_as_told(&mut self, context: &str) -> Result<(), Error> {
+    /// Lists the skills, and loads those that the scenario wants.
+    fn load_skills(&mut self) -> Result<(), ClientError> {
+        let pages = self.list(Request::raw(capability::LIST, None))?;
+        for skill in skills::to_load(&pages, &self.scenario) {
+            let uri = skill.uri().to_owned();
+            let result = self.client.request(&Request::read(&*uri))?;
+            match skills::activate(skill, &result) {
+                Some(mut active) => {
+                    for uri in skills::needed(&active) {
+                        let result = self.client.request(&Request::read(&*uri))?;
+                        skills::show(&uri, &active.file(&uri, result.raw()));
+                    }
+                }
+                None => self.failures += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the calls that the context names, with the given arguments.
+    fn call_as_told(&mut self, context: &str) -> Result<(), ClientError> {
         self.list(Request::list_tools())?;
         let context = Raw::parse(context.as_bytes()).unwrap_or(Raw::constant("{}"));
         for call in context.get("toolCalls").iter().flat_map(Raw::items) {
@@ -148,14 +195,10 @@ impl Host<'_> {
     }
 
     /// Gives the schema of one tool to another one.
-    fn echo_schema(&mut self) -> Result<(), Error> {
-        #[derive(serde::Serialize)]
-        struct Echo<'a> {
-            schema: Raw<'a>,
-        }
+    fn echo_schema(&mut self) -> Result<(), ClientError> {
         for page in self.list(Request::list_tools())? {
-            for tool in page.view::<Tools>().ok().iter().flatten().flatten() {
-                if tool.name().is("json_schema_2020_12_tool") {
+            for tool in page.view::<ListToolsResult>().iter().flat_map(|page| page.iter()).flatten() {
+                if tool.name().eq_str("json_schema_2020_12_tool") {
                     let arguments = Echo { schema: tool.input_schema() };
                     self.request(&Request::call("json_schema_echo").arguments(&arguments));
                 }
@@ -164,15 +207,15 @@ impl Host<'_> {
         Ok(())
     }
 
-    fn list(&mut self, list: Request<'_>) -> Result<Vec<Answer>, Error> {
+    fn list(&mut self, list: Request<'_>) -> Result<Vec<OwnedResult>, ClientError> {
         self.client.pages(list).inspect(|page| println!("{list:?}: {page:?}")).collect()
     }
 
-    /// Sends a request and shows what came of it. A server may refuse: that is an answer too.
+    /// Sends a request and prints its outcome. An error of the server is an outcome too.
     fn request(&mut self, request: &Request<'_>) {
         match self.client.request(request) {
             Ok(answer) => println!("{request:?}: {answer:?}"),
-            Err(Error::Server(error)) => println!("{request:?}: {error}"),
+            Err(ClientError::Server(error)) => println!("{request:?}: {error}"),
             Err(error) => {
                 self.failures += 1;
                 eprintln!("{request:?}: {error}");

@@ -1,11 +1,12 @@
-//! The one who is asked: agrees to everything, and changes nothing that has a default.
+//! The user of the client: accepts every question, with the defaults of each form.
 
 use mcp_sansio::client::form::Form;
-use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
+use mcp_sansio::client::result::{ClientResult, CreateMessageResult, Root};
 use mcp_sansio::client::views::View;
-use mcp_sansio::client::{Event, Handler, Link, Question, QuestionKind};
+use mcp_sansio::client::{ClientEvent, ClientHandle, ClientHandler, ServerRequest, ServerRequestKind};
+use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::service::Content;
+use mcp_sansio::service::ContentBlock;
 
 use crate::invent;
 
@@ -13,10 +14,10 @@ pub(crate) struct User;
 
 const ROOTS: [Root<'static>; 1] = [Root::new("file:///tmp").unwrap().name("scratch")];
 
-impl Handler for User {
-    fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
+impl ClientHandler for User {
+    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
         match event {
-            Event::Asked(asked) => {
+            ClientEvent::Asked(asked) => {
                 for question in asked.questions() {
                     println!("asked: {question:?}");
                     if let Err(error) = answer(question, link) {
@@ -29,23 +30,24 @@ impl Handler for User {
     }
 }
 
-fn answer(question: Question<'_>, link: &mut Link<'_, '_>) -> Result<(), mcp_sansio::client::SendError> {
+fn answer(question: ServerRequest<'_>, link: &mut ClientHandle<'_, '_>) -> Result<(), mcp_sansio::client::SendError> {
     match question.kind {
-        QuestionKind::Form => {
+        ServerRequestKind::Form => {
             let schema = question.params.get("requestedSchema").unwrap_or(Raw::constant("{}"));
             match Form::of(schema) {
                 Ok(form) => {
                     let content = invent::content(&form);
-                    link.reply(question.id, &Reply::accept(content.raw()).defaults(schema))
+                    link.reply(question.id, &ClientResult::accept(content.raw()).defaults(schema))
                 }
-                Err(_) => link.refuse(question.id, &Refusal::invalid("The form cannot be shown")),
+                Err(_) => link.refuse(question.id, &RpcError::invalid_params("The form cannot be shown")),
             }
         }
-        QuestionKind::Visit => link.reply(question.id, &Reply::consent()),
-        QuestionKind::Sampling => {
-            link.reply(question.id, &Reply::sampled(Sampled::new("none", Content::text("I do not know."))))
-        }
-        QuestionKind::Roots => link.reply(question.id, &Reply::roots(&ROOTS)),
-        _ => link.refuse(question.id, &Refusal::refused()),
+        ServerRequestKind::Visit => link.reply(question.id, &ClientResult::consent()),
+        ServerRequestKind::Sampling => link.reply(
+            question.id,
+            &ClientResult::sampled(CreateMessageResult::new("none", ContentBlock::text("I do not know."))),
+        ),
+        ServerRequestKind::Roots => link.reply(question.id, &ClientResult::roots(&ROOTS)),
+        _ => link.refuse(question.id, &RpcError::refused()),
     }
 }

@@ -1,5 +1,5 @@
-//! Walks through what a server offers, with the blocking client: lists all, takes the steps that it reads from stdin (one
-//! JSON object a line), and prints what came of each (one JSON object a line).
+//! Walks through a server with the blocking client: lists every item, does the steps that it reads from stdin (one
+//! JSON object in each line), and prints the outcome of each (one JSON object in each line).
 //!
 //! `walker REVISION|auto URL`, `walker REVISION|auto -- COMMAND ARGS…`
 
@@ -10,12 +10,14 @@ use std::io::{BufRead, Write};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::views::{Prompts, Resources, Templates, Tools, View};
-use mcp_sansio::client::{Profile, Request};
-use mcp_sansio::protocol::{ClientFeature, Feature};
+use mcp_sansio::client::views::{
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, View,
+};
+use mcp_sansio::client::{ClientInfo, Request};
+use mcp_sansio::protocol::{ClientCapability, ServerCapability};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_blocking::client::{
-    Child, ChildOptions, Client, Error, Http, HttpOptions, Options, Stderr, Transport, Way,
+    Child, ChildExit, ChildOptions, Client, ClientError, ClientOptions, Direction, Http, HttpOptions, Stderr, Transport,
 };
 use serde_json::{Value, json};
 
@@ -23,10 +25,10 @@ use watch::Watch;
 
 type Guide<T> = Client<'static, T, Watch>;
 
-/// How long any one thing may take: on a busy machine some servers need as long to start.
+/// The time for each step: on a busy machine some servers need as long to start.
 const STEP: Duration = Duration::from_secs(25);
 
-/// How long a server may take to end.
+/// The time for a server to end.
 const END: Duration = Duration::from_secs(6);
 
 fn main() -> ExitCode {
@@ -35,20 +37,18 @@ fn main() -> ExitCode {
         eprintln!("usage: walker REVISION|auto URL | walker REVISION|auto -- COMMAND ARGS...");
         return ExitCode::from(2);
     };
-    let profile: &'static Profile<'static> = Box::leak(Box::new(profile(Revision::from_date(&revision))));
-    // Servers that take long to start are not taken for older ones.
-    let options = Options::new().timeout(STEP).probe_timeout(STEP);
+    let profile: &'static ClientInfo<'static> = Box::leak(Box::new(profile(Revision::from_date(&revision))));
+    // A server that starts slowly must not be taken for an older one.
+    let options = ClientOptions::new().timeout(STEP).probe_timeout(STEP);
     let begun = Instant::now();
     let done = if target == "--" {
         let mut command = Command::new(words.next().unwrap_or_default());
         command.args(words);
         let options = ChildOptions::new().options(options).stderr(Stderr::Inherit).close_time(END);
         Child::spawn_with(command, profile, options).map(|child| {
-            let mut child = walk(child, begun);
-            let ended = child.end();
-            tell(
-                json!({"step": "end", "how": format!("{:?}", ended.how), "code": ended.status.and_then(|s| s.code())}),
-            );
+            let ended = walk(child, begun);
+            let after = ended.map(|ended| format!("{:?}", ended.after));
+            tell(json!({"step": "end", "after": after, "code": ended.and_then(|ended| ended.status?.code())}));
         })
     } else {
         Http::with(&target, profile, HttpOptions::new().options(options)).map(|http| {
@@ -65,14 +65,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// A client that can be asked for everything.
-fn profile(pinned: Option<Revision>) -> Profile<'static> {
-    let profile = Profile::new("walker", "1.0")
+/// Returns a profile with all capabilities.
+fn profile(pinned: Option<Revision>) -> ClientInfo<'static> {
+    let profile = ClientInfo::new("walker", "1.0")
         .title("Walker")
-        .feature(ClientFeature::ElicitForm)
-        .feature(ClientFeature::ElicitUrl)
-        .feature(ClientFeature::Sampling)
-        .feature(ClientFeature::SamplingTools)
+        .feature(ClientCapability::ElicitForm)
+        .feature(ClientCapability::ElicitUrl)
+        .feature(ClientCapability::Sampling)
+        .feature(ClientCapability::SamplingTools)
         .roots_changed();
     match pinned {
         Some(revision) => profile.revisions(Revisions::NONE.with(revision)),
@@ -80,11 +80,11 @@ fn profile(pinned: Option<Revision>) -> Profile<'static> {
     }
 }
 
-fn walk<T: Transport<'static>>(transport: T, begun: Instant) -> T {
+fn walk(transport: impl Transport<'static>, begun: Instant) -> Option<ChildExit> {
     let mut client = Client::new(transport, Watch::default());
     if std::env::var_os("WALKER_TRACE").is_some() {
         client.trace(|way, message| {
-            let arrow = if way == Way::Sent { ">" } else { "<" };
+            let arrow = if way == Direction::Sent { ">" } else { "<" };
             eprintln!("{arrow} {}", String::from_utf8_lossy(message));
         });
     }
@@ -127,10 +127,10 @@ fn opened<T: Transport<'static>>(client: &mut Guide<T>, begun: Instant) -> bool 
 fn look_around<T: Transport<'static>>(client: &mut Guide<T>) {
     let offered = client.engine().offered();
     let lists = [
-        ("tools", Feature::Tools, Request::list_tools()),
-        ("resources", Feature::Resources, Request::list_resources()),
-        ("templates", Feature::Resources, Request::list_templates()),
-        ("prompts", Feature::Prompts, Request::list_prompts()),
+        ("tools", ServerCapability::Tools, Request::list_tools()),
+        ("resources", ServerCapability::Resources, Request::list_resources()),
+        ("templates", ServerCapability::Resources, Request::list_templates()),
+        ("prompts", ServerCapability::Prompts, Request::list_prompts()),
     ];
     for (what, feature, list) in lists {
         if !offered.has(feature) {
@@ -146,14 +146,14 @@ fn look_around<T: Transport<'static>>(client: &mut Guide<T>) {
     }
 }
 
-/// The pages, the items, what is wrong with them.
+/// The number of pages, the items, and their errors.
 type Listed = (usize, Vec<Value>, Vec<String>);
 
 pub(crate) fn list_all<T: Transport<'static>>(
     client: &mut Guide<T>,
     what: &str,
     list: Request<'_>,
-) -> Result<Listed, Error> {
+) -> Result<Listed, ClientError> {
     let (mut pages, mut items, mut flaws) = (0, Vec::new(), Vec::new());
     for page in client.pages(list) {
         let page = page?;
@@ -174,16 +174,16 @@ pub(crate) fn list_all<T: Transport<'static>>(
             };
         }
         match what {
-            "tools" => look!(Tools),
-            "resources" => look!(Resources),
-            "templates" => look!(Templates),
-            _ => look!(Prompts),
+            "tools" => look!(ListToolsResult),
+            "resources" => look!(ListResourcesResult),
+            "templates" => look!(ListResourceTemplatesResult),
+            _ => look!(ListPromptsResult),
         }
     }
     Ok((pages, items, flaws))
 }
 
-/// Says what came of a step, with all that happened meanwhile.
+/// Prints the outcome of a step, with all events in between.
 fn told<T: Transport<'static>>(client: &mut Guide<T>, mut came: Value) {
     came["events"] = Value::Array(std::mem::take(&mut client.handler().events));
     tell(came);
@@ -191,7 +191,7 @@ fn told<T: Transport<'static>>(client: &mut Guide<T>, mut came: Value) {
 
 fn tell(came: Value) {
     let mut out = std::io::stdout().lock();
-    // Whoever reads it may have gone.
+    // The reader of stdout may have closed it.
     let _ = writeln!(out, "{came}").and_then(|()| out.flush());
 }
 

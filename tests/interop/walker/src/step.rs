@@ -2,20 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use mcp_sansio::client::views::{CallResult, Completion, PromptResult, ReadResult, View};
-use mcp_sansio::client::{Filter, Reference, Request, Token};
+use mcp_sansio::client::views::{CallToolResult, CompleteResult, GetPromptResult, ReadResourceResult, View};
+use mcp_sansio::client::{PendingId, Request, SubscriptionFilter};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::Level;
-use mcp_sansio_blocking::client::{Answer, Error, Transport};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio_blocking::client::{ClientError, OwnedResult, Transport};
 use serde_json::{Value, json};
 
 use crate::watch::Mood;
 use crate::{Guide, value};
 
-/// How long to look whether something comes that should not.
+/// The time to wait for a message that should not come.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Takes one step; what came of it.
+/// Does one step. Returns its outcome.
 pub(crate) fn take<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -> Value {
     let came = json!({"step": text(step, "do"), "name": step["name"]});
     client.handler().mood = match text(step, "mood") {
@@ -29,8 +29,8 @@ pub(crate) fn take<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -
     }
 }
 
-/// Why something has no result.
-pub(crate) fn failed(mut came: Value, error: &Error) -> Value {
+/// Adds the reason why a step has no result.
+pub(crate) fn failed(mut came: Value, error: &ClientError) -> Value {
     match error.server() {
         Some(error) => came["error"] = json!({"code": error.code, "message": error.message, "data": error.data}),
         None => came["failure"] = json!(error.to_string()),
@@ -38,7 +38,7 @@ pub(crate) fn failed(mut came: Value, error: &Error) -> Value {
     came
 }
 
-fn done<T: Transport<'static>>(client: &mut Guide<T>, step: &Value, mut came: Value) -> Result<Value, Error> {
+fn done<T: Transport<'static>>(client: &mut Guide<T>, step: &Value, mut came: Value) -> Result<Value, ClientError> {
     let name = text(step, "name");
     let args = step.get("arguments");
     let with_args = |request| args.map_or(request, |args| Request::arguments(request, args));
@@ -54,7 +54,7 @@ fn done<T: Transport<'static>>(client: &mut Guide<T>, step: &Value, mut came: Va
         }
         "read" => {
             let answer = client.request(&asked(Request::read(name), step))?;
-            let flaws = answer.view::<ReadResult<'_>>().map(|read| {
+            let flaws = answer.view::<ReadResourceResult<'_>>().map(|read| {
                 let flaws = read.contents().filter_map(|contents| contents.and_then(|some| some.check()).err());
                 flaws.map(|flaw| flaw.to_string()).collect()
             });
@@ -63,7 +63,7 @@ fn done<T: Transport<'static>>(client: &mut Guide<T>, step: &Value, mut came: Va
         }
         "prompt" => {
             let answer = client.request(&asked(with_args(Request::prompt(name)), step))?;
-            let flaws = answer.view::<PromptResult<'_>>().map(|prompt| {
+            let flaws = answer.view::<GetPromptResult<'_>>().map(|prompt| {
                 let flaws = prompt.messages().filter_map(|message| message.and_then(|some| some.check()).err());
                 flaws.map(|flaw| flaw.to_string()).collect()
             });
@@ -71,22 +71,25 @@ fn done<T: Transport<'static>>(client: &mut Guide<T>, step: &Value, mut came: Va
             came["result"] = value(answer.raw());
         }
         "complete" => {
-            let reference = if step["of"] == "prompt" { Reference::prompt(name) } else { Reference::resource(name) };
-            let request = Request::complete(reference, text(step, "argument"), text(step, "value"));
+            let (argument, begin) = (text(step, "argument"), text(step, "value"));
+            let request = match step["of"] == "prompt" {
+                true => Request::complete_prompt(name, argument, begin),
+                false => Request::complete_template(name, argument, begin),
+            };
             let answer = client.request(&with_args(request))?;
-            let flaw = answer.view::<Completion<'_>>().and_then(|completion| completion.check()).err();
+            let flaw = answer.view::<CompleteResult<'_>>().and_then(|completion| completion.check()).err();
             came["flaws"] = json!(flaw.iter().map(ToString::to_string).collect::<Vec<_>>());
             came["result"] = value(answer.raw());
         }
         "listen" => listen(client, step)?,
         "together" => {
-            // What the steps lead to may come before, between or after their answers.
+            // The effects of the steps may come before, between or after their answers.
             take_inner(client, step);
             let times = step["times"].as_u64().unwrap_or(1) as usize;
             wait_for(client, text(step, "await"), times, patience(step))?;
         }
         "level" => {
-            let level = Level::ALL.into_iter().find(|level| level.name() == name).unwrap_or(Level::Info);
+            let level = LoggingLevel::ALL.into_iter().find(|level| level.name() == name).unwrap_or(LoggingLevel::Info);
             client.set_log_level(level)?;
         }
         "roots" => {
@@ -104,9 +107,9 @@ fn done<T: Transport<'static>>(client: &mut Guide<T>, step: &Value, mut came: Va
             (came["pages"], came["items"], came["flaws"]) = (json!(pages), json!(items), json!(flaws));
         }
         "many" => {
-            // Several at once, each with its own answer.
+            // Several calls at once, each with its own answer.
             let times = step["times"].as_u64().unwrap_or(8);
-            let tokens: Result<Vec<Token>, Error> =
+            let tokens: Result<Vec<PendingId>, ClientError> =
                 (0..times).map(|_| client.send(&with_args(Request::call(name)))).collect();
             let mut answers = Vec::new();
             for token in tokens? {
@@ -131,7 +134,7 @@ fn asked<'r>(mut request: Request<'r>, step: &Value) -> Request<'r> {
     if step["progress"] == true {
         request = request.with_progress();
     }
-    if let Some(level) = Level::ALL.into_iter().find(|level| step["logs"] == level.name()) {
+    if let Some(level) = LoggingLevel::ALL.into_iter().find(|level| step["logs"] == level.name()) {
         request = request.with_logs(level);
     }
     if let Some(time) = step["timeout"].as_u64() {
@@ -140,8 +143,8 @@ fn asked<'r>(mut request: Request<'r>, step: &Value) -> Request<'r> {
     request
 }
 
-fn flaws_of_call(answer: &Answer) -> Vec<String> {
-    match answer.view::<CallResult<'_>>() {
+fn flaws_of_call(answer: &OwnedResult) -> Vec<String> {
+    match answer.view::<CallToolResult<'_>>() {
         Ok(result) => {
             let flaws = result.content().filter_map(|piece| piece.and_then(|piece| piece.check()).err());
             flaws.map(|flaw| flaw.to_string()).collect()
@@ -150,13 +153,13 @@ fn flaws_of_call(answer: &Answer) -> Vec<String> {
     }
 }
 
-/// Cancels a call after its first progress or that time, and looks whether anything still comes.
+/// Cancels a call after its first progress or after a time, and waits for messages that should not come.
 fn cancelled<T: Transport<'static>>(
     client: &mut Guide<T>,
-    token: Token,
+    token: PendingId,
     after: u64,
     mut came: Value,
-) -> Result<Value, Error> {
+) -> Result<Value, ClientError> {
     let end = Instant::now() + Duration::from_millis(after);
     while client.handler().count("progress") == 0 && Instant::now() < end {
         client.turn(end.saturating_duration_since(Instant::now()))?;
@@ -172,10 +175,10 @@ fn cancelled<T: Transport<'static>>(
     Ok(came)
 }
 
-/// Listens, takes the steps in `then`, waits for so many changes, stops listening.
-fn listen<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -> Result<(), Error> {
+/// Subscribes, does the steps in `then`, waits for a number of changes, and unsubscribes.
+fn listen<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -> Result<(), ClientError> {
     let uris: Vec<&str> = step["uris"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut filter = Filter::new().uris(&uris);
+    let mut filter = SubscriptionFilter::new().uris(&uris);
     if step["tools"] == true {
         filter = filter.tools();
     }
@@ -197,7 +200,7 @@ fn listen<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) -> Result<
     pause(client, QUIET.as_millis() as u64)
 }
 
-/// The steps within a step: what comes of them is among its events.
+/// Does the steps within a step: their outcomes are among its events.
 fn take_inner<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) {
     for inner in step["then"].as_array().into_iter().flatten() {
         let came = take(client, inner);
@@ -205,7 +208,7 @@ fn take_inner<T: Transport<'static>>(client: &mut Guide<T>, step: &Value) {
     }
 }
 
-/// How long to wait for what a step leads to.
+/// Returns the time to wait for the effects of a step.
 fn patience(step: &Value) -> Duration {
     Duration::from_millis(step["wait"].as_u64().unwrap_or(4_000))
 }
@@ -215,7 +218,7 @@ fn wait_for<T: Transport<'static>>(
     event: &str,
     times: usize,
     at_most: Duration,
-) -> Result<(), Error> {
+) -> Result<(), ClientError> {
     let end = Instant::now() + at_most;
     while client.handler().count(event) < times && client.handler().count("done") == 0 && Instant::now() < end {
         client.turn(end.saturating_duration_since(Instant::now()))?;
@@ -223,7 +226,7 @@ fn wait_for<T: Transport<'static>>(
     Ok(())
 }
 
-fn pause<T: Transport<'static>>(client: &mut Guide<T>, millis: u64) -> Result<(), Error> {
+fn pause<T: Transport<'static>>(client: &mut Guide<T>, millis: u64) -> Result<(), ClientError> {
     let end = Instant::now() + Duration::from_millis(millis);
     while Instant::now() < end {
         client.turn(end.saturating_duration_since(Instant::now()))?;

@@ -1,20 +1,23 @@
-//! What happens while nobody waits for it: noted down; and questions, answered.
+//! Records the events of the client, and answers the server's questions.
 
-use mcp_sansio::client::form::{Form, Kind};
-use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
+use mcp_sansio::client::form::{FieldKind, Form};
+use mcp_sansio::client::result::{ClientResult, CreateMessageResult, Root};
 use mcp_sansio::client::views::View;
-use mcp_sansio::client::{Changed, Event, Handler, Link, Question, QuestionKind};
+use mcp_sansio::client::{
+    ChangeNotification, ClientEvent, ClientHandle, ClientHandler, ServerRequest, ServerRequestKind,
+};
+use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::service::Content;
+use mcp_sansio::service::ContentBlock;
 use serde_json::{Map, Value, json};
 
 use crate::value;
 
-/// Notes everything, answers everything.
+/// A handler that records every event and answers every question.
 #[derive(Default)]
 pub(crate) struct Watch {
     pub(crate) events: Vec<Value>,
-    /// What to say to the next questions: `accept`, if nothing is said.
+    /// The kind of the next answers; `accept` by default.
     pub(crate) mood: Mood,
 }
 
@@ -26,7 +29,7 @@ pub(crate) enum Mood {
     Cancel,
 }
 
-/// An answer of every kind: what the server's tool makes of it, the plan compares.
+/// The answers: the plan compares the result that the server's tool makes of them.
 const ROOTS: [(&str, &str); 2] = [("file:///tmp/walker", "walker"), ("file:///tmp", "all")];
 pub(crate) const MODEL: &str = "walker-model";
 const SAID: &str = "a word from the walker";
@@ -37,48 +40,48 @@ impl Watch {
     }
 }
 
-impl Handler for Watch {
-    fn event(&mut self, event: Event<'_>, link: &mut Link<'_, '_>) {
+impl ClientHandler for Watch {
+    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
         let note = match event {
-            Event::Connected(_) => return,
-            Event::Asked(asked) => {
+            ClientEvent::Connected(_) => return,
+            ClientEvent::Asked(asked) => {
                 for question in asked.questions() {
                     let replied = self.reply(&question, link);
                     self.events.push(json!({
                         "event": "asked", "kind": format!("{:?}", question.kind), "params": value(question.params),
-                        "of": asked.token().is_some(), "failure": replied.err().map(|error| error.to_string()),
+                        "of": asked.token.is_some(), "failure": replied.err().map(|error| error.to_string()),
                     }));
                 }
                 return;
             }
-            Event::Progress(report) => json!({
-                "event": "progress", "done": value(report.done), "total": report.total.map(value),
-                "message": report.message.map(|text| text.to_string()),
+            ClientEvent::Progress { done, total, message, .. } => json!({
+                "event": "progress", "done": value(done), "total": total.map(value),
+                "message": message.map(|text| text.to_string()),
             }),
-            Event::Log(log) => json!({
-                "event": "log", "level": log.level.map(|level| level.name()), "data": value(log.data),
-                "logger": log.logger.map(|text| text.to_string()),
+            ClientEvent::Log { level, logger, data, .. } => json!({
+                "event": "log", "level": level.map(|level| level.name()), "data": value(data),
+                "logger": logger.map(|text| text.to_string()),
             }),
-            Event::Listening(got) => json!({
+            ClientEvent::Listening(got) => json!({
                 "event": "listening", "tools": got.tools, "prompts": got.prompts, "resources": got.resources,
                 "uris": got.uris,
             }),
-            Event::Changed { listen, what } => {
+            ClientEvent::Changed { listen, what } => {
                 let what = match what {
-                    Changed::Tools => "tools".to_owned(),
-                    Changed::Prompts => "prompts".to_owned(),
-                    Changed::Resources => "resources".to_owned(),
-                    Changed::Resource(uri) => uri.to_string(),
+                    ChangeNotification::Tools => "tools".to_owned(),
+                    ChangeNotification::Prompts => "prompts".to_owned(),
+                    ChangeNotification::Resources => "resources".to_owned(),
+                    ChangeNotification::Resource(uri) => uri.to_string(),
                     _ => "?".to_owned(),
                 };
                 json!({"event": "changed", "what": what, "listen": listen.is_some()})
             }
-            // Of what nobody waits for: a listen that has ended.
-            Event::Done { outcome, .. } => json!({"event": "done", "what": format!("{outcome:?}")}),
-            Event::Visited { id } => json!({"event": "visited", "id": id.to_string()}),
-            Event::Withdrawn(_) => json!({"event": "withdrawn"}),
-            Event::Notification { method, .. } => json!({"event": "notification", "method": method.to_string()}),
-            Event::Ignored(oddity) => json!({"event": "ignored", "what": format!("{oddity:?}")}),
+            // The outcome of a subscription: no call waits for it.
+            ClientEvent::Done { outcome, .. } => json!({"event": "done", "what": format!("{outcome:?}")}),
+            ClientEvent::Visited { id } => json!({"event": "visited", "id": id.to_string()}),
+            ClientEvent::Withdrawn { .. } => json!({"event": "withdrawn"}),
+            ClientEvent::Notification { method, .. } => json!({"event": "notification", "method": method.to_string()}),
+            ClientEvent::Ignored(oddity) => json!({"event": "ignored", "what": format!("{oddity:?}")}),
             other => json!({"event": "other", "what": format!("{other:?}")}),
         };
         self.events.push(note);
@@ -86,52 +89,55 @@ impl Handler for Watch {
 }
 
 impl Watch {
-    fn reply(&self, question: &Question<'_>, link: &mut Link<'_, '_>) -> Result<(), mcp_sansio::client::SendError> {
+    fn reply(
+        &self,
+        question: &ServerRequest<'_>,
+        link: &mut ClientHandle<'_, '_>,
+    ) -> Result<(), mcp_sansio::client::SendError> {
         match question.kind {
-            QuestionKind::Form | QuestionKind::Visit if self.mood == Mood::Decline => {
-                link.reply(question.id, &Reply::decline())
+            ServerRequestKind::Form | ServerRequestKind::Visit if self.mood == Mood::Decline => {
+                link.reply(question.id, &ClientResult::decline())
             }
-            QuestionKind::Form | QuestionKind::Visit if self.mood == Mood::Cancel => {
-                link.reply(question.id, &Reply::cancel())
+            ServerRequestKind::Form | ServerRequestKind::Visit if self.mood == Mood::Cancel => {
+                link.reply(question.id, &ClientResult::cancel())
             }
-            QuestionKind::Form => {
+            ServerRequestKind::Form => {
                 let schema = question.params.get("requestedSchema").unwrap_or(Raw::constant("{}"));
                 let filled = fill_in(schema).to_string();
                 let Ok(filled) = Raw::parse(filled.as_bytes()) else { return Ok(()) };
-                link.reply(question.id, &Reply::accept(filled).defaults(schema))
+                link.reply(question.id, &ClientResult::accept(filled).defaults(schema))
             }
-            QuestionKind::Visit => link.reply(question.id, &Reply::consent()),
-            QuestionKind::Sampling => {
-                link.reply(question.id, &Reply::sampled(Sampled::new(MODEL, Content::text(SAID))))
-            }
-            QuestionKind::Roots => {
+            ServerRequestKind::Visit => link.reply(question.id, &ClientResult::consent()),
+            ServerRequestKind::Sampling => link
+                .reply(question.id, &ClientResult::sampled(CreateMessageResult::new(MODEL, ContentBlock::text(SAID)))),
+            ServerRequestKind::Roots => {
                 let roots = ROOTS.map(|(uri, name)| Root::new(uri).map(|root| root.name(name)));
                 let roots: Vec<Root<'_>> = roots.into_iter().flatten().collect();
-                link.reply(question.id, &Reply::roots(&roots))
+                link.reply(question.id, &ClientResult::roots(&roots))
             }
-            _ => link.refuse(question.id, &Refusal::refused()),
+            _ => link.refuse(question.id, &RpcError::refused()),
         }
     }
 }
 
-/// Required fields that have no default, with whatever fits; the rest is left to the defaults.
+/// Fills required fields without a default with fitting values; the other fields get their defaults.
 fn fill_in(schema: Raw<'_>) -> Value {
     let mut filled = Map::new();
     let Ok(form) = Form::of(schema) else { return Value::Object(filled) };
     for field in form.fields().filter(|field| field.default().is_none()) {
         let tries: Vec<Value> = match field.kind() {
-            Kind::Text { .. } => {
+            FieldKind::Text { .. } => {
                 ["word", "a@example.com", "https://example.com/", "2026-07-28", "2026-07-28T12:00:00Z"]
                     .map(Value::from)
                     .into()
             }
-            Kind::Integer { min, .. } | Kind::Number { min, .. } => {
+            FieldKind::Integer { min, .. } | FieldKind::Number { min, .. } => {
                 [Some(json!(42)), min.map(value)].into_iter().flatten().collect()
             }
-            Kind::Boolean => vec![json!(true)],
-            Kind::One(choices) => choices.iter().map(|choice| json!(choice.value.to_string())).collect(),
-            Kind::Many { choices, .. } => {
-                let all: Vec<Value> = choices.iter().map(|choice| json!(choice.value.to_string())).collect();
+            FieldKind::Boolean => vec![json!(true)],
+            FieldKind::One => field.choices().map(|(value, _)| json!(value.to_string())).collect(),
+            FieldKind::Many { .. } => {
+                let all: Vec<Value> = field.choices().map(|(value, _)| json!(value.to_string())).collect();
                 (1..=all.len()).map(|n| json!(all[..n])).collect()
             }
             _ => vec![],

@@ -1,29 +1,29 @@
-//! Over HTTP: streams that overtake each other, connections that break at any byte, streams that are resumed.
+//! Over HTTP: streams that overtake each other, connections that break at any byte, and streams that are resumed.
 
 use crate::world::{Dice, PROFILE, SERVICE, Seen, URIS, World, request};
-use mcp_sansio::client::{Client, Filter, Token};
+use mcp_sansio::client::{Client, PendingId, SubscriptionFilter};
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{Change, Limits as ServerLimits, Progress, Server};
-use mcp_sansio_http::client::{Action, Config as ClientConfig, Remote, Web};
-use mcp_sansio_http::endpoint::{App, Config, Endpoint, EndpointLimits};
-use mcp_sansio_http::host::{Body, Host, Wait, Wired};
-use mcp_sansio_http::wire::Limits;
+use mcp_sansio::server::{MessageLimits as ServerLimits, Progress, Server, ServerChange};
+use mcp_sansio_http::client::{HttpClient, HttpClientConfig as ClientConfig, HttpTransport, SocketAction};
+use mcp_sansio_http::endpoint::{App, Endpoint, EndpointConfig, EndpointLimits};
+use mcp_sansio_http::host::{BodyBuffer, HttpConnection, ServeContext, WaitFor};
+use mcp_sansio_http::http1::ConnectionLimits;
 
 const SLOTS: usize = 6;
 
-/// A server and a client with a network of memory between them.
+/// A server and a client with a network in memory.
 struct Net {
-    endpoint: Endpoint<'static, 16>,
+    endpoint: Endpoint<'static>,
     world: World,
-    web: Web<'static, 12, SLOTS>,
-    links: [Option<Wired<'static>>; SLOTS],
+    web: HttpClient<'static>,
+    links: [Option<HttpConnection<'static>>; SLOTS],
     seen: Seen,
-    sent: Vec<Token>,
-    cancelled: Vec<Token>,
+    sent: Vec<PendingId>,
+    cancelled: Vec<PendingId>,
     dice: Dice,
     now: u64,
     moved: usize,
-    /// The connection that has just moved so many bytes breaks.
+    /// The number of bytes after which the connection breaks.
     breaks_at: usize,
     seeds: u8,
 }
@@ -31,12 +31,12 @@ struct Net {
 impl Net {
     fn new(revision: Revision, seed: u64) -> Net {
         let url = if revision == Revision::V2024_11_05 { "http://localhost/sse" } else { "http://localhost/mcp" };
-        let remote = Remote::growing(url, ClientConfig::DEFAULT).unwrap();
+        let remote = HttpTransport::growing(url, ClientConfig::DEFAULT, SLOTS).unwrap();
         let server = Server::growing(ServerLimits::default());
         let mut net = Net {
-            endpoint: Endpoint::growing(Config::DEFAULT, server, EndpointLimits::default()),
+            endpoint: Endpoint::growing(EndpointConfig::DEFAULT, server, EndpointLimits::default()),
             world: World::default(),
-            web: Web::growing(Client::growing(&PROFILE).timeout(60_000), remote),
+            web: HttpClient::growing(Client::growing(&PROFILE).timeout(60_000), remote),
             links: [const { None }; SLOTS],
             seen: Seen { loose: true, ..Seen::default() },
             sent: Vec::new(),
@@ -48,21 +48,21 @@ impl Net {
             seeds: 0,
         };
         match revision {
-            Revision::V2026_07_28 => net.web.client().connect(),
+            Revision::LATEST => net.web.client().connect(),
             _ => net.web.client().connect_as(revision),
         }
         net
     }
 
-    fn host(&mut self, at: usize, leave: bool) -> Wait {
-        let Some(link) = &mut self.links[at] else { return Wait::Read };
+    fn host(&mut self, at: usize, leave: bool) -> WaitFor {
+        let Some(link) = &mut self.links[at] else { return WaitFor::Read };
         let mut app = App::new(&SERVICE, &mut self.world);
-        let mut body = Body::new(Vec::new());
-        let mut host = Host { endpoint: &mut self.endpoint, app: &mut app, body: &mut body, now: self.now };
+        let mut body = BodyBuffer::new(Vec::new());
+        let mut host = ServeContext { endpoint: &mut self.endpoint, app: &mut app, body: &mut body, now: self.now };
         if leave {
             link.leave(&mut host);
             self.links[at] = None;
-            return Wait::Close;
+            return WaitFor::Close;
         }
         let seeds = &mut self.seeds;
         link.serve(&mut host, &mut |bytes| {
@@ -71,27 +71,28 @@ impl Net {
         })
     }
 
-    /// One thing happens of those that happen by themselves; whether there was any.
+    /// Does one step of those that need no outside action. Returns whether there was one.
     fn step(&mut self) -> bool {
         let mut any = self.web.run(self.now, &mut self.seen, &mut ());
         self.endpoint.expire(&mut App::new(&SERVICE, &mut self.world), self.now);
         while let Some(action) = self.web.remote().next_action() {
             any = true;
             match action {
-                Action::Connect(at) => {
-                    let wired = Wired::new(vec![0; 8192].leak(), vec![0; 8192].leak(), Limits::default());
+                SocketAction::Connect(at) => {
+                    let wired =
+                        HttpConnection::new(vec![0; 8192].leak(), vec![0; 8192].leak(), ConnectionLimits::default());
                     self.links[at] = Some(wired);
                     self.web.remote().connected(at);
                 }
-                Action::Close(at) => drop(self.host(at, true)),
+                SocketAction::Close(at) => drop(self.host(at, true)),
             }
         }
-        // Whichever comes first of those that have something.
+        // Begins at a random slot and takes the first with something to do.
         let start = self.dice.below(SLOTS as u64) as usize;
         (0..SLOTS).any(|n| self.carry((start + n) % SLOTS)) || any
     }
 
-    /// Carries a piece each way; whether there was one.
+    /// Carries a piece each way. Returns whether there was one.
     fn carry(&mut self, at: usize) -> bool {
         let piece = 1 + self.dice.below(200) as usize;
         let left = self.breaks_at.saturating_sub(self.moved);
@@ -115,7 +116,9 @@ impl Net {
             self.web.remote().failed(at);
             return true;
         }
-        if matches!(wait, Wait::Close | Wait::Shut) && !self.links[at].as_ref().is_some_and(Wired::has_pending) {
+        if matches!(wait, WaitFor::Close | WaitFor::Shut)
+            && !self.links[at].as_ref().is_some_and(HttpConnection::has_pending)
+        {
             let _ = self.host(at, true);
             self.web.remote().closed(at);
             return true;
@@ -139,7 +142,7 @@ impl Net {
     }
 
     fn listen(&mut self) {
-        if let Ok(token) = self.web.client().listen(&Filter::new().tools().uris(&URIS)) {
+        if let Ok(token) = self.web.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)) {
             self.sent.push(token);
         }
     }
@@ -156,7 +159,7 @@ impl Net {
         self.seen.answer(at, false, self.web.link());
     }
 
-    /// Something happens.
+    /// Does a random action.
     fn happens(&mut self) {
         match self.dice.below(14) {
             0..=4 => {
@@ -174,7 +177,7 @@ impl Net {
             }
             7 | 8 => self.answer_question(),
             9 => self.answer_call(),
-            10 => self.endpoint.publish(Change::Resource("r://one")),
+            10 => self.endpoint.publish(ServerChange::Resource("r://one")),
             11 => self.now += self.dice.below(2_000),
             _ => {
                 for _ in 0..self.dice.below(20) {
@@ -184,7 +187,7 @@ impl Net {
         }
     }
 
-    /// Everything that waits is answered, whatever time it takes.
+    /// Runs until every waiting request is answered.
     fn settle(&mut self) {
         for _ in 0..300 {
             self.run();
@@ -202,10 +205,10 @@ impl Net {
         panic!("it waits for ever: {open:?} of {:?}", self.sent);
     }
 
-    /// Requests that are open because they are listens.
+    /// Returns the requests that stay open because they are subscriptions.
     fn seen_listens(&mut self) -> usize {
         let client = self.web.client();
-        // What has no deadline does not end by itself.
+        // A subscription has no deadline, so it does not end by itself.
         if client.next_deadline().is_none() { client.in_flight() } else { 0 }
     }
 
@@ -230,6 +233,7 @@ impl Net {
     }
 }
 
+// spec: T067
 #[test]
 fn every_schedule_gives_each_request_one_outcome() {
     for seed in 0..40 {
@@ -247,7 +251,7 @@ fn every_schedule_gives_each_request_one_outcome() {
     }
 }
 
-/// A short conversation with something of everything.
+/// A short conversation with each kind of message.
 fn short(net: &mut Net) {
     net.run();
     for number in [4, 6, 5, 7] {
@@ -263,7 +267,7 @@ fn a_connection_that_breaks_at_every_byte() {
         let mut whole = Net::new(revision, 3);
         short(&mut whole);
         assert!(whole.seen.outcomes.values().all(|outcome| *outcome == (1, true)), "{revision}");
-        // Some bytes of all of them; `EVERY_BYTE=1` takes all.
+        // Every 23rd byte; `EVERY_BYTE=1` tests all.
         let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 23 };
         for at in (0..whole.moved).step_by(step) {
             let mut net = Net::new(revision, 3);

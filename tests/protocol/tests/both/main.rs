@@ -1,5 +1,5 @@
-//! Our client and our server, joined in memory, in all revisions: whatever the schedule, each request has exactly one
-//! outcome, and notifications come in order.
+//! Our client and our server, joined in memory, in all revisions. With any schedule, each request has exactly one
+//! outcome, and notifications keep their order.
 
 mod http;
 mod pair;

@@ -1,27 +1,27 @@
-//! Over lines: whatever the schedule, and if the connection is lost, at whatever byte.
+//! Over lines: any schedule, and a connection that breaks at any byte.
 
 use crate::world::{Dice, PROFILE, SERVICE, Seen, URIS, World, request};
-use mcp_sansio::client::{Filter, Token};
-use mcp_sansio::protocol::Level;
+use mcp_sansio::client::{PendingId, SubscriptionFilter};
+use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{Change, Progress};
-use mcp_sansio::testing::{Cut, Pair};
+use mcp_sansio::server::{Progress, ServerChange};
+use mcp_sansio_host::testing::{ClientServerPair, Delivery};
 
-/// A client, a server, and what is known of them.
+/// A client, a server, and the events so far.
 struct Table {
-    pair: Pair<'static, World>,
+    pair: ClientServerPair<'static, World>,
     seen: Seen,
-    sent: Vec<Token>,
-    cancelled: Vec<Token>,
+    sent: Vec<PendingId>,
+    cancelled: Vec<PendingId>,
     dice: Dice,
 }
 
 impl Table {
-    fn new(revision: Revision, cut: Cut, seed: u64) -> Table {
-        let mut pair = Pair::new(&PROFILE, &SERVICE, World::default()).cut(cut);
+    fn new(revision: Revision, cut: Delivery, seed: u64) -> Table {
+        let mut pair = ClientServerPair::new(&PROFILE, &SERVICE, World::default()).cut(cut);
         match revision {
-            // Both ways of getting there.
-            Revision::V2026_07_28 if seed & 1 == 0 => pair.client().connect(),
+            // One half opens with the probe, one half with the known revision.
+            Revision::LATEST if seed & 1 == 0 => pair.client().connect(),
             _ => pair.client().connect_as(revision),
         }
         Table { pair, seen: Seen::default(), sent: Vec::new(), cancelled: Vec::new(), dice: Dice::new(seed) }
@@ -49,7 +49,7 @@ impl Table {
         let _ = self.pair.answer(token, |_, call| call.text("at last"));
     }
 
-    /// Something happens.
+    /// Does a random action.
     fn happens(&mut self) {
         match self.random(16) {
             0..=4 => {
@@ -59,7 +59,7 @@ impl Table {
             5 => {
                 let number = self.random(4);
                 let uris = &URIS[..(number as usize).min(2)];
-                let filter = Filter::new().tools().prompts().uris(uris);
+                let filter = SubscriptionFilter::new().tools().prompts().uris(uris);
                 if let Ok(token) = self.pair.client().listen(&filter) {
                     self.sent.push(token);
                 }
@@ -79,14 +79,14 @@ impl Table {
             }
             9 => self.answer_call(),
             10 => {
-                let change = if self.random(2) == 0 { Change::Tools } else { Change::Resource("r://one") };
+                let change = if self.random(2) == 0 { ServerChange::Tools } else { ServerChange::Resource("r://one") };
                 self.pair.publish(change);
             }
             11 => {
                 let millis = self.random(3_000);
                 self.pair.wait(millis, &mut self.seen);
             }
-            12 => drop(self.pair.link().client.set_log_level(Level::Debug, &mut Void)),
+            12 => drop(self.pair.link().client.set_log_level(LoggingLevel::Debug, &mut Void)),
             _ => {
                 for _ in 0..self.random(12) {
                     self.pair.step(&mut self.seen);
@@ -95,7 +95,7 @@ impl Table {
         }
     }
 
-    /// Everything that waits is answered.
+    /// Runs until every waiting request is answered.
     fn settle(&mut self) {
         for _ in 0..200 {
             self.pair.run(&mut self.seen);
@@ -108,7 +108,7 @@ impl Table {
         panic!("it asks for ever");
     }
 
-    /// Each request has had one outcome, but those that were cancelled, and listens.
+    /// Checks that each request has had one outcome, except cancelled ones and subscriptions.
     fn check(&mut self, lost: bool) {
         for token in &self.sent {
             let (count, _) = self.seen.outcomes.get(token).copied().unwrap_or_default();
@@ -126,12 +126,12 @@ impl Table {
     }
 }
 
-/// Takes nothing: what is modern needs no room, and what is not is refused.
+/// A sink that takes nothing. In 2026-07-28 the log level needs no message; in older revisions the request is refused.
 struct Void;
 
 impl mcp_sansio::sink::Sink for Void {
-    fn put(&mut self, _: &[u8]) -> Result<(), mcp_sansio::Full> {
-        Err(mcp_sansio::Full::Now)
+    fn put(&mut self, _: &[u8]) -> Result<(), mcp_sansio::FullError> {
+        Err(mcp_sansio::FullError::Now)
     }
     fn room(&self) -> usize {
         0
@@ -139,8 +139,8 @@ impl mcp_sansio::sink::Sink for Void {
 }
 
 impl mcp_sansio::sink::Out for Void {
-    fn begin(&mut self, _: mcp_sansio::sink::Kind) -> Result<(), mcp_sansio::Full> {
-        Err(mcp_sansio::Full::Now)
+    fn begin(&mut self, _: mcp_sansio::sink::MessageKind) -> Result<(), mcp_sansio::FullError> {
+        Err(mcp_sansio::FullError::Now)
     }
     fn end(&mut self) {}
     fn mark(&self) -> mcp_sansio::sink::Mark {
@@ -156,36 +156,37 @@ impl mcp_sansio::sink::Out for Void {
     }
 }
 
-/// The whole list of methods, one after the other.
-fn everything(revision: Revision, cut: Cut) -> Table {
+/// Calls every method, one after the other.
+fn everything(revision: Revision, cut: Delivery) -> Table {
     let mut table = Table::new(revision, cut, 2);
     table.pair.run(&mut table.seen);
-    let listen = table.pair.client().listen(&Filter::new().tools().uris(&URIS)).unwrap();
+    let listen = table.pair.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
     table.settle();
     for number in 0..18 {
         table.send(number);
         table.settle();
     }
-    table.pair.publish(Change::Tools);
-    table.pair.publish(Change::Resource("r://one"));
+    table.pair.publish(ServerChange::Tools);
+    table.pair.publish(ServerChange::Resource("r://one"));
     table.settle();
     table.pair.link().cancel(listen, None).unwrap();
     table.settle();
     table
 }
 
+// spec: T067
 #[test]
 fn the_whole_list_of_methods() {
     for revision in Revision::ALL {
         let mut moved = None;
-        for cut in [Cut::Whole, Cut::Bytes, Cut::Pieces(7), Cut::Random(5)] {
+        for cut in [Delivery::Whole, Delivery::Bytes, Delivery::Pieces(7), Delivery::Random(5)] {
             let mut table = everything(revision, cut);
             let seen = &table.seen;
             assert_eq!((seen.connected, seen.unconnected), (1, 0));
             assert_eq!((seen.listening, seen.changes), (1, 2), "{revision}");
             assert!(seen.progress.values().all(|done| [1, 5].contains(done)));
             let failed: Vec<_> = table.sent.iter().filter(|token| !seen.outcomes[token].1).collect();
-            // The cursor, the tool and the method that there are not.
+            // The unknown cursor, tool and method.
             assert_eq!(failed.len(), 3, "{revision}");
             assert_eq!(table.sent.len(), if revision.is_modern() { 15 } else { 17 }, "{revision}");
             assert_eq!(table.pair.client().in_flight(), 0);
@@ -200,7 +201,7 @@ fn the_whole_list_of_methods() {
 fn every_schedule_gives_each_request_one_outcome() {
     for seed in 0..120 {
         for revision in Revision::ALL {
-            let mut table = Table::new(revision, Cut::Random(seed), seed);
+            let mut table = Table::new(revision, Delivery::Random(seed), seed);
             for _ in 0..150 {
                 table.happens();
             }
@@ -211,40 +212,40 @@ fn every_schedule_gives_each_request_one_outcome() {
             table.pair.break_off();
             table.pair.run(&mut table.seen);
             table.check(true);
-            // Nothing has to be said to open a connection in 2026-07-28.
+            // In 2026-07-28 no message is needed to open a connection.
             assert_eq!(table.seen.connected, u32::from(!revision.is_modern() || seed & 1 == 0), "{revision} {seed}");
         }
     }
 }
 
-/// A short conversation with something of everything.
+/// A short conversation with each kind of message.
 fn short(table: &mut Table) {
     table.pair.run(&mut table.seen);
     for number in [4, 6, 5, 7] {
         table.send(number);
         table.pair.step(&mut table.seen);
     }
-    if let Ok(token) = table.pair.client().listen(&Filter::new().tools().uris(&URIS[..1])) {
+    if let Ok(token) = table.pair.client().listen(&SubscriptionFilter::new().tools().uris(&URIS[..1])) {
         table.sent.push(token);
     }
-    table.pair.publish(Change::Tools);
+    table.pair.publish(ServerChange::Tools);
     table.settle();
 }
 
 #[test]
 fn a_connection_lost_at_every_byte() {
     for revision in Revision::ALL {
-        let mut whole = Table::new(revision, Cut::Pieces(100), 2);
+        let mut whole = Table::new(revision, Delivery::Pieces(100), 2);
         short(&mut whole);
         for at in 0..whole.pair.moved() {
-            let mut table = Table::new(revision, Cut::Pieces(100), 2);
+            let mut table = Table::new(revision, Delivery::Pieces(100), 2);
             table.pair = table.pair.breaks_at(at);
             short(&mut table);
             table.pair.wait(1, &mut table.seen);
             assert!(table.pair.is_broken());
             table.check(true);
             assert_eq!(table.seen.connected + table.seen.unconnected, 1, "lost at {at}");
-            // And from the start.
+            // The same from the start.
             if at % 64 == 0 {
                 table.pair.state().open.clear();
                 table.seen.questions.clear();
@@ -261,13 +262,13 @@ fn a_connection_lost_at_every_byte() {
     }
 }
 
-/// Listens go on with the next connection.
+/// Subscriptions go on with the next connection.
 #[test]
 fn listens_live_on() {
     for revision in Revision::ALL {
-        let mut table = Table::new(revision, Cut::Bytes, 2);
+        let mut table = Table::new(revision, Delivery::Bytes, 2);
         table.pair.run(&mut table.seen);
-        let listen = table.pair.client().listen(&Filter::new().tools().uris(&URIS)).unwrap();
+        let listen = table.pair.client().listen(&SubscriptionFilter::new().tools().uris(&URIS)).unwrap();
         table.send(5);
         table.pair.run(&mut table.seen);
         assert_eq!(table.seen.listening, 1);
@@ -275,7 +276,7 @@ fn listens_live_on() {
         table.pair.run(&mut table.seen);
         table.check(false);
         assert_eq!((table.seen.listening, table.seen.changes), (2, 0));
-        table.pair.publish(Change::Resource("t://two"));
+        table.pair.publish(ServerChange::Resource("t://two"));
         table.pair.run(&mut table.seen);
         assert_eq!(table.seen.changes, 1);
         assert!(table.pair.client().is_open(listen));

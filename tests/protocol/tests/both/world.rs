@@ -1,32 +1,35 @@
-//! A service with something of everything, and what comes of it at the client.
+//! A service with each kind of item, and the events of its client.
 
-use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
-use mcp_sansio::client::{self, Event, Link, Profile, QuestionId, QuestionKind, Reference, Request, Token};
+use mcp_sansio::client::result::{ClientResult, CreateMessageResult, Root};
+use mcp_sansio::client::{
+    self, ClientEvent, ClientHandle, ClientInfo, PendingId, Request, ServerRequestId, ServerRequestKind,
+};
+use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::{ClientFeature, Feature, Level};
+use mcp_sansio::protocol::{ClientCapability, LoggingLevel, ServerCapability};
 use mcp_sansio::server::{self, Progress};
 use mcp_sansio::service::{
-    Argument, Call, Complete, Content, Get, Outcome, Prompt, Question, Read, Resource, Sampling, Service, Template,
-    Tool,
+    Call, Complete, ContentBlock, CreateMessage, GetPrompt, HandlerResult, InputRequest, Prompt, PromptArgument,
+    ReadResource, Resource, ResourceTemplate, Service, Tool,
 };
 use std::collections::HashMap;
 
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) logged: u64,
-    pub(crate) open: Vec<server::Token>,
+    pub(crate) open: Vec<server::RequestToken>,
 }
 
-fn work(world: &mut World, call: &mut Call<'_>) -> Outcome {
+fn work(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     for step in 1..=5 {
         call.progress(Progress::new(step).of(5).message("on"));
         world.logged += 1;
-        call.log(Level::Warning, format_args!("{}", world.logged));
+        call.log(LoggingLevel::Warning, format_args!("{}", world.logged));
     }
     call.text("worked")
 }
 
-fn later(world: &mut World, call: &mut Call<'_>) -> Outcome {
+fn later(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let (token, outcome) = call.later();
     world.open.push(token);
     outcome
@@ -34,38 +37,38 @@ fn later(world: &mut World, call: &mut Call<'_>) -> Outcome {
 
 const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}}}"#);
 
-fn ask(_: &mut World, call: &mut Call<'_>) -> Outcome {
+fn ask(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     if call.answer("model").is_some() {
         return call.text("asked");
     }
     let messages = [server_message()];
-    call.ask(&[Question::sample("model", Sampling::new(&messages, 10)), Question::roots("r\"")], b"")
+    call.ask(&[InputRequest::sample("model", CreateMessage::new(&messages, 10)), InputRequest::roots("r\"")], b"")
 }
 
-fn server_message() -> mcp_sansio::service::Message<'static> {
-    mcp_sansio::service::Message::user(Content::text("?"))
+fn server_message() -> mcp_sansio::service::PromptMessage<'static> {
+    mcp_sansio::service::PromptMessage::user(ContentBlock::text("?"))
 }
 
-fn form(_: &mut World, call: &mut Call<'_>) -> Outcome {
+fn form(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     match call.answer("form") {
         Some(_) => call.text("formed"),
-        None => call.ask(&[Question::elicit("form", "Well?", FORM)], b""),
+        None => call.ask(&[InputRequest::elicit("form", "Well?", FORM)], b""),
     }
 }
 
-fn large(_: &mut World, call: &mut Call<'_>) -> Outcome {
-    call.content(&[Content::text("x\n\u{e9}\""), Content::image(&[7; 300], "image/png")])
+fn large(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
+    call.content(&[ContentBlock::text("x\n\u{e9}\""), ContentBlock::image(&[7; 300], "image/png")])
 }
 
-fn read(_: &mut World, read: &mut Read<'_>) -> Outcome {
+fn read(_: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
     read.text(read.uri())
 }
 
-fn get(_: &mut World, get: &mut Get<'_>) -> Outcome {
+fn get(_: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
     get.user("hm")
 }
 
-fn complete(_: &mut World, complete: &mut Complete<'_>) -> Outcome {
+fn complete(_: &mut World, complete: &mut Complete<'_>) -> HandlerResult {
     complete.matching(["alpha", "beta"])
 }
 
@@ -77,36 +80,36 @@ static TOOLS: [Tool<World>; 5] = [
     Tool::new("large", "Answers with much", large),
 ];
 static RESOURCES: [Resource<World>; 1] = [Resource::new("r://one", "one", read)];
-static TEMPLATES: [Template<World>; 1] = [Template::new("t://{id}", "many", read).complete(complete)];
-static ARGUMENTS: [Argument; 1] = [Argument::optional("what")];
+static TEMPLATES: [ResourceTemplate<World>; 1] = [ResourceTemplate::new("t://{id}", "many", read).complete(complete)];
+static ARGUMENTS: [PromptArgument; 1] = [PromptArgument::optional("what")];
 static PROMPTS: [Prompt<World>; 1] = [Prompt::new("p", "A prompt", get).arguments(&ARGUMENTS).complete(complete)];
 pub(crate) static SERVICE: Service<'static, World> = Service::new("pair", "1")
     .tools(&TOOLS)
     .resources(&RESOURCES)
     .templates(&TEMPLATES)
     .prompts(&PROMPTS)
-    .feature(Feature::Subscribe)
-    .feature(Feature::ToolsChanged)
-    .feature(Feature::PromptsChanged)
-    .feature(Feature::ResourcesChanged)
-    .feature(Feature::Logging);
+    .feature(ServerCapability::Subscribe)
+    .feature(ServerCapability::ToolsChanged)
+    .feature(ServerCapability::PromptsChanged)
+    .feature(ServerCapability::ResourcesChanged)
+    .feature(ServerCapability::Logging);
 
-pub(crate) static PROFILE: Profile<'static> = Profile::new("pair", "1")
-    .feature(ClientFeature::SamplingTools)
-    .feature(ClientFeature::ElicitForm)
-    .feature(ClientFeature::ElicitUrl)
+pub(crate) static PROFILE: ClientInfo<'static> = ClientInfo::new("pair", "1")
+    .feature(ClientCapability::SamplingTools)
+    .feature(ClientCapability::ElicitForm)
+    .feature(ClientCapability::ElicitUrl)
     .roots_changed();
 const ROOTS: [Root<'static>; 1] = [Root::new("file:///x").unwrap()];
 pub(crate) const URIS: [&str; 2] = ["r://one", "t://two"];
 
-/// Every request there is. Which of them a revision has not is the client's to say.
+/// Returns one of all requests. The client refuses those that the revision does not have.
 pub(crate) fn request(number: u64) -> Request<'static> {
     match number % 18 {
         0 => Request::list_tools(),
         1 => Request::list_resources(),
         2 => Request::list_templates(),
         3 => Request::list_prompts().after("none such"),
-        4 => Request::call("work").with_progress().with_logs(Level::Debug),
+        4 => Request::call("work").with_progress().with_logs(LoggingLevel::Debug),
         5 => Request::call("later").timeout(5_000).with_progress(),
         6 => Request::call("ask").at_most(100_000),
         7 => Request::call("form"),
@@ -114,79 +117,81 @@ pub(crate) fn request(number: u64) -> Request<'static> {
         9 => Request::call("none"),
         10 => Request::read("t://\"x\""),
         11 => Request::prompt("p").arguments(const { &Raw::constant(r#"{"what":"x"}"#) }),
-        12 => Request::complete(Reference::prompt("p"), "what", "a"),
+        12 => Request::complete_prompt("p", "what", "a"),
         13 => Request::ping(),
         14 => Request::discover(),
         15 => Request::subscribe("r://one"),
-        16 => Request::set_level(Level::Info),
+        16 => Request::set_level(LoggingLevel::Info),
         _ => Request::raw("no/such", None),
     }
 }
 
-/// What has come to the client.
+/// The events at the client.
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) connected: u32,
     pub(crate) unconnected: u32,
-    /// How many outcomes a request has had.
-    pub(crate) outcomes: HashMap<Token, (u32, bool)>,
-    pub(crate) progress: HashMap<Token, u64>,
+    /// The number of outcomes of a request.
+    pub(crate) outcomes: HashMap<PendingId, (u32, bool)>,
+    pub(crate) progress: HashMap<PendingId, u64>,
     pub(crate) logged: u64,
     /// Messages may be lost, or overtake each other on another stream.
     pub(crate) loose: bool,
-    pub(crate) questions: Vec<QuestionId>,
+    pub(crate) questions: Vec<ServerRequestId>,
     pub(crate) changes: u32,
     pub(crate) listening: u32,
 }
 
-impl client::Handler for Seen {
-    fn event(&mut self, event: Event<'_>, _: &mut Link<'_, '_>) {
+impl client::ClientHandler for Seen {
+    fn event(&mut self, event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>) {
         match event {
-            Event::Connected(_) => self.connected += 1,
-            Event::Unconnected(_) => self.unconnected += 1,
-            Event::Done { token, outcome, .. } => {
+            ClientEvent::Connected(_) => self.connected += 1,
+            ClientEvent::Unconnected(_) => self.unconnected += 1,
+            ClientEvent::Done { token, outcome, .. } => {
                 let seen = self.outcomes.entry(token).or_default();
                 *seen = (seen.0 + 1, outcome.is_ok());
             }
-            Event::Asked(asked) => self.questions.extend(asked.questions().map(|question| question.id)),
-            Event::Progress(report) => {
-                let done = report.done.u64().expect("a whole number");
-                assert!(!self.outcomes.contains_key(&report.token), "progress comes before the outcome");
-                let before = self.progress.insert(report.token, done);
+            ClientEvent::Asked(asked) => self.questions.extend(asked.questions().map(|question| question.id)),
+            ClientEvent::Progress { token, done, .. } => {
+                let done = done.u64().expect("a whole number");
+                assert!(!self.outcomes.contains_key(&token), "progress comes before the outcome");
+                let before = self.progress.insert(token, done);
                 let next = before.unwrap_or(0) + 1;
                 assert!(done == next || self.loose && done > next, "in order, and none is missing: {next}, {done}");
             }
-            Event::Log(log) => {
-                let number = log.data.text().unwrap().to_string().parse().unwrap();
+            ClientEvent::Log { data, .. } => {
+                let number = data.text().unwrap().to_string().parse().unwrap();
                 assert!(number > self.logged || self.loose, "in order");
                 self.logged = number;
             }
-            Event::Changed { .. } => self.changes += 1,
-            Event::Listening(_) => self.listening += 1,
-            Event::Withdrawn(question) => self.questions.retain(|open| *open != question),
+            ClientEvent::Changed { .. } => self.changes += 1,
+            ClientEvent::Listening(_) => self.listening += 1,
+            ClientEvent::Withdrawn { question, .. } => self.questions.retain(|open| *open != question),
             _ => {}
         }
     }
 }
 
 impl Seen {
-    /// Answers one of the questions that are open, if there is one.
-    pub(crate) fn answer(&mut self, at: usize, refuse: bool, mut link: Link<'_, '_>) {
+    /// Answers one of the open questions, if there is one.
+    pub(crate) fn answer(&mut self, at: usize, refuse: bool, mut link: ClientHandle<'_, '_>) {
         if at >= self.questions.len() {
             return;
         }
         let question = self.questions.swap_remove(at);
         // The request may be over by now.
         let _ = match question.kind() {
-            _ if refuse => link.refuse(question, &Refusal::refused()),
-            QuestionKind::Sampling => link.reply(question, &Reply::sampled(Sampled::new("m", Content::text("42")))),
-            QuestionKind::Roots => link.reply(question, &Reply::roots(&ROOTS)),
-            _ => link.reply(question, &Reply::accept(Raw::constant(r#"{"yes":true}"#))),
+            _ if refuse => link.refuse(question, &RpcError::refused()),
+            ServerRequestKind::Sampling => {
+                link.reply(question, &ClientResult::sampled(CreateMessageResult::new("m", ContentBlock::text("42"))))
+            }
+            ServerRequestKind::Roots => link.reply(question, &ClientResult::roots(&ROOTS)),
+            _ => link.reply(question, &ClientResult::accept(Raw::constant(r#"{"yes":true}"#))),
         };
     }
 }
 
-/// Numbers at random, the same for the same seed.
+/// Random numbers, the same for the same seed.
 pub(crate) struct Dice(u64);
 
 impl Dice {

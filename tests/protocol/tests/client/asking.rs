@@ -1,13 +1,15 @@
-//! What servers ask, and how it is answered, in both eras.
+//! Requests of the server ("questions") and their answers, in both eras.
 
 use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
-use mcp_sansio::client::cache::{Cache, Key};
-use mcp_sansio::client::reply::{Refusal, Reply, Root, Sampled};
-use mcp_sansio::client::{Client, Event, Lost, Profile, Request, SendError};
+use mcp_sansio::client::cache::{CacheKey, ResponseCache};
+use mcp_sansio::client::result::{ClientResult, CreateMessageResult, Root};
+use mcp_sansio::client::{Client, ClientEvent, ClientInfo, Request, SendError, TransportError};
+use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::memory::Slots;
+use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
-use mcp_sansio::service::Content;
+use mcp_sansio::service::ContentBlock;
 
 const ROOTS: [Root<'static>; 1] = [Root::new("file:///work").unwrap().name("w")];
 const FORM: &str =
@@ -16,8 +18,8 @@ const VISIT: &str = r#"{"mode":"url","message":"Go","url":"https://example.com/x
 const SAMPLE: &str = r#"{"messages":[{"role":"user","content":{"type":"text","text":"?"}}],"maxTokens":9}"#;
 const ONE_ROOTS: &str = r#"{"r":{"method":"roots/list"}}"#;
 
-fn sampled() -> Reply<'static> {
-    Reply::sampled(Sampled::new("m", Content::text("42")))
+fn sampled() -> ClientResult<'static> {
+    ClientResult::sampled(CreateMessageResult::new("m", ContentBlock::text("42")))
 }
 
 fn required(requests: &str, state: &str) -> String {
@@ -26,7 +28,7 @@ fn required(requests: &str, state: &str) -> String {
     format!(r#"{{"resultType":"input_required"{requests}{state}}}"#)
 }
 
-/// A modern client that has called a tool with everything.
+/// Returns a 2026-07-28 client with all capabilities that has called a tool.
 fn called() -> Desk {
     let mut desk = Desk::modern(&FULL);
     let meta = Raw::constant(r#"{"com.example/x":{"y":"\u00e9"}}"#);
@@ -41,6 +43,7 @@ fn four() -> String {
     )
 }
 
+// spec: B144 B146 B150 S043
 #[test]
 fn all_kinds_of_questions_in_any_order() {
     for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
@@ -53,10 +56,14 @@ fn all_kinds_of_questions_in_any_order() {
             let asked = desk.asked.clone();
             assert_eq!(asked[0].1, FORM);
             assert_eq!(asked[3].1, "{}");
-            let replies =
-                [Reply::accept(Raw::constant(r#"{"name":"x"}"#)), Reply::consent(), sampled(), Reply::roots(&ROOTS)];
+            let replies = [
+                ClientResult::accept(Raw::constant(r#"{"name":"x"}"#)),
+                ClientResult::consent(),
+                sampled(),
+                ClientResult::roots(&ROOTS),
+            ];
             for (n, &which) in order.iter().enumerate() {
-                // The user takes any time.
+                // The user's time is not limited.
                 desk.wait(1_000_000);
                 desk.quiet();
                 desk.reply(asked[which].0, &replies[which]).unwrap();
@@ -81,7 +88,7 @@ fn all_kinds_of_questions_in_any_order() {
                 assert_eq!(responses["c"]["stopReason"], "endTurn");
                 assert_eq!(responses["d"]["roots"][0]["uri"], "file:///work");
             }
-            // The clock of the request began again.
+            // The time of the request began again.
             desk.wait(59_999);
             desk.quiet();
             desk.result(r#"{"resultType":"complete","content":[]}"#);
@@ -92,12 +99,13 @@ fn all_kinds_of_questions_in_any_order() {
     }
 }
 
-/// Byte by byte, escapes and all.
+/// `requestState` comes back byte by byte, with its escapes.
+// spec: B147 B148 B156
 #[test]
 fn the_state_comes_back_as_it_came() {
     let profile = FULL;
-    let mut client = Client::<2>::growing(&profile);
-    let mut out = mcp_sansio::sink::Lines::new(Vec::new());
+    let mut client = Client::growing(&profile);
+    let mut out = mcp_sansio::sink::LineSink::new(Vec::new());
     client.connect_as(Revision::V2026_07_28);
     let arguments = Raw::constant(r#"{"n":1.50e+1,"s":"\u00e9\/"}"#);
     client.send(&Request::call("x").arguments(&arguments), &mut out).unwrap();
@@ -113,20 +121,50 @@ fn the_state_comes_back_as_it_came() {
     assert!(line.contains(r#""arguments":{"n":1.50e+1,"s":"\u00e9\/"}"#), "{line}");
 }
 
+// spec: B149
 #[test]
 fn questions_of_an_earlier_round_are_stale() {
     everywhere(|| {
         let mut desk = called();
-        desk.result(&required(ONE_ROOTS, ""));
+        desk.result(&required(ONE_ROOTS, r#""s""#));
         let first = desk.asked[0].0;
-        desk.reply(first, &Reply::roots(&ROOTS)).unwrap();
+        desk.reply(first, &ClientResult::roots(&ROOTS)).unwrap();
+        assert_eq!(desk.said()[1]["params"]["requestState"], "s");
         desk.result(&required(ONE_ROOTS, ""));
-        assert_eq!(desk.reply(first, &Reply::roots(&[])), Err(SendError::Stale));
-        assert_eq!(desk.refuse(first, &Refusal::refused()), Err(SendError::Stale));
+        assert_eq!(desk.reply(first, &ClientResult::roots(&[])), Err(SendError::Stale));
+        assert_eq!(desk.refuse(first, &RpcError::refused()), Err(SendError::Stale));
         let second = desk.asked[0].0;
         desk.forget();
-        desk.reply(second, &Reply::roots(&ROOTS)).unwrap();
-        assert_eq!(desk.one()["params"]["inputResponses"]["r"]["roots"][0]["name"], "w");
+        desk.reply(second, &ClientResult::roots(&ROOTS)).unwrap();
+        let again = desk.one();
+        assert_eq!(again["params"]["inputResponses"]["r"]["roots"][0]["name"], "w");
+        assert_eq!(again["params"].get("requestState"), None, "no state came with the last question");
+        desk
+    });
+}
+
+/// Other requests carry neither the answers nor the state of a question.
+// spec: B151
+#[test]
+fn answers_go_with_their_request_alone() {
+    everywhere(|| {
+        let mut desk = Desk::modern(&FULL);
+        desk.send(&Request::call("asks"));
+        let id = desk.last_id();
+        desk.send(&Request::call("asks"));
+        desk.forget();
+        desk.result_of(id, &required(ONE_ROOTS, r#""s""#));
+        let question = desk.asked[0].0;
+        desk.send(&Request::call("asks"));
+        desk.send(&Request::read("r://x"));
+        desk.reply(question, &ClientResult::roots(&ROOTS)).unwrap();
+        desk.send(&Request::call("asks"));
+        let said = desk.said();
+        let with: Vec<_> = said
+            .iter()
+            .map(|line| (line["params"].get("inputResponses").is_some(), line["params"].get("requestState").is_some()))
+            .collect();
+        assert_eq!(with, [(false, false), (false, false), (true, true), (false, false)]);
         desk
     });
 }
@@ -139,7 +177,7 @@ fn the_other_methods_that_may_ask() {
             desk.send(&request);
             let first = desk.one();
             desk.result(&required(ONE_ROOTS, r#""s""#));
-            desk.reply(desk.asked[0].0, &Reply::roots(&[])).unwrap();
+            desk.reply(desk.asked[0].0, &ClientResult::roots(&[])).unwrap();
             let again = desk.one();
             assert_eq!(again["method"], first["method"]);
             for same in ["uri", "name"] {
@@ -150,6 +188,7 @@ fn the_other_methods_that_may_ask() {
     }
 }
 
+// spec: C121
 #[test]
 fn rounds_are_bounded() {
     for requests in ["", ONE_ROOTS] {
@@ -160,7 +199,7 @@ fn rounds_are_bounded() {
             for round in 0..3 {
                 desk.result(&required(requests, r#""again""#));
                 if !requests.is_empty() {
-                    desk.reply(desk.asked[0].0, &Reply::roots(&[])).unwrap();
+                    desk.reply(desk.asked[0].0, &ClientResult::roots(&[])).unwrap();
                 }
                 assert_eq!(desk.said().len(), 1 + usize::from(round == 0));
             }
@@ -177,6 +216,7 @@ fn rounds_are_bounded() {
     }
 }
 
+// spec: C123 C130
 #[test]
 fn what_is_no_question() {
     let broken = "the answer is not a valid one";
@@ -193,7 +233,7 @@ fn what_is_no_question() {
         (r#"{"a":{"method":"elicitation/create","params":{"mode":"url","message":"no url"}}}"#, "", broken),
         (r#"{"a":{"method":"sampling/createMessage"}}"#, "", broken),
         (r#"{"a":{"method":"sampling/createMessage","params":{"messages":[{"role":"user"}]}}}"#, "", broken),
-        // A wish of the model's for a tool, and no result of it.
+        // A tool use of the model without the result of the tool.
         (
             r#"{"a":{"method":"sampling/createMessage","params":{"messages":[{"role":"assistant","content":{"type":"tool_use","id":"a"}}]}}}"#,
             "",
@@ -207,8 +247,10 @@ fn what_is_no_question() {
             undeclared,
         ),
     ];
-    static SOME: Profile<'static> =
-        PLAIN.feature(ClientFeature::Roots).feature(ClientFeature::ElicitForm).feature(ClientFeature::Sampling);
+    static SOME: ClientInfo<'static> = PLAIN
+        .feature(ClientCapability::Roots)
+        .feature(ClientCapability::ElicitForm)
+        .feature(ClientCapability::Sampling);
     for (requests, state, expected) in cases {
         everywhere(|| {
             let mut desk = Desk::modern(if expected == broken { &FULL } else { &SOME });
@@ -231,7 +273,7 @@ fn too_much_is_refused() {
         desk.result(&required(&format!("{{{}}}", many[..16].join(",")), ""));
         assert!(desk.event().starts_with("asked"));
         for (question, _) in desk.asked.clone() {
-            desk.reply(question, &Reply::roots(&[])).unwrap();
+            desk.reply(question, &ClientResult::roots(&[])).unwrap();
         }
         assert_eq!(desk.said().last().unwrap()["params"]["inputResponses"].as_object().unwrap().len(), 16);
         desk.result(&required(&format!("{{{}}}", many.join(",")), ""));
@@ -240,12 +282,12 @@ fn too_much_is_refused() {
     });
 }
 
-/// Where the store is too small, requests go out all the same.
+/// With a store that is too small, requests are still sent.
 #[test]
 fn a_small_store() {
     for size in 0..200 {
         let store = vec![0; size].leak();
-        let mut desk = Desk::of(Client::new(&FULL).held(&mut *store));
+        let mut desk = Desk::of(Client::new(&FULL, Slots::growing(6)).held(&mut *store));
         desk.open_modern(OFFERS);
         desk.send(&Request::call("a-tool").meta(Raw::constant(r#"{"k":"v"}"#)));
         desk.forget();
@@ -253,7 +295,7 @@ fn a_small_store() {
         let event = desk.event();
         if event.starts_with("asked") {
             let asked = desk.asked.clone();
-            let replies = [Reply::decline(), Reply::consent(), sampled(), Reply::roots(&ROOTS)];
+            let replies = [ClientResult::decline(), ClientResult::consent(), sampled(), ClientResult::roots(&ROOTS)];
             let kept = asked.iter().zip(&replies).map(|(asked, reply)| desk.reply(asked.0, reply)).collect::<Vec<_>>();
             let all = kept.iter().all(Result::is_ok);
             assert!(kept.iter().all(|kept| matches!(kept, Ok(()) | Err(SendError::NoRoom))));
@@ -275,17 +317,17 @@ fn refusals_where_there_are_no_errors() {
         desk.forget();
         desk.result(&required(&four(), ""));
         let asked = desk.asked.clone();
-        desk.refuse(asked[0].0, &Refusal::refused()).unwrap();
-        desk.refuse(asked[1].0, &Refusal::refused()).unwrap();
+        desk.refuse(asked[0].0, &RpcError::refused()).unwrap();
+        desk.refuse(asked[1].0, &RpcError::refused()).unwrap();
         desk.forget();
-        desk.refuse(asked[2].0, &Refusal::refused()).unwrap();
+        desk.refuse(asked[2].0, &RpcError::refused()).unwrap();
         assert_eq!(desk.event(), "tools/call failed: what the server asked for was refused");
         desk.quiet();
-        assert_eq!(desk.reply(asked[3].0, &Reply::roots(&[])), Err(SendError::Stale));
+        assert_eq!(desk.reply(asked[3].0, &ClientResult::roots(&[])), Err(SendError::Stale));
         let mut desk = called();
         desk.forget();
         desk.result(&required(&format!(r#"{{"f":{{"method":"elicitation/create","params":{FORM}}}}}"#), ""));
-        desk.refuse(desk.asked[0].0, &Refusal::refused()).unwrap();
+        desk.refuse(desk.asked[0].0, &RpcError::refused()).unwrap();
         assert_eq!(desk.one()["params"]["inputResponses"]["f"]["action"], "decline");
         desk
     });
@@ -305,12 +347,13 @@ fn an_absolute_limit_holds_while_the_user_thinks() {
         desk.wait(1);
         assert_eq!(desk.event(), "tools/call failed: the request took too long");
         desk.quiet();
-        assert_eq!(desk.reply(desk.asked[0].0, &Reply::roots(&[])), Err(SendError::Stale));
+        assert_eq!(desk.reply(desk.asked[0].0, &ClientResult::roots(&[])), Err(SendError::Stale));
         assert!(!desk.client().is_open(token));
         desk
     });
 }
 
+// spec: B124 B185
 #[test]
 fn a_request_that_waits_for_answers_can_be_cancelled() {
     everywhere(|| {
@@ -320,11 +363,12 @@ fn a_request_that_waits_for_answers_can_be_cancelled() {
         desk.forget();
         desk.cancel(token).unwrap();
         desk.quiet();
-        assert_eq!(desk.reply(desk.asked[0].0, &Reply::roots(&[])), Err(SendError::Stale));
+        assert_eq!(desk.reply(desk.asked[0].0, &ClientResult::roots(&[])), Err(SendError::Stale));
         desk
     });
 }
 
+// spec: C010
 #[test]
 fn questions_of_the_older_revisions() {
     for revision in LEGACY {
@@ -349,10 +393,10 @@ fn questions_of_the_older_revisions() {
                 desk.quiet();
                 let question = desk.asked[0].0;
                 let replies = [
-                    Reply::roots(&ROOTS),
+                    ClientResult::roots(&ROOTS),
                     sampled(),
-                    Reply::accept(Raw::constant(r#"{"name":"x"}"#)),
-                    Reply::consent(),
+                    ClientResult::accept(Raw::constant(r#"{"name":"x"}"#)),
+                    ClientResult::consent(),
                 ];
                 desk.wait(1_000_000);
                 desk.reply(question, &replies[number]).unwrap();
@@ -366,10 +410,11 @@ fn questions_of_the_older_revisions() {
     }
 }
 
+// spec: C002 C013 C014 C105 C106 C131
 #[test]
 fn what_was_not_declared_is_refused() {
-    static FORMS: Profile<'static> = PLAIN.feature(ClientFeature::ElicitForm).feature(ClientFeature::Sampling);
-    static VISITS: Profile<'static> = PLAIN.feature(ClientFeature::ElicitUrl);
+    static FORMS: ClientInfo<'static> = PLAIN.feature(ClientCapability::ElicitForm).feature(ClientCapability::Sampling);
+    static VISITS: ClientInfo<'static> = PLAIN.feature(ClientCapability::ElicitUrl);
     let tools = r#"{"messages":[],"maxTokens":1,"tools":[]}"#;
     let cases = [
         (&FORMS, "elicitation/create", VISIT, -32602),
@@ -395,7 +440,8 @@ fn what_was_not_declared_is_refused() {
     assert_eq!((desk.event().as_str(), &desk.one()["error"]["code"]), ("ignored BadRequest", &(-32602).into()));
 }
 
-/// What nothing can be done with is not shown to the application, in any revision.
+/// A sampling without role or content is not passed to the application, in any revision.
+// spec: C107 C111 C116
 #[test]
 fn samplings_without_role_or_content_are_refused() {
     let said = r#"{"role":"user","content":{"type":"text","text":"?"}}"#;
@@ -421,10 +467,12 @@ fn samplings_without_role_or_content_are_refused() {
     }
 }
 
-/// `tools` came with 2025-11-25: before it, a member that nobody knows.
+/// `tools` came with 2025-11-25: in older revisions it is an unknown member, which is ignored.
+// spec: C010
 #[test]
 fn members_of_later_revisions_are_not_looked_at() {
-    static SAMPLES: Profile<'static> = PLAIN.feature(ClientFeature::Sampling).feature(ClientFeature::ElicitForm);
+    static SAMPLES: ClientInfo<'static> =
+        PLAIN.feature(ClientCapability::Sampling).feature(ClientCapability::ElicitForm);
     for revision in LEGACY {
         everywhere(|| {
             let mut desk = Desk::legacy(&SAMPLES, revision);
@@ -445,17 +493,125 @@ fn members_of_later_revisions_are_not_looked_at() {
             desk
         });
     }
-    // A form that says that it is one, before there was anything else.
+    // `"mode":"form"` in a revision that has no other mode.
     let mut desk = Desk::legacy(&SAMPLES, Revision::V2025_06_18);
     desk.ask("5", "elicitation/create", FORM);
     assert_eq!(desk.event(), "asked [Form]");
-    // And one that does not, where there is something else.
+    // No `mode` in a revision that has several.
     let mut desk = called();
     let params = FORM.replace(r#""mode":"form","#, "");
     desk.result(&required(&format!(r#"{{"f":{{"method":"elicitation/create","params":{params}}}}}"#), ""));
     assert_eq!(desk.event(), "asked [Form]");
 }
 
+/// This client declares no tasks: a question with the member `task` is answered like any other.
+// spec: K063
+#[test]
+fn tasks_are_not_looked_at() {
+    for (method, params, reply) in [
+        ("sampling/createMessage", SAMPLE, sampled()),
+        ("elicitation/create", FORM, ClientResult::accept(Raw::constant(r#"{"name":"x"}"#))),
+    ] {
+        everywhere(|| {
+            let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+            let [plain, task] = ["", r#""task":{"ttl":60000},"#].map(|member| {
+                desk.ask("5", method, &params.replacen('{', &format!("{{{member}"), 1));
+                assert!(desk.event().starts_with("asked ["), "{method} {member}");
+                desk.reply(desk.asked[0].0, &reply).unwrap();
+                desk.one()
+            });
+            assert_eq!(task, plain);
+            desk
+        });
+    }
+}
+
+/// In 2025-11-25 the result of a request that names a task in its `_meta` names the same task.
+// spec: K001 K027
+#[test]
+fn results_name_the_task_of_their_question() {
+    const RELATED: &str = "io.modelcontextprotocol/related-task";
+    let named = |params: &str, related: &str| {
+        params.replacen('{', &format!(r#"{{"_meta":{{"a":1,"{RELATED}":{related}}},"#), 1)
+    };
+    let own = Raw::constant(r#"{"com.example/a":1,"io.modelcontextprotocol/related-task":7}"#);
+    let text = CreateMessageResult::new("m", ContentBlock::text("42"));
+    let cases = [
+        ("sampling/createMessage", SAMPLE, ClientResult::sampled(text), false),
+        ("sampling/createMessage", SAMPLE, ClientResult::sampled(text.meta(own)), true),
+        ("elicitation/create", FORM, ClientResult::accept(Raw::constant(r#"{"name":"x"}"#)), false),
+        ("elicitation/create", VISIT, ClientResult::decline(), false),
+        ("elicitation/create", FORM, ClientResult::cancel(), false),
+        ("roots/list", "{}", ClientResult::roots(&ROOTS), false),
+        (
+            "roots/list",
+            r#"{"x":1}"#,
+            ClientResult::raw(Raw::constant(r#"{"_meta":{"com.example/a":1},"roots":[]}"#)),
+            true,
+        ),
+    ];
+    for (method, params, reply, has_meta) in cases {
+        everywhere(|| {
+            let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
+            desk.ask("5", method, params);
+            desk.event();
+            desk.reply(desk.asked[0].0, &reply).unwrap();
+            let mut expected = desk.one();
+            let mut meta = serde_json::json!({ RELATED: { "taskId": "t\"\u{e9}" } });
+            if has_meta {
+                meta["com.example/a"] = 1.into();
+            }
+            expected["result"]["_meta"] = meta;
+            // `roots/list` has `{}` for params.
+            let params = named(params, r#"{"taskId":"t\"\u00e9","x":1}"#).replace(",}", "}");
+            desk.ask("5", method, &params);
+            desk.event();
+            desk.reply(desk.asked[0].0, &reply).unwrap();
+            assert_eq!(desk.one(), expected, "{method}");
+            assert_eq!(desk.reply(desk.asked[0].0, &reply), Err(SendError::Stale));
+            desk
+        });
+    }
+    // A value that names no task, and the revisions without tasks.
+    for (revision, related) in [
+        (Revision::V2025_11_25, r#"{"taskId":7}"#),
+        (Revision::V2025_11_25, r#""t""#),
+        (Revision::V2025_06_18, r#"{"taskId":"t"}"#),
+    ] {
+        let mut desk = Desk::legacy(&FULL, revision);
+        desk.ask("5", "elicitation/create", &named(FORM, related));
+        desk.event();
+        desk.reply(desk.asked[0].0, &ClientResult::decline()).unwrap();
+        assert_eq!(desk.one()["result"], serde_json::json!({ "action": "decline" }), "{revision} {related}");
+    }
+}
+
+/// The id of the task, and the result of a request that names one, count as held.
+#[test]
+fn a_task_needs_room() {
+    let id = "t".repeat(40);
+    let params =
+        FORM.replacen('{', &format!(r#"{{"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{id}"}}}},"#), 1);
+    let content = format!(r#"{{"name":"{}"}}"#, "x".repeat(100));
+    let big = ClientResult::accept(Raw::parse(content.as_bytes()).unwrap());
+    let desk = |room| {
+        let mut desk = Desk::of(Client::new(&FULL, Slots::growing(1)).held(mcp_sansio::memory::Store::growing(room)));
+        desk.open_legacy(Revision::V2025_11_25, OFFERS);
+        desk.ask("5", "elicitation/create", &params);
+        desk
+    };
+    let mut small = desk(40);
+    assert_eq!((small.event().as_str(), &small.one()["error"]["code"]), ("ignored NoRoom", &(-32603).into()));
+    small.ask("6", "elicitation/create", FORM);
+    assert_eq!(small.event(), "asked [Form]");
+    let mut middle = desk(120);
+    assert_eq!(middle.event(), "asked [Form]");
+    assert_eq!(middle.reply(middle.asked[0].0, &big), Err(SendError::NoRoom));
+    middle.reply(middle.asked[0].0, &ClientResult::decline()).unwrap();
+    assert_eq!(middle.one()["result"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], id.as_str());
+}
+
+// spec: C088 C089
 #[test]
 fn roots_that_were_not_declared() {
     for revision in LEGACY {
@@ -466,13 +622,14 @@ fn roots_that_were_not_declared() {
 }
 
 /// The exact capabilities of a client, in each revision.
+// spec: B091 B095 C001 C002 C004 C086 C087 C100 C102 C131
 #[test]
 fn capabilities() {
-    static FORMS: Profile<'static> = PLAIN.feature(ClientFeature::ElicitForm);
-    static VISITS: Profile<'static> = PLAIN.feature(ClientFeature::ElicitUrl);
-    static SAMPLES: Profile<'static> = PLAIN.feature(ClientFeature::Sampling).feature(ClientFeature::Roots);
-    static TOOLS: Profile<'static> = PLAIN.feature(ClientFeature::SamplingTools);
-    static CONTEXT: Profile<'static> = SAMPLES.feature(ClientFeature::SamplingContext).roots_changed();
+    static FORMS: ClientInfo<'static> = PLAIN.feature(ClientCapability::ElicitForm);
+    static VISITS: ClientInfo<'static> = PLAIN.feature(ClientCapability::ElicitUrl);
+    static SAMPLES: ClientInfo<'static> = PLAIN.feature(ClientCapability::Sampling).feature(ClientCapability::Roots);
+    static TOOLS: ClientInfo<'static> = PLAIN.feature(ClientCapability::SamplingTools);
+    static CONTEXT: ClientInfo<'static> = SAMPLES.feature(ClientCapability::SamplingContext).roots_changed();
     // Up to 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28.
     let cases = [
         (&PLAIN, ["{}"; 4]),
@@ -522,7 +679,8 @@ fn capabilities() {
     }
 }
 
-/// Up to 2025-11-25 nothing says which request a question is for: so many may come between two requests of the client's.
+/// Up to 2025-11-25 a question names no request, so the limit counts questions between two requests of the client.
+// spec: C121
 #[test]
 fn questions_of_the_older_revisions_are_bounded() {
     let mut desk = Desk::of(Client::growing(&FULL).rounds(2));
@@ -533,7 +691,7 @@ fn questions_of_the_older_revisions_are_bounded() {
         desk.ask("5", "roots/list", "{}");
         let event = desk.event();
         if event == "asked [Roots]" {
-            desk.reply(desk.asked[0].0, &Reply::roots(&[])).unwrap();
+            desk.reply(desk.asked[0].0, &ClientResult::roots(&[])).unwrap();
         }
         (event, desk.one())
     };
@@ -542,7 +700,7 @@ fn questions_of_the_older_revisions_are_bounded() {
     }
     let (event, answer) = ask(&mut desk);
     assert_eq!((event.as_str(), &answer["error"]["code"]), ("ignored NoRoom", &(-32603).into()));
-    // It begins again with the next request, and nothing is counted while none is in flight.
+    // The count begins again with the next request; nothing is counted while no request is in flight.
     let token = desk.send(&Request::call("y"));
     desk.forget();
     assert_eq!(ask(&mut desk).0, "asked [Roots]");
@@ -555,6 +713,7 @@ fn questions_of_the_older_revisions_are_bounded() {
     }
 }
 
+// spec: C103 C104
 #[test]
 fn errors_for_the_older_revisions() {
     for revision in LEGACY {
@@ -562,9 +721,9 @@ fn errors_for_the_older_revisions() {
             let mut desk = Desk::legacy(&FULL, revision);
             desk.ask("7", "sampling/createMessage", SAMPLE);
             desk.forget();
-            desk.refuse(desk.asked[0].0, &Refusal::refused()).unwrap();
+            desk.refuse(desk.asked[0].0, &RpcError::refused()).unwrap();
             assert_eq!(desk.one()["error"]["code"], -1);
-            assert_eq!(desk.refuse(desk.asked[0].0, &Refusal::refused()), Err(SendError::Stale));
+            assert_eq!(desk.refuse(desk.asked[0].0, &RpcError::refused()), Err(SendError::Stale));
             desk
         });
     }
@@ -581,13 +740,14 @@ fn the_second_of_two_questions_is_withdrawn() {
         desk.forget();
         desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#);
         assert_eq!(desk.event(), "withdrawn Roots");
-        assert_eq!(desk.reply(second, &Reply::roots(&[])), Err(SendError::Stale));
-        desk.reply(first, &Reply::consent()).unwrap();
+        assert_eq!(desk.reply(second, &ClientResult::roots(&[])), Err(SendError::Stale));
+        desk.reply(first, &ClientResult::consent()).unwrap();
         assert_eq!(desk.one()["id"], 1);
         desk
     });
 }
 
+// spec: B129 B130 B187
 #[test]
 fn withdrawn_questions() {
     everywhere(|| {
@@ -595,21 +755,22 @@ fn withdrawn_questions() {
         desk.ask(r#""\u00e9""#, "roots/list", "{}");
         desk.forget();
         desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"é","reason":"x"}}"#);
-        assert_eq!(desk.event(), "withdrawn Roots");
-        assert_eq!(desk.reply(desk.asked[0].0, &Reply::roots(&[])), Err(SendError::Stale));
+        assert_eq!(desk.event(), "withdrawn Roots: x");
+        assert_eq!(desk.reply(desk.asked[0].0, &ClientResult::roots(&[])), Err(SendError::Stale));
         desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"é"}}"#);
         desk.quiet();
-        // Nor is one wanted when the connection is gone.
+        // After the connection is lost the server does not wait for the answer either.
         desk.ask("8", "roots/list", "{}");
         desk.client().end_of_input();
-        assert_eq!(desk.reply(desk.asked[0].0, &Reply::roots(&[])), Err(SendError::Stale));
+        assert_eq!(desk.reply(desk.asked[0].0, &ClientResult::roots(&[])), Err(SendError::Stale));
         desk
     });
 }
 
+// spec: C090
 #[test]
 fn no_room_for_a_question() {
-    let mut desk = Desk::of(Client::new(&FULL));
+    let mut desk = Desk::of(Client::new(&FULL, Slots::growing(6)));
     desk.open_legacy(Revision::V2025_06_18, OFFERS);
     desk.ask("8", "roots/list", "{}");
     assert_eq!(desk.event(), "ignored NoRoom");
@@ -631,27 +792,29 @@ fn required_visits() {
         assert_eq!(desk.event(), "asked [Visit, Visit]");
         assert_eq!(desk.asked[1].1, VISIT);
         let asked = desk.asked.clone();
-        desk.reply(asked[1].0, &Reply::consent()).unwrap();
+        desk.reply(asked[1].0, &ClientResult::consent()).unwrap();
         desk.wait(1_000_000);
         desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}"#);
         assert_eq!(desk.event(), "visited e1");
         desk.quiet();
         desk.feed(r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e1"}}"#);
         assert_eq!(desk.event(), "ignored UnknownVisit");
-        desk.reply(asked[0].0, &Reply::consent()).unwrap();
+        desk.reply(asked[0].0, &ClientResult::consent()).unwrap();
         let again = desk.one();
         assert_ne!(again["id"], first["id"]);
         assert_eq!(again["params"], first["params"]);
         desk.error(-32042, &visits(1));
         desk.forget();
-        desk.reply(desk.asked[0].0, &Reply::decline()).unwrap();
+        desk.reply(desk.asked[0].0, &ClientResult::decline()).unwrap();
         assert_eq!(desk.event(), "tools/call failed: what the server asked for was refused");
         assert!(!desk.client().is_open(token));
         desk
     });
 }
 
-/// The end of a visit is told once, and only of visits that were asked for.
+/// The end of a visit (`notifications/elicitation/complete`) is reported once, and only if the server asked for the
+/// visit.
+// spec: C007
 #[test]
 fn ends_of_visits() {
     let over = |desk: &mut Desk, id: &str| {
@@ -667,7 +830,7 @@ fn ends_of_visits() {
     everywhere(|| {
         let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
         desk.ask("1", "elicitation/create", VISIT);
-        desk.reply(desk.asked[0].0, &Reply::consent()).unwrap();
+        desk.reply(desk.asked[0].0, &ClientResult::consent()).unwrap();
         desk.forget();
         assert_eq!(over(&mut desk, "e2"), "ignored UnknownVisit");
         assert_eq!(over(&mut desk, "\\u00651"), "visited e1");
@@ -675,27 +838,28 @@ fn ends_of_visits() {
         desk
     });
     let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
-    // Of many the newest are remembered, and none in the next connection.
+    // The client remembers the newest visits, and none in the next connection.
     for n in 0..65 {
         desk.ask("1", "elicitation/create", &VISIT.replace("e1", &format!("n{n}")));
-        desk.reply(desk.asked[0].0, &Reply::decline()).unwrap();
+        desk.reply(desk.asked[0].0, &ClientResult::decline()).unwrap();
     }
     desk.forget();
     assert_eq!(over(&mut desk, "n0"), "ignored UnknownVisit");
     assert_eq!(over(&mut desk, "n1"), "visited n1");
-    desk.client().reconnect(Lost::SessionLost);
+    desk.client().reconnect(TransportError::SessionLost);
     desk.pump();
     desk.initialized("2025-11-25", OFFERS);
     desk.forget();
     assert_eq!(over(&mut desk, "n64"), "ignored UnknownVisit");
 }
 
-/// What answers a request that was sent again must not be cached: the outcome says so.
+/// A result of a request that was sent again must not be cached: the outcome says so.
+// spec: S072
 #[test]
 fn outcomes_say_whether_the_request_was_sent_again() {
     for (again, expected) in [(false, false), (true, true)] {
-        let mut client = Client::<2>::growing(&FULL);
-        let mut out = mcp_sansio::sink::Lines::new(Vec::new());
+        let mut client = Client::growing(&FULL);
+        let mut out = mcp_sansio::sink::LineSink::new(Vec::new());
         client.connect_as(Revision::V2026_07_28);
         client.send(&Request::read("t://a"), &mut out).unwrap();
         let mut id = 1;
@@ -709,23 +873,24 @@ fn outcomes_say_whether_the_request_was_sent_again() {
         }
         let result = r#"{"resultType":"complete","contents":[],"ttlMs":60000,"cacheScope":"public"}"#;
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
-        let Some(Event::Done { method, retried, outcome: Ok(result), .. }) =
+        let Some(ClientEvent::Done { method, retried, outcome: Ok(result), .. }) =
             client.receive(answer.as_bytes(), &mut out).unwrap()
         else {
             panic!("no outcome")
         };
         assert_eq!(retried, expected);
-        let mut cache = Cache::new(mcp_sansio::store::Store::growing(1000));
-        let key = Key::new(method, Some(Raw::constant(r#"{"uri":"t://a"}"#)));
+        let mut cache = ResponseCache::new(mcp_sansio::memory::Store::growing(1000));
+        let key = CacheKey::new(method, Some(Raw::constant(r#"{"uri":"t://a"}"#)));
         assert_eq!(cache.put(key.retried(retried), result, 0), !expected);
     }
 }
 
-/// Nothing of a conversation stays with the client when it has answered.
+/// The client keeps nothing of a question after it has answered it.
+// spec: C108
 #[test]
 fn nothing_is_kept_of_what_was_answered() {
     let store = vec![0; 400].leak();
-    let mut desk = Desk::of(Client::new(&FULL).held(&mut *store));
+    let mut desk = Desk::of(Client::new(&FULL, Slots::growing(6)).held(&mut *store));
     desk.open_legacy(Revision::V2025_11_25, OFFERS);
     for _ in 0..100 {
         desk.ask("5", "sampling/createMessage", SAMPLE);

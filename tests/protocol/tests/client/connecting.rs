@@ -1,18 +1,21 @@
-//! Opening a connection, in every way that there is.
+//! All the ways to open a connection.
 
 use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
-use mcp_sansio::Full;
-use mcp_sansio::client::{Client, Event, Filter, Lost, Profile, Request, SendError, Unconnected};
+use mcp_sansio::FullError;
+use mcp_sansio::client::{
+    Client, ClientEvent, ClientInfo, Request, RequestError, SendError, SubscriptionFilter, TransportError,
+};
+use mcp_sansio::memory::Slots;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
-static MODERN_ONLY: Profile<'static> = FULL.revisions(Revisions::NONE.with(Revision::V2026_07_28));
-static LEGACY_ONLY: Profile<'static> =
+static MODERN_ONLY: ClientInfo<'static> = FULL.revisions(Revisions::NONE.with(Revision::V2026_07_28));
+static LEGACY_ONLY: ClientInfo<'static> =
     FULL.revisions(Revisions::NONE.with(Revision::V2024_11_05).with(Revision::V2025_06_18).with(Revision::V2025_11_25));
-static NOTHING: Profile<'static> = PLAIN.revisions(Revisions::NONE);
+static NOTHING: ClientInfo<'static> = PLAIN.revisions(Revisions::NONE);
 
-/// A client that has sent its probe.
-fn probing(profile: &'static Profile<'static>) -> Desk {
+/// Returns a client that has sent its probe.
+fn probing(profile: &'static ClientInfo<'static>) -> Desk {
     let mut desk = Desk::new(profile);
     desk.client().connect();
     desk.pump();
@@ -26,11 +29,16 @@ fn falls_back(desk: &mut Desk) {
         (said["method"].as_str(), said["params"]["protocolVersion"].as_str()),
         (Some("initialize"), Some("2025-11-25"))
     );
+    assert_eq!(
+        (&said["params"]["clientInfo"]["name"], &said["params"]["clientInfo"]["version"]),
+        (&"desk".into(), &"1.0".into())
+    );
     desk.initialized("2025-11-25", OFFERS);
     assert_eq!(desk.event(), "connected 2025-11-25");
     assert_eq!(desk.one()["method"], "notifications/initialized");
 }
 
+// spec: B209 S004 T073 T074
 #[test]
 fn modern() {
     everywhere(|| {
@@ -44,6 +52,7 @@ fn modern() {
     });
 }
 
+// spec: B214 T075
 #[test]
 fn a_modern_error_with_legacy_revisions_leads_to_initialize() {
     everywhere(|| {
@@ -56,6 +65,7 @@ fn a_modern_error_with_legacy_revisions_leads_to_initialize() {
     });
 }
 
+// spec: T075
 #[test]
 fn a_modern_error_with_a_common_revision_is_tried_again_a_few_times() {
     everywhere(|| {
@@ -71,6 +81,7 @@ fn a_modern_error_with_a_common_revision_is_tried_again_a_few_times() {
     });
 }
 
+// spec: B214 T075
 #[test]
 fn a_modern_error_is_no_reason_to_fall_back() {
     for (code, data, expected) in [
@@ -80,8 +91,8 @@ fn a_modern_error_is_no_reason_to_fall_back() {
             "there is no revision that both sides speak",
         ),
         (-32022, "", "there is no revision that both sides speak"),
-        (-32021, r#"{"requiredCapabilities":{"roots":{}}}"#, "the server refused: no (-32021)"),
-        (-32020, "", "the server refused: no (-32020)"),
+        (-32021, r#"{"requiredCapabilities":{"roots":{}}}"#, "no (-32021)"),
+        (-32020, "", "no (-32020)"),
     ] {
         everywhere(|| {
             let mut desk = probing(&FULL);
@@ -93,6 +104,7 @@ fn a_modern_error_is_no_reason_to_fall_back() {
     }
 }
 
+// spec: B007 T076 T077
 #[test]
 fn any_other_error_means_legacy() {
     for error in [
@@ -121,6 +133,7 @@ fn any_other_error_means_legacy() {
     }
 }
 
+// spec: B073 B137 B209
 #[test]
 fn a_client_of_the_modern_era_alone_does_not_fall_back() {
     everywhere(|| {
@@ -128,8 +141,8 @@ fn a_client_of_the_modern_era_alone_does_not_fall_back() {
         desk.wait(59_999);
         desk.quiet();
         desk.error(-32601, "");
-        assert_eq!(desk.event(), "unconnected: the server refused: no (-32601)");
-        // Nothing else follows on the probe, so that the server is told that nobody waits for its answer.
+        assert_eq!(desk.event(), "unconnected: no (-32601)");
+        // No other message follows the probe, so the client cancels it.
         let mut desk = probing(&MODERN_ONLY);
         desk.wait(60_000);
         assert_eq!(desk.event(), "unconnected: the request took too long");
@@ -162,6 +175,7 @@ fn revisions_that_only_the_server_speaks_end_it() {
     });
 }
 
+// spec: S004 T076
 #[test]
 fn silence_means_legacy() {
     everywhere(|| {
@@ -171,7 +185,7 @@ fn silence_means_legacy() {
         desk.quiet();
         desk.wait(1);
         falls_back(&mut desk);
-        // The answer to the probe, at last: nothing is wrong with it. A second one is.
+        // A late answer to the probe is no error. A second answer is.
         desk.wait(60_000);
         desk.result_of(1, r#"{"supportedVersions":["2026-07-28"],"capabilities":{}}"#);
         desk.quiet();
@@ -182,7 +196,7 @@ fn silence_means_legacy() {
     });
 }
 
-/// A server that takes long to start reads the probe and `initialize` together.
+/// A server that starts slowly reads the probe and `initialize` together.
 #[test]
 fn late_errors_are_the_probes() {
     for late in [
@@ -210,7 +224,7 @@ fn an_error_without_an_id_refuses_initialize_too() {
         for _ in 0..2 {
             desk.feed(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}"#);
         }
-        assert_eq!(desk.event(), "unconnected: the server refused: Invalid Request (-32600)");
+        assert_eq!(desk.event(), "unconnected: Invalid Request (-32600)");
         desk
     });
 }
@@ -226,7 +240,7 @@ fn a_late_modern_answer_counts() {
             r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}"#,
         );
         assert_eq!(desk.event(), "connected 2026-07-28");
-        // The other one comes when it comes.
+        // The other answer comes later.
         desk.send(&Request::list_tools());
         assert!(desk.one()["params"]["_meta"].is_object());
         for answer in [r#""error":{"code":-32601,"message":"Method not found"}"#, r#""result":{}"#] {
@@ -240,13 +254,13 @@ fn a_late_modern_answer_counts() {
     });
 }
 
-/// The ids of an opening are not used again as long as they may be answered.
+/// The ids of an opening are not used again while they may still be answered.
 #[test]
 fn late_answers_of_an_opening_are_those_of_no_request() {
     let mut desk = probing(&FULL);
     desk.wait(5_000);
     falls_back(&mut desk);
-    // Ids come round again after four billion requests.
+    // Ids repeat after four billion requests.
     let mut ids = Vec::new();
     for _ in 0..5 {
         let token = desk.send(&Request::list_tools());
@@ -256,7 +270,8 @@ fn late_answers_of_an_opening_are_those_of_no_request() {
     assert!(!ids.contains(&1), "{ids:?}");
 }
 
-/// Of one connection nothing is left in the next: neither requests nor what the older server offered.
+/// A new connection keeps nothing of the old one: neither its requests nor the capabilities of its server.
+// spec: B099
 #[test]
 fn connected_a_second_time() {
     for (first, second) in
@@ -278,7 +293,7 @@ fn connected_a_second_time() {
                 desk.initialized(second.date(), r#"{"tools":{}}"#);
                 assert_eq!(desk.event(), format!("connected {second}"));
                 assert_eq!(desk.try_send(&Request::list_prompts()), Err(SendError::NotOffered));
-                desk.with(|client, _| client.listen(&Filter::new().tools())).unwrap();
+                desk.with(|client, _| client.listen(&SubscriptionFilter::new().tools())).unwrap();
                 assert_eq!(desk.event(), "listening 0");
             }
             desk.forget();
@@ -286,7 +301,7 @@ fn connected_a_second_time() {
             assert_eq!(desk.one()["params"].get("_meta").is_some(), second.is_modern());
             desk.result(r#"{"tools":[]}"#);
             assert!(desk.event().starts_with("tools/list ok"));
-            // By finding out, too: requests wait until it is known.
+            // The same with a probe: requests wait for the revision.
             desk.client().connect();
             assert_eq!(desk.try_send(&Request::list_tools()), Err(SendError::NotConnected));
             desk.pump();
@@ -297,18 +312,21 @@ fn connected_a_second_time() {
     }
 }
 
-/// It is told once, and nothing is sent in part.
+/// The failure is reported once, and no part of a message is sent.
 #[test]
 fn a_sink_that_is_too_small_for_the_opening() {
     for revision in [Revision::V2026_07_28, Revision::V2025_11_25] {
         let mut bytes = [0; 100];
-        let mut out = Lines::new(Slice::new(&mut bytes));
+        let mut out = LineSink::new(SliceStorage::new(&mut bytes));
         let profile = FULL.revisions(Revisions::NONE.with(revision));
-        let mut client = Client::<2>::new(&profile);
+        let mut client = Client::new(&profile, Slots::growing(2));
         client.connect();
-        assert_eq!(client.advance(0, &mut out).unwrap_err(), Full::Never);
+        assert_eq!(client.advance(0, &mut out).unwrap_err(), FullError::Never);
         let told = client.advance(0, &mut out).unwrap();
-        assert!(matches!(told, Some(Event::Unconnected(Unconnected::Lost(Lost::TooLarge)))), "{told:?}");
+        assert!(
+            matches!(told, Some(ClientEvent::Unconnected(RequestError::Lost(TransportError::TooLarge)))),
+            "{told:?}"
+        );
         assert!(client.advance(0, &mut out).unwrap().is_none());
         assert!(out.pending().is_empty() && client.next_deadline().is_none());
     }
@@ -318,17 +336,18 @@ fn a_sink_that_is_too_small_for_the_opening() {
 #[test]
 fn a_late_modern_answer_counts_before_initialize_is_sent() {
     let mut bytes = [0; 300];
-    let mut out = Lines::new(Slice::new(&mut bytes));
-    let mut client = Client::<2>::growing(&PLAIN);
+    let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+    let mut client = Client::growing(&PLAIN);
     client.connect();
     assert!(client.advance(0, &mut out).unwrap().is_none());
     assert!(!out.pending().is_empty());
-    assert_eq!(client.advance(5_000, &mut out).unwrap_err(), Full::Now);
+    assert_eq!(client.advance(5_000, &mut out).unwrap_err(), FullError::Now);
     let answer = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"]}}"#;
     let event = client.receive(answer, &mut out).unwrap();
-    assert!(matches!(event, Some(Event::Connected(_))), "{event:?}");
+    assert!(matches!(event, Some(ClientEvent::Connected(_))), "{event:?}");
 }
 
+// spec: B094 B098
 #[test]
 fn a_pinned_revision_needs_no_probe() {
     for revision in LEGACY {
@@ -355,6 +374,7 @@ fn a_pinned_revision_needs_no_probe() {
     });
 }
 
+// spec: B089 B092 B093 B096 B098 B113 B114
 #[test]
 fn a_legacy_client_begins_with_initialize() {
     everywhere(|| {
@@ -366,6 +386,7 @@ fn a_legacy_client_begins_with_initialize() {
     });
 }
 
+// spec: B082 B083 B118
 #[test]
 fn the_server_chooses() {
     let cases = [
@@ -409,12 +430,13 @@ fn a_refusal_with_revisions_is_an_offer() {
         desk.error(-32602, r#"{"supported":["2024-11-05","2025-03-26"],"requested":"2025-11-25"}"#);
         assert_eq!(desk.one()["params"]["protocolVersion"], "2024-11-05");
         desk.error(-32602, r#"{"supported":["2024-11-05"]}"#);
-        assert_eq!(desk.event(), "unconnected: the server refused: no (-32602)");
+        assert_eq!(desk.event(), "unconnected: no (-32602)");
         desk.quiet();
         desk
     });
 }
 
+// spec: B190
 #[test]
 fn pings_are_answered_from_the_first_moment() {
     everywhere(|| {
@@ -428,7 +450,43 @@ fn pings_are_answered_from_the_first_moment() {
     });
 }
 
-/// Servers of 2026-07-28 ask nothing, and a client that speaks nothing else answers nothing.
+/// The server's name, or a missing name, changes nothing.
+// spec: B053 S003
+#[test]
+fn names_change_nothing() {
+    const KEY: &str = "io.modelcontextprotocol/serverInfo";
+    for revision in Revision::ALL {
+        let mut seen = Vec::new();
+        for info in [r#"{"name":"s","version":"1"}"#, r#"{"name":"","version":"","title":"x","more":1}"#, "null", "3"] {
+            let mut desk = Desk::new(&FULL);
+            let result = match revision.is_modern() {
+                true => format!(
+                    r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{OFFERS},"_meta":{{"{KEY}":{info}}}}}"#
+                ),
+                false => {
+                    format!(r#"{{"protocolVersion":"{revision}","capabilities":{OFFERS},"serverInfo":{info}}}"#)
+                }
+            };
+            if revision.is_modern() {
+                desk.client().connect();
+            } else {
+                desk.client().connect_as(revision);
+            }
+            desk.pump();
+            desk.result(&result);
+            assert_eq!(desk.event(), format!("connected {revision}"), "{info}");
+            desk.send(&Request::call("x"));
+            desk.result(&format!(r#"{{"resultType":"complete","content":[],"_meta":{{"{KEY}":{info}}}}}"#));
+            assert!(desk.event().starts_with("tools/call ok"));
+            desk.send(&Request::list_prompts());
+            seen.push(desk.said());
+        }
+        assert!(seen.windows(2).all(|pair| pair[0] == pair[1]) && seen[0].len() >= 3, "{seen:?}");
+    }
+}
+
+/// Servers of 2026-07-28 send no requests, and a client with this revision alone answers none.
+// spec: B143
 #[test]
 fn a_client_of_the_modern_era_alone_answers_no_requests() {
     everywhere(|| {
@@ -461,6 +519,7 @@ fn the_end_of_input_ends_the_opening() {
     });
 }
 
+// spec: B085 B186
 #[test]
 fn initialize_takes_only_so_long() {
     everywhere(|| {
@@ -478,30 +537,31 @@ fn initialize_takes_only_so_long() {
 #[test]
 fn a_lost_probe_and_a_lost_initialize() {
     everywhere(|| {
-        // An HTTP status is what an older server says.
+        // An HTTP status as the answer means an older server.
         let mut desk = probing(&FULL);
-        desk.client().lost(1, Lost::Status(400));
+        desk.client().lost(1, TransportError::Status(400));
         desk.pump();
         falls_back(&mut desk);
         let mut desk = probing(&FULL);
-        desk.client().lost(1, Lost::Unreachable);
+        desk.client().lost(1, TransportError::Unreachable);
         desk.pump();
         assert_eq!(desk.event(), "unconnected: the server could not be reached");
         let mut desk = Desk::new(&LEGACY_ONLY);
         desk.client().connect();
         desk.pump();
-        desk.client().lost(1, Lost::Status(500));
+        desk.client().lost(1, TransportError::Status(500));
         desk.pump();
         assert_eq!(desk.event(), "unconnected: the server answered with HTTP status 500");
         desk
     });
 }
 
+// spec: B207
 #[test]
 fn the_era_is_remembered() {
     everywhere(|| {
         let mut desk = Desk::legacy(&FULL, Revision::V2025_03_26);
-        desk.client().reconnect(Lost::SessionLost);
+        desk.client().reconnect(TransportError::SessionLost);
         desk.pump();
         assert_eq!(desk.one()["params"]["protocolVersion"], "2025-03-26");
         desk.initialized("2025-03-26", "{}");
@@ -509,7 +569,7 @@ fn the_era_is_remembered() {
         let mut desk = Desk::modern(&FULL);
         let _ = desk.send(&Request::list_tools());
         desk.forget();
-        desk.client().reconnect(Lost::SessionLost);
+        desk.client().reconnect(TransportError::SessionLost);
         desk.pump();
         assert_eq!(desk.event(), "tools/list failed: the server has forgotten the session");
         assert_eq!(desk.one()["method"], "server/discover");
@@ -521,9 +581,9 @@ fn the_era_is_remembered() {
 fn lent_memory_is_enough() {
     let mut held = [0; 1];
     let profile = PLAIN;
-    let mut client = Client::<1>::new(&profile).held(&mut held);
+    let mut client = Client::new(&profile, Slots::growing(1)).held(&mut held);
     let mut bytes = [0; 400];
-    let mut out = mcp_sansio::sink::Lines::new(mcp_sansio::sink::Slice::new(&mut bytes));
+    let mut out = mcp_sansio::sink::LineSink::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
     client.connect();
     assert!(client.advance(0, &mut out).unwrap().is_none());
     assert!(out.pending().ends_with(b"}\n"));

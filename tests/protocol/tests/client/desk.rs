@@ -1,47 +1,50 @@
-//! A client at a desk: say what the server sends, see what the client writes and tells.
+//! A client under test: the test sends the server's messages, and checks the client's messages and events.
 
-use mcp_sansio::client::{Client, Event, Profile, QuestionId, Request, SendError, Token};
-use mcp_sansio::client::{Engine, reply::Refusal, reply::Reply};
+use mcp_sansio::client::result::ClientResult;
+use mcp_sansio::client::{Client, ClientEvent, ClientInfo, PendingId, Request, SendError, ServerRequestId};
+use mcp_sansio::error::RpcError;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::ClientFeature;
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Icon;
-use mcp_sansio::sink::{Full, Kind, Mark, Out, Sink};
+use mcp_sansio::sink::{FullError, Mark, MessageKind, Out, Sink};
 use mcp_sansio_test_support::Oracle;
 use serde_json::Value;
 use std::cell::Cell;
 use std::collections::HashMap;
 
-/// A client that has and says everything.
-pub(crate) const FULL: Profile<'static> = Profile::new("desk", "1.0")
+/// A client that declares every capability.
+pub(crate) const FULL: ClientInfo<'static> = ClientInfo::new("desk", "1.0")
     .title("The \"Desk\"")
     .description("What a test sits at")
     .website("https://example.com/desk")
     .icons(&[Icon::new("https://example.com/desk.png")])
-    .feature(ClientFeature::SamplingTools)
-    .feature(ClientFeature::SamplingContext)
-    .feature(ClientFeature::ElicitForm)
-    .feature(ClientFeature::ElicitUrl)
+    .feature(ClientCapability::SamplingTools)
+    .feature(ClientCapability::SamplingContext)
+    .feature(ClientCapability::ElicitForm)
+    .feature(ClientCapability::ElicitUrl)
     .roots_changed()
     .experimental(Raw::constant(r#"{"x":{"a":1}}"#))
     .extensions(Raw::constant(r#"{"com.example/x":{}}"#));
 
-/// A client that can be asked for nothing.
-pub(crate) const PLAIN: Profile<'static> = Profile::new("plain", "1");
+/// A client that declares no capability.
+pub(crate) const PLAIN: ClientInfo<'static> = ClientInfo::new("plain", "1");
 
-/// A server that has everything.
+/// The capabilities of a server that has all of them.
 pub(crate) const OFFERS: &str = r#"{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}"#;
 
 pub(crate) const LEGACY: [Revision; 4] =
     [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25];
 
 thread_local! {
-    /// Which write is refused, and how many there were.
+    /// The number of the write that is refused, and the number of writes so far.
     static REFUSED: Cell<Option<usize>> = const { Cell::new(None) };
     static WRITES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Plays a scenario, and plays it again for each of its writes, which is refused then: nothing else may come of it.
+/// Plays a scenario, and plays it again for each of its writes, with this write refused: the outcome must be the
+/// same.
 pub(crate) fn everywhere(scenario: impl Fn() -> Desk) {
     let play = |refused| {
         REFUSED.set(refused);
@@ -61,15 +64,15 @@ pub(crate) fn everywhere(scenario: impl Fn() -> Desk) {
 struct Tap(Vec<u8>);
 
 impl Tap {
-    fn count() -> Result<(), Full> {
+    fn count() -> Result<(), FullError> {
         let write = WRITES.get();
         WRITES.set(write + 1);
-        if REFUSED.get() == Some(write) { Err(Full::Now) } else { Ok(()) }
+        if REFUSED.get() == Some(write) { Err(FullError::Now) } else { Ok(()) }
     }
 }
 
 impl Sink for Tap {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         Tap::count()?;
         self.0.extend_from_slice(bytes);
         Ok(())
@@ -80,13 +83,13 @@ impl Sink for Tap {
 }
 
 impl Out for Tap {
-    fn begin(&mut self, _: Kind) -> Result<(), Full> {
+    fn begin(&mut self, _: MessageKind) -> Result<(), FullError> {
         Tap::count()
     }
     fn end(&mut self) {
         self.0.push(b'\n');
     }
-    // Never 0: what is refused is refused for now.
+    // Never 0: a refusal is `FullError::Now`, and the client tries again.
     fn mark(&self) -> Mark {
         Mark::new(self.0.len() + 1)
     }
@@ -102,29 +105,29 @@ impl Out for Tap {
     }
 }
 
-/// A client, what it wrote and what it told.
+/// A client, its messages and its events.
 pub(crate) struct Desk {
-    client: Client<'static, 6>,
+    client: Client<'static>,
     out: Tap,
     now: u64,
-    /// All of it, in order.
+    /// All messages and events, in order.
     told: Vec<String>,
     lines: Vec<Value>,
     events: Vec<String>,
-    /// The questions of the last event that had some, with their params.
-    pub(crate) asked: Vec<(QuestionId, String)>,
-    /// What the server asked under an id.
+    /// The questions of the last event with questions, and their params.
+    pub(crate) asked: Vec<(ServerRequestId, String)>,
+    /// The method of each question of the server, by its id.
     methods: HashMap<String, String>,
     oracle: Oracle,
     last_id: u64,
 }
 
 impl Desk {
-    pub(crate) fn new(profile: &'static Profile<'static>) -> Desk {
-        Desk::of(Client::growing(profile).timeout(60_000))
+    pub(crate) fn new(profile: &'static ClientInfo<'static>) -> Desk {
+        Desk::of(Client::new(profile, Slots::growing(6)).held(Store::growing(16 << 20)).timeout(60_000))
     }
 
-    pub(crate) fn of(client: Client<'static, 6>) -> Desk {
+    pub(crate) fn of(client: Client<'static>) -> Desk {
         Desk {
             client,
             out: Tap::default(),
@@ -139,24 +142,29 @@ impl Desk {
         }
     }
 
-    /// One that speaks 2026-07-28 with a server that has everything.
-    pub(crate) fn modern(profile: &'static Profile<'static>) -> Desk {
+    /// Returns a client of the newest revision, connected to a server with all capabilities.
+    pub(crate) fn modern(profile: &'static ClientInfo<'static>) -> Desk {
         let mut desk = Desk::new(profile);
         desk.open_modern(OFFERS);
         desk
     }
 
     pub(crate) fn open_modern(&mut self, offers: &str) {
+        self.open_modern_as(Revision::LATEST, offers);
+    }
+
+    /// Opens the connection to a server that has this revision alone.
+    fn open_modern_as(&mut self, revision: Revision, offers: &str) {
         self.client.connect();
         self.pump();
         self.result(&format!(
-            r#"{{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{offers},"ttlMs":0,"cacheScope":"private"}}"#
+            r#"{{"resultType":"complete","supportedVersions":["{revision}"],"capabilities":{offers},"ttlMs":0,"cacheScope":"private"}}"#
         ));
         self.forget();
     }
 
-    /// One that speaks that revision with a server that has everything.
-    pub(crate) fn legacy(profile: &'static Profile<'static>, revision: Revision) -> Desk {
+    /// Returns a client of this revision, connected to a server with all capabilities.
+    pub(crate) fn legacy(profile: &'static ClientInfo<'static>, revision: Revision) -> Desk {
         let mut desk = Desk::new(profile);
         desk.open_legacy(revision, OFFERS);
         desk
@@ -170,7 +178,12 @@ impl Desk {
     }
 
     pub(crate) fn speaking(revision: Revision) -> Desk {
-        if revision.is_modern() { Desk::modern(&FULL) } else { Desk::legacy(&FULL, revision) }
+        let mut desk = Desk::new(&FULL);
+        match revision.is_modern() {
+            true => desk.open_modern_as(revision, OFFERS),
+            false => desk.open_legacy(revision, OFFERS),
+        }
+        desk
     }
 
     /// Answers `initialize`.
@@ -180,15 +193,15 @@ impl Desk {
         ));
     }
 
-    pub(crate) fn client(&mut self) -> &mut Engine<'static> {
+    pub(crate) fn client(&mut self) -> &mut Client<'static> {
         &mut self.client
     }
 
-    /// Does something until it is not refused for the moment.
+    /// Repeats an action until it is not refused for the moment.
     fn insist<T, E: PartialEq>(
         &mut self,
         full: E,
-        mut what: impl FnMut(&mut Engine<'static>, &mut Tap) -> Result<T, E>,
+        mut what: impl FnMut(&mut Client<'static>, &mut Tap) -> Result<T, E>,
     ) -> Result<T, E> {
         let before = self.out.0.len();
         let mut result = what(&mut self.client, &mut self.out);
@@ -200,10 +213,10 @@ impl Desk {
         result
     }
 
-    /// Lets the client say what it has to say.
+    /// Lets the client write its pending messages.
     pub(crate) fn pump(&mut self) {
         self.pump_once();
-        // What was refused after something else had been written.
+        // For a message that was refused after another one was written.
         self.pump_once();
     }
 
@@ -213,8 +226,8 @@ impl Desk {
             match self.client.advance(self.now, &mut self.out) {
                 Ok(Some(event)) => seen.extend(note(event, &mut self.asked)),
                 Ok(None) => break,
-                Err(Full::Now) => {}
-                Err(Full::Never) => panic!("nothing is too large"),
+                Err(FullError::Now) => {}
+                Err(FullError::Never) => panic!("nothing is too large"),
             }
         }
         self.tell(seen);
@@ -247,11 +260,11 @@ impl Desk {
         let mut batch = None;
         let received = self.client.receive_on(exchange, message.as_bytes(), &mut self.out);
         let received = match received {
-            Err(Full::Now) => self.client.receive_on(exchange, message.as_bytes(), &mut self.out),
+            Err(FullError::Now) => self.client.receive_on(exchange, message.as_bytes(), &mut self.out),
             other => other,
         };
         match received {
-            Ok(Some(Event::Batch(array))) => batch = Some(array),
+            Ok(Some(ClientEvent::Batch(array))) => batch = Some(array),
             Ok(Some(event)) => events.extend(note(event, &mut self.asked)),
             Ok(None) => {}
             Err(full) => panic!("{full}"),
@@ -279,32 +292,32 @@ impl Desk {
         self.feed(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"no"{data}}}}}"#));
     }
 
-    /// The server asks, under an id.
+    /// The server sends a request with this id.
     pub(crate) fn ask(&mut self, id: &str, method: &str, params: &str) {
         self.feed(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#));
     }
 
-    pub(crate) fn try_send(&mut self, request: &Request<'_>) -> Result<Token, SendError> {
+    pub(crate) fn try_send(&mut self, request: &Request<'_>) -> Result<PendingId, SendError> {
         self.insist(SendError::FullNow, |client, out| client.send(request, out))
     }
 
-    pub(crate) fn send(&mut self, request: &Request<'_>) -> Token {
+    pub(crate) fn send(&mut self, request: &Request<'_>) -> PendingId {
         self.try_send(request).expect("it can be sent")
     }
 
-    pub(crate) fn reply(&mut self, question: QuestionId, reply: &Reply<'_>) -> Result<(), SendError> {
+    pub(crate) fn reply(&mut self, question: ServerRequestId, reply: &ClientResult<'_>) -> Result<(), SendError> {
         let replied = self.insist(SendError::FullNow, |client, out| client.reply(question, reply, out));
         self.pump();
         replied
     }
 
-    pub(crate) fn refuse(&mut self, question: QuestionId, refusal: &Refusal<'_>) -> Result<(), SendError> {
+    pub(crate) fn refuse(&mut self, question: ServerRequestId, refusal: &RpcError<'_>) -> Result<(), SendError> {
         let refused = self.insist(SendError::FullNow, |client, out| client.refuse(question, refusal, out));
         self.pump();
         refused
     }
 
-    pub(crate) fn cancel(&mut self, token: Token) -> Result<(), SendError> {
+    pub(crate) fn cancel(&mut self, token: PendingId) -> Result<(), SendError> {
         let done = self.insist(SendError::FullNow, |client, out| client.cancel(token, Some("enough"), out));
         self.pump();
         done
@@ -312,7 +325,7 @@ impl Desk {
 
     pub(crate) fn with<T>(
         &mut self,
-        what: impl FnMut(&mut Engine<'static>, &mut dyn Out) -> Result<T, SendError>,
+        what: impl FnMut(&mut Client<'static>, &mut dyn Out) -> Result<T, SendError>,
     ) -> Result<T, SendError> {
         let mut what = what;
         let done = self.insist(SendError::FullNow, |client, out| what(client, out));
@@ -320,45 +333,45 @@ impl Desk {
         done
     }
 
-    /// Does something, without a turn of the client after it.
+    /// Runs an action, without a turn of the client after it.
     pub(crate) fn client_and_out<T>(
         &mut self,
-        what: impl FnMut(&mut Engine<'static>, &mut dyn Out) -> Result<T, SendError>,
+        what: impl FnMut(&mut Client<'static>, &mut dyn Out) -> Result<T, SendError>,
     ) -> Result<T, SendError> {
         let mut what = what;
         self.insist(SendError::FullNow, |client, out| what(client, out))
     }
 
-    /// The messages written since the last look.
+    /// Takes the messages written since the last call.
     pub(crate) fn said(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.lines)
     }
 
-    /// The one message written since the last look.
+    /// Takes the only message written since the last call.
     pub(crate) fn one(&mut self) -> Value {
         let mut said = self.said();
         assert_eq!(said.len(), 1, "{said:?}");
         said.remove(0)
     }
 
-    /// What was told since the last look.
+    /// Takes the events since the last call.
     pub(crate) fn events(&mut self) -> Vec<String> {
         std::mem::take(&mut self.events)
     }
 
-    /// The one thing told since the last look.
+    /// Takes the only event since the last call.
     pub(crate) fn event(&mut self) -> String {
         let mut events = self.events();
         assert_eq!(events.len(), 1, "{events:?}");
         events.remove(0)
     }
 
-    /// Nothing was written and nothing told since the last look.
+    /// Checks that there was no message and no event since the last call.
     pub(crate) fn quiet(&mut self) {
         assert_eq!((self.said(), self.events()), (vec![], vec![]));
     }
 
-    /// What has been written and told so far is of no interest.
+    /// Drops the messages and events so far.
     pub(crate) fn forget(&mut self) {
         self.lines.clear();
         self.events.clear();
@@ -374,7 +387,7 @@ impl Desk {
         self.events.extend(events);
     }
 
-    /// Takes what was written, and judges it.
+    /// Takes the written bytes, and judges each message.
     fn collect(&mut self) {
         let bytes = std::mem::take(&mut self.out.0);
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -393,7 +406,10 @@ impl Desk {
             return; // It was judged before.
         }
         let revision = match value["method"].as_str() {
-            Some("server/discover") => "2026-07-28",
+            Some("server/discover") => {
+                let version = &value["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+                version.as_str().expect("a version")
+            }
             Some("initialize") => value["params"]["protocolVersion"].as_str().expect("a version"),
             _ => self.client.revision().map_or("2025-11-25", Revision::date),
         };
@@ -404,38 +420,40 @@ impl Desk {
     }
 }
 
-/// What an event says, in words.
-fn note(event: Event<'_>, asked: &mut Vec<(QuestionId, String)>) -> Option<String> {
+/// Describes an event in words.
+fn note(event: ClientEvent<'_>, asked: &mut Vec<(ServerRequestId, String)>) -> Option<String> {
     Some(match event {
-        Event::Connected(connected) => format!("connected {}", connected.revision),
-        Event::Unconnected(why) => format!("unconnected: {why}"),
-        Event::Done { method, outcome: Ok(result), .. } => format!("{} ok {result}", name(method.name())),
-        Event::Done { method, outcome: Err(failure), .. } => format!("{} failed: {failure}", name(method.name())),
-        Event::Asked(questions) => {
+        ClientEvent::Connected(connected) => format!("connected {}", connected.revision),
+        ClientEvent::Unconnected(why) => format!("unconnected: {why}"),
+        ClientEvent::Done { method, outcome: Ok(result), .. } => format!("{} ok {result}", name(method.name())),
+        ClientEvent::Done { method, outcome: Err(failure), .. } => format!("{} failed: {failure}", name(method.name())),
+        ClientEvent::Asked(questions) => {
             *asked = questions.questions().map(|q| (q.id, q.params.as_str().to_owned())).collect();
             format!("asked {:?}", questions.questions().map(|q| q.kind).collect::<Vec<_>>())
         }
-        Event::Withdrawn(question) => format!("withdrawn {:?}", question.kind()),
-        Event::Progress(report) => format!(
+        ClientEvent::Withdrawn { question, reason } => {
+            format!("withdrawn {:?}{}", question.kind(), reason.map_or(String::new(), |reason| format!(": {reason}")))
+        }
+        ClientEvent::Progress { done, total, message, .. } => format!(
             "progress {} of {} {}",
-            report.done,
-            report.total.map_or("?".into(), |total| total.to_string()),
-            report.message.map_or(String::new(), |message| message.to_string())
+            done,
+            total.map_or("?".into(), |total| total.to_string()),
+            message.map_or(String::new(), |message| message.to_string())
         ),
-        Event::Log(log) => format!("log {:?} {}", log.level, log.data),
-        Event::Listening(listening) => format!(
+        ClientEvent::Log { level, data, .. } => format!("log {level:?} {data}"),
+        ClientEvent::Listening(listening) => format!(
             "listening{}{}{} {}",
             if listening.tools { " tools" } else { "" },
             if listening.prompts { " prompts" } else { "" },
             if listening.resources { " resources" } else { "" },
             listening.uris
         ),
-        Event::Changed { listen, what } => {
+        ClientEvent::Changed { listen, what } => {
             format!("changed {what:?}{}", if listen.is_some() { " on a listen" } else { "" })
         }
-        Event::Visited { id } => format!("visited {id}"),
-        Event::Notification { method, .. } => format!("notification {method}"),
-        Event::Ignored(oddity) => format!("ignored {oddity:?}"),
+        ClientEvent::Visited { id } => format!("visited {id}"),
+        ClientEvent::Notification { method, .. } => format!("notification {method}"),
+        ClientEvent::Ignored(oddity) => format!("ignored {oddity:?}"),
         other => format!("{other:?}"),
     })
 }

@@ -1,17 +1,18 @@
-//! Listening to changes, in both eras.
+//! Subscriptions to changes, in both eras.
 
 use crate::desk::{Desk, FULL, LEGACY, OFFERS, everywhere};
-use mcp_sansio::client::{Client, Filter, Lost, SendError, Token};
+use mcp_sansio::client::{Client, PendingId, SendError, SubscriptionFilter, TransportError};
+use mcp_sansio::memory::Slots;
 use mcp_sansio::revision::Revision;
 
 const URIS: [&str; 2] = ["r://one", "r://%22two%22"];
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-fn all() -> Filter<'static> {
-    Filter::new().tools().prompts().resources().uris(&URIS)
+fn all() -> SubscriptionFilter<'static> {
+    SubscriptionFilter::new().tools().prompts().resources().uris(&URIS)
 }
 
-fn listen(desk: &mut Desk, filter: &Filter<'_>) -> Token {
+fn listen(desk: &mut Desk, filter: &SubscriptionFilter<'_>) -> PendingId {
     desk.with(|client, _| client.listen(filter)).expect("there is room")
 }
 
@@ -26,8 +27,8 @@ fn acknowledge(desk: &mut Desk, id: u64, filter: &str) {
     notify(desk, "subscriptions/acknowledged", id, &format!(r#""notifications":{filter}"#));
 }
 
-/// A modern listen that is open, and its id on the wire.
-fn open(desk: &mut Desk) -> (Token, u64) {
+/// Opens a 2026-07-28 subscription. Returns its token and its id in the messages.
+fn open(desk: &mut Desk) -> (PendingId, u64) {
     let token = listen(desk, &all());
     let id = desk.last_id();
     acknowledge(desk, id, r#"{"toolsListChanged":true,"resourceSubscriptions":["r://one"]}"#);
@@ -36,6 +37,7 @@ fn open(desk: &mut Desk) -> (Token, u64) {
     (token, id)
 }
 
+// spec: B179 B184 T080
 #[test]
 fn modern() {
     everywhere(|| {
@@ -85,7 +87,7 @@ fn the_server_ends_it() {
         desk.feed(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#));
         desk.wait(1_000_000);
         desk.quiet();
-        // It may refuse, too.
+        // The server may also refuse it.
         listen(&mut desk, &all());
         desk.error(-32602, "");
         assert_eq!(desk.event(), "subscriptions/listen failed: no (-32602)");
@@ -104,7 +106,7 @@ fn a_listen_that_is_cut_off_is_opened_again() {
                 true => desk.feed(&format!(
                     r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
                 )),
-                false => desk.client().lost(id, Lost::Broken),
+                false => desk.client().lost(id, TransportError::Broken),
             }
             desk.pump();
             desk.quiet();
@@ -130,14 +132,14 @@ fn it_waits_longer_each_time_and_gives_up() {
         let mut desk = Desk::modern(&FULL);
         let (token, id) = open(&mut desk);
         let mut rest = 500;
-        desk.client().lost(id, Lost::Unreachable);
+        desk.client().lost(id, TransportError::Unreachable);
         for _ in 0..12 {
             desk.wait(rest - 1);
             desk.quiet();
             desk.wait(1);
             assert_eq!(desk.one()["method"], "subscriptions/listen");
             let id = desk.last_id();
-            desk.client().lost(id, Lost::Unreachable);
+            desk.client().lost(id, TransportError::Unreachable);
             desk.pump();
             rest = (2 * rest).min(30_000);
         }
@@ -148,14 +150,15 @@ fn it_waits_longer_each_time_and_gives_up() {
     });
 }
 
+// spec: B182
 #[test]
 fn listens_outlive_the_connection() {
     everywhere(|| {
         let mut desk = Desk::modern(&FULL);
         let (token, _) = open(&mut desk);
         let resting = open(&mut desk);
-        desk.client().lost(resting.1, Lost::Broken);
-        desk.client().reconnect(Lost::Closed);
+        desk.client().lost(resting.1, TransportError::Broken);
+        desk.client().reconnect(TransportError::Closed);
         desk.wait(100_000);
         assert_eq!(desk.said().first().unwrap()["method"], "server/discover");
         desk.client().connect_as(Revision::V2026_07_28);
@@ -212,7 +215,7 @@ fn legacy() {
                     (said["method"].as_str(), &said["params"]["uri"]),
                     (Some("resources/unsubscribe"), &uri.into())
                 );
-                // Whatever the server says to it.
+                // Any answer of the server has the same effect.
                 if uri == URIS[0] { desk.result("{}") } else { desk.error(-32601, "") }
             }
             desk.quiet();
@@ -231,7 +234,7 @@ fn what_an_older_server_has_not() {
         assert_eq!(desk.event(), "listening tools 0");
         desk.cancel(token).unwrap();
         desk.quiet();
-        // A subscription that is refused is none.
+        // The server refuses a subscription: it is not counted.
         let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
         let token = listen(&mut desk, &all());
         desk.error(-32002, "");
@@ -246,7 +249,7 @@ fn what_an_older_server_has_not() {
     });
 }
 
-/// A subscription that is granted when it is not wanted any more is taken back all the same.
+/// A subscription that is granted after it was cancelled is unsubscribed.
 #[test]
 fn cancelled_while_it_subscribes() {
     everywhere(|| {
@@ -269,7 +272,7 @@ fn cancelled_while_it_subscribes() {
 fn a_resource_that_two_listen_to() {
     everywhere(|| {
         let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
-        let filter = Filter::new().uris(&["r://one"]);
+        let filter = SubscriptionFilter::new().uris(&["r://one"]);
         let tokens = [(); 2].map(|()| {
             let token = listen(&mut desk, &filter);
             desk.result("{}");
@@ -315,11 +318,11 @@ fn older_listens_outlive_the_connection() {
         let mut desk = Desk::legacy(&FULL, Revision::V2025_06_18);
         listen(&mut desk, &all());
         desk.result("{}"); // one is subscribed to, the other is on the wire
-        let closing = listen(&mut desk, &Filter::new().uris(&["r://x"]));
+        let closing = listen(&mut desk, &SubscriptionFilter::new().uris(&["r://x"]));
         desk.result("{}");
         desk.cancel(closing).unwrap();
         desk.forget();
-        desk.client().reconnect(Lost::Closed);
+        desk.client().reconnect(TransportError::Closed);
         desk.pump();
         desk.initialized("2025-06-18", OFFERS);
         assert_eq!(desk.event(), "connected 2025-06-18");
@@ -334,7 +337,7 @@ fn older_listens_outlive_the_connection() {
     });
 }
 
-/// Over HTTP a single exchange of a listen of an older revision may break.
+/// Over HTTP, one exchange of a subscription of an older revision may break.
 #[test]
 fn a_subscription_that_breaks_is_sent_again() {
     everywhere(|| {
@@ -342,7 +345,7 @@ fn a_subscription_that_breaks_is_sent_again() {
         let token = listen(&mut desk, &all());
         desk.forget();
         let id = desk.last_id();
-        desk.client().lost(id, Lost::Broken);
+        desk.client().lost(id, TransportError::Broken);
         desk.wait(500);
         assert_eq!(desk.one()["params"]["uri"], URIS[0]);
         desk.result("{}");
@@ -350,7 +353,7 @@ fn a_subscription_that_breaks_is_sent_again() {
         assert_eq!(desk.event(), "listening tools prompts resources 2");
         desk.cancel(token).unwrap();
         let id = desk.last_id();
-        desk.client().lost(id, Lost::Broken);
+        desk.client().lost(id, TransportError::Broken);
         desk.forget();
         desk.wait(100_000);
         desk.quiet();
@@ -359,20 +362,21 @@ fn a_subscription_that_breaks_is_sent_again() {
     });
 }
 
-/// A listen that was given up stays so, in whatever era the connection is opened anew.
+/// A cancelled subscription stays cancelled when the connection is opened again, in either era.
 #[test]
 fn a_listen_that_was_given_up_does_not_come_back() {
     for subscribed in [false, true] {
         for revision in [None, Some(Revision::V2025_11_25), Some(Revision::V2026_07_28)] {
             everywhere(|| {
                 let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
-                let filter = if subscribed { Filter::new().uris(&URIS) } else { Filter::new().tools() };
+                let filter =
+                    if subscribed { SubscriptionFilter::new().uris(&URIS) } else { SubscriptionFilter::new().tools() };
                 let token = listen(&mut desk, &filter);
                 for _ in 0..if subscribed { URIS.len() } else { 0 } {
                     desk.result("{}");
                 }
                 desk.forget();
-                // Without letting the client say that it does not want it any more.
+                // The cancellation is not written before the connection is lost.
                 desk.client_and_out(|client, out| client.cancel(token, None, out)).unwrap();
                 match revision {
                     Some(revision) => desk.client().connect_as(revision),
@@ -395,26 +399,26 @@ fn a_listen_that_was_given_up_does_not_come_back() {
     }
 }
 
-/// Which resource the last request was about, and what is wanted of it.
+/// Returns id, method and resource of the last request.
 fn subscription(desk: &mut Desk) -> (u64, String, String) {
     let said = desk.one();
     let word = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     (desk.last_id(), word(&said["method"]), word(&said["params"]["uri"]))
 }
 
-/// Two listens of an older revision with one resource in common: each is subscribed to and taken back by itself.
+/// Two subscriptions of an older revision with one common resource: each is subscribed and unsubscribed on its own.
 #[test]
 fn two_older_listens_at_once() {
     for common_granted in [true, false] {
         everywhere(|| {
             let mut desk = Desk::legacy(&FULL, Revision::V2025_11_25);
-            let one = listen(&mut desk, &Filter::new().uris(&["r://both", "r://one"]));
+            let one = listen(&mut desk, &SubscriptionFilter::new().uris(&["r://both", "r://one"]));
             let (first, _, uri) = subscription(&mut desk);
             assert_eq!(uri, "r://both");
-            let two = listen(&mut desk, &Filter::new().tools().uris(&["r://two", "r://both"]));
+            let two = listen(&mut desk, &SubscriptionFilter::new().tools().uris(&["r://two", "r://both"]));
             let (second, _, uri) = subscription(&mut desk);
             assert_eq!(uri, "r://two");
-            // The answers come in the other order.
+            // The answers come in reverse order.
             desk.result_of(second, "{}");
             let (second, _, uri) = subscription(&mut desk);
             assert_eq!(uri, "r://both");
@@ -432,7 +436,8 @@ fn two_older_listens_at_once() {
             desk.result_of(first, "{}");
             assert_eq!(desk.event(), "listening 2");
             desk.quiet();
-            // The first one goes: its own resource is taken back, and the common one if nobody else has it.
+            // The first subscription ends: its own resource is unsubscribed, and the common one if no other
+            // subscription has it.
             desk.cancel(one).unwrap();
             let mut taken = Vec::new();
             while desk.client().in_flight() > 1 {
@@ -456,16 +461,17 @@ fn two_older_listens_at_once() {
     }
 }
 
-/// Each listen of 2026-07-28 has its own resources, and its own news.
+/// Each subscription of 2026-07-28 has its own resources and its own notifications.
+// spec: B184 T080
 #[test]
 fn two_modern_listens_at_once() {
     everywhere(|| {
         let mut desk = Desk::modern(&FULL);
         let mut ids = Vec::new();
         for (filter, expected) in [
-            (Filter::new().uris(&["r://one"]), serde_json::json!({"resourceSubscriptions": ["r://one"]})),
+            (SubscriptionFilter::new().uris(&["r://one"]), serde_json::json!({"resourceSubscriptions": ["r://one"]})),
             (
-                Filter::new().prompts().uris(&["r://two"]),
+                SubscriptionFilter::new().prompts().uris(&["r://two"]),
                 serde_json::json!({"promptsListChanged": true, "resourceSubscriptions": ["r://two"]}),
             ),
         ] {
@@ -481,15 +487,15 @@ fn two_modern_listens_at_once() {
         notify(&mut desk, "prompts/list_changed", ids[1].1, "");
         notify(&mut desk, "prompts/list_changed", ids[0].1, "");
         assert_eq!(desk.events(), ["changed Prompts on a listen", "ignored UnknownListen"]);
-        // What is opened again is what that one had.
-        desk.client().lost(ids[1].1, Lost::Broken);
+        // A subscription is opened again with its own filter.
+        desk.client().lost(ids[1].1, TransportError::Broken);
         desk.wait(500);
         assert_eq!(desk.one()["params"]["notifications"]["resourceSubscriptions"], serde_json::json!(["r://two"]));
         desk
     });
 }
 
-/// What a modern server says is nothing to a listen of an older one.
+/// A subscription of an older revision ignores the acknowledgement of 2026-07-28.
 #[test]
 fn an_acknowledgement_of_the_wrong_era() {
     everywhere(|| {
@@ -508,11 +514,11 @@ fn an_acknowledgement_of_the_wrong_era() {
 #[test]
 fn uris_that_do_not_fit() {
     let store = vec![0; 30].leak();
-    let mut desk = Desk::of(Client::new(&FULL).held(&mut *store));
+    let mut desk = Desk::of(Client::new(&FULL, Slots::growing(6)).held(&mut *store));
     desk.open_modern(OFFERS);
     assert_eq!(desk.with(|client, _| client.listen(&all())), Err(SendError::NoRoom));
     assert_eq!(desk.client().in_flight(), 0);
     desk.quiet();
-    listen(&mut desk, &Filter::new().tools());
+    listen(&mut desk, &SubscriptionFilter::new().tools());
     assert_eq!(desk.one()["params"]["notifications"], serde_json::json!({"toolsListChanged": true}));
 }

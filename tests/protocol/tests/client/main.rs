@@ -1,5 +1,5 @@
-//! The client's state machine, message by message. Every message that it writes is judged by the oracles, and every
-//! scenario is played again with a sink that refuses one write, for each write in turn: the same must come of it.
+//! The client's state machine, message by message. The oracles judge each message that it writes. Each scenario is
+//! played again with a sink that refuses one write, for each write in turn: the outcome must be the same.
 
 mod asking;
 mod connecting;
@@ -9,3 +9,4 @@ mod requests;
 mod results;
 mod sessions;
 mod timing;
+mod tracing;

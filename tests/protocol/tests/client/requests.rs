@@ -1,9 +1,9 @@
-//! Every request of every revision; and what is refused on our own side.
+//! Each request in each revision, and the requests that the client itself refuses.
 
 use crate::desk::{Desk, FULL, LEGACY, PLAIN, everywhere};
-use mcp_sansio::client::{Reference, Request, SendError};
+use mcp_sansio::client::{Request, SendError};
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::Level;
+use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
 
 const ARGUMENTS: Raw<'static> = Raw::constant("{\"text\":\"a\\nb\",\n\"other\":\"\u{e9}\"}");
@@ -17,16 +17,16 @@ fn requests() -> [(&'static str, Request<'static>); 19] {
         ("resources/templates/list", Request::list_templates().meta(Raw::constant(r#"{"com.example/x":[1]}"#))),
         ("prompts/list", Request::list_prompts()),
         ("tools/call", Request::call("echo")),
-        ("tools/call", Request::call("e\"cho").arguments(&ARGUMENTS).with_progress().with_logs(Level::Notice)),
+        ("tools/call", Request::call("e\"cho").arguments(&ARGUMENTS).with_progress().with_logs(LoggingLevel::Notice)),
         ("resources/read", Request::read("file:///a%20b")),
         ("prompts/get", Request::prompt("p").arguments(&ARGUMENTS)),
-        ("completion/complete", Request::complete(Reference::prompt("p"), "a", "v")),
-        ("completion/complete", Request::complete(Reference::resource("r://{x}"), "x", "").arguments(&ARGUMENTS)),
+        ("completion/complete", Request::complete_prompt("p", "a", "v")),
+        ("completion/complete", Request::complete_template("r://{x}", "x", "").arguments(&ARGUMENTS)),
         ("ping", Request::ping()),
         ("server/discover", Request::discover()),
         ("resources/subscribe", Request::subscribe("r://one")),
         ("resources/unsubscribe", Request::unsubscribe("r://one")),
-        ("logging/setLevel", Request::set_level(Level::Emergency)),
+        ("logging/setLevel", Request::set_level(LoggingLevel::Emergency)),
         (
             "tools/call",
             Request::raw("tools/call", Some(Raw::constant(r#"{"name":"x","_meta":{"com.example/y":"\n"}}"#))),
@@ -38,6 +38,7 @@ fn requests() -> [(&'static str, Request<'static>); 19] {
 const LEGACY_ONLY: [&str; 4] = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 /// The desk judges each message by the schema of its revision.
+// spec: B040 B061 B062 B103 B106 K009 K010 K064 K065 T058 T060 T068 T071
 #[test]
 fn every_request_of_every_revision() {
     for revision in Revision::ALL {
@@ -56,6 +57,7 @@ fn every_request_of_every_revision() {
                 assert_eq!(said["method"], method);
                 assert_eq!(said["id"].as_u64(), desk.client().wire_id(token));
                 assert!(said["params"]["_meta"].is_object() || !revision.is_modern());
+                assert!(said["params"].get("task").is_none(), "this client has no tasks");
                 desk.result("{}");
                 assert!(desk.event().ends_with(" ok {}"));
                 assert!(!desk.client().is_open(token));
@@ -66,7 +68,7 @@ fn every_request_of_every_revision() {
     }
 }
 
-/// What waits before it is sent is sent as it would have been at once.
+/// A request that waits is sent later with the same bytes.
 #[test]
 fn every_kept_request_of_every_revision() {
     for revision in Revision::ALL {
@@ -81,6 +83,7 @@ fn every_kept_request_of_every_revision() {
     }
 }
 
+// spec: B056 C096
 #[test]
 fn notifications_of_every_revision() {
     for revision in Revision::ALL {
@@ -97,6 +100,7 @@ fn notifications_of_every_revision() {
     assert_eq!(desk.with(|client, out| client.roots_changed(out)), Err(SendError::NotOffered));
 }
 
+// spec: B084 B104 B107 S016
 #[test]
 fn what_the_server_does_not_offer_is_not_asked() {
     for revision in Revision::ALL {
@@ -125,6 +129,7 @@ fn what_the_server_does_not_offer_is_not_asked() {
     }
 }
 
+// spec: B121 B124 B142 T078
 #[test]
 fn only_so_many_at_once() {
     everywhere(|| {
@@ -145,10 +150,10 @@ fn only_so_many_at_once() {
 fn nothing_is_sent_before_there_is_a_connection() {
     let mut desk = Desk::new(&PLAIN);
     assert_eq!(desk.try_send(&Request::ping()), Err(SendError::NotConnected));
-    assert_eq!(desk.with(|client, out| client.set_log_level(Level::Info, out)), Err(SendError::NotConnected));
+    assert_eq!(desk.with(|client, out| client.set_log_level(LoggingLevel::Info, out)), Err(SendError::NotConnected));
     assert_eq!(desk.with(|client, out| client.roots_changed(out)), Err(SendError::NotConnected));
     assert_eq!(
-        desk.with(|client, _| client.listen(&mcp_sansio::client::Filter::new().tools())),
+        desk.with(|client, _| client.listen(&mcp_sansio::client::SubscriptionFilter::new().tools())),
         Err(SendError::NotConnected)
     );
     desk.quiet();
@@ -158,15 +163,15 @@ fn nothing_is_sent_before_there_is_a_connection() {
 fn log_levels() {
     everywhere(|| {
         let mut desk = Desk::modern(&PLAIN);
-        assert_eq!(desk.with(|client, out| client.set_log_level(Level::Error, out)), Ok(None));
+        assert_eq!(desk.with(|client, out| client.set_log_level(LoggingLevel::Error, out)), Ok(None));
         desk.quiet();
         let level = "io.modelcontextprotocol/logLevel";
         desk.send(&Request::list_tools());
         assert_eq!(desk.one()["params"]["_meta"][level], "error");
-        desk.send(&Request::call("x").with_logs(Level::Debug));
+        desk.send(&Request::call("x").with_logs(LoggingLevel::Debug));
         assert_eq!(desk.one()["params"]["_meta"][level], "debug");
         let mut desk = Desk::legacy(&PLAIN, Revision::V2025_11_25);
-        let token = desk.with(|client, out| client.set_log_level(Level::Warning, out)).unwrap();
+        let token = desk.with(|client, out| client.set_log_level(LoggingLevel::Warning, out)).unwrap();
         assert_eq!(desk.one()["params"]["level"], "warning");
         desk.result("{}");
         assert_eq!(desk.event(), "logging/setLevel ok {}");
@@ -179,7 +184,7 @@ fn log_levels() {
     });
 }
 
-/// The application's own members of `_meta` stand beside the engine's, and never twice.
+/// Members of `_meta` from the application are beside those of the engine, and no member comes twice.
 #[test]
 fn own_meta() {
     let own = Raw::constant(
@@ -191,7 +196,7 @@ fn own_meta() {
         let said = desk.one();
         let meta = &said["params"]["_meta"];
         assert_eq!(meta["progressToken"], said["id"]);
-        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], Revision::LATEST.date());
         assert_eq!(meta["traceparent"], "00-x");
         desk.send(&Request::call("x").meta(own));
         assert_eq!(desk.one()["params"]["_meta"]["progressToken"], "mine");

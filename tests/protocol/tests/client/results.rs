@@ -1,11 +1,12 @@
-//! What counts as an answer.
+//! Which responses count as an answer.
 
 use crate::desk::{Desk, FULL, LEGACY, PLAIN, everywhere};
-use mcp_sansio::client::owned::Error;
-use mcp_sansio::client::{Failure, Lost, Reference, Request, RpcError, Unconnected};
+use mcp_sansio::client::{ErrorObject, Request, RequestError, TransportError};
 use mcp_sansio::json::Raw;
 use mcp_sansio::revision::Revision;
+use mcp_sansio_blocking::client::ClientError;
 
+// spec: B066 B067 B074
 #[test]
 fn results_and_what_is_none() {
     let invalid = "tools/list failed: the answer is not a valid one";
@@ -24,7 +25,7 @@ fn results_and_what_is_none() {
         (r#""result":null"#, invalid, true),
         (r#""result":"x""#, invalid, true),
         (r#""result":{},"error":{"code":1,"message":"both"}"#, invalid, true),
-        // Some write out what there is none of.
+        // Some servers write a missing member as `null`.
         (r#""result":{"tools":[]},"error":null"#, r#"tools/list ok {"tools":[]}"#, true),
         (r#""result":null,"error":{"code":-32601,"message":"gone"}"#, "tools/list failed: gone (-32601)", true),
         (r#""error":{"code":-32601,"message":"gone"}"#, "tools/list failed: gone (-32601)", true),
@@ -42,10 +43,10 @@ fn results_and_what_is_none() {
                 let told = desk.event();
                 match always || revision.is_modern() {
                     true => assert_eq!(told, expected, "{answer} in {revision}"),
-                    // What `resultType` says is nothing to the older ones.
+                    // `resultType` has no meaning in the older revisions.
                     false => assert!(told.starts_with("tools/list ok"), "{told}"),
                 }
-                // The same again answers nothing.
+                // The second response with the same id is ignored.
                 desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":{id},{answer}}}"#));
                 assert!(desk.event().starts_with("ignored Un"));
                 assert_eq!(desk.client().in_flight(), 0);
@@ -55,7 +56,8 @@ fn results_and_what_is_none() {
     }
 }
 
-/// Of extensions that were declared there may be other types of results; what they mean is the application's.
+/// A declared extension may have its own result types; the application interprets them.
+// spec: B072 B073
 #[test]
 fn results_of_extensions() {
     let result = r#"{"resultType":"com.example\/x","y":1}"#;
@@ -68,7 +70,7 @@ fn results_of_extensions() {
             desk.send(&Request::call("x"));
             desk.result(result);
             assert_eq!(desk.event(), expected);
-            // What is no type at all is never one of theirs.
+            // A `resultType` that is no string is never one of an extension.
             desk.send(&Request::call("x"));
             desk.result(r#"{"resultType":3}"#);
             assert_eq!(desk.event(), "tools/call failed: the answer is not a valid one");
@@ -77,7 +79,8 @@ fn results_of_extensions() {
     }
 }
 
-/// A resource that is not there, as any revision says it.
+/// The error for an unknown resource, in the forms of all revisions.
+// spec: B007 B011 S027
 #[test]
 fn unknown_resources() {
     for (code, data, expected) in [
@@ -87,15 +90,20 @@ fn unknown_resources() {
         (-32602, "", false),
         (-32602, r#"{"name":"x"}"#, false),
         (-32601, r#"{"uri":"r://x"}"#, false),
+        // Servers use these codes for other errors too.
+        (-32000, r#"{"uri":"r://x"}"#, false),
+        (-32001, r#"{"uri":"r://x"}"#, false),
+        (-32019, r#"{"uri":"r://x"}"#, false),
     ] {
         let data = if data.is_empty() { String::new() } else { format!(r#","data":{data}"#) };
         let error = format!(r#"{{"code":{code},"message":"no"{data}}}"#);
-        let error = RpcError::read(Raw::parse(error.as_bytes()).unwrap());
+        let error = ErrorObject::read(Raw::parse(error.as_bytes()).unwrap());
         assert_eq!(error.is_unknown_resource(), expected, "{error:?}");
     }
 }
 
-/// Who the client is and what it can be asked stands in each request of 2026-07-28.
+/// Each request of 2026-07-28 carries the client's name and capabilities.
+// spec: B046 B049 B144 C004
 #[test]
 fn every_request_says_who_asks() {
     let mut desk = Desk::modern(&PLAIN);
@@ -108,34 +116,35 @@ fn every_request_says_who_asks() {
         Request::call("x"),
         Request::read("r://x"),
         Request::prompt("x"),
-        Request::complete(Reference::prompt("x"), "a", ""),
+        Request::complete_prompt("x", "a", ""),
         Request::raw("com.example/x", None),
     ] {
         let token = desk.send(&request);
         let meta = &desk.one()["params"]["_meta"];
         assert_eq!(meta["io.modelcontextprotocol/clientInfo"]["name"], "plain", "{request:?}");
-        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], "2026-07-28", "{request:?}");
+        assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], Revision::LATEST.date(), "{request:?}");
         assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], serde_json::json!({}), "{request:?}");
         desk.cancel(token).unwrap();
         desk.forget();
     }
 }
 
-/// What a server says in an error cannot move the cursor of a terminal, nor begin a line of a log.
+/// The text of a server's error contains no control characters: they could move the cursor of a terminal or forge a
+/// log line.
 #[test]
 fn errors_are_shown_without_control_characters() {
     let error = r#"{"code":-1,"message":"a\u001b[31m\u009b2J\r\nb\tc\u202e\u0000d\u2028e"}"#;
-    let error = RpcError::read(Raw::parse(error.as_bytes()).unwrap());
+    let error = ErrorObject::read(Raw::parse(error.as_bytes()).unwrap());
     assert_eq!(error.to_string(), "a\u{fffd}[31m\u{fffd}2J  b c\u{fffd}\u{fffd}d\u{fffd}e (-1)");
-    let owned = Error::failed(&Failure::Error(error)).to_string();
+    let owned = ClientError::failed(&RequestError::Error(error)).to_string();
     assert!(!owned.chars().any(char::is_control) && owned.contains("a\u{fffd}[31m"), "{owned:?}");
-    let unconnected = Unconnected::Error(error).to_string();
-    assert!(!unconnected.chars().any(char::is_control), "{unconnected:?}");
-    // What a process wrote last may have several lines.
+    let failed = RequestError::Error(error).to_string();
+    assert!(!failed.chars().any(char::is_control), "{failed:?}");
+    // The stderr of a process may have several lines.
     let detail = "it wrote:\r\n\u{1b}]52;c;x\u{7}\nend".to_owned();
-    let lost = Error::Lost { why: Lost::Closed, detail }.to_string();
+    let lost = ClientError::Lost { why: TransportError::Closed, detail }.to_string();
     assert!(lost.ends_with("it wrote:\n\u{fffd}]52;c;x\u{fffd}\nend"), "{lost:?}");
-    assert!(!Error::Url("http://x\u{1b}/: no".to_owned()).to_string().contains('\u{1b}'));
+    assert!(!ClientError::Url("http://x\u{1b}/: no".to_owned()).to_string().contains('\u{1b}'));
 }
 
 #[test]
@@ -161,14 +170,14 @@ fn answers_to_nothing() {
             desk.feed(wrong);
             assert_eq!(desk.event(), "ignored NoMessage", "{wrong}");
         }
-        // Some servers count in floating point.
+        // Some servers write ids as floating point numbers.
         desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":{id}.0,"result":{{}}}}"#));
         assert_eq!(desk.event(), "tools/list ok {}");
         desk
     });
 }
 
-/// Over HTTP an error belongs to the exchange that it came in.
+/// Over HTTP an error without an id belongs to the exchange that carries it.
 #[test]
 fn errors_of_an_exchange() {
     everywhere(|| {
@@ -185,6 +194,7 @@ fn errors_of_an_exchange() {
     });
 }
 
+// spec: B127 B140 B188
 #[test]
 fn late_answers_are_ignored() {
     everywhere(|| {
@@ -194,11 +204,11 @@ fn late_answers_are_ignored() {
         desk.cancel(token).unwrap();
         desk.result_of(id, "{}");
         assert_eq!(desk.event(), "ignored UnknownResponse");
-        // What was cancelled, some servers answer with an error. They could read it.
+        // Some servers answer a cancelled request with an error.
         desk.feed(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":0,"message":"Request cancelled"}}}}"#));
         assert_eq!(desk.event(), "ignored UnknownResponse");
         desk.send(&Request::call("x"));
-        desk.client().lost(id + 1, Lost::Broken);
+        desk.client().lost(id + 1, TransportError::Broken);
         desk.result_of(id + 1, "{}");
         assert_eq!(
             desk.events(),
@@ -238,7 +248,7 @@ fn batches() {
     }
 }
 
-/// The end of the input gives everything that is open one outcome.
+/// At the end of the input each open request gets one outcome.
 #[test]
 fn the_end_of_input() {
     for revision in Revision::ALL {
@@ -246,7 +256,8 @@ fn the_end_of_input() {
             let mut desk = Desk::speaking(revision);
             desk.send(&Request::list_tools());
             desk.send(&Request::call("x"));
-            desk.with(|client, _| client.listen(&mcp_sansio::client::Filter::new().uris(&["r://a"]))).unwrap();
+            desk.with(|client, _| client.listen(&mcp_sansio::client::SubscriptionFilter::new().uris(&["r://a"])))
+                .unwrap();
             desk.forget();
             desk.client().end_of_input();
             desk.client().end_of_input();
@@ -265,6 +276,7 @@ fn the_end_of_input() {
     }
 }
 
+// spec: B143 T082 T138
 #[test]
 fn requests_that_no_server_may_send() {
     for revision in LEGACY {

@@ -1,11 +1,12 @@
-//! A client over lines: cut anywhere, ended anywhere, in lent memory, with a sink of any size.
+//! A client over lines: cut anywhere, ended anywhere, in lent memory, with sinks of any size.
 
 use crate::desk::{FULL, OFFERS, PLAIN};
-use mcp_sansio::client::{Client, Event, Filter, Link, Request, Session};
+use mcp_sansio::client::{Client, ClientEvent, ClientHandle, LineClient, Request, SubscriptionFilter};
 use mcp_sansio::frame::LineBuffer;
+use mcp_sansio::line_server::NextStep;
+use mcp_sansio::memory::Slots;
 use mcp_sansio::revision::Revision;
-use mcp_sansio::session::Next;
-use mcp_sansio::sink::{Lines, Slice};
+use mcp_sansio::sink::{LineSink, SliceStorage};
 
 const ANSWERS: [&str; 4] = [
     r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
@@ -14,13 +15,13 @@ const ANSWERS: [&str; 4] = [
     r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#,
 ];
 
-/// Says everything to a client of 2025-03-26; what it says, and what it tells.
+/// Sends each kind of message to a client of 2025-03-26. Returns its messages and its events.
 fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
     let (mut input, mut output, mut held) = (vec![0; 1024], vec![0; room], [0; 64]);
     let profile = PLAIN;
-    let client = Client::<2>::new(&profile).held(&mut held);
-    let sink = Lines::new(Slice::new(&mut output));
-    let mut session = Session::new(LineBuffer::new(&mut input[..]), client, sink);
+    let client = Client::new(&profile, Slots::growing(2)).held(&mut held);
+    let sink = LineSink::new(SliceStorage::new(&mut output));
+    let mut session = LineClient::new(LineBuffer::new(&mut input[..]), client, sink);
     let (mut said, mut told) = (Vec::new(), Vec::new());
     session.client().connect_as(Revision::V2025_03_26);
     let opened = format!(
@@ -30,18 +31,18 @@ fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
     if newline {
         stream.push('\n');
     }
-    let mut handler = |event: Event<'_>, link: &mut Link<'_, '_>| {
-        if let Event::Connected(_) = event {
-            // Nothing has been sent since the notification went out, so there may be no room for a moment.
+    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| {
+        if let ClientEvent::Connected(_) = event {
+            // The notification may still fill the sink.
             if link.send(&Request::list_tools()).is_err() {
                 return told.push("no room".to_owned());
             }
         }
         told.push(match event {
-            Event::Done { method, outcome, .. } => format!("{method:?} {}", outcome.is_ok()),
-            Event::Connected(connected) => connected.revision.to_string(),
-            Event::Changed { .. } => "changed".into(),
-            Event::Notification { method, .. } => method.to_string(),
+            ClientEvent::Done { method, outcome, .. } => format!("{method:?} {}", outcome.is_ok()),
+            ClientEvent::Connected(connected) => connected.revision.to_string(),
+            ClientEvent::Changed { .. } => "changed".into(),
+            ClientEvent::Notification { method, .. } => method.to_string(),
             other => format!("{other:?}"),
         });
     };
@@ -49,11 +50,11 @@ fn talk(step: usize, room: usize, newline: bool) -> (String, Vec<String>) {
     let mut ended = false;
     for _ in 0..100_000 {
         let next = session.run(0, &mut handler);
-        // The other end takes a little at a time.
+        // The other end takes a few bytes at a time.
         let n = session.pending().len().min(7);
         said.extend_from_slice(&session.pending()[..n]);
         session.sent(n);
-        if next == Next::Write {
+        if next == NextStep::Write {
             assert!(n > 0, "it waits for room that is there");
             continue;
         }
@@ -82,7 +83,7 @@ fn cut_anywhere_with_sinks_of_all_sizes() {
     for step in 1..70 {
         assert_eq!(talk(step, 4096, true), whole, "in pieces of {step}");
     }
-    // From the size on that takes the largest message.
+    // From the size on that holds the largest message.
     for room in 230..420 {
         let told = talk(64, room, true);
         if told.1.contains(&"no room".to_owned()) {
@@ -98,14 +99,14 @@ fn a_last_message_without_its_newline() {
     assert_eq!(talk(1, 4096, false), talk(1, 4096, true));
 }
 
-fn session(limit: usize) -> Session<'static, Lines<Vec<u8>>, 4> {
-    let mut session = Session::growing(&FULL, limit, Lines::new(Vec::new()));
+fn session(limit: usize) -> LineClient<'static, LineSink<Vec<u8>>> {
+    let mut session = LineClient::growing(&FULL, limit, LineSink::new(Vec::new()));
     session.client().connect_as(Revision::V2026_07_28);
     session
 }
 
-/// Reads as much as there is; what is told.
-fn feed(session: &mut Session<'_, Lines<Vec<u8>>, 4>, text: &str) -> Vec<String> {
+/// Feeds all bytes. Returns the events.
+fn feed(session: &mut LineClient<'_, LineSink<Vec<u8>>>, text: &str) -> Vec<String> {
     let (mut rest, mut told) = (text.as_bytes(), Vec::new());
     while !rest.is_empty() {
         let space = session.space();
@@ -119,16 +120,16 @@ fn feed(session: &mut Session<'_, Lines<Vec<u8>>, 4>, text: &str) -> Vec<String>
     told
 }
 
-fn run(session: &mut Session<'_, Lines<Vec<u8>>, 4>) -> Vec<String> {
+fn run(session: &mut LineClient<'_, LineSink<Vec<u8>>>) -> Vec<String> {
     let mut told = Vec::new();
-    let next = session.run(0, &mut |event: Event<'_>, _: &mut Link<'_, '_>| {
+    let next = session.run(0, &mut |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
         told.push(match event {
-            Event::Done { outcome: Err(failure), .. } => failure.to_string(),
-            Event::Done { .. } => "done".into(),
+            ClientEvent::Done { outcome: Err(failure), .. } => failure.to_string(),
+            ClientEvent::Done { .. } => "done".into(),
             other => format!("{other:?}"),
         });
     });
-    assert_eq!(next, Next::Read);
+    assert_eq!(next, NextStep::Read);
     told
 }
 
@@ -157,7 +158,7 @@ fn a_line_that_is_too_long_loses_its_request_alone() {
     assert_eq!(told, ["Ignored(TooLong)", "done", "the answer is larger than the limit"]);
 }
 
-/// A request of the server's has an id of its own, which may be that of one of ours.
+/// The id of a server's request may equal the id of one of the client's.
 #[test]
 fn a_long_request_of_the_servers_loses_none_of_ours() {
     let long = "x".repeat(6000);
@@ -165,7 +166,7 @@ fn a_long_request_of_the_servers_loses_none_of_ours() {
     for line in [
         format!(r#"{{"jsonrpc":"2.0","id":1,{asks}}}"#),
         format!(r#"{{{asks},"jsonrpc":"2.0","id":1}}"#),
-        // What it is was not told in time.
+        // The member that shows the kind of the message is behind the limit.
         format!(r#"{{"jsonrpc":"2.0","id":1,"x":"{long}","result":{{}}}}"#),
     ] {
         let mut session = session(4096);
@@ -175,39 +176,40 @@ fn a_long_request_of_the_servers_loses_none_of_ours() {
     }
 }
 
-/// A server that reads nothing before it has said what it has to say: what it says is taken, although there is no room for
-/// what is to be sent next.
+/// The server writes before it reads: its message is taken, although the sink has no room for the next request.
 #[test]
 fn a_full_sink_does_not_keep_answers_out() {
     let mut output = [0; 600];
     let mut input = [0; 512];
-    let client = Client::<4>::growing(&PLAIN);
-    let mut session = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+    let client = Client::growing(&PLAIN);
+    let mut session =
+        LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
     session.client().connect_as(Revision::V2026_07_28);
     while session.link().send(&Request::list_tools()).is_ok() {}
-    session.client().listen(&Filter::new().tools()).unwrap();
+    session.client().listen(&SubscriptionFilter::new().tools()).unwrap();
     let mut told = 0;
-    assert_eq!(session.run(0, &mut |_: Event<'_>, _: &mut Link<'_, '_>| told += 1), Next::Write);
+    assert_eq!(session.run(0, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1), NextStep::Write);
     let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
     session.space()[..line.len()].copy_from_slice(line);
     session.filled(line.len());
-    let next = session.run(0, &mut |_: Event<'_>, _: &mut Link<'_, '_>| told += 1);
-    assert_eq!((next, told), (Next::Write, 1));
+    let next = session.run(0, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1);
+    assert_eq!((next, told), (NextStep::Write, 1));
     let n = session.pending().len();
     session.sent(n);
-    let next = session.run(0, &mut |_: Event<'_>, _: &mut Link<'_, '_>| told += 1);
-    assert_eq!((next, told), (Next::Read, 1));
+    let next = session.run(0, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1);
+    assert_eq!((next, told), (NextStep::Read, 1));
     assert!(session.pending().windows(20).any(|part| part == b"subscriptions/listen"));
 }
 
-/// A server that has closed its output and reads no more: what cannot be sent does not keep the end from being told.
+/// The server has closed its output and reads nothing: messages that cannot be sent do not delay the end.
 #[test]
 fn a_full_sink_at_the_end() {
     let mut output = [0; 700];
     let profile = PLAIN;
-    let client = Client::<4>::growing(&profile);
+    let client = Client::growing(&profile);
     let mut input = [0; 512];
-    let mut session = Session::new(LineBuffer::new(&mut input), client, Lines::new(Slice::new(&mut output)));
+    let mut session =
+        LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
     session.client().connect_as(Revision::V2026_07_28);
     while session.link().send(&Request::list_tools()).is_ok() {}
     let open = session.client().in_flight();
@@ -216,7 +218,7 @@ fn a_full_sink_at_the_end() {
     session.filled(line.len());
     session.end_of_input();
     let mut told = 0;
-    // All of them are overdue, too.
-    let next = session.run(100_000, &mut |_: Event<'_>, _: &mut Link<'_, '_>| told += 1);
-    assert_eq!((next, told, session.client().in_flight()), (Next::Read, open, 0));
+    // All requests are overdue at the same time.
+    let next = session.run(100_000, &mut |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| told += 1);
+    assert_eq!((next, told, session.client().in_flight()), (NextStep::Read, open, 0));
 }

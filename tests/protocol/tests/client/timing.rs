@@ -1,8 +1,9 @@
-//! Time: deadlines, progress, what is given up.
+//! Deadlines, progress, and cancelled requests.
 
 use crate::desk::{Desk, FULL, OFFERS, everywhere};
-use mcp_sansio::client::reply::Reply;
+use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::{Client, Request};
+use mcp_sansio::memory::Slots;
 use mcp_sansio::revision::Revision;
 
 fn progress(desk: &mut Desk, token: &str, rest: &str) {
@@ -11,6 +12,7 @@ fn progress(desk: &mut Desk, token: &str, rest: &str) {
     ));
 }
 
+// spec: B087 B088 B112 B134 B135 B137 B139
 #[test]
 fn a_request_takes_only_so_long() {
     for revision in Revision::ALL {
@@ -63,7 +65,7 @@ fn progress_starts_the_time_again_up_to_a_limit() {
     }
 }
 
-/// A server that says the same again and again has not come further.
+/// Progress that repeats the same value does not extend the time.
 #[test]
 fn progress_that_stands_still() {
     everywhere(|| {
@@ -83,14 +85,15 @@ fn progress_that_stands_still() {
     });
 }
 
-/// However a server goes on, a request with progress ends.
+/// A request with progress ends at its limit, however often the server reports progress.
+// spec: B136
 #[test]
 fn progress_for_ever() {
     for (client, request, most) in [
         (Client::growing(&FULL), Request::call("x"), 3_600_000),
         (Client::growing(&FULL).at_most(5_000), Request::call("x"), 5_000),
         (Client::growing(&FULL).at_most(5_000), Request::call("x").at_most(7_000), 7_000),
-        // Its own time is longer than that.
+        // The time of the request is longer than the limit of the client.
         (Client::growing(&FULL).at_most(5_000), Request::call("x").timeout(9_000), 9_000),
     ] {
         let mut desk = Desk::of(client.timeout(1_000));
@@ -111,7 +114,7 @@ fn progress_for_ever() {
     }
 }
 
-/// The time that the user takes is not the server's.
+/// The time that the user takes does not count.
 #[test]
 fn a_question_stops_the_usual_limit() {
     everywhere(|| {
@@ -120,7 +123,7 @@ fn a_question_stops_the_usual_limit() {
         desk.send(&Request::call("x").with_progress());
         desk.result(r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list"}}}"#);
         desk.wait(100_000);
-        desk.reply(desk.asked[0].0, &Reply::roots(&[])).unwrap();
+        desk.reply(desk.asked[0].0, &ClientResult::roots(&[])).unwrap();
         desk.forget();
         desk.wait(999);
         desk.quiet();
@@ -130,6 +133,7 @@ fn a_question_stops_the_usual_limit() {
     });
 }
 
+// spec: B171 B201
 #[test]
 fn progress_of_nothing() {
     everywhere(|| {
@@ -153,12 +157,31 @@ fn progress_of_nothing() {
     });
 }
 
+/// Each request has its own id, which is also its progress token, in each revision.
+// spec: B063 B064 B175 B204
+#[test]
+fn tokens_differ() {
+    for revision in Revision::ALL {
+        everywhere(|| {
+            let mut desk = Desk::speaking(revision);
+            let [a, b, c] = ["x", "y", "z"].map(|name| {
+                desk.send(&Request::call(name).with_progress());
+                let said = desk.one();
+                assert_eq!(said["params"]["_meta"]["progressToken"], said["id"]);
+                said["id"].to_string()
+            });
+            assert!(a != b && a != c && b != c, "{a} {b} {c}");
+            desk
+        });
+    }
+}
+
 #[test]
 fn a_patient_request() {
     everywhere(|| {
         let mut desk = Desk::modern(&FULL);
         desk.send(&Request::call("x").at_most(5).patient());
-        // So long that it is for ever.
+        // A time that is never over.
         desk.send(&Request::call("x").timeout(u64::MAX));
         desk.send(&Request::call("x").timeout(u64::MAX).at_most(u64::MAX));
         desk.forget();
@@ -200,6 +223,7 @@ fn mismatched() -> Desk {
     desk
 }
 
+// spec: S167 T100
 #[test]
 fn wrong_headers_are_mended_once() {
     everywhere(|| {
@@ -259,11 +283,11 @@ fn a_list_without_end_is_not_followed_for_ever() {
     });
 }
 
-/// Nothing is sent anew that was not kept, nor what is no call.
+/// A request that was not kept, or that is no call, is not sent again.
 #[test]
 fn wrong_headers_that_cannot_be_mended() {
     everywhere(|| {
-        let mut desk = Desk::of(Client::new(&FULL));
+        let mut desk = Desk::of(Client::new(&FULL, Slots::growing(6)));
         desk.open_modern(OFFERS);
         desk.send(&Request::call("x"));
         desk.error(-32020, "");
@@ -276,7 +300,8 @@ fn wrong_headers_that_cannot_be_mended() {
     });
 }
 
-/// A clock that a person or a time server sets, forward and back by days: each request ends once, by its answer or its time.
+/// A clock that a person or a time server sets by days, forward and back: each request ends once, by its answer or
+/// its time.
 #[test]
 fn a_clock_that_jumps() {
     const DAY: u64 = 86_400_000;

@@ -1,39 +1,42 @@
-//! A service with one of everything that the protocol has.
+//! A service with one item of each kind that the protocol has.
 
 use super::handlers::*;
 use mcp_sansio::json::Raw;
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::{Caching, Icon, Scope, Token};
-use mcp_sansio::service::{Annotations, Argument, Hints, Notified, Prompt, Resource, Service, Template, Tool};
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::{Caching, Icon, RequestToken, Scope};
+use mcp_sansio::service::{
+    Annotations, NotificationContext, Prompt, PromptArgument, Resource, ResourceTemplate, Service, Tool,
+    ToolAnnotations,
+};
 
-/// The state of all handlers: what they did, and what is to be done behind their backs.
+/// The state of all handlers: a record of their actions, and actions for the rig.
 #[derive(Debug, Default)]
 pub struct World {
-    /// How often tools with an effect have run.
+    /// The number of runs of tools with an effect.
     pub effects: usize,
-    /// How often handlers ran that ask.
+    /// The number of runs of handlers that ask.
     pub runs: usize,
-    /// How often `must_visit` ran.
+    /// The number of runs of `must_visit`.
     pub visits: usize,
-    /// Requests that were put off, by the tag they came with.
-    pub later: Vec<(String, Token)>,
-    pub cancelled: Vec<Token>,
+    /// Requests that were put off, by the tag in their arguments.
+    pub later: Vec<(String, RequestToken)>,
+    pub cancelled: Vec<RequestToken>,
     pub notified: Vec<String>,
-    /// From which sessions, and from whom.
+    /// The sessions and principals of notifications.
     pub heard_from: Vec<(Scope, Option<String>)>,
-    /// What the rig does when the session waits.
+    /// Actions for the rig while the session waits.
     pub deeds: Vec<Deed>,
-    /// What `demo/example` answers.
+    /// The answer of `demo/example`.
     pub example: String,
-    /// How many bytes a source gives at once; 0 for as many as are wanted.
+    /// The bytes that a source gives in one read; 0 for no limit.
     pub sip: usize,
 }
 
-/// Something that happens outside of a handler.
+/// An action outside of a handler.
 #[derive(Debug)]
 pub enum Deed {
     Publish(String),
-    Answer(Token, String),
+    Answer(RequestToken, String),
 }
 
 static ICONS: [Icon<'static>; 1] =
@@ -41,7 +44,7 @@ static ICONS: [Icon<'static>; 1] =
 
 const TEXT: &str = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
 
-/// Written over several lines: raw newlines must never reach a message.
+/// A schema of several lines: its newlines must never reach a message.
 const PRETTY: &str =
     "{\n  \"type\": \"object\",\r\n  \"properties\": {\n    \"city\": { \"type\": \"string\" }\n  }\n}";
 
@@ -56,7 +59,7 @@ pub static TOOLS: [Tool<World>; 33] = [
         .title("Weather")
         .input(PRETTY)
         .output(r#"{"type":"object","properties":{"celsius":{"type":"number"}},"required":["celsius"]}"#)
-        .hints(Hints::new().read_only(true).destructive(false).idempotent(true).open_world(true))
+        .hints(ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(true))
         .icons(&ICONS)
         .meta("{\n\"example.com/tool\": 1\n}")
         .reserve(1024),
@@ -112,19 +115,19 @@ pub static RESOURCES: [Resource<World>; 7] = [
     Resource::new("test://secret", "secret", read_secret).reserve(1024),
 ];
 
-pub static TEMPLATES: [Template<World>; 2] = [
-    Template::new("test://items/{id}", "item", read_item)
+pub static TEMPLATES: [ResourceTemplate<World>; 2] = [
+    ResourceTemplate::new("test://items/{id}", "item", read_item)
         .title("An item")
         .description("Any item")
         .mime("text/plain")
         .icons(&ICONS)
         .complete(complete_item),
-    Template::new("file:///{+path}", "file", read_item),
+    ResourceTemplate::new("file:///{+path}", "file", read_item),
 ];
 
-static GREET: [Argument; 2] = [
-    Argument::required("name").title("Name").description("Who is greeted"),
-    Argument::optional("style").description("How"),
+static GREET: [PromptArgument; 2] = [
+    PromptArgument::required("name").title("Name").description("Who is greeted"),
+    PromptArgument::optional("style").description("How"),
 ];
 
 pub static PROMPTS: [Prompt<World>; 4] = [
@@ -156,24 +159,24 @@ pub fn service() -> Service<'static, World> {
         .resources(&RESOURCES)
         .templates(&TEMPLATES)
         .prompts(&PROMPTS)
-        .feature(Feature::ToolsChanged)
-        .feature(Feature::ResourcesChanged)
-        .feature(Feature::PromptsChanged)
-        .feature(Feature::Subscribe)
-        .feature(Feature::Logging)
+        .feature(ServerCapability::ToolsChanged)
+        .feature(ServerCapability::ResourcesChanged)
+        .feature(ServerCapability::PromptsChanged)
+        .feature(ServerCapability::Subscribe)
+        .feature(ServerCapability::Logging)
         .other(other)
         .on_cancel(|world, token| world.cancelled.push(token))
         .on_notification(notified)
 }
 
-/// Client notifications of the tests' own make things happen: `notifications/test/publish {what}`, and
-/// `notifications/test/answer {tag}`.
-fn notified(world: &mut World, heard: &Notified<'_>) {
-    let Notified { method, params, .. } = *heard;
+/// Notifications for the tests: `notifications/test/publish {what}` publishes, `notifications/test/answer {tag}`
+/// answers.
+fn notified(world: &mut World, heard: &NotificationContext<'_>) {
+    let NotificationContext { method, params, .. } = *heard;
     let member = |name: &str| params.and_then(|params| params.get(name)?.text()).map(|text| text.to_string());
-    if method.is("notifications/test/publish") {
+    if method.eq_str("notifications/test/publish") {
         world.deeds.push(Deed::Publish(member("what").unwrap()));
-    } else if method.is("notifications/test/answer") {
+    } else if method.eq_str("notifications/test/answer") {
         let tag = member("tag").unwrap();
         if let Some((_, token)) = world.later.iter().find(|(known, _)| *known == tag) {
             world.deeds.push(Deed::Answer(*token, format!("late {tag}")));

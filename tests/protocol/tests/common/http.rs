@@ -1,26 +1,28 @@
-//! The driver of the HTTP tests: an endpoint without sockets, virtual time, seeded random bytes; every message that
-//! comes out of it is judged.
+//! The driver of the HTTP tests: an endpoint without sockets, virtual time, random bytes from a seed. Each message of
+//! the endpoint is judged.
 
 use super::everything::{self, World};
 use super::{Dice, MODERN, Value, Window, json};
 use mcp_sansio::revision::Era;
-use mcp_sansio::server::{Change, Limits, Millis, SendError, Server, Token};
+use mcp_sansio::server::{MessageLimits, Millis, RequestToken, RespondError, Server, ServerChange};
 use mcp_sansio::service::Service;
-use mcp_sansio::sink::{Full, Lines, Sink};
-use mcp_sansio_http::endpoint::{Access, App, Config, Content, Endpoint, EndpointLimits, Head, Pull, StreamId};
+use mcp_sansio::sink::{FullError, LineSink, Sink};
+use mcp_sansio_http::endpoint::{
+    Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, ResponseBody, StreamId, StreamStatus,
+};
 use mcp_sansio_test_support::Oracle;
 use std::collections::{HashMap, HashSet};
 
-/// Takes so many bytes.
+/// A sink that takes a limited number of bytes.
 pub struct Tap {
     pub bytes: Vec<u8>,
     pub room: usize,
 }
 
 impl Sink for Tap {
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Full> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
         if bytes.len() > self.room {
-            return Err(Full::Now);
+            return Err(FullError::Now);
         }
         self.room -= bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -36,7 +38,7 @@ impl Sink for Tap {
 pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
-    /// The JSON body; null if there is none.
+    /// The JSON body, or `null`.
     pub body: Value,
     pub stream: Option<StreamId>,
 }
@@ -54,13 +56,13 @@ impl Reply {
         self.body["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {self:?}"))
     }
 
-    /// The stream that it opened.
+    /// Returns the stream that the request opened.
     pub fn opened(&self) -> StreamId {
         assert_eq!(self.status, 200, "{self:?}");
         self.stream.unwrap_or_else(|| panic!("no stream: {self:?}"))
     }
 
-    /// It refuses, with an error that names no request.
+    /// Checks that the request was refused, with an error without an id.
     pub fn refused(&self, status: u16) {
         assert_eq!(self.status, status, "{self:?}");
         assert!(self.body.get("error").is_some() && self.body.get("id").is_none(), "{self:?}");
@@ -101,7 +103,7 @@ impl Event {
     }
 }
 
-/// What came out of a stream.
+/// The output of a stream.
 #[derive(Debug)]
 pub struct Pulled {
     pub events: Vec<Event>,
@@ -109,12 +111,12 @@ pub struct Pulled {
 }
 
 impl Pulled {
-    /// The messages.
+    /// Returns the messages.
     pub fn json(&self) -> Vec<Value> {
         self.events.iter().filter(|event| !event.data.is_empty() && event.kind == "message").map(Event::json).collect()
     }
 
-    /// The only message, which is the last one of the stream.
+    /// Returns the only message, which must be the last one of the stream.
     pub fn only(&self) -> Value {
         let mut all = self.json();
         assert!(self.ended && all.len() == 1, "{self:?}");
@@ -122,35 +124,36 @@ impl Pulled {
     }
 }
 
-type Authorize = dyn Fn(&Head<'_>) -> Access<'static>;
+type Authorize = dyn Fn(&RequestHead<'_>) -> Access<'static>;
 
 /// Gives a closure the lifetime that `App` wants.
-fn allowing<'a, F: Fn(&Head<'_>) -> Access<'a>>(allow: F) -> F {
+fn allowing<'a, F: Fn(&RequestHead<'_>) -> Access<'a>>(allow: F) -> F {
     allow
 }
 
-/// An endpoint under test, and a host that does no more than it must: a stream is pulled when it was named as ready, and
-/// time is told when there is a deadline. A stream that is pulled unasked must have nothing to say.
-pub struct Web<const N: usize = 8> {
-    pub endpoint: Endpoint<'static, N>,
+/// An endpoint under test, with a host that does only the necessary: it pulls a stream when the endpoint reports it
+/// as ready, and sets the time when there is a deadline. A stream that is pulled without being reported must have no
+/// output.
+pub struct Web {
+    pub endpoint: Endpoint<'static>,
     pub service: Service<'static, World>,
     pub world: World,
     pub now: Millis,
     pub dice: Dice,
-    /// How much a JSON body may hold.
+    /// The limit of a JSON body.
     pub body: usize,
-    /// How much a socket takes at once.
+    /// The limit of bytes that a socket takes at once.
     pub gulp: usize,
     pub authorize: Box<Authorize>,
-    /// It serves no sessions, by its configuration: what it says is judged by 2026-07-28.
+    /// The endpoint has no sessions, by its configuration: its messages are judged by 2026-07-28.
     pub stateless: bool,
     oracle: Oracle,
-    /// What was asked, by revision and id.
+    /// The methods of the requests, by revision and id.
     asked: HashMap<(String, String), String>,
     sessions: HashMap<String, String>,
     streams: HashMap<StreamId, String>,
     partial: HashMap<StreamId, Vec<u8>>,
-    /// Streams whose last pull said that there is more.
+    /// Streams whose last pull reported more output.
     more: HashSet<StreamId>,
 }
 
@@ -159,8 +162,8 @@ pub const JSON: (&str, &str) = ("content-type", "application/json");
 pub const ACCEPT: (&str, &str) = ("accept", BOTH);
 pub const SSE: (&str, &str) = ("accept", "text/event-stream");
 
-pub fn config() -> Config<'static> {
-    Config::DEFAULT
+pub fn config() -> EndpointConfig<'static> {
+    EndpointConfig::DEFAULT
 }
 
 impl Web {
@@ -168,31 +171,33 @@ impl Web {
         Web::with(config())
     }
 
-    pub fn with(config: Config<'static>) -> Web {
+    pub fn with(config: EndpointConfig<'static>) -> Web {
         Web::limited(config, EndpointLimits::default())
     }
 
-    pub fn limited(config: Config<'static>, limits: EndpointLimits) -> Web {
-        let server = Server::growing(Limits::default()).seal(&super::toy_seal::SEAL);
+    pub fn limited(config: EndpointConfig<'static>, limits: EndpointLimits) -> Web {
+        let server =
+            Server::growing(MessageLimits { in_flight: 8, ..MessageLimits::default() }).seal(&super::toy_seal::SEAL);
         Web::of(Endpoint::growing(config, server, limits))
     }
 
-    /// In memory of these sizes, as on a device.
+    /// Returns an endpoint in memory of these sizes, as on a device.
     pub fn lent(sessions: usize, streams: usize, log: usize) -> Web {
         Web::lent_with(config(), sessions, streams, log)
     }
 
-    pub fn lent_with(config: Config<'static>, sessions: usize, streams: usize, log: usize) -> Web {
+    pub fn lent_with(config: EndpointConfig<'static>, sessions: usize, streams: usize, log: usize) -> Web {
         use mcp_sansio_http::endpoint::{Session, Stream};
-        let server = Server::growing(Limits::default()).seal(&super::toy_seal::SEAL);
+        let server =
+            Server::growing(MessageLimits { in_flight: 8, ..MessageLimits::default() }).seal(&super::toy_seal::SEAL);
         let sessions = vec![Session::FREE; sessions].leak();
         let streams = vec![Stream::FREE; streams].leak();
         Web::of(Endpoint::new(config, server, sessions, streams, vec![0; log].leak()))
     }
 }
 
-impl<const N: usize> Web<N> {
-    pub fn of(endpoint: Endpoint<'static, N>) -> Web<N> {
+impl Web {
+    pub fn of(endpoint: Endpoint<'static>) -> Web {
         Web {
             endpoint,
             service: everything::service(),
@@ -223,19 +228,23 @@ impl<const N: usize> Web<N> {
         self.turn();
         let revision = self.revision_of(headers, query, body);
         self.hear(&revision, body);
-        let mut out = Lines::new(Window::of(self.body));
+        let mut out = LineSink::new(Window::of(self.body));
         let Web { endpoint, service, world, dice, authorize, now, .. } = self;
         let allow = allowing(|head| authorize(head));
         let mut app = App::new(service, world).authorize(&allow);
-        let head = Head::new(method, path, query, &headers);
+        let head = RequestHead::new(method, path, query, &headers);
         let mut random = |bytes: &mut [u8]| bytes.fill_with(|| dice.roll(256) as u8);
         let response = endpoint.request(&mut app, &head, body.as_bytes(), *now, &mut random, &mut out);
         let mut reply = Reply { status: response.status, headers: Vec::new(), body: Value::Null, stream: None };
         response.headers(&mut |name, value| reply.headers.push((name.into(), value.into())));
         let line = String::from_utf8(out.pending().to_vec()).expect("UTF-8");
         match response.content {
-            Content::Json => reply.body = super::parse(&line),
-            Content::Stream(id) => reply.stream = Some(id),
+            ResponseBody::Json => {
+                // The sink ends a message with a newline: it knows then that the message is whole.
+                assert_eq!(line.find('\n'), line.len().checked_sub(1), "a body without its end: {line}");
+                reply.body = super::parse(&line);
+            }
+            ResponseBody::Stream(id) => reply.stream = Some(id),
             _ => {}
         }
         if reply.stream.is_some() || reply.body.is_null() {
@@ -300,31 +309,31 @@ impl<const N: usize> Web<N> {
         self.oracle.server_answers(revision, &method_of, line.as_bytes()).unwrap_or_else(|wrong| panic!("{wrong}"));
     }
 
-    /// Takes what a stream has to say, in sips of `gulp` bytes.
+    /// Takes the output of a stream, at most `gulp` bytes at a time.
     pub fn pull(&mut self, id: StreamId) -> Pulled {
         let mut idle = 0;
         loop {
             let (pull, n) = self.sip(id, self.gulp);
             idle = if n == 0 { idle + 1 } else { 0 };
             match pull {
-                Pull::More => assert!(idle < 4, "the stream wants room again and again"),
-                _ => return self.pulled(id, pull != Pull::Idle),
+                StreamStatus::More => assert!(idle < 4, "the stream wants room again and again"),
+                _ => return self.pulled(id, pull != StreamStatus::Idle),
             }
         }
     }
 
-    /// One pull into a sink of that size; how much came.
-    pub fn sip(&mut self, id: StreamId, room: usize) -> (Pull, usize) {
+    /// Pulls once into a sink of this size. Returns the number of bytes.
+    pub fn sip(&mut self, id: StreamId, room: usize) -> (StreamStatus, usize) {
         let asked = self.is_ready(id) || self.more.contains(&id);
         let mut tap = Tap { bytes: Vec::new(), room };
         let Web { endpoint, service, world, authorize, now, .. } = self;
         let allow = allowing(|head| authorize(head));
         let pull = endpoint.pull(id, &mut App::new(service, world).authorize(&allow), *now, &mut tap);
         let n = tap.bytes.len();
-        let idle = n == 0 && matches!(pull, Pull::Idle | Pull::Stale);
+        let idle = n == 0 && matches!(pull, StreamStatus::Idle | StreamStatus::Stale);
         assert!(asked || idle, "{pull:?} with {n} bytes, of which ready() did not tell");
         match pull {
-            Pull::More => self.more.insert(id),
+            StreamStatus::More => self.more.insert(id),
             _ => self.more.remove(&id),
         };
         self.partial.entry(id).or_default().extend(tap.bytes);
@@ -332,7 +341,7 @@ impl<const N: usize> Web<N> {
         (pull, n)
     }
 
-    /// The whole events that were taken from a stream.
+    /// Returns the whole events that were taken from a stream.
     pub fn pulled(&mut self, id: StreamId, ended: bool) -> Pulled {
         let bytes = self.partial.entry(id).or_default();
         let whole = bytes.windows(2).rposition(|pair| pair == b"\n\n").map_or(0, |at| at + 2);
@@ -351,7 +360,7 @@ impl<const N: usize> Web<N> {
         Pulled { events, ended }
     }
 
-    /// The old transport tells its session in the first event, and its revision in the first answer.
+    /// With the old transport, the first event carries the session and the first answer the revision.
     fn endpoint_session(&mut self, events: &[Event], id: StreamId) -> Option<String> {
         if let Some(session) = events.iter().find(|e| e.kind == "endpoint").and_then(|e| e.data.split_once("session="))
         {
@@ -361,12 +370,12 @@ impl<const N: usize> Web<N> {
         self.streams.get(&id).cloned()
     }
 
-    /// The end of a turn: what is ready is asked for, as hosts do.
+    /// Ends a turn: looks which streams are ready, as hosts do.
     fn turn(&self) -> usize {
         self.endpoint.ready().count()
     }
 
-    /// Whether a stream is among those that have something to say.
+    /// Returns whether the endpoint reports the stream as ready.
     pub fn is_ready(&self, id: StreamId) -> bool {
         self.endpoint.ready().any(|ready| ready == id)
     }
@@ -395,18 +404,18 @@ impl<const N: usize> Web<N> {
         self.now = end;
     }
 
-    pub fn publish(&mut self, change: Change<'_>) {
+    pub fn publish(&mut self, change: ServerChange<'_>) {
         self.endpoint.publish(change);
     }
 
-    /// Answers the tool call that was put off last.
-    pub fn answer(&mut self, token: Token, text: &str) -> Result<(), SendError> {
+    /// Answers a tool call that was put off.
+    pub fn answer(&mut self, token: RequestToken, text: &str) -> Result<(), RespondError> {
         let Web { endpoint, service, world, .. } = self;
         endpoint.answer(&mut App::new(service, world), token, |_, call| call.text(text))
     }
 
-    /// The token of a call of `later`.
-    pub fn later(&self, tag: &str) -> Token {
+    /// Returns the token of the call of `later` with this tag.
+    pub fn later(&self, tag: &str) -> RequestToken {
         self.world.later.iter().find(|(known, _)| known == tag).expect("it was called").1
     }
 

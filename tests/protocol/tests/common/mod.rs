@@ -1,5 +1,5 @@
-//! What the tests of the engine share: a service with one of everything ([`everything`]), a driver that feeds it bytes
-//! and has every emitted line judged ([`rig`]), and short ways to write messages.
+//! Common parts of the engine's tests: a service with one of each item ([`everything`]), a driver that feeds it bytes
+//! and has each line of output judged ([`rig`]), and functions that write messages.
 #![allow(dead_code, unreachable_pub, unused_imports, reason = "each test program uses a part of it")]
 
 pub mod everything;
@@ -11,14 +11,30 @@ pub mod toy_seal;
 pub use everything::World;
 pub use rig::{Rig, Window};
 
+use mcp_sansio::revision::Revision;
 pub use serde_json::{Value, json};
 
-/// The revisions, oldest first: A to E of the project's tables.
-pub const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+/// The dates of all revisions, oldest first.
+pub const REVISIONS: [&str; Revision::ALL.len()] = {
+    let mut dates = [""; Revision::ALL.len()];
+    let mut n = 0;
+    while n < dates.len() {
+        dates[n] = Revision::ALL[n].date();
+        n += 1;
+    }
+    dates
+};
+/// The revisions with a handshake. There will be no others.
 pub const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-pub const MODERN: &str = "2026-07-28";
+/// The newest revision.
+pub const MODERN: &str = Revision::LATEST.date();
 
-/// What a client of a revision declares when it can do everything.
+/// Returns whether a revision has no handshake.
+pub fn is_modern(revision: &str) -> bool {
+    !LEGACY.contains(&revision)
+}
+
+/// Returns all capabilities that a client of this revision can declare.
 pub fn all_capabilities(revision: &str) -> Value {
     let mut all = json!({"roots": {}, "sampling": {}});
     if revision >= "2025-06-18" {
@@ -38,9 +54,14 @@ pub fn initialize(version: &str, capabilities: Value) -> String {
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string()
 }
 
-/// `_meta` of a request of 2026-07-28.
+/// `_meta` of a request of the newest revision.
 pub fn modern_meta(capabilities: Value) -> Value {
-    json!({"io.modelcontextprotocol/protocolVersion": MODERN,
+    modern_meta_of(MODERN, capabilities)
+}
+
+/// `_meta` of a request of a revision without a handshake.
+pub fn modern_meta_of(revision: &str, capabilities: Value) -> Value {
+    json!({"io.modelcontextprotocol/protocolVersion": revision,
         "io.modelcontextprotocol/clientCapabilities": capabilities})
 }
 
@@ -57,8 +78,8 @@ pub fn request_of(
     mut params: Value,
     capabilities: Value,
 ) -> String {
-    if revision == MODERN {
-        let mut meta = modern_meta(capabilities);
+    if is_modern(revision) {
+        let mut meta = modern_meta_of(revision, capabilities);
         if let Some(given) = params.get("_meta").and_then(Value::as_object) {
             meta.as_object_mut().unwrap().extend(given.clone());
         }
@@ -101,7 +122,7 @@ pub fn text(line: &str) -> String {
     value["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {line}")).to_owned()
 }
 
-/// A generator for tests that want variety and the same every time (xorshift).
+/// Random numbers (xorshift), the same in each run.
 pub struct Dice(pub u64);
 
 impl Dice {

@@ -2,11 +2,11 @@
 
 use super::everything::{self, Deed, World};
 use mcp_sansio::frame::LineBuffer;
-use mcp_sansio::server::{Change, Limits, SendError, Server};
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::memory::Store;
+use mcp_sansio::server::{MessageLimits, RespondError, Server, ServerChange};
 use mcp_sansio::service::Service;
-use mcp_sansio::session::{Next, Session};
-use mcp_sansio::sink::{Lines, Storage};
-use mcp_sansio::store::Store;
+use mcp_sansio::sink::{LineSink, Storage};
 use mcp_sansio_test_support::Oracle;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -46,14 +46,14 @@ impl Storage for Window {
     }
 }
 
-/// How often `run` may ask for room although everything was taken: more is a loop that never ends.
+/// The limit of `run` asking for room although all output was taken: more is an endless loop.
 const PATIENCE: usize = 3;
 
-pub struct Rig<const N: usize = 8> {
-    pub session: Session<'static, Lines<Window>, N>,
+pub struct Rig {
+    pub session: LineServer<'static, LineSink<Window>>,
     pub service: Service<'static, World>,
     pub world: World,
-    /// How much the other end takes at once.
+    /// The limit of bytes that the other end takes at once.
     pub gulp: usize,
     judge: Option<Judge>,
     partial: Vec<u8>,
@@ -61,25 +61,31 @@ pub struct Rig<const N: usize = 8> {
 }
 
 impl Rig {
-    /// Eight in flight, the service with everything, no limit on output.
+    /// Returns a rig with eight requests in flight, the service of `everything`, and no limit on output.
     pub fn new() -> Rig {
         Rig::with(usize::MAX)
     }
-}
 
-impl<const N: usize> Rig<N> {
     /// The service with everything behind an output window.
-    pub fn with(window: usize) -> Rig<N> {
-        let server = Server::growing(Limits::default()).seal(&super::toy_seal::SEAL);
-        Rig::of(window, server)
+    pub fn with(window: usize) -> Rig {
+        Rig::of(window, Rig::server(8))
     }
 
-    /// A server of the test's own making.
-    pub fn of(window: usize, server: Server<'static, N>) -> Rig<N> {
-        let out = Lines::new(Window { bytes: Vec::new(), limit: window });
+    /// Returns a rig with this limit of requests in flight.
+    pub fn in_flight(most: usize) -> Rig {
+        Rig::of(usize::MAX, Rig::server(most))
+    }
+
+    fn server(in_flight: usize) -> Server<'static> {
+        Server::growing(MessageLimits { in_flight, ..MessageLimits::default() }).seal(&super::toy_seal::SEAL)
+    }
+
+    /// Returns a rig with this server.
+    pub fn of(window: usize, server: Server<'static>) -> Rig {
+        let out = LineSink::new(Window { bytes: Vec::new(), limit: window });
         let input = LineBuffer::new(Store::growing(1 << 20));
         Rig {
-            session: Session::new(input, server, out),
+            session: LineServer::new(input, server, out),
             service: everything::service(),
             world: World::default(),
             gulp: usize::MAX,
@@ -89,39 +95,38 @@ impl<const N: usize> Rig<N> {
         }
     }
 
-    /// With another service over the same world.
+    /// Replaces the service; the handlers' state stays.
     pub fn serving(mut self, service: Service<'static, World>) -> Self {
         self.service = service;
         self
     }
 
-    /// Lines of input may be this long.
+    /// Sets the limit of an input line.
     pub fn input(mut self, limit: usize) -> Self {
-        let out = Lines::new(Window { bytes: Vec::new(), limit: self.session.out().capacity_of() });
-        let server = Server::growing(Limits::default()).seal(&super::toy_seal::SEAL);
-        self.session = Session::new(LineBuffer::new(Store::growing(limit)), server, out);
+        let out = LineSink::new(Window { bytes: Vec::new(), limit: self.session.out().capacity_of() });
+        self.session = LineServer::new(LineBuffer::new(Store::growing(limit)), Rig::server(8), out);
         self
     }
 
-    /// For runs whose lines were judged before, under another cutting.
+    /// Judges no lines: they were judged in another run, with another cutting.
     pub fn unjudged(mut self) -> Self {
         self.judge = None;
         self
     }
 
-    /// With an oracle that expects something else.
+    /// Judges with another oracle.
     pub fn judged_by(mut self, oracle: Oracle) -> Self {
         self.judge = Some(Judge::new(oracle));
         self
     }
 
-    /// Opened with `initialize` by a client that can do everything; or not at all, for 2026-07-28.
+    /// Opens the connection with `initialize` from a client with all capabilities; sends nothing for 2026-07-28.
     pub fn opened(self, revision: &str) -> Self {
         self.opened_by(revision, super::all_capabilities(revision))
     }
 
     pub fn opened_by(mut self, revision: &str, capabilities: Value) -> Self {
-        if revision != super::MODERN {
+        if !super::is_modern(revision) {
             let reply = self.one(&super::initialize(revision, capabilities));
             assert_eq!(super::parse(&reply)["result"]["protocolVersion"], revision);
             assert!(self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).is_empty());
@@ -129,21 +134,21 @@ impl<const N: usize> Rig<N> {
         self
     }
 
-    /// Gives a line (its newline is added) and returns what came back.
+    /// Feeds a line (and a newline) and returns the lines of output.
     pub fn say(&mut self, line: &str) -> Vec<String> {
         self.feed(line.as_bytes());
         self.feed(b"\n");
         self.take()
     }
 
-    /// Gives a line that has exactly one answer.
+    /// Feeds a line that has exactly one answer, and returns the answer.
     pub fn one(&mut self, line: &str) -> String {
         let mut lines = self.say(line);
         assert_eq!(lines.len(), 1, "to {line}\n{lines:#?}");
         lines.remove(0)
     }
 
-    /// Gives bytes, cut as they are.
+    /// Feeds bytes in one piece.
     pub fn feed(&mut self, bytes: &[u8]) {
         if let Some(judge) = &mut self.judge {
             judge.hear(bytes);
@@ -160,14 +165,26 @@ impl<const N: usize> Rig<N> {
         }
     }
 
-    /// Ends the input and returns what is owed.
+    /// Feeds a line and lets the session work once; its output stays in the window.
+    pub fn feed_and_keep(&mut self, line: &str) {
+        if let Some(judge) = &mut self.judge {
+            judge.hear(&[line.as_bytes(), b"\n"].concat());
+        }
+        for byte in line.bytes().chain([b'\n']) {
+            self.session.space()[0] = byte;
+            self.session.filled(1);
+        }
+        let _ = self.session.run(&self.service, &mut self.world);
+    }
+
+    /// Ends the input and returns the remaining output.
     pub fn end(&mut self) -> Vec<String> {
         self.session.end_of_input();
         self.work();
         self.take()
     }
 
-    /// Lets the session work until it waits for input, and does what handlers have put off.
+    /// Lets the session work until it waits for input, and does the actions that handlers have put off.
     pub fn work(&mut self) {
         loop {
             self.run();
@@ -180,9 +197,9 @@ impl<const N: usize> Rig<N> {
         let mut stuck = 0;
         loop {
             let next = self.session.run(&self.service, &mut self.world);
-            let taken = self.drain(if next == Next::Read { usize::MAX } else { self.gulp });
+            let taken = self.drain(if next == NextStep::Read { usize::MAX } else { self.gulp });
             match next {
-                Next::Read => return,
+                NextStep::Read => return,
                 _ if taken > 0 => stuck = 0,
                 _ => stuck += 1,
             }
@@ -193,16 +210,16 @@ impl<const N: usize> Rig<N> {
     fn act(&mut self, deed: Deed) {
         match deed {
             Deed::Publish(what) => match what.as_str() {
-                "tools" => self.session.publish(Change::Tools),
-                "prompts" => self.session.publish(Change::Prompts),
-                "resources" => self.session.publish(Change::Resources),
-                uri => self.session.publish(Change::Resource(uri)),
+                "tools" => self.session.publish(ServerChange::Tools),
+                "prompts" => self.session.publish(ServerChange::Prompts),
+                "resources" => self.session.publish(ServerChange::Resources),
+                uri => self.session.publish(ServerChange::Resource(uri)),
             },
             Deed::Answer(token, text) => loop {
                 let answered =
                     self.session.answer(&self.service, &mut self.world, token, |_, call| call.text(text.as_str()));
                 match answered {
-                    Err(SendError::FullNow) => assert!(self.drain(usize::MAX) > 0, "full, but nothing is pending"),
+                    Err(RespondError::FullNow) => assert!(self.drain(usize::MAX) > 0, "full, but nothing is pending"),
                     _ => break,
                 }
             },
@@ -232,7 +249,7 @@ impl<const N: usize> Rig<N> {
         self.lines.push(String::from_utf8(line).expect("UTF-8"));
     }
 
-    /// The lines since the last time. No line may be half written when the session waits for input.
+    /// Takes the lines since the last call. When the session waits for input, no line may be half written.
     pub fn take(&mut self) -> Vec<String> {
         assert!(self.partial.is_empty(), "half a line: {}", String::from_utf8_lossy(&self.partial));
         std::mem::take(&mut self.lines)
@@ -243,7 +260,7 @@ trait CapacityOf {
     fn capacity_of(&self) -> usize;
 }
 
-impl CapacityOf for Lines<Window> {
+impl CapacityOf for LineSink<Window> {
     fn capacity_of(&self) -> usize {
         use mcp_sansio::sink::Out;
         match self.capacity() {
@@ -253,7 +270,7 @@ impl CapacityOf for Lines<Window> {
     }
 }
 
-/// Knows under which revision each line must be judged, from what the client has said.
+/// Finds the revision that each line must be judged by, from the messages of the client.
 struct Judge {
     oracle: Oracle,
     heard: Vec<u8>,
@@ -263,6 +280,8 @@ struct Judge {
     tokens: HashMap<String, bool>,
     /// The ids of all listens.
     listens: HashSet<String>,
+    /// The ids of all questions.
+    questions: HashSet<String>,
 }
 
 const D: &str = "2025-11-25";
@@ -276,6 +295,7 @@ impl Judge {
             asked: HashMap::new(),
             tokens: HashMap::new(),
             listens: HashSet::new(),
+            questions: HashSet::new(),
         }
     }
 
@@ -287,7 +307,7 @@ impl Judge {
             }
             let line = std::mem::take(&mut self.heard);
             match serde_json::from_slice(&line) {
-                // Where there are no batches nothing in one is a request.
+                // In revisions without batches, a batch contains no requests.
                 Ok(Value::Array(_)) if self.negotiated.as_deref().is_none_or(|revision| revision > "2025-03-26") => {}
                 Ok(Value::Array(messages)) => messages.iter().for_each(|message| self.message(message)),
                 Ok(message) => self.message(&message),
@@ -296,7 +316,7 @@ impl Judge {
         }
     }
 
-    /// What serde_json does not take (numbers beyond an f64, half characters) may be a request all the same.
+    /// A line that serde_json refuses (numbers beyond an f64, lone surrogates) may still be a request.
     fn unreadable(&mut self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let member = |key: &str| line.split_once(key)?.1.split([',', '}']).next().map(|value| value.trim_matches('"'));
@@ -334,11 +354,22 @@ impl Judge {
         self.oracle.server_answers(&revision, &method_of, line).unwrap_or_else(|wrong| panic!("{wrong}"));
         let messages = message.as_array().cloned().unwrap_or_else(|| vec![message]);
         for message in messages {
+            match message["method"].as_str() {
+                Some("notifications/cancelled") => self.cancelled(&message["params"]["requestId"].to_string()),
+                Some(_) if message.get("id").is_some() => drop(self.questions.insert(message["id"].to_string())),
+                _ => {}
+            }
             let duplicate = message["error"]["message"].as_str().is_some_and(|m| m.contains("in use"));
             if message.get("method").is_none() && !duplicate {
                 self.asked.remove(&message["id"].to_string());
             }
         }
+    }
+
+    /// A server cancels its own requests; from 2026-07-28 on it has none and cancels only subscriptions.
+    fn cancelled(&self, id: &str) {
+        let its_own = self.questions.contains(id) || self.listens.contains(id);
+        assert!(its_own, "{id} is cancelled: neither a question of the server's nor a listen");
     }
 
     fn revision(&self, message: &Value) -> String {
@@ -348,7 +379,7 @@ impl Judge {
             None => self.asked.get(&message["id"].to_string()).is_some_and(|(modern, _)| *modern),
             Some("notifications/progress") => self.tokens[&message["params"]["progressToken"].to_string()],
             Some("notifications/message") => self.negotiated.is_none(),
-            // Of a question before 2026-07-28, of a listen from then on.
+            // Before 2026-07-28 it belongs to a question, from then on to a subscription.
             Some("notifications/cancelled") => self.listens.contains(&message["params"]["requestId"].to_string()),
             Some(_) => message["params"]["_meta"].get("io.modelcontextprotocol/subscriptionId").is_some(),
         };

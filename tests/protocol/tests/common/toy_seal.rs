@@ -1,6 +1,6 @@
-//! A seal for tests: it binds a state to everything it must be bound to, with a checksum instead of a MAC.
+//! A seal for tests: it binds a state to all of its associated data, with a checksum instead of a MAC.
 
-use mcp_sansio::server::{Bound, Seal, SealError};
+use mcp_sansio::server::{AssociatedData, Seal, SealError};
 
 pub struct ToySeal {
     pub lifetime: u64,
@@ -8,7 +8,7 @@ pub struct ToySeal {
 
 pub static SEAL: ToySeal = ToySeal { lifetime: 60_000 };
 
-fn checksum(bound: &Bound<'_>, expires: u64, state: &[u8]) -> u64 {
+fn checksum(bound: &AssociatedData<'_>, expires: u64, state: &[u8]) -> u64 {
     let mut sum = 0xcbf2_9ce4_8422_2325_u64;
     let principal = bound.principal.unwrap_or("nobody");
     for part in [bound.method.as_bytes(), bound.target, bound.arguments, principal.as_bytes(), state] {
@@ -20,7 +20,7 @@ fn checksum(bound: &Bound<'_>, expires: u64, state: &[u8]) -> u64 {
 }
 
 impl Seal for ToySeal {
-    fn seal(&self, bound: &Bound<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError> {
+    fn seal(&self, bound: &AssociatedData<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError> {
         let expires = bound.now + self.lifetime;
         let len = 16 + state.len();
         let place = sealed.get_mut(..len).ok_or(SealError::Room)?;
@@ -30,7 +30,7 @@ impl Seal for ToySeal {
         Ok(len)
     }
 
-    fn open(&self, bound: &Bound<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError> {
+    fn open(&self, bound: &AssociatedData<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError> {
         let (head, inner) = sealed.split_at_checked(16).ok_or(SealError::Broken)?;
         let expires = u64::from_le_bytes(head[..8].try_into().unwrap());
         let sum = u64::from_le_bytes(head[8..].try_into().unwrap());

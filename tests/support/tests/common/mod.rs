@@ -1,4 +1,4 @@
-//! What the tests of messages share.
+//! Common parts of the tests of messages.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -40,7 +40,7 @@ pub(crate) fn error(revision: &str, error: &str) -> Result<(), String> {
     Oracle::new().server_sends(revision, None, format!(r#"{{"jsonrpc":"2.0","id":1,"error":{error}}}"#).as_bytes())
 }
 
-/// A modern client's request, given what `params` holds besides `_meta`.
+/// Returns a modern client's request, with these members of `params` beside `_meta`.
 pub(crate) fn modern(method: &str, params: &str) -> String {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"}}"#;
     let comma = if params.is_empty() { "" } else { "," };
@@ -55,7 +55,7 @@ pub(crate) fn result(kind: &str, members: &str) -> String {
     )
 }
 
-/// Passes what the oracle takes.
+/// Checks that the oracle accepts a message.
 #[track_caller]
 pub(crate) fn good(judgement: Result<(), String>) {
     if let Err(wrong) = judgement {
@@ -63,7 +63,7 @@ pub(crate) fn good(judgement: Result<(), String>) {
     }
 }
 
-/// Passes what the oracle refuses with these words.
+/// Checks that the oracle refuses a message with these words.
 #[track_caller]
 pub(crate) fn bad(judgement: Result<(), String>, words: &str) {
     match judgement {

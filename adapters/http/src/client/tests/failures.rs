@@ -1,4 +1,4 @@
-//! What can go wrong with a connection and with an answer, and when.
+//! Failures of a connection and of an answer, and their time.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn failures() {
         ),
     ];
     for (reply, close, expected) in cases {
-        in_pieces("http://h/", Config::DEFAULT, |bench| {
+        in_pieces("http://h/", HttpClientConfig::DEFAULT, |bench| {
             bench.send(&modern(1, "tools/call", ""));
             bench.reply(0, &reply);
             if close {
@@ -44,7 +44,7 @@ fn failures() {
             }
             assert_eq!(bench.told(), [expected], "{reply}");
             assert!(bench.remote.is_idle());
-            // And it goes on.
+            // The client continues.
             bench.send(&modern(2, "tools/call", ""));
             let slot = bench.find("POST");
             bench.reply(slot, &json("200 OK", "Connection: close\r\n", &result(2)));
@@ -56,7 +56,7 @@ fn failures() {
 
 #[test]
 fn redirects_on_the_same_origin() {
-    let mut bench = Bench::new("http://h/a/mcp", Config::DEFAULT);
+    let mut bench = Bench::new("http://h/a/mcp", HttpClientConfig::DEFAULT);
     let to = |location: &str| format!("HTTP/1.1 308 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n");
     bench.send(&modern(1, "tools/call", ""));
     for (target, location) in [("/a/mcp", "/b/mcp"), ("/b/mcp", "x"), ("/b/x", "?y"), ("/b/x?y", "/z")] {
@@ -68,16 +68,16 @@ fn redirects_on_the_same_origin() {
     assert!(bench.received(bench.find("POST")).starts_with("POST /a/mcp HTTP/1.1\r\n"));
 }
 
-/// Some servers say 408 before they close a connection that is idle.
+/// Some servers send 408 before they close an idle connection.
 #[test]
 fn a_kept_connection_on_which_something_came_unasked() {
-    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
     bench.send(&modern(1, "ping", ""));
     bench.received(0);
     bench.reply(0, &json("200 OK", "", &result(1)));
     bench.told();
     let message = modern(2, "tools/call", "");
-    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
     bench.reply(0, &json("408 Request Timeout", "Connection: close\r\n", "late"));
     assert_eq!((bench.told(), bench.connections), (vec![], 2));
     assert!(bench.received(0).ends_with(&message));
@@ -87,7 +87,7 @@ fn a_kept_connection_on_which_something_came_unasked() {
 
 #[test]
 fn an_answer_that_is_announced_and_never_comes() {
-    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
     bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
     bench.reply(0, "HTTP/1.1 100 Continue\r\n\r\n");
     bench.wait(30_000);
@@ -101,7 +101,7 @@ fn an_answer_that_is_announced_and_never_comes() {
 
 #[test]
 fn a_kept_connection_that_was_closed_meanwhile() {
-    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
     let first = |bench: &mut Bench| {
         bench.send(&modern(1, "ping", ""));
         bench.received(0);
@@ -121,9 +121,9 @@ fn a_kept_connection_that_was_closed_meanwhile() {
     bench.close(0);
     assert_eq!(bench.told(), ["3 Reset "], "it may have been done");
     first(&mut bench);
-    // Not all of it was sent: nobody can have done it.
+    // A part of the message was not sent, so the server cannot have handled it.
     let message = modern(4, "tools/call", "");
-    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
     let n = bench.remote.pending(0).len() - 1;
     bench.remote.sent(0, n);
     bench.close(0);
@@ -132,20 +132,20 @@ fn a_kept_connection_that_was_closed_meanwhile() {
 
 #[test]
 fn times() {
-    let config = Config::DEFAULT;
+    let config = HttpClientConfig::DEFAULT;
     let mut bench = Bench::new("http://h/mcp", config);
     let message = modern(1, "ping", "");
-    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
-    assert_eq!(bench.remote.next_action(), Some(Action::Connect(0)));
+    mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
+    assert_eq!(bench.remote.next_action(), Some(SocketAction::Connect(0)));
     bench.remote.expire(9_999);
     assert!(bench.remote.next_event().is_none());
     bench.remote.expire(10_000);
     bench.listen();
     assert_eq!(bench.told(), ["1 TimedOut "]);
-    assert_eq!(bench.remote.next_action(), Some(Action::Close(0)));
+    assert_eq!(bench.remote.next_action(), Some(SocketAction::Close(0)));
     bench.now = 10_000;
     // A server that does not read.
-    mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+    mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
     let _ = bench.remote.next_action();
     bench.sent[0] = Some(Vec::new());
     bench.remote.connected(0);
@@ -154,7 +154,7 @@ fn times() {
     assert!(bench.remote.next_event().is_none());
     bench.wait(30_000);
     assert_eq!(bench.told(), ["1 TimedOut "]);
-    // A request may take as long as the caller lets it; what is none is answered soon.
+    // The caller sets the time of a request. All else must be answered soon.
     bench.send(&modern(2, "tools/call", ""));
     bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
     bench.wait(30_000);
@@ -166,7 +166,7 @@ fn times() {
 
 #[test]
 fn a_notification_that_is_not_taken() {
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
         bench.reply(0, &json("400 Bad", "", r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"m"}}"#));
         let told = bench.told();
@@ -177,7 +177,7 @@ fn a_notification_that_is_not_taken() {
     });
 }
 
-/// Wherever a connection is lost, and however: each request comes to exactly one end, in bounded time.
+/// At each byte and in each way of loss, each request comes to exactly one end, in bounded time.
 #[test]
 fn a_connection_lost_at_every_byte() {
     let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress"}"#;
@@ -193,7 +193,7 @@ fn a_connection_lost_at_every_byte() {
         for request in [modern(1, "ping", ""), legacy(1, "ping"), legacy(1, "initialize"), modern(1, "tools/call", "")]
         {
             for (at, clean) in (0..=answer.len()).flat_map(|at| [(at, true), (at, false)]) {
-                let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+                let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
                 bench.send(&request);
                 bench.reply(0, &answer[..at]);
                 for _ in 0..40 {
@@ -214,13 +214,13 @@ fn a_connection_lost_at_every_byte() {
     }
 }
 
-/// What is decided at once, before the next event is asked for, counts all the same.
+/// Decisions made before the next event is asked for count too.
 #[test]
 fn decisions_in_the_middle_of_events() {
-    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
     let message = modern(1, "ping", "");
     let ask = |bench: &mut Bench| {
-        mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+        mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
         while bench.remote.next_action().is_some() {}
         bench.sent[0] = Some(Vec::new());
         bench.remote.connected(0);
@@ -229,7 +229,7 @@ fn decisions_in_the_middle_of_events() {
         let reply = json("401 No", "", "");
         bench.remote.space(0)[..reply.len()].copy_from_slice(reply.as_bytes());
         bench.remote.filled(0, reply.len());
-        assert!(matches!(bench.remote.next_event(), Some(Event::Challenge { slot: 0, .. })));
+        assert!(matches!(bench.remote.next_event(), Some(HttpClientEvent::Challenge { slot: 0, .. })));
     };
     ask(&mut bench);
     bench.remote.give_up(0);

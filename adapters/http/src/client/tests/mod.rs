@@ -1,10 +1,12 @@
-//! Servers made of scripts: what a client sends to them, and what it makes of their answers wherever they are cut.
+//! Servers made of scripts: checks the bytes that a client sends, and its events for answers cut at any place.
 
 mod challenges;
 mod failures;
+mod fetch;
 mod old;
 mod room;
 mod sessions;
+pub(crate) mod states;
 mod streams;
 
 use super::*;
@@ -13,25 +15,25 @@ use std::string::{String, ToString};
 use std::vec;
 use std::vec::Vec;
 
-/// What was told, as text.
+/// The events, as text.
 type Told = Vec<String>;
 
 /// A client with sockets that end in strings.
 struct Bench {
-    remote: Remote<'static, 4>,
-    /// What was sent on each open connection and not looked at.
+    remote: HttpTransport<'static>,
+    /// The bytes sent on each open connection and not read yet.
     sent: [Option<Vec<u8>>; 4],
     told: Told,
     now: u64,
-    /// Bytes that are delivered at once; 0 means all.
+    /// Number of bytes delivered at once; 0 means all.
     step: usize,
     connections: usize,
 }
 
 impl Bench {
-    fn new(url: &str, config: Config) -> Bench {
+    fn new(url: &str, config: HttpClientConfig) -> Bench {
         Bench {
-            remote: Remote::growing(url, config).unwrap(),
+            remote: HttpTransport::growing(url, config, 4).unwrap(),
             sent: [const { None }; 4],
             told: Vec::new(),
             now: 0,
@@ -42,30 +44,30 @@ impl Bench {
 
     fn send(&mut self, message: &str) {
         let kind = if !message.contains("\"method\"") {
-            Kind::Result
+            MessageKind::Result
         } else if message.contains("\"id\"") {
-            Kind::Request
+            MessageKind::Request
         } else {
-            Kind::Notification
+            MessageKind::Notification
         };
         mcp_sansio::sink::whole(&mut self.remote, kind, |out| out.put(message.as_bytes())).unwrap();
         self.turn();
     }
 
-    /// Carries out actions, takes what is sent, and listens, until nothing happens any more.
+    /// Carries out actions, takes sent bytes and reads events, until there is nothing more to do.
     fn turn(&mut self) {
         loop {
             let mut any = self.listen();
             while let Some(action) = self.remote.next_action() {
                 any = true;
                 match action {
-                    Action::Connect(slot) => {
+                    SocketAction::Connect(slot) => {
                         assert!(self.sent[slot].is_none(), "it is connected");
                         self.sent[slot] = Some(Vec::new());
                         self.connections += 1;
                         self.remote.connected(slot);
                     }
-                    Action::Close(slot) => {
+                    SocketAction::Close(slot) => {
                         assert!(self.sent[slot].take().is_some(), "it is not connected");
                     }
                 }
@@ -90,29 +92,29 @@ impl Bench {
         while let Some(event) = self.remote.next_event() {
             any = true;
             self.told.push(match event {
-                Event::Message { request, bytes } => {
+                HttpClientEvent::Message { request, bytes } => {
                     format!("{} {}", id(request), String::from_utf8_lossy(bytes))
                 }
-                Event::Failed { request, why, detail } => format!("{} {why:?} {detail}", id(request)),
-                Event::Challenge { slot, request, status, www_authenticate } => {
+                HttpClientEvent::Failed { request, why, detail } => format!("{} {why:?} {detail}", id(request)),
+                HttpClientEvent::Challenge { slot, request, status, www_authenticate } => {
                     format!("{} challenge {slot} {status} {www_authenticate}", id(request))
                 }
-                Event::Skipped { request, why, start } => {
+                HttpClientEvent::Skipped { request, why, start } => {
                     format!("{} skipped {why:?} {}", id(request), String::from_utf8_lossy(start))
                 }
-                Event::Ended => "ended".to_string(),
+                HttpClientEvent::Ended => "ended".to_string(),
             });
         }
         any
     }
 
-    /// The request that came on a connection, of which there is one.
+    /// Returns the one request that came on a connection.
     fn received(&mut self, slot: usize) -> String {
         let bytes = core::mem::take(self.sent[slot].as_mut().unwrap_or_else(|| panic!("{slot} is not connected")));
         String::from_utf8(bytes).unwrap()
     }
 
-    /// The connection on which something was sent that begins like this.
+    /// Returns the connection on which the sent bytes begin with `start`.
     fn find(&self, start: &str) -> usize {
         let found = |sent: &Option<Vec<u8>>| sent.as_ref().is_some_and(|sent| sent.starts_with(start.as_bytes()));
         self.sent.iter().position(found).unwrap_or_else(|| panic!("no {start} in {:?}", self.sent))
@@ -186,7 +188,7 @@ fn result(id: u64) -> String {
 }
 
 /// Runs a script with answers whole, byte by byte, and in other pieces.
-fn in_pieces(url: &str, config: Config, script: impl Fn(&mut Bench)) {
+fn in_pieces(url: &str, config: HttpClientConfig, script: impl Fn(&mut Bench)) {
     for step in [0, 1, 2, 3, 5, 7, 16, 61] {
         let mut bench = Bench::new(url, config);
         bench.step = step;
@@ -194,7 +196,8 @@ fn in_pieces(url: &str, config: Config, script: impl Fn(&mut Bench)) {
     }
 }
 
-/// `notifications/initialized` and what comes before it, with a session; the streams of the server's own opens at the end.
+/// Sends `initialize` and `notifications/initialized`, with a session. The stream for the server's own messages
+/// opens at the end.
 fn open_session(bench: &mut Bench, headers: &str) -> usize {
     bench.send(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#);
     let request = bench.received(0);
@@ -217,12 +220,13 @@ fn legacy(id: u64, method: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
 }
 
-/// A client with two connections; what it is told.
-fn web(profile: &'static mcp_sansio::client::Profile<'static>) -> Web<'static, 4, 2> {
+/// Returns a client with two connections.
+fn web(profile: &'static mcp_sansio::client::ClientInfo<'static>) -> HttpClient<'static> {
     let client = mcp_sansio::client::Client::growing(profile).timeout(5_000);
-    let mut web = Web::growing(client, Remote::growing("http://h/mcp", Config::DEFAULT).unwrap());
+    let mut web =
+        HttpClient::growing(client, HttpTransport::growing("http://h/mcp", HttpClientConfig::DEFAULT, 2).unwrap());
     web.client().connect_as(Revision::V2026_07_28);
     web
 }
 
-const PROFILE: mcp_sansio::client::Profile<'static> = mcp_sansio::client::Profile::new("test", "1");
+const PROFILE: mcp_sansio::client::ClientInfo<'static> = mcp_sansio::client::ClientInfo::new("test", "1");

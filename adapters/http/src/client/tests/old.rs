@@ -2,9 +2,10 @@
 
 use super::*;
 
+// spec: T026
 #[test]
 fn the_old_transport_by_its_url() {
-    in_pieces("http://h/sse", Config::DEFAULT.transport(Transport::Sse), |bench| {
+    in_pieces("http://h/sse", HttpClientConfig::DEFAULT.transport(TransportKind::Sse), |bench| {
         bench.send(&legacy(0, "initialize"));
         let stream_slot = bench.find("GET /sse HTTP/1.1\r\n");
         assert_eq!(bench.sent.iter().flatten().count(), 1, "nothing is posted before it is known where to");
@@ -16,14 +17,14 @@ fn the_old_transport_by_its_url() {
         bench.reply(slot, ACCEPTED);
         bench.reply(stream_slot, &chunk(&format!("event: message\ndata: {answer}\n\n")));
         assert_eq!(bench.told(), [format!("0 {answer}")]);
-        // The answer may come before the message is said to be accepted.
+        // The answer may come before the server accepts the message.
         bench.send(&legacy(1, "tools/call"));
         let slot = bench.find("POST /messages?id=7 HTTP/1.1\r\n");
         let ping = legacy(5, "ping");
         bench.reply(stream_slot, &chunk(&format!("data: {ping}\n\ndata: {}\n\ndata: {}\n\n", result(1), result(9))));
         assert_eq!(bench.told(), [format!("- {ping}"), format!("1 {}", result(1)), format!("- {}", result(9))]);
         bench.reply(slot, ACCEPTED);
-        // When the stream is gone, so is the session.
+        // The session ends with its stream.
         bench.send(&legacy(2, "tools/call"));
         bench.close(stream_slot);
         assert_eq!(bench.told(), ["2 SessionLost "]);
@@ -38,13 +39,13 @@ fn the_old_transport_by_its_url() {
     });
 }
 
-/// A client that waits for nothing has to learn of it too: what it would send next would be for nobody.
+/// A client without requests in flight must get this event too: its next message could not be answered.
 #[test]
 fn the_old_stream_is_gone_while_nothing_is_under_way() {
-    for transport in [Transport::Sse, Transport::Detect] {
-        in_pieces("http://h/sse", Config::DEFAULT.transport(transport), |bench| {
+    for transport in [TransportKind::Sse, TransportKind::Detect] {
+        in_pieces("http://h/sse", HttpClientConfig::DEFAULT.transport(transport), |bench| {
             bench.send(&legacy(0, "initialize"));
-            if transport == Transport::Detect {
+            if transport == TransportKind::Detect {
                 bench.received(0);
                 bench.reply(0, &json("405 No", "", ""));
             }
@@ -61,12 +62,13 @@ fn the_old_stream_is_gone_while_nothing_is_under_way() {
     }
 }
 
+// spec: T107
 #[test]
 fn the_old_transport_is_found_out() {
     for (status, body) in
         [("400 Bad", ""), ("404 No", "<html>"), ("405 No", r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000}}"#)]
     {
-        in_pieces("http://h/x/mcp", Config::DEFAULT, |bench| {
+        in_pieces("http://h/x/mcp", HttpClientConfig::DEFAULT, |bench| {
             bench.send(&legacy(0, "initialize"));
             bench.received(0);
             bench.reply(0, &json(status, "", body));
@@ -79,8 +81,8 @@ fn the_old_transport_is_found_out() {
             bench.reply(get, &chunk(&format!("data: {}\n\n", result(0))));
             assert_eq!(bench.told(), [format!("0 {}", result(0))]);
         });
-        // It is not, after all: then what was answered first counts.
-        in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        // The server does not speak it: then the first answer counts.
+        in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
             bench.send(&legacy(0, "initialize"));
             bench.received(0);
             bench.reply(0, &json(status, "", body));
@@ -96,7 +98,7 @@ fn the_old_transport_is_found_out() {
         });
     }
     let unknown = r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"m"}}"#;
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         bench.send(&legacy(0, "initialize"));
         bench.reply(0, &json("404 No", "", unknown));
         assert_eq!(bench.told(), [format!("0 {unknown}")]);

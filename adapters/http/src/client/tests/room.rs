@@ -2,18 +2,18 @@
 
 use super::*;
 
-/// What waits for a slot does not keep others from taking too long.
+/// Messages that wait for a slot do not stop the deadlines of others.
 #[test]
 fn time_goes_on_while_all_slots_are_taken() {
-    use mcp_sansio::client::{Event as Told, Filter, Link, Request};
+    use mcp_sansio::client::{ClientEvent as Told, ClientHandle, Request, SubscriptionFilter};
     let mut web = web(&PROFILE);
     let first = web.link().send(&Request::list_tools()).unwrap();
     web.link().send(&Request::list_prompts()).unwrap();
     web.link().cancel(first, None).unwrap();
-    // It has a place before the other's.
-    let listen = web.client().listen(&Filter::new().tools()).unwrap();
+    // This message is before the other in the queue.
+    let listen = web.client().listen(&SubscriptionFilter::new().tools()).unwrap();
     let mut told = Vec::new();
-    let mut handler = |event: Told<'_>, _: &mut Link<'_, '_>| told.push(format!("{event:?}"));
+    let mut handler = |event: Told<'_>, _: &mut ClientHandle<'_, '_>| told.push(format!("{event:?}"));
     while web.run(0, &mut handler, &mut ()) {}
     web.link().send(&Request::list_resources()).unwrap();
     while web.run(1, &mut handler, &mut ()) {}
@@ -27,15 +27,15 @@ fn time_goes_on_while_all_slots_are_taken() {
 fn limits_of_lent_storage() {
     let (mut texts, mut tools) = ([0; 64], [0; 64]);
     let (mut input, mut message, mut output) = ([0; 64], [0; 48], [0; 2048]);
-    let slot = Slot::new(&mut input, &mut message, &mut output);
-    let mut remote: Remote<'_, 1> =
-        Remote::new("http://h/mcp", Config::DEFAULT, &mut texts, &mut tools, [slot]).unwrap();
+    let mut slots = [ExchangeSlot::new(&mut input, &mut message, &mut output)];
+    let mut remote =
+        HttpTransport::new("http://h/mcp", HttpClientConfig::DEFAULT, &mut texts, &mut tools, &mut slots).unwrap();
     assert_eq!(remote.capacity(), 1024);
-    let ask = |remote: &mut Remote<'_, 1>, reply: &str| {
+    let ask = |remote: &mut HttpTransport<'_>, reply: &str| {
         let message = modern(1, "ping", "");
-        mcp_sansio::sink::whole(remote, Kind::Request, |out| out.put(message.as_bytes())).unwrap();
+        mcp_sansio::sink::whole(remote, MessageKind::Request, |out| out.put(message.as_bytes())).unwrap();
         while let Some(action) = remote.next_action() {
-            if let Action::Connect(slot) = action {
+            if let SocketAction::Connect(slot) = action {
                 remote.connected(slot);
             }
         }
@@ -50,8 +50,8 @@ fn limits_of_lent_storage() {
             rest = &rest[n..];
             remote.filled(0, n);
             match remote.next_event() {
-                Some(Event::Message { bytes, .. }) => told.push(format!("{} bytes", bytes.len())),
-                Some(Event::Failed { why, .. }) => told.push(format!("{why:?}")),
+                Some(HttpClientEvent::Message { bytes, .. }) => told.push(format!("{} bytes", bytes.len())),
+                Some(HttpClientEvent::Failed { why, .. }) => told.push(format!("{why:?}")),
                 Some(other) => panic!("{other:?}"),
                 None if n == 0 => break,
                 None => {}
@@ -71,30 +71,34 @@ fn limits_of_lent_storage() {
     let event = |len: usize| format!("{events}data:{}{}\n\n", result(1), " ".repeat(len - result(1).len()));
     assert_eq!(ask(&mut remote, &event(47)), ["47 bytes"]);
     assert_eq!(ask(&mut remote, &event(48)), ["TooLarge"]);
-    assert_eq!(remote.set_header("a", &"x".repeat(40)), Err(BadHeader::Room));
-    let large = mcp_sansio::sink::whole(&mut remote, Kind::Request, |out| out.put(&[b' '; 1025]));
-    assert_eq!(large, Err(Full::Never));
+    assert_eq!(remote.set_header("a", &"x".repeat(40)), Err(HeaderError::Room));
+    let large = mcp_sansio::sink::whole(&mut remote, MessageKind::Request, |out| out.put(&[b' '; 1025]));
+    assert_eq!(large, Err(FullError::Never));
     assert!(remote.is_idle());
 }
 
-/// Headers that do not fit end what needs them, and nothing is tried for ever.
+/// Headers that do not fit end the exchanges that need them, and the client does not try again for ever.
 #[test]
 fn heads_that_do_not_fit() {
     let (mut texts, mut memory) = ([0; 4096], [[0; 1024]; 6]);
     let mut parts = memory.iter_mut();
-    let slots = core::array::from_fn(|_| {
+    let mut slots: [ExchangeSlot<'_>; 2] = core::array::from_fn(|_| {
         let [a, b, c] = core::array::from_fn(|_| parts.next().unwrap());
-        Slot::new(a, b, c)
+        ExchangeSlot::new(a, b, c)
     });
-    let mut remote: Remote<'_, 2> = Remote::new("http://h", Config::DEFAULT, &mut texts, Store::none(), slots).unwrap();
+    let mut remote =
+        HttpTransport::new("http://h", HttpClientConfig::DEFAULT, &mut texts, Store::none(), &mut slots).unwrap();
     remote.set_header("x", &"y".repeat(2000)).unwrap();
-    // Nothing fits beside the room for a head.
-    let message = mcp_sansio::sink::whole(&mut remote, Kind::Notification, |out| out.put(b"{}"));
-    assert_eq!((message, remote.capacity()), (Err(Full::Never), 0));
-    remote.begin(Kind::Notification).unwrap();
+    // No message fits beside the room for a head.
+    let message = mcp_sansio::sink::whole(&mut remote, MessageKind::Notification, |out| out.put(b"{}"));
+    assert_eq!((message, remote.capacity()), (Err(FullError::Never), 0));
+    remote.begin(MessageKind::Notification).unwrap();
     remote.end();
-    assert!(matches!(remote.next_event(), Some(Event::Failed { request: None, why: Why::NoRoom, .. })));
-    remote.site.listening = Listening::Opening;
+    assert!(matches!(
+        remote.next_event(),
+        Some(HttpClientEvent::Failed { request: None, why: FailureReason::NoRoom, .. })
+    ));
+    remote.origin.listening = ListenState::Opening;
     assert!(remote.next_event().is_none());
-    assert_eq!(remote.listening(), Listening::No);
+    assert_eq!(remote.listening(), ListenState::No);
 }

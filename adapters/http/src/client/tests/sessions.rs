@@ -2,25 +2,34 @@
 
 use super::*;
 
+// spec: B119 T004 T010 T011 T015 T027 T028 T032 T039 T052 T056 T093 T133 T134
 #[test]
 fn a_legacy_session_from_its_opening_to_its_end() {
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         let get = open_session(bench, SESSION);
-        assert_eq!(bench.remote.listening(), Listening::Opening);
+        assert_eq!(bench.remote.listening(), ListenState::Opening);
         assert!(bench.received(get).ends_with("\r\nMCP-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: s-1\r\n\r\n"));
         let asks = r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#;
         bench.reply(get, &stream(&format!("id: 7\nretry: 20\ndata: \n\nid: 8\ndata: {asks}\n\n")));
-        assert_eq!(bench.remote.listening(), Listening::Open);
+        assert_eq!(bench.remote.listening(), ListenState::Open);
         assert_eq!(bench.told(), [format!("- {asks}")]);
-        // Two requests, and there is still a slot for the answer.
+        // Two requests leave one slot for an answer.
         bench.send(&legacy(1, "tools/call"));
         bench.send(&legacy(2, "tools/call"));
-        let busy = mcp_sansio::sink::whole(&mut bench.remote, Kind::Request, |out| out.put(b"{}"));
-        assert_eq!(busy, Err(Full::Now));
+        let busy = mcp_sansio::sink::whole(&mut bench.remote, MessageKind::Request, |out| out.put(b"{}"));
+        assert_eq!(busy, Err(FullError::Now));
         bench.send(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#);
         for slot in (0..4).filter(|slot| *slot != get) {
             let request = bench.received(slot);
-            assert!(request.contains("\r\nMcp-Session-Id: s-1\r\n"));
+            let (head, body) = request.split_once("\r\n\r\n").unwrap();
+            let expected = format!(
+                "POST /mcp HTTP/1.1\r\nHost: h\r\nAccept: application/json, text/event-stream\r\n\
+                 Content-Type: application/json\r\nContent-Length: {}\r\nMCP-Protocol-Version: 2025-06-18\r\n\
+                 Mcp-Session-Id: s-1",
+                body.len()
+            );
+            assert_eq!(head, expected);
+            assert_eq!(body.matches("\"jsonrpc\"").count(), 1, "one message");
             if request.contains("\"result\"") {
                 bench.reply(slot, ACCEPTED);
             } else if request.contains("\"id\":1,") {
@@ -32,19 +41,20 @@ fn a_legacy_session_from_its_opening_to_its_end() {
         let mut told = bench.told();
         told.sort();
         assert_eq!(told, [format!("1 {}", result(1)), format!("2 {}", result(2))]);
-        // The stream breaks off and is taken up again behind the last event.
+        // The stream breaks and is resumed after the last event.
         bench.close(get);
-        assert_eq!(bench.remote.listening(), Listening::Opening);
+        assert_eq!(bench.remote.listening(), ListenState::Opening);
         bench.wait(19);
         assert!(bench.sent[get].is_none());
         bench.wait(1);
         assert!(bench.received(get).contains("\r\nLast-Event-ID: 8\r\n"));
         bench.reply(get, "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
-        assert_eq!(bench.remote.listening(), Listening::No);
+        assert_eq!(bench.remote.listening(), ListenState::No);
         assert!(bench.remote.end_session());
         bench.turn();
         let slot = bench.find("DELETE /mcp HTTP/1.1\r\n");
-        assert!(bench.received(slot).contains("\r\nMcp-Session-Id: s-1\r\n"));
+        let request = bench.received(slot);
+        assert!(request.ends_with("\r\nMCP-Protocol-Version: 2025-06-18\r\nMcp-Session-Id: s-1\r\n\r\n"));
         bench.reply(slot, "HTTP/1.1 204 No Content\r\n\r\n");
         assert_eq!(bench.told(), ["ended"]);
         assert_eq!(bench.remote.session(), None);
@@ -52,7 +62,7 @@ fn a_legacy_session_from_its_opening_to_its_end() {
     });
 }
 
-/// Requests would otherwise overtake `notifications/initialized` on another connection.
+/// Otherwise requests could overtake `notifications/initialized` on another connection.
 #[test]
 fn requests_wait_for_initialized() {
     let begin = |bench: &mut Bench| {
@@ -61,14 +71,14 @@ fn requests_wait_for_initialized() {
         let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
         bench.reply(0, &json("200 OK", SESSION, answer));
         bench.told();
-        assert_eq!(bench.remote.listening(), Listening::No);
+        assert_eq!(bench.remote.listening(), ListenState::No);
         bench.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
-        assert_eq!(bench.remote.listening(), Listening::Opening);
+        assert_eq!(bench.remote.listening(), ListenState::Opening);
         bench.send(&legacy(1, "tools/list"));
         assert_eq!(bench.sent.iter().flatten().count(), 1);
         assert!(bench.received(0).contains("initialized"));
     };
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         begin(bench);
         bench.reply(0, ACCEPTED);
         let get = bench.find("GET ");
@@ -76,12 +86,12 @@ fn requests_wait_for_initialized() {
         let post = bench.find("POST ");
         assert!(bench.received(post).contains("tools/list"));
         bench.reply(get, "HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n");
-        assert_eq!(bench.remote.listening(), Listening::No);
+        assert_eq!(bench.remote.listening(), ListenState::No);
         bench.reply(post, &json("200 OK", "", &result(1)));
         assert_eq!(bench.told(), [format!("1 {}", result(1))]);
     });
     // A challenge is no answer.
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         begin(bench);
         bench.reply(0, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(bench.told(), ["- challenge 0 401 "]);
@@ -93,22 +103,22 @@ fn requests_wait_for_initialized() {
         let post = bench.find("POST ");
         assert!(bench.received(post).contains("tools/list"));
     });
-    // Servers that refuse it, lose it, or do not answer it get the request all the same.
+    // If a server refuses it, loses it or does not answer it, the request is still sent.
     for refusal in ["HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "", "-"] {
-        in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+        in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
             begin(bench);
             match refusal {
                 "" => bench.close(0),
-                "-" => bench.wait(Config::DEFAULT.reply_time),
+                "-" => bench.wait(HttpClientConfig::DEFAULT.reply_time),
                 refusal => bench.reply(0, refusal),
             }
             let post = bench.find("POST ");
-            // It may be sent once more where the connection had been used before.
+            // The client may send it once more if the connection was used before.
             assert!(bench.received(post).contains("tools/list") || refusal.is_empty());
         });
     }
     // The session is lost with it.
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         begin(bench);
         bench.reply(0, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(bench.told().last().map(String::as_str), Some("1 SessionLost "));
@@ -117,7 +127,7 @@ fn requests_wait_for_initialized() {
 
 #[test]
 fn a_session_that_is_lost() {
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         let get = open_session(bench, SESSION);
         bench.reply(get, &stream(""));
         bench.received(get);
@@ -128,16 +138,16 @@ fn a_session_that_is_lost() {
         let mut told = bench.told();
         told.sort();
         assert_eq!(told, ["1 SessionLost ", "2 SessionLost "]);
-        assert_eq!((bench.remote.session(), bench.remote.listening()), (None, Listening::No));
+        assert_eq!((bench.remote.session(), bench.remote.listening()), (None, ListenState::No));
         assert!(bench.sent.iter().all(Option::is_none), "all connections of the session are closed");
         open_session(&mut *bench, SESSION);
     });
 }
 
-/// A client that merely listens has to learn of it too.
+/// A client that only listens must get this event too.
 #[test]
 fn a_session_that_is_lost_while_nothing_is_under_way() {
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         let gone = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
         let get = open_session(bench, SESSION);
         bench.reply(get, &stream(""));
@@ -145,18 +155,19 @@ fn a_session_that_is_lost_while_nothing_is_under_way() {
         bench.wait(1_000);
         bench.reply(bench.find("GET"), gone);
         assert_eq!(bench.told(), ["- SessionLost "]);
-        assert_eq!((bench.remote.session(), bench.remote.listening()), (None, Listening::No));
-        // Of a stream that never was it says nothing.
+        assert_eq!((bench.remote.session(), bench.remote.listening()), (None, ListenState::No));
+        // A stream that never existed says nothing about the session.
         let get = open_session(bench, SESSION);
         bench.reply(get, gone);
         assert_eq!((bench.told(), bench.remote.session()), (vec![], Some("s-1")));
     });
 }
 
-/// From 2025-06-18 on there are none: what a client cannot read is no answer, and its request must not wait for another.
+/// From 2025-06-18 on there are no batches: an array that a client cannot read is no answer, and its request must
+/// not wait for another.
 #[test]
 fn answers_in_arrays() {
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         let get = open_session(bench, SESSION);
         bench.reply(get, "HTTP/1.1 405 No\r\nContent-Length: 0\r\n\r\n");
         let array = format!("[{}]", result(1));
@@ -171,5 +182,16 @@ fn answers_in_arrays() {
         bench.reply(slot, &stream(&format!("data: {array}\n\n")));
         bench.reply(slot, "0\r\n\r\n");
         assert_eq!(bench.told(), [format!("1 {array}"), "1 Unanswered ".into()]);
+    });
+}
+
+/// Without this, the client would open it again without end.
+#[test]
+fn a_stream_that_is_answered_with_another_protocol_is_given_up() {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
+        let get = open_session(bench, SESSION);
+        bench.reply(get, "HTTP/1.1 101 Switching Protocols\r\n\r\n");
+        assert_eq!((bench.told(), bench.remote.listening()), (vec![], ListenState::No));
+        assert!(bench.sent[get].is_none() && bench.remote.session() == Some("s-1"));
     });
 }

@@ -2,9 +2,10 @@
 
 use super::*;
 
+// spec: T094 T095 T096 T099 T101 T102 T108 T109 T133 T134 T135 T136 T137 T142 T158
 #[test]
 fn modern_requests_over_one_connection() {
-    in_pieces("http://localhost:80/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://localhost:80/mcp", HttpClientConfig::DEFAULT, |bench| {
         bench.send(&modern(1, "tools/list", ""));
         let request = bench.received(0);
         let (head, body) = request.split_once("\r\n\r\n").unwrap();
@@ -48,10 +49,10 @@ fn modern_requests_over_one_connection() {
     });
 }
 
-/// A tool whose annotations cannot be followed is not called, and nothing is sent.
+/// A tool whose annotations are invalid is not called, and the client sends no byte.
 #[test]
 fn a_tool_that_is_excluded() {
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         let tool = |name: &str, header: &str| {
             format!(
                 r#"{{"name":"{name}","inputSchema":{{"properties":{{"r":{{"type":"string","x-mcp-header":"{header}"}}}}}}}}"#
@@ -66,7 +67,7 @@ fn a_tool_that_is_excluded() {
         assert_eq!(bench.told(), ["2 Excluded(Name) "]);
         let excluded: Vec<_> = bench.remote.excluded().map(|(name, why)| format!("{name} {why:?}")).collect();
         assert_eq!(excluded, ["bad Name"]);
-        // Whatever else has that name is none of its business.
+        // Other things with that name are not concerned.
         bench.send(&modern(3, "prompts/get", r#""name":"bad","#));
         assert!(bench.received(0).contains("\r\nMcp-Name: bad\r\n"));
         bench.reply(0, &json("200 OK", "", &result(3)));
@@ -77,10 +78,11 @@ fn a_tool_that_is_excluded() {
     });
 }
 
-/// What is secret is not in what a program prints to find out what is going on: neither as text nor as numbers.
+/// Secrets are not in the output of `Debug`, neither as text nor as numbers.
+// spec: A216 T057
 #[test]
 fn secrets_are_not_shown() {
-    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
     bench.remote.set_header("Authorization", "Bearer SECRET").unwrap();
     open_session(&mut bench, SESSION);
     bench.send(&legacy(7, "tools/call"));
@@ -93,9 +95,10 @@ fn secrets_are_not_shown() {
     }
 }
 
+// spec: T018 T045 T047
 #[test]
 fn a_broken_stream_is_resumed() {
-    in_pieces("http://h/mcp", Config::DEFAULT.listen(false), |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT.listen(false), |bench| {
         let first = "id: 1\nretry: 500\ndata:\n\n";
         bench.send(&legacy(7, "tools/call"));
         bench.received(0);
@@ -105,7 +108,7 @@ fn a_broken_stream_is_resumed() {
         assert_eq!(bench.remote.next_deadline(), Some(500));
         bench.wait(1);
         assert!(bench.received(0).starts_with("GET /mcp HTTP/1.1\r\n"));
-        // In vain, and each time after a longer wait.
+        // The tries fail, each after a longer time.
         bench.close(0);
         bench.wait(999);
         assert!(bench.sent[0].is_none());
@@ -114,12 +117,12 @@ fn a_broken_stream_is_resumed() {
         bench.reply(0, &stream(&format!("id: 2\ndata: {}\n\n", result(7))));
         assert_eq!(bench.told(), [format!("7 {}", result(7))]);
         bench.close(0);
-        // Without an id there is nothing to go on from.
+        // Without an id the stream cannot be resumed.
         bench.send(&legacy(8, "tools/call"));
         bench.reply(0, &stream("retry: 1\ndata:\n\n"));
         bench.close(0);
         assert_eq!(bench.told(), ["8 Broken "]);
-        // It is not tried for ever.
+        // The client does not try for ever.
         bench.send(&legacy(9, "tools/call"));
         bench.reply(0, &stream(first));
         bench.close(0);
@@ -128,7 +131,7 @@ fn a_broken_stream_is_resumed() {
             bench.close(0);
         }
         assert_eq!(bench.told(), ["9 Reset "]);
-        // What the server has given up is given up.
+        // The client gives up what the server has given up.
         bench.send(&legacy(10, "tools/call"));
         bench.reply(0, &stream(first));
         bench.close(0);
@@ -140,7 +143,7 @@ fn a_broken_stream_is_resumed() {
 
 #[test]
 fn modern_streams_are_never_resumed() {
-    in_pieces("http://h/", Config::DEFAULT, |bench| {
+    in_pieces("http://h/", HttpClientConfig::DEFAULT, |bench| {
         bench.send(&modern(1, "tools/call", ""));
         bench.reply(0, &stream("id: 1\ndata:\n\n"));
         bench.close(0);
@@ -157,10 +160,10 @@ fn modern_streams_are_never_resumed() {
     });
 }
 
-/// Proxies cut streams on which nothing comes.
+/// Proxies cut streams without events.
 #[test]
 fn a_quiet_stream_is_opened_again_and_again() {
-    let mut bench = Bench::new("http://h/mcp", Config::DEFAULT);
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
     let mut get = open_session(&mut bench, SESSION);
     for _ in 0..20 {
         bench.reply(get, &stream(""));
@@ -170,9 +173,9 @@ fn a_quiet_stream_is_opened_again_and_again() {
         bench.wait(1_000);
         get = bench.find("GET");
     }
-    // But not one that is closed at once; the last one was tried once.
+    // But not a stream that is closed at once. The last one was tried once.
     let mut tries = 1;
-    while bench.remote.listening() != Listening::No {
+    while bench.remote.listening() != ListenState::No {
         tries += 1;
         bench.reply(get, &stream(""));
         bench.received(get);
@@ -185,7 +188,7 @@ fn a_quiet_stream_is_opened_again_and_again() {
 
 #[test]
 fn what_is_skipped_in_streams() {
-    in_pieces("http://h/mcp", Config::DEFAULT, |bench| {
+    in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {
         bench.send(&modern(1, "tools/call", ""));
         let body = format!("data: {{\n\nevent: other\ndata: 1\n\n: hi\n\ndata: [{}]\n\n", result(1));
         bench.reply(0, &stream(&body));

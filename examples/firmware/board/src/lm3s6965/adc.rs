@@ -1,4 +1,4 @@
-//! The chip's temperature sensor, read by the analogue-to-digital converter ten times a second: timer 0 triggers its
+//! The chip's temperature sensor. The analogue-to-digital converter reads it ten times a second: timer 0 triggers
 //! sample sequencer 3.
 //!
 //! QEMU has no sensor; its converter gives 0x200 and a little noise.
@@ -6,7 +6,7 @@
 use super::system;
 use crate::mmio::Reg;
 
-// SAFETY: registers of the converter, data sheet chapter 11; nothing of it touches memory.
+// SAFETY: registers of the converter, data sheet chapter 11; the converter never accesses memory.
 const ACTSS: Reg = unsafe { Reg::at(0x4003_8000) };
 // SAFETY: see above.
 const EMUX: Reg = unsafe { Reg::at(0x4003_8014) };
@@ -17,7 +17,7 @@ const SSFIFO3: Reg = unsafe { Reg::at(0x4003_80A8) };
 // SAFETY: see above.
 const SSFSTAT3: Reg = unsafe { Reg::at(0x4003_80AC) };
 
-// SAFETY: registers of timer 0, data sheet chapter 9; nothing of it touches memory.
+// SAFETY: registers of timer 0, data sheet chapter 9; the timer never accesses memory.
 const TIMER_CFG: Reg = unsafe { Reg::at(0x4003_0000) };
 // SAFETY: see above.
 const TIMER_TAMR: Reg = unsafe { Reg::at(0x4003_0004) };
@@ -28,7 +28,7 @@ const TIMER_TAILR: Reg = unsafe { Reg::at(0x4003_0028) };
 
 const SEQUENCER_3: u32 = 1 << 3;
 const EMUX_TIMER: u32 = 5 << 12;
-/// The last sample of the sequence, of the temperature sensor.
+/// The last sample of the sequence, taken from the temperature sensor.
 const SSCTL_TEMPERATURE: u32 = 1 << 3 | 1 << 1;
 const SSFSTAT_EMPTY: u32 = 1 << 8;
 
@@ -56,9 +56,9 @@ impl Adc {
         Self { last: 0x200 }
     }
 
-    /// The newest reading, of 10 bits.
+    /// Returns the newest reading, of 10 bits.
     pub fn reading(&mut self) -> u16 {
-        // Eight of them fit.
+        // The FIFO holds eight readings.
         for _ in 0..16 {
             if SSFSTAT3.read() & SSFSTAT_EMPTY != 0 {
                 break;

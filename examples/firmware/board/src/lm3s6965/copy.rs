@@ -1,9 +1,8 @@
-//! `memcpy` and its kin, in 150 bytes instead of 3,400.
+//! `memcpy` and related functions, in 150 bytes instead of 3,400.
 //!
-//! The compiler calls these for what is too large to be copied in place, and
-//! brings its own, which are made for speed. What a device moves most are the
-//! few bytes of a message that the UART takes 90 microseconds each for. The
-//! instructions are those that every Cortex-M has.
+//! The compiler calls these to copy larger values. Its own versions are large, because they are made for speed. A
+//! device mostly copies messages, and the UART needs 90 microseconds for each of their bytes. Every Cortex-M has
+//! the instructions used here.
 
 use core::arch::global_asm;
 
@@ -17,8 +16,8 @@ global_asm!(
     "",
     ".section .text.board_copy, \"ax\", %progbits",
     ".balign 4",
-    // r0: to, r1: from, r2: how many. Back to front where the end of the source
-    // would be overwritten before it is read.
+    // r0: destination, r1: source, r2: count. Copies back to front where a copy from the front would overwrite the
+    // end of the source before reading it.
     "function memmove",
     "function __aeabi_memmove",
     "function __aeabi_memmove4",
@@ -58,7 +57,7 @@ global_asm!(
     "",
     ".section .text.board_set, \"ax\", %progbits",
     ".balign 4",
-    // r0: to, r1: the byte, r2: how many.
+    // r0: destination, r1: the byte, r2: count.
     "function memset",
     "movs r3, r1",
     "movs r1, r2",
@@ -68,7 +67,7 @@ global_asm!(
     "function __aeabi_memclr4",
     "function __aeabi_memclr8",
     "movs r2, #0",
-    // r0: to, r1: how many, r2: the byte.
+    // r0: destination, r1: count, r2: the byte.
     "function __aeabi_memset",
     "function __aeabi_memset4",
     "function __aeabi_memset8",
@@ -95,7 +94,7 @@ global_asm!(
     "",
     ".section .text.board_compare, \"ax\", %progbits",
     ".balign 2",
-    // r0 and r1: what is compared, r2: how many.
+    // r0 and r1: the two areas to compare, r2: count.
     "function memcmp",
     "push {{r4, lr}}",
     "movs r3, #0",

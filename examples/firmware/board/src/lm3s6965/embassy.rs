@@ -1,4 +1,4 @@
-//! What embassy asks of a board: time, and a processor that sleeps while no task can run.
+//! The board's part of embassy: the time driver, and an executor that sleeps while no task can run.
 
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use embassy_executor::raw::Executor;
 use embassy_time_driver::Driver;
 use embassy_time_queue_utils::Queue;
 
-/// Time in milliseconds, by SysTick. 2^32 of them are 49 days, so that the rest is counted here.
+/// The time in milliseconds, counted by SysTick. SysTick's 32 bits last 49 days; this type extends them to 64.
 struct Ticks {
     state: Mutex<RefCell<State>>,
 }
@@ -19,7 +19,7 @@ struct State {
     queue: Queue,
     /// Milliseconds since the start.
     now: u64,
-    /// When the next task is to be woken.
+    /// The time to wake the next task.
     next: u64,
 }
 
@@ -40,7 +40,7 @@ impl Driver for Ticks {
 impl Ticks {
     fn with(&self, change: impl FnOnce(&mut State)) {
         cortex_m::interrupt::free(|cs| {
-            // Nobody else has it: interrupts are off, and waking a task does not come back here.
+            // The borrow succeeds: interrupts are off, and waking a task does not call this again.
             if let Ok(mut state) = self.state.borrow(cs).try_borrow_mut() {
                 change(&mut state);
             }
@@ -52,7 +52,7 @@ embassy_time_driver::time_driver_impl!(static TICKS: Ticks = Ticks {
     state: Mutex::new(RefCell::new(State { queue: Queue::new(), now: 0, next: u64::MAX })),
 });
 
-/// A millisecond has passed.
+/// Counts a millisecond. The interrupt handler calls this.
 pub(crate) fn tick() {
     TICKS.with(|state| {
         state.now += 1;
@@ -64,24 +64,24 @@ pub(crate) fn tick() {
 
 static PENDING: AtomicBool = AtomicBool::new(false);
 
-// The executor looks for this name: some task can run.
-// SAFETY: no other function is called so.
+// The executor calls this name when a task can run.
+// SAFETY: no other function has this name.
 #[unsafe(export_name = "__pender")]
 fn pend(_: *mut ()) {
     PENDING.store(true, Ordering::Release);
 }
 
-/// Runs embassy's executor for ever, beginning with what `start` spawns.
+/// Runs embassy's executor for ever. `start` spawns the first tasks.
 ///
-/// It does what `embassy_executor::Executor` (features `platform-cortex-m`, `executor-thread`) does, and waits by WFI
-/// where that one waits by WFE: to QEMU a WFE is no reason to sleep.
+/// It works like `embassy_executor::Executor` (features `platform-cortex-m`, `executor-thread`), but waits by WFI
+/// instead of WFE: QEMU does not sleep at a WFE.
 pub fn run(start: impl FnOnce(Spawner)) -> ! {
     let executor = Executor::new(core::ptr::null_mut());
     // SAFETY: this function does not return, so its frame lives for ever.
     let executor: &'static Executor = unsafe { &*core::ptr::from_ref(&executor) };
     start(executor.spawner());
     loop {
-        // SAFETY: it was made here, and is polled here only, not from within a task.
+        // SAFETY: the executor was created here, and is polled only here, never inside a task.
         unsafe { executor.poll() };
         cortex_m::interrupt::free(|_| {
             if !PENDING.swap(false, Ordering::AcqRel) {

@@ -1,15 +1,15 @@
-//! The Ethernet controller: frames in and out, through its two FIFOs.
+//! The Ethernet controller: sends and receives frames through its two FIFOs.
 //!
-//! The interrupt handler only ends a sleep: frames stay in the controller (2 KiB on the chip, 31 frames in QEMU) until
-//! they are asked for. Its number is 42, and an ARMv6-M has 32 at the most: in code for that it is the clock's tick, each
-//! millisecond, that ends the sleep.
+//! The interrupt handler only ends a sleep. Frames stay in the controller (2 KiB on the chip, 31 frames in QEMU)
+//! until the main program takes them. The number of the interrupt is 42, and an ARMv6-M has at most 32: in code for
+//! it, the clock's tick ends the sleep every millisecond.
 
 use super::system;
 #[cfg(not(armv6m))]
 use super::vectors::Interrupt;
 use crate::mmio::Reg;
 
-// SAFETY: registers of the Ethernet controller, data sheet chapter 15; it has no DMA and makes nothing touch memory.
+// SAFETY: registers of the Ethernet controller, data sheet chapter 15; it has no DMA and never accesses memory.
 const RIS: Reg = unsafe { Reg::at(0x4004_8000) };
 // SAFETY: see above.
 const IM: Reg = unsafe { Reg::at(0x4004_8004) };
@@ -31,7 +31,7 @@ const TR: Reg = unsafe { Reg::at(0x4004_8038) };
 const INT_RX: u32 = 1;
 /// The receive FIFO overran.
 const INT_FOV: u32 = 1 << 3;
-/// What can be acknowledged.
+/// All events that can be acknowledged.
 const INT_ALL: u32 = 0x7F;
 
 const RCTL_ON: u32 = 1;
@@ -43,10 +43,10 @@ const TCTL_PAD: u32 = 1 << 1;
 const TCTL_CRC: u32 = 1 << 2;
 const TCTL_DUPLEX: u32 = 1 << 4;
 
-/// In the receive FIFO a frame stands between its length, of two bytes, and its checksum, of four.
+/// The receive FIFO adds the length (two bytes) before a frame, and the checksum (four bytes) after it.
 const AROUND: usize = 2 + 4;
 
-/// The header of a frame, which the transmitter does not count.
+/// The length of a frame's header. The transmitter does not count it.
 const HEADER: usize = 14;
 
 /// The longest frame, without its checksum.
@@ -62,7 +62,7 @@ impl EthernetPort {
         Self { _private: () }
     }
 
-    /// Starts it, with this address of its own.
+    /// Starts the controller with this MAC address.
     pub fn start(self, address: [u8; 6]) -> Ethernet {
         system::start_ethernet();
         let [a, b, c, d, e, f] = address;
@@ -88,15 +88,16 @@ pub struct Ethernet {
 }
 
 impl Ethernet {
-    /// Whether a frame has come.
+    /// Returns `true` if a frame has arrived.
     pub fn has_frame(&self) -> bool {
         NP.read() != 0
     }
 
-    /// Takes a frame that has come, without its checksum; its length. A frame longer than `buffer` is dropped. Never waits.
+    /// Takes the next frame, without its checksum, and returns its length. Drops a frame longer than `buffer`.
+    /// Never waits.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Option<usize> {
         if RIS.read() & INT_FOV != 0 {
-            // What is left of a frame that did not fit would be taken for the next one.
+            // Otherwise the rest of a frame that is too long would be read as the next frame.
             RCTL.write(RCTL_ON | RCTL_DROP_BAD_CRC | RCTL_RESET);
             RIS.write(INT_FOV);
         }
@@ -105,7 +106,7 @@ impl Ethernet {
             let total = (first & 0xFFFF) as usize;
             let length = total.saturating_sub(AROUND);
             let [_, _, low, high] = first.to_le_bytes();
-            // The words after the first one, which has two bytes of the frame.
+            // The words after the first one, which holds two bytes of the frame.
             let words = total.saturating_sub(4).div_ceil(4).min(512);
             let Some(frame) = buffer.get_mut(..length).filter(|frame| frame.len() >= HEADER) else {
                 for _ in 0..words {
@@ -128,13 +129,13 @@ impl Ethernet {
         None
     }
 
-    /// Whether [`send`](Self::send) would take a frame.
+    /// Returns `true` if [`send`](Self::send) would take a frame.
     pub fn can_send(&self) -> bool {
         TR.read() & 1 == 0
     }
 
-    /// Sends a frame, without its checksum. False, and nothing is sent, if the last one is still on its way or this one
-    /// is no frame. Never waits.
+    /// Sends a frame, without its checksum. Returns `false` and sends nothing if the previous frame is still being
+    /// sent, or if the frame is invalid. Never waits.
     pub fn send(&mut self, frame: &[u8]) -> bool {
         if !(HEADER..=LONGEST).contains(&frame.len()) || !self.can_send() {
             return false;
@@ -159,9 +160,10 @@ impl Ethernet {
         true
     }
 
-    /// Sleeps until a frame has come or the clock ticks. Returns at once if there is a frame.
+    /// Sleeps until a frame arrives or the clock ticks. Returns at once if there is a frame.
     pub fn wait(&mut self) {
-        // With interrupts off nothing can slip in between the look and the sleep, and a pending interrupt still ends it.
+        // Interrupts are off, so no interrupt is missed between the check and the sleep. A pending one still ends
+        // the sleep.
         cortex_m::interrupt::free(|_| {
             IM.write(INT_RX);
             if !self.has_frame() {
@@ -171,7 +173,7 @@ impl Ethernet {
     }
 }
 
-/// The interrupt of the Ethernet controller: something has come, which the main program sees for itself.
+/// Handles the interrupt of the Ethernet controller. The main program then checks for frames itself.
 #[cfg(not(armv6m))]
 pub(crate) unsafe extern "C" fn on_interrupt() {
     IM.write(0);

@@ -2,8 +2,8 @@
 
 use crate::mmio::Reg;
 
-// SAFETY: registers of GPIO port F, data sheet chapter 8; they are about pins.
-// The address of a data register masks the pins: this one is PF0 alone.
+// SAFETY: registers of GPIO port F, data sheet chapter 8; they only control pins.
+// The address of a data register masks the pins: this address selects PF0 only.
 const DATA: Reg = unsafe { Reg::at(0x4002_5004) };
 // SAFETY: see above.
 const DIR: Reg = unsafe { Reg::at(0x4002_5400) };
@@ -18,7 +18,7 @@ pub struct Led {
 }
 
 impl Led {
-    /// Off.
+    /// Starts with the LED off.
     pub(crate) fn start() -> Self {
         // No other pin of this port is used yet.
         DIR.write(PF0);
@@ -27,12 +27,12 @@ impl Led {
         Self { _private: () }
     }
 
-    /// Turns it on or off.
+    /// Turns the LED on or off.
     pub fn set(&mut self, on: bool) {
         DATA.write(u32::from(on));
     }
 
-    /// Whether it is on, as its pin says.
+    /// Reads the pin: `true` if the LED is on.
     pub fn is_on(&self) -> bool {
         DATA.read() & PF0 != 0
     }

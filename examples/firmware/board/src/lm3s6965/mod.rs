@@ -35,18 +35,18 @@ pub(crate) use tick::cycles_since;
 pub use timer::Timer;
 pub use watchdog::Watchdog;
 
-/// Starts the clocks of the chip and that which ticks.
+/// Starts the chip's clocks and the millisecond tick.
 pub(crate) fn start() {
     system::start();
     tick::start();
 }
 
-/// Does something that no interrupt gets in between.
+/// Does some work with interrupts off.
 pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> R {
     cortex_m::interrupt::free(|_| work())
 }
 
-/// Waits for an interrupt; with interrupts off, for one that would come.
+/// Sleeps until an interrupt. With interrupts off, a pending interrupt ends the sleep too.
 pub(crate) fn sleep() {
     cortex_m::asm::wfi();
 }

@@ -6,7 +6,7 @@ use cortex_m_rt::exception;
 use super::system;
 use crate::mmio::Reg;
 
-// SAFETY: registers of SysTick, which every Cortex-M has there; all it does is to count and to interrupt.
+// SAFETY: registers of SysTick. Every Cortex-M has them at these addresses; SysTick only counts and interrupts.
 const CSR: Reg = unsafe { Reg::at(0xE000_E010) };
 // SAFETY: see above.
 const RVR: Reg = unsafe { Reg::at(0xE000_E014) };
@@ -15,10 +15,10 @@ const CVR: Reg = unsafe { Reg::at(0xE000_E018) };
 
 const CSR_ON: u32 = 1;
 const CSR_INTERRUPT: u32 = 1 << 1;
-/// Counts the processor's cycles.
+/// Selects the processor's clock.
 const CSR_CORE: u32 = 1 << 2;
 
-/// Cycles of a millisecond.
+/// The cycles of a millisecond.
 const RELOAD: u32 = system::CLOCK / 1000;
 
 pub(crate) fn start() {
@@ -27,15 +27,14 @@ pub(crate) fn start() {
     CSR.write(CSR_CORE | CSR_INTERRUPT | CSR_ON);
 }
 
-/// Where the processor is within the present tick, in cycles: its low bits are hard to foretell when something from
-/// outside has just happened.
+/// Returns the cycles within the present tick. After an event from outside, the low bits are hard to predict.
 pub fn cycles() -> u32 {
     SYST::get_current()
 }
 
-/// Cycles since [`cycles`] was `before`, less than a millisecond ago.
+/// Returns the cycles since [`cycles`] returned `before`, at most a millisecond ago.
 pub(crate) fn cycles_since(before: u32) -> u32 {
-    // It counts down, and begins again at the top.
+    // The counter counts down, and restarts at the top.
     (before + RELOAD - SYST::get_current()) % RELOAD
 }
 

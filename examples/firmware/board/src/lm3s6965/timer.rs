@@ -1,4 +1,4 @@
-//! Timer 1: an interrupt at regular times.
+//! Timer 1: a periodic interrupt.
 
 use core::cell::Cell;
 
@@ -8,7 +8,7 @@ use super::system;
 use super::vectors::Interrupt;
 use crate::mmio::Reg;
 
-// SAFETY: registers of timer 1, data sheet chapter 9; nothing of it touches memory.
+// SAFETY: registers of timer 1, data sheet chapter 9; the timer never accesses memory.
 const CFG: Reg = unsafe { Reg::at(0x4003_1000) };
 // SAFETY: see above.
 const TAMR: Reg = unsafe { Reg::at(0x4003_1004) };
@@ -39,7 +39,7 @@ impl Timer {
         Self { _private: () }
     }
 
-    /// Calls `handler` every so many milliseconds (85,899 at most), in an interrupt.
+    /// Calls `handler` in an interrupt every `milliseconds` (at most 85,899).
     pub fn every(&mut self, milliseconds: u32, handler: fn()) {
         cortex_m::interrupt::free(|cs| HANDLER.borrow(cs).set(handler));
         system::start_timer();
@@ -49,13 +49,12 @@ impl Timer {
         TAILR.write((system::CLOCK / 1000).saturating_mul(milliseconds));
         IMR.write(TIMEOUT);
         CTL.write(ON);
-        // SAFETY: the handler is in place; what it shares with the main program is its author's affair, who has only
-        // safe means to share it by.
+        // SAFETY: the handler is in place. It can share state with the main program only by safe means.
         unsafe { cortex_m::peripheral::NVIC::unmask(Interrupt::Timer1A) };
     }
 }
 
-/// Timer 1's interrupt.
+/// Handles timer 1's interrupt.
 pub(crate) unsafe extern "C" fn on_interrupt() {
     ICR.write(TIMEOUT);
     cortex_m::interrupt::free(|cs| HANDLER.borrow(cs).get())();

@@ -1,5 +1,4 @@
-//! The table of device interrupts (data sheet, table 2-9). Exceptions and the
-//! reset vector are cortex-m-rt's.
+//! The table of device interrupts (data sheet, table 2-9). cortex-m-rt has the exceptions and the reset vector.
 
 /// The device's interrupts that this crate handles.
 #[derive(Clone, Copy)]
@@ -11,14 +10,14 @@ pub(crate) enum Interrupt {
     Ethernet = 42,
 }
 
-// SAFETY: the variants are numbers of interrupts that the table below has.
+// SAFETY: the variants are numbers of interrupts in the table below.
 unsafe impl cortex_m::interrupt::InterruptNumber for Interrupt {
     fn number(self) -> u16 {
         self as u16
     }
 }
 
-/// Entries up to the last interrupt that is handled: the chip has 44, but none comes that was not let in.
+/// The entries up to the last handled interrupt. The chip has 44, but the others stay disabled.
 const INTERRUPTS: usize = 1 + if cfg!(all(feature = "ethernet", not(armv6m))) {
     42
 } else if cfg!(feature = "timer") {
@@ -30,7 +29,7 @@ const INTERRUPTS: usize = 1 + if cfg!(all(feature = "ethernet", not(armv6m))) {
 type Handler = unsafe extern "C" fn();
 
 unsafe extern "C" {
-    // cortex-m-rt's; the entry of every interrupt that is not used.
+    // The entry of cortex-m-rt for every unused interrupt.
     fn DefaultHandler();
 }
 
@@ -48,9 +47,8 @@ const fn table() -> [Handler; INTERRUPTS] {
     table
 }
 
-// SAFETY: cortex-m-rt's linker script puts this section behind the exceptions
-// and asks for this name; the entries are what the hardware expects there,
-// addresses of functions without arguments that return to the interrupted code.
+// SAFETY: cortex-m-rt's linker script puts this section after the exceptions and requires this name. The entries are
+// the addresses that the hardware expects: functions without arguments that return to the interrupted code.
 #[unsafe(link_section = ".vector_table.interrupts")]
 #[unsafe(no_mangle)]
 static __INTERRUPTS: [Handler; INTERRUPTS] = table();

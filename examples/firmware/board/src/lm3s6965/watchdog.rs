@@ -3,8 +3,7 @@
 use super::system;
 use crate::mmio::Reg;
 
-// SAFETY: registers of the watchdog, data sheet chapter 10; all it can do is
-// reset the chip.
+// SAFETY: registers of the watchdog, data sheet chapter 10; it can only reset the chip.
 const LOAD: Reg = unsafe { Reg::at(0x4000_0000) };
 // SAFETY: see above.
 const CTL: Reg = unsafe { Reg::at(0x4000_0008) };
@@ -14,10 +13,9 @@ const ICR: Reg = unsafe { Reg::at(0x4000_000C) };
 const CTL_INTERRUPT: u32 = 1;
 const CTL_RESET: u32 = 1 << 1;
 
-/// Resets the device unless it is told in time that all is well.
+/// Resets the device unless [`kick`](Self::kick) is called in time.
 ///
-/// Mind that QEMU's runs on while the machine stands still, say because nobody
-/// reads its standard output.
+/// QEMU's watchdog goes on while the machine is stopped, for example because its standard output is not read.
 pub struct Watchdog {
     _private: (),
 }
@@ -27,17 +25,17 @@ impl Watchdog {
         Self { _private: () }
     }
 
-    /// From now on the device is reset if [`Self::kick`] is not called for
-    /// `milliseconds` (85 seconds at most). There is no way back.
+    /// Starts the watchdog: from now on it resets the device if [`Self::kick`] is not called for `milliseconds` (at
+    /// most 85 seconds). It cannot be stopped.
     pub fn start(&mut self, milliseconds: u32) {
-        // The first time-out only sets a flag, the second one resets.
+        // The first time-out only sets a flag; the second one resets the device.
         LOAD.write((system::CLOCK / 1000 / 2).saturating_mul(milliseconds));
         CTL.write(CTL_RESET | CTL_INTERRUPT);
     }
 
-    /// All is well.
+    /// Restarts the count.
     pub fn kick(&mut self) {
-        // Clears the flag and starts the count again.
+        // Clears the flag, and restarts the count.
         ICR.write(0);
     }
 }

@@ -1,8 +1,8 @@
-//! The temperature sensor, which the machine does not have: it gives what QEMU's other board gives.
+//! The temperature sensor. The machine has none: this one gives the values of QEMU's other board.
 
 use super::tick;
 
-/// The converter, measuring nothing.
+/// The converter. It measures nothing.
 pub struct Adc {
     _private: (),
 }
@@ -12,7 +12,7 @@ impl Adc {
         Self { _private: () }
     }
 
-    /// The newest reading, of 10 bits: the same always, but for a little noise.
+    /// Returns a constant reading of 10 bits with a little noise.
     pub fn reading(&mut self) -> u16 {
         0x200 + (tick::cycles() >> 8 & 7) as u16
     }

@@ -1,4 +1,4 @@
-//! `memcpy` and its kin, for room as on the other board: 150 bytes instead of 1,400.
+//! `memcpy` and related functions, small as on the other board: 150 bytes instead of 1,400.
 
 use core::arch::global_asm;
 
@@ -10,8 +10,8 @@ global_asm!(
     ".endm",
     "",
     ".section .text.board_copy, \"ax\", %progbits",
-    // a0: to, a1: from, a2: how many. Back to front where the end of the source
-    // would be overwritten before it is read.
+    // a0: destination, a1: source, a2: count. Copies back to front where a copy from the front would overwrite the
+    // end of the source before reading it.
     "function memmove",
     "sub t0, a0, a1",
     "bgeu t0, a2, 2f",
@@ -46,7 +46,7 @@ global_asm!(
     "6: ret",
     "",
     ".section .text.board_set, \"ax\", %progbits",
-    // a0: to, a1: the byte, a2: how many.
+    // a0: destination, a1: the byte, a2: count.
     "function memset",
     "mv a3, a0",
     "add a4, a0, a2",
@@ -70,7 +70,7 @@ global_asm!(
     "3: ret",
     "",
     ".section .text.board_compare, \"ax\", %progbits",
-    // a0 and a1: what is compared, a2: how many.
+    // a0 and a1: the two areas to compare, a2: count.
     "function memcmp",
     "add a4, a0, a2",
     "li a2, 0",

@@ -1,25 +1,25 @@
-//! How the program ends, by the machine's own device for it, and what it says, by semihosting.
+//! The end of the program, by the machine's device for it, and log output, by semihosting.
 
 use core::arch::asm;
 
 use crate::mmio::Reg;
 
-// SAFETY: the one register of `sifive_test`, which ends the machine.
+// SAFETY: the only register of `sifive_test`, which ends the machine.
 const TEST: Reg = unsafe { Reg::at(0x0010_0000) };
 
 const PASS: u32 = 0x5555;
-/// With status 1.
+/// Ends the machine with status 1.
 const FAIL: u32 = 1 << 16 | 0x3333;
 
-/// Says something to whoever runs the machine, on QEMU's standard error.
+/// Writes text to QEMU's standard error.
 pub fn log(text: &[u8]) {
     text.iter().for_each(put);
 }
 
-/// Semihosting's SYS_WRITEC.
+/// Writes one byte by semihosting's SYS_WRITEC.
 fn put(byte: &u8) {
-    // SAFETY: by these three instructions, none of them compressed and on one page, a debugger knows that it is asked;
-    // it reads the byte, and a0 is its answer.
+    // SAFETY: a debugger recognises a request by these three instructions, which must be uncompressed and on one
+    // page. It reads the byte, and puts its answer into a0.
     unsafe {
         asm!(
             ".balign 16",
@@ -35,12 +35,12 @@ fn put(byte: &u8) {
     }
 }
 
-/// Ends the program: QEMU ends, with status 0.
+/// Ends the program: QEMU ends with status 0.
 pub fn exit() -> ! {
     end(PASS)
 }
 
-/// The same, after something that must not happen: status 1.
+/// Ends the program after a failure, with status 1.
 pub(crate) fn give_up() -> ! {
     end(FAIL)
 }

@@ -1,7 +1,7 @@
-//! The network: virtio's, of version 2 over MMIO. Frames in and out, through buffers that it reads and writes itself.
+//! The network: virtio, version 2 over MMIO. The device reads and writes the buffers of frames itself.
 //!
-//! All that is shared with it is atomic, so that no reference says of it what does not hold. The interrupt handler only
-//! ends a sleep.
+//! All memory shared with the device is atomic, so that no Rust reference promises more than the device keeps. The
+//! interrupt handler only ends a sleep.
 
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
 
@@ -10,10 +10,10 @@ use crate::mmio::Reg;
 
 const BASE: usize = 0x1000_1000;
 
-/// A register of the device.
+/// Names a register of the device.
 const fn register(offset: usize) -> Reg {
-    // SAFETY: registers of virtio over MMIO, section 4.2.2 of its specification. What the device is told by them to read
-    // and write are the statics below.
+    // SAFETY: registers of virtio over MMIO, section 4.2.2 of its specification. Through them the device learns which
+    // memory to read and write: the statics below.
     unsafe { Reg::at(BASE + offset) }
 }
 
@@ -38,21 +38,21 @@ const STATUS_DRIVER: u32 = 2;
 const STATUS_DRIVER_OK: u32 = 4;
 const STATUS_FEATURES_OK: u32 = 8;
 
-/// The only feature, 32: this version.
+/// The only feature, number 32: this version of virtio.
 const FEATURES_32_VERSION_1: u32 = 1;
 
-/// Of a descriptor: the device writes there.
+/// A flag of a descriptor: the device writes to its buffer.
 const DEVICE_WRITES: u32 = 2;
-/// Of what is offered: no interrupt when it was used.
+/// A flag of the offered descriptors: no interrupt after use.
 const NO_INTERRUPT: u16 = 1;
 
 const RECEIVE: u32 = 0;
 const SEND: u32 = 1;
 
-/// Frames on their way, in each direction.
+/// The number of frames under way, in each direction.
 const FRAMES: usize = 4;
 
-/// What the device puts before each frame; all zeros is right.
+/// The length of the header that the device puts before each frame. Zeros are correct.
 const BEFORE: usize = 12;
 /// The header of a frame.
 const HEADER: usize = 14;
@@ -64,7 +64,7 @@ struct Descriptor {
     address: AtomicU32,
     address_high: AtomicU32,
     length: AtomicU32,
-    /// And, above these 16 bits, the next one, where there is one.
+    /// The flags of the descriptor and, above these 16 bits, the number of the next one, if there is one.
     flags: AtomicU32,
 }
 
@@ -75,7 +75,7 @@ impl Descriptor {
     }
 }
 
-/// What the device may use: numbers of descriptors.
+/// The numbers of the descriptors that the device may use.
 #[repr(C)]
 struct Offered {
     flags: AtomicU16,
@@ -83,7 +83,7 @@ struct Offered {
     ring: [AtomicU16; FRAMES],
 }
 
-/// What the device has used: numbers of descriptors, and how many bytes it has written.
+/// The numbers of the descriptors that the device has used, each with the bytes it has written.
 #[repr(C, align(4))]
 struct Used {
     _flags: AtomicU16,
@@ -93,7 +93,7 @@ struct Used {
 
 type Buffer = [AtomicU8; BEFORE + LONGEST];
 
-/// Frames in one direction. Each descriptor has its own buffer for ever.
+/// The frames in one direction. Each descriptor keeps its buffer for ever.
 struct Queue {
     descriptors: [Descriptor; FRAMES],
     offered: Offered,
@@ -126,7 +126,7 @@ impl Queue {
         }
     }
 
-    /// Tells the device where it is.
+    /// Gives the device the queue's addresses.
     fn start(&self, number: u32, flags: u32) {
         for (descriptor, buffer) in self.descriptors.iter().zip(&self.buffers) {
             descriptor.address.store(address(buffer), Ordering::Relaxed);
@@ -145,14 +145,14 @@ impl Queue {
     fn offer(&self, number: u32, descriptor: usize) {
         let count = self.offered.count.load(Ordering::Relaxed);
         self.offered.ring[usize::from(count) % FRAMES].store(descriptor as u16, Ordering::Relaxed);
-        // First what is offered, then that it is, then the call.
+        // The order matters: first the entry, then the count, then the notification.
         fence(Ordering::SeqCst);
         self.offered.count.store(count.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         QUEUE_NOTIFY.write(number);
     }
 
-    /// How many descriptors the device has used since there were `seen`.
+    /// Returns how many descriptors the device has used since the count was `seen`.
     fn used_since(&self, seen: u16) -> u16 {
         let count = self.used.count.load(Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -170,7 +170,7 @@ impl EthernetPort {
         Self { _private: () }
     }
 
-    /// Starts it. It takes frames for any address.
+    /// Starts the network. It receives frames for any address.
     pub fn start(self, _address: [u8; 6]) -> Ethernet {
         if DEVICE_ID.read() != NETWORK {
             crate::end::fail(b"board: no network\n");
@@ -196,17 +196,17 @@ impl EthernetPort {
 
 /// The network.
 pub struct Ethernet {
-    /// Frames that were taken.
+    /// The number of frames received so far.
     received: u16,
 }
 
 impl Ethernet {
-    /// Whether a frame has come.
+    /// Returns `true` if a frame has arrived.
     pub fn has_frame(&self) -> bool {
         RECEIVED.used_since(self.received) > 0
     }
 
-    /// Takes a frame that has come; its length. A frame longer than `buffer` is dropped. Never waits.
+    /// Takes the next frame, and returns its length. Drops a frame longer than `buffer`. Never waits.
     pub fn receive(&mut self, buffer: &mut [u8]) -> Option<usize> {
         while self.has_frame() {
             let (number, length) = &RECEIVED.used.ring[usize::from(self.received) % FRAMES];
@@ -226,19 +226,20 @@ impl Ethernet {
         None
     }
 
-    /// Whether [`send`](Self::send) would take a frame.
+    /// Returns `true` if [`send`](Self::send) would take a frame.
     pub fn can_send(&self) -> bool {
-        // How many are on their way.
+        // The number of frames under way.
         let offered = SENT.offered.count.load(Ordering::Relaxed);
         offered.wrapping_sub(SENT.used.count.load(Ordering::Relaxed)) < FRAMES as u16
     }
 
-    /// Sends a frame. False, and nothing is sent, if too many are on their way or this one is no frame. Never waits.
+    /// Sends a frame. Returns `false` and sends nothing if too many frames are under way, or if the frame is
+    /// invalid. Never waits.
     pub fn send(&mut self, frame: &[u8]) -> bool {
         if !(HEADER..=LONGEST).contains(&frame.len()) || !self.can_send() {
             return false;
         }
-        // The device sends them in turn.
+        // The device sends frames in order.
         let number = usize::from(SENT.offered.count.load(Ordering::Relaxed)) % FRAMES;
         for (place, byte) in SENT.buffers[number].iter().skip(BEFORE).zip(frame) {
             place.store(*byte, Ordering::Relaxed);
@@ -248,9 +249,10 @@ impl Ethernet {
         true
     }
 
-    /// Sleeps until a frame has come or the clock ticks. Returns at once if there is a frame.
+    /// Sleeps until a frame arrives or the clock ticks. Returns at once if there is a frame.
     pub fn wait(&mut self) {
-        // With interrupts off nothing can slip in between the look and the sleep, and a pending interrupt still ends it.
+        // Interrupts are off, so no interrupt is missed between the check and the sleep. A pending one still ends
+        // the sleep.
         trap::alone(|| {
             if !self.has_frame() {
                 trap::sleep();
@@ -259,7 +261,7 @@ impl Ethernet {
     }
 }
 
-/// The interrupt of the network: something has come, which the main program sees for itself.
+/// Handles the interrupt of the network. The main program then checks for frames itself.
 pub(super) fn on_interrupt() {
     INTERRUPT_ACK.write(INTERRUPT_STATUS.read());
 }

@@ -1,4 +1,4 @@
-//! The status LED, which nobody sees: the machine has no pins.
+//! The status LED. The machine has no pins: the LED is a variable.
 
 /// The status LED.
 pub struct Led {
@@ -6,17 +6,17 @@ pub struct Led {
 }
 
 impl Led {
-    /// Off.
+    /// Starts with the LED off.
     pub(crate) fn start() -> Self {
         Self { on: false }
     }
 
-    /// Turns it on or off.
+    /// Turns the LED on or off.
     pub fn set(&mut self, on: bool) {
         self.on = on;
     }
 
-    /// Whether it is on.
+    /// Returns `true` if the LED is on.
     pub fn is_on(&self) -> bool {
         self.on
     }

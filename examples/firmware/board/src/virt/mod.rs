@@ -1,8 +1,8 @@
-//! QEMU's `virt` as far as a small device has the like: one RV32IMC, 256 KiB that stand for flash, 80 KiB of RAM, a
-//! 16550, a clock, a network. It is a machine of no particular make, and exists nowhere else.
+//! The parts of QEMU's machine `virt` that a small device has too: one RV32IMC, 256 KiB used as flash, 80 KiB of
+//! RAM, a 16550, a clock, a network. The machine exists in QEMU only.
 //!
-//! What it does not have is made up: the LED is a variable, the watchdog does nothing, the temperature is a constant and
-//! noise.
+//! Missing parts are simulated: the LED is a variable, the watchdog does nothing, the temperature is a constant
+//! with noise.
 
 #[cfg(feature = "adc")]
 mod adc;
@@ -31,7 +31,7 @@ pub(crate) use tick::cycles_since;
 pub(crate) use trap::{alone, sleep};
 pub use watchdog::Watchdog;
 
-/// Starts that which ticks.
+/// Starts the millisecond tick.
 pub(crate) fn start() {
     tick::start();
     trap::start();

@@ -1,14 +1,14 @@
-//! From where the machine starts to `main`.
+//! The code from the start of the machine to `main`.
 
 use core::arch::global_asm;
 
-/// What the stack is painted with.
+/// The value that the start-up code paints the stack with.
 pub(crate) const STACK_PAINT_VALUE: u32 = 0xCCCC_CCCC;
 
-// The symbols are those of the linker script; all of them are multiples of four.
+// The symbols come from the linker script; all are multiples of four.
 //
-// First the memory that stands for flash is locked against writing (pmpcfg: locked, a naturally aligned power of two,
-// executable and readable): a stack that grows too far then is a fault, as on the other board.
+// First the memory used as flash is locked against writing (pmpcfg: locked, a naturally aligned power of two,
+// executable and readable). So a stack that grows too far causes a fault, as on the other board.
 global_asm!(
     ".section .start, \"ax\"",
     ".global _start",

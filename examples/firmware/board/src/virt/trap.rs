@@ -1,4 +1,4 @@
-//! Interrupts, and what must not happen.
+//! Interrupts and faults.
 
 use core::arch::{asm, global_asm};
 
@@ -6,9 +6,9 @@ use super::{tick, uart};
 use crate::end::fail;
 use crate::mmio::Reg;
 
-/// The interrupt controller's priorities, one for each source.
+/// Names the interrupt controller's priority register of a source.
 const fn priority(source: u32) -> Reg {
-    // SAFETY: registers of the interrupt controller; nothing of it touches memory.
+    // SAFETY: registers of the interrupt controller, which never accesses memory.
     unsafe { Reg::at(0x0C00_0000 + 4 * source as usize) }
 }
 
@@ -24,17 +24,17 @@ const UART: u32 = 10;
 #[cfg(feature = "ethernet")]
 pub(super) const NETWORK: u32 = 1;
 
-/// mcause of interrupts.
+/// Values of `mcause` for interrupts.
 const TIMER: u32 = 1 << 31 | 7;
 const DEVICE: u32 = 1 << 31 | 11;
 
-/// mie: the timer's, and those of devices.
+/// Bits of `mie`: the timer's interrupt, and the devices' interrupts.
 const MIE: u32 = 1 << 7 | 1 << 11;
-/// mstatus: interrupts at all.
+/// The bit of `mstatus` that enables interrupts.
 const MSTATUS_MIE: u32 = 1 << 3;
 
-// Where the processor goes when something interrupts it. Something that must not happen gets a new stack: what happened
-// may be that there is no room on this one.
+// The processor jumps here at interrupts and faults. A fault gets a new stack: its cause may be that the old one is
+// full.
 global_asm!(
     ".section .text.board_trap, \"ax\"",
     ".global board_trap_entry",
@@ -72,7 +72,7 @@ unsafe extern "C" {
     fn board_trap_entry();
 }
 
-// SAFETY: no other function is called so.
+// SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 extern "C" fn board_interrupt(cause: u32) {
     match cause {
@@ -91,17 +91,17 @@ extern "C" fn board_interrupt(cause: u32) {
     }
 }
 
-// SAFETY: no other function is called so.
+// SAFETY: no other function has this name.
 #[unsafe(no_mangle)]
 extern "C" fn board_fault() -> ! {
     fail(b"board: fault\n")
 }
 
-/// Interrupts may come from now on.
+/// Enables interrupts.
 pub(super) fn start() {
     unmask(UART);
     THRESHOLD.write(0);
-    // SAFETY: the handlers are in place, and share nothing with the main program but atomics.
+    // SAFETY: the handlers are in place, and share only atomics with the main program.
     unsafe {
         asm!("csrw mtvec, {}", in(reg) board_trap_entry as *const () as usize);
         asm!("csrw mie, {}", in(reg) MIE);
@@ -109,25 +109,26 @@ pub(super) fn start() {
     }
 }
 
-/// Lets a source of interrupts through, whose handler is in place.
+/// Enables a source of interrupts, whose handler must be in place.
 pub(super) fn unmask(source: u32) {
     priority(source).write(1);
     ENABLE.modify(|enabled| enabled | 1 << source);
 }
 
-/// Does something that no interrupt gets in between.
+/// Does some work with interrupts off.
 pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> R {
     let before: u32;
-    // SAFETY: nothing relies on interrupts to come. No `nomem`: what is inside stays inside.
+    // SAFETY: no code relies on an interrupt. Without `nomem`, the compiler keeps the work between the two
+    // instructions.
     unsafe { asm!("csrrc {}, mstatus, {}", out(reg) before, in(reg) MSTATUS_MIE, options(nostack)) };
     let result = work();
-    // SAFETY: as it was before.
+    // SAFETY: restores the state from before.
     unsafe { asm!("csrs mstatus, {}", in(reg) before & MSTATUS_MIE, options(nostack)) };
     result
 }
 
-/// Waits for an interrupt; with interrupts off, for one that would come.
+/// Sleeps until an interrupt. With interrupts off, a pending interrupt ends the sleep too.
 pub(crate) fn sleep() {
-    // SAFETY: does nothing but wait.
+    // SAFETY: only waits.
     unsafe { asm!("wfi", options(nomem, nostack)) };
 }

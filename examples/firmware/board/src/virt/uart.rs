@@ -1,9 +1,9 @@
-//! The UART: a 16550, without its FIFOs, which QEMU would empty of what came before they were turned on.
+//! The UART: a 16550, without its FIFOs. Turning them on would drop the bytes that QEMU has received before.
 
 use crate::mmio::Reg;
 use crate::uart;
 
-// SAFETY: registers of the UART, of eight bits; none of them makes it touch memory.
+// SAFETY: registers of the UART, of eight bits; the UART never accesses memory.
 const DATA: Reg<u8> = unsafe { Reg::at(0x1000_0000) };
 // SAFETY: see above.
 const IER: Reg<u8> = unsafe { Reg::at(0x1000_0001) };
@@ -26,38 +26,38 @@ const LSR_BREAK: u8 = 1 << 4;
 const LSR_TX_EMPTY: u8 = 1 << 5;
 const LSR_TX_IDLE: u8 = 1 << 6;
 
-/// 8N1. No rate: to QEMU all are alike.
+/// Starts the UART with 8N1. The rate stays unset: QEMU ignores it.
 pub(crate) fn start() {
     LCR.write(LCR_8_BITS);
     IER.write(IER_RX);
 }
 
-/// Asks for an interrupt when there are bytes. Interrupts are off.
+/// Asks for an interrupt when bytes arrive. Call it with interrupts off.
 pub(crate) fn listen() {
     IER.modify(|mask| mask | IER_RX);
 }
 
-/// Asks for an interrupt when the transmitter has room. Interrupts are off.
+/// Asks for an interrupt when the transmitter has room. Call it with interrupts off.
 pub(crate) fn listen_for_room() {
     IER.modify(|mask| mask | IER_TX);
 }
 
-/// Whether the transmitter takes a byte.
+/// Returns `true` if the transmitter takes a byte.
 pub(crate) fn has_room() -> bool {
     LSR.read() & LSR_TX_EMPTY != 0
 }
 
-/// Gives the transmitter a byte, for which it has room.
+/// Writes a byte to the transmitter, which must have room.
 pub(crate) fn put(byte: u8) {
     DATA.write(byte);
 }
 
-/// Whether all that was written has left the machine.
+/// Returns `true` if everything written has left the machine.
 pub(crate) fn is_flushed() -> bool {
     LSR.read() & LSR_TX_IDLE != 0
 }
 
-/// The UART's interrupt. It masks what it cannot serve, as the other board's does.
+/// Handles the UART's interrupt. The handler masks the conditions that it cannot serve, as on the other board.
 pub(super) fn on_interrupt() {
     let mut listen = IER_RX;
     loop {
@@ -73,6 +73,6 @@ pub(super) fn on_interrupt() {
         uart::received((status & LSR_BREAK == 0).then_some(byte), status & LSR_ERROR != 0);
     }
     IER.write(listen);
-    // That there is room was told with this.
+    // This read acknowledges the interrupt for room.
     let _ = IIR.read();
 }

@@ -1,6 +1,6 @@
-//! The watchdog, which the machine does not have.
+//! The watchdog. The machine has none: this one does nothing.
 
-/// Does nothing.
+/// A watchdog that does nothing.
 pub struct Watchdog {
     _private: (),
 }

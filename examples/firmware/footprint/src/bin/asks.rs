@@ -4,7 +4,6 @@
 #![no_main]
 
 use footprint::{Device, Static, asks, tools};
-use mcp_sansio::server::Server;
 use mcp_sansio::service::Service;
 
 const SERVICE: Service<'static, Device> = tools::RAW.tools(&asks::ASKS);
@@ -13,6 +12,6 @@ static ASKS: Static<[u8; 512]> = Static::new([0; 512]);
 
 footprint::main!({
     if let Some(memory) = ASKS.take() {
-        footprint::serve(&SERVICE, Server::new().asks(memory));
+        footprint::serve(&SERVICE, footprint::server().asks(memory));
     }
 });

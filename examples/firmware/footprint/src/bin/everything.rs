@@ -4,8 +4,7 @@
 #![no_main]
 
 use footprint::{Device, Static, all, parts, tools};
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::Server;
+use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::service::Service;
 
 const SERVICE: Service<'static, Device> = tools::SERDE
@@ -13,14 +12,14 @@ const SERVICE: Service<'static, Device> = tools::SERDE
     .resources(&parts::RESOURCES)
     .templates(&parts::TEMPLATES)
     .prompts(&parts::PROMPTS)
-    .feature(Feature::Subscribe)
-    .feature(Feature::Logging);
+    .feature(ServerCapability::Subscribe)
+    .feature(ServerCapability::Logging);
 
 static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
 static ASKS: Static<[u8; 512]> = Static::new([0; 512]);
 
 footprint::main!({
     if let (Some(subscriptions), Some(asks)) = (SUBSCRIPTIONS.take(), ASKS.take()) {
-        footprint::serve(&SERVICE, Server::new().subscriptions(subscriptions).asks(asks));
+        footprint::serve(&SERVICE, footprint::server().subscriptions(subscriptions).asks(asks));
     }
 });

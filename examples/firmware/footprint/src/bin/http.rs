@@ -4,12 +4,11 @@
 #![no_main]
 
 use footprint::tools::RAW;
-use footprint::{Device, Port, REQUESTS, Static};
-use mcp_sansio::server::Server;
-use mcp_sansio::sink::Slice;
-use mcp_sansio_http::endpoint::{App, Config, Endpoint, Session, Stream};
-use mcp_sansio_http::host::{Body, Host, Wait, Wired};
-use mcp_sansio_http::wire::Limits;
+use footprint::{Device, Port, Static};
+use mcp_sansio::sink::SliceStorage;
+use mcp_sansio_http::endpoint::{App, Endpoint, EndpointConfig, Session, Stream};
+use mcp_sansio_http::host::{BodyBuffer, HttpConnection, ServeContext, WaitFor};
+use mcp_sansio_http::http1::ConnectionLimits;
 
 static INPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
 static OUTPUT: Static<[u8; 1024]> = Static::new([0; 1024]);
@@ -19,7 +18,7 @@ static SESSIONS: Static<[Session; 2]> = Static::new([Session::FREE; 2]);
 static STREAMS: Static<[Stream; 2]> = Static::new([Stream::FREE; 2]);
 static LOG: Static<[u8; 1024]> = Static::new([0; 1024]);
 
-const LIMITS: Limits = Limits::DEFAULT.line(256).head(768).body(1024);
+const LIMITS: ConnectionLimits = ConnectionLimits::DEFAULT.line(256).head(768).body(1024);
 
 footprint::main!(serve());
 
@@ -30,25 +29,26 @@ fn serve() {
         return;
     };
     let (Some(sessions), Some(streams), Some(log)) = (SESSIONS.take(), STREAMS.take(), LOG.take()) else { return };
-    let server = Server::<REQUESTS>::new().scratch(scratch);
-    let mut endpoint = Endpoint::new(Config::DEFAULT, server, &mut sessions[..], &mut streams[..], &mut log[..]);
-    let mut wired = Wired::<16>::new(&mut input[..], &mut output[..], LIMITS);
-    let mut body = Body::new(Slice::new(body));
+    let server = footprint::server().scratch(scratch);
+    let mut endpoint =
+        Endpoint::new(EndpointConfig::DEFAULT, server, &mut sessions[..], &mut streams[..], &mut log[..]);
+    let mut wired = HttpConnection::<16>::new(&mut input[..], &mut output[..], LIMITS);
+    let mut body = BodyBuffer::new(SliceStorage::new(body));
     let mut device = Device::default();
     let mut app = App::new(&RAW, &mut device);
     let mut port = Port::open();
     while let Some(count) = port.read(wired.space()) {
         wired.filled(count);
-        let mut wait = Wait::Read;
+        let mut wait = WaitFor::Read;
         port.timed(|| {
-            // There is no clock here; where there is one, its time is `now`.
-            let mut host = Host { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
+            // There is no clock here. With a clock, pass its time in `now`.
+            let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
             wait = wired.serve(&mut host, &mut |bytes| bytes.fill(7));
         });
         let sent = port.write(wired.pending());
         wired.sent(sent);
-        if wait == Wait::Close && !wired.has_pending() {
-            wired.leave(&mut Host { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });
+        if wait == WaitFor::Close && !wired.has_pending() {
+            wired.leave(&mut ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 });
             wired.reset();
         }
     }

@@ -4,9 +4,8 @@
 #![no_main]
 
 use footprint::{Device, parts, tools};
-use mcp_sansio::server::Server;
 use mcp_sansio::service::Service;
 
 const SERVICE: Service<'static, Device> = tools::RAW.resources(&parts::RESOURCES);
 
-footprint::main!(footprint::serve(&SERVICE, Server::new()));
+footprint::main!(footprint::serve(&SERVICE, footprint::server()));

@@ -4,16 +4,15 @@
 #![no_main]
 
 use footprint::{Device, Static, parts, tools};
-use mcp_sansio::protocol::Feature;
-use mcp_sansio::server::Server;
+use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::service::Service;
 
-const SERVICE: Service<'static, Device> = tools::RAW.resources(&parts::RESOURCES).feature(Feature::Subscribe);
+const SERVICE: Service<'static, Device> = tools::RAW.resources(&parts::RESOURCES).feature(ServerCapability::Subscribe);
 
 static SUBSCRIPTIONS: Static<[u8; 128]> = Static::new([0; 128]);
 
 footprint::main!({
     if let Some(memory) = SUBSCRIPTIONS.take() {
-        footprint::serve(&SERVICE, Server::new().subscriptions(memory));
+        footprint::serve(&SERVICE, footprint::server().subscriptions(memory));
     }
 });

@@ -3,6 +3,4 @@
 #![no_std]
 #![no_main]
 
-use mcp_sansio::server::Server;
-
-footprint::main!(footprint::serve(&footprint::tools::RAW, Server::new()));
+footprint::main!(footprint::serve(&footprint::tools::RAW, footprint::server()));

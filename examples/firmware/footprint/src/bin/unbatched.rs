@@ -5,9 +5,8 @@
 
 use footprint::{Device, tools};
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::server::Server;
 use mcp_sansio::service::Service;
 
 const SERVICE: Service<'static, Device> = tools::RAW.revisions(Revisions::from(Revision::V2025_06_18));
 
-footprint::main!(footprint::serve(&SERVICE, Server::new()));
+footprint::main!(footprint::serve(&SERVICE, footprint::server()));

@@ -1,5 +1,9 @@
-//! The kit on rmcp: a bit of everything. `interop-rmcp stdio`, `interop-rmcp http PORT`.
+//! The kit on rmcp, a bit of everything: `interop-rmcp stdio`, `interop-rmcp http PORT`. Servers with tasks: the same with `tasks`
+//! or `tasks-2` before. `interop-rmcp follow PROGRAM [ARGUMENTS]` follows the tasks of a server.
 #![allow(deprecated, reason = "logging, sampling, roots and subscriptions of the older revisions")]
+
+mod tasks;
+mod tasks_2;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -31,8 +35,8 @@ struct Shared {
 }
 
 impl Shared {
-    /// rmcp acknowledges a subscription before it calls `listen`, so a call right after may come first. It may also be that
-    /// nobody listens.
+    /// rmcp acknowledges a subscription before it calls `listen`, so a call may come before that; and there may be no
+    /// subscriber.
     async fn tell(&self, news: News) {
         for _ in 0..20 {
             if self.news.send(news).is_ok() {
@@ -303,7 +307,7 @@ impl ServerHandler for Kit {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 Ok(what) = news.recv() => {
-                    // What was not asked for is refused by the sink.
+                    // The sink refuses changes that the subscriber did not ask for.
                     let _ = match what {
                         News::Tools => context.sink().notify_tool_list_changed().await,
                         News::Counter => context.sink().notify_resource_updated("kit://counter").await,
@@ -352,25 +356,55 @@ impl ServerHandler for Kit {
     }
 }
 
+/// Serves over HTTP, and prints the URL.
+async fn listen(port: &str, router: axum::Router) -> Result<(), Box<dyn std::error::Error>> {
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port.parse()?)).await?;
+    println!("http://{}/mcp", listener.local_addr()?);
+    Ok(axum::serve(listener, router).await?)
+}
+
+fn http<S: ServerHandler>(make: impl Fn() -> S + Send + Sync + 'static) -> axum::Router {
+    let sessions = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(move || Ok(make()), sessions, StreamableHttpServerConfig::default());
+    axum::Router::new().nest_service("/mcp", service)
+}
+
+/// The same with rmcp 2.
+fn http_2() -> axum::Router {
+    use rmcp_2::transport::streamable_http_server::session::local::LocalSessionManager;
+    use rmcp_2::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+    let sessions = Arc::new(LocalSessionManager::default());
+    // Its ids of tasks are those of the requests, so each session needs tasks of its own.
+    let make = || Ok(tasks_2::Kitchen::new());
+    let service = StreamableHttpService::new(make, sessions, StreamableHttpServerConfig::default());
+    axum::Router::new().nest_service("/mcp", service)
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (news, _) = broadcast::channel(16);
     let shared = Shared { counter: AtomicU32::new(0), grown: AtomicBool::new(false), news };
     let kit = Kit { shared: Arc::new(shared) };
+    let kitchen = tasks::Kitchen::default();
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["stdio"] => {
             kit.serve(rmcp::transport::stdio()).await?.waiting().await?;
         }
-        ["http", port] => {
-            let sessions = Arc::new(LocalSessionManager::default());
-            let service =
-                StreamableHttpService::new(move || Ok(kit.clone()), sessions, StreamableHttpServerConfig::default());
-            let router = axum::Router::new().nest_service("/mcp", service);
-            let listener = tokio::net::TcpListener::bind(("127.0.0.1", port.parse()?)).await?;
-            axum::serve(listener, router).await?;
+        ["http", port] => listen(port, http(move || kit.clone())).await?,
+        ["tasks", "stdio"] => {
+            kitchen.serve(rmcp::transport::stdio()).await?.waiting().await?;
         }
-        _ => eprintln!("usage: interop-rmcp stdio | interop-rmcp http PORT"),
+        ["tasks", "http", port] => listen(port, http(move || kitchen.clone())).await?,
+        ["tasks-2", "stdio"] => {
+            let running = rmcp_2::serve_server(tasks_2::Kitchen::new(), rmcp_2::transport::stdio()).await?;
+            running.waiting().await?;
+        }
+        ["tasks-2", "http", port] => listen(port, http_2()).await?,
+        ["follow", _, ..] => tasks::follow(&words[1..]).await?,
+        _ => {
+            eprintln!("usage: interop-rmcp [tasks|tasks-2] stdio|http PORT, or interop-rmcp follow PROGRAM [ARGUMENTS]")
+        }
     }
     Ok(())
 }

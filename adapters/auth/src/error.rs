@@ -1,0 +1,216 @@
+//! The one error type of the client.
+
+use alloc::string::String;
+use core::fmt;
+
+use crate::challenge::ChallengeError;
+use crate::jose::SignError;
+use crate::url::RefusedUrlError;
+
+/// The reason why there is no token.
+///
+/// Texts that come from a server have only printable characters of ASCII, and a length of at most [`TEXT`] bytes. None of
+/// them is a token, a code or a secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AuthorizationError {
+    /// `WWW-Authenticate` cannot be read.
+    Challenge(ChallengeError),
+    /// The server answered 403, and no other token would change that.
+    Forbidden,
+    /// The server refuses a token that is new.
+    TokenRejected,
+    /// The server demands scopes that were asked for already.
+    ScopesNotGranted,
+    /// There were too many step-ups for one operation.
+    TooManyStepUps,
+    /// A URL is not acceptable.
+    Url {
+        /// The member or parameter that has the URL.
+        member: &'static str,
+        /// The reason.
+        reason: RefusedUrlError,
+    },
+    /// A document could not be fetched.
+    Unavailable {
+        /// The document: `protected resource metadata`, `token`.
+        document: Document,
+        /// The failure at the last place that was tried.
+        failure: FetchFailure,
+    },
+    /// A document is no JSON object, or too large, or a member is missing or has another type than it should.
+    Document {
+        /// The document.
+        document: Document,
+        /// The member; empty if it is the document as a whole.
+        member: &'static str,
+    },
+    /// `resource` of the protected resource metadata is not this server.
+    ResourceMismatch,
+    /// `issuer` of the authorization server metadata is not the one that was asked.
+    IssuerMismatch,
+    /// The authorization server does not support PKCE with `S256`.
+    NoPkce,
+    /// The authorization server does not support the grant.
+    NoGrant,
+    /// The client is registered at another authorization server than the one that the resource names.
+    OtherIssuer,
+    /// There is no way to be a client: nothing is registered in advance, and the server registers none.
+    NoClient,
+    /// There is no way of client authentication that both sides have.
+    NoClientAuthentication,
+    /// The authorization server answered with an error.
+    Refused {
+        /// The request.
+        document: Document,
+        /// `error`.
+        error: String,
+        /// `error_description`. Default: empty.
+        description: String,
+    },
+    /// `state` of the redirect is not the one of this flow, or it was used before. The flow continues.
+    State,
+    /// The redirect has neither a code nor an error, or has a parameter twice.
+    Redirect,
+    /// `iss` of the redirect is missing or another one.
+    Iss,
+    /// The person took too long.
+    Expired,
+    /// The application gave up.
+    Cancelled,
+    /// The token is of a type that was not asked for.
+    TokenType,
+    /// A proof of possession is demanded and there is no key, or the key's algorithm is not supported.
+    NoProofKey,
+    /// The server refuses each proof of possession.
+    ProofRejected,
+    /// Nothing was signed.
+    Sign(SignError),
+    /// A request to another origin must not carry the token.
+    OtherOrigin,
+}
+
+/// The most bytes of a text of a server that an error keeps.
+pub const TEXT: usize = 200;
+
+/// A document that a client fetches, or a request whose answer it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Document {
+    /// [Protected resource metadata](https://www.rfc-editor.org/rfc/rfc9728).
+    ResourceMetadata,
+    /// [Authorization server metadata](https://www.rfc-editor.org/rfc/rfc8414).
+    ServerMetadata,
+    /// [Dynamic client registration](https://www.rfc-editor.org/rfc/rfc7591).
+    Registration,
+    /// The redirect of an authorization request.
+    Redirect,
+    /// A token request.
+    Token,
+    /// A [token exchange](https://www.rfc-editor.org/rfc/rfc8693) at the identity provider.
+    TokenExchange,
+    /// A [revocation](https://www.rfc-editor.org/rfc/rfc7009).
+    Revocation,
+}
+
+impl fmt::Display for Document {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Document::ResourceMetadata => "protected resource metadata",
+            Document::ServerMetadata => "authorization server metadata",
+            Document::Registration => "client registration",
+            Document::Redirect => "authorization",
+            Document::Token => "token request",
+            Document::TokenExchange => "token exchange",
+            Document::Revocation => "revocation",
+        })
+    }
+}
+
+impl fmt::Display for AuthorizationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            AuthorizationError::Challenge(error) => return error.fmt(f),
+            AuthorizationError::Url { member, reason } => {
+                return write!(f, "the URL of {member} is not used: {reason}");
+            }
+            AuthorizationError::Unavailable { document, failure } => return write!(f, "{document}: {failure}"),
+            AuthorizationError::Document { document, member: "" } => {
+                return write!(f, "{document}: the answer is no JSON object");
+            }
+            AuthorizationError::Document { document, member } => {
+                return write!(f, "{document}: `{member}` is missing or not as it should be");
+            }
+            AuthorizationError::Refused { document, error, description } => {
+                write!(f, "{document}: the authorization server refused: {error}")?;
+                return if description.is_empty() { Ok(()) } else { write!(f, " ({description})") };
+            }
+            AuthorizationError::Sign(error) => return error.fmt(f),
+            AuthorizationError::Forbidden => "the server refuses the request whatever the token",
+            AuthorizationError::TokenRejected => "the server refuses a new token",
+            AuthorizationError::ScopesNotGranted => "the server demands scopes that were asked for already",
+            AuthorizationError::TooManyStepUps => "the server demanded more scopes too often",
+            AuthorizationError::ResourceMismatch => "the protected resource metadata is about another resource",
+            AuthorizationError::IssuerMismatch => "the authorization server metadata is about another issuer",
+            AuthorizationError::NoPkce => "the authorization server does not support PKCE with S256",
+            AuthorizationError::NoGrant => "the authorization server does not support the grant",
+            AuthorizationError::OtherIssuer => "the client is registered at another authorization server",
+            AuthorizationError::NoClient => "no client is registered, and the authorization server registers none",
+            AuthorizationError::NoClientAuthentication => {
+                "the authorization server supports no way in which the client can authenticate"
+            }
+            AuthorizationError::State => "the redirect does not belong to this authorization, or came twice",
+            AuthorizationError::Redirect => "the redirect has no code",
+            AuthorizationError::Iss => "the redirect is from another authorization server",
+            AuthorizationError::Expired => "the authorization took too long",
+            AuthorizationError::Cancelled => "the authorization was cancelled",
+            AuthorizationError::TokenType => "the token is of a type that was not asked for",
+            AuthorizationError::NoProofKey => "a proof of possession is demanded, and there is no key for it",
+            AuthorizationError::ProofRejected => "the server refuses the proof of possession",
+            AuthorizationError::OtherOrigin => "the token is not for this URL",
+        };
+        f.write_str(text)
+    }
+}
+
+impl core::error::Error for AuthorizationError {}
+
+/// The reason why a fetch has no usable answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FetchFailure {
+    /// There was no connection, or it broke.
+    Unreachable,
+    /// The name of the host has no address but some that are nearer than the server: in a private network, or on this
+    /// machine.
+    Private,
+    /// The answer took too long.
+    Timeout,
+    /// The answer is larger than [`FetchStep::limit`](crate::FetchStep::limit).
+    TooLarge,
+    /// The answer has this status.
+    Status(u16),
+    /// The answer is a redirect that is not followed.
+    Redirect,
+    /// The flow had too many fetches.
+    TooMany,
+}
+
+impl fmt::Display for FetchFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FetchFailure::Unreachable => "there was no connection",
+            FetchFailure::Private => "the URL leads into a private network",
+            FetchFailure::Timeout => "the answer took too long",
+            FetchFailure::TooLarge => "the answer is too large",
+            FetchFailure::Status(status) => return write!(f, "the answer has the status {status}"),
+            FetchFailure::Redirect => "the answer is a redirect to another place",
+            FetchFailure::TooMany => "there were too many requests",
+        })
+    }
+}
+
+/// Keeps the printable characters of a server's text.
+pub(crate) fn shown(chars: impl Iterator<Item = char>) -> String {
+    chars.filter(|char| matches!(char, ' '..='~')).take(TEXT).collect()
+}

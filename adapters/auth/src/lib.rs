@@ -1,0 +1,103 @@
+//! Authorization of the Model Context Protocol, sans-IO: no runtime, no sockets, no clock, no randomness of its own.
+//!
+//! - [`flow`] (with `alloc`): the client. [`Authorization`] gives one [`Step`] at a time: fetch this, let a person visit
+//!   this URL, send the request again, or refused. It begins with a request that the server
+//!   [rejected](Authorization::rejected).
+//! - [`config`] (with `alloc`): the redirect URI of the application, its registration, its grant.
+//! - [`store`] (with `alloc`): registrations and tokens, a value that can be kept as JSON.
+//! - [`challenge`]: reads `WWW-Authenticate`.
+//! - [`pkce`]: the proof key of an authorization code.
+//! - [`url`]: which URLs are acceptable, and where metadata is found.
+//! - [`form`] reads and writes `application/x-www-form-urlencoded`.
+//! - [`jose`]: compact JWS, keys, and the traits [`Signer`](jose::Signer) and [`Verifier`](jose::Verifier).
+//! - [`dpop`]: proofs of possession, both sides.
+//! - `resource_server` (feature): the checks of a token.
+//!
+//! See [authorization](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization).
+//!
+//! # Without an allocator
+//!
+//! The client's flow needs the feature `alloc` (a default): [`flow`], [`config`], [`error`], [`steps`], [`store`] and
+//! [`form::decode`]. All else works in lent memory: challenges, signatures, proofs, and the checks of a resource server.
+//! A device that knows its authorization server asks for a token by itself, here with a key in place of a password:
+//!
+//! ```
+//! # #[cfg(feature = "es256")] {
+//! use mcp_sansio::sink::{LineSink, SliceStorage};
+//! use mcp_sansio_auth::dpop::Proof;
+//! use mcp_sansio_auth::form::FormWriter;
+//! use mcp_sansio_auth::jose::{Es256Key, client_assertion};
+//! use mcp_sansio_http::client::{Fetch, FetchLimits, FetchRequest};
+//!
+//! let key = Es256Key::from_bytes(&[7; 32])?; // or a `Signer` that asks a secure element
+//! let (url, now) = ("https://as.example/token", 1_700_000_000);
+//! let (mut assertion, mut body, mut proof) = ([0; 512], [0; 1024], [0; 768]);
+//! let assertion = client_assertion(&key, "board-7", "https://as.example", now, &[1; 16], &mut assertion)?;
+//! let mut out = LineSink::new(SliceStorage::new(&mut body));
+//! let mut form = FormWriter::new(&mut out);
+//! form.field("grant_type", "client_credentials")?;
+//! form.field("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")?;
+//! form.field("client_assertion", assertion)?;
+//! form.field("resource", "https://example.com/mcp")?;
+//! let proof = Proof::new("POST", url, now, &[2; 16]).sign(&key, &mut proof)?; // the token is bound to the key
+//! let headers = [("Content-Type", "application/x-www-form-urlencoded"), ("DPoP", proof)];
+//! let request = FetchRequest::post(url, out.pending()).headers(&headers);
+//! let (mut texts, mut head, mut input, mut answer) = ([0; 2048], [0; 1024], [0; 512], [0; 1024]);
+//! let stores = [(&mut texts[..]).into(), (&mut head[..]).into(), (&mut input[..]).into(), (&mut answer[..]).into()];
+//! let fetch = Fetch::new(&request, FetchLimits::DEFAULT, 0, stores)?; // then as `Fetch` says
+//! assert_eq!((fetch.url().host(), fetch.url().port()), ("as.example", 443));
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+#[cfg(feature = "alloc")]
+mod buffer;
+pub mod challenge;
+#[cfg(feature = "alloc")]
+pub mod config;
+#[cfg(feature = "alloc")]
+mod demand;
+pub mod dpop;
+#[cfg(feature = "alloc")]
+pub mod error;
+#[cfg(feature = "alloc")]
+pub mod flow;
+pub mod form;
+pub mod jose;
+#[cfg(feature = "alloc")]
+mod metadata;
+pub mod pkce;
+#[cfg(feature = "alloc")]
+mod registration;
+#[cfg(feature = "alloc")]
+mod requests;
+#[cfg(feature = "resource-server")]
+pub mod resource_server;
+#[cfg(feature = "alloc")]
+mod state;
+#[cfg(feature = "alloc")]
+pub mod steps;
+#[cfg(feature = "alloc")]
+pub mod store;
+mod time;
+pub mod url;
+
+#[cfg(feature = "alloc")]
+pub use config::{AuthorizationConfig, GrantType, RegisteredClient};
+#[cfg(feature = "alloc")]
+pub use error::{AuthorizationError, FetchFailure};
+#[cfg(feature = "alloc")]
+pub use flow::Authorization;
+#[cfg(feature = "alloc")]
+pub use steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Response, Step};
+#[cfg(feature = "alloc")]
+pub use store::CredentialStore;
+pub use time::UnixSeconds;

@@ -1,0 +1,168 @@
+//! The client as an authorization server knows it: registered in advance, by a metadata document, or dynamically
+//! ([client registration](https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization/client-registration)).
+
+use alloc::string::String;
+
+use mcp_sansio::FullError;
+use mcp_sansio::json::write;
+use mcp_sansio::sink::Sink;
+use mcp_sansio_http::client::Url;
+
+use crate::buffer::Buffer;
+use crate::config::{AuthMethod, AuthorizationConfig, RegisteredClient, Secret};
+use crate::error::{AuthorizationError, Document};
+use crate::metadata::{IntoSome, Members, ServerMetadata};
+use crate::store::Registration;
+use crate::url::Reach;
+
+/// A client and the way in which it authenticates.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// Empty: the grant needs no client.
+    pub(crate) client_id: String,
+    pub(crate) secret: Option<Secret>,
+    pub(crate) method: AuthMethod,
+}
+
+impl Client {
+    pub(crate) const NONE: Client = Client { client_id: String::new(), secret: None, method: AuthMethod::None };
+}
+
+/// Returns the client that was registered in advance.
+pub(crate) fn configured(client: &RegisteredClient, metadata: &ServerMetadata, has_key: bool) -> Client {
+    Client {
+        client_id: client.client_id.clone(),
+        secret: client.secret.clone(),
+        method: client.method.unwrap_or_else(|| method_of(client.secret.is_some(), has_key, metadata)),
+    }
+}
+
+/// Returns the way to authenticate: the first of those that the client can and the server supports.
+fn method_of(has_secret: bool, has_key: bool, metadata: &ServerMetadata) -> AuthMethod {
+    let can = [
+        (has_key, AuthMethod::PrivateKeyJwt),
+        (has_secret, AuthMethod::SecretBasic),
+        (has_secret, AuthMethod::SecretPost),
+        (true, AuthMethod::None),
+    ];
+    let supported = can.iter().find(|(can, method)| *can && supports(metadata, *method));
+    match supported {
+        Some((_, method)) => *method,
+        None if has_secret => AuthMethod::SecretBasic,
+        None if has_key => AuthMethod::PrivateKeyJwt,
+        // Servers often leave `none` out of their list.
+        None => AuthMethod::None,
+    }
+}
+
+/// Returns whether a server supports a way to authenticate. One that does not say supports `client_secret_basic`, and an
+/// assertion if there is nothing else.
+fn supports(metadata: &ServerMetadata, method: AuthMethod) -> bool {
+    match &metadata.auth_methods {
+        Some(methods) => methods.iter().any(|supported| supported == method.as_str()),
+        None => method == AuthMethod::SecretBasic,
+    }
+}
+
+/// Returns the client of a metadata document, if there is one and the server supports it.
+pub(crate) fn by_metadata_document(
+    config: &AuthorizationConfig,
+    metadata: &ServerMetadata,
+    has_key: bool,
+) -> Result<Option<Client>, AuthorizationError> {
+    let Some(client_id) = config.client_metadata_url.as_ref().filter(|_| metadata.takes_metadata_documents) else {
+        return Ok(None);
+    };
+    let is_good = |url: &Url<'_>| url.is_secure() && url.target() != "/" && !client_id.contains(['#', ' ']);
+    if !Url::parse(client_id).is_ok_and(|url| is_good(&url)) {
+        let reason = crate::url::RefusedUrlError::Malformed;
+        return Err(AuthorizationError::Url { member: "client_metadata_url", reason });
+    }
+    let method = method_of(false, has_key, metadata);
+    Ok(Some(Client { client_id: client_id.clone(), secret: None, method }))
+}
+
+/// Returns the way to authenticate that a registration asks for. A client with the user at its side needs no secret.
+pub(crate) fn method_to_ask(metadata: &ServerMetadata) -> Result<AuthMethod, AuthorizationError> {
+    if metadata.auth_methods.is_none() {
+        return Ok(AuthMethod::None);
+    }
+    [AuthMethod::None, AuthMethod::SecretBasic, AuthMethod::SecretPost]
+        .into_iter()
+        .find(|method| supports(metadata, *method))
+        .ok_or(AuthorizationError::NoClientAuthentication)
+}
+
+/// Writes the body of a registration ([RFC 7591](https://www.rfc-editor.org/rfc/rfc7591#section-3.1)). `other_type` is for a
+/// server that has refused the `application_type` that belongs to the redirect URI.
+pub(crate) fn request(config: &AuthorizationConfig, method: AuthMethod, scope: &str, other_type: bool) -> String {
+    let mut out = Buffer::default();
+    // A buffer that grows takes everything.
+    let _ = write_request(&mut out, config, method, scope, other_type);
+    out.into_string()
+}
+
+fn write_request(
+    out: &mut Buffer,
+    config: &AuthorizationConfig,
+    method: AuthMethod,
+    scope: &str,
+    other_type: bool,
+) -> Result<(), FullError> {
+    out.put(b"{\"redirect_uris\":[")?;
+    write::string(out, &config.redirect_uri)?;
+    out.put(b"],\"client_name\":")?;
+    write::string(out, &config.client_name)?;
+    if let Some(uri) = &config.client_uri {
+        out.put(b",\"client_uri\":")?;
+        write::string(out, uri)?;
+    }
+    if !scope.is_empty() {
+        out.put(b",\"scope\":")?;
+        write::string(out, scope)?;
+    }
+    let is_native = Url::parse(&config.redirect_uri).is_ok_and(|url| Reach::of(&url) == Reach::Loopback);
+    let kind = if is_native != other_type { "native" } else { "web" };
+    out.put(b",\"grant_types\":[\"authorization_code\",\"refresh_token\"],\"response_types\":[\"code\"]")?;
+    out.put(b",\"application_type\":")?;
+    write::string(out, kind)?;
+    out.put(b",\"token_endpoint_auth_method\":")?;
+    write::string(out, method.as_str())?;
+    out.put(b"}")
+}
+
+/// Reads the answer to a registration that asked for `method`.
+pub(crate) fn answer(
+    body: &[u8],
+    method: AuthMethod,
+    metadata: &ServerMetadata,
+    config: &AuthorizationConfig,
+    issuer: &str,
+) -> Result<Registration, AuthorizationError> {
+    let members = Members::parse(Document::Registration, body)?;
+    if members.list("redirect_uris")?.is_some_and(|uris| !uris.contains(&config.redirect_uri)) {
+        return Err(members.wrong("redirect_uris"));
+    }
+    let secret = members.text("client_secret")?.into_some();
+    let named = members.text("token_endpoint_auth_method")?;
+    let method = match AuthMethod::from_name(&named) {
+        // Neither answer nor metadata say it: a client that got a secret uses it.
+        None if named.is_empty() && secret.is_some() && metadata.auth_methods.is_none() => AuthMethod::SecretBasic,
+        None if named.is_empty() => method,
+        // An assertion needs a key that the registration did not name.
+        None | Some(AuthMethod::PrivateKeyJwt) => return Err(AuthorizationError::NoClientAuthentication),
+        Some(method) => method,
+    };
+    if secret.is_none() && matches!(method, AuthMethod::SecretBasic | AuthMethod::SecretPost) {
+        return Err(members.wrong("client_secret"));
+    }
+    let expires = members.get("client_secret_expires_at").map_or(Some(0), |value| value.u64());
+    Ok(Registration {
+        issuer: issuer.into(),
+        client_id: members.required("client_id")?,
+        secret: secret.map(Secret::new),
+        secret_expires_at: expires.ok_or(members.wrong("client_secret_expires_at"))?,
+        method,
+        redirect_uri: config.redirect_uri.clone(),
+    })
+}

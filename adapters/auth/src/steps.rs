@@ -1,0 +1,244 @@
+//! The types of a flow: its steps, and the answers that go in.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::error::AuthorizationError;
+use crate::jose::Signer;
+use crate::time::UnixSeconds;
+
+/// Time, randomness and keys, which the caller lends.
+#[non_exhaustive]
+pub struct Environment<'e> {
+    /// The time.
+    pub now: UnixSeconds,
+    /// Fills bytes with secure random ones.
+    pub random: &'e mut dyn FnMut(&mut [u8]),
+    /// The key with which the client authenticates (`private_key_jwt`).
+    pub client_key: Option<&'e dyn Signer>,
+    /// The key to which tokens are bound ([DPoP](https://www.rfc-editor.org/rfc/rfc9449)). It is used where the
+    /// authorization server supports its algorithm.
+    pub dpop_key: Option<&'e dyn Signer>,
+}
+
+impl<'e> Environment<'e> {
+    /// Makes an environment without keys.
+    pub fn new(now: UnixSeconds, random: &'e mut dyn FnMut(&mut [u8])) -> Self {
+        Environment { now, random, client_key: None, dpop_key: None }
+    }
+
+    /// Sets the key with which the client authenticates.
+    #[must_use]
+    pub fn client_key(self, key: &'e dyn Signer) -> Self {
+        Environment { client_key: Some(key), ..self }
+    }
+
+    /// Sets the key to which tokens are bound.
+    #[must_use]
+    pub fn dpop_key(self, key: &'e dyn Signer) -> Self {
+        Environment { dpop_key: Some(key), ..self }
+    }
+}
+
+impl fmt::Debug for Environment<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Environment").field("now", &self.now).finish_non_exhaustive()
+    }
+}
+
+/// An answer 401 or 403 of the server.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Rejection<'r> {
+    /// 401 or 403.
+    pub status: u16,
+    /// The values of all headers `WWW-Authenticate`.
+    pub www_authenticate: &'r [&'r str],
+    /// The value of the header `DPoP-Nonce`.
+    pub dpop_nonce: Option<&'r str>,
+    /// [`Credentials::generation`] of the request; 0 if it had none.
+    pub generation: u32,
+    /// The operation, for the limit of step-ups: the method, and the name of a tool.
+    pub operation: &'r str,
+}
+
+impl<'r> Rejection<'r> {
+    /// Makes a rejection of a request without credentials.
+    #[must_use]
+    pub const fn new(status: u16, www_authenticate: &'r [&'r str]) -> Self {
+        Rejection { status, www_authenticate, dpop_nonce: None, generation: 0, operation: "" }
+    }
+
+    /// Sets the header `DPoP-Nonce`.
+    #[must_use]
+    pub const fn dpop_nonce(self, nonce: &'r str) -> Self {
+        Rejection { dpop_nonce: Some(nonce), ..self }
+    }
+
+    /// Sets with which credentials the request went out.
+    #[must_use]
+    pub const fn generation(self, generation: u32) -> Self {
+        Rejection { generation, ..self }
+    }
+
+    /// Sets the operation.
+    #[must_use]
+    pub const fn operation(self, operation: &'r str) -> Self {
+        Rejection { operation, ..self }
+    }
+}
+
+/// The next action for a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "now, later or never")]
+pub enum Outcome {
+    /// Send it again now.
+    Retry,
+    /// It waits until [`Authorization::step`](crate::Authorization::step) returns [`Step::Retry`] or [`Step::Refused`].
+    Wait,
+    /// It fails.
+    Refused(AuthorizationError),
+}
+
+/// The next step, see [`Authorization::step`](crate::Authorization::step).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step<'a> {
+    /// There is nothing to do.
+    Idle,
+    /// Send this request and report its answer. Follow no redirects.
+    Fetch(&'a FetchStep),
+    /// Let a person visit this URL. The browser comes back to the redirect URI.
+    Visit {
+        /// The URL of the authorization request.
+        url: &'a str,
+    },
+    /// There is a token: send everything again that waits. It is returned once.
+    Retry,
+    /// There is no token: everything that waits fails. It is returned once.
+    Refused(AuthorizationError),
+}
+
+/// A request of HTTP. [`Debug`](fmt::Debug) shows neither headers nor the body.
+#[derive(Clone, PartialEq, Eq)]
+pub struct FetchStep {
+    pub(crate) is_post: bool,
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
+    pub(crate) limit: usize,
+    pub(crate) is_configured: bool,
+}
+
+impl FetchStep {
+    /// Returns `GET` or `POST`.
+    #[must_use]
+    pub const fn method(&self) -> &'static str {
+        if self.is_post { "POST" } else { "GET" }
+    }
+
+    /// Returns the URL: `https`, or `http` on this machine.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns whether the URL is from the [configuration](crate::AuthorizationConfig), and not from a server. Any other URL
+    /// must not lead to an address that is [nearer](crate::url::Reach) than the server's: look at the addresses of its
+    /// name before you connect, and report [`FetchFailure::Private`](crate::FetchFailure::Private).
+    #[must_use]
+    pub const fn is_configured(&self) -> bool {
+        self.is_configured
+    }
+
+    /// Returns the headers, `Content-Type` included; the caller adds `Host` and `Content-Length`.
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.headers.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+
+    /// Returns the body; empty for a `GET`.
+    #[must_use]
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// Returns the most bytes of the answer's body: stop reading behind them, and report
+    /// [`FetchFailure::TooLarge`](crate::FetchFailure::TooLarge).
+    #[must_use]
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+}
+
+impl fmt::Debug for FetchStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchStep").field("method", &self.method()).field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// The answer to a [`FetchStep`].
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct Response<'r> {
+    /// The status.
+    pub status: u16,
+    /// The header `Content-Type`.
+    pub content_type: Option<&'r str>,
+    /// The header `Location`.
+    pub location: Option<&'r str>,
+    /// The header `DPoP-Nonce`.
+    pub dpop_nonce: Option<&'r str>,
+    /// The body.
+    pub body: &'r [u8],
+}
+
+impl<'r> Response<'r> {
+    /// Makes an answer without headers.
+    #[must_use]
+    pub const fn new(status: u16, body: &'r [u8]) -> Self {
+        Response { status, content_type: None, location: None, dpop_nonce: None, body }
+    }
+
+    /// Sets the header `Content-Type`.
+    #[must_use]
+    pub const fn content_type(self, value: Option<&'r str>) -> Self {
+        Response { content_type: value, ..self }
+    }
+
+    /// Sets the header `Location`.
+    #[must_use]
+    pub const fn location(self, value: Option<&'r str>) -> Self {
+        Response { location: value, ..self }
+    }
+
+    /// Sets the header `DPoP-Nonce`.
+    #[must_use]
+    pub const fn dpop_nonce(self, value: Option<&'r str>) -> Self {
+        Response { dpop_nonce: value, ..self }
+    }
+}
+
+impl fmt::Debug for Response<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// The credentials of one request, see [`Authorization::credentials`](crate::Authorization::credentials). [`Debug`](fmt::Debug) does not show them.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Credentials {
+    /// The number of the credentials, for [`Rejection::generation`]; 0 if there are none.
+    pub generation: u32,
+    /// The value of the header `Authorization`.
+    pub authorization: Option<String>,
+    /// The value of the header `DPoP`, for this one request.
+    pub dpop: Option<String>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("generation", &self.generation).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,532 @@
+//! Authorization of a client over HTTP: the steps of [`mcp_sansio_auth`] carried out on this machine.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use mcp_sansio_auth::challenge::challenges;
+use mcp_sansio_auth::jose::Signer;
+use mcp_sansio_auth::url::Reach;
+use mcp_sansio_auth::{
+    Authorization, AuthorizationConfig, AuthorizationError, CredentialStore, Environment, FetchFailure, FetchStep,
+    Outcome, Rejection, Response, Step,
+};
+use mcp_sansio_http::client::{
+    ChallengeAnswer, ChallengedRequest, FailureReason, FetchLimits, FetchRequest, HeaderWriter, OutgoingRequest, Url,
+};
+
+use crate::fetch::Allows;
+use crate::loopback::{Loopback, Page};
+use crate::{ClientError, FetchFailed, FetchedResponse, Fetcher, HttpOrigin, NoTokens, TokenStore};
+
+/// Options of authorization: who the client is, how a person visits a URL, where tokens stay.
+///
+/// ```
+/// use mcp_sansio_host::{AuthorizationOptions, TokenFile};
+///
+/// let options = AuthorizationOptions::new("demo")
+///     .visit(|url| eprintln!("Log in at {url}"))
+///     .tokens(TokenFile::new("/home/me/.config/demo/tokens.json"));
+/// # let _ = options;
+/// ```
+#[must_use]
+pub struct AuthorizationOptions {
+    config: AuthorizationConfig,
+    port: u16,
+    visit: Option<Visit>,
+    goes_on: GoesOn,
+    tokens: Box<dyn TokenStore>,
+    not_saved: NotSaved,
+    fetcher: Fetcher,
+    keys: Keys,
+}
+
+type NotSaved = Box<dyn FnMut(&io::Error) + Send>;
+type Visit = Box<dyn FnMut(&str) + Send>;
+type GoesOn = Box<dyn FnMut() -> bool + Send>;
+type Key = Box<dyn Signer + Send>;
+
+#[derive(Default)]
+struct Keys {
+    client: Option<Key>,
+    dpop: Option<Key>,
+}
+
+impl AuthorizationOptions {
+    /// Returns the defaults for a client with this `client_name`: it registers itself where the authorization server
+    /// allows that. See [`config`](AuthorizationOptions::config) for everything else.
+    pub fn new(client_name: &str) -> Self {
+        AuthorizationOptions::of(AuthorizationConfig::new(client_name, ""))
+    }
+
+    /// Returns the defaults for a client with this configuration. Its redirect URI is replaced by that of a listener on
+    /// 127.0.0.1, which is open as long as the client exists.
+    pub fn of(config: AuthorizationConfig) -> Self {
+        AuthorizationOptions {
+            config,
+            port: 0,
+            visit: None,
+            goes_on: Box::new(|| true),
+            tokens: Box::new(NoTokens),
+            not_saved: Box::new(|_| {}),
+            // Redirects of metadata are followed, or not, by the flow.
+            fetcher: Fetcher::new(FetchLimits::DEFAULT.redirects(0)),
+            keys: Keys::default(),
+        }
+    }
+
+    /// Changes the configuration.
+    pub fn config(self, change: impl FnOnce(AuthorizationConfig) -> AuthorizationConfig) -> Self {
+        AuthorizationOptions { config: change(self.config), ..self }
+    }
+
+    /// Sets the port to listen on for the redirect; if it is taken, another one is used. Default: that of the registration
+    /// among the [tokens](AuthorizationOptions::tokens), else any. With another port, the client registers again. An
+    /// authorization server that hands out ids, and compares ports, needs the same port each time.
+    pub fn port(self, port: u16) -> Self {
+        AuthorizationOptions { port, ..self }
+    }
+
+    /// Calls `visit` with each URL that a person must visit: show it, or open it in a browser. Without it,
+    /// authorization that needs a person fails.
+    pub fn visit(self, visit: impl FnMut(&str) + Send + 'static) -> Self {
+        AuthorizationOptions { visit: Some(Box::new(visit)), ..self }
+    }
+
+    /// Asks `goes_on` five times a second whether to wait longer for the person. Default: it waits for the time of
+    /// [`AuthorizationLimits`](mcp_sansio_auth::config::AuthorizationLimits), 10 minutes.
+    pub fn wait_while(self, goes_on: impl FnMut() -> bool + Send + 'static) -> Self {
+        AuthorizationOptions { goes_on: Box::new(goes_on), ..self }
+    }
+
+    /// Sets the place for registrations and tokens. Default: [`NoTokens`].
+    pub fn tokens(self, tokens: impl TokenStore + 'static) -> Self {
+        AuthorizationOptions { tokens: Box::new(tokens), ..self }
+    }
+
+    /// Calls `not_saved` with the error each time that the [place for tokens](Self::tokens) cannot be written. The client
+    /// continues with its token, and tries again at the end of the next login or refresh. A program that ends before has to
+    /// log in again. Default: the error is ignored.
+    pub fn not_saved(self, not_saved: impl FnMut(&io::Error) + Send + 'static) -> Self {
+        AuthorizationOptions { not_saved: Box::new(not_saved), ..self }
+    }
+
+    /// Sets the key with which the client authenticates at the token endpoint (`private_key_jwt`).
+    pub fn client_key(self, key: impl Signer + Send + 'static) -> Self {
+        AuthorizationOptions { keys: Keys { client: Some(Box::new(key)), ..self.keys }, ..self }
+    }
+
+    /// Sets the key to which tokens are bound where the authorization server supports its algorithm
+    /// ([DPoP](https://www.rfc-editor.org/rfc/rfc9449)).
+    pub fn dpop_key(self, key: impl Signer + Send + 'static) -> Self {
+        AuthorizationOptions { keys: Keys { dpop: Some(Box::new(key)), ..self.keys }, ..self }
+    }
+
+    /// Sets the limits for requests to the authorization server, their TLS configuration, and the
+    /// [addresses](Fetcher::addresses) to which they may go. Default: at most 20 seconds each; the TLS configuration of the
+    /// client; no address that is [nearer](Reach) than the server, so that a public server cannot send requests into a
+    /// private network. For an authorization server in such a network use `Fetcher::addresses(|_| true)`.
+    pub fn fetcher(self, fetcher: Fetcher) -> Self {
+        AuthorizationOptions { fetcher, ..self }
+    }
+
+    /// Sets the TLS configuration unless the [fetcher](Self::fetcher) has one. For adapters.
+    #[cfg(feature = "tls")]
+    pub fn or_tls(self, config: Option<Arc<rustls::ClientConfig>>) -> Self {
+        AuthorizationOptions { fetcher: self.fetcher.or_tls(config), ..self }
+    }
+
+    /// Logs out of the server at `url`: forgets its token, and revokes it if the authorization server can do that
+    /// ([RFC 7009](https://www.rfc-editor.org/rfc/rfc7009)). It blocks, at most for the time limit of one request. Without a
+    /// token it does nothing. Registrations stay.
+    ///
+    /// # Errors
+    /// The errors of [`Authorizer::new`], and [`ClientError::Io`] if the tokens cannot be saved, or the authorization server
+    /// did not revoke the token; it is forgotten all the same.
+    pub fn log_out(self, url: &str) -> Result<(), ClientError> {
+        let authorizer = Authorizer::new(url, self)?;
+        let outcome = lock(&authorizer.0.state).with(|flow, environment| flow.log_out(environment));
+        let error = match outcome {
+            Outcome::Retry => None,
+            Outcome::Wait if authorizer.carry_out() => None,
+            Outcome::Wait => lock(&authorizer.0.state).failure.take().map(|failure| failure.error),
+            Outcome::Refused(error) => Some(error),
+        };
+        let saved = authorizer.save(&mut lock(&authorizer.0.work), false);
+        error.map_or(saved, |error| Err(io::Error::other(error))).map_err(ClientError::Io)
+    }
+}
+
+impl fmt::Debug for AuthorizationOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuthorizationOptions").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// The authorization of a client for one server, for adapters. Clones are handles to the same one. An adapter passes on
+/// the calls of [`HttpHooks`](mcp_sansio_http::client::HttpHooks), and calls [`carry_out`](Authorizer::carry_out) where
+/// it may block.
+#[derive(Clone)]
+pub struct Authorizer(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    work: Mutex<Work>,
+}
+
+/// The flow. It is never locked during a wait.
+struct State {
+    authorization: Authorization,
+    keys: Keys,
+    failure: Option<Failure>,
+    /// A person has been asked to visit a URL.
+    is_visiting: bool,
+    /// The farthest network in which the server was reached.
+    reach: Option<Reach>,
+}
+
+/// The reason why there is no token.
+struct Failure {
+    error: AuthorizationError,
+    /// The description in its challenge; may be empty.
+    description: String,
+}
+
+impl From<AuthorizationError> for Failure {
+    fn from(error: AuthorizationError) -> Self {
+        Failure { error, description: String::new() }
+    }
+}
+
+/// The parts that wait.
+struct Work {
+    loopback: Loopback,
+    visit: Option<Visit>,
+    goes_on: GoesOn,
+    tokens: Box<dyn TokenStore>,
+    not_saved: NotSaved,
+    /// The last text could not be saved.
+    is_unsaved: bool,
+    fetcher: Fetcher,
+    /// The URL of the server.
+    server: String,
+}
+
+/// A step that was taken out of the flow.
+enum Next {
+    Fetch(FetchStep),
+    Visit(String),
+    Done(Result<(), AuthorizationError>),
+}
+
+impl State {
+    /// Calls the flow with time, randomness and keys.
+    fn with<R>(&mut self, act: impl FnOnce(&mut Authorization, &mut Environment<'_>) -> R) -> R {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        // It was tried at the start. A program without randomness must not go on with a `state` that can be guessed.
+        let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random numbers");
+        let mut environment = Environment::new(now, &mut random);
+        if let Some(key) = &self.keys.client {
+            environment = environment.client_key(&**key);
+        }
+        if let Some(key) = &self.keys.dpop {
+            environment = environment.dpop_key(&**key);
+        }
+        act(&mut self.authorization, &mut environment)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Authorizer {
+    /// Makes the authorization for the server at `url`, and opens the listener for the redirect.
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if tokens must not be sent to the URL: it is neither `https` nor on this machine.
+    /// [`ClientError::Io`] if the tokens cannot be read, or there is no port to listen on.
+    pub fn new(url: &str, options: AuthorizationOptions) -> Result<Self, ClientError> {
+        let AuthorizationOptions { config, port, visit, goes_on, mut tokens, not_saved, fetcher, keys } = options;
+        getrandom::fill(&mut [0; 1]).map_err(|error| ClientError::Io(error.into()))?;
+        let store = match tokens.load().map_err(ClientError::Io)? {
+            Some(text) => CredentialStore::from_json(text.as_bytes())
+                .map_err(|error| ClientError::Io(io::Error::new(io::ErrorKind::InvalidData, error)))?,
+            None => CredentialStore::new(),
+        };
+        // A registration holds for its redirect URI.
+        let known = store.redirect_uri().and_then(|uri| Some(Url::parse(uri).ok()?.port()));
+        let loopback = Loopback::open(if port == 0 { known.unwrap_or(0) } else { port }).map_err(ClientError::Io)?;
+        let config = config.redirect_uri(loopback.redirect_uri());
+        let authorization = Authorization::new(config, url, store);
+        let authorization = authorization.map_err(|error| ClientError::Url(error.to_string()))?;
+        Ok(Authorizer(Arc::new(Inner {
+            state: Mutex::new(State { authorization, keys, failure: None, is_visiting: false, reach: None }),
+            work: Mutex::new(Work {
+                loopback,
+                visit,
+                goes_on,
+                tokens,
+                not_saved,
+                is_unsaved: false,
+                fetcher,
+                server: url.to_owned(),
+            }),
+        })))
+    }
+
+    /// Notes an address at which the server was reached. Requests to authorization servers go to no nearer network than
+    /// the farthest of these. Without a call, the addresses count that the server's name has at the time of the request.
+    pub fn reached(&self, address: IpAddr) {
+        let mut state = lock(&self.0.state);
+        state.reach = state.reach.max(Some(Reach::of_address(address)));
+    }
+
+    /// Prepares for a request. Returns `true` if the token ends soon: [`carry_out`](Authorizer::carry_out) then gets
+    /// another one, before the request or beside it.
+    #[must_use]
+    pub fn prepare(&self) -> bool {
+        lock(&self.0.state).with(|flow, environment| flow.prepare(environment)) == Outcome::Wait
+    }
+
+    /// Adds the credentials for a request that is about to be sent, and returns their number. See
+    /// [`HttpHooks::sending`](mcp_sansio_http::client::HttpHooks::sending).
+    pub fn sign(&self, request: &OutgoingRequest<'_>, headers: &mut HeaderWriter<'_>) -> u32 {
+        let mut state = lock(&self.0.state);
+        if !request.dpop_nonce.is_empty() {
+            state.authorization.answered(0, Some(request.dpop_nonce));
+        }
+        let url = request.url.to_string();
+        let credentials = match state.with(|flow, environment| flow.credentials(request.method, &url, environment)) {
+            Ok(credentials) => credentials,
+            Err(error) => {
+                state.failure = Some(error.into());
+                return 0;
+            }
+        };
+        let pairs = [("Authorization", &credentials.authorization), ("DPoP", &credentials.dpop)];
+        for (name, value) in pairs {
+            // The flow gives no header that HTTP does not allow; without room for it the server refuses the request.
+            let _ = value.as_ref().map(|value| headers.set(name, value));
+        }
+        credentials.generation
+    }
+
+    /// Notes that the server accepted credentials. See
+    /// [`HttpHooks::accepted`](mcp_sansio_http::client::HttpHooks::accepted).
+    pub fn accepted(&self, credentials: u32) {
+        lock(&self.0.state).authorization.answered(credentials, None);
+    }
+
+    /// Decides about a challenge. With [`ChallengeAnswer::Later`], the message waits for the end of
+    /// [`carry_out`](Authorizer::carry_out).
+    #[must_use]
+    pub fn challenged(&self, challenge: &ChallengedRequest<'_>) -> ChallengeAnswer {
+        let values = [challenge.www_authenticate];
+        let values = if challenge.www_authenticate.is_empty() { &[][..] } else { &values };
+        let mut rejection =
+            Rejection::new(challenge.status, values).generation(challenge.credentials).operation(challenge.operation);
+        if !challenge.dpop_nonce.is_empty() {
+            rejection = rejection.dpop_nonce(challenge.dpop_nonce);
+        }
+        let mut state = lock(&self.0.state);
+        match state.with(|flow, environment| flow.rejected(&rejection, environment)) {
+            Outcome::Retry => ChallengeAnswer::Retry,
+            Outcome::Wait => ChallengeAnswer::Later,
+            Outcome::Refused(error) => {
+                let said = challenges(challenge.www_authenticate).flatten();
+                let mut said = said.filter_map(|one| one.parameter("error_description").map(|text| text.to_string()));
+                state.failure = Some(Failure { error, description: said.next().unwrap_or_default() });
+                ChallengeAnswer::GiveUp
+            }
+        }
+    }
+
+    /// Carries out the steps of the flow. It blocks, for minutes if a person has to log in. Returns `true` if the
+    /// messages that wait are to be sent again, `false` if they fail.
+    #[must_use]
+    pub fn carry_out(&self) -> bool {
+        let mut work = lock(&self.0.work);
+        loop {
+            let next = self.next();
+            // A store that cannot be written is no reason to fail: this client has its token.
+            let is_over = matches!(next, Next::Done(_));
+            if let Err(error) = self.save(&mut work, is_over) {
+                (work.not_saved)(&error);
+            }
+            match next {
+                Next::Done(Ok(())) => return true,
+                Next::Done(Err(error)) => {
+                    lock(&self.0.state).failure = Some(error.into());
+                    return false;
+                }
+                Next::Fetch(fetch) => self.fetch(&work, &fetch),
+                Next::Visit(url) => self.visit(&mut work, &url),
+            }
+        }
+    }
+
+    fn next(&self) -> Next {
+        match lock(&self.0.state).authorization.step() {
+            Step::Fetch(fetch) => Next::Fetch(fetch.clone()),
+            Step::Visit { url } => Next::Visit(url.to_owned()),
+            Step::Refused(error) => Next::Done(Err(error)),
+            // Another thread has carried out the steps if there are none.
+            _ => Next::Done(Ok(())),
+        }
+    }
+
+    /// Saves the store if it has changed, or with `again` if that failed the last time.
+    fn save(&self, work: &mut Work, again: bool) -> io::Result<()> {
+        let mut state = lock(&self.0.state);
+        if !(state.authorization.store_changed() || again && work.is_unsaved) {
+            return Ok(());
+        }
+        let text = state.authorization.store().to_json();
+        drop(state);
+        let saved = work.tokens.save(&text);
+        work.is_unsaved = saved.is_err();
+        saved
+    }
+
+    /// Returns the decision about addresses for a URL that a server has named.
+    fn allowed(&self, work: &Work, url: &str) -> Allows {
+        let is_secure = Url::parse(url).is_ok_and(|url| url.is_secure());
+        let reached = lock(&self.0.state).reach;
+        let nearest = reached.or_else(|| reach_by_name(&work.server)).unwrap_or(Reach::Public);
+        Arc::new(move |address| {
+            let reach = Reach::of_address(address);
+            // A name like `x.localhost` may stand for any address, and only this machine may be spoken to without TLS.
+            reach >= nearest && (is_secure || reach == Reach::Loopback)
+        })
+    }
+
+    fn fetch(&self, work: &Work, fetch: &FetchStep) {
+        let headers: Vec<_> = fetch.headers().collect();
+        let request = match fetch.method() {
+            "POST" => FetchRequest::post(fetch.url(), fetch.body().as_bytes()),
+            _ => FetchRequest::get(fetch.url()),
+        };
+        let mut fetcher = work.fetcher.clone().body(fetch.limit());
+        if !fetch.is_configured() {
+            fetcher = fetcher.or_addresses(self.allowed(work, fetch.url()));
+        }
+        let fetched = fetcher.fetch(&request.headers(&headers));
+        lock(&self.0.state).with(|flow, environment| match &fetched {
+            Ok(answer) => flow.fetched(&response(answer), environment),
+            Err(failed) => flow.fetch_failed(failure(failed), environment),
+        });
+    }
+
+    /// Lets a person visit a URL and waits for the redirect.
+    fn visit(&self, work: &mut Work, url: &str) {
+        let Work { loopback, visit: Some(visit), goes_on, .. } = work else {
+            return lock(&self.0.state).authorization.cancel();
+        };
+        lock(&self.0.state).is_visiting = true;
+        loopback.drain();
+        visit(url);
+        // The flow ends after the time for a visit.
+        let mut goes_on = || goes_on() && lock(&self.0.state).with(|flow, environment| flow.expire(environment.now));
+        let mut take = |target: &str| {
+            let taken = lock(&self.0.state).with(|flow, environment| flow.redirected(target, environment));
+            match taken {
+                Ok(()) => Page::Good,
+                Err(AuthorizationError::State) => Page::Foreign,
+                Err(_) => Page::Bad,
+            }
+        };
+        let has_come = matches!(loopback.wait(&mut goes_on, &mut take), Ok(true));
+        let mut state = lock(&self.0.state);
+        state.is_visiting = false;
+        if !has_come {
+            state.authorization.cancel();
+        }
+    }
+
+    /// Returns whether [`carry_out`](Authorizer::carry_out) waits for a person, not for the authorization server.
+    #[must_use]
+    pub fn is_visiting(&self) -> bool {
+        lock(&self.0.state).is_visiting
+    }
+
+    /// Returns why there is no token, with the words of the server if it refused one; `None` if authorization has not failed.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        let state = lock(&self.0.state);
+        let Failure { error, description } = state.failure.as_ref()?;
+        Some(if description.is_empty() { error.to_string() } else { format!("{error} ({description})") })
+    }
+}
+
+fn response(answer: &FetchedResponse) -> Response<'_> {
+    Response::new(answer.status, &answer.body)
+        .content_type(answer.content_type())
+        .location(answer.location())
+        .dpop_nonce(answer.dpop_nonce())
+}
+
+/// Returns the farthest network of the addresses that the name of the server has now.
+fn reach_by_name(server: &str) -> Option<Reach> {
+    let url = Url::parse(server).ok()?;
+    let (addresses, _) = HttpOrigin::new(url.host(), url.port(), Duration::ZERO).addresses().ok()?;
+    addresses.iter().map(|address| Reach::of_address(address.ip())).max()
+}
+
+fn failure(failed: &FetchFailed) -> FetchFailure {
+    match failed {
+        FetchFailed::Address(_) => FetchFailure::Private,
+        FetchFailed::Exchange(FailureReason::TooLarge | FailureReason::NoRoom, _) => FetchFailure::TooLarge,
+        FetchFailed::Exchange(FailureReason::TimedOut, _) => FetchFailure::Timeout,
+        FetchFailed::Exchange(FailureReason::Redirect(_), _) => FetchFailure::Redirect,
+        _ => FetchFailure::Unreachable,
+    }
+}
+
+/// Shows no secrets.
+impl fmt::Debug for Authorizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorizer").field("refusal", &self.refusal()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A server whose name is local, but that was reached at a public address, must not send the client to this machine.
+    #[test]
+    fn public_servers_lead_nowhere_near() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let url = format!("http://localhost:{}/mcp", listener.local_addr().unwrap().port());
+        for (reached, is_near) in
+            [(&[[93, 184, 216, 34]][..], true), (&[[127, 0, 0, 1], [10, 0, 0, 1]], true), (&[], false)]
+        {
+            let authorizer = Authorizer::new(&url, AuthorizationOptions::new("test")).unwrap();
+            reached.iter().for_each(|address| authorizer.reached((*address).into()));
+            let begun = lock(&authorizer.0.state).with(|flow, environment| {
+                let limits = FetchLimits::DEFAULT.redirects(0).time(300);
+                lock(&authorizer.0.work).fetcher = Fetcher::new(limits);
+                flow.rejected(&Rejection::new(401, &["Bearer"]), environment)
+            });
+            assert_eq!(begun, Outcome::Wait);
+            assert!(!authorizer.carry_out());
+            let why = authorizer.refusal().unwrap();
+            assert_eq!(why.contains("the URL leads into a private network"), is_near, "{why}");
+            assert_eq!(listener.accept().is_err(), is_near, "{reached:?}");
+            // A name that is nearer later changes nothing.
+            authorizer.reached([127, 0, 0, 1].into());
+            let allows = authorizer.allowed(&lock(&authorizer.0.work), "https://as.example/");
+            assert_eq!(allows([127, 0, 0, 1].into()), !is_near);
+            assert!(allows([93, 184, 216, 34].into()));
+            // Without TLS, only this machine.
+            let allows = authorizer.allowed(&lock(&authorizer.0.work), "http://x.localhost/");
+            assert!(!allows([93, 184, 216, 34].into()) && !allows([10, 0, 0, 1].into()));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A server that runs as a child process: how it is started and stopped, and the report of its end.
+
+use std::fmt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use crate::{ClientOptions, Stderr};
+
+/// Options of a child process: how it is started and stopped.
+#[must_use]
+pub struct ChildOptions<L> {
+    options: ClientOptions,
+    stderr: Stderr<L>,
+    timeouts: ShutdownTimeouts,
+}
+
+/// The time that each step of the
+/// [shutdown](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#stdio) of a child process may
+/// take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "these are the steps that the specification has")]
+pub struct ShutdownTimeouts {
+    /// After its stdin was closed.
+    pub close: Duration,
+    /// After SIGTERM. With zero, SIGTERM is not sent.
+    pub terminate: Duration,
+    /// After SIGKILL.
+    pub kill: Duration,
+}
+
+impl ShutdownTimeouts {
+    /// Returns the step that follows `last`, and how long the process may take to end after it; `None` after the last
+    /// step.
+    #[must_use]
+    pub fn next(&self, last: StopSignal) -> Option<(StopSignal, Duration)> {
+        match last {
+            StopSignal::None => Some((StopSignal::StdinClosed, self.close)),
+            StopSignal::StdinClosed if cfg!(unix) && !self.terminate.is_zero() => {
+                Some((StopSignal::Terminate, self.terminate))
+            }
+            StopSignal::StdinClosed | StopSignal::Terminate => Some((StopSignal::Kill, self.kill)),
+            StopSignal::Kill => None,
+        }
+    }
+}
+
+impl<L> ChildOptions<L> {
+    /// Returns the defaults. Stderr is [kept](Stderr::Keep) for errors. After its stdin is closed the process has 5
+    /// seconds to end by itself, because interpreters need that on a busy machine; each other step has 2 seconds.
+    pub const fn new() -> Self {
+        let time = Duration::from_secs(2);
+        let timeouts = ShutdownTimeouts { close: Duration::from_secs(5), terminate: time, kill: time };
+        ChildOptions { options: ClientOptions::new(), stderr: Stderr::Keep, timeouts }
+    }
+
+    /// Sets times and limits of the client.
+    pub const fn options(mut self, options: ClientOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets where the process's stderr goes. Default: [`Stderr::Keep`].
+    pub fn stderr(self, stderr: Stderr<L>) -> Self {
+        ChildOptions { stderr, ..self }
+    }
+
+    /// Sets how long the process may take to end after its stdin was closed, before it gets SIGTERM. Default: 5
+    /// seconds.
+    pub const fn close_time(mut self, time: Duration) -> Self {
+        self.timeouts.close = time;
+        self
+    }
+
+    /// Sets how long the process may take to end after SIGTERM, before it is killed. Default: 2 seconds. With zero,
+    /// SIGTERM is not sent.
+    pub const fn terminate_time(mut self, time: Duration) -> Self {
+        self.timeouts.terminate = time;
+        self
+    }
+
+    /// Sets how long the client waits for a killed process. Default: 2 seconds.
+    pub const fn kill_time(mut self, time: Duration) -> Self {
+        self.timeouts.kill = time;
+        self
+    }
+
+    /// Returns the parts that an adapter builds a client from.
+    pub fn into_parts(self) -> (ClientOptions, Stderr<L>, ShutdownTimeouts) {
+        (self.options, self.stderr, self.timeouts)
+    }
+}
+
+impl<L> Default for ChildOptions<L> {
+    fn default() -> Self {
+        ChildOptions::new()
+    }
+}
+
+impl<L> fmt::Debug for ChildOptions<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildOptions")
+            .field("options", &self.options)
+            .field("stderr", &self.stderr)
+            .field("timeouts", &self.timeouts)
+            .finish()
+    }
+}
+
+/// The report of how a server's process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChildExit {
+    /// The exit status; `None` if the process still ran [`ShutdownTimeouts::kill`] after it was killed.
+    pub status: Option<ExitStatus>,
+    /// The last step that was taken to stop it.
+    pub after: StopSignal,
+}
+
+impl ChildExit {
+    /// Makes the report of a process that ended with `status` after the step `after`.
+    #[must_use]
+    pub const fn new(status: Option<ExitStatus>, after: StopSignal) -> Self {
+        ChildExit { status, after }
+    }
+}
+
+/// A step of stopping a server's process, in the order of the
+/// [specification](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#stdio).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum StopSignal {
+    /// No step was needed: the process ended by itself.
+    None,
+    /// The client closed the process's stdin.
+    StdinClosed,
+    /// The client sent SIGTERM, on Unix only.
+    Terminate,
+    /// The client killed the process.
+    Kill,
+}
+
+/// The reason why nothing more comes from a server's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExitReason {
+    /// The process has ended.
+    Process,
+    /// The process closed its stdout.
+    Output,
+    /// The process closed its stdin.
+    Input,
+    /// The client closed the connection.
+    Closed,
+}
+
+impl ExitReason {
+    /// Describes the reason for an error message, with the process's status if it has ended.
+    #[must_use]
+    pub fn explain(self, program: &str, status: Option<ExitStatus>) -> String {
+        match (self, status) {
+            (ExitReason::Closed, _) => "it was closed".to_owned(),
+            (_, Some(status)) => format!("the process {program:?} ended ({status})"),
+            (ExitReason::Input, None) => format!("the process {program:?} closed its stdin, but goes on"),
+            (_, None) => format!("the process {program:?} closed its stdout, but goes on"),
+        }
+    }
+}
+
+/// Sends SIGTERM to the process `id`; does nothing on systems other than Unix. The caller must not have waited for
+/// the process yet: after that, its id may belong to another process.
+pub fn terminate(id: u32) {
+    #[cfg(unix)]
+    if let Some(pid) = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    #[cfg(not(unix))]
+    let _ = id;
+}

@@ -1,0 +1,362 @@
+//! One GET or POST to any URL, over sockets that block.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mcp_sansio::server::Millis;
+use mcp_sansio_http::client::{FailureReason, Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse};
+
+use crate::HttpOrigin;
+#[cfg(feature = "tls")]
+use crate::TlsConnector;
+
+/// Sends one request over connections of its own and waits for the response, as long as the limits allow.
+#[derive(Clone, Default)]
+pub struct Fetcher {
+    limits: FetchLimits,
+    allows: Option<Allows>,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<rustls::ClientConfig>>,
+}
+
+/// Decides whether to connect to an address.
+pub(crate) type Allows = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetcher").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+/// A response that owns its bytes.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct FetchedResponse {
+    /// The HTTP status: 200 to 599.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+    /// `Content-Type`, `Location`, `DPoP-Nonce`: the first of each.
+    headers: [Option<String>; 3],
+}
+
+/// The headers that a [`FetchedResponse`] keeps.
+const KEPT: [&str; 3] = ["content-type", "location", "dpop-nonce"];
+
+impl FetchedResponse {
+    fn new(response: &FetchResponse<'_>) -> Self {
+        let headers = KEPT.map(|name| response.headers(name).next().map(str::to_owned));
+        FetchedResponse { status: response.status(), body: response.body().to_vec(), headers }
+    }
+
+    /// Returns the header `Content-Type`.
+    #[must_use]
+    pub fn content_type(&self) -> Option<&str> {
+        self.headers[0].as_deref()
+    }
+
+    /// Returns the header `Location`.
+    #[must_use]
+    pub fn location(&self) -> Option<&str> {
+        self.headers[1].as_deref()
+    }
+
+    /// Returns the header `DPoP-Nonce`.
+    #[must_use]
+    pub fn dpop_nonce(&self) -> Option<&str> {
+        self.headers[2].as_deref()
+    }
+}
+
+/// Leaves headers and body out, which may be secret.
+impl fmt::Debug for FetchedResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchedResponse").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// The reason why there is no response.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum FetchFailed {
+    /// The request cannot be sent.
+    Request(FetchError),
+    /// The name of the host has no address that is allowed; this one is not.
+    Address(IpAddr),
+    /// The exchange failed.
+    Exchange(FailureReason, Option<io::Error>),
+}
+
+impl fmt::Display for FetchFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchFailed::Request(error) => error.fmt(f),
+            FetchFailed::Address(address) => write!(f, "connections to {address} are not allowed"),
+            FetchFailed::Exchange(why, None) => why.fmt(f),
+            FetchFailed::Exchange(why, Some(error)) => write!(f, "{why}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FetchFailed {}
+
+impl Fetcher {
+    /// Makes a fetcher with these limits.
+    #[must_use]
+    pub fn new(limits: FetchLimits) -> Self {
+        Fetcher { limits, ..Fetcher::default() }
+    }
+
+    /// Sets the TLS configuration. Default: the certificates of the system are trusted.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn tls(self, config: Arc<rustls::ClientConfig>) -> Self {
+        Fetcher { tls: Some(config), ..self }
+    }
+
+    /// Sets the TLS configuration unless there is one already.
+    #[cfg(all(feature = "auth", feature = "tls"))]
+    pub(crate) fn or_tls(self, config: Option<Arc<rustls::ClientConfig>>) -> Self {
+        Fetcher { tls: self.tls.or(config), ..self }
+    }
+
+    /// Connects only to addresses for which `allows` returns `true`, of those that the name of the host has. Default: to
+    /// all; [authorization](crate::AuthorizationOptions::fetcher) has a default of its own.
+    #[must_use]
+    pub fn addresses(self, allows: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Fetcher { allows: Some(Arc::new(allows)), ..self }
+    }
+
+    /// Sets the allowed addresses if none are set.
+    #[cfg(feature = "auth")]
+    pub(crate) fn or_addresses(self, allows: Allows) -> Self {
+        Fetcher { allows: self.allows.or(Some(allows)), ..self }
+    }
+
+    /// Sets the longest body of a response, in bytes.
+    #[must_use]
+    pub fn body(mut self, bytes: usize) -> Self {
+        self.limits = self.limits.body(bytes);
+        self
+    }
+
+    /// Sends a request and waits for the response. It blocks.
+    ///
+    /// # Errors
+    /// [`FetchFailed`]: the request cannot be sent, there is no connection, or a limit is reached.
+    pub fn fetch(&self, request: &FetchRequest<'_>) -> Result<FetchedResponse, FetchFailed> {
+        let begun = Instant::now();
+        let mut fetch = Fetch::growing(request, self.limits, 0).map_err(FetchFailed::Request)?;
+        let mut trouble = None;
+        loop {
+            fetch.expire(begun.elapsed().as_millis() as Millis);
+            match fetch.response() {
+                Some(Ok(response)) => return Ok(FetchedResponse::new(&response)),
+                Some(Err(why)) => return Err(FetchFailed::Exchange(why, trouble)),
+                None => {}
+            }
+            if fetch.connects()
+                && let Err(error) = self.exchange(&mut fetch, begun)
+            {
+                if let Some(RefusedAddress(address)) = error.get_ref().and_then(|inner| inner.downcast_ref()) {
+                    return Err(FetchFailed::Address(*address));
+                }
+                // Without effect if the connection failed after the response.
+                fetch.failed();
+                trouble = Some(error);
+            }
+        }
+    }
+
+    /// Carries out the exchange over one connection.
+    fn exchange(&self, fetch: &mut Fetch<'_>, begun: Instant) -> io::Result<()> {
+        let end = begun + Duration::from_millis(fetch.deadline());
+        let url = fetch.url();
+        let mut origin = HttpOrigin::new(url.host(), url.port(), left(end)?);
+        let (addresses, each) = origin.addresses()?;
+        let socket = connect(&self.allowed(addresses)?, each, end)?;
+        if !url.is_secure() {
+            return carry(fetch, socket, |socket| socket, begun, end);
+        }
+        #[cfg(feature = "tls")]
+        {
+            let mut tls = TlsConnector::new(url.host(), self.tls.clone()).map_err(io::Error::other)?.wrap(socket)?;
+            while !tls.is_up() {
+                patient(tls.socket(), end)?;
+                tls.handshake()?;
+            }
+            carry(fetch, tls, |tls| tls.socket(), begun, end)
+        }
+        #[cfg(not(feature = "tls"))]
+        Err(io::Error::other("this program was built without TLS (the feature `tls`)"))
+    }
+
+    /// Returns the addresses to which connections are allowed.
+    fn allowed(&self, mut addresses: Vec<SocketAddr>) -> io::Result<Vec<SocketAddr>> {
+        let Some(allows) = &self.allows else { return Ok(addresses) };
+        let refused = addresses.iter().map(SocketAddr::ip).find(|address| !allows(*address));
+        addresses.retain(|address| allows(address.ip()));
+        match refused {
+            Some(address) if addresses.is_empty() => Err(io::Error::other(RefusedAddress(address))),
+            _ => Ok(addresses),
+        }
+    }
+}
+
+/// An address to which no connection is allowed.
+#[derive(Debug)]
+struct RefusedAddress(IpAddr);
+
+impl fmt::Display for RefusedAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        FetchFailed::Address(self.0).fmt(f)
+    }
+}
+
+impl std::error::Error for RefusedAddress {}
+
+/// Returns the time that is left.
+fn left(end: Instant) -> io::Result<Duration> {
+    let left = end.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+fn connect(addresses: &[SocketAddr], each: Duration, end: Instant) -> io::Result<TcpStream> {
+    let mut failed = io::Error::other("the name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(address, each.min(left(end)?)) {
+            Ok(socket) => {
+                let _ = socket.set_nodelay(true);
+                return Ok(socket);
+            }
+            Err(error) => failed = crate::connect_error(*address, &error),
+        }
+    }
+    Err(failed)
+}
+
+/// Lets the socket wait as long as there is time.
+fn patient(socket: &TcpStream, end: Instant) -> io::Result<()> {
+    let left = left(end)?.max(Duration::from_millis(1));
+    socket.set_read_timeout(Some(left))?;
+    socket.set_write_timeout(Some(left))
+}
+
+/// Moves bytes until there is a response, another connection is needed, or the time is over.
+fn carry<C: Read + Write>(
+    fetch: &mut Fetch<'_>,
+    mut link: C,
+    socket: impl Fn(&C) -> &TcpStream,
+    begun: Instant,
+    end: Instant,
+) -> io::Result<()> {
+    fetch.connected();
+    // After a failed write the response may still be there to read.
+    let mut trouble = None;
+    while !fetch.pending().is_empty() && trouble.is_none() {
+        patient(socket(&link), end)?;
+        match link.write(fetch.pending()) {
+            Ok(0) => trouble = Some(ErrorKind::WriteZero.into()),
+            Ok(n) => fetch.sent(n),
+            Err(error) if is_wait(&error) => {}
+            Err(error) => trouble = Some(error),
+        }
+    }
+    trouble = trouble.or(link.flush().err());
+    while !fetch.space().is_empty() {
+        patient(socket(&link), end)?;
+        match link.read(fetch.space()) {
+            Ok(0) => {
+                fetch.closed();
+                return Ok(());
+            }
+            Ok(n) => fetch.filled(n),
+            Err(error) if is_wait(&error) => {}
+            Err(error) => return Err(trouble.unwrap_or(error)),
+        }
+        fetch.expire(begun.elapsed().as_millis() as Millis);
+    }
+    Ok(())
+}
+
+fn is_wait(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// Answers one connection with each text, once there is a request. An empty text leaves the connection open.
+    fn server(answers: Vec<&'static str>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/a", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let mut open = Vec::new();
+            for answer in answers {
+                let (mut socket, _) = listener.accept().unwrap();
+                let mut request = [0; 4096];
+                let n = socket.read(&mut request).unwrap();
+                assert!(request[..n].ends_with(b"\r\n\r\n"));
+                socket.write_all(answer.as_bytes()).unwrap();
+                if answer.is_empty() {
+                    open.push(socket);
+                }
+            }
+            thread::sleep(Duration::from_secs(2));
+        });
+        url
+    }
+
+    #[test]
+    fn responses_and_failures() {
+        let limits = FetchLimits::DEFAULT.body(10).time(700);
+        let fetch = |answers| Fetcher::new(limits).fetch(&FetchRequest::get(&server(answers)));
+        let redirect = "HTTP/1.1 302 There\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
+        let fine = "HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nDPoP-Nonce: n\r\nContent-Length: 2\r\n\r\nok";
+        let response = fetch(vec![redirect, fine]).unwrap();
+        assert_eq!((response.status, response.body.as_slice()), (200, &b"ok"[..]));
+        assert_eq!(
+            (response.content_type(), response.dpop_nonce(), response.location()),
+            (Some("text/x"), Some("n"), None)
+        );
+        assert!(!format!("{response:?}").contains("text"));
+        let closing = fetch(vec!["HTTP/1.1 200 OK\r\n\r\nall"]).unwrap();
+        assert_eq!(closing.body, b"all");
+        let failure = |answers| match fetch(answers).unwrap_err() {
+            FetchFailed::Exchange(why, _) => why,
+            error => panic!("{error}"),
+        };
+        assert_eq!(failure(vec!["HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n"]), FailureReason::TooLarge);
+        assert_eq!(failure(vec![""]), FailureReason::TimedOut);
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let refused = Fetcher::new(limits).fetch(&FetchRequest::get(&format!("http://{free}/"))).unwrap_err();
+        assert!(refused.to_string().starts_with("no connection to the server: 127.0.0.1:"), "{refused}");
+        let url = Fetcher::new(limits).fetch(&FetchRequest::get("file:///etc/passwd")).unwrap_err();
+        assert!(matches!(url, FetchFailed::Request(FetchError::Url(_))));
+    }
+
+    /// A name that stands for an address which is not allowed.
+    #[test]
+    fn addresses_that_are_not_allowed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let url = format!("http://localhost:{}/", listener.local_addr().unwrap().port());
+        let limits = FetchLimits::DEFAULT.time(700);
+        let refused = Fetcher::new(limits).addresses(|address| !address.is_loopback());
+        let error = refused.fetch(&FetchRequest::get(&url)).unwrap_err();
+        assert!(matches!(error, FetchFailed::Address(address) if address.is_loopback()), "{error}");
+        assert!(error.to_string().ends_with(" are not allowed"), "{error}");
+        assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "there was a connection");
+        // One of the addresses is enough.
+        let some = Fetcher::new(limits).addresses(|address| address.is_ipv4());
+        assert!(matches!(some.fetch(&FetchRequest::get(&url)).unwrap_err(), FetchFailed::Exchange(..)));
+        listener.accept().unwrap();
+    }
+}

@@ -1,0 +1,212 @@
+//! Options of clients over HTTP, and the addresses of a server.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use mcp_sansio_http::client::{HttpClientConfig, HttpTransport, Redacted};
+
+use crate::{ClientError, ClientOptions};
+
+/// Options of a client over HTTP.
+///
+/// ```
+/// use mcp_sansio_host::HttpOptions;
+/// let options = HttpOptions::new().header("Authorization", "Bearer secret");
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct HttpOptions {
+    options: ClientOptions,
+    settle: Duration,
+    config: HttpClientConfig,
+    headers: Vec<(String, String)>,
+    #[cfg(feature = "tls")]
+    tls: Option<std::sync::Arc<rustls::ClientConfig>>,
+}
+
+impl HttpOptions {
+    /// Returns the defaults.
+    pub const fn new() -> Self {
+        HttpOptions {
+            options: ClientOptions::new(),
+            settle: Duration::from_secs(1),
+            config: HttpClientConfig::DEFAULT,
+            headers: Vec::new(),
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// Sets times and limits of the client.
+    pub fn options(self, options: ClientOptions) -> Self {
+        HttpOptions { options, ..self }
+    }
+
+    /// Sets times of connections, and which transport to expect. With the feature `tasks`, a configuration without
+    /// [`names`](HttpClientConfig::names) gets those of tasks.
+    pub fn config(self, config: HttpClientConfig) -> Self {
+        HttpOptions { config, ..self }
+    }
+
+    /// Sets how long the first request in a session waits for the stream on which the server may send requests (up to
+    /// 2025-11-25). Default: 1 second.
+    pub fn settle_time(self, time: Duration) -> Self {
+        HttpOptions { settle: time, ..self }
+    }
+
+    /// Adds a header to every request.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the TLS configuration, for the server and for its authorization server. Default: the certificates of the
+    /// system are trusted.
+    #[cfg(feature = "tls")]
+    pub fn tls(self, config: std::sync::Arc<rustls::ClientConfig>) -> Self {
+        HttpOptions { tls: Some(config), ..self }
+    }
+
+    /// Returns the transport to `url`, and the other parts that an adapter needs.
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if the URL does not begin with `http` (or `https` with the feature `tls`), or if a header is
+    /// not valid; [`ClientError::Io`] if the system has no certificates.
+    #[cfg_attr(not(feature = "tasks"), allow(unused_mut, reason = "only tasks change the options"))]
+    pub fn open<'m>(mut self, url: &str) -> Result<HttpParts<'m>, ClientError> {
+        #[cfg(feature = "tasks")]
+        if self.config.names.is_empty() {
+            self.config = self.config.names(mcp_sansio_tasks::NAMES);
+        }
+        let remote = HttpTransport::growing_up_to(url, self.config, CONNECTIONS, self.options.message_limit());
+        let mut remote = remote.map_err(|error| ClientError::Url(format!("{}: {error}", Redacted(url))))?;
+        for (name, value) in &self.headers {
+            set_header(&mut remote, name, value)?;
+        }
+        #[cfg(not(feature = "tls"))]
+        if remote.is_secure() {
+            let url = Redacted(url);
+            return Err(ClientError::Url(format!("{url}: this program was built without TLS (the feature `tls`)")));
+        }
+        Ok(HttpParts {
+            origin: HttpOrigin::new(remote.host(), remote.port(), Duration::from_millis(self.config.connect_time)),
+            #[cfg(feature = "tls")]
+            tls_config: self.tls.clone(),
+            #[cfg(feature = "tls")]
+            tls: remote.is_secure().then(|| crate::TlsConnector::new(remote.host(), self.tls)).transpose()?,
+            remote,
+            options: self.options,
+            settle_time: self.settle,
+        })
+    }
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        HttpOptions::new()
+    }
+}
+
+/// Writes the options without the headers, which may be secret.
+impl fmt::Debug for HttpOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions")
+            .field("options", &self.options)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The parts that [`HttpOptions::open`] gives to an adapter.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct HttpParts<'m> {
+    /// The transport, without its sockets.
+    pub remote: HttpTransport<'m>,
+    /// Times and limits of the client.
+    pub options: ClientOptions,
+    /// See [`HttpOptions::settle_time`].
+    pub settle_time: Duration,
+    /// The addresses to connect sockets to.
+    pub origin: HttpOrigin,
+    /// Makes connections secure; set for `https`.
+    #[cfg(feature = "tls")]
+    pub tls: Option<crate::TlsConnector>,
+    /// The configuration of [`HttpOptions::tls`], which authorization uses too.
+    #[cfg(feature = "tls")]
+    pub tls_config: Option<std::sync::Arc<rustls::ClientConfig>>,
+}
+
+/// The limit of connections to one server; further requests wait.
+pub const CONNECTIONS: usize = 8;
+
+/// Sets a header of all later requests.
+///
+/// # Errors
+/// [`ClientError::Url`] if the header is not valid.
+pub fn set_header(remote: &mut HttpTransport<'_>, name: &str, value: &str) -> Result<(), ClientError> {
+    remote.set_header(name, value).map_err(|error| ClientError::Url(format!("the header {name}: {error}")))
+}
+
+/// The place of a server: its name, its port, and the addresses of the name. The name is resolved once, and again
+/// when none of the addresses can be connected to.
+#[derive(Clone, Debug)]
+pub struct HttpOrigin {
+    host: String,
+    port: u16,
+    addresses: Vec<SocketAddr>,
+    /// The time for all addresses together.
+    time: Duration,
+}
+
+/// The least time for each address: a name may have many addresses, and some may not answer.
+const LEAST: Duration = Duration::from_millis(250);
+
+impl HttpOrigin {
+    /// Makes the place of a server: a name or an address, and a port. `time` is for all its addresses together.
+    #[must_use]
+    pub fn new(host: &str, port: u16, time: Duration) -> Self {
+        HttpOrigin { host: host.to_owned(), port, addresses: Vec::new(), time }
+    }
+
+    /// Returns the addresses to try, one after the other, and how long each may take. Blocks while the name is
+    /// resolved.
+    ///
+    /// # Errors
+    /// If the name cannot be resolved.
+    pub fn addresses(&mut self) -> io::Result<(Vec<SocketAddr>, Duration)> {
+        if self.addresses.is_empty() {
+            let found = (self.host.as_str(), self.port).to_socket_addrs();
+            let found = found.map_err(|error| io::Error::other(format!("no address for {}: {error}", self.host)))?;
+            // `localhost` is this machine, in both families, even if the hosts file says something else.
+            let here = [IpAddr::from(Ipv6Addr::LOCALHOST), IpAddr::from(Ipv4Addr::LOCALHOST)];
+            let local = here.iter().filter(|_| self.host.eq_ignore_ascii_case("localhost"));
+            for address in found.chain(local.map(|address| SocketAddr::new(*address, self.port))) {
+                if !self.addresses.contains(&address) {
+                    self.addresses.push(address);
+                }
+            }
+        }
+        Ok((self.addresses.clone(), (self.time / self.addresses.len().max(1) as u32).max(LEAST)))
+    }
+
+    /// Notes that this address works: it is tried first next time.
+    pub fn works(&mut self, address: SocketAddr) {
+        if let Some(at) = self.addresses.iter().position(|known| *known == address) {
+            self.addresses[..=at].rotate_right(1);
+        }
+    }
+
+    /// Notes that no address works: the name is resolved again next time.
+    pub fn forget(&mut self) {
+        self.addresses.clear();
+    }
+}
+
+/// Adds the address to the error of connecting to it.
+#[must_use]
+pub fn connect_error(address: SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{address}: {error}"))
+}

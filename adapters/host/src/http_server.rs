@@ -1,0 +1,153 @@
+//! Options of HTTP servers.
+
+use std::fmt;
+use std::net::TcpStream;
+
+use mcp_sansio::server::{MessageLimits, Seal};
+use mcp_sansio_http::endpoint::{EndpointConfig, EndpointLimits};
+use mcp_sansio_http::http1;
+
+/// Limits and security of an HTTP server. By default it answers only requests whose `Host` is a name of this machine
+/// (against [DNS
+/// rebinding](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning)).
+///
+/// ```
+/// use mcp_sansio_host::HttpServerOptions;
+/// let options = HttpServerOptions::new().connections(100).spare_descriptors(8);
+/// ```
+#[derive(Clone)]
+#[must_use]
+#[non_exhaustive]
+pub struct HttpServerOptions {
+    /// See [`config`](HttpServerOptions::config).
+    pub config: EndpointConfig<'static>,
+    /// See [`limits`](HttpServerOptions::limits).
+    pub limits: MessageLimits,
+    /// See [`endpoint_limits`](HttpServerOptions::endpoint_limits).
+    pub endpoint_limits: EndpointLimits,
+    /// See [`wire_limits`](HttpServerOptions::wire_limits).
+    pub wire_limits: http1::ConnectionLimits,
+    /// See [`connections`](HttpServerOptions::connections).
+    pub connections: usize,
+    /// See [`input_total`](HttpServerOptions::input_total).
+    pub input_total: usize,
+    /// See [`output_total`](HttpServerOptions::output_total).
+    pub output_total: usize,
+    /// See [`spare_descriptors`](HttpServerOptions::spare_descriptors).
+    pub spare_descriptors: usize,
+    /// See [`seal`](HttpServerOptions::seal).
+    pub seal: Option<&'static (dyn Seal + Sync)>,
+}
+
+impl HttpServerOptions {
+    /// Returns the defaults.
+    pub fn new() -> Self {
+        let limits = MessageLimits::default();
+        HttpServerOptions {
+            config: EndpointConfig::DEFAULT,
+            limits,
+            endpoint_limits: EndpointLimits::default(),
+            wire_limits: http1::ConnectionLimits::default().body(limits.message),
+            connections: 10_000,
+            input_total: 256 << 20,
+            output_total: 256 << 20,
+            spare_descriptors: 32,
+            seal: None,
+        }
+    }
+
+    /// Sets paths, hosts and times.
+    pub fn config(self, config: EndpointConfig<'static>) -> Self {
+        HttpServerOptions { config, ..self }
+    }
+
+    /// Sets limits of messages, of requests to the client and of subscriptions.
+    pub fn limits(self, limits: MessageLimits) -> Self {
+        HttpServerOptions { limits, wire_limits: self.wire_limits.body(limits.message), ..self }
+    }
+
+    /// Sets limits of sessions and streams.
+    pub fn endpoint_limits(self, limits: EndpointLimits) -> Self {
+        HttpServerOptions { endpoint_limits: limits, ..self }
+    }
+
+    /// Sets limits of connections: the size of heads, times without a byte.
+    pub fn wire_limits(self, limits: http1::ConnectionLimits) -> Self {
+        HttpServerOptions { wire_limits: limits, ..self }
+    }
+
+    /// Sets the limit of connections; further ones wait in the listener's queue. Default: 10,000.
+    pub fn connections(self, most: usize) -> Self {
+        HttpServerOptions { connections: most.max(1), ..self }
+    }
+
+    /// Sets how many bytes the incoming requests of all connections may take together. Default: 256 MiB. A request
+    /// that does not fit gets 503. A request of up to [`http1::ConnectionLimits::head`] bytes, with its body, always fits.
+    pub fn input_total(self, bytes: usize) -> Self {
+        HttpServerOptions { input_total: bytes, ..self }
+    }
+
+    /// Sets how many bytes the unsent answers of all connections may take together. Default: 256 MiB. Beyond the
+    /// limit, the server closes the connection with the most unsent bytes, until the rest fits.
+    pub fn output_total(self, bytes: usize) -> Self {
+        HttpServerOptions { output_total: bytes, ..self }
+    }
+
+    /// Sets how many descriptors stay free for everything else in the process, such as handlers that open files.
+    /// Default: 32. While fewer are free, further connections wait in the listener's queue. The count goes down from
+    /// the soft limit (`RLIMIT_NOFILE`) at the time when the server begins to serve; at most half of it is kept free.
+    /// No effect on systems other than Unix.
+    pub fn spare_descriptors(self, spare: usize) -> Self {
+        HttpServerOptions { spare_descriptors: spare, ..self }
+    }
+
+    /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal`, with the
+    /// feature `seal`, or an implementation of your own. It gets the time of the system in milliseconds since 1970.
+    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
+        HttpServerOptions { seal: Some(seal), ..self }
+    }
+}
+
+impl Default for HttpServerOptions {
+    fn default() -> Self {
+        HttpServerOptions::new()
+    }
+}
+
+impl fmt::Debug for HttpServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpServerOptions")
+            .field("config", &self.config)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The descriptors that a server's connections leave free: all from a certain number on. The system gives the lowest
+/// free number, so the number of a new socket shows how many are in use.
+#[derive(Clone, Copy, Debug)]
+pub struct SpareDescriptors {
+    first: usize,
+}
+
+impl SpareDescriptors {
+    /// Returns the last `spare` descriptors that the process may have (`RLIMIT_NOFILE`), at most half of them.
+    #[must_use]
+    pub fn of(spare: usize) -> Self {
+        #[cfg(unix)]
+        let most = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        #[cfg(not(unix))]
+        let most = None::<u64>;
+        let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        SpareDescriptors { first: most.saturating_sub(spare).max(most / 2) }
+    }
+
+    /// Returns whether the socket has one of these numbers: the server then accepts no further connection for now.
+    #[must_use]
+    pub fn has(&self, socket: &TcpStream) -> bool {
+        #[cfg(unix)]
+        return usize::try_from(std::os::fd::AsRawFd::as_raw_fd(socket)).is_ok_and(|number| number >= self.first);
+        #[cfg(not(unix))]
+        return false;
+    }
+}

@@ -1,0 +1,66 @@
+//! The common parts of the adapters of [`mcp_sansio`] for operating systems: processes, pipes, files of certificates,
+//! clocks. Nothing here is blocking or asynchronous. Applications use `mcp_sansio_blocking` or `mcp_sansio_smol`,
+//! which re-export these items. Other adapters can be built on this crate.
+//!
+//! - [`OwnedResult`], [`ServerHello`]: results that own their bytes; [`ClientError`]: the reason why there is no result.
+//! - [`ClientOptions`], [`PageLimits`]: times and limits of a client.
+//! - [`ChildOptions`], [`Stderr`], [`ChildExit`]: a server as a child process.
+//! - [`Ignore`]: a handler that ignores events; [`LineTrace`]: shows each message on the way.
+//! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
+//! - [`testing`]: runs a service in memory, for tests of services.
+//! - `HttpOptions`, `HttpOrigin`, `HttpServerOptions`, `SpareDescriptors` (feature `http`): HTTP around sockets.
+//! - `Fetcher` (feature `http`): one GET or POST to any URL.
+//! - `AuthorizationOptions`, `Authorizer`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
+//! - `take_task_outcome`, `TaskNotice` (feature `tasks`): give outcomes and notifications to a task that is followed.
+//! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
+
+#[cfg(feature = "auth")]
+mod authorization;
+mod child;
+mod dynamic_tools;
+mod error;
+#[cfg(feature = "http")]
+mod fetch;
+mod handlers;
+#[cfg(feature = "http")]
+mod http_client;
+#[cfg(feature = "http")]
+mod http_server;
+#[cfg(feature = "auth")]
+mod loopback;
+mod options;
+mod pages;
+mod results;
+mod stderr;
+#[cfg(feature = "tasks")]
+mod tasks;
+pub mod testing;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "auth")]
+mod token_store;
+mod trace;
+
+#[cfg(feature = "auth")]
+pub use authorization::{AuthorizationOptions, Authorizer};
+pub use child::{ChildExit, ChildOptions, ExitReason, ShutdownTimeouts, StopSignal, terminate};
+pub use dynamic_tools::{OwnedTool, OwnedTools};
+pub use error::{ClientError, ExcludedTool, ServerError};
+#[cfg(feature = "http")]
+pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
+pub use handlers::Ignore;
+#[cfg(feature = "http")]
+pub use http_client::{CONNECTIONS, HttpOptions, HttpOrigin, HttpParts, connect_error, set_header};
+#[cfg(feature = "http")]
+pub use http_server::{HttpServerOptions, SpareDescriptors};
+pub use options::ClientOptions;
+pub use pages::{PageCursor, PageLimits};
+pub use results::{OwnedResult, ServerHello};
+pub use stderr::{Stderr, StderrLog};
+#[cfg(feature = "tasks")]
+pub use tasks::{TaskNotice, take_task_outcome};
+#[cfg(feature = "tls")]
+pub use tls::{TlsConnector, TlsStream};
+#[cfg(feature = "auth")]
+pub use token_store::{NoTokens, TokenFile, TokenStore};
+pub use trace::{Direction, LineTrace};

@@ -1,0 +1,106 @@
+//! Times and limits of clients.
+
+use std::time::Duration;
+
+use mcp_sansio::client::{Client, ClientInfo};
+use mcp_sansio::memory::{Slots, Store};
+use mcp_sansio::server::Millis;
+
+/// Times and limits of a client, over any transport.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_sansio_host::ClientOptions;
+/// let options = ClientOptions::new().timeout(Duration::from_secs(10)).message(1 << 20);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct ClientOptions {
+    timeout: Option<Duration>,
+    longest: Duration,
+    probe: Duration,
+    rounds: u8,
+    message: usize,
+    held: usize,
+}
+
+impl ClientOptions {
+    /// Returns the defaults.
+    pub const fn new() -> Self {
+        let (timeout, probe) = (Some(Duration::from_secs(60)), Duration::from_secs(5));
+        ClientOptions {
+            timeout,
+            longest: Duration::from_secs(3600),
+            probe,
+            rounds: 16,
+            message: 16 << 20,
+            held: 16 << 20,
+        }
+    }
+
+    /// Sets how long a request may take, unless the request sets its own time. Default: 1 minute.
+    pub const fn timeout(self, time: Duration) -> Self {
+        ClientOptions { timeout: Some(time), ..self }
+    }
+
+    /// Sets how long a request may take in all if each `notifications/progress` begins its time again, unless the
+    /// request sets its own limit. Default: 1 hour.
+    pub const fn at_most(self, time: Duration) -> Self {
+        ClientOptions { longest: time, ..self }
+    }
+
+    /// Sets no time limit for requests.
+    pub const fn patient(self) -> Self {
+        ClientOptions { timeout: None, ..self }
+    }
+
+    /// Sets how long the client waits for the answer to its first message before it takes the server for one of the
+    /// older revisions. Default: 5 seconds.
+    pub const fn probe_timeout(self, time: Duration) -> Self {
+        ClientOptions { probe: time, ..self }
+    }
+
+    /// Sets how many times a server may answer one request with `input_required` (2026-07-28). Default: 16. See
+    /// [`Client::rounds`].
+    pub const fn rounds(self, most: u8) -> Self {
+        ClientOptions { rounds: most, ..self }
+    }
+
+    /// Sets the limit of an incoming message, in bytes. Default: 16 MiB.
+    pub const fn message(self, bytes: usize) -> Self {
+        ClientOptions { message: bytes, ..self }
+    }
+
+    /// Sets the limit of the bytes that the client keeps in order to send them again: the params of calls that the
+    /// server may answer with `input_required`, and the answers to its questions. Default: 16 MiB.
+    pub const fn held(self, bytes: usize) -> Self {
+        ClientOptions { held: bytes, ..self }
+    }
+
+    /// Returns the limit of an incoming message, in bytes.
+    #[must_use]
+    pub const fn message_limit(&self) -> usize {
+        self.message
+    }
+
+    /// Returns a client with these times and limits, and at most `in_flight` requests and subscriptions at a time.
+    #[must_use]
+    pub fn engine<'m>(&self, profile: &'m ClientInfo<'m>, in_flight: usize) -> Client<'m> {
+        let millis = |time: Duration| Millis::try_from(time.as_millis()).unwrap_or(Millis::MAX / 4);
+        let client = Client::new(profile, Slots::growing(in_flight))
+            .held(Store::growing(self.held))
+            .probe_timeout(Some(millis(self.probe)))
+            .at_most(millis(self.longest))
+            .rounds(self.rounds);
+        match self.timeout {
+            Some(time) => client.timeout(millis(time)),
+            None => client,
+        }
+    }
+}
+
+impl Default for ClientOptions {
+    fn default() -> Self {
+        ClientOptions::new()
+    }
+}

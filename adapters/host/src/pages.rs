@@ -1,0 +1,127 @@
+//! Limits for [paginated](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination)
+//! lists.
+
+use std::time::{Duration, Instant};
+
+use mcp_sansio::client::Request;
+
+use crate::{ClientError, OwnedResult};
+
+/// Limits of pages, bytes and time for one
+/// [paginated](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination) list. They are
+/// needed because a server may send one `nextCursor` after another without end.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_sansio_host::PageLimits;
+/// let limits = PageLimits::new().pages(10).bytes(1 << 20).time(Duration::from_secs(10));
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct PageLimits {
+    pages: usize,
+    bytes: usize,
+    time: Duration,
+    begun: Option<Instant>,
+}
+
+impl PageLimits {
+    /// Returns the defaults: 1000 pages, 64 MiB, 5 minutes.
+    pub const fn new() -> Self {
+        PageLimits { pages: 1_000, bytes: 64 << 20, time: Duration::from_secs(300), begun: None }
+    }
+
+    /// Sets the limit of pages. Default: 1000.
+    pub const fn pages(self, most: usize) -> Self {
+        PageLimits { pages: most, ..self }
+    }
+
+    /// Sets the limit of bytes of all pages together. Default: 64 MiB. The page that exceeds it is still returned, as
+    /// the last one.
+    pub const fn bytes(self, most: usize) -> Self {
+        PageLimits { bytes: most, ..self }
+    }
+
+    /// Sets the limit of time from the first request on. Default: 5 minutes. It is checked before each request; the
+    /// request has its own deadline besides.
+    pub const fn time(self, most: Duration) -> Self {
+        PageLimits { time: most, ..self }
+    }
+
+    /// Counts the next page, before it is requested.
+    ///
+    /// # Errors
+    /// [`ClientError::TooManyPages`], [`ClientError::ListTooLarge`] or [`ClientError::ListTooSlow`] if the page must not be requested.
+    pub fn ask(&mut self) -> Result<(), ClientError> {
+        let begun = *self.begun.get_or_insert_with(Instant::now);
+        if self.bytes == 0 {
+            return Err(ClientError::ListTooLarge);
+        }
+        if begun.elapsed() > self.time {
+            return Err(ClientError::ListTooSlow);
+        }
+        self.pages = self.pages.checked_sub(1).ok_or(ClientError::TooManyPages)?;
+        Ok(())
+    }
+
+    /// Counts the bytes of a page that was received.
+    pub fn took(&mut self, page: &OwnedResult) {
+        self.bytes = self.bytes.saturating_sub(page.raw().as_bytes().len());
+    }
+}
+
+impl Default for PageLimits {
+    fn default() -> Self {
+        PageLimits::new()
+    }
+}
+
+/// Follows the pages of one list, until a page has no `nextCursor`, a limit is reached, or a request fails.
+#[derive(Debug)]
+#[must_use]
+pub struct PageCursor {
+    limits: PageLimits,
+    /// The last page, kept for its cursor.
+    page: Option<OwnedResult>,
+    over: bool,
+}
+
+impl PageCursor {
+    /// Begins before the first page.
+    pub const fn new(limits: PageLimits) -> Self {
+        PageCursor { limits, page: None, over: false }
+    }
+
+    /// Returns the limits.
+    pub const fn limits(&mut self) -> &mut PageLimits {
+        &mut self.limits
+    }
+
+    /// Returns the request for the next page of `list`; `None` after the last one.
+    ///
+    /// # Errors
+    /// As [`PageLimits::ask`], once; after that it returns `None`.
+    pub fn ask<'r>(&'r mut self, list: &Request<'r>) -> Option<Result<Request<'r>, ClientError>> {
+        if self.over {
+            return None;
+        }
+        if let Err(error) = self.limits.ask() {
+            self.over = true;
+            return Some(Err(error));
+        }
+        Some(Ok(match self.page.as_ref().and_then(OwnedResult::next_cursor) {
+            Some(cursor) => list.after(cursor),
+            None => *list,
+        }))
+    }
+
+    /// Takes the result of the request for a page.
+    pub fn took(&mut self, page: &Result<OwnedResult, ClientError>) {
+        if let Ok(page) = page {
+            self.limits.took(page);
+        }
+        // Cursors are not compared: they are opaque, and the same cursor may lead to another page.
+        self.page = page.as_ref().ok().filter(|page| page.next_cursor().is_some()).cloned();
+        self.over = self.page.is_none();
+    }
+}

@@ -1,0 +1,182 @@
+//! Results of requests, as values that own their bytes.
+
+use std::fmt;
+
+use mcp_sansio::client::InitializeResult;
+use mcp_sansio::client::views::{View, ViewError};
+use mcp_sansio::json::{DeserializeError, Raw, Text};
+use mcp_sansio::protocol::{Method, ServerCapabilities, meta};
+use mcp_sansio::revision::Revision;
+
+/// The result of a request. It owns its bytes.
+///
+/// ```
+/// use mcp_sansio::client::views::CallToolResult;
+/// use mcp_sansio::json::Raw;
+/// use mcp_sansio::protocol::Method;
+/// use mcp_sansio_host::OwnedResult;
+///
+/// let result = Raw::parse(br#"{"content":[{"type":"text","text":"4"}]}"#).unwrap();
+/// let answer = OwnedResult::new(Method::ToolsCall, result);
+/// assert_eq!(answer.view::<CallToolResult>().unwrap().text().unwrap().to_string(), "4");
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct OwnedResult {
+    method: Method,
+    bytes: Box<[u8]>,
+    retried: bool,
+}
+
+impl OwnedResult {
+    /// Keeps a copy of a result.
+    #[must_use]
+    pub fn new(method: Method, raw: Raw<'_>) -> Self {
+        OwnedResult { method, bytes: raw.as_bytes().into(), retried: false }
+    }
+
+    /// Notes whether the request was sent again: `retried` of [`ClientEvent::Done`](mcp_sansio::client::ClientEvent::Done).
+    #[must_use]
+    pub fn retried(self, retried: bool) -> Self {
+        OwnedResult { retried, ..self }
+    }
+
+    /// Returns whether the client sent the request again with `inputResponses` or `requestState` ([multi round-trip
+    /// requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr)). Such a result must
+    /// not be [cached](mcp_sansio::client::cache).
+    #[must_use]
+    pub const fn is_retried(&self) -> bool {
+        self.retried
+    }
+
+    /// Returns the method of the request.
+    #[must_use]
+    pub const fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Returns the result as the server wrote it, a JSON object.
+    #[must_use]
+    pub fn raw(&self) -> Raw<'_> {
+        reread(&self.bytes)
+    }
+
+    /// Returns the result as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes).unwrap_or_default()
+    }
+
+    /// Returns a typed view of the result, one of [`views`](mcp_sansio::client::views).
+    ///
+    /// # Errors
+    /// If a member that the protocol requires is missing.
+    pub fn view<'a, V: View<'a>>(&'a self) -> Result<V, ViewError> {
+        V::of(self.raw())
+    }
+
+    /// Deserializes the result. Members that the type does not have are skipped.
+    ///
+    /// # Errors
+    /// If the result does not fit the type.
+    pub fn to<T: serde::de::DeserializeOwned>(&self) -> Result<T, DeserializeError> {
+        read_owned(self.raw())
+    }
+
+    /// Deserializes one member of the result; a missing member reads as `null`.
+    ///
+    /// # Errors
+    /// If the member does not fit the type.
+    pub fn member<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, DeserializeError> {
+        read_owned(self.raw().get(name).unwrap_or(Raw::constant("null")))
+    }
+
+    /// Returns the member `nextCursor`: where the next page of a list begins.
+    #[must_use]
+    pub fn next_cursor(&self) -> Option<Text<'_>> {
+        self.raw().get("nextCursor")?.text()
+    }
+}
+
+fn read_owned<T: serde::de::DeserializeOwned>(raw: Raw<'_>) -> Result<T, DeserializeError> {
+    raw.to(&mut vec![0; raw.as_bytes().len()])
+}
+
+/// Reads bytes again that were valid JSON before.
+fn reread(bytes: &[u8]) -> Raw<'_> {
+    Raw::parse(bytes).unwrap_or(Raw::constant("null"))
+}
+
+impl fmt::Debug for OwnedResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Answer({})", self.as_str())
+    }
+}
+
+/// The result of [`server/discover`](https://modelcontextprotocol.io/specification/2026-07-28/server/discover) or
+/// [`initialize`](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#initialization): the
+/// server's name and its capabilities.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ServerHello {
+    revision: Revision,
+    result: Box<[u8]>,
+}
+
+impl ServerHello {
+    /// Keeps a copy of the server's answer when the connection was opened.
+    #[must_use]
+    pub fn new(connected: &InitializeResult<'_>) -> Self {
+        ServerHello { revision: connected.revision, result: connected.result.as_bytes().into() }
+    }
+
+    /// Makes the value for a server that was not asked.
+    #[must_use]
+    pub fn unasked(revision: Revision) -> Self {
+        ServerHello { revision, result: (*b"null").into() }
+    }
+
+    /// Returns the revision that both sides use.
+    #[must_use]
+    pub const fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Returns the whole result; `null` if the server was not asked.
+    #[must_use]
+    pub fn raw(&self) -> Raw<'_> {
+        reread(&self.result)
+    }
+
+    /// Returns `serverInfo`: the name of the server in its own words, for display only.
+    #[must_use]
+    pub fn server(&self) -> Option<Raw<'_>> {
+        let result = self.raw();
+        match self.revision.is_modern() {
+            true => result.get("_meta")?.get(meta::SERVER_INFO),
+            false => result.get("serverInfo"),
+        }
+    }
+
+    /// Returns the member `capabilities`.
+    #[must_use]
+    pub fn capabilities(&self) -> Option<Raw<'_>> {
+        self.raw().get("capabilities")
+    }
+
+    /// Returns the capabilities of the server.
+    #[must_use]
+    pub fn features(&self) -> ServerCapabilities {
+        self.capabilities().map_or(ServerCapabilities::NONE, ServerCapabilities::read)
+    }
+
+    /// Returns the member `instructions`: text for the model about the server.
+    #[must_use]
+    pub fn instructions(&self) -> Option<Text<'_>> {
+        self.raw().get("instructions")?.text()
+    }
+}
+
+impl fmt::Debug for ServerHello {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hello").field("revision", &self.revision).field("result", &self.raw().as_str()).finish()
+    }
+}

@@ -1,0 +1,550 @@
+//! Tests of services in memory: without a process and without a clock, with the input cut at any byte.
+//!
+//! - [`Conversation`]: a service, and the test as its client.
+//! - [`ClientServerPair`]: a service and a client.
+//!
+//! ```
+//! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+//! use mcp_sansio_host::testing::{Conversation, Delivery};
+//!
+//! fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+//!     call.text("hello")
+//! }
+//! static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
+//!
+//! let service = Service::new("greeter", "1.0").tools(&TOOLS);
+//! for cut in [Delivery::Whole, Delivery::Bytes, Delivery::Random(7)] {
+//!     let mut conversation = Conversation::new(&service, ()).cut(cut);
+//!     conversation.initialize("2025-06-18");
+//!     let replies = conversation.say(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}"#);
+//!     assert!(replies[0].contains(r#""text":"hello""#));
+//!     assert!(conversation.finish().is_empty());
+//! }
+//! ```
+
+use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::server::{MessageLimits, Millis, NotifyStatus, Progress, RequestToken, RespondError, ServerChange};
+use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource, Service};
+use mcp_sansio::sink::LineSink;
+
+/// The sizes of the pieces in which the input comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delivery {
+    /// Whole lines.
+    Whole,
+    /// Byte by byte.
+    Bytes,
+    /// In pieces of this many bytes.
+    Pieces(usize),
+    /// In pieces of 1 to 64 bytes; the same seed gives the same sizes.
+    Random(u64),
+}
+
+/// A connection to a service: the test sends a line, and gets the lines that come back.
+#[derive(Debug)]
+pub struct Conversation<'s, S: 'static> {
+    service: &'s Service<'s, S>,
+    state: S,
+    session: LineServer<'static, LineSink<Vec<u8>>>,
+    rhythm: Rhythm,
+    now: Millis,
+    received: Vec<u8>,
+}
+
+/// The most turns of a loop. More of them mean that it never comes to rest.
+const TURNS: usize = 100_000;
+
+impl<'s, S> Conversation<'s, S> {
+    /// Opens a connection to a service, with the state of its handlers.
+    #[must_use]
+    pub fn new(service: &'s Service<'s, S>, state: S) -> Self {
+        let session = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
+        Conversation { service, state, session, rhythm: Rhythm::new(Delivery::Whole), now: 0, received: Vec::new() }
+    }
+
+    /// Sets how the input is cut. Default: whole lines.
+    #[must_use]
+    pub fn cut(mut self, cut: Delivery) -> Self {
+        self.rhythm = Rhythm::new(cut);
+        self
+    }
+
+    /// Sends `initialize` with id 1, as a client of a revision up to 2025-11-25 with all capabilities, and
+    /// `notifications/initialized`. Returns the response.
+    pub fn initialize(&mut self, revision: &str) -> String {
+        let answer = self.say(&format!(
+            concat!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{}","#,
+                r#""capabilities":{{"sampling":{{}},"elicitation":{{"form":{{}},"url":{{}}}},"roots":{{}}}},"#,
+                r#""clientInfo":{{"name":"test","version":"1"}}}}}}"#
+            ),
+            revision
+        ));
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        answer.into_iter().next().unwrap_or_default()
+    }
+
+    /// Sends one line, given without its newline. Returns the lines that come back.
+    pub fn say(&mut self, line: &str) -> Vec<String> {
+        let bytes = [line.as_bytes(), b"\n"].concat();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            self.work();
+            let wanted = self.rhythm.piece(rest.len());
+            let space = self.session.space();
+            let n = space.len().min(wanted).min(rest.len());
+            let (now, later) = rest.split_at(n);
+            space[..n].copy_from_slice(now);
+            self.session.filled(n);
+            rest = later;
+        }
+        self.work();
+        self.take()
+    }
+
+    /// Lets time pass. Returns the lines that the server sends.
+    pub fn wait(&mut self, millis: Millis) -> Vec<String> {
+        self.now += millis;
+        self.session.expire(self.now);
+        self.work();
+        self.take()
+    }
+
+    /// Publishes a change. Returns the lines that the server sends.
+    pub fn publish(&mut self, change: ServerChange<'_>) -> Vec<String> {
+        self.session.publish(change);
+        self.work();
+        self.take()
+    }
+
+    /// Answers a `tools/call` that was put off. Returns the lines that the server sends.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer(
+        &mut self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
+    ) -> Result<Vec<String>, RespondError> {
+        self.session.answer(self.service, &mut self.state, token, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Answers a `resources/read` that was put off. Returns the lines that the server sends.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_read(
+        &mut self,
+        token: RequestToken,
+        uri: &str,
+        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    ) -> Result<Vec<String>, RespondError> {
+        self.session.answer_read(self.service, &mut self.state, token, uri, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Answers a `prompts/get` that was put off. Returns the lines that the server sends.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_prompt(
+        &mut self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
+    ) -> Result<Vec<String>, RespondError> {
+        self.session.answer_prompt(self.service, &mut self.state, token, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Answers a `completion/complete` that was put off. Returns the lines that the server sends.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_complete(
+        &mut self,
+        token: RequestToken,
+        value: &str,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
+    ) -> Result<Vec<String>, RespondError> {
+        self.session.answer_complete(self.service, &mut self.state, token, value, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Answers a request with a method of your own that was put off. Returns the lines that the server sends.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_other(
+        &mut self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
+    ) -> Result<Vec<String>, RespondError> {
+        self.session.answer_other(self.service, &mut self.state, token, answer)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Resumes a request that its handler has suspended. Returns the lines that the server sends.
+    ///
+    /// # Errors
+    /// As [`LineServer::resume`].
+    pub fn resume(&mut self, token: RequestToken) -> Result<Vec<String>, RespondError> {
+        self.session.resume(token)?;
+        self.work();
+        Ok(self.take())
+    }
+
+    /// Sends `notifications/progress` for a request that was put off.
+    pub fn progress(&mut self, token: RequestToken, progress: Progress<'_>) -> NotifyStatus {
+        self.session.progress(token, progress)
+    }
+
+    /// Lets another client come over the same wire, see [`LineServer::new_peer`].
+    pub fn new_peer(&mut self) {
+        self.session.new_peer();
+        self.received.clear();
+    }
+
+    /// Ends the input. Requests that are still put off get an error. Returns the last lines.
+    pub fn finish(&mut self) -> Vec<String> {
+        self.session.end_of_input();
+        self.work();
+        let _ = self.session.abandon();
+        self.work();
+        self.take()
+    }
+
+    /// Returns the state of the handlers.
+    pub fn state(&mut self) -> &mut S {
+        &mut self.state
+    }
+
+    /// Runs until the server needs input.
+    ///
+    /// # Panics
+    /// If the server does not come to rest.
+    fn work(&mut self) {
+        for _ in 0..TURNS {
+            let next = self.session.run(self.service, &mut self.state);
+            self.received.extend_from_slice(self.session.pending());
+            let sent = self.session.pending().len();
+            self.session.sent(sent);
+            if next == NextStep::Read {
+                return;
+            }
+        }
+        panic!("the server does not come to rest");
+    }
+
+    fn take(&mut self) -> Vec<String> {
+        let received = std::mem::take(&mut self.received);
+        let lines = received.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| String::from_utf8_lossy(line).into_owned()).collect()
+    }
+}
+
+/// Gives the sizes of pieces, one after the other.
+#[derive(Debug)]
+struct Rhythm {
+    cut: Delivery,
+    seed: u64,
+}
+
+impl Rhythm {
+    const fn new(cut: Delivery) -> Self {
+        let seed = if let Delivery::Random(seed) = cut { seed | 1 } else { 1 };
+        Rhythm { cut, seed }
+    }
+
+    /// Returns the size of the next piece of `left` bytes.
+    fn piece(&mut self, left: usize) -> usize {
+        match self.cut {
+            Delivery::Whole => left,
+            Delivery::Bytes => 1,
+            Delivery::Pieces(size) => size.max(1),
+            Delivery::Random(_) => 1 + (self.random() % 64) as usize,
+        }
+    }
+
+    fn random(&mut self) -> u64 {
+        self.seed ^= self.seed << 13;
+        self.seed ^= self.seed >> 7;
+        self.seed ^= self.seed << 17;
+        self.seed
+    }
+}
+
+/// A client and a service on one connection in memory. Bytes move in pieces, and time passes on demand.
+///
+/// ```
+/// use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo, Request};
+/// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+/// use mcp_sansio_host::testing::{Delivery, ClientServerPair};
+///
+/// fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+///     call.text("hello")
+/// }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
+///
+/// let service = Service::new("greeter", "1.0").tools(&TOOLS);
+/// let profile = ClientInfo::new("editor", "1.0");
+/// let mut pair = ClientServerPair::new(&profile, &service, ()).cut(Delivery::Random(7));
+/// let mut heard = Vec::new();
+/// pair.client().connect();
+/// pair.run(&mut |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+///     ClientEvent::Connected(_) => drop(link.send(&Request::call("hello"))),
+///     ClientEvent::Done { outcome: Ok(result), .. } => heard.push(result.to_string()),
+///     other => panic!("{other:?}"),
+/// });
+/// assert!(heard[0].contains(r#""text":"hello""#));
+/// ```
+#[derive(Debug)]
+pub struct ClientServerPair<'p, S: 'static> {
+    service: &'p Service<'p, S>,
+    state: S,
+    server: LineServer<'static, LineSink<Vec<u8>>>,
+    client: LineClient<'p, LineSink<Vec<u8>>>,
+    rhythm: Rhythm,
+    now: Millis,
+    moved: usize,
+    /// The connection breaks when this many bytes have moved.
+    breaks_at: usize,
+    broken: bool,
+}
+
+/// The longest message that the client of a [`ClientServerPair`] takes, in bytes.
+const MESSAGE: usize = 16 << 20;
+
+impl<'p, S> ClientServerPair<'p, S> {
+    /// Makes both ends of a connection. Open it by `pair.client().connect()`.
+    #[must_use]
+    pub fn new(profile: &'p ClientInfo<'p>, service: &'p Service<'p, S>, state: S) -> Self {
+        ClientServerPair {
+            service,
+            state,
+            server: LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new())),
+            client: LineClient::growing(profile, MESSAGE, LineSink::new(Vec::new())),
+            rhythm: Rhythm::new(Delivery::Whole),
+            now: 0,
+            moved: 0,
+            breaks_at: usize::MAX,
+            broken: false,
+        }
+    }
+
+    /// Sets how the bytes of both directions are cut. Default: whole. With [`Delivery::Random`] the direction of each piece
+    /// is random too.
+    #[must_use]
+    pub fn cut(mut self, cut: Delivery) -> Self {
+        self.rhythm = Rhythm::new(cut);
+        self
+    }
+
+    /// Breaks the connection when this many bytes have moved, in both directions together.
+    #[must_use]
+    pub const fn breaks_at(mut self, bytes: usize) -> Self {
+        self.breaks_at = bytes;
+        self
+    }
+
+    /// Returns the number of bytes that have moved.
+    #[must_use]
+    pub const fn moved(&self) -> usize {
+        self.moved
+    }
+
+    /// Returns whether the connection is broken.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Returns the client.
+    pub fn client(&mut self) -> &mut Client<'p> {
+        self.client.client()
+    }
+
+    /// Returns the client with its sink, to send requests and to answer.
+    pub fn link(&mut self) -> ClientHandle<'_, 'p> {
+        self.client.link()
+    }
+
+    /// Returns the state of the handlers.
+    pub fn state(&mut self) -> &mut S {
+        &mut self.state
+    }
+
+    /// Moves one piece. Returns `false` if both ends are at rest.
+    pub fn step(&mut self, handler: &mut dyn ClientHandler) -> bool {
+        self.work(handler);
+        let (up, down) = (!self.client.pending().is_empty(), !self.server.pending().is_empty());
+        let random = matches!(self.rhythm.cut, Delivery::Random(_)) && self.rhythm.random() & 64 != 0;
+        let moved = if up && !(down && random) { self.upwards() } else { self.downwards() };
+        self.moved += moved;
+        if self.moved >= self.breaks_at && !self.broken {
+            self.break_off();
+        }
+        self.work(handler);
+        moved > 0
+    }
+
+    /// Moves pieces until both ends are at rest.
+    ///
+    /// # Panics
+    /// If they do not come to rest.
+    pub fn run(&mut self, handler: &mut dyn ClientHandler) {
+        for _ in 0..TURNS {
+            if !self.step(handler) {
+                return;
+            }
+        }
+        panic!("client and server do not come to rest");
+    }
+
+    /// Lets time pass, and runs both ends.
+    pub fn wait(&mut self, millis: Millis, handler: &mut dyn ClientHandler) {
+        self.now += millis;
+        self.run(handler);
+    }
+
+    /// Publishes a change on the side of the server.
+    pub fn publish(&mut self, change: ServerChange<'_>) {
+        self.server.publish(change);
+    }
+
+    /// Sends `notifications/progress` for a request that was put off.
+    pub fn progress(&mut self, token: RequestToken, progress: Progress<'_>) -> NotifyStatus {
+        self.server.progress(token, progress)
+    }
+
+    /// Answers a `tools/call` that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer(
+        &mut self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
+        self.server.answer(self.service, &mut self.state, token, answer)
+    }
+
+    /// Answers a `resources/read` that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_read(
+        &mut self,
+        token: RequestToken,
+        uri: &str,
+        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
+        self.server.answer_read(self.service, &mut self.state, token, uri, answer)
+    }
+
+    /// Answers a `prompts/get` that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_prompt(
+        &mut self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
+        self.server.answer_prompt(self.service, &mut self.state, token, answer)
+    }
+
+    /// Answers a `completion/complete` that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_complete(
+        &mut self,
+        token: RequestToken,
+        value: &str,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
+        self.server.answer_complete(self.service, &mut self.state, token, value, answer)
+    }
+
+    /// Answers a request with a method of your own that was put off.
+    ///
+    /// # Errors
+    /// As [`Service::answer`].
+    pub fn answer_other(
+        &mut self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
+    ) -> Result<(), RespondError> {
+        self.server.answer_other(self.service, &mut self.state, token, answer)
+    }
+
+    /// Resumes a request that its handler has suspended.
+    ///
+    /// # Errors
+    /// As [`LineServer::resume`].
+    pub fn resume(&mut self, token: RequestToken) -> Result<(), RespondError> {
+        self.server.resume(token)
+    }
+
+    /// Breaks the connection. Bytes on the way are lost, and both ends see the end of their input.
+    pub fn break_off(&mut self) {
+        self.broken = true;
+        self.drop_pending();
+        self.client.end_of_input();
+        self.server.end_of_input();
+    }
+
+    /// Breaks the connection and opens another one, to a server that has just started. Subscriptions go on.
+    pub fn reconnect(&mut self) {
+        self.drop_pending();
+        (self.broken, self.breaks_at) = (false, usize::MAX);
+        self.server = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
+        self.client.reconnect(TransportError::Closed);
+    }
+
+    fn drop_pending(&mut self) {
+        let (up, down) = (self.client.pending().len(), self.server.pending().len());
+        self.client.sent(up);
+        self.server.sent(down);
+    }
+
+    fn work(&mut self, handler: &mut dyn ClientHandler) {
+        // Their sinks are never full: both run until they need input.
+        let _ = self.client.run(self.now, handler);
+        self.server.expire(self.now);
+        let _ = self.server.run(self.service, &mut self.state);
+        if self.broken {
+            self.drop_pending();
+        }
+    }
+
+    /// Moves a piece from the client to the server.
+    fn upwards(&mut self) -> usize {
+        let (pending, space) = (self.client.pending(), self.server.space());
+        let most = pending.len().min(space.len()).min(self.breaks_at - self.moved);
+        let n = self.rhythm.piece(most).min(most);
+        space[..n].copy_from_slice(&pending[..n]);
+        self.server.filled(n);
+        self.client.sent(n);
+        n
+    }
+
+    /// Moves a piece from the server to the client.
+    fn downwards(&mut self) -> usize {
+        let (pending, space) = (self.server.pending(), self.client.space());
+        let most = pending.len().min(space.len()).min(self.breaks_at - self.moved);
+        let n = self.rhythm.piece(most).min(most);
+        space[..n].copy_from_slice(&pending[..n]);
+        self.client.filled(n);
+        self.server.sent(n);
+        n
+    }
+}

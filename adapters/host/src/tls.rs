@@ -1,0 +1,167 @@
+//! TLS over a socket that does not block, with rustls.
+
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
+
+use crate::ClientError;
+
+/// Makes TLS connections to one server.
+#[derive(Clone, Debug)]
+pub struct TlsConnector {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl TlsConnector {
+    /// Makes a connector for the server called `host`. Without `config` it trusts the certificates of the system.
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if no certificate can have that name; [`ClientError::Io`] if the system has no certificates.
+    pub fn new(host: &str, config: Option<Arc<ClientConfig>>) -> Result<Self, ClientError> {
+        let name = ServerName::try_from(host.to_owned());
+        let name = name.map_err(|_| ClientError::Url(format!("{host} is no name that a certificate can have")))?;
+        let config = match config {
+            Some(config) => config,
+            None => Arc::new(system()?),
+        };
+        Ok(TlsConnector { config, name })
+    }
+
+    /// Begins a connection over `socket`.
+    ///
+    /// # Errors
+    /// If the configuration does not allow the connection.
+    pub fn wrap<S: Read + Write>(&self, socket: S) -> io::Result<TlsStream<S>> {
+        let session = ClientConnection::new(self.config.clone(), self.name.clone()).map_err(io::Error::other)?;
+        Ok(TlsStream { session, socket, up: false })
+    }
+}
+
+/// Returns the configuration that trusts the certificates of the system.
+fn system() -> Result<ClientConfig, ClientError> {
+    let mut roots = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
+        return Err(ClientError::Io(io::Error::other(format!(
+            "no certificates of authorities were found on this system{why}"
+        ))));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| ClientError::Io(io::Error::other(error)))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// A TLS connection over a socket that does not block. Like the socket, it returns [`ErrorKind::WouldBlock`] when it
+/// has to wait.
+pub struct TlsStream<S> {
+    session: ClientConnection,
+    socket: S,
+    up: bool,
+}
+
+impl<S> TlsStream<S> {
+    /// Returns the socket.
+    pub const fn socket(&self) -> &S {
+        &self.socket
+    }
+
+    /// Returns whether the handshake is done.
+    pub const fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Returns whether bytes wait until the socket takes them.
+    pub fn wants_write(&self) -> bool {
+        self.session.wants_write()
+    }
+}
+
+impl<S: Read + Write> TlsStream<S> {
+    /// Continues the handshake. Returns `true` when it is done; otherwise wait until the socket is readable, or
+    /// writable if [`wants_write`](TlsStream::wants_write).
+    ///
+    /// # Errors
+    /// If the socket fails, or the peer hangs up or has no trusted certificate.
+    pub fn handshake(&mut self) -> io::Result<bool> {
+        loop {
+            self.flush()?;
+            if !self.session.is_handshaking() {
+                self.up = true;
+                return Ok(true);
+            }
+            match self.take() {
+                Ok(0) => return Err(io::Error::new(ErrorKind::ConnectionReset, "closed during the TLS handshake")),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Reads encrypted bytes from the socket.
+    fn take(&mut self) -> io::Result<usize> {
+        loop {
+            match self.session.read_tls(&mut self.socket) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+                Ok(n) => {
+                    if let Err(error) = self.session.process_new_packets() {
+                        // Sends the TLS alert that names the reason.
+                        let _ = self.session.write_tls(&mut self.socket);
+                        return Err(io::Error::new(ErrorKind::InvalidData, error));
+                    }
+                    return Ok(n);
+                }
+            }
+        }
+    }
+}
+
+impl<S: Read + Write> Read for TlsStream<S> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.session.reader().read(space) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                // A connection that ends without `close_notify` may have lost its end; HTTP decides by the length of
+                // the body.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Err(ErrorKind::ConnectionReset.into()),
+                done => return done,
+            }
+            self.take()?;
+        }
+    }
+}
+
+impl<S: Read + Write> Write for TlsStream<S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = self.session.writer().write(bytes)?;
+        self.flush()?;
+        if n == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(n) }
+    }
+
+    /// Writes as much as the socket takes.
+    fn flush(&mut self) -> io::Result<()> {
+        while self.session.wants_write() {
+            match self.session.write_tls(&mut self.socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for TlsStream<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsStream").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}

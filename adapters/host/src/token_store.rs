@@ -1,0 +1,127 @@
+//! Places where registrations and tokens stay between two starts.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// A place for the registrations and tokens of one server, as a text with secrets in it.
+pub trait TokenStore: Send {
+    /// Returns the text that was saved last; `None` before the first.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    fn load(&mut self) -> io::Result<Option<String>>;
+
+    /// Saves a text in place of the last one.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn save(&mut self, text: &str) -> io::Result<()>;
+}
+
+/// Keeps nothing: the next start asks again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "it has no state")]
+pub struct NoTokens;
+
+impl TokenStore for NoTokens {
+    fn load(&mut self) -> io::Result<Option<String>> {
+        Ok(None)
+    }
+
+    fn save(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A file that only its user can read (mode 0600). It is replaced as a whole, so that no reader sees a part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenFile(PathBuf);
+
+impl TokenFile {
+    /// Makes the store at a path. Folders on the way to it are made with the first [`save`](TokenStore::save), with
+    /// mode 0700.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        TokenFile(path.into())
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Removes the file. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove(&self) -> io::Result<bool> {
+        match fs::remove_file(&self.0) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(self.named(&error)),
+        }
+    }
+
+    fn named(&self, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", self.0.display()))
+    }
+
+    fn replace(&self, text: &str) -> io::Result<()> {
+        if let Some(folder) = self.0.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        // Two programs may save at once: each writes a file of its own, and the later one wins.
+        let fresh = self.0.with_extension(format!("{}.new", std::process::id()));
+        let _ = fs::remove_file(&fresh);
+        let written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&fresh, &self.0)
+        });
+        written.inspect_err(|_| {
+            let _ = fs::remove_file(&fresh);
+        })
+    }
+}
+
+impl TokenStore for TokenFile {
+    fn load(&mut self) -> io::Result<Option<String>> {
+        match fs::read_to_string(&self.0) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.named(&error)),
+        }
+    }
+
+    fn save(&mut self, text: &str) -> io::Result<()> {
+        self.replace(text).map_err(|error| self.named(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    // spec: A045 A142 A216
+    #[test]
+    fn files_are_private_and_replaced() {
+        let folder = std::env::temp_dir().join(format!("mcp-sansio-tokens-{}", std::process::id()));
+        let mut file = TokenFile::new(folder.join("a/b.json"));
+        assert_eq!(file.load().unwrap(), None);
+        assert!(!file.remove().unwrap());
+        for text in ["one, which is longer", "two"] {
+            file.save(text).unwrap();
+            assert_eq!(file.load().unwrap().as_deref(), Some(text));
+        }
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(file.path()), mode(&folder.join("a"))), (0o600, 0o700));
+        assert_eq!(fs::read_dir(folder.join("a")).unwrap().count(), 1, "nothing else is left");
+        assert!(file.remove().unwrap());
+        assert_eq!(file.load().unwrap(), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,518 @@
+//! One GET or POST to any URL, with limits.
+
+use core::fmt;
+use core::ops::Range;
+
+use mcp_sansio::memory::Store;
+use mcp_sansio::memory::records::Records;
+use mcp_sansio::server::Millis;
+
+use super::HeaderError;
+use super::event::FailureReason;
+use super::input::Input;
+use super::origin::{check_free_header, copied};
+use super::reply::{Framing, Reply, values};
+use super::url::{LONGEST, Url, UrlError, resolve};
+
+/// A request to any URL.
+///
+/// ```
+/// use mcp_sansio_http::client::FetchRequest;
+/// let url = "http://localhost:8931/.well-known/oauth-protected-resource/mcp";
+/// let request = FetchRequest::get(url).headers(&[("Accept", "application/json")]);
+/// ```
+#[derive(Clone, Copy)]
+#[must_use]
+pub struct FetchRequest<'r> {
+    url: &'r str,
+    headers: &'r [(&'r str, &'r str)],
+    body: Option<&'r [u8]>,
+}
+
+impl<'r> FetchRequest<'r> {
+    /// Makes a GET request.
+    pub const fn get(url: &'r str) -> Self {
+        FetchRequest { url, headers: &[], body: None }
+    }
+
+    /// Makes a POST request. Set its `Content-Type` with [`headers`](FetchRequest::headers).
+    pub const fn post(url: &'r str, body: &'r [u8]) -> Self {
+        FetchRequest { url, headers: &[], body: Some(body) }
+    }
+
+    /// Sets the headers. [`Fetch`] writes `Host`, `Connection` and `Content-Length` itself.
+    pub const fn headers(self, headers: &'r [(&'r str, &'r str)]) -> Self {
+        FetchRequest { headers, ..self }
+    }
+}
+
+/// Leaves headers and body out, which may be secret, and shows the URL without its query.
+impl fmt::Debug for FetchRequest<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = self.url.split('?').next().unwrap_or("");
+        f.debug_struct("FetchRequest").field("url", &super::Redacted(url)).finish_non_exhaustive()
+    }
+}
+
+/// Limits of a [`Fetch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FetchLimits {
+    /// Time for the whole exchange, with connecting and redirects, in milliseconds. Default: 20 seconds.
+    pub time: Millis,
+    /// Longest head of the response in bytes. Default: 16 KiB.
+    pub head: usize,
+    /// Longest body of the response in bytes. Default: 256 KiB.
+    pub body: usize,
+    /// Number of redirects that a GET follows, on the same origin; a POST follows none. With 0 a redirect is returned
+    /// as the response. Default: 3.
+    pub redirects: u8,
+}
+
+impl FetchLimits {
+    /// The defaults.
+    pub const DEFAULT: FetchLimits = FetchLimits { time: 20_000, head: 16 << 10, body: 256 << 10, redirects: 3 };
+
+    /// Sets the time for the whole exchange, in milliseconds.
+    #[must_use]
+    pub const fn time(self, millis: Millis) -> Self {
+        FetchLimits { time: millis, ..self }
+    }
+
+    /// Sets the longest head of the response, in bytes.
+    #[must_use]
+    pub const fn head(self, bytes: usize) -> Self {
+        FetchLimits { head: bytes, ..self }
+    }
+
+    /// Sets the longest body of the response, in bytes.
+    #[must_use]
+    pub const fn body(self, bytes: usize) -> Self {
+        FetchLimits { body: bytes, ..self }
+    }
+
+    /// Sets the number of redirects that a GET follows.
+    #[must_use]
+    pub const fn redirects(self, redirects: u8) -> Self {
+        FetchLimits { redirects, ..self }
+    }
+}
+
+impl Default for FetchLimits {
+    fn default() -> Self {
+        FetchLimits::DEFAULT
+    }
+}
+
+/// The reason why a [`Fetch`] cannot begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The URL cannot be used.
+    Url(UrlError),
+    /// A header cannot be sent.
+    Header(HeaderError),
+    /// The request is larger than the stores.
+    Room,
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FetchError::Url(error) => error.fmt(f),
+            FetchError::Header(error) => error.fmt(f),
+            FetchError::Room => f.write_str("there is no room for the request"),
+        }
+    }
+}
+
+impl core::error::Error for FetchError {}
+
+/// The response to a [`Fetch`].
+#[derive(Clone, Copy)]
+pub struct FetchResponse<'f> {
+    status: u16,
+    head: &'f [u8],
+    body: &'f [u8],
+}
+
+impl<'f> FetchResponse<'f> {
+    /// Returns the HTTP status: 200 to 599.
+    #[must_use]
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Returns the body. It is not decoded: with a `Content-Encoding` it is not what the server meant.
+    #[must_use]
+    pub const fn body(&self) -> &'f [u8] {
+        self.body
+    }
+
+    /// Returns the values of all headers called `name`, those that are UTF-8.
+    pub fn headers<'n>(&self, name: &'n str) -> impl Iterator<Item = &'f str> + use<'f, 'n> {
+        values(self.head, name).filter_map(|value| core::str::from_utf8(value).ok())
+    }
+}
+
+/// Leaves headers and body out, which may be secret.
+impl fmt::Debug for FetchResponse<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchResponse").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+/// The state of the exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Waits for the driver to connect.
+    Connecting {
+        dialing: bool,
+    },
+    /// The request goes out; the head of the response is awaited.
+    Head,
+    /// The body of the response is being read.
+    Body,
+    Done,
+    Failed(FailureReason),
+}
+
+/// One GET or POST to any URL, over a connection of its own. It does no I/O. A driver connects a socket to
+/// [`url`](Fetch::url), moves bytes as with an [`HttpTransport`](super::HttpTransport), and looks at
+/// [`response`](Fetch::response). It sends no credentials but those in the headers of the request, and follows no
+/// redirect to another origin.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use mcp_sansio_http::client::{Fetch, FetchLimits, FetchRequest};
+///
+/// let request = FetchRequest::get("http://h/x");
+/// let mut fetch = Fetch::growing(&request, FetchLimits::DEFAULT, 0)?;
+/// assert!(fetch.connects() && fetch.url().host() == "h");
+/// fetch.connected();
+/// assert_eq!(fetch.pending(), b"GET /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"); // write it to the socket
+/// let n = fetch.pending().len();
+/// fetch.sent(n);
+/// let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"; // read from the socket
+/// fetch.space()[..answer.len()].copy_from_slice(answer);
+/// fetch.filled(answer.len());
+/// let response = fetch.response().unwrap()?;
+/// assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Fetch<'m> {
+    state: State,
+    limits: FetchLimits,
+    posts: bool,
+    deadline: Millis,
+    /// The URL, the target of the last redirect, the headers and the body.
+    texts: Records<'m>,
+    head: Store<'m>,
+    head_len: usize,
+    /// Number of bytes of head and body that were sent.
+    sent: usize,
+    input: Input<'m>,
+    /// The head of the response and its body.
+    answer: Store<'m>,
+    answer_head: usize,
+    answer_end: usize,
+    status: u16,
+    redirects: u8,
+}
+
+const URL: u8 = 0;
+const TARGET: u8 = 1;
+/// Headers of the request as lines.
+const LINE: u8 = 2;
+const BODY: u8 = 3;
+
+impl<'m> Fetch<'m> {
+    /// Makes an exchange over lent storage: `texts` for URL, headers and body of the request, `head` for its head,
+    /// `input` for the head of the response and at least 64 bytes, `answer` for head and body of the response.
+    ///
+    /// # Errors
+    /// [`FetchError`] if the URL or a header cannot be used, or if there is no room.
+    pub fn new(
+        request: &FetchRequest<'_>,
+        limits: FetchLimits,
+        now: Millis,
+        [texts, head, input, answer]: [Store<'m>; 4],
+    ) -> Result<Self, FetchError> {
+        Url::parse(request.url).map_err(FetchError::Url)?;
+        let url = request.url.trim_ascii().split('#').next().unwrap_or("");
+        let mut texts = Records::new(texts);
+        let mut keep = |kind, parts: &[&[u8]]| texts.push(0, kind, 0, parts).map_err(|_| FetchError::Room);
+        keep(URL, &[url.as_bytes()])?;
+        for (name, value) in request.headers {
+            check_free_header(name, value).map_err(FetchError::Header)?;
+            keep(LINE, &[name.as_bytes(), b": ", value.as_bytes(), b"\r\n"])?;
+        }
+        keep(BODY, &[request.body.unwrap_or(&[])])?;
+        let mut fetch = Fetch {
+            state: State::Connecting { dialing: false },
+            limits,
+            posts: request.body.is_some(),
+            deadline: now.saturating_add(limits.time),
+            texts,
+            head,
+            head_len: 0,
+            sent: 0,
+            input: Input::new(input),
+            answer,
+            answer_head: 0,
+            answer_end: 0,
+            status: 0,
+            redirects: 0,
+        };
+        if fetch.write_head() { Ok(fetch) } else { Err(FetchError::Room) }
+    }
+
+    /// Makes an exchange with memory from the allocator, as much as the limits allow.
+    ///
+    /// # Errors
+    /// [`FetchError::Url`] or [`FetchError::Header`] if the URL or a header cannot be used.
+    #[cfg(feature = "alloc")]
+    pub fn growing(request: &FetchRequest<'_>, limits: FetchLimits, now: Millis) -> Result<Self, FetchError> {
+        let answer = limits.head.saturating_add(limits.body);
+        let input = Store::growing(limits.head.saturating_add(1 << 12));
+        let stores = [Store::growing(usize::MAX), Store::growing(usize::MAX), input, Store::growing(answer)];
+        Self::new(request, limits, now, stores)
+    }
+
+    fn text(&self, kind: u8) -> &[u8] {
+        self.texts.iter().find(|record| record.kind == kind).map_or(&[], |record| record.data)
+    }
+
+    /// Returns the URL to connect to: that of the request, or of the last redirect. Its origin never changes.
+    #[must_use]
+    pub fn url(&self) -> Url<'_> {
+        let url = Url::parse(core::str::from_utf8(self.text(URL)).unwrap_or("")).unwrap_or(Url::NOWHERE);
+        match core::str::from_utf8(self.text(TARGET)).unwrap_or("") {
+            "" => url,
+            target => url.with_target(target),
+        }
+    }
+
+    /// Returns `true` once for each connection that the driver must open, with TLS if the URL is `https`: then call
+    /// [`connected`](Fetch::connected) or [`failed`](Fetch::failed). An earlier connection must be closed.
+    #[must_use]
+    pub fn connects(&mut self) -> bool {
+        let connects = self.state == (State::Connecting { dialing: false });
+        if connects {
+            self.state = State::Connecting { dialing: true };
+        }
+        connects
+    }
+
+    /// Reports that the connection is open.
+    pub fn connected(&mut self) {
+        if self.state == (State::Connecting { dialing: true }) {
+            self.state = State::Head;
+        }
+    }
+
+    /// Reports that the connection could not be opened, or broke.
+    pub fn failed(&mut self) {
+        match self.state {
+            State::Connecting { dialing: true } => self.state = State::Failed(FailureReason::Refused),
+            State::Head => self.state = State::Failed(FailureReason::Reset),
+            State::Body => self.state = State::Failed(FailureReason::Broken),
+            _ => {}
+        }
+    }
+
+    /// Reports that the server closed the connection in order: no more bytes follow.
+    pub fn closed(&mut self) {
+        if self.state == State::Body && self.input.ends_with_connection() {
+            self.state = State::Done;
+        } else {
+            self.failed();
+        }
+    }
+
+    /// Returns the bytes to send next.
+    #[must_use]
+    pub fn pending(&self) -> &[u8] {
+        if self.state != State::Head {
+            return &[];
+        }
+        match self.head.bytes().get(self.sent..self.head_len) {
+            Some(head) if !head.is_empty() => head,
+            _ => self.text(BODY).get(self.sent.saturating_sub(self.head_len)..).unwrap_or(&[]),
+        }
+    }
+
+    /// Reports that the first `n` pending bytes were sent.
+    pub fn sent(&mut self, n: usize) {
+        self.sent = self.sent.saturating_add(n.min(self.pending().len()));
+    }
+
+    /// Returns the place to read bytes of the connection into. It is empty if there is no connection.
+    #[must_use]
+    pub fn space(&mut self) -> &mut [u8] {
+        if matches!(self.state, State::Head | State::Body) { self.input.space() } else { &mut [] }
+    }
+
+    /// Reports that `n` bytes were read into [`space`](Fetch::space).
+    pub fn filled(&mut self, n: usize) {
+        self.input.filled(n);
+        while let State::Head | State::Body = self.state {
+            let step = if self.state == State::Head { self.read_head() } else { self.read_body() };
+            match step {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(why) => self.state = State::Failed(why),
+            }
+        }
+    }
+
+    /// Sets the time. Ends the exchange if its time is over.
+    pub fn expire(&mut self, now: Millis) {
+        if now >= self.deadline && !self.is_over() {
+            self.state = State::Failed(FailureReason::TimedOut);
+        }
+    }
+
+    /// Returns the time, in milliseconds, at which the exchange ends without a response.
+    #[must_use]
+    pub const fn deadline(&self) -> Millis {
+        self.deadline
+    }
+
+    /// Returns `true` if there is a response or a failure. Close the connection.
+    #[must_use]
+    pub const fn is_over(&self) -> bool {
+        matches!(self.state, State::Done | State::Failed(_))
+    }
+
+    /// Returns the response or the failure, or `None` while there is neither.
+    #[must_use]
+    pub fn response(&self) -> Option<Result<FetchResponse<'_>, FailureReason>> {
+        match self.state {
+            State::Done => {
+                let part = |range: Range<usize>| self.answer.bytes().get(range).unwrap_or(&[]);
+                let (head, body) = (part(0..self.answer_head), part(self.answer_head..self.answer_end));
+                Some(Ok(FetchResponse { status: self.status, head, body }))
+            }
+            State::Failed(why) => Some(Err(why)),
+            _ => None,
+        }
+    }
+
+    /// Writes the head of the request. Returns `false` if it does not fit.
+    fn write_head(&mut self) -> bool {
+        let mut head = core::mem::replace(&mut self.head, Store::none());
+        let (url, mut len) = (self.url(), 0);
+        let mut put = |bytes: &[u8]| append(&mut head, &mut len, bytes, usize::MAX);
+        let verb: &[u8] = if self.posts { b"POST " } else { b"GET " };
+        let slash: &[u8] = if url.is_bare() { b"/" } else { b"" };
+        let first = [verb, slash, url.target().as_bytes(), b" HTTP/1.1\r\nHost: ", url.authority().as_bytes(), b"\r\n"];
+        let mut whole = first.into_iter().all(&mut put);
+        let lines = self.texts.iter().filter(|record| record.kind == LINE);
+        whole &= lines.map(|record| record.data).all(&mut put);
+        if self.posts {
+            let mut digits = [0; 20];
+            let length = decimal(self.text(BODY).len(), &mut digits);
+            whole &= [b"Content-Length: ", length, b"\r\n"].into_iter().all(&mut put);
+        }
+        whole &= put(b"Connection: close\r\n\r\n");
+        (self.head, self.head_len, self.sent) = (head, len, 0);
+        whole
+    }
+
+    /// Reads the head of the response. Returns `true` if that changed anything.
+    fn read_head(&mut self) -> Result<bool, FailureReason> {
+        let Some(reply) = self.input.head(self.limits.head)? else { return Ok(false) };
+        match reply.status {
+            101 => return Err(FailureReason::NotHttp),
+            ..200 => return Ok(true), // the final answer follows
+            300..=399 if self.limits.redirects > 0 => return self.redirect(&reply),
+            _ => {}
+        }
+        if matches!(reply.framing, Framing::Length(length) if length > self.limits.body as u64) {
+            return Err(FailureReason::TooLarge);
+        }
+        (self.status, self.answer_end) = (reply.status, 0);
+        let head = self.input.bytes(reply.head);
+        if !append(&mut self.answer, &mut self.answer_end, head, self.limits.head) {
+            return Err(FailureReason::TooLarge);
+        }
+        self.answer_head = self.answer_end;
+        self.state = State::Body;
+        Ok(true)
+    }
+
+    /// Follows a redirect over another connection.
+    fn redirect(&mut self, reply: &Reply) -> Result<bool, FailureReason> {
+        let refused = FailureReason::Redirect(reply.status);
+        let follows = !self.posts && matches!(reply.status, 301 | 302 | 303 | 307 | 308);
+        if !follows || self.redirects >= self.limits.redirects {
+            return Err(refused);
+        }
+        let location = self.input.text(reply.location.clone());
+        let (mut base, mut target) = ([0; LONGEST], [0; LONGEST]);
+        let target = copied(self.url().target(), &mut target).map_err(|_| refused)?;
+        let base = copied(core::str::from_utf8(self.text(URL)).unwrap_or(""), &mut base).map_err(|_| refused)?;
+        let base = Url::parse(base).map_err(|_| refused)?;
+        self.texts.remove(|record| record.kind == TARGET);
+        if location.is_empty() || resolve(&base, target, location, &mut self.texts, (0, TARGET)).is_err() {
+            return Err(refused);
+        }
+        self.redirects += 1;
+        self.input.clear();
+        self.state = State::Connecting { dialing: false };
+        if self.write_head() { Ok(false) } else { Err(FailureReason::NoRoom) }
+    }
+
+    /// Reads a part of the body. Returns `true` if that changed anything.
+    fn read_body(&mut self) -> Result<bool, FailureReason> {
+        let most = self.answer_head.saturating_add(self.limits.body);
+        let bytes = self.input.body(self.limits.head)?;
+        let len = bytes.len();
+        if !append(&mut self.answer, &mut self.answer_end, bytes, most) {
+            return Err(FailureReason::TooLarge);
+        }
+        self.input.take(len);
+        if len == 0 && self.input.is_over() {
+            self.state = State::Done;
+        }
+        Ok(len > 0)
+    }
+}
+
+/// Leaves the texts out, which may be secret.
+impl fmt::Debug for Fetch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = self.url();
+        f.debug_struct("Fetch").field("state", &self.state).field("authority", &url.authority()).finish_non_exhaustive()
+    }
+}
+
+/// Appends all bytes or none, up to a length of `most`. Returns `false` if they do not fit.
+fn append(store: &mut Store<'_>, used: &mut usize, bytes: &[u8], most: usize) -> bool {
+    let end = used.saturating_add(bytes.len());
+    if end > most || !store.reach(end) {
+        return false;
+    }
+    let place = store.bytes_mut().get_mut(*used..end).unwrap_or(&mut []);
+    for (to, from) in place.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    *used = end;
+    true
+}
+
+fn decimal(mut value: usize, digits: &mut [u8; 20]) -> &[u8] {
+    let mut used = 0;
+    for place in digits.iter_mut().rev() {
+        *place = b'0' + (value % 10) as u8;
+        value /= 10;
+        used += 1;
+        if value == 0 {
+            break;
+        }
+    }
+    digits.get(20 - used..).unwrap_or(&[])
+}

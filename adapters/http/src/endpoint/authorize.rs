@@ -1,0 +1,300 @@
+//! Decisions about requests that own their texts, and decisions about messages.
+
+use core::fmt::{self, Write};
+
+use mcp_sansio::FullError;
+use mcp_sansio::json::{JsonKind, Raw, Text};
+use mcp_sansio::protocol::code;
+use mcp_sansio::rpc::{Envelope, MessageShape};
+use mcp_sansio::sink::Out;
+
+use super::head::{Admission, EndpointResponse, RequestHead};
+use super::ids::{PRINCIPAL_MAX, Principal};
+use super::refusal::refuse;
+use super::{Access, App};
+use crate::token::is_token;
+
+/// Headers that an application adds to a response, at most `N` bytes with their names and two bytes more for each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct ExtraHeaders<const N: usize> {
+    /// Each name and each value ends with a line feed, which neither can have.
+    bytes: [u8; N],
+    len: u16,
+}
+
+impl<const N: usize> ExtraHeaders<N> {
+    /// No headers.
+    pub const EMPTY: Self = ExtraHeaders { bytes: [0; N], len: 0 };
+
+    /// Adds a header.
+    ///
+    /// # Errors
+    /// [`FullError::Never`] if it does not fit, if the name is no token, or if the value has other characters than
+    /// visible ASCII, space and tab. The headers are then unchanged.
+    pub fn add(&mut self, name: &str, value: impl fmt::Display) -> Result<(), FullError> {
+        let before = self.len;
+        let named = !name.is_empty() && name.bytes().all(is_token);
+        if named && write!(self, "{name}").is_ok() && self.end() && write!(self, "{value}").is_ok() && self.end() {
+            return Ok(());
+        }
+        if let Some(added) = self.bytes.get_mut(before.into()..) {
+            added.fill(0);
+        }
+        self.len = before;
+        Err(FullError::Never)
+    }
+
+    /// Returns whether there are no headers.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Gives name and value of each header to `tell`, in the order in which they were added.
+    pub fn each<'s>(&'s self, tell: &mut dyn FnMut(&'s str, &'s str)) {
+        let text = self.bytes.get(..self.len.into()).and_then(|bytes| core::str::from_utf8(bytes).ok());
+        let mut lines = text.unwrap_or_default().split('\n');
+        while let (Some(name), Some(value)) = (lines.next(), lines.next()) {
+            tell(name, value);
+        }
+    }
+
+    /// Ends a name or a value. Returns `false` if there is no room.
+    fn end(&mut self) -> bool {
+        self.put(b"\n").is_ok()
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> fmt::Result {
+        let start = usize::from(self.len);
+        let place = self.bytes.get_mut(start..).and_then(|free| free.get_mut(..bytes.len()));
+        place.ok_or(fmt::Error)?.copy_from_slice(bytes);
+        self.len = u16::try_from(start + bytes.len()).map_err(|_| fmt::Error)?;
+        Ok(())
+    }
+}
+
+impl<const N: usize> fmt::Write for ExtraHeaders<N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
+            self.put(text.as_bytes())
+        } else {
+            Err(fmt::Error)
+        }
+    }
+}
+
+impl<const N: usize> fmt::Debug for ExtraHeaders<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        self.each(&mut |name, value| {
+            map.entry(&name, &value);
+        });
+        map.finish()
+    }
+}
+
+/// Bytes for the headers of a [`Grant`]. Each connection keeps one.
+pub const GRANT_HEADERS: usize = 128;
+
+/// Bytes for the headers of a [`Refusal`]: 1,024 with the feature `alloc`, 512 without. They are on the stack, several
+/// times while a refusal is handed on.
+pub const REFUSAL_HEADERS: usize = if cfg!(feature = "alloc") { 1024 } else { 512 };
+
+/// The permission of a client to use the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Grant {
+    principal: Principal,
+    scopes: u64,
+    headers: ExtraHeaders<GRANT_HEADERS>,
+}
+
+impl Grant {
+    /// Grants the use to a principal, if it is known: sessions, subscriptions and states belong to it. Give a digest of
+    /// longer names.
+    ///
+    /// # Errors
+    /// [`FullError::Never`] if the name has more than [`PRINCIPAL_MAX`] bytes.
+    pub fn to(principal: Option<&str>) -> Result<Self, FullError> {
+        if principal.is_some_and(|principal| principal.len() > PRINCIPAL_MAX) {
+            return Err(FullError::Never);
+        }
+        Ok(Grant { principal: Principal::new(principal), scopes: 0, headers: ExtraHeaders::EMPTY })
+    }
+
+    /// Sets the scopes that the client has, one bit each in an order of the application's: [`App::permit`] gets them with
+    /// each message. Default: none.
+    #[must_use]
+    pub const fn scopes(self, bits: u64) -> Self {
+        Grant { scopes: bits, ..self }
+    }
+
+    /// Adds a header to the response, like `DPoP-Nonce`.
+    ///
+    /// # Errors
+    /// As [`ExtraHeaders::add`].
+    pub fn header(mut self, name: &str, value: impl fmt::Display) -> Result<Self, FullError> {
+        self.headers.add(name, value)?;
+        Ok(self)
+    }
+}
+
+/// The refusal of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Refusal {
+    status: u16,
+    headers: ExtraHeaders<REFUSAL_HEADERS>,
+}
+
+impl Refusal {
+    /// Refuses with a status: 401 without a valid token, 403 if the token does not suffice, 400 if it cannot be read.
+    #[must_use]
+    pub const fn new(status: u16) -> Self {
+        Refusal { status, headers: ExtraHeaders::EMPTY }
+    }
+
+    /// Adds a header to the response: `WWW-Authenticate`, `DPoP-Nonce`.
+    ///
+    /// # Errors
+    /// As [`ExtraHeaders::add`].
+    pub fn header(mut self, name: &str, value: impl fmt::Display) -> Result<Self, FullError> {
+        self.headers.add(name, value)?;
+        Ok(self)
+    }
+
+    pub(crate) fn response<'r>(&self, body: &mut dyn Out) -> EndpointResponse<'r> {
+        let mut response = refuse(body, self.status, code::INVALID_REQUEST, "Not authorized");
+        response.extra = self.headers;
+        response
+    }
+}
+
+/// A message of an admitted request, before it is handled: see [`App::permit`].
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct MessageAccess<'x> {
+    /// The head of the HTTP request.
+    pub head: &'x RequestHead<'x>,
+    /// The principal, if it is known.
+    pub principal: Option<&'x str>,
+    /// The [scopes](Grant::scopes) of the grant.
+    pub scopes: u64,
+    /// The method of the message, like `tools/call`.
+    pub method: Text<'x>,
+    /// `name` of `params`: the tool or prompt that is meant.
+    pub name: Option<Text<'x>>,
+    /// `uri` of `params`: the resource that is meant.
+    pub uri: Option<Text<'x>>,
+}
+
+impl MessageAccess<'_> {
+    /// Returns whether this is a `tools/call` of a tool.
+    #[must_use]
+    pub fn calls_tool(&self, name: &str) -> bool {
+        self.method.eq_str("tools/call") && self.name.is_some_and(|given| given.eq_str(name))
+    }
+}
+
+impl fmt::Debug for MessageAccess<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MessageAccess").field("method", &self.method).field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The client of an admitted request.
+pub(crate) enum Judged<'r> {
+    /// The application lends the name.
+    Lent(Option<&'r str>),
+    Owned(Grant),
+}
+
+impl<'r> Judged<'r> {
+    pub(crate) const fn of(principal: Option<&'r str>) -> Self {
+        Judged::Lent(principal)
+    }
+
+    pub(crate) fn principal(&self) -> Option<&str> {
+        match self {
+            Judged::Lent(principal) => *principal,
+            Judged::Owned(grant) => grant.principal.name(),
+        }
+    }
+
+    pub(crate) fn admission(&self) -> Admission {
+        match self {
+            Judged::Lent(principal) => {
+                Admission { principal: Principal::new(*principal), scopes: 0, headers: ExtraHeaders::EMPTY }
+            }
+            Judged::Owned(Grant { principal, scopes, headers }) => {
+                Admission { principal: *principal, scopes: *scopes, headers: *headers }
+            }
+        }
+    }
+
+    pub(crate) fn add_headers(&self, response: &mut EndpointResponse<'_>) {
+        if let Judged::Owned(grant) = self {
+            // These fit: they are fewer than those of a refusal.
+            grant.headers.each(&mut |name, value| _ = response.extra.add(name, value));
+        }
+    }
+
+    /// Asks the application about each message of the body. Messages that are none are refused later.
+    #[allow(clippy::result_large_err, reason = "there is no allocator for a box, and it is handed on at once")]
+    pub(crate) fn permit<'a, S>(
+        self,
+        app: &App<'a, S>,
+        head: &RequestHead<'_>,
+        content: &[u8],
+        body: &mut dyn Out,
+    ) -> Result<Self, EndpointResponse<'r>>
+    where
+        'a: 'r,
+    {
+        let Some(permit) = app.permit.filter(|_| head.method == "POST") else { return Ok(self) };
+        let scopes = if let Judged::Owned(grant) = &self { grant.scopes } else { 0 };
+        let Ok(content) = Raw::parse(content) else {
+            return Err(refuse(body, 400, code::PARSE, "Parse error"));
+        };
+        let single = Some(content).filter(|content| content.kind() != JsonKind::Array);
+        for message in single.into_iter().chain(content.items()) {
+            let message = message.as_bytes();
+            // The same reader as the engine's: two readers could see different members.
+            let Ok(envelope) = Envelope::parse(message) else { continue };
+            let method = match envelope.shape() {
+                MessageShape::Request { method, .. } | MessageShape::Notification { method } => method,
+                _ => continue,
+            };
+            let members = &envelope.members;
+            let name = members.name.and_then(|name| name.text());
+            let uri = members.uri.and_then(|uri| uri.text());
+            let access = MessageAccess { head, principal: self.principal(), scopes, method, name, uri };
+            match permit(&access) {
+                Access::Granted { .. } | Access::GrantedTo(_) => {}
+                Access::Denied { status, challenge } => {
+                    let refused = refuse(body, status, code::INVALID_REQUEST, "Not authorized");
+                    return Err(EndpointResponse { challenge, ..refused });
+                }
+                Access::RefusedWith(refusal) => return Err(refusal.response(body)),
+                Access::Later => {
+                    return Err(refuse(body, 503, code::INTERNAL, "The authorization is not decided yet"));
+                }
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl From<Grant> for Judged<'_> {
+    fn from(grant: Grant) -> Self {
+        Judged::Owned(grant)
+    }
+}
+
+impl From<&Admission> for Judged<'_> {
+    fn from(admission: &Admission) -> Self {
+        let Admission { principal, scopes, headers } = *admission;
+        Judged::Owned(Grant { principal, scopes, headers })
+    }
+}

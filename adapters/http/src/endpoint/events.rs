@@ -1,0 +1,384 @@
+//! The events of streams. The log keeps an event until it was sent, and longer while there is room if the client
+//! may ask for it again.
+
+use mcp_sansio::FullError;
+use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
+
+use super::log::{HEAD, Log, Record, Spot};
+use super::stream::Stream;
+
+/// In the tag of a record: the message continues in another record.
+const MORE: u8 = 1;
+/// In the tag of a record: it continues a message.
+const GOES_ON: u8 = 2;
+
+/// The sink of one stream: messages go into the log.
+#[derive(Debug)]
+pub(crate) struct StreamOut<'s, 'm> {
+    log: &'s mut Log<'m>,
+    streams: &'s mut [Stream],
+    slot: u16,
+    /// The stream is in the middle of a reply in windows.
+    held: bool,
+    /// The record that is being written.
+    open: Option<Open>,
+    /// The place of the stream when this sink was made. No earlier byte is taken back.
+    begun: Begun,
+}
+
+/// A record that is being written.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    at: Spot,
+    tag: u8,
+    /// Number of unsent bytes before it.
+    before: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    at: Spot,
+    unsent: usize,
+    event: u32,
+}
+
+impl<'s, 'm> StreamOut<'s, 'm> {
+    /// Makes the sink of the stream in `slot`, which must be one of `streams`; `held` if it is in the middle of a
+    /// reply in windows.
+    pub(crate) fn new(log: &'s mut Log<'m>, streams: &'s mut [Stream], slot: u16, held: bool) -> Self {
+        let stream = streams.get(usize::from(slot)).copied().unwrap_or(Stream::FREE);
+        let begun = Begun { at: stream.chain.end(), unsent: stream.chain.unsent(), event: stream.next_event };
+        let mut out = StreamOut { log, streams, slot, held, open: None, begun };
+        if held {
+            // The message in windows continues in a record of its own. Without room for one, this window is
+            // empty.
+            let _ = out.open(GOES_ON);
+        }
+        out
+    }
+
+    fn stream(&self) -> &Stream {
+        self.streams.get(usize::from(self.slot)).unwrap_or(const { &Stream::FREE })
+    }
+
+    fn open(&mut self, tag: u8) -> Result<(), FullError> {
+        let before = self.stream().chain.unsent();
+        let at = self.log.open(self.streams, self.slot, tag).ok_or(FullError::Now)?;
+        self.open = Some(Open { at, tag, before });
+        Ok(())
+    }
+
+    /// Ends the current record: the message, or this window of it.
+    fn close(&mut self, more: bool) {
+        let Some(open) = self.open.take() else { return };
+        let size = self.stream().chain.unsent() - open.before;
+        if size == HEAD && open.tag & GOES_ON != 0 && more {
+            // An empty window.
+            self.cut(open.before);
+            return;
+        }
+        self.log.set_head(open.at, Record { size, tag: if more { open.tag | MORE } else { open.tag } });
+        if let Some(stream) = self.streams.get_mut(usize::from(self.slot)) {
+            stream.next_event += 1;
+        }
+    }
+
+    /// Takes back bytes of the log until only `unsent` bytes are unsent.
+    fn cut(&mut self, unsent: usize) {
+        if let Some(Stream { chain, .. }) = self.streams.get_mut(usize::from(self.slot)) {
+            self.log.cut(chain, chain.unsent().saturating_sub(unsent));
+        }
+    }
+
+    /// Returns `true` if the log lacks room now, but has more when it is empty.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.room() < self.capacity()
+    }
+}
+
+impl Drop for StreamOut<'_, '_> {
+    fn drop(&mut self) {
+        if self.held {
+            self.close(true);
+        }
+    }
+}
+
+impl Sink for StreamOut<'_, '_> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
+        let fits = bytes.is_empty() || (self.open.is_some() && bytes.len() <= self.room());
+        if fits && self.log.append(self.streams, self.slot, bytes) { Ok(()) } else { Err(FullError::Now) }
+    }
+
+    fn room(&self) -> usize {
+        if self.held && self.open.is_none() {
+            // The log had no room for the record of this window.
+            return 0;
+        }
+        let head = if self.open.is_some() { 0 } else { HEAD };
+        self.log.room(&self.stream().chain).saturating_sub(head)
+    }
+}
+
+impl Out for StreamOut<'_, '_> {
+    fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
+        // Answers are limited by their requests, which are refused by then.
+        let more = matches!(kind, MessageKind::Notification | MessageKind::Request)
+            && self.stream().unread() >= self.log.unread;
+        let shut = more || self.held || self.open.is_some() || self.room() == 0;
+        if shut { Err(FullError::Now) } else { self.open(0) }
+    }
+
+    fn end(&mut self) {
+        self.close(false);
+    }
+
+    fn mark(&self) -> Mark {
+        // An empty sink has mark 0: a message that does not fit then never fits.
+        Mark::new(self.stream().chain.unsent())
+    }
+
+    fn roll_back(&mut self, mark: Mark) {
+        match self.open {
+            Some(open) if mark.at() > open.before => self.cut(mark.at()),
+            // Also whole messages that the same call wrote.
+            _ => self.take_back(mark.at()),
+        }
+    }
+
+    fn hold(&mut self, on: bool) {
+        self.held = on;
+    }
+
+    fn held(&self) -> bool {
+        self.held
+    }
+
+    fn capacity(&self) -> usize {
+        self.log.share.min(self.log.capacity()).saturating_sub(HEAD)
+    }
+}
+
+impl StreamOut<'_, '_> {
+    /// Takes back all unsent bytes of a stream that was never read.
+    pub(crate) fn clear(&mut self) {
+        self.back_to(0);
+    }
+
+    /// Returns the number of unsent bytes; `None` in the middle of a reply in windows.
+    pub(crate) fn unsent(&self) -> Option<usize> {
+        (!self.held).then_some(self.stream().chain.unsent())
+    }
+
+    /// Takes back messages of the present call until only `unsent` bytes are unsent.
+    pub(crate) fn back_to(&mut self, unsent: usize) {
+        self.hold(false);
+        self.take_back(unsent);
+    }
+
+    /// Takes back messages until only `unsent` bytes are unsent. A message that loses only its end continues.
+    fn take_back(&mut self, unsent: usize) {
+        let unsent = unsent.max(self.begun.unsent);
+        let (chain, end) = (self.stream().chain, self.stream().next_event);
+        self.open = None;
+        let Begun { mut at, unsent: mut before, mut event } = self.begun;
+        if before == 0 {
+            at = chain.read();
+        }
+        while event < end {
+            let record = self.log.record(at);
+            if before + record.size > unsent {
+                if before < unsent {
+                    self.open = Some(Open { at, tag: record.tag & !MORE, before });
+                }
+                break;
+            }
+            (at, before, event) = (self.log.advance(at, record.size), before + record.size, event + 1);
+        }
+        self.cut(unsent);
+        if let Some(stream) = self.streams.get_mut(usize::from(self.slot)) {
+            stream.next_event = event;
+        }
+    }
+}
+
+/// The result of writing a stream's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// All bytes are written.
+    All,
+    /// There are more bytes, and no room.
+    Full,
+}
+
+/// Writes the messages of a stream into the sink of its connection, as far as there is room.
+pub(crate) fn write_events(streams: &mut [Stream], slot: u16, log: &mut Log<'_>, out: &mut dyn Sink) -> Written {
+    while let Some(stream) = streams.get_mut(usize::from(slot)).filter(|stream| stream.unread() > 0) {
+        let (Record { size, tag }, event) = (log.record(stream.chain.read()), stream.cursor);
+        if write_head(stream, slot, tag, event, out).is_err() || write_data(stream, size - HEAD, log, out).is_err() {
+            return Written::Full;
+        }
+        if tag & MORE == 0 && out.put(b"\n\n").is_err() {
+            return Written::Full;
+        }
+        stream.cursor = event + 1;
+        stream.seen = stream.seen.max(event + 1);
+        (stream.offset, stream.head) = (0, 0);
+        // A message in windows has no id, so it cannot be sent again.
+        let keep = stream.resumable && tag & (MORE | GOES_ON) == 0;
+        log.set_sent(streams, slot, event, keep);
+    }
+    Written::All
+}
+
+/// Writes as much of the data of an event as there is room for.
+fn write_data(stream: &mut Stream, len: usize, log: &Log<'_>, out: &mut dyn Sink) -> Result<(), FullError> {
+    let mut at = log.part(&stream.chain, stream.offset);
+    let written = loop {
+        let rest = len - stream.offset;
+        let (now, next) = log.piece(at, out.room().min(rest));
+        if rest == 0 || now.is_empty() || out.put(now).is_err() {
+            break if rest == 0 { Ok(()) } else { Err(FullError::Now) };
+        }
+        stream.offset += now.len();
+        at = next;
+    };
+    stream.chain.set_part(at);
+    written
+}
+
+/// Writes as much of the head of an event as there is room for.
+fn write_head(stream: &mut Stream, slot: u16, tag: u8, event: u32, out: &mut dyn Sink) -> Result<(), FullError> {
+    if tag & GOES_ON != 0 {
+        return Ok(());
+    }
+    let mut head = Small::new();
+    if stream.resumable && tag & MORE == 0 {
+        head.id(stream, slot, event);
+    }
+    head.text("event: message\ndata: ");
+    stream.put_head(&[head.bytes()], out)
+}
+
+/// Writes the first event of a stream that has one: an id without data, and `retry`.
+pub(crate) fn write_priming(stream: &mut Stream, slot: u16, retry: u32, out: &mut dyn Sink) -> Result<(), FullError> {
+    let mut head = Small::new();
+    head.id(stream, slot, 0);
+    head.text("retry: ");
+    head.number(retry.into());
+    head.text("\ndata: \n\n");
+    stream.put_head(&[head.bytes()], out)
+}
+
+/// Returns the numbers in an event id: slot, stream, event.
+pub(crate) fn read_event_id(id: &str) -> Option<(u16, u64, u32)> {
+    let mut parts = id.split('-');
+    let slot = parts.next()?.parse().ok()?;
+    let stream = parts.next()?.parse().ok()?;
+    let event = parts.next()?.parse().ok()?;
+    parts.next().is_none().then_some((slot, stream, event))
+}
+
+/// Short texts in a row.
+struct Small {
+    bytes: [u8; 80],
+    len: usize,
+}
+
+impl Small {
+    const fn new() -> Self {
+        Small { bytes: [0; 80], len: 0 }
+    }
+
+    fn text(&mut self, text: &str) {
+        for byte in text.bytes() {
+            if let Some(place) = self.bytes.get_mut(self.len) {
+                *place = byte;
+                self.len += 1;
+            }
+        }
+    }
+
+    fn number(&mut self, mut value: u64) {
+        let mut digits = [0; 20];
+        let mut len = 0;
+        loop {
+            if let Some(place) = digits.get_mut(len) {
+                *place = b'0' + (value % 10) as u8;
+            }
+            len += 1;
+            value /= 10;
+            if value == 0 {
+                break;
+            }
+        }
+        for digit in digits.iter().take(len).rev() {
+            self.text(core::str::from_utf8(&[*digit]).unwrap_or(""));
+        }
+    }
+
+    fn id(&mut self, stream: &Stream, slot: u16, event: u32) {
+        self.text("id: ");
+        self.number(slot.into());
+        self.text("-");
+        self.number(stream.number);
+        self.text("-");
+        self.number(event.into());
+        self.text("\n");
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or(&[])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_sansio::memory::Store;
+
+    /// Returns all unsent bytes of a stream, as they go out.
+    fn sent(log: &mut Log<'_>, streams: &mut [Stream], slot: u16) -> std::string::String {
+        let mut bytes = [0; 1000];
+        let mut out = mcp_sansio::sink::LineSink::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
+        assert_eq!(write_events(streams, slot, log, &mut out), Written::All);
+        std::string::String::from_utf8(out.pending().to_vec()).unwrap()
+    }
+
+    fn say(out: &mut StreamOut<'_, '_>, text: &[u8]) {
+        out.begin(MessageKind::Notification).unwrap();
+        out.put(text).unwrap();
+        out.end();
+    }
+
+    /// An array that was closed for a message that does not fit continues.
+    #[test]
+    fn rolled_back_into_a_message_that_has_ended() {
+        let mut bytes = [0; 256];
+        let mut log = Log::new(Store::from(&mut bytes[..]), 256, 256, 100);
+        let mut streams = [Stream::FREE];
+        let mut out = StreamOut::new(&mut log, &mut streams, 0, false);
+        say(&mut out, b"first");
+        out.begin(MessageKind::Batch).unwrap();
+        out.put(b"[1").unwrap();
+        let (mark, room) = (out.mark(), out.room());
+        out.put(b"]").unwrap();
+        out.end();
+        say(&mut out, b"whole");
+        out.begin(MessageKind::Notification).unwrap();
+        out.put(b"ha").unwrap();
+        out.roll_back(mark);
+        assert_eq!((out.mark(), out.room()), (mark, room));
+        out.put(b",2]").unwrap();
+        out.end();
+        say(&mut out, b"last");
+        drop(out);
+        assert_eq!(streams[0].next_event, 4);
+        let head = "event: message\ndata: ";
+        assert_eq!(
+            sent(&mut log, &mut streams, 0),
+            ["first", "[1,2]", "last"].map(|text| [head, text, "\n\n"].concat()).concat()
+        );
+        assert_eq!((streams[0].chain.unsent(), log.room(&streams[0].chain)), (0, log.capacity()));
+    }
+}

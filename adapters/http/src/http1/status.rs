@@ -1,0 +1,73 @@
+//! Status codes.
+
+/// A status code.
+///
+/// ```
+/// use mcp_sansio_http::http1::Status;
+/// assert_eq!(Status::NOT_FOUND.reason(), "Not Found");
+/// assert_eq!(Status(404), Status::NOT_FOUND);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[allow(clippy::exhaustive_structs, reason = "a number with a name")]
+pub struct Status(pub u16);
+
+macro_rules! statuses {
+    ($($name:ident $code:literal $reason:literal;)*) => {
+        impl Status {
+            $(#[doc = concat!($code, " ", $reason)]
+            pub const $name: Status = Status($code);)*
+
+            /// Returns its reason phrase; empty for a code without one here.
+            #[must_use]
+            pub const fn reason(self) -> &'static str {
+                match self.0 {
+                    $($code => $reason,)*
+                    _ => "",
+                }
+            }
+        }
+    };
+}
+
+statuses! {
+    OK 200 "OK";
+    ACCEPTED 202 "Accepted";
+    NO_CONTENT 204 "No Content";
+    NOT_MODIFIED 304 "Not Modified";
+    BAD_REQUEST 400 "Bad Request";
+    UNAUTHORIZED 401 "Unauthorized";
+    FORBIDDEN 403 "Forbidden";
+    NOT_FOUND 404 "Not Found";
+    METHOD_NOT_ALLOWED 405 "Method Not Allowed";
+    NOT_ACCEPTABLE 406 "Not Acceptable";
+    REQUEST_TIMEOUT 408 "Request Timeout";
+    CONFLICT 409 "Conflict";
+    CONTENT_TOO_LARGE 413 "Content Too Large";
+    URI_TOO_LONG 414 "URI Too Long";
+    UNSUPPORTED_MEDIA_TYPE 415 "Unsupported Media Type";
+    EXPECTATION_FAILED 417 "Expectation Failed";
+    TOO_MANY_REQUESTS 429 "Too Many Requests";
+    HEADER_TOO_LARGE 431 "Request Header Fields Too Large";
+    INTERNAL_SERVER_ERROR 500 "Internal Server Error";
+    NOT_IMPLEMENTED 501 "Not Implemented";
+    UNAVAILABLE 503 "Service Unavailable";
+    VERSION_NOT_SUPPORTED 505 "HTTP Version Not Supported";
+}
+
+impl Status {
+    /// The length of the longest [`reason`](Status::reason).
+    pub(crate) const LONGEST: usize = 31;
+
+    /// Returns `true` if an answer with this status never has a body.
+    #[must_use]
+    pub const fn is_bodiless(self) -> bool {
+        self.0 < 200 || self.0 == 204 || self.0 == 304
+    }
+
+    /// Returns the three digits.
+    pub(crate) const fn digits(self) -> [u8; 3] {
+        let code = if self.0 < 1000 { self.0 } else { 500 };
+        [b'0' + (code / 100) as u8, b'0' + (code / 10 % 10) as u8, b'0' + (code % 10) as u8]
+    }
+}

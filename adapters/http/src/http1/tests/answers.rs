@@ -1,0 +1,297 @@
+//! Answers: bodies and event streams.
+
+use super::*;
+
+const OLD: &str = "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n";
+
+fn result(out: &mut dyn Out, text: &str) -> Result<(), FullError> {
+    whole(out, MessageKind::Result, |out| text.as_bytes().chunks(3).try_for_each(|part| out.put(part)))
+}
+
+#[test]
+fn a_body_is_whole_or_was_never_there() {
+    let body = "0123456789";
+    for size in 0..200 {
+        let (mut input, mut output) = ([0; 128], [0; 200]);
+        let mut connection = connected((&mut input, &mut output[..size]), GET);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[("A", "b")]);
+        let (room, capacity) = (out.room(), out.capacity());
+        assert_eq!(room, capacity);
+        let done = result(&mut out, body);
+        if room >= body.len() {
+            assert_eq!(done, Ok(()), "{size}");
+        }
+        match done {
+            Ok(()) => assert_eq!(
+                sent(&mut connection),
+                "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nContent-Type: application/json\r\nA: b\r\n\r\n0123456789"
+            ),
+            Err(full) => {
+                assert_eq!(full, FullError::Never);
+                assert_eq!((connection.pending().len(), connection.answer().is_owed()), (0, true), "{size}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_body_behind_something_pending() {
+    let (mut input, mut output) = ([0; 128], [0; 400]);
+    let mut connection = connected((&mut input, &mut output), &[GET, GET].concat());
+    let mut expected = String::new();
+    for body in ["{}", "0123456789ab"] {
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        let mut out = BodyOut::new(connection.answer(), &|_| Status::NOT_FOUND, &[]);
+        let mark = out.mark();
+        result(&mut out, "taken back").unwrap();
+        out.roll_back(mark);
+        assert!(connection.answer().is_owed());
+        result(&mut BodyOut::new(connection.answer(), &|_| Status::OK, &[]), body).unwrap();
+        expected += &format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: {}\r\nContent-Type: application/json\r\n\r\n{body}",
+            body.len()
+        );
+    }
+    connection.sent(5);
+    assert_eq!(sent(&mut connection), expected[5..]);
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+}
+
+#[test]
+fn a_head_that_comes_after_its_body() {
+    let long = "v".repeat(300);
+    for size in (0..700).step_by(7) {
+        for (request, before) in [(GET, false), (GET, true), ("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n", false)] {
+            for fields in [&[][..], &[("A", "b")], &[("Long", &long)]] {
+                let (mut input, mut output) = ([0; 128], [0; 700]);
+                let mut connection = connected((&mut input, &mut output[..size]), &[GET, request].concat());
+                assert_eq!(connection.step(0), ConnectionStep::Request);
+                if connection.answer().full(Status::OK, &[], b"").is_err() {
+                    continue;
+                }
+                let mut expected = String::from("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+                if !before {
+                    sent(&mut connection);
+                    expected.clear();
+                }
+                assert_eq!(connection.step(0), ConnectionStep::Request);
+                let mut out = DraftOut::new(connection.answer());
+                let room = out.room();
+                assert!(before || room == out.capacity());
+                let done = result(&mut out, "0123456789");
+                assert_eq!(done.is_ok(), room >= 10, "{size} {room}");
+                assert_eq!(connection.pending(), expected.as_bytes());
+                if done.is_err() {
+                    assert!(connection.answer().is_owed());
+                    continue;
+                }
+                if connection.answer().finish(Status(400), fields).is_err() {
+                    assert!(fields.len() == 1 && size < 560);
+                    continue;
+                }
+                expected += "HTTP/1.1 400 Bad Request\r\nContent-Length: 10\r\n";
+                expected.extend(fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")));
+                expected += if request == GET { "\r\n0123456789" } else { "\r\n" };
+                assert_eq!(sent(&mut connection), expected);
+                assert_eq!(connection.step(0), ConnectionStep::Read);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_inner_mark_takes_back_only_what_follows_it() {
+    let (mut input, mut output) = ([0; 128], [0; 400]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
+    out.begin(MessageKind::Result).unwrap();
+    out.put(b"{").unwrap();
+    let mark = out.mark();
+    out.put(b"wrong").unwrap();
+    out.roll_back(mark);
+    assert_eq!(out.put(b"}"), Ok(()));
+    assert_eq!(out.begin(MessageKind::Notification), Err(FullError::Never));
+    // An unfinished body is not sent.
+    assert_eq!(connection.pending(), b"");
+    BodyOut::new(connection.answer(), &|_| Status::OK, &[]).end();
+    assert!(sent(&mut connection).ends_with("Content-Length: 2\r\nContent-Type: application/json\r\n\r\n{}"));
+}
+
+#[test]
+fn a_body_in_windows() {
+    for (request, head, windows) in [
+        (
+            GET,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n",
+            ["000a\r\n0123456789\r\n", "0002\r\nab\r\n0\r\n\r\n"],
+        ),
+        (OLD, "HTTP/1.1 200 OK\r\n", ["0123456789", "ab"]),
+    ] {
+        let (mut input, mut output) = ([0; 128], [0; 128]);
+        let mut connection = connected((&mut input, &mut output), request);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
+        out.begin(MessageKind::Streamed).unwrap();
+        out.hold(true);
+        out.put(b"01234").unwrap();
+        out.put(b"56789").unwrap();
+        connection.consume();
+        assert_eq!(connection.step(0), ConnectionStep::Answering);
+        let close = if request == OLD { "Connection: close\r\n" } else { "" };
+        assert_eq!(sent(&mut connection), format!("{head}Content-Type: application/json\r\n{close}\r\n{}", windows[0]));
+        let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
+        assert!(out.held());
+        assert_eq!(out.begin(MessageKind::Result), Err(FullError::Now));
+        while out.put(b"x").is_ok() {}
+        let room = out.room();
+        assert_eq!(room, 0);
+        let n = connection.pending().len();
+        connection.sent(n);
+        let mut out = BodyOut::new(connection.answer(), &|_| Status::OK, &[]);
+        out.put(b"ab").unwrap();
+        out.hold(false);
+        out.end();
+        assert_eq!(sent(&mut connection), windows[1]);
+        assert_eq!(connection.step(0), if request == OLD { ConnectionStep::Close } else { ConnectionStep::Read });
+    }
+}
+
+#[test]
+fn events_are_the_same_however_they_are_put_and_sent() {
+    let written = |step: usize, sends: usize| {
+        let (mut input, mut output) = ([0; 128], [0; 512]);
+        let mut connection = connected((&mut input, &mut output), GET);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        connection.answer().stream(&[]).unwrap();
+        connection.consume();
+        let mut all = String::new();
+        for (number, text) in ["{\"a\":1}", "{}", "[1,2,3]"].iter().enumerate() {
+            let id = number.to_string();
+            let mut out = EventOut::new(connection.answer(), SseEvent::new().id(&id));
+            whole(&mut out, MessageKind::Notification, |out| {
+                text.as_bytes().chunks(step).try_for_each(|part| out.put(part))
+            })
+            .unwrap();
+            let mark = out.mark();
+            whole(&mut out, MessageKind::Notification, |out| out.put(b"taken back")).unwrap();
+            whole(&mut out, MessageKind::Notification, |out| out.put(b"and this")).unwrap();
+            out.roll_back(mark);
+            if number % sends == 0 {
+                all += &sent(&mut connection);
+            }
+        }
+        connection.answer().end_stream();
+        assert!(connection.answer().is_done());
+        all + &sent(&mut connection)
+    };
+    let data = |raw: &str| {
+        let (_, mut rest) = raw.split_once("\r\n\r\n").unwrap();
+        let mut data = String::new();
+        while let Some((size, after)) = rest.split_once("\r\n") {
+            let (chunk, after) = after.split_at(usize::from_str_radix(size, 16).unwrap());
+            data += chunk;
+            rest = after.strip_prefix("\r\n").unwrap();
+        }
+        assert_eq!(rest, "");
+        data
+    };
+    for step in 1..8 {
+        for sends in 1..4 {
+            let events = "id: 0\ndata: {\"a\":1}\n\nid: 1\ndata: {}\n\nid: 2\ndata: [1,2,3]\n\n";
+            assert_eq!(data(&written(step, sends)), events, "{step} {sends}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_in_stores_of_any_size() {
+    for size in 0..260 {
+        let (mut input, mut output) = ([0; 128], [0; 260]);
+        let mut connection = connected((&mut input, &mut output[..size]), GET);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        if connection.answer().stream(&[]).is_err() {
+            assert!(connection.answer().is_owed() && connection.pending().is_empty());
+            continue;
+        }
+        let mut out = EventOut::new(connection.answer(), SseEvent::new());
+        let mut written = 0;
+        loop {
+            let (room, mark) = (out.room(), out.mark());
+            let done = whole(&mut out, MessageKind::Notification, |out| out.put(b"0123456789"));
+            if done.is_err() {
+                assert!(room < 10);
+                assert_eq!(out.mark(), mark);
+                break;
+            }
+            assert!(room >= 10);
+            written += 1;
+        }
+        connection.answer().end_stream();
+        let text = sent(&mut connection);
+        assert!(text.ends_with("0\r\n\r\n") && text.matches("data: 0123456789\n\n").count() == written, "{text}");
+        assert!(size >= text.len());
+    }
+}
+
+#[test]
+fn the_first_message_can_still_take_a_stream_back() {
+    let (mut input, mut output) = ([0; 128], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    let mark = BodyOut::new(connection.answer(), &|_| Status::OK, &[]).mark();
+    connection.answer().stream(&[]).unwrap();
+    let mut out = EventOut::new(connection.answer(), SseEvent::new());
+    out.begin(MessageKind::Notification).unwrap();
+    out.roll_back(mark);
+    assert!(connection.answer().is_owed());
+    connection.answer().full(Status::NO_CONTENT, &[], b"").unwrap();
+    assert_eq!(sent(&mut connection), "HTTP/1.1 204 No Content\r\n\r\n");
+}
+
+#[test]
+fn headers_cannot_be_forged() {
+    let (mut input, mut output) = ([0; 128], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    let fields = [("A", "b\r\nSet-Cookie: c"), ("X\r\nY", "z"), ("", "z"), ("Tab", "\tok\0")];
+    connection.answer().full(Status(299), &fields, b"!").unwrap();
+    let expected = "HTTP/1.1 299 \r\nContent-Length: 1\r\nA: bSet-Cookie: c\r\nTab: \tok\r\n\r\n!";
+    assert_eq!(sent(&mut connection), expected);
+}
+
+/// 100 (Continue) waits for room behind an answer that was not sent.
+#[test]
+fn leave_without_room() {
+    let (mut input, mut output) = ([0; 256], [0; 64]);
+    let expects = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+    let both = format!("GET / HTTP/1.1\r\nHost: a\r\n\r\n{expects}");
+    let mut connection = connected((&mut input, &mut output), &both);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], b"").unwrap();
+    assert_eq!(connection.step(0), ConnectionStep::Expect);
+    assert_eq!(connection.step(0), ConnectionStep::Write);
+    assert_eq!(sent(&mut connection), "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+    assert_eq!(sent(&mut connection), "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+#[test]
+fn answered_by_its_head_alone() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
+    let mut connection = connected((&mut input, &mut output), head);
+    assert_eq!(connection.step(0), ConnectionStep::Expect);
+    assert_eq!(connection.head().unwrap().get("EXPECT"), Some(&b"100-continue"[..]));
+    assert!(connection.exchange().is_none());
+    connection.answer().full(Status::UNAUTHORIZED, &[("WWW-Authenticate", "Bearer")], b"").unwrap();
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    let expected =
+        "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nWWW-Authenticate: Bearer\r\nConnection: close\r\n\r\n";
+    assert_eq!(sent(&mut connection), expected);
+    feed(&mut connection, "abcdeGET / HTTP/1.1\r\n\r\n");
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    connection.end_of_input();
+    assert_eq!(connection.step(0), ConnectionStep::Close);
+}

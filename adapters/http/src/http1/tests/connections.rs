@@ -1,0 +1,269 @@
+//! The life of a connection: its deadlines, its end, and its cost.
+
+use super::*;
+
+#[test]
+fn reset() {
+    let request = "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n";
+    let (mut input, mut output) = ([0; 128], [0; 256]);
+    let mut connection = Connection::<8>::new(&mut input, &mut output, LIMITS);
+    for unfinished in [request, "GE", "T / HTTP/1.1\r\n\r\n", ""] {
+        feed(&mut connection, unfinished);
+        let _ = connection.step(0);
+        connection.end_of_input();
+        connection.close();
+        let _ = connection.step(1);
+        connection.reset();
+        assert_eq!((connection.has_pending(), connection.head().is_none(), connection.refused()), (false, true, None));
+        assert_eq!((connection.step(2), connection.input_ended()), (ConnectionStep::Read, false));
+        assert_eq!(connection.space().len(), 128);
+        assert_eq!(connection.next_deadline(), Some(2 + LIMITS.idle_time));
+    }
+    let whole = [request, "abc"].concat();
+    feed(&mut connection, &whole);
+    assert_eq!(connection.step(3), ConnectionStep::Request);
+}
+
+#[test]
+fn what_follows_a_refusal_is_dropped_up_to_a_bound() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n";
+    let mut connection = connected((&mut input, &mut output), head);
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    assert_eq!(connection.refused(), Some(Status::CONTENT_TOO_LARGE));
+    for _ in 0..2 {
+        feed(&mut connection, "x");
+        assert_eq!(connection.step(0), ConnectionStep::Shut);
+    }
+    feed(&mut connection, &"x".repeat(64));
+    assert_eq!(connection.step(0), ConnectionStep::Close);
+    assert!(sent(&mut connection).starts_with("HTTP/1.1 413 Content Too Large\r\n"));
+}
+
+#[test]
+fn deadlines() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), "");
+    assert_eq!(connection.next_deadline(), None);
+    // Idle: closed without an answer.
+    assert_eq!(connection.step(1), ConnectionStep::Read);
+    assert_eq!(connection.next_deadline(), Some(60_001));
+    assert_eq!(connection.expire(60_000), ExpireStatus::Nothing);
+    // A head: from its first byte, not from its last.
+    feed(&mut connection, "POST / HTTP/1.1\r\n");
+    assert_eq!(connection.step(50_000), ConnectionStep::Read);
+    feed(&mut connection, "Host: a\r\n");
+    assert_eq!(connection.step(55_000), ConnectionStep::Read);
+    assert_eq!(connection.next_deadline(), Some(60_000));
+    feed(&mut connection, "Content-Length: 2\r\n\r\n");
+    assert_eq!(connection.step(56_000), ConnectionStep::Read);
+    assert_eq!(connection.next_deadline(), Some(116_000));
+    feed(&mut connection, "a");
+    assert_eq!(connection.step(57_000), ConnectionStep::Read);
+    assert_eq!(connection.next_deadline(), Some(116_000));
+    feed(&mut connection, "b");
+    // While the handler works, no deadline runs.
+    assert_eq!(connection.step(58_000), ConnectionStep::Request);
+    assert_eq!(connection.next_deadline(), None);
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    // The peer must take some bytes from time to time.
+    assert_eq!(connection.step(70_000), ConnectionStep::Read);
+    assert_eq!(connection.next_deadline(), Some(100_000));
+    connection.sent(1);
+    assert_eq!(connection.step(80_000), ConnectionStep::Read);
+    // It took some and would have until 110,000 for more, but all bytes together have a deadline too.
+    assert_eq!(connection.next_deadline(), Some(100_009));
+    sent(&mut connection);
+    assert_eq!(connection.step(81_000), ConnectionStep::Read);
+    assert_eq!(connection.next_deadline(), Some(141_000));
+    // Too slow.
+    feed(&mut connection, "G");
+    assert_eq!(connection.step(90_000), ConnectionStep::Read);
+    assert_eq!(connection.expire(100_000), ExpireStatus::Refused);
+    assert_eq!(connection.step(100_000), ConnectionStep::Shut);
+    assert_eq!(sent(&mut connection), "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    assert_eq!(connection.step(100_000), ConnectionStep::Shut);
+    assert_eq!(connection.next_deadline(), Some(102_000));
+    assert_eq!(connection.expire(102_000), ExpireStatus::Close);
+    assert_eq!(connection.step(102_000), ConnectionStep::Close);
+    assert_eq!(connection.next_deadline(), None);
+}
+
+/// Drivers write after a step, and take the next step when bytes arrive: the deadlines between them must be right
+/// too.
+#[test]
+fn deadlines_when_all_was_sent_after_the_last_step() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    assert_eq!(connection.step(1_000), ConnectionStep::Read);
+    assert_eq!(connection.next_deadline(), Some(31_000));
+    sent(&mut connection);
+    assert_eq!(connection.next_deadline(), Some(61_000));
+    assert_eq!((connection.expire(60_999), connection.expire(61_000)), (ExpireStatus::Nothing, ExpireStatus::Close));
+    // A stream whose events were all sent has no deadline.
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().stream(&[]).unwrap();
+    connection.consume();
+    assert_eq!(connection.step(0), ConnectionStep::Answering);
+    assert_eq!(connection.next_deadline(), Some(30_000));
+    sent(&mut connection);
+    assert_eq!((connection.next_deadline(), connection.expire(1_000_000)), (None, ExpireStatus::Nothing));
+}
+
+/// Each head has its own time from its first byte, also one that arrives in pieces after another request.
+#[test]
+fn deadlines_of_requests_one_after_the_other() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), &[GET, "GET / HT"].concat());
+    assert_eq!((connection.step(0), connection.next_deadline()), (ConnectionStep::Request, None));
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    assert_eq!(connection.step(5_000), ConnectionStep::Read);
+    sent(&mut connection);
+    // It follows at once, but was not searched for before.
+    assert_eq!(connection.next_deadline(), Some(15_000));
+    feed(&mut connection, "TP/1.1\r\nHost: a");
+    assert_eq!((connection.step(9_000), connection.next_deadline()), (ConnectionStep::Read, Some(15_000)));
+    feed(&mut connection, "\r\n\r\n");
+    assert_eq!((connection.step(14_000), connection.next_deadline()), (ConnectionStep::Request, None));
+    connection.answer().full(Status::OK, &[], b"x").unwrap();
+    sent(&mut connection);
+    assert_eq!((connection.step(20_000), connection.next_deadline()), (ConnectionStep::Read, Some(80_000)));
+    feed(&mut connection, "G");
+    assert_eq!((connection.step(70_000), connection.next_deadline()), (ConnectionStep::Read, Some(80_000)));
+    assert_eq!(connection.expire(79_999), ExpireStatus::Nothing);
+    assert_eq!(connection.expire(80_000), ExpireStatus::Refused);
+}
+
+#[test]
+fn a_peer_that_reads_nothing_is_let_go() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().stream(&[]).unwrap();
+    connection.consume();
+    assert_eq!(connection.step(0), ConnectionStep::Answering);
+    sse::comment("", connection.answer()).unwrap();
+    assert_eq!(connection.step(10_000), ConnectionStep::Answering);
+    assert_eq!(connection.next_deadline(), Some(30_000));
+    assert_eq!(connection.expire(30_000), ExpireStatus::Close);
+    assert_eq!(connection.step(30_000), ConnectionStep::Close);
+    assert_eq!(connection.pending(), b"");
+}
+
+#[test]
+fn closing_when_asked() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), &[GET, GET].concat());
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.close();
+    connection.answer().full(Status::ACCEPTED, &[], b"").unwrap();
+    // The second request is dropped. The client sees that this was the last answer.
+    assert_eq!(connection.step(0), ConnectionStep::Shut);
+    assert!(sent(&mut connection).contains("Connection: close"));
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), "");
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+    connection.close();
+    assert_eq!(connection.step(0), ConnectionStep::Close);
+}
+
+#[test]
+fn half_closed_sockets_get_their_answer() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    connection.end_of_input();
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.consume();
+    assert_eq!(connection.step(0), ConnectionStep::Answering);
+    connection.answer().full(Status::OK, &[], b"late").unwrap();
+    assert_eq!(connection.step(0), ConnectionStep::Close);
+    assert!(sent(&mut connection).ends_with("late"));
+}
+
+#[test]
+fn work_is_linear() {
+    // 4 KiB of head and a large chunked body of tiny chunks, byte by byte, through a store that must close its gaps.
+    let head = format!("POST / HTTP/1.1\r\nHost: a\r\nX: {}\r\nTransfer-Encoding: chunked\r\n\r\n", "x".repeat(4000));
+    let body = "1\r\nx\r\n".repeat(100_000) + "0\r\n\r\n";
+    let (mut input, mut output) = (vec![0; 128 * 1024], [0; 256]);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], ConnectionLimits::default());
+    super::work::take();
+    for byte in head.bytes().chain(body.bytes()) {
+        connection.space()[0] = byte;
+        connection.filled(1);
+        if connection.step(0) == ConnectionStep::Request {
+            assert_eq!(connection.exchange().unwrap().0.body.len(), 100_000);
+            // The ends of lines are not counted. Each byte of a whole head is also parsed once.
+            let (work, bytes) = (super::work::take(), head.len() + body.len());
+            assert!(work > bytes / 10 * 9 && work < 2 * bytes, "{work} bytes were looked at or moved for {bytes}");
+            return;
+        }
+    }
+    panic!("no request");
+}
+
+#[cfg(feature = "alloc")]
+#[test]
+fn stores_that_grow_and_shrink() {
+    let mut connection =
+        Connection::<8>::new(Store::growing(1 << 20), Store::growing(1 << 20), ConnectionLimits::default());
+    for length in [0, 1, 5000, 1_000_000] {
+        let input = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{}", "y".repeat(length));
+        let mut rest = input.as_bytes();
+        while connection.step(0) == ConnectionStep::Read {
+            let space = connection.space();
+            let n = space.len().min(rest.len());
+            assert!(n > 0);
+            space[..n].copy_from_slice(&rest[..n]);
+            connection.filled(n);
+            rest = &rest[n..];
+        }
+        assert_eq!(rest, b"");
+        let (request, answer) = connection.exchange().unwrap();
+        assert_eq!(request.body.len(), length);
+        answer.full(Status::OK, &[], request.body).unwrap();
+        assert!(sent(&mut connection).ends_with(&input[input.len() - length..]));
+        assert_eq!(connection.step(0), ConnectionStep::Read);
+        connection.release();
+    }
+    assert_eq!(Store::growing(7).limit(), 7);
+}
+
+#[test]
+fn sizes() {
+    let connection = size_of::<Connection<'static, 16>>();
+    assert!(connection <= 560, "a connection with 16 headers has {connection} bytes");
+}
+
+/// A peer that takes some bytes, but fewer than `write_rate`, cannot keep its answer for ever.
+#[test]
+fn an_answer_that_is_read_slowly() {
+    let limits = ConnectionLimits::DEFAULT.write_time(10_000).write_rate(1_000);
+    for (gulp, closes_at) in [(500, Some(110_000)), (6_000, None), (1, Some(110_000))] {
+        let (mut input, mut output) = (vec![0; 256], vec![0; 120_000]);
+        let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
+        feed(&mut connection, GET);
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 99958\r\n\r\n".len();
+        connection.answer().full(Status::OK, &[], &[b'x'; 99_958]).unwrap();
+        assert_eq!(connection.pending().len(), 99_958 + head);
+        let mut now = 0;
+        let closed = loop {
+            let _ = connection.step(now);
+            let Some(deadline) = connection.next_deadline().filter(|_| connection.has_pending()) else { break None };
+            if deadline <= now + 5_000 {
+                assert_eq!(connection.expire(deadline - 1), ExpireStatus::Nothing);
+                assert_eq!(connection.expire(deadline), ExpireStatus::Close);
+                break Some(deadline / 1_000 * 1_000);
+            }
+            now += 5_000;
+            let n = connection.pending().len().min(gulp);
+            connection.sent(n);
+        };
+        assert_eq!(closed, closes_at, "{gulp} bytes each 5 seconds");
+    }
+}

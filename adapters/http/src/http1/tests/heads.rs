@@ -1,0 +1,276 @@
+//! Heads of requests: accepted and refused ones.
+
+use super::*;
+
+#[test]
+fn heads() {
+    for (input, expected) in [
+        ("GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / - a Host=a <>"),
+        ("GET /a?b=c?d HTTP/1.1\r\nHOST:a:80\r\nX:\r\n\r\n", "GET /a b=c?d a:80 HOST=a:80 X= <>"),
+        ("GET http://b:1/c?d HTTP/1.1\r\nHost: a\r\n\r\n", "GET /c d b:1 Host=a <>"),
+        ("GET HTTP://b HTTP/1.1\r\nHost: a\r\n\r\n", "GET / - b Host=a <>"),
+        ("GET http://b?x HTTP/1.1\r\nHost: a\r\n\r\n", "GET / x b Host=a <>"),
+        ("OPTIONS * HTTP/1.1\r\nHost:\r\n\r\n", "OPTIONS * -  Host= <>"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nB: \t c d \t\r\n\r\n", "GET / - a Host=a B=c d <>"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\na: 2\r\n\r\n", "GET / - a Host=a A=1 a=2 <>"),
+        ("GET / HTTP/1.0\r\n\r\n", "GET / - - <>"),
+        ("\r\n\r\nGET / HTTP/1.0\r\n\r\n", "GET / - - <>"),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc", "POST / - a Host=a Content-Length=3 <abc>"),
+        ("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 003\r\n\r\nabc", "POST / - a Host=a Content-Length=003 <abc>"),
+        ("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", "GET / - [::1]:80 Host=[::1]:80 <>"),
+        ("x-Y~ / HTTP/1.1\r\nHost: a\r\n\r\n", "x-Y~ / - a Host=a <>"),
+    ] {
+        assert_eq!(accepted(input), expected);
+    }
+}
+
+#[test]
+fn malformed_heads_are_refused() {
+    for (expected, input) in [
+        // Bare newlines, folded lines, white space and bytes at wrong places.
+        (400, "GET / HTTP/1.1\nHost: a\n\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\n\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\nB: c\r\n d\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\n Host: a\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost : a\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost\t: a\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\nB: c\rd\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\nB: \0\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\nB(: c\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\n: c\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\nÄ: c\r\n\r\n"),
+        (400, "GET  / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET /  HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET / HTTP/1.1 \r\nHost: a\r\n\r\n"),
+        (400, " GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "\r GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "G(T / HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "\x16\x03\x01\x02\0\x01\0"),
+        // Targets.
+        (400, "GET /ä HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET /#a HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET a HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET * HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET http:///a HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET http://u@a/ HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (400, "CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n"),
+        // Versions.
+        (400, "GET /\r\nHost: a\r\n\r\n"),
+        (400, "GET / http/1.1\r\nHost: a\r\n\r\n"),
+        (400, "GET / HTTP/1.1x\r\nHost: a\r\n\r\n"),
+        (505, "GET / HTTP/1.2\r\nHost: a\r\n\r\n"),
+        (505, "GET / HTTP/2.0\r\nHost: a\r\n\r\n"),
+        (505, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        (505, "GET / HTTP/0.9\r\n\r\n"),
+        // Hosts.
+        (400, "GET / HTTP/1.1\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"),
+        (400, "GET / HTTP/1.0\r\nHost: a\r\nhost: b\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: u@a\r\n\r\n"),
+        (400, "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n"),
+        (417, "GET / HTTP/1.1\r\nHost: a\r\nExpect: more\r\n\r\n"),
+    ] {
+        assert_eq!(refusal(input), expected, "{}", input.escape_default());
+    }
+}
+
+#[test]
+fn messages_with_control_characters_get_an_error() {
+    let body = r#"{"jsonrpc":"2.0","error":{"code":-32020,"message":"A header has control characters"}}"#;
+    let length = body.len();
+    let expected = format!(
+        "HTTP/1.1 400 Bad Request\nContent-Length: {length}\nContent-Type: application/json\nConnection: close\n\n\
+         {body}\nclosed"
+    );
+    let post = |header: &str| format!("POST / HTTP/1.1\r\nHost: a\r\n{header}\r\nC: d\r\n\r\n");
+    for header in
+        ["B: \0", "B: c\rd", "B: c\x1f", "B: \x7fc", "\x01B: c", "B: c\x08\r\nD: \t", "Transfer-Encoding: \x0bchunked"]
+    {
+        assert_eq!(outcome(&post(header)), expected, "{}", header.escape_default());
+        assert_eq!(outcome(&format!("\r\n\r\n{}", post(header))), expected, "{}", header.escape_default());
+    }
+    // Other mistakes, and what has no message.
+    for input in [post("B(: c"), post("B: c\td\r\n e"), post("B : c"), post("B: \0").replace("POST", "GET")] {
+        assert_eq!(refusal(&input), 400, "{}", input.escape_default());
+    }
+    assert_eq!(refusal("POST / \x01HTTP/1.1\r\nHost: a\r\n\r\n"), 400);
+    // A store without room for the error has room for the status.
+    let small = outcome_in((1024, 128), post("B: \0").as_bytes(), &[]);
+    assert_eq!(small, "HTTP/1.1 400 Bad Request\nContent-Length: 0\nConnection: close\n\n\nclosed");
+}
+
+#[test]
+fn shapes_that_smuggle_are_refused() {
+    for (expected, headers) in [
+        (400, "Content-Length: 1\r\nContent-Length: 2"),
+        (400, "Content-Length: 1\r\nContent-Length: 1"),
+        (400, "Content-Length: 1, 2"),
+        (400, "Content-Length: 1 2"),
+        (400, "Content-Length: +1"),
+        (400, "Content-Length: -1"),
+        (400, "Content-Length: 0x1"),
+        (400, "Content-Length: 1:"),
+        (400, "Content-Length: 1/"),
+        (400, "Content-Length:"),
+        (400, "Content-Length: 1\r\nTransfer-Encoding: chunked"),
+        (400, "Transfer-Encoding: chunked\r\nContent-Length: 1"),
+        (400, "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+        (400, "Transfer-Encoding: chunked, chunked"),
+        (400, "Transfer-Encoding:"),
+        (400, "Transfer-Encoding: ,"),
+        (400, "Transfer-Encoding : chunked"),
+        (501, "Transfer-Encoding: gzip, chunked"),
+        (501, "Transfer-Encoding: chunked, identity"),
+        (501, "Transfer-Encoding: xchunked"),
+        (501, "Transfer-Encoding: chunked;q=1"),
+        (501, "Transfer-Encoding: \"chunked\""),
+        (413, "Content-Length: 33"),
+        (413, "Content-Length: 18446744073709551617"),
+        (413, "Content-Length: 99999999999999999999999999999999999"),
+    ] {
+        assert_eq!(
+            refusal(&format!("POST / HTTP/1.1\r\nHost: a\r\n{headers}\r\n\r\n0\r\n\r\n")),
+            expected,
+            "{headers}"
+        );
+    }
+    assert_eq!(refusal("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 400);
+}
+
+#[test]
+fn limits() {
+    let line = |n: usize| format!("GET /{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(n));
+    let fits = 64 - "GET / HTTP/1.1\r".len();
+    accepted(&line(fits));
+    assert_eq!(refusal(&line(fits + 1)), 414);
+    assert_eq!(refusal(&line(1000)), 414);
+    assert_eq!(refusal(&"x".repeat(1000)), 414);
+    assert_eq!(refusal(&"\r\n".repeat(500)), 414);
+    let head = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(n));
+    let fits = 256 - head(0).len();
+    accepted(&head(fits));
+    assert_eq!(refusal(&head(fits + 1)), 431);
+    assert_eq!(refusal(&head(1000)), 431);
+    let many = |n: usize| format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "A: b\r\n".repeat(n));
+    accepted(&many(7));
+    assert_eq!(refusal(&many(8)), 431);
+    let body = |n: usize| format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {n}\r\n\r\n{}", "x".repeat(n));
+    accepted(&body(32));
+    assert_eq!(refusal(&body(33)), 413);
+}
+
+/// A second parser of heads, written differently: whole lines, no state. It must agree on which are accepted.
+fn plain(input: &str) -> bool {
+    let token = |text: &str| !text.is_empty() && text.bytes().all(is_token);
+    let Some((head, rest)) = input.split_once("\r\n\r\n") else { return false };
+    let mut lines = head.split("\r\n");
+    let parts: Vec<_> = lines.next().unwrap_or("").split(' ').collect();
+    let [method, target, version] = parts[..] else { return false };
+    if !token(method)
+        || !target.starts_with('/')
+        || target.contains('#')
+        || !target.bytes().all(|b| b.is_ascii_graphic())
+    {
+        return false;
+    }
+    let mut named: Vec<(String, &str)> = Vec::new();
+    for line in lines {
+        let Some((name, value)) = line.split_once(':') else { return false };
+        if !token(name) || value.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
+            return false;
+        }
+        named.push((name.to_lowercase(), value.trim_matches([' ', '\t'])));
+    }
+    let all = |name: &str| named.iter().filter(|(other, _)| other == name).map(|(_, value)| *value).collect::<Vec<_>>();
+    let (lengths, codings, hosts) = (all("content-length"), all("transfer-encoding"), all("host"));
+    let length = match (&lengths[..], &codings[..]) {
+        ([], []) => Some(0),
+        ([length], []) if length.bytes().all(|byte| byte.is_ascii_digit()) => length.parse().ok(),
+        ([], [coding]) if coding.eq_ignore_ascii_case("chunked") => {
+            return rest == "0\r\n\r\n" && version == "HTTP/1.1" && hosts.len() == 1;
+        }
+        _ => None,
+    };
+    let hosts = version == "HTTP/1.0" && hosts.len() < 2 || version == "HTTP/1.1" && hosts.len() == 1;
+    hosts && length == Some(rest.len())
+}
+
+#[test]
+fn two_readers_agree_on_what_is_a_request() {
+    let lines = [
+        "GET / HTTP/1.1",
+        "POST /x HTTP/1.0",
+        "GET  / HTTP/1.1",
+        "GET / HTTP/1.1\n",
+        "Host: a",
+        "host:\tb ",
+        "Content-Length: 2",
+        "Content-Length: 02",
+        "content-length:2",
+        "Content-Length : 2",
+        "Transfer-Encoding: chunked",
+        "transfer-encoding: CHUNKED",
+        "X: y",
+        " X: y",
+        "X: y\r",
+        "X",
+        "X:",
+        "X: \x01",
+        ": y",
+        "X: é",
+        "",
+        "Content-Length: ",
+    ];
+    let ends = ["", "ab", "0\r\n\r\n", "a"];
+    let mut count = 0;
+    for number in 0..lines.len().pow(3) * ends.len() {
+        let (end, number) = (ends[number % ends.len()], number / ends.len());
+        let pick = |place: u32| lines[number / lines.len().pow(place) % lines.len()];
+        let first = if number % 5 == 0 { pick(0) } else { "POST / HTTP/1.1" };
+        let input = format!("{first}\r\n{}\r\n{}\r\n\r\n{end}", pick(1), pick(2));
+        let seen = outcome_in((1024, 1024), input.as_bytes(), &[]);
+        // One request, and only the end after it.
+        let requests = seen.matches(">\nHTTP/1.1 202").count();
+        let agreed = requests == 1 && seen.matches("HTTP/1.1 ").count() == 1 && seen.ends_with("\nclosed");
+        if input.starts_with("\r\n")
+            || input.contains("\r\n\r\n\r\n")
+            || end.is_empty() && !plain(&input) && requests == 1
+        {
+            continue; // blank lines before a request are skipped; bytes after its end are another request
+        }
+        let rest_is_junk = requests == 1 && !plain(&input);
+        if rest_is_junk {
+            // Only the bytes after a complete request may be wrong.
+            assert!(
+                (0..input.len()).any(|end| input.is_char_boundary(end) && plain(&input[..end])),
+                "{}",
+                input.escape_debug()
+            );
+        } else {
+            assert_eq!(agreed, plain(&input), "{} gives {seen}", input.escape_debug());
+        }
+        count += usize::from(agreed);
+    }
+    assert!(count > 100, "{count} accepted");
+}
+
+#[test]
+fn the_endpoint_sees_the_host_that_is_meant() {
+    use crate::endpoint::RequestHeaders;
+    for (line, target, host) in [
+        ("GET /a?b=c", "/a?b=c", "a"),
+        ("GET /a", "/a", "a"),
+        ("GET http://b:1/a?b", "/a?b", "b:1"),
+        ("GET http://b", "/", "b"),
+    ] {
+        let (mut input, mut output) = ([0; 128], [0; 128]);
+        let mut connection = connected((&mut input, &mut output), &format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n"));
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        let head = connection.head().unwrap();
+        assert_eq!((head.target(), RequestHeaders::get(&head, "HOST")), (target, Some(host.as_bytes())));
+    }
+}

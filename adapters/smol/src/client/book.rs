@@ -1,0 +1,111 @@
+//! The outcomes that tasks wait for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::task::Waker;
+
+use mcp_sansio::client::{ClientEvent, ClientHandle, ClientHandler, PendingId};
+
+use super::listen::Heard;
+use super::{ClientError, OwnedResult, ServerHello};
+
+/// The outcomes that tasks wait for: sent requests, subscriptions, and the opening of the connection.
+#[derive(Default)]
+pub(super) struct Book {
+    pub(super) requests: HashMap<PendingId, Pending>,
+    pub(super) listens: HashMap<PendingId, Heard>,
+    /// The requests that have got their outcome in this turn.
+    pub(super) fresh: Vec<PendingId>,
+    pub(super) opening: bool,
+    pub(super) opened: Option<Result<(), ClientError>>,
+    pub(super) openers: Vec<Waker>,
+    pub(super) hello: Option<Arc<ServerHello>>,
+    /// The connection is new: the first request waits until the server can send requests too.
+    pub(super) fresh_connection: bool,
+    /// The tasks that are followed, the newest last.
+    #[cfg(feature = "tasks")]
+    pub(super) followed: Vec<Followed>,
+}
+
+/// A task that is followed.
+#[cfg(feature = "tasks")]
+pub(super) struct Followed {
+    pub(super) id: String,
+    pub(super) notice: mcp_sansio_host::TaskNotice,
+    pub(super) waker: Option<Waker>,
+}
+
+#[derive(Default)]
+pub(super) struct Pending {
+    pub(super) outcome: Option<Result<OwnedResult, ClientError>>,
+    pub(super) waker: Option<Waker>,
+}
+
+/// A handler that keeps the outcomes that tasks wait for, and passes on all other events.
+pub(super) struct Tap<'t> {
+    pub(super) book: &'t mut Book,
+    pub(super) handler: &'t mut dyn ClientHandler,
+    pub(super) happened: bool,
+}
+
+impl ClientHandler for Tap<'_> {
+    fn event(&mut self, event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>) {
+        self.happened = true;
+        match &event {
+            ClientEvent::Done { token, method, retried, outcome } => {
+                let kept = || match outcome {
+                    Ok(raw) => Ok(OwnedResult::new(*method, *raw).retried(*retried)),
+                    Err(failure) => Err(ClientError::failed(failure)),
+                };
+                if let Some(pending) = self.book.requests.get_mut(token) {
+                    pending.outcome = Some(kept());
+                    return self.book.fresh.push(*token);
+                }
+                if let Some(heard) = self.book.listens.get_mut(token) {
+                    return heard.end(kept().err());
+                }
+            }
+            ClientEvent::Connected(connected) => {
+                self.book.hello = Some(Arc::new(ServerHello::new(connected)));
+                self.book.opened(Ok(()));
+                self.book.fresh_connection = true;
+            }
+            ClientEvent::Unconnected(unconnected) if self.book.opening => {
+                return self.book.opened(Err(ClientError::failed(unconnected)));
+            }
+            ClientEvent::Listening(listening) => {
+                if let Some(heard) = self.book.listens.get_mut(&listening.token) {
+                    return heard.open(*listening);
+                }
+            }
+            ClientEvent::Changed { listen: Some(token), what } => {
+                if let Some(heard) = self.book.listens.get_mut(token) {
+                    return heard.changed(what);
+                }
+            }
+            ClientEvent::Changed { listen: None, what } => {
+                let wanted = self.book.listens.values_mut().filter(|heard| heard.wants(what));
+                wanted.for_each(|heard| heard.changed(what));
+            }
+            #[cfg(feature = "tasks")]
+            ClientEvent::Notification { method, params } => {
+                if let Some((id, params)) = mcp_sansio_host::TaskNotice::of(method, *params)
+                    && let Some(followed) = self.book.followed.iter_mut().find(|followed| id.eq_str(&followed.id))
+                {
+                    followed.notice.keep(params);
+                }
+            }
+            _ => {}
+        }
+        self.handler.event(event, link);
+    }
+}
+
+impl Book {
+    fn opened(&mut self, opened: Result<(), ClientError>) {
+        if self.opening {
+            self.opening = false;
+            self.opened = Some(opened);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The lock between the handles of a client and its driver.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Waker;
+
+use super::Transport;
+use super::state::State;
+
+/// The state of one client, behind a lock. The driver holds the lock for one turn.
+pub(super) struct Shared {
+    state: Mutex<State>,
+    /// The number of the thread that holds the lock; 0 for no thread.
+    holder: AtomicUsize,
+}
+
+impl Shared {
+    pub(super) fn new(transport: Box<dyn Transport>) -> Self {
+        Shared { state: Mutex::new(State::new(transport)), holder: AtomicUsize::new(0) }
+    }
+
+    /// Reads or changes the state. Wakes tasks after the lock is released.
+    ///
+    /// # Panics
+    /// If it is called by the thread that holds the lock: a handler that uses its client would wait for ever.
+    pub(super) fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        let (done, wakes) = {
+            let mut state = self.lock();
+            let _held = Held::by_this_thread(&self.holder);
+            let done = act(&mut state);
+            (done, std::mem::take(&mut state.wakes))
+        };
+        wakes.into_iter().for_each(Waker::wake);
+        done
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        match self.state.try_lock() {
+            Ok(state) => return state,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        // Relaxed is enough: if the value is this thread's number, this thread wrote it.
+        let held = self.holder.load(Ordering::Relaxed) == this_thread();
+        assert!(!held, "a client was used by its own handler, inside the driver: use the link, or another task");
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Records the thread that holds the lock, until it is dropped.
+struct Held<'h>(&'h AtomicUsize);
+
+impl<'h> Held<'h> {
+    fn by_this_thread(holder: &'h AtomicUsize) -> Self {
+        holder.store(this_thread(), Ordering::Relaxed);
+        Held(holder)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Returns a number that no other running thread has; never 0.
+fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
+}

@@ -1,0 +1,145 @@
+//! Follows a task of the server.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use async_io::Timer;
+use mcp_sansio::client::SendError;
+use mcp_sansio_host::{TaskNotice, take_task_outcome};
+use mcp_sansio_tasks::client::{TaskEvent, TaskFollower, TaskStep};
+
+use super::book::Followed;
+use super::state::State;
+use super::{Client, ClientError, OwnedResult, PendingResponse};
+
+/// The end of a wait.
+enum Happened {
+    Outcome(Result<OwnedResult, ClientError>),
+    Notified(TaskNotice),
+    Time,
+}
+
+impl Client {
+    /// Follows a [task](https://modelcontextprotocol.io/seps/2663-tasks-extension) until its next event: sends its requests
+    /// when they are due, and waits in between. The future may be dropped, for example to cancel the task: the next one
+    /// continues.
+    ///
+    /// A `notifications/tasks` about the task counts as a poll: to get them, [listen](Client::listen) to the topic `taskIds` with
+    /// its id, and poll rarely with [`FollowLimits::poll_interval`](mcp_sansio_tasks::client::FollowLimits::poll_interval).
+    ///
+    /// The profile must [declare](mcp_sansio_tasks::client::DECLARATION) tasks.
+    ///
+    /// ```no_run
+    /// # use mcp_sansio::client::{ClientInfo, Request};
+    /// # use mcp_sansio::client::result::ClientResult;
+    /// # use mcp_sansio_smol::client::Client;
+    /// use mcp_sansio_tasks::client::{DECLARATION, FollowLimits, TaskEvent, TaskFollower, TaskHandle};
+    ///
+    /// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0").extensions(DECLARATION);
+    ///
+    /// # async fn example(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let result = client.request(Request::call("build")).await?;
+    /// let Some(handle) = TaskHandle::of(result.raw())? else { return Ok(()) }; // an ordinary result
+    /// let mut task = TaskFollower::new(handle, FollowLimits::DEFAULT.at_most(600_000));
+    /// let end = loop {
+    ///     std::fs::write("task.json", task.handle().to_string())?; // for the next start
+    ///     match client.follow(&mut task).await? {
+    ///         TaskEvent::Asked(question) => task.answer(&question.key, &ClientResult::decline())?,
+    ///         TaskEvent::Ended(end) => break end,
+    ///         other => println!("{other:?}"),
+    ///     }
+    /// };
+    /// println!("{end}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As a [request](Client::request), when the connection is lost or too many requests in a row have failed. The task is
+    /// not lost: call [`TaskFollower::reconnected`], and follow it with another client of the same server.
+    /// [`SendError::Stale`] after its last event.
+    pub async fn follow(&self, task: &mut TaskFollower) -> Result<TaskEvent, ClientError> {
+        let id = task.handle().id().to_owned();
+        self.with(|state| state.begin_to_follow(&id));
+        let mut under_way: Option<PendingResponse> = None;
+        loop {
+            if let Some(event) = task.event() {
+                if matches!(event, TaskEvent::Ended(_)) {
+                    self.with(|state| state.end_to_follow(&id));
+                }
+                return Ok(event);
+            }
+            if !task.awaits_answer() {
+                under_way = None;
+            }
+            let mut until = 0;
+            if under_way.is_none() {
+                match task.next(self.with(|state| state.now())) {
+                    TaskStep::Send(request) => under_way = Some(self.request(request)),
+                    TaskStep::Wait(time) => until = time,
+                    TaskStep::End => {
+                        self.with(|state| state.end_to_follow(&id));
+                        return task.event().ok_or(SendError::Stale.into());
+                    }
+                }
+            }
+            let next = async {
+                match &mut under_way {
+                    Some(response) => Happened::Outcome(response.await),
+                    None => {
+                        let until = self.with(|state| state.instant(until));
+                        until.map_or_else(Timer::never, Timer::at).await;
+                        Happened::Time
+                    }
+                }
+            };
+            match futures_lite::future::or(next, poll_fn(|cx| self.with(|state| state.poll_notified(&id, cx)))).await {
+                Happened::Outcome(outcome) => {
+                    under_way = None;
+                    let now = self.with(|state| state.now());
+                    self.engine(|engine| take_task_outcome(task, outcome, now, engine))??;
+                }
+                Happened::Notified(mut notice) => {
+                    let now = self.with(|state| state.now());
+                    self.engine(|engine| notice.give(task, now, engine))?;
+                }
+                Happened::Time => {}
+            }
+        }
+    }
+}
+
+/// The most tasks whose last notification is kept until they are followed again. Others are polled.
+const FOLLOWED: usize = 64;
+
+impl State {
+    /// Keeps notifications about a task from now on.
+    fn begin_to_follow(&mut self, id: &str) {
+        let followed = &mut self.book.followed;
+        if !followed.iter().any(|followed| followed.id == id) {
+            if followed.len() >= FOLLOWED {
+                self.wakes.extend(followed.remove(0).waker);
+            }
+            followed.push(Followed { id: id.to_owned(), notice: TaskNotice::default(), waker: None });
+        }
+    }
+
+    fn end_to_follow(&mut self, id: &str) {
+        if let Some(at) = self.book.followed.iter().position(|followed| followed.id == id) {
+            self.wakes.extend(self.book.followed.remove(at).waker);
+        }
+    }
+
+    fn poll_notified(&mut self, id: &str, cx: &Context<'_>) -> Poll<Happened> {
+        match self.book.followed.iter_mut().find(|followed| followed.id == id) {
+            Some(followed) if followed.notice.is_kept() => {
+                Poll::Ready(Happened::Notified(std::mem::take(&mut followed.notice)))
+            }
+            Some(followed) => {
+                self.wakes.extend(followed.waker.replace(cx.waker().clone()).filter(|old| !old.will_wake(cx.waker())));
+                Poll::Pending
+            }
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Skills from a server that may send anything: entries, front matter, files and references.
+
+use mcp_sansio::json::Raw;
+use mcp_sansio_skills::digest::Digest;
+use mcp_sansio_skills::front_matter::{FrontMatter, split};
+use mcp_sansio_skills::uri::SkillUri;
+use mcp_sansio_skills::{Skill, SkillLimits, SkillsPage};
+
+const LIMITS: SkillLimits = SkillLimits::DEFAULT;
+const URI: &str = "skill://a/SKILL.md";
+
+/// Reads the bytes as an entry and as a page. An accepted entry has a name, and its files are within its directory.
+fn entries(data: &[u8]) {
+    let Ok(json) = Raw::parse(data) else { return };
+    let page = SkillsPage::of(json);
+    for skill in page.iter().flat_map(|page| page.skills(&LIMITS)).chain([Skill::of(json, &LIMITS)]).flatten() {
+        let place = SkillUri::of(skill.uri()).expect("the URI of a SKILL.md");
+        assert_eq!(place.name(), skill.name());
+        assert!(!skill.description().is_empty());
+        assert!(skill.is_dynamic() || skill.files().iter().any(|file| file.uri() == skill.uri()));
+        for file in skill.files() {
+            let path = skill.path_of(file.uri()).expect("a file of the skill");
+            assert!(path.split('/').all(|segment| !matches!(segment, "" | "." | "..")), "{path}");
+        }
+    }
+}
+
+/// Makes an entry with `frontmatter` for these bytes of a `SKILL.md`. If they are loaded, other bytes are not, and
+/// references lead to no file that is not listed. Returns whether they are loaded.
+fn activation(frontmatter: &str, skill_md: &str, reference: &str) -> bool {
+    let digest = Digest::of(skill_md.as_bytes());
+    assert_eq!(Digest::parse(&digest.to_string()), Some(digest));
+    let size = skill_md.len();
+    let entry = format!(
+        r#"{{"uri":"{URI}","frontmatter":{frontmatter},"resources":[{{"uri":"{URI}","size":{size},"digest":"{digest}"}}]}}"#
+    );
+    let Ok(entry) = Raw::parse(entry.as_bytes()) else { return false };
+    let Ok(skill) = Skill::of(entry, &LIMITS) else { return false };
+    let result = |text: &str| {
+        let text = serde_json::to_string(text).expect("a string");
+        format!(r#"{{"contents":[{{"uri":"{URI}","text":{text}}}]}}"#)
+    };
+    let other = result(&format!("{skill_md} "));
+    assert!(skill.clone().activate(Raw::parse(other.as_bytes()).expect("JSON"), &LIMITS).is_err());
+    let same = result(skill_md);
+    let Ok(active) = skill.activate(Raw::parse(same.as_bytes()).expect("JSON"), &LIMITS) else { return false };
+    assert_eq!(active.skill_md(), skill_md);
+    assert!(skill_md.ends_with(active.instructions()));
+    let (yaml, _) = split(skill_md.as_bytes()).expect("it was split before");
+    let read = FrontMatter::read(yaml).expect("it was read before");
+    assert_eq!(read.difference(active.skill().frontmatter()), None);
+    assert_eq!(read.text("name"), Some(active.skill().name()));
+    if let Ok(uri) = active.resolve(reference) {
+        assert_eq!(uri, URI);
+    }
+    true
+}
+
+/// The bytes are an entry; and a front matter in JSON, a `SKILL.md` and a reference, each ended by a zero. Returns whether
+/// the `SKILL.md` is loaded.
+pub(crate) fn run(data: &[u8]) -> bool {
+    entries(data);
+    if let Ok((yaml, body)) = split(data) {
+        assert!(data.ends_with(body.as_bytes()));
+        let _ = FrontMatter::read(yaml);
+    }
+    let Ok(text) = core::str::from_utf8(data) else { return false };
+    let _ = (SkillUri::of(text), Digest::parse(text), FrontMatter::read(text));
+    let mut parts = text.splitn(3, '\0');
+    let [frontmatter, skill_md, reference] = [(); 3].map(|()| parts.next().unwrap_or_default());
+    activation(frontmatter, skill_md, reference)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn seeds_reach_what_they_are_for() {
+        assert!(super::run(include_bytes!("../corpus/skills/loads")));
+        assert!(super::run(include_bytes!("../corpus/skills/leads_out")));
+        assert!(!super::run(include_bytes!("../corpus/skills/another_front_matter")));
+    }
+}

@@ -1,0 +1,326 @@
+//! The client's description of itself: name, capabilities, revisions.
+
+use super::retry::{META, push_written};
+use crate::content::{Icon, Icons};
+use crate::json::{Raw, Text, object::Object, write};
+use crate::memory::records::{NoRoomError, Records};
+use crate::protocol::{ClientCapabilities, ClientCapability, LoggingLevel, meta};
+use crate::revision::{Revision, Revisions, Since};
+use crate::sink::{FullError, Writer};
+use crate::trace_context::TraceContext;
+
+/// The capabilities whose requests are `sampling/createMessage`.
+pub(super) const SAMPLING: [ClientCapability; 3] =
+    [ClientCapability::Sampling, ClientCapability::SamplingTools, ClientCapability::SamplingContext];
+/// The capabilities whose requests are `elicitation/create`.
+pub(super) const ELICITATION: [ClientCapability; 2] = [ClientCapability::ElicitForm, ClientCapability::ElicitUrl];
+
+/// The `clientInfo`, the `capabilities` and the revisions of a client ([capability
+/// negotiation](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#capability-negotiation)).
+///
+/// ```
+/// use mcp_sansio::client::ClientInfo;
+/// use mcp_sansio::protocol::ClientCapability;
+///
+/// static EDITOR: ClientInfo<'static> = ClientInfo::new("editor", "2.1")
+///     .title("The Editor")
+///     .feature(ClientCapability::ElicitForm)
+///     .feature(ClientCapability::Roots);
+/// ```
+///
+/// `docs/duties-client.md` has the duties of the program around a client.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientInfo<'t> {
+    name: &'t str,
+    version: &'t str,
+    title: Option<&'t str>,
+    description: Option<&'t str>,
+    website: Option<&'t str>,
+    icons: Icons<'t>,
+    pub(crate) features: ClientCapabilities,
+    /// The capabilities whose requests may be tasks.
+    tasks: ClientCapabilities,
+    pub(super) roots_changed: bool,
+    experimental: Option<Raw<'t>>,
+    pub(super) extensions: Option<Raw<'t>>,
+    pub(crate) revisions: Revisions,
+}
+
+impl<'t> ClientInfo<'t> {
+    /// Returns a profile with this `name` and `version`, without capabilities, for all revisions.
+    #[must_use]
+    pub const fn new(name: &'t str, version: &'t str) -> Self {
+        ClientInfo {
+            name,
+            version,
+            title: None,
+            description: None,
+            website: None,
+            icons: Icons::NONE,
+            features: ClientCapabilities::NONE,
+            tasks: ClientCapabilities::NONE,
+            roots_changed: false,
+            experimental: None,
+            extensions: None,
+            revisions: Revisions::ALL,
+        }
+    }
+
+    /// Sets `title`, a name for people (from 2025-06-18 on).
+    #[must_use]
+    pub const fn title(self, title: &'t str) -> Self {
+        ClientInfo { title: Some(title), ..self }
+    }
+
+    /// Sets `description` (from 2025-11-25 on).
+    #[must_use]
+    pub const fn description(self, description: &'t str) -> Self {
+        ClientInfo { description: Some(description), ..self }
+    }
+
+    /// Sets `websiteUrl` (from 2025-11-25 on).
+    #[must_use]
+    pub const fn website(self, url: &'t str) -> Self {
+        ClientInfo { website: Some(url), ..self }
+    }
+
+    /// Sets `icons` (from 2025-11-25 on).
+    #[must_use]
+    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
+        ClientInfo { icons: Icons::new(icons), ..self }
+    }
+
+    /// Declares a capability. The application must then answer these requests in
+    /// [`ClientEvent::Asked`](super::ClientEvent::Asked). The client refuses all others itself.
+    #[must_use]
+    pub const fn feature(self, feature: ClientCapability) -> Self {
+        ClientInfo { features: self.features.with(feature), ..self }
+    }
+
+    /// Declares that requests of a capability may be [tasks] (`tasks.requests`, 2025-11-25): sampling, or elicitation in both
+    /// modes. Also declares the capability. The application then answers these requests at once with a task
+    /// if they [have `task`](super::Client::task_of), and the requests about its tasks:
+    /// [`GetTask`](super::ServerRequestKind::GetTask) and the following kinds. `mcp_sansio_tasks::receiver` does so.
+    ///
+    /// [tasks]: https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/tasks#client-capabilities
+    #[must_use]
+    pub const fn tasks(self, of: ClientCapability) -> Self {
+        ClientInfo { features: self.features.with(of), tasks: self.tasks.with(of), ..self }
+    }
+
+    /// Sets `roots.listChanged`: the application calls [`Client::roots_changed`](super::Client::roots_changed)
+    /// when its roots change. Also declares roots.
+    #[must_use]
+    pub const fn roots_changed(self) -> Self {
+        let features = self.features.with(ClientCapability::Roots);
+        ClientInfo { roots_changed: true, features, ..self }
+    }
+
+    /// Sets `experimental` capabilities, a JSON object.
+    #[must_use]
+    pub const fn experimental(self, object: Raw<'t>) -> Self {
+        ClientInfo { experimental: Some(object), ..self }
+    }
+
+    /// Sets `extensions`, a JSON object with the settings of each extension (from 2026-07-28 on). Results with an
+    /// unknown `resultType` then go to the application. Default: none, and such results are [`TransportError::Invalid`].
+    ///
+    /// [`TransportError::Invalid`]: super::TransportError::Invalid
+    #[must_use]
+    pub const fn extensions(self, object: Raw<'t>) -> Self {
+        ClientInfo { extensions: Some(object), ..self }
+    }
+
+    /// Sets the revisions that the client supports. Default: all.
+    #[must_use]
+    pub const fn revisions(self, revisions: Revisions) -> Self {
+        ClientInfo { revisions, ..self }
+    }
+
+    /// Returns `true` if the profile declares the capability.
+    #[must_use]
+    pub const fn has(&self, feature: ClientCapability) -> bool {
+        self.features.has(feature)
+    }
+
+    /// Returns the capabilities that this revision has.
+    pub(crate) fn declared(&self, revision: Revision) -> ClientCapabilities {
+        let known = |feature| match feature {
+            ClientCapability::ElicitForm => revision.has(Since::Elicitation),
+            ClientCapability::ElicitUrl => revision.has(Since::ElicitationMode),
+            ClientCapability::SamplingTools => revision.has(Since::SamplingTools),
+            ClientCapability::SamplingContext => revision.has(Since::SamplingContextGated),
+            ClientCapability::Sampling | ClientCapability::Roots => true,
+        };
+        // Sampling with tools includes sampling.
+        let has = |feature| {
+            self.has(feature) || feature == ClientCapability::Sampling && self.has(ClientCapability::SamplingTools)
+        };
+        let declared = ClientCapability::ALL.into_iter().filter(|&feature| has(feature) && known(feature));
+        declared.fold(ClientCapabilities::NONE, ClientCapabilities::with)
+    }
+
+    /// Returns whether requests of one of the capabilities may be tasks in this revision.
+    pub(super) fn has_tasks(&self, of: &[ClientCapability], revision: Revision) -> bool {
+        revision.has_core_tasks() && of.iter().any(|&feature| self.tasks.has(feature))
+    }
+
+    /// Writes the `clientInfo` object.
+    pub(crate) fn write_info(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text("version", self.version)?;
+        if revision.has(Since::ImplementationDetails) {
+            object.text_if("description", self.description)?;
+            object.text_if("websiteUrl", self.website)?;
+        }
+        self.icons.write(&mut object, revision)?;
+        object.close()
+    }
+
+    /// Writes the `capabilities` object with the members that this revision has.
+    pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+        let declared = self.declared(revision);
+        let mut object = Object::open(out);
+        object.raw_if("experimental", self.experimental)?;
+        if revision.has(Since::Extensions) {
+            object.raw_if("extensions", self.extensions)?;
+        }
+        if declared.has(ClientCapability::Roots) {
+            // 2026-07-28 has no `notifications/roots/list_changed`.
+            let changed = self.roots_changed && !revision.is_modern();
+            object.fixed("roots", if changed { r#"{"listChanged":true}"# } else { "{}" })?;
+        }
+        let mut parts = |capability: &str, parts: [(&str, bool); 2]| {
+            let mut object = Object::open(object.key(capability));
+            parts.iter().filter(|part| part.1).try_for_each(|part| object.fixed(part.0, "{}"))?;
+            object.close()
+        };
+        if declared.has(ClientCapability::Sampling) {
+            let (tools, context) = (ClientCapability::SamplingTools, ClientCapability::SamplingContext);
+            parts("sampling", [("tools", declared.has(tools)), ("context", declared.has(context))])?;
+        }
+        let (form, url) = (declared.has(ClientCapability::ElicitForm), declared.has(ClientCapability::ElicitUrl));
+        if form || url {
+            parts("elicitation", [("form", form && revision.has(Since::ElicitationMode)), ("url", url)])?;
+        }
+        let (sampling, elicitation) = (self.has_tasks(&SAMPLING, revision), self.has_tasks(&ELICITATION, revision));
+        if sampling || elicitation {
+            let mut tasks = Object::open(object.key("tasks"));
+            tasks.fixed("list", "{}")?;
+            tasks.fixed("cancel", "{}")?;
+            let mut requests = Object::open(tasks.key("requests"));
+            if sampling {
+                requests.fixed("sampling", r#"{"createMessage":{}}"#)?;
+            }
+            if elicitation {
+                requests.fixed("elicitation", r#"{"create":{}}"#)?;
+            }
+            requests.close()?;
+            tasks.close()?;
+        }
+        object.close()
+    }
+}
+
+/// The members of a request's `_meta` besides those that the protocol requires.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct MetaParts<'r> {
+    /// The id, which is also the `progressToken`, if the request asks for progress.
+    pub(crate) progress: Option<u32>,
+    /// The least severe log level, under 2026-07-28.
+    pub(crate) level: Option<LoggingLevel>,
+    /// The application's own members.
+    pub(crate) own: Option<Raw<'r>>,
+    /// The trace context, in place of such members of `own`.
+    pub(crate) trace: Option<&'r dyn TraceMembers>,
+}
+
+/// The writers of a trace context: a client whose requests have none is linked without them.
+pub(crate) trait TraceMembers {
+    /// Returns whether it writes the member `key`.
+    fn has(&self, key: &Text<'_>) -> bool;
+
+    fn write(&self, meta: &mut Object<'_, '_>) -> Result<(), FullError>;
+
+    /// Keeps its members and the `others` of `_meta`, to send the request with this token again.
+    fn keep(&self, token: u32, others: Option<Raw<'_>>, held: &mut Records<'_>) -> Result<(), NoRoomError>;
+}
+
+impl TraceMembers for TraceContext<'_> {
+    fn has(&self, key: &Text<'_>) -> bool {
+        self.writes(key)
+    }
+
+    fn write(&self, meta: &mut Object<'_, '_>) -> Result<(), FullError> {
+        TraceContext::write(self, meta)
+    }
+
+    fn keep(&self, token: u32, others: Option<Raw<'_>>, held: &mut Records<'_>) -> Result<(), NoRoomError> {
+        push_written(held, (token, META, 0), |out| write_own_meta(out, others, Some(self)))
+    }
+}
+
+/// Writes the application's own `_meta`: its trace context, and its other members.
+pub(crate) fn write_own_meta(
+    out: &mut Writer<'_>,
+    others: Option<Raw<'_>>,
+    trace: Option<&dyn TraceMembers>,
+) -> Result<(), FullError> {
+    let mut meta = Object::open(out);
+    for (key, value) in others.iter().flat_map(Raw::members) {
+        if !trace.is_some_and(|trace| trace.has(&key)) {
+            meta.member(key, value)?;
+        }
+    }
+    trace.map_or(Ok(()), |trace| trace.write(&mut meta))?;
+    meta.close()
+}
+
+impl MetaParts<'_> {
+    /// Returns `true` if the client itself writes the member `key`.
+    fn writes(&self, key: &Text<'_>, revision: Revision) -> bool {
+        let modern = [meta::VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES].iter().any(|own| key.eq_str(own));
+        (revision.is_modern() && (modern || self.level.is_some() && key.eq_str(meta::LOG_LEVEL)))
+            || self.progress.is_some() && key.eq_str("progressToken")
+            || self.trace.is_some_and(|trace| trace.has(key))
+    }
+}
+
+impl ClientInfo<'_> {
+    /// Writes `_meta` of a request if it has members.
+    pub(crate) fn write_meta(
+        &self,
+        params: &mut Object<'_, '_>,
+        revision: Revision,
+        parts: MetaParts<'_>,
+    ) -> Result<(), FullError> {
+        if !revision.is_modern() && parts.progress.is_none() && parts.own.is_none() && parts.trace.is_none() {
+            return Ok(());
+        }
+        let mut object = Object::open(params.key("_meta"));
+        if revision.is_modern() {
+            object.text(meta::VERSION, revision.date())?;
+            self.write_info(object.key(meta::CLIENT_INFO), revision)?;
+            self.write_capabilities(object.key(meta::CLIENT_CAPABILITIES), revision)?;
+            if let Some(level) = parts.level {
+                object.text(meta::LOG_LEVEL, level.name())?;
+            }
+        }
+        if let Some(token) = parts.progress {
+            write::unsigned(object.key("progressToken"), token.into())?;
+        }
+        for (key, value) in parts.own.iter().flat_map(Raw::members) {
+            if !parts.writes(&key, revision) {
+                object.member(key, value)?;
+            }
+        }
+        if let Some(trace) = parts.trace {
+            trace.write(&mut object)?;
+        }
+        object.close()
+    }
+}

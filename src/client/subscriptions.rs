@@ -1,0 +1,429 @@
+//! Subscriptions: `subscriptions/listen`
+//! ([2026-07-28](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)), or
+//! `resources/subscribe` for each resource up to 2025-11-25
+//! ([resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#subscriptions)).
+
+use super::client_info::MetaParts;
+use super::pending::{PendingRequest, after};
+#[cfg(feature = "extensions")]
+use super::retry::TOPIC;
+use super::retry::URI;
+use super::{Client, ClientEvent, PendingId, ProtocolViolation, SendError, TransportError, Turn};
+use crate::json::object::{Object, array};
+use crate::json::{Raw, write};
+use crate::memory::records::Record;
+use crate::protocol::{LISTS, Method, PROMPTS, RESOURCES, ServerCapability, TOOLS, meta};
+use crate::revision::Revision;
+use crate::rpc::Envelope;
+use crate::sink::{FullError, Out, Writer};
+use crate::time::Millis;
+
+/// The changes that a subscription asks for.
+///
+/// ```
+/// use mcp_sansio::client::SubscriptionFilter;
+///
+/// let filter = SubscriptionFilter::new().tools().uris(&["file:///log.txt"]);
+/// assert_eq!(filter.single(), ["file:///log.txt"]);
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct SubscriptionFilter<'f> {
+    lists: u8,
+    uris: &'f [&'f str],
+    #[cfg(feature = "extensions")]
+    topics: &'f [(&'f str, &'f [&'f str])],
+}
+
+impl<'f> SubscriptionFilter<'f> {
+    /// Returns a filter without any changes.
+    pub const fn new() -> Self {
+        SubscriptionFilter {
+            lists: 0,
+            uris: &[],
+            #[cfg(feature = "extensions")]
+            topics: &[],
+        }
+    }
+
+    /// Adds `toolsListChanged`: changes of the list of tools.
+    pub const fn tools(self) -> Self {
+        SubscriptionFilter { lists: self.lists | TOOLS, ..self }
+    }
+
+    /// Adds `promptsListChanged`: changes of the list of prompts.
+    pub const fn prompts(self) -> Self {
+        SubscriptionFilter { lists: self.lists | PROMPTS, ..self }
+    }
+
+    /// Adds `resourcesListChanged`: changes of the list of resources.
+    pub const fn resources(self) -> Self {
+        SubscriptionFilter { lists: self.lists | RESOURCES, ..self }
+    }
+
+    /// Sets `resourceSubscriptions`: updates of the resources with these URIs.
+    pub const fn uris(self, uris: &'f [&'f str]) -> Self {
+        SubscriptionFilter { uris, ..self }
+    }
+
+    /// Sets members of the filter that belong to extensions (from 2026-07-28 on): each with its keys, an array of strings;
+    /// without keys it is `true`. Their notifications are [`ClientEvent::Notification`].
+    ///
+    /// ```
+    /// use mcp_sansio::client::SubscriptionFilter;
+    /// let filter = SubscriptionFilter::new().topics(&[("taskIds", &["786512e2"]), ("timers", &[])]);
+    /// # let _ = filter;
+    /// ```
+    #[cfg(feature = "extensions")]
+    pub const fn topics(self, topics: &'f [(&'f str, &'f [&'f str])]) -> Self {
+        SubscriptionFilter { topics, ..self }
+    }
+
+    /// Returns the URIs of the single resources.
+    #[must_use]
+    pub const fn single(&self) -> &'f [&'f str] {
+        self.uris
+    }
+}
+
+/// The part of a subscription that the server agreed to: `notifications/subscriptions/acknowledged`
+/// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)). Up
+/// to 2025-11-25 it follows from the capabilities and the responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Subscriptions {
+    /// The subscription.
+    pub token: PendingId,
+    /// The server reports changes of the list of tools.
+    pub tools: bool,
+    /// The server reports changes of the list of prompts.
+    pub prompts: bool,
+    /// The server reports changes of the list of resources.
+    pub resources: bool,
+    /// The number of single resources whose updates the server reports.
+    pub uris: usize,
+    /// The number of keys of topics of extensions that the server agreed to.
+    #[cfg(feature = "extensions")]
+    pub topics: usize,
+}
+
+impl Subscriptions {
+    fn new(token: u32, lists: u8, uris: usize) -> Self {
+        let has = |list| lists & list != 0;
+        Subscriptions {
+            token: PendingId(token),
+            tools: has(TOOLS),
+            prompts: has(PROMPTS),
+            resources: has(RESOURCES),
+            uris,
+            #[cfg(feature = "extensions")]
+            topics: 0,
+        }
+    }
+}
+
+/// The state of the subscription to one resource up to 2025-11-25: the tag of its record.
+const WANTED: u8 = 0;
+const SUBSCRIBING: u8 = 1;
+const SUBSCRIBED: u8 = 2;
+/// The server refused it, or it is unsubscribed.
+const OVER: u8 = 3;
+const UNSUBSCRIBING: u8 = 4;
+
+/// The state of a subscription. Ids are JSON-RPC ids and never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SubscriptionState {
+    /// The client sends a request that opens it next: `subscriptions/listen`, or one `resources/subscribe`.
+    Opening,
+    /// That request is on the wire with this id.
+    OpeningSent { id: u32 },
+    /// The server reports changes; under 2026-07-28 with the id of `subscriptions/listen`.
+    Open { id: Option<u32> },
+    /// The stream ended. The subscription opens again at its deadline.
+    Resting,
+    /// The application cancelled it. The client sends one `resources/unsubscribe` next (up to 2025-11-25).
+    Closing,
+    /// The application cancelled it, and a request is on the wire with this id.
+    ClosingSent { id: u32 },
+}
+
+/// All transitions of a [`SubscriptionState`]: from, to, cause. The diagram in `ARCHITECTURE.md` shows the same.
+/// [`PendingRequest`] has the beginning and the end of a subscription.
+const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Opening", "OpeningSent", "advance"),
+    ("Opening", "Open", "all subscribed"),
+    ("Opening", "Opening", "new connection"),
+    ("OpeningSent", "Opening", "response, new connection"),
+    ("OpeningSent", "Open", "acknowledged"),
+    ("OpeningSent", "Resting", "cut off"),
+    ("Open", "Open", "acknowledged"),
+    ("Open", "Opening", "new connection"),
+    ("Open", "Resting", "cut off"),
+    ("Resting", "Opening", "deadline, new connection"),
+    ("Opening", "Closing", "cancel"),
+    ("OpeningSent", "ClosingSent", "cancel"),
+    ("Open", "Closing", "cancel"),
+    ("Resting", "Closing", "cancel"),
+    ("Closing", "ClosingSent", "advance"),
+    ("ClosingSent", "Closing", "response"),
+];
+
+machine!(SubscriptionState, TRANSITIONS: Opening OpeningSent Open Resting Closing ClosingSent);
+
+impl SubscriptionState {
+    /// Returns the id on the wire.
+    pub(crate) const fn id(self) -> Option<u32> {
+        match self {
+            SubscriptionState::OpeningSent { id } | SubscriptionState::ClosingSent { id } => Some(id),
+            SubscriptionState::Open { id } => id,
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if the application has cancelled the subscription.
+    pub(crate) const fn is_closing(self) -> bool {
+        matches!(self, SubscriptionState::Closing | SubscriptionState::ClosingSent { .. })
+    }
+}
+
+/// The first and the longest rest in milliseconds before a subscription opens again, and the most failures in a
+/// row.
+const REST_FIRST: Millis = 500;
+const REST_MOST: Millis = 30_000;
+const REOPEN_MAX: u8 = 12;
+
+impl Client<'_> {
+    /// Opens a subscription. [`advance`](super::Client::advance) sends its requests. [`ClientEvent::Listening`] reports
+    /// the part that the server agreed to, [`ClientEvent::Changed`] each change. The subscription opens again with the
+    /// next connection, until [`cancel`](super::Client::cancel).
+    ///
+    /// # Errors
+    /// [`SendError::NotConnected`] if the connection is not open, [`SendError::Busy`] if no slot is free,
+    /// [`SendError::NoRoom`] if the URIs do not fit the store of [`held`](super::Client::held).
+    pub fn listen(&mut self, filter: &SubscriptionFilter<'_>) -> Result<PendingId, SendError> {
+        self.revision().ok_or(SendError::NotConnected)?;
+        let (token, timeout) = (self.next_id(), self.timeout);
+        self.free_slot()?.subscribe(token, filter.lists, timeout);
+        self.last_id = token;
+        for uri in filter.uris {
+            if self.held.push(token, URI, WANTED, &[uri.as_bytes()]).is_err() {
+                self.close(token);
+                return Err(SendError::NoRoom);
+            }
+        }
+        #[cfg(feature = "extensions")]
+        for &(member, keys) in filter.topics {
+            let only: &[&str] = if keys.is_empty() { &[""] } else { keys };
+            for key in only {
+                let len = [u8::try_from(member.len()).map_err(|_| SendError::NoRoom)?];
+                if self.held.push(token, TOPIC, 0, &[&len, member.as_bytes(), key.as_bytes()]).is_err() {
+                    self.close(token);
+                    return Err(SendError::NoRoom);
+                }
+            }
+        }
+        Ok(PendingId(token))
+    }
+
+    /// Changes the state of a subscription. With `timed` the state has the timeout of requests.
+    fn set_subscription(&mut self, token: u32, next: SubscriptionState, timed: bool) {
+        let now = self.now;
+        if let Some(pending) = self.pending_mut(token) {
+            pending.set_subscription(next, after(now, pending.options.timeout.filter(|_| timed)));
+        }
+    }
+
+    /// Sends the next request that opens or closes a subscription, if the connection is open.
+    pub(crate) fn advance_subscription(&mut self, token: u32, out: &mut dyn Out) -> Turn<'static> {
+        let state = self.pending(token).and_then(PendingRequest::subscription);
+        let (Some(revision), Some(state)) = (self.revision(), state) else { return Ok(None) };
+        if revision.is_modern() {
+            return self.write_listen(token, out).map(|()| None);
+        }
+        if self.offered.has(ServerCapability::Subscribe) && self.subscribe_next(token, state.is_closing(), out)? {
+            return Ok(None);
+        }
+        if state.is_closing() {
+            self.close(token);
+            return Ok(None);
+        }
+        let offered =
+            LISTS.iter().filter(|(_, _, feature, _)| self.offered.has(*feature)).fold(0, |all, list| all | list.0);
+        let lists = offered & self.pending(token).map_or(0, |pending| pending.lists);
+        let uris = self.held.iter().filter(|r| r.owner == token && r.kind == URI && r.tag == SUBSCRIBED).count();
+        self.opened(token, None);
+        Ok(Some(ClientEvent::Listening(Subscriptions::new(token, lists, uris))))
+    }
+
+    fn opened(&mut self, token: u32, id: Option<u32>) {
+        self.set_subscription(token, SubscriptionState::Open { id }, false);
+        if let Some(pending) = self.pending_mut(token) {
+            pending.rounds = 0;
+        }
+    }
+
+    /// Sends the next `resources/subscribe` or `resources/unsubscribe`. Returns `false` without one.
+    fn subscribe_next(&mut self, token: u32, closing: bool, out: &mut dyn Out) -> Result<bool, FullError> {
+        let id = self.next_id();
+        let (from, to, method, sent) = match closing {
+            true => (SUBSCRIBED, UNSUBSCRIBING, Method::Unsubscribe, SubscriptionState::ClosingSent { id }),
+            false => (WANTED, SUBSCRIBING, Method::Subscribe, SubscriptionState::OpeningSent { id }),
+        };
+        let due =
+            |r: &Record<'_>| r.owner == token && r.kind == URI && r.tag == from && !(closing && self.is_shared(r));
+        let Some(uri) = self.held.iter().find(due) else { return Ok(false) };
+        self.write_request(out, id, method.name(), MetaParts::default(), &mut |params| {
+            write_uri(params.key("uri"), uri.data)
+        })?;
+        let at = uri.at();
+        self.held.set_tag(at, to);
+        self.last_id = id;
+        self.set_subscription(token, sent, true);
+        Ok(true)
+    }
+
+    /// Returns `true` if another subscription has the same resource: `resources/unsubscribe` would end that one
+    /// too.
+    fn is_shared(&self, uri: &Record<'_>) -> bool {
+        let wanted = |tag| matches!(tag, WANTED | SUBSCRIBING | SUBSCRIBED);
+        let same = |other: &Record<'_>| other.owner != uri.owner && other.kind == URI && other.data == uri.data;
+        self.held.iter().any(|other| same(&other) && wanted(other.tag) && self.is_open(PendingId(other.owner)))
+    }
+
+    /// Takes the response to `resources/subscribe` or `resources/unsubscribe`. The state has a timeout,
+    /// because the next request follows.
+    pub(crate) fn subscribe_answered(&mut self, token: u32, state: SubscriptionState, granted: bool) {
+        self.held.retag(|r| match r.tag {
+            _ if r.owner != token || r.kind != URI => None,
+            SUBSCRIBING => Some(if granted { SUBSCRIBED } else { OVER }),
+            UNSUBSCRIBING => Some(OVER),
+            _ => None,
+        });
+        let next = if state.is_closing() { SubscriptionState::Closing } else { SubscriptionState::Opening };
+        self.set_subscription(token, next, true);
+    }
+
+    /// Sends `subscriptions/listen`.
+    fn write_listen(&mut self, token: u32, out: &mut dyn Out) -> Result<(), FullError> {
+        let (id, held) = (self.next_id(), &self.held);
+        let wanted = self.pending(token).map_or(0, |pending| pending.lists);
+        self.write_request(out, id, Method::Listen.name(), MetaParts::default(), &mut |params| {
+            let mut filter = Object::open(params.key("notifications"));
+            for (_, name, ..) in LISTS.iter().filter(|list| wanted & list.0 != 0) {
+                filter.boolean(name, true)?;
+            }
+            let mut uris = held.iter().filter(|r| r.owner == token && r.kind == URI).peekable();
+            if uris.peek().is_some() {
+                array(filter.key("resourceSubscriptions"), uris, |out, uri| write_uri(out, uri.data))?;
+            }
+            #[cfg(feature = "extensions")]
+            for (member, keys) in topics(held, token) {
+                match keys.clone().next() {
+                    Some(b"") | None => filter.boolean(member, true)?,
+                    Some(_) => array(filter.key(member), keys, write_uri)?,
+                }
+            }
+            filter.close()
+        })?;
+        self.last_id = id;
+        self.set_subscription(token, SubscriptionState::OpeningSent { id }, true);
+        Ok(())
+    }
+
+    /// Takes `notifications/subscriptions/acknowledged`.
+    pub(crate) fn acknowledged<'a>(&mut self, envelope: &Envelope<'a>) -> ClientEvent<'a> {
+        let modern = self.revision.is_some_and(Revision::is_modern);
+        let Some(subscription) = self.subscription_of(envelope).filter(|_| modern) else {
+            return ClientEvent::Ignored(ProtocolViolation::UnknownListen);
+        };
+        let (token, id) = (subscription.token, subscription.id());
+        self.opened(token, id);
+        let filter = envelope.members.notifications.unwrap_or(const { Raw::constant("{}") });
+        let told = |name| filter.get(name).and_then(|value| value.bool()).unwrap_or(false);
+        let lists = LISTS.iter().filter(|list| told(list.1)).fold(0, |all, list| all | list.0);
+        let uris = filter.get("resourceSubscriptions").map_or(0, |uris| uris.items().count());
+        let granted = Subscriptions::new(token, lists, uris);
+        #[cfg(feature = "extensions")]
+        let granted = Subscriptions {
+            topics: topics(&self.held, token)
+                .filter_map(|(member, _)| filter.get(member))
+                .map(|topic| if topic.bool() == Some(true) { 1 } else { topic.items().count() })
+                .sum(),
+            ..granted
+        };
+        ClientEvent::Listening(granted)
+    }
+
+    /// Returns the subscription of a notification, by the subscription id in its `_meta`.
+    pub(crate) fn subscription_of(&self, envelope: &Envelope<'_>) -> Option<&PendingRequest> {
+        let id = envelope.members.meta?.get(meta::SUBSCRIPTION_ID)?.u64()?;
+        self.on_wire(id).filter(|pending| pending.subscription().is_some())
+    }
+
+    /// Starts to close a subscription with `resources/unsubscribe` (up to 2025-11-25). Its token is stale from
+    /// here on. Returns `false` if no requests are needed.
+    pub(crate) fn close_subscription(&mut self, token: u32) -> bool {
+        let legacy = self.revision().is_some_and(|revision| !revision.is_modern());
+        let Some(state) = self.pending(token).and_then(PendingRequest::subscription).filter(|_| legacy) else {
+            return false;
+        };
+        let next = match state {
+            SubscriptionState::OpeningSent { id } => SubscriptionState::ClosingSent { id },
+            _ => SubscriptionState::Closing,
+        };
+        self.set_subscription(token, next, true);
+        true
+    }
+
+    /// Opens a subscription again after a rest, because its stream ended.
+    pub(crate) fn reopen_later(&mut self, token: u32) {
+        let now = self.now;
+        self.held.retag(|r| (r.owner == token && r.kind == URI && r.tag == SUBSCRIBING).then_some(WANTED));
+        let Some(pending) = self.pending_mut(token) else { return };
+        if pending.rounds >= REOPEN_MAX {
+            return pending.lose(TransportError::Broken);
+        }
+        let rest = REST_FIRST.saturating_mul(1 << pending.rounds).min(REST_MOST);
+        pending.rounds += 1;
+        pending.set_subscription(SubscriptionState::Resting, after(now, Some(rest)));
+    }
+
+    /// Opens a subscription after its rest.
+    pub(crate) fn reopen(&mut self, token: u32, out: &mut dyn Out) -> Turn<'static> {
+        self.set_subscription(token, SubscriptionState::Opening, false);
+        self.advance_subscription(token, out)
+    }
+
+    /// Opens all subscriptions again with the next connection.
+    pub(crate) fn reopen_subscriptions(&mut self) {
+        self.held.retag(|record| (record.kind == URI).then_some(WANTED));
+        for pending in self.pending.iter_mut() {
+            pending.set_subscription(SubscriptionState::Opening, None);
+        }
+    }
+}
+
+/// Writes a URI of the application as a string.
+fn write_uri(out: &mut Writer<'_>, uri: &[u8]) -> Result<(), FullError> {
+    write::string(out, core::str::from_utf8(uri).unwrap_or(""))
+}
+
+/// Returns the topics of a subscription: the member of the filter, and its keys.
+#[cfg(feature = "extensions")]
+fn topics<'r>(
+    held: &'r crate::memory::records::Records<'_>,
+    token: u32,
+) -> impl Iterator<Item = (&'r str, impl Iterator<Item = &'r [u8]> + Clone)> {
+    let split = |record: Record<'r>| {
+        let (len, rest) = record.data.split_first()?;
+        rest.split_at_checked(usize::from(*len))
+    };
+    let all = held.iter().filter(move |r| r.owner == token && r.kind == TOPIC).filter_map(split);
+    let firsts = all.clone().enumerate();
+    firsts.filter_map(move |(at, (member, _))| {
+        let is_first = !all.clone().take(at).any(|(earlier, _)| earlier == member);
+        let keys = all.clone().filter(move |(other, _)| *other == member).map(|(_, key)| key);
+        is_first.then_some((core::str::from_utf8(member).unwrap_or(""), keys))
+    })
+}

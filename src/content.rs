@@ -1,0 +1,617 @@
+//! Content that both roles send: text, images, audio, resources, links and icons. It is written in the form of
+//! the revision that the peer uses.
+//!
+//! See the types `ContentBlock`, `Annotations` and `Icon` of the
+//! [schema](https://modelcontextprotocol.io/specification/2025-11-25/schema).
+
+use core::fmt;
+
+#[cfg(feature = "ask")]
+use crate::balance::Piece;
+use crate::json::object::{Object, array};
+use crate::json::{Decimal, Raw, Text, write};
+use crate::revision::{Revision, Since};
+use crate::sink::{FullError, Writer};
+
+/// Text to write. It is made by `into()` from a `&str`, a `&String`, a number, a text of a message, `format_args!(..)`, or
+/// several of these: `&[..]`. Only `format_args!` needs `core::fmt`. A text of a message is the fastest: its escapes are
+/// not decoded.
+#[derive(Clone, Copy, Debug)]
+pub struct TextValue<'w>(TextSource<'w>);
+
+#[derive(Clone, Copy, Debug)]
+enum TextSource<'w> {
+    Plain(&'w str),
+    /// With the function that writes it: so a program that formats nothing is linked without `core::fmt`.
+    Formatted(fmt::Arguments<'w>, WriteFormatted),
+    /// Text of a message, written with its escapes.
+    Verbatim(Text<'w>),
+    Number(Decimal),
+    Joined(&'w [TextValue<'w>]),
+}
+
+type WriteFormatted = fn(&mut Writer<'_>, fmt::Arguments<'_>) -> Result<(), FullError>;
+
+#[inline(never)]
+fn write_joined(words: &[TextValue<'_>], out: &mut Writer<'_>) -> Result<(), FullError> {
+    words.iter().try_for_each(|words| words.write_body(out))
+}
+
+fn write_formatted(out: &mut Writer<'_>, arguments: fmt::Arguments<'_>) -> Result<(), FullError> {
+    match arguments.as_str() {
+        Some(text) => write::escape(out, text),
+        None => write::display(out, arguments),
+    }
+}
+
+impl TextValue<'_> {
+    pub(crate) fn write(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        out.put(b"\"")?;
+        self.write_body(out)?;
+        out.put(b"\"")
+    }
+
+    /// Writes the text without the quotes.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn write_body(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        match self.0 {
+            TextSource::Plain(text) => write::escape(out, text),
+            TextSource::Formatted(arguments, write) => write(out, arguments),
+            TextSource::Verbatim(text) => out.put(text.raw()),
+            TextSource::Number(number) => write::decimal(out, number),
+            TextSource::Joined(words) => write_joined(words, out),
+        }
+    }
+}
+
+impl<'w> From<&'w str> for TextValue<'w> {
+    fn from(text: &'w str) -> Self {
+        TextValue(TextSource::Plain(text))
+    }
+}
+
+impl<'w> From<fmt::Arguments<'w>> for TextValue<'w> {
+    fn from(arguments: fmt::Arguments<'w>) -> Self {
+        TextValue(TextSource::Formatted(arguments, write_formatted))
+    }
+}
+
+impl<'w> From<Text<'w>> for TextValue<'w> {
+    fn from(text: Text<'w>) -> Self {
+        TextValue(TextSource::Verbatim(text))
+    }
+}
+
+impl From<Decimal> for TextValue<'_> {
+    fn from(number: Decimal) -> Self {
+        TextValue(TextSource::Number(number))
+    }
+}
+
+impl From<i64> for TextValue<'_> {
+    fn from(number: i64) -> Self {
+        Decimal::new(number, 0).into()
+    }
+}
+
+impl<'w, const N: usize> From<&'w [TextValue<'w>; N]> for TextValue<'w> {
+    fn from(words: &'w [TextValue<'w>; N]) -> Self {
+        TextValue(TextSource::Joined(words))
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<'w> From<&'w alloc::string::String> for TextValue<'w> {
+    fn from(text: &'w alloc::string::String) -> Self {
+        text.as_str().into()
+    }
+}
+
+/// The `annotations` of content and resources: its audience, its priority, the time of the last change. See
+/// [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct Annotations<'c> {
+    /// Puts `user` into `audience`.
+    pub for_user: bool,
+    /// Puts `assistant` into `audience`.
+    pub for_assistant: bool,
+    /// The `priority` in percent, 0 to 100; sent as a number from 0 to 1. Default: absent.
+    pub priority: Option<u8>,
+    /// The time of the last change (`lastModified`), as ISO 8601; written from 2025-06-18 on. Default: absent.
+    pub last_modified: Option<&'c str>,
+}
+
+impl<'c> Annotations<'c> {
+    /// Makes annotations without any member.
+    pub const fn new() -> Self {
+        Annotations { for_user: false, for_assistant: false, priority: None, last_modified: None }
+    }
+
+    /// Adds `user` to `audience`.
+    #[doc(alias = "audience")]
+    pub const fn user(self) -> Self {
+        Annotations { for_user: true, ..self }
+    }
+
+    /// Adds `assistant` to `audience`: the content is for the model.
+    #[doc(alias = "audience")]
+    pub const fn assistant(self) -> Self {
+        Annotations { for_assistant: true, ..self }
+    }
+
+    /// Sets `priority`, in percent. More than 100 counts as 100.
+    pub const fn priority(self, percent: u8) -> Self {
+        let percent = if percent > 100 { 100 } else { percent };
+        Annotations { priority: Some(percent), ..self }
+    }
+
+    /// Sets `lastModified`: the time of the last change, as ISO 8601.
+    pub const fn last_modified(self, time: &'c str) -> Self {
+        Annotations { last_modified: Some(time), ..self }
+    }
+
+    pub(crate) fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+        let last_modified = self.last_modified.filter(|_| revision.has(Since::LastModified));
+        if !self.for_user && !self.for_assistant && self.priority.is_none() && last_modified.is_none() {
+            return Ok(());
+        }
+        let mut inner = Object::open(object.key("annotations"));
+        match (self.for_user, self.for_assistant) {
+            (true, true) => inner.fixed("audience", r#"["user","assistant"]"#)?,
+            (true, false) => inner.fixed("audience", r#"["user"]"#)?,
+            (false, true) => inner.fixed("audience", r#"["assistant"]"#)?,
+            (false, false) => {}
+        }
+        if let Some(percent) = self.priority {
+            write::decimal(inner.key("priority"), Decimal::new(percent.into(), 2))?;
+        }
+        inner.text_if("lastModified", last_modified)?;
+        inner.close()
+    }
+}
+
+/// An icon of a server, tool, resource or prompt; written from 2025-11-25 on. See
+/// [icons](https://modelcontextprotocol.io/specification/2025-11-25/basic#icons).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[must_use]
+pub struct Icon<'t> {
+    /// The address: an `https:` or `data:` URI.
+    pub src: &'t str,
+    /// The `mimeType`.
+    pub mime: Option<&'t str>,
+    /// The sizes, like `48x48`; `any` for an icon that scales.
+    pub sizes: &'t [&'t str],
+    /// `light` or `dark` if the icon is for one of these themes.
+    pub theme: Option<&'t str>,
+}
+
+impl<'t> Icon<'t> {
+    /// Makes an icon with its address: an `https:` or `data:` URI.
+    pub const fn new(src: &'t str) -> Self {
+        Icon { src, mime: None, sizes: &[], theme: None }
+    }
+
+    /// Sets `mimeType`.
+    #[doc(alias = "mimeType")]
+    pub const fn mime(self, mime: &'t str) -> Self {
+        Icon { mime: Some(mime), ..self }
+    }
+
+    /// Sets `sizes`, like `48x48` or `any`.
+    pub const fn sizes(self, sizes: &'t [&'t str]) -> Self {
+        Icon { sizes, ..self }
+    }
+
+    /// Sets `theme`: `light` or `dark`.
+    pub const fn theme(self, theme: &'t str) -> Self {
+        Icon { theme: Some(theme), ..self }
+    }
+
+    fn write(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        object.text("src", self.src)?;
+        object.text_if("mimeType", self.mime)?;
+        if !self.sizes.is_empty() {
+            write_texts(object.key("sizes"), self.sizes)?;
+        }
+        object.text_if("theme", self.theme)?;
+        object.close()
+    }
+}
+
+/// The icons of something. A program without icons is linked without the code that writes them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Icons<'t>(Option<(&'t [Icon<'t>], WriteIcons)>);
+
+type WriteIcons = fn(&mut Writer<'_>, &[Icon<'_>]) -> Result<(), FullError>;
+
+impl<'t> Icons<'t> {
+    pub(crate) const NONE: Icons<'static> = Icons(None);
+
+    pub(crate) const fn new(icons: &'t [Icon<'t>]) -> Self {
+        if icons.is_empty() { Icons(None) } else { Icons(Some((icons, write_icons))) }
+    }
+
+    pub(crate) fn write(self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+        match self.0.filter(|_| revision.has(Since::Icons)) {
+            Some((icons, write)) => write(object.key("icons"), icons),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_icons(out: &mut Writer<'_>, icons: &[Icon<'_>]) -> Result<(), FullError> {
+    array(out, icons, |out, icon| icon.write(out))
+}
+
+pub(crate) fn write_texts(out: &mut Writer<'_>, texts: &[&str]) -> Result<(), FullError> {
+    array(out, texts, |out, text| write::string(out, text))
+}
+
+/// The contents of a resource: text or bytes. See
+/// [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[must_use]
+pub struct ResourceContents<'c> {
+    uri: TextValue<'c>,
+    mime: Option<&'c str>,
+    body: Body<'c>,
+    meta: Option<Raw<'c>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Body<'c> {
+    Text(TextValue<'c>),
+    Blob(&'c [u8]),
+}
+
+impl<'c> ResourceContents<'c> {
+    /// Makes contents of `text`, with the URI of the resource.
+    pub fn text(uri: impl Into<TextValue<'c>>, text: impl Into<TextValue<'c>>) -> Self {
+        ResourceContents { uri: uri.into(), mime: None, body: Body::Text(text.into()), meta: None }
+    }
+
+    /// Makes contents of `bytes`, with the URI of the resource. They are sent as base64, in `blob`.
+    pub fn blob(uri: impl Into<TextValue<'c>>, bytes: &'c [u8]) -> Self {
+        ResourceContents { uri: uri.into(), mime: None, body: Body::Blob(bytes), meta: None }
+    }
+
+    /// Sets `mimeType`.
+    #[doc(alias = "mimeType")]
+    pub const fn mime(self, mime: &'c str) -> Self {
+        ResourceContents { mime: Some(mime), ..self }
+    }
+
+    /// Sets `_meta`, a JSON object; written from 2025-06-18 on.
+    pub const fn meta(self, meta: Raw<'c>) -> Self {
+        ResourceContents { meta: Some(meta), ..self }
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        self.uri.write(object.key("uri"))?;
+        object.text_if("mimeType", self.mime)?;
+        match self.body {
+            Body::Text(text) => text.write(object.key("text"))?,
+            Body::Blob(bytes) => write_base64(object.key("blob"), bytes)?,
+        }
+        write_meta(&mut object, revision, self.meta)?;
+        object.close()
+    }
+}
+
+/// A link to a resource (`resource_link`). Before 2025-06-18 it is written as text with the name and the URI.
+/// See [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#resource-links).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[must_use]
+pub struct ResourceLink<'c> {
+    uri: &'c str,
+    name: &'c str,
+    title: Option<&'c str>,
+    description: Option<&'c str>,
+    mime: Option<&'c str>,
+    size: Option<u64>,
+    icons: Icons<'c>,
+}
+
+impl<'c> ResourceLink<'c> {
+    /// Makes a link from the URI and the `name` of a resource.
+    pub const fn new(uri: &'c str, name: &'c str) -> Self {
+        ResourceLink { uri, name, title: None, description: None, mime: None, size: None, icons: Icons::NONE }
+    }
+
+    /// Sets `title`, a name for people.
+    pub const fn title(self, title: &'c str) -> Self {
+        ResourceLink { title: Some(title), ..self }
+    }
+
+    /// Sets `description`.
+    pub const fn description(self, description: &'c str) -> Self {
+        ResourceLink { description: Some(description), ..self }
+    }
+
+    /// Sets `mimeType`.
+    #[doc(alias = "mimeType")]
+    pub const fn mime(self, mime: &'c str) -> Self {
+        ResourceLink { mime: Some(mime), ..self }
+    }
+
+    /// Sets `size`, in bytes.
+    pub const fn size(self, bytes: u64) -> Self {
+        ResourceLink { size: Some(bytes), ..self }
+    }
+
+    /// Sets `icons`; written from 2025-11-25 on.
+    pub const fn icons(self, icons: &'c [Icon<'c>]) -> Self {
+        ResourceLink { icons: Icons::new(icons), ..self }
+    }
+
+    fn write(&self, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+        object.fixed("type", "\"resource_link\"")?;
+        object.text("uri", self.uri)?;
+        object.text("name", self.name)?;
+        object.text_if("title", self.title)?;
+        object.text_if("description", self.description)?;
+        object.text_if("mimeType", self.mime)?;
+        if let Some(size) = self.size {
+            object.number("size", size)?;
+        }
+        self.icons.write(object, revision)
+    }
+}
+
+/// One piece of content of a result, a prompt message or a sampling message. See
+/// [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result).
+///
+/// ```
+/// use mcp_sansio::service::{Annotations, ContentBlock};
+/// let pieces = [
+///     ContentBlock::text("two images:"),
+///     ContentBlock::image(&[0x89, b'P', b'N', b'G'], "image/png").annotations(Annotations::new().user()),
+/// ];
+/// # let _ = pieces;
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct ContentBlock<'c> {
+    kind: Kind<'c>,
+    annotations: Annotations<'c>,
+    meta: Option<Raw<'c>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind<'c> {
+    Text(TextValue<'c>),
+    Image(&'c [u8], &'c str),
+    Audio(&'c [u8], &'c str),
+    Resource(ResourceContents<'c>),
+    Link(ResourceLink<'c>),
+    ToolUse { id: &'c str, name: &'c str, input: Raw<'c> },
+    ToolResult { id: &'c str, content: &'c [ContentBlock<'c>], is_error: bool },
+}
+
+impl<'c> ContentBlock<'c> {
+    /// Makes text content (`text`).
+    pub fn text(text: impl Into<TextValue<'c>>) -> Self {
+        Kind::Text(text.into()).into()
+    }
+
+    /// Makes an image (`image`) with its MIME type. The bytes are sent as base64.
+    pub fn image(bytes: &'c [u8], mime: &'c str) -> Self {
+        Kind::Image(bytes, mime).into()
+    }
+
+    /// Makes audio content (`audio`) with its MIME type. The bytes are sent as base64. Before 2025-03-26 it is
+    /// written as an embedded resource.
+    pub fn audio(bytes: &'c [u8], mime: &'c str) -> Self {
+        Kind::Audio(bytes, mime).into()
+    }
+
+    /// Embeds the contents of a resource (`resource`).
+    pub fn resource(contents: ResourceContents<'c>) -> Self {
+        Kind::Resource(contents).into()
+    }
+
+    /// Makes a link to a resource (`resource_link`).
+    pub fn link(link: ResourceLink<'c>) -> Self {
+        Kind::Link(link).into()
+    }
+
+    /// Makes a call of a tool by the model (`tool_use`), with its `id`, `name` and `input`. Only for messages
+    /// of [sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling), from 2025-11-25
+    /// on.
+    pub fn tool_use(id: &'c str, name: &'c str, input: Raw<'c>) -> Self {
+        Kind::ToolUse { id, name, input }.into()
+    }
+
+    /// Makes the result of a tool for the model (`tool_result`); `id` is that of the `tool_use`. Only for
+    /// messages of [sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling), from
+    /// 2025-11-25 on.
+    pub fn tool_result(id: &'c str, content: &'c [ContentBlock<'c>], is_error: bool) -> Self {
+        Kind::ToolResult { id, content, is_error }.into()
+    }
+
+    /// Sets `annotations`.
+    pub const fn annotations(self, annotations: Annotations<'c>) -> Self {
+        ContentBlock { annotations, ..self }
+    }
+
+    /// Sets `_meta`, a JSON object; written from 2025-06-18 on.
+    pub const fn meta(self, meta: Raw<'c>) -> Self {
+        ContentBlock { meta: Some(meta), ..self }
+    }
+
+    /// Returns the piece that the balance rule of a conversation looks at.
+    #[cfg(feature = "ask")]
+    pub(crate) const fn piece(&self) -> Piece<&'c str> {
+        match self.kind {
+            Kind::ToolUse { id, .. } => Piece::Use(Some(id)),
+            Kind::ToolResult { id, .. } => Piece::Result(Some(id)),
+            _ => Piece::Other,
+        }
+    }
+
+    /// Returns whether it is `tool_use` or `tool_result`.
+    pub(crate) const fn is_tool_traffic(&self) -> bool {
+        matches!(self.kind, Kind::ToolUse { .. } | Kind::ToolResult { .. })
+    }
+
+    /// Writes the content. Messages for `sampling` cannot have resources and links: these are written as text.
+    pub(crate) fn write_in(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        match self.kind {
+            Kind::Text(text) => write_text(&mut object, text)?,
+            Kind::Image(bytes, mime) => write_media(&mut object, "\"image\"", bytes, mime)?,
+            Kind::Audio(bytes, mime) if revision.has(Since::Audio) => {
+                write_media(&mut object, "\"audio\"", bytes, mime)?;
+            }
+            Kind::Audio(_, mime) if sampling => {
+                write_text(&mut object, TextValue::from(&["(".into(), mime.into(), ")".into()]))?;
+            }
+            Kind::Audio(bytes, mime) => {
+                let contents = ResourceContents::blob("data:,audio", bytes).mime(mime);
+                write_resource(&mut object, &contents, revision)?;
+            }
+            Kind::Resource(contents) if sampling => match contents.body {
+                Body::Text(text) => write_text(&mut object, text)?,
+                Body::Blob(_) => write_text(&mut object, contents.uri)?,
+            },
+            Kind::Resource(contents) => write_resource(&mut object, &contents, revision)?,
+            Kind::Link(link) if !sampling && revision.has(Since::ResourceLink) => link.write(&mut object, revision)?,
+            Kind::Link(link) => {
+                let name = link.title.unwrap_or(link.name);
+                write_text(&mut object, TextValue::from(&[name.into(), ": ".into(), link.uri.into()]))?;
+            }
+            Kind::ToolUse { id, name, input } => {
+                object.fixed("type", "\"tool_use\"")?;
+                object.text("id", id)?;
+                object.text("name", name)?;
+                object.raw("input", input)?;
+            }
+            Kind::ToolResult { id, content, is_error } => {
+                object.fixed("type", "\"tool_result\"")?;
+                object.text("toolUseId", id)?;
+                array(object.key("content"), content, |out, piece| piece.write_in(out, revision, false))?;
+                object.boolean("isError", is_error)?;
+            }
+        }
+        self.annotations.write(&mut object, revision)?;
+        write_meta(&mut object, revision, self.meta)?;
+        object.close()
+    }
+}
+
+impl<'c> From<Kind<'c>> for ContentBlock<'c> {
+    fn from(kind: Kind<'c>) -> Self {
+        ContentBlock { kind, annotations: Annotations::new(), meta: None }
+    }
+}
+
+/// The `role` of a message: its author.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[allow(clippy::exhaustive_enums, reason = "the protocol has these two")]
+pub enum Role {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A message of a [prompt](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts) or of a
+/// conversation for [sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[must_use]
+pub struct PromptMessage<'c> {
+    /// The author.
+    pub role: Role,
+    /// The content.
+    pub content: ContentBlock<'c>,
+    /// More content of the same message, see [`and`](PromptMessage::and).
+    pub more: &'c [ContentBlock<'c>],
+}
+
+impl<'c> PromptMessage<'c> {
+    /// Makes a message of the user.
+    pub const fn user(content: ContentBlock<'c>) -> Self {
+        PromptMessage { role: Role::User, content, more: &[] }
+    }
+
+    /// Makes a message of the model.
+    pub const fn assistant(content: ContentBlock<'c>) -> Self {
+        PromptMessage { role: Role::Assistant, content, more: &[] }
+    }
+
+    /// Adds more content to the message: a model may call several tools at once, and their results belong into
+    /// one message. For sampling from 2025-11-25 on, one message takes all content. In prompts and before
+    /// 2025-11-25 a message has one content, so that each piece becomes a message with the same role.
+    pub const fn and(self, more: &'c [ContentBlock<'c>]) -> Self {
+        PromptMessage { more, ..self }
+    }
+
+    /// Returns all content of the message.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &ContentBlock<'c>> + Clone {
+        core::iter::once(&self.content).chain(self.more)
+    }
+
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision, sampling: bool) -> Result<(), FullError> {
+        let head: &[u8] = match self.role {
+            Role::User => b"{\"role\":\"user\",\"content\":",
+            Role::Assistant => b"{\"role\":\"assistant\",\"content\":",
+        };
+        out.put(head)?;
+        if sampling && revision.has(Since::SamplingTools) && !self.more.is_empty() {
+            array(out, self.pieces(), |out, piece| piece.write_in(out, revision, sampling))?;
+            return out.put(b"}");
+        }
+        for (i, piece) in self.pieces().enumerate() {
+            if i > 0 {
+                out.put(b"},")?;
+                out.put(head)?;
+            }
+            piece.write_in(out, revision, sampling)?;
+        }
+        out.put(b"}")
+    }
+}
+
+/// Writes `_meta` of an object if the revision has it.
+pub(crate) fn write_meta(
+    object: &mut Object<'_, '_>,
+    revision: Revision,
+    meta: Option<Raw<'_>>,
+) -> Result<(), FullError> {
+    object.raw_if("_meta", meta.filter(|_| revision.has(Since::ObjectMeta)))
+}
+
+fn write_text(object: &mut Object<'_, '_>, text: TextValue<'_>) -> Result<(), FullError> {
+    object.fixed("type", "\"text\"")?;
+    text.write(object.key("text"))
+}
+
+fn write_media(object: &mut Object<'_, '_>, kind: &str, bytes: &[u8], mime: &str) -> Result<(), FullError> {
+    object.fixed("type", kind)?;
+    write_base64(object.key("data"), bytes)?;
+    object.text("mimeType", mime)
+}
+
+fn write_resource(
+    object: &mut Object<'_, '_>,
+    contents: &ResourceContents<'_>,
+    revision: Revision,
+) -> Result<(), FullError> {
+    object.fixed("type", "\"resource\"")?;
+    contents.write(object.key("resource"), revision)
+}
+
+pub(crate) fn write_base64(out: &mut Writer<'_>, bytes: &[u8]) -> Result<(), FullError> {
+    out.put(b"\"")?;
+    write::base64(out, bytes)?;
+    out.put(b"\"")
+}

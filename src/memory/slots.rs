@@ -1,0 +1,131 @@
+//! A table of slots of one size.
+
+/// Slots for requests, sessions or streams. The caller lends them, or they grow up to a limit with an
+/// allocator.
+///
+/// ```
+/// use mcp_sansio::memory::Slots;
+///
+/// let mut lent = [0; 2];
+/// let mut slots = Slots::from(&mut lent);
+/// let at = slots.find_free(|slot| *slot == 0, || 0).unwrap();
+/// slots.as_mut_slice()[at] = 7;
+/// assert_eq!(slots.as_slice(), [7, 0]);
+/// ```
+#[derive(Debug)]
+pub struct Slots<'m, T> {
+    kind: Kind<'m, T>,
+    /// The slot that was found last; those before it are probably in use.
+    last: usize,
+}
+
+#[derive(Debug)]
+enum Kind<'m, T> {
+    Lent(&'m mut [T]),
+    #[cfg(feature = "alloc")]
+    Grown {
+        slots: alloc::vec::Vec<T>,
+        limit: usize,
+    },
+}
+
+impl<'m, T> Slots<'m, T> {
+    /// Takes slots that the caller lends.
+    pub const fn lent(slots: &'m mut [T]) -> Self {
+        Slots { kind: Kind::Lent(slots), last: 0 }
+    }
+
+    /// Takes slots from the allocator when they are needed, at most `limit`. Keeps them until the table is
+    /// dropped.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub const fn growing(limit: usize) -> Self {
+        Slots { kind: Kind::Grown { slots: alloc::vec::Vec::new(), limit }, last: 0 }
+    }
+
+    /// Returns the slots that exist now.
+    #[must_use]
+    #[inline]
+    pub fn as_slice(&self) -> &[T] {
+        match &self.kind {
+            Kind::Lent(slots) => slots,
+            #[cfg(feature = "alloc")]
+            Kind::Grown { slots, .. } => slots,
+        }
+    }
+
+    /// Returns the slots that exist now, to change them.
+    #[inline]
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        match &mut self.kind {
+            Kind::Lent(slots) => slots,
+            #[cfg(feature = "alloc")]
+            Kind::Grown { slots, .. } => slots,
+        }
+    }
+
+    /// Returns the largest number of slots that can exist.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        match &self.kind {
+            Kind::Lent(slots) => slots.len(),
+            #[cfg(feature = "alloc")]
+            Kind::Grown { limit, .. } => *limit,
+        }
+    }
+
+    /// Finds a slot for which `is_free` returns `true`, and returns its index. The search starts at the slot
+    /// that was found last. If all slots are in use, appends `new()` where the table may grow. Returns `None`
+    /// if it may not.
+    pub fn find_free(&mut self, is_free: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> Option<usize> {
+        let (before, from) = self.as_slice().split_at_checked(self.last).unwrap_or((&[], self.as_slice()));
+        let found = from.iter().position(&is_free).map(|at| at + before.len());
+        if let Some(found) = found.or_else(|| before.iter().position(&is_free)) {
+            self.last = found;
+            return Some(found);
+        }
+        self.last = self.push(new())?;
+        Some(self.last)
+    }
+
+    /// Appends a slot if the table may grow. Returns its index, or `None`.
+    pub fn push(&mut self, slot: T) -> Option<usize> {
+        match &mut self.kind {
+            Kind::Lent(_) => {
+                let _ = slot;
+                None
+            }
+            #[cfg(feature = "alloc")]
+            Kind::Grown { slots, limit } => (slots.len() < *limit).then(|| {
+                slots.push(slot);
+                slots.len() - 1
+            }),
+        }
+    }
+}
+
+impl<T> core::ops::Deref for Slots<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        self.as_slice()
+    }
+}
+
+impl<T> core::ops::DerefMut for Slots<'_, T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        self.as_mut_slice()
+    }
+}
+
+impl<'m, T> From<&'m mut [T]> for Slots<'m, T> {
+    fn from(slots: &'m mut [T]) -> Self {
+        Slots::lent(slots)
+    }
+}
+
+impl<'m, T, const N: usize> From<&'m mut [T; N]> for Slots<'m, T> {
+    fn from(slots: &'m mut [T; N]) -> Self {
+        Slots::lent(slots)
+    }
+}

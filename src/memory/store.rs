@@ -1,0 +1,118 @@
+//! Memory that the caller lends, or that grows up to a limit with an allocator.
+
+/// Bytes for an input buffer, pending requests, subscriptions or scratch.
+///
+/// ```
+/// use mcp_sansio::memory::Store;
+/// let mut bytes = [0; 64];
+/// let mut store = Store::from(&mut bytes);
+/// assert!(store.reach(64) && !store.reach(65));
+/// ```
+///
+/// `Store::from(&mut bytes)` takes a slice that the caller lends. With the feature `alloc`, [`Store::growing`]
+/// takes memory when it is first needed, keeps it, and never exceeds its limit.
+#[derive(Debug)]
+pub struct Store<'m>(Kind<'m>);
+
+#[derive(Debug)]
+enum Kind<'m> {
+    Lent(&'m mut [u8]),
+    #[cfg(feature = "alloc")]
+    Grown {
+        bytes: alloc::vec::Vec<u8>,
+        limit: usize,
+    },
+}
+
+impl<'m> Store<'m> {
+    /// Makes a store without memory.
+    #[must_use]
+    pub const fn none() -> Self {
+        Store(Kind::Lent(&mut []))
+    }
+
+    /// Makes a store that takes memory from the allocator when it is needed, at most `limit` bytes.
+    #[cfg(feature = "alloc")]
+    #[must_use]
+    pub const fn growing(limit: usize) -> Self {
+        Store(Kind::Grown { bytes: alloc::vec::Vec::new(), limit })
+    }
+
+    /// Returns the bytes that exist now.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Kind::Lent(bytes) => bytes,
+            #[cfg(feature = "alloc")]
+            Kind::Grown { bytes, .. } => bytes,
+        }
+    }
+
+    /// Returns the bytes that exist now, to change them.
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.0 {
+            Kind::Lent(bytes) => bytes,
+            #[cfg(feature = "alloc")]
+            Kind::Grown { bytes, .. } => bytes,
+        }
+    }
+
+    /// Returns the largest number of bytes that it can have.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        match &self.0 {
+            Kind::Lent(bytes) => bytes.len(),
+            #[cfg(feature = "alloc")]
+            Kind::Grown { limit, .. } => *limit,
+        }
+    }
+
+    /// Makes sure that there are at least `size` bytes. If the limit is smaller, changes nothing and returns
+    /// `false`.
+    #[inline]
+    pub fn reach(&mut self, size: usize) -> bool {
+        self.bytes().len() >= size || self.grow(size)
+    }
+
+    #[cold]
+    fn grow(&mut self, size: usize) -> bool {
+        match &mut self.0 {
+            Kind::Lent(bytes) => bytes.len() >= size,
+            #[cfg(feature = "alloc")]
+            Kind::Grown { bytes, limit } => {
+                if size > *limit {
+                    return false;
+                }
+                // A quarter more: growing then costs a constant per byte, and little memory is idle. At least a
+                // page.
+                let wanted = size.max(bytes.len() + bytes.len() / 4).max(4096).min(*limit);
+                bytes.reserve_exact(wanted - bytes.len());
+                bytes.resize(wanted, 0);
+                true
+            }
+        }
+    }
+
+    /// Gives the memory after the first `size` bytes back to the allocator. Lent memory does not change.
+    #[cfg(feature = "alloc")]
+    pub fn shrink(&mut self, size: usize) {
+        if let Kind::Grown { bytes, .. } = &mut self.0 {
+            bytes.truncate(size);
+            bytes.shrink_to_fit();
+        }
+    }
+}
+
+impl<'m> From<&'m mut [u8]> for Store<'m> {
+    fn from(bytes: &'m mut [u8]) -> Self {
+        Store(Kind::Lent(bytes))
+    }
+}
+
+impl<'m, const N: usize> From<&'m mut [u8; N]> for Store<'m> {
+    fn from(bytes: &'m mut [u8; N]) -> Self {
+        Store(Kind::Lent(bytes))
+    }
+}

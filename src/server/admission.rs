@@ -1,0 +1,396 @@
+//! Admits requests: era, version and capabilities in the order that the protocol demands. Answers `initialize`,
+//! `server/discover`, `ping` and `logging/setLevel`.
+
+use super::request::{IncomingRequest, Negotiated, object};
+use super::subscriptions::TOO_MANY_SUBSCRIPTIONS;
+use super::topics::{ListenTopicsRef, NO_TOPICS};
+use super::{OVERLOADED, RpcError, Server, ServerEvent, ServerInfo, StreamBody, StreamedReply, WINDOWS, WriteReply};
+use crate::json::{Raw, Text, object::Object};
+use crate::protocol::{ClientCapabilities, LoggingLevel, Method, meta};
+use crate::revision::{Era, Revision};
+use crate::rpc::{begin, is_id};
+use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+
+/// The description of the server and the checks of the transport and the application, for [`Server::handle`].
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct ServerOptions<'c> {
+    /// The description of the server: name, capabilities, revisions.
+    pub about: &'c ServerInfo<'c>,
+    /// The checks of the transport, see [`TransportChecks`]. Default: none.
+    pub gate: &'c dyn TransportChecks,
+    /// Returns whether a resource exists, before it is subscribed to. Default: every resource exists.
+    pub has_resource: &'c dyn Fn(&Text<'_>) -> bool,
+    /// The topics of extensions.
+    pub(crate) topics: ListenTopicsRef<'c>,
+}
+
+impl<'c> ServerOptions<'c> {
+    /// Makes options without checks: any resource can be subscribed to.
+    #[must_use]
+    pub const fn new(about: &'c ServerInfo<'c>) -> Self {
+        ServerOptions { about, gate: &(), has_resource: &|_| true, topics: NO_TOPICS }
+    }
+}
+
+impl core::fmt::Debug for ServerOptions<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ServerOptions").field("about", self.about).finish_non_exhaustive()
+    }
+}
+
+/// Checks of a transport that repeats parts of a request outside of it, as the [headers of
+/// HTTP](https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http) do. The server
+/// calls them at the places that the protocol's order of checks gives them.
+pub trait TransportChecks {
+    /// Returns whether the transport says that the request is of 2026-07-28 or later. Default: `false`.
+    fn is_modern(&self) -> bool {
+        false
+    }
+
+    /// Checks that the transport names the same protocol version as the request.
+    ///
+    /// # Errors
+    /// The error that answers the request.
+    fn version(&self, version: &Text<'_>) -> Result<(), RpcError<'static>> {
+        let _ = version;
+        Ok(())
+    }
+
+    /// Checks that the transport names the same `method` as the request, and the same `target`: the tool, prompt or
+    /// resource.
+    ///
+    /// # Errors
+    /// The error that answers the request.
+    fn routing(&self, method: &Text<'_>, target: Option<&Text<'_>>) -> Result<(), RpcError<'static>> {
+        let _ = (method, target);
+        Ok(())
+    }
+
+    /// Checks that the transport has the same arguments, as far as the tool's input schema says that it repeats them.
+    ///
+    /// # Errors
+    /// The error that answers the request.
+    fn arguments(&self, schema: Raw<'_>, arguments: Raw<'_>) -> Result<(), RpcError<'static>> {
+        let _ = (schema, arguments);
+        Ok(())
+    }
+}
+
+impl TransportChecks for () {}
+
+/// The error for a wrong level, in the `_meta` of a request and in `logging/setLevel`.
+const NO_LEVEL: &str = "Invalid params: no such log level";
+
+/// The error for a known method before `initialize`. It names both ways to open a connection.
+const EITHER_WAY: &str = "Not opened: send initialize first (up to 2025-11-25), or put \
+    io.modelcontextprotocol/protocolVersion and io.modelcontextprotocol/clientCapabilities into _meta (2026-07-28)";
+
+// A refusal is written to `why`, and `None` is returned. A `Result` takes 300 bytes of flash more (uart, tools only): each
+// caller would copy the 32 bytes of the error.
+
+/// The outcome of a request; `None` if it is refused.
+type Served<'a> = Option<Result<Option<ServerEvent<'a>>, FullError>>;
+
+/// The functions that only the legacy revisions need. [`ServerInfo`] refers to them if it serves such a revision;
+/// other programs do not link them.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    initialize: for<'a> fn(
+        &mut Server<'_>,
+        &ServerOptions<'_>,
+        &IncomingRequest<'a>,
+        &mut RpcError<'a>,
+        &mut dyn Out,
+    ) -> Served<'a>,
+    set_level: for<'a> fn(&mut Server<'_>, &IncomingRequest<'a>, &mut RpcError<'a>, &mut dyn Out) -> Served<'a>,
+}
+
+impl Legacy {
+    pub(crate) const CODE: Legacy = Legacy {
+        initialize: |server, context, request, why, out| server.initialize(context, request, why, out),
+        set_level: |server, request, why, out| {
+            let level = request.members().level.and_then(LoggingLevel::read);
+            let level = level.or_else(|| why.be_params(NO_LEVEL))?;
+            Some(server.reply_empty(request, out).map(|()| {
+                server.peer.level = level;
+                None
+            }))
+        },
+    };
+}
+
+/// The functions that only 2026-07-28 and later need, as in [`Legacy`].
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+#[derive(Debug)]
+pub(crate) struct Modern {
+    terms: for<'a> fn(&ServerOptions<'_>, &IncomingRequest<'a>, &mut RpcError<'a>) -> Option<Negotiated>,
+    discover: for<'a> fn(
+        &mut Server<'_>,
+        &ServerOptions<'_>,
+        &IncomingRequest<'a>,
+        &Negotiated,
+        &mut RpcError<'a>,
+        &mut dyn Out,
+    ) -> Served<'a>,
+}
+
+impl Modern {
+    pub(crate) const CODE: Modern = Modern {
+        terms: modern_terms,
+        discover: |server, context, request, terms, why, out| {
+            server.whole_or_streamed(context, request, terms, write_discovered, why, out)
+        },
+    };
+
+    /// The same for a server of these revisions alone: the error for `initialize` names the revisions that it serves.
+    pub(crate) const ALONE: Modern = Modern {
+        terms: |context, request, why| {
+            if request.method == Method::Initialize && !request.envelope.meta.is_modern() {
+                let asked = request.members().protocol_version.and_then(|version| version.text());
+                return why.set(RpcError::no_handshake(asked, context.about.revisions));
+            }
+            modern_terms(context, request, why)
+        },
+        ..Modern::CODE
+    };
+}
+
+impl Server<'_> {
+    /// Serves a request, or refuses it.
+    pub(crate) fn request<'a>(
+        &mut self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'a>,
+        out: &mut dyn Out,
+    ) -> Result<Option<ServerEvent<'a>>, FullError> {
+        let mut why = RpcError::NONE;
+        let served = self.serve(context, request, &mut why, out);
+        served.unwrap_or_else(|| self.refuse(request, &why, out).map(|()| None))
+    }
+
+    fn serve<'a>(
+        &mut self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'a>,
+        why: &mut RpcError<'a>,
+        out: &mut dyn Out,
+    ) -> Served<'a> {
+        if request.id.as_bytes().len() > super::ID_MAX {
+            return why.set(RpcError::invalid_request("Invalid request: the id is too long").refusing());
+        }
+        // Not while a reply to the client before goes out in windows.
+        if request.method == Method::Initialize
+            && self.peer.revision().is_some()
+            && !out.held()
+            && let Some(reopen) = self.reopen
+        {
+            reopen(self);
+        }
+        let Some(mut terms) = self.terms(context, request, why) else {
+            why.refuses = true;
+            return None;
+        };
+        self.check(context, request, &mut terms, why)?;
+        let about = context.about;
+        let event = match request.method {
+            Method::Initialize => {
+                return (about.legacy.or_else(|| why.be_method())?.initialize)(self, context, request, why, out);
+            }
+            Method::Discover => {
+                return (about.modern.or_else(|| why.be_method())?.discover)(self, context, request, &terms, why, out);
+            }
+            Method::Ping => return Some(self.reply_empty(request, out).map(|()| None)),
+            Method::SetLevel => (about.legacy.or_else(|| why.be_method())?.set_level)(self, request, why, out)?,
+            Method::Subscribe | Method::Unsubscribe | Method::Listen => {
+                let code = self.subscribing.or_else(|| why.set(TOO_MANY_SUBSCRIPTIONS))?;
+                (code.request)(self, context, request, out).map(|()| None)
+            }
+            _ => Ok(Some(ServerEvent::Request { token: self.admit(request, &terms, why)? })),
+        };
+        if event.is_ok() {
+            self.peer.go_on();
+        }
+        Some(event)
+    }
+
+    /// Returns the revision that a request is served under.
+    fn terms<'a>(
+        &self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'a>,
+        why: &mut RpcError<'a>,
+    ) -> Option<Negotiated> {
+        // A server without 2026-07-28 ignores the `_meta` of that revision and never answers -32022: clients take
+        // that code for a sign that the server knows it. A server of 2026-07-28 alone checks every request by its
+        // rules.
+        let alone = context.about.legacy.is_none();
+        let by_itself = alone || request.envelope.meta.is_modern() || context.gate.is_modern();
+        if let Some(modern) = context.about.modern.filter(|_| by_itself) {
+            return (modern.terms)(context, request, why);
+        }
+        let is_legacy = request.method.is_of(Era::Legacy);
+        let revision = match (self.peer.revision(), request.method) {
+            (Some(_), Method::Initialize) if self.reopen.is_none() => {
+                return why.be_request("Invalid request: already initialized");
+            }
+            (Some(revision), method) if is_legacy || method == Method::Other => revision,
+            (None, Method::Initialize | Method::Ping) => Revision::BEFORE_OPENING,
+            (None, method) if method != Method::Other && (is_legacy || context.about.modern.is_some()) => {
+                return why.be_params(EITHER_WAY);
+            }
+            _ => return why.be_method(),
+        };
+        Some(Negotiated { revision, client: self.peer.client, level: None })
+    }
+
+    /// Checks a request whose revision is known, by the rules for all methods. Sets the level of its log messages.
+    fn check(
+        &self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'_>,
+        terms: &mut Negotiated,
+        why: &mut RpcError<'_>,
+    ) -> Option<()> {
+        let (id, meta) = (request.id.as_bytes(), &request.envelope.meta);
+        if request.method.gate(terms.revision).is_some_and(|feature| !context.about.has(feature)) {
+            return why.be_method();
+        }
+        // Also `null`: JSON-RPC omits `params` or structures them.
+        if request.params().is_some_and(|params| object(params).is_none()) {
+            return why.be_params("Invalid params: not an object");
+        }
+        if meta.progress_token.is_some_and(|token| !is_id(token)) {
+            return why.be_params("Invalid params: progressToken is neither a string nor an integer");
+        }
+        if let Some(level) = meta.log_level.filter(|_| terms.revision.is_modern()) {
+            terms.level = Some(LoggingLevel::read(level).or_else(|| why.be_params(NO_LEVEL))?);
+        }
+        if self.find(id).is_some() || self.has_listen(id) {
+            return why.be_request("Invalid request: the id is in use");
+        }
+        Some(())
+    }
+
+    fn initialize<'a>(
+        &mut self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'a>,
+        why: &mut RpcError<'a>,
+        out: &mut dyn Out,
+    ) -> Served<'a> {
+        let members = request.members();
+        let (version, capabilities) = (members.protocol_version.and_then(|v| v.text()), members.capabilities);
+        let client = members.client_info.and_then(object);
+        // The members inside are not checked: a capability that is not an object counts as absent, and a missing name
+        // or version does no harm. Other servers refuse both.
+        let (Some(version), Some(capabilities), Some(client)) = (version, capabilities.and_then(object), client) else {
+            return why.be_params("Invalid params: initialize needs protocolVersion, capabilities and clientInfo");
+        };
+        let asked = Revision::ALL.into_iter().find(|revision| version.eq_str(revision.date()));
+        let revision = context.about.revisions.negotiate(asked).or_else(|| why.be_method())?;
+        let terms = Negotiated { revision, client: ClientCapabilities::NONE, level: None };
+        let written = self.whole_or_streamed(context, request, &terms, write_initialized, why, out)?;
+        Some(written.map(|streaming| {
+            self.peer.open(revision, context.about.read_client(capabilities));
+            Some(streaming.unwrap_or(ServerEvent::Opened { revision, client: Some(client) }))
+        }))
+    }
+
+    /// Writes a reply that is always the same: at once if it fits, else in windows.
+    fn whole_or_streamed<'a>(
+        &mut self,
+        context: &ServerOptions<'_>,
+        request: &IncomingRequest<'a>,
+        terms: &Negotiated,
+        write: WriteReply,
+        why: &mut RpcError<'a>,
+        out: &mut dyn Out,
+    ) -> Served<'a> {
+        match whole(out, MessageKind::Result, |out| write(context.about, request.id.as_bytes(), terms.revision, out)) {
+            Err(FullError::Never) if WINDOWS => {}
+            Err(FullError::Never) => return why.set(RpcError::too_large()),
+            done => return Some(done.map(|()| None)),
+        }
+        let token = self.admit(request, terms, why)?;
+        if self.is_crowded() {
+            self.forget(token);
+            return why.set(OVERLOADED);
+        }
+        let begun = self.begin_large(token, StreamedReply::of(StreamBody::Reply(write)), out);
+        Some(begun.map(|()| Some(ServerEvent::Streaming { token })))
+    }
+
+    /// Answers with exactly `{}`: clients of the legacy revisions accept nothing else.
+    pub(crate) fn reply_empty(&self, request: &IncomingRequest<'_>, out: &mut dyn Out) -> Result<(), FullError> {
+        whole(out, MessageKind::Result, |out| {
+            begin(out, request.id.as_bytes(), ",\"result\":{}}");
+            Ok(())
+        })
+    }
+}
+
+/// Makes the [checks of 2026-07-28](https://modelcontextprotocol.io/specification/2026-07-28/basic/versioning), in
+/// their order.
+fn modern_terms<'a>(
+    context: &ServerOptions<'_>,
+    request: &IncomingRequest<'a>,
+    why: &mut RpcError<'a>,
+) -> Option<Negotiated> {
+    let (given, members, revisions) = (&request.envelope.meta, request.members(), context.about.revisions);
+    let Some(version) = given.version.and_then(|version| version.text_of(members.plain)) else {
+        return why.be_params("Invalid params: _meta io.modelcontextprotocol/protocolVersion is missing");
+    };
+    let Some(capabilities) = given.capabilities.and_then(object) else {
+        return why.be_params("Invalid params: _meta io.modelcontextprotocol/clientCapabilities is missing");
+    };
+    if given.client_info.is_some_and(|client| object(client).is_none()) {
+        return why.be_params("Invalid params: _meta io.modelcontextprotocol/clientInfo is no object");
+    }
+    why.ok_or_set(context.gate.version(&version))?;
+    let served = revisions.of(Era::Modern).find(|revision| version.eq_str(revision.date()));
+    let revision = served.or_else(|| why.set(RpcError::unsupported_version(version, revisions)))?;
+    let target = members.target(request.method).and_then(|target| target.text_of(members.plain));
+    why.ok_or_set(context.gate.routing(&request.name, target.as_ref()))?;
+    if request.method != Method::Other && !request.method.is_of(Era::Modern) {
+        return why.be_method();
+    }
+    Some(Negotiated { revision, client: context.about.read_client(capabilities), level: None })
+}
+
+fn write_initialized(
+    about: &ServerInfo<'_>,
+    id: &[u8],
+    revision: Revision,
+    out: &mut Writer<'_>,
+) -> Result<(), FullError> {
+    begin(out, id, ",\"result\":");
+    let mut result = Object::open(out);
+    result.text("protocolVersion", revision.date())?;
+    about.write_capabilities(result.key("capabilities"), revision)?;
+    about.write_implementation(result.key("serverInfo"), revision)?;
+    result.text_if("instructions", about.instructions)?;
+    result.close()?;
+    out.put(b"}")
+}
+
+fn write_discovered(
+    about: &ServerInfo<'_>,
+    id: &[u8],
+    revision: Revision,
+    out: &mut Writer<'_>,
+) -> Result<(), FullError> {
+    begin(out, id, ",\"result\":");
+    let mut result = Object::open(out);
+    result.fixed("resultType", "\"complete\"")?;
+    crate::error::write_revisions(result.key("supportedVersions"), about.revisions)?;
+    about.write_capabilities(result.key("capabilities"), revision)?;
+    result.text_if("instructions", about.instructions)?;
+    about.caching.write(&mut result)?;
+    let mut meta_object = Object::open(result.key("_meta"));
+    about.write_implementation(meta_object.key(meta::SERVER_INFO), revision)?;
+    meta_object.close()?;
+    result.close()?;
+    out.put(b"}")
+}

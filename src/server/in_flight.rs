@@ -1,0 +1,692 @@
+//! Requests in flight: a table of slots, the tokens for them, and the state of each request.
+
+use super::ask::{ASKS, Ended};
+use super::request::{IncomingRequest, Negotiated};
+use super::streamed_reply::{StreamedReply, WINDOWS};
+use super::subscriptions::RecordChange;
+use super::{Caching, Millis, RespondError, RpcError, Server, assert_transition, respond_failure};
+use crate::json::{Raw, object::Object};
+use crate::memory::FixedText;
+use crate::protocol::{ClientCapabilities, LoggingLevel, Method};
+use crate::revision::Revision;
+use crate::rpc::{begin, same_id};
+use crate::sink::{FullError, MessageKind, Out, whole};
+
+/// The longest id, and the longest progress token, as JSON text with its quotes. A longer one is refused.
+pub const ID_MAX: usize = 64;
+
+/// The error for a request without a free slot.
+pub(crate) const OVERLOADED: RpcError<'static> =
+    RpcError::internal("Overloaded: too many requests in flight").refusing();
+
+/// A token for a request in flight. It is small and `Copy`: keep it, send it to another task, answer later.
+///
+/// The token of a request that was answered or cancelled is *stale*: every use of it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct RequestToken {
+    pub(crate) slot: u16,
+    pub(crate) generation: u32,
+}
+
+#[cfg(feature = "extensions")]
+impl RequestToken {
+    /// Returns the token as a number, to be kept as bytes.
+    #[must_use]
+    pub const fn to_bits(self) -> u64 {
+        (self.slot as u64) << u32::BITS | self.generation as u64
+    }
+
+    /// Makes the token from the number of [`to_bits`](RequestToken::to_bits). Of any other number it is the token of another
+    /// request, or a stale one.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        RequestToken { slot: (bits >> u32::BITS) as u16, generation: bits as u32 }
+    }
+}
+
+/// The number of a connection, a session or a single POST. A request id and a progress token are unique in one scope
+/// only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Scope(pub u32);
+
+/// The text of an id or of a progress token.
+pub(crate) type IdText = FixedText<ID_MAX>;
+
+/// The state of a slot. It is assigned in this file alone, by the methods of [`RequestSlot`] that [`TRANSITIONS`]
+/// lists.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant, reason = "it lies in its slot; a box would need an allocator")]
+#[cfg_attr(not(feature = "ask"), allow(dead_code, reason = "these parts are for asking alone"))]
+enum RequestState {
+    /// There is no request.
+    Free,
+    /// Its handler runs, or will answer later.
+    Open,
+    /// Its handler will run again when the request is woken.
+    Suspended(Round),
+    /// Its handler has asked the client.
+    Asking(Round),
+    /// Its handler can run again: no question is open, or the request was woken.
+    Ready(Round),
+    /// Its handler runs again.
+    Resumed(Round),
+    /// Its reply goes out in windows.
+    Streaming(StreamedReply),
+}
+
+impl RequestState {
+    /// Returns the name in [`TRANSITIONS`].
+    const fn name(&self) -> &'static str {
+        match self {
+            RequestState::Free => "Free",
+            RequestState::Open => "Open",
+            RequestState::Suspended(_) => "Suspended",
+            RequestState::Asking(_) => "Asking",
+            RequestState::Ready(_) => "Ready",
+            RequestState::Resumed(_) => "Resumed",
+            RequestState::Streaming(_) => "Streaming",
+        }
+    }
+}
+
+/// The last questions of a request. While a request has a round, the store for questions has records of it.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "ask"), allow(dead_code, reason = "these parts are for asking alone"))]
+pub(crate) struct Round {
+    /// The number of asks so far; at least 1.
+    pub(crate) number: u8,
+    /// The id of the first question; the others follow.
+    pub(crate) first: u64,
+    /// A bit for each question.
+    pub(crate) asked: u8,
+    /// A bit for each question that is answered.
+    pub(crate) answered: u8,
+    /// The handler has suspended the request. It waits for no answers.
+    pub(crate) suspended: bool,
+    /// The reason why the open questions get no answer.
+    pub(crate) ended: Option<Ended>,
+    pub(crate) deadline: Option<Millis>,
+}
+
+impl Round {
+    #[cfg(feature = "ask")]
+    const NONE: Round =
+        Round { number: 1, first: 0, asked: 0, answered: 0, suspended: false, ended: None, deadline: None };
+
+    /// Returns the bits of the questions that are not answered.
+    pub(crate) const fn open(&self) -> u8 {
+        self.asked & !self.answered
+    }
+}
+
+/// Every change of a request's state: from, to, cause.
+const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("Free", "Open", "admit"),
+    ("Open", "Asking", "ask"),
+    ("Open", "Ready", "ask nothing"),
+    ("Open", "Suspended", "suspend"),
+    ("Open", "Open", "put off"),
+    ("Open", "Streaming", "stream"),
+    ("Open", "Free", "close"),
+    ("Asking", "Asking", "answer"),
+    ("Asking", "Ready", "last answer"),
+    ("Asking", "Ready", "end questions"),
+    ("Asking", "Free", "close"),
+    ("Suspended", "Ready", "wake"),
+    ("Suspended", "Open", "put off"),
+    ("Suspended", "Streaming", "stream"),
+    ("Suspended", "Free", "close"),
+    ("Ready", "Ready", "end questions"),
+    ("Ready", "Resumed", "resume"),
+    ("Ready", "Free", "close"),
+    ("Resumed", "Asking", "ask"),
+    ("Resumed", "Ready", "ask nothing"),
+    ("Resumed", "Suspended", "suspend"),
+    ("Resumed", "Ready", "wait for room"),
+    ("Resumed", "Open", "put off"),
+    ("Resumed", "Streaming", "stream"),
+    ("Resumed", "Free", "close"),
+    ("Streaming", "Free", "close"),
+];
+
+/// The place of one request in flight. Lend the [`Server`] as many as it may have in flight.
+#[derive(Debug)]
+pub struct RequestSlot {
+    generation: u32,
+    state: RequestState,
+    pub(crate) scope: Scope,
+    /// The number of [`Server::set_route`].
+    pub(crate) route: u32,
+    /// The number of [`Server::set_note`].
+    pub(crate) note: u64,
+    /// The index of the tool, resource or template that it names; a late answer pulls the source of that one.
+    pub(crate) handler: u16,
+    /// The client may close its connection and come back.
+    pub(crate) released: bool,
+    pub(crate) method: Method,
+    pub(crate) revision: Revision,
+    pub(crate) client: ClientCapabilities,
+    /// The level of log messages in `_meta` (2026-07-28).
+    pub(crate) level: Option<LoggingLevel>,
+    pub(crate) id: IdText,
+    /// Empty if the request has none.
+    pub(crate) progress_token: IdText,
+    /// The least value of the next progress.
+    pub(crate) progress: u64,
+}
+
+impl RequestSlot {
+    /// A free slot.
+    pub const FREE: RequestSlot = RequestSlot {
+        generation: 0,
+        state: RequestState::Free,
+        scope: Scope(0),
+        route: 0,
+        note: 0,
+        handler: 0,
+        released: false,
+        // Never read; the first, which is 0.
+        method: Method::Initialize,
+        revision: Revision::BEFORE_OPENING,
+        client: ClientCapabilities::NONE,
+        level: None,
+        id: IdText::EMPTY,
+        progress_token: IdText::EMPTY,
+        progress: 0,
+    };
+
+    pub(crate) fn is_live(&self) -> bool {
+        !matches!(self.state, RequestState::Free)
+    }
+
+    /// Returns whether it can be answered: its handler does not wait for the client.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.state, RequestState::Open | RequestState::Suspended(_))
+    }
+
+    /// Returns whether its handler can run again.
+    pub(crate) fn is_ready(&self) -> bool {
+        ASKS && matches!(self.state, RequestState::Ready(_))
+    }
+
+    /// Returns whether its reply goes out in windows.
+    pub(crate) fn is_streaming(&self) -> bool {
+        WINDOWS && matches!(self.state, RequestState::Streaming(_))
+    }
+
+    /// Returns the questions that its handler waits for, or that are answered and not handled yet.
+    pub(crate) fn waiting(&self) -> Option<&Round> {
+        match &self.state {
+            RequestState::Asking(round) | RequestState::Ready(round) if ASKS => Some(round),
+            _ => None,
+        }
+    }
+
+    /// Returns the last questions, while the store has records of them.
+    pub(crate) fn round(&self) -> Option<&Round> {
+        match &self.state {
+            RequestState::Suspended(round)
+            | RequestState::Asking(round)
+            | RequestState::Ready(round)
+            | RequestState::Resumed(round)
+                if ASKS =>
+            {
+                Some(round)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether its handler runs again because the request was woken, and not because of answers.
+    #[cfg(feature = "ask")]
+    pub(crate) fn is_resumed(&self) -> bool {
+        matches!(&self.state, RequestState::Resumed(round) if round.suspended)
+    }
+
+    /// Returns the deadline of its questions.
+    pub(crate) fn deadline(&self) -> Option<Millis> {
+        match &self.state {
+            RequestState::Asking(round) => round.deadline,
+            _ => None,
+        }
+    }
+
+    /// Returns the reply that goes out in windows.
+    pub(crate) fn large_mut(&mut self) -> Option<&mut StreamedReply> {
+        match &mut self.state {
+            RequestState::Streaming(large) if WINDOWS => Some(large),
+            _ => None,
+        }
+    }
+
+    /// Changes the state, see [`TRANSITIONS`]. There is no other assignment.
+    #[inline]
+    fn change(&mut self, cause: &str, state: RequestState) {
+        assert_transition(TRANSITIONS, self.state.name(), state.name(), cause);
+        self.state = state;
+    }
+
+    /// Notes that its handler has asked `count` questions, whose ids begin at `first`. Without any it can run again.
+    #[cfg(feature = "ask")]
+    pub(crate) fn ask(&mut self, first: u64, count: usize, deadline: Option<Millis>) {
+        let number = self.round().map_or(0, |round| round.number) + 1;
+        let round = Round { number, first, asked: (1u16 << count).wrapping_sub(1) as u8, deadline, ..Round::NONE };
+        match count {
+            0 => self.change("ask nothing", RequestState::Ready(round)),
+            _ => self.change("ask", RequestState::Asking(round)),
+        }
+    }
+
+    /// Suspends it: its handler will run again. The answers to the last questions stay.
+    #[cfg(feature = "ask")]
+    pub(crate) fn suspend(&mut self) {
+        let round = *self.round().unwrap_or(&Round::NONE);
+        let round = Round { answered: round.asked, suspended: true, deadline: None, ..round };
+        self.change("suspend", RequestState::Suspended(round));
+    }
+
+    /// Wakes it. Returns `false` if it is not suspended.
+    pub(crate) fn wake(&mut self) -> bool {
+        match self.state {
+            // The handlers of extensions also take back what they have asked.
+            #[cfg(feature = "extensions")]
+            RequestState::Asking(_) if self.method == Method::Other => self.end_questions(Ended::TimedOut),
+            RequestState::Suspended(round) => self.change("wake", RequestState::Ready(round)),
+            RequestState::Ready(round) => return round.suspended,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Notes that a question is answered.
+    pub(crate) fn answer(&mut self, question: u8) {
+        let RequestState::Asking(mut round) = self.state else { return };
+        round.answered |= 1 << question;
+        match round.open() {
+            0 => self.change("last answer", RequestState::Ready(round)),
+            _ => self.change("answer", RequestState::Asking(round)),
+        }
+    }
+
+    /// Ends its open questions without an answer.
+    pub(crate) fn end_questions(&mut self, why: Ended) {
+        let (RequestState::Asking(mut round) | RequestState::Ready(mut round)) = self.state else { return };
+        round.ended = round.ended.or(Some(why));
+        self.change("end questions", RequestState::Ready(round));
+    }
+
+    /// Forgets the open questions: the client knows that they need no answer.
+    pub(crate) fn withdraw_questions(&mut self) {
+        if let RequestState::Ready(round) = &mut self.state {
+            round.asked = round.answered;
+        }
+    }
+
+    /// Notes that its handler runs again.
+    pub(crate) fn resume(&mut self) {
+        if let RequestState::Ready(round) = self.state {
+            self.change("resume", RequestState::Resumed(round));
+        }
+    }
+
+    /// Notes that the sink had no room for the questions of its handler, which must run once more.
+    pub(crate) fn wait_for_room(&mut self) {
+        if let RequestState::Resumed(round) = self.state {
+            self.change("wait for room", RequestState::Ready(round));
+        }
+    }
+
+    fn free(&mut self) {
+        self.change("close", RequestState::Free);
+        self.generation = self.generation.wrapping_add(1);
+    }
+}
+
+/// Finds requests.
+impl Server<'_> {
+    /// Returns the number of requests in flight.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        usize::from(self.live)
+    }
+
+    /// Returns the most requests in flight: the number of slots, or the limit to which they grow.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.slots.limit()
+    }
+
+    /// Sets the most requests in flight with which a new request may stay in flight. Beyond it, a request that is
+    /// answered later or in windows is refused as overload, and a handler cannot ask. Requests that are answered at
+    /// once are always served. Default: the number of slots.
+    ///
+    /// A transport with many clients gives each its share by this.
+    pub fn set_most_in_flight(&mut self, most: usize) {
+        self.most_in_flight = u16::try_from(most).unwrap_or(u16::MAX);
+    }
+
+    /// Returns whether the request that is being handled must be answered at once. It is in flight itself.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.live > self.most_in_flight
+    }
+
+    /// Returns whether the request still waits for its answer.
+    #[must_use]
+    pub fn is_open(&self, token: RequestToken) -> bool {
+        self.slot(token).is_some_and(RequestSlot::is_open)
+    }
+
+    pub(crate) fn slot(&self, token: RequestToken) -> Option<&RequestSlot> {
+        self.slots.get(usize::from(token.slot)).filter(|slot| slot.is_live() && slot.generation == token.generation)
+    }
+
+    pub(crate) fn slot_mut(&mut self, token: RequestToken) -> Option<&mut RequestSlot> {
+        let slot = self.slots.get_mut(usize::from(token.slot))?;
+        (slot.is_live() && slot.generation == token.generation).then_some(slot)
+    }
+
+    /// Returns the first request for which `which` returns `true`, from a slot of the table on.
+    fn first(&self, from: usize, which: impl Fn(&RequestSlot) -> bool) -> Option<RequestToken> {
+        if self.live == 0 {
+            return None;
+        }
+        let found = self.slots.iter().enumerate().skip(from).find(|(_, slot)| slot.is_live() && which(slot));
+        found.map(|(number, slot)| RequestToken { slot: number as u16, generation: slot.generation })
+    }
+
+    /// Returns the request with this id in the present scope. Ids are compared by value, see
+    /// [`same_id`](crate::rpc::same_id).
+    pub(crate) fn find(&self, id: &[u8]) -> Option<RequestToken> {
+        self.first(0, |slot| slot.scope == self.scope && same_id(slot.id.as_bytes(), id))
+    }
+
+    /// Returns the request that a `notifications/cancelled` names, in the present scope.
+    #[must_use]
+    pub fn named_by(&self, cancellation: &IncomingRequest<'_>) -> Option<RequestToken> {
+        self.find(cancellation.members().request_id?.as_bytes())
+    }
+
+    /// Returns any request of a scope.
+    pub(crate) fn any_of(&self, scope: Scope) -> Option<RequestToken> {
+        self.first(0, |slot| slot.scope == scope)
+    }
+
+    /// Returns the request in a slot of the table, for a walk over all slots.
+    #[must_use]
+    pub fn token_at(&self, number: usize) -> Option<RequestToken> {
+        let slot = self.slots.get(number).filter(|slot| slot.is_live())?;
+        Some(RequestToken { slot: number as u16, generation: slot.generation })
+    }
+
+    /// Returns a request whose handler can run again: call [`resume`](crate::service::Service::resume) with the sink
+    /// of its reply.
+    pub fn ready(&self) -> Option<RequestToken> {
+        self.first(0, RequestSlot::is_ready)
+    }
+
+    /// Does the same as [`ready`](Server::ready), from a slot of the table on; also returns the number of the slot.
+    /// For transports with many sinks: a full one must not keep the others waiting.
+    #[must_use]
+    pub fn ready_from(&self, first: usize) -> Option<(usize, RequestToken)> {
+        self.first(first, RequestSlot::is_ready).map(|token| (usize::from(token.slot), token))
+    }
+
+    /// Sets the number that requests get from here on, for [`route`](Server::route). Over HTTP: the exchange that
+    /// they belong to.
+    pub fn set_route(&mut self, route: u32) {
+        self.route = route;
+    }
+
+    /// Returns the number of [`set_route`](Server::set_route) of a request.
+    #[must_use]
+    pub fn route(&self, token: RequestToken) -> Option<u32> {
+        self.slot(token).map(|slot| slot.route)
+    }
+
+    /// Keeps a number of the transport on a request. Over HTTP: the client that it belongs to.
+    pub fn set_note(&mut self, token: RequestToken, note: u64) {
+        if let Some(slot) = self.slot_mut(token) {
+            slot.note = note;
+        }
+    }
+
+    /// Returns the number of [`set_note`](Server::set_note) of a request; 0 if it has none.
+    #[must_use]
+    pub fn note(&self, token: RequestToken) -> Option<u64> {
+        self.slot(token).map(|slot| slot.note)
+    }
+
+    /// Returns whether a request with this route is in flight.
+    #[must_use]
+    pub fn has_route(&self, route: u32) -> bool {
+        self.first(0, |slot| slot.route == route).is_some()
+    }
+
+    /// Returns a request with this route whose reply goes out in windows.
+    #[must_use]
+    pub fn streaming(&self, route: u32) -> Option<RequestToken> {
+        self.first(0, |slot| slot.is_streaming() && slot.route == route)
+    }
+
+    /// Returns whether the handler of a request with this route lets the client close the connection and come back
+    /// for the answer.
+    #[must_use]
+    pub fn is_released(&self, route: u32) -> bool {
+        self.first(0, |slot| slot.route == route && slot.released).is_some()
+    }
+}
+
+/// Admits, answers and ends requests.
+impl Server<'_> {
+    /// Takes a request into the table. The caller has checked that its id is not in use.
+    pub(crate) fn admit(
+        &mut self,
+        request: &IncomingRequest<'_>,
+        terms: &Negotiated,
+        why: &mut RpcError<'_>,
+    ) -> Option<RequestToken> {
+        let free = self.slots.find_free(|slot| !slot.is_live(), || RequestSlot::FREE);
+        let free = free.and_then(|at| Some((u16::try_from(at).ok()?, self.slots.get_mut(at)?)));
+        let (number, slot) = free.or_else(|| why.set(OVERLOADED))?;
+        if !slot.id.set(request.id.as_bytes()) {
+            return why.be_request("Invalid request: the id is too long");
+        }
+        let progress_token = request.envelope.meta.progress_token.map_or(&b""[..], |token| token.as_bytes());
+        if !slot.progress_token.set(progress_token) {
+            return why.be_params("Invalid params: the progress token is too long");
+        }
+        (slot.scope, slot.route, slot.note) = (self.scope, self.route, 0);
+        (slot.released, slot.progress) = (false, 0);
+        (slot.method, slot.revision, slot.client, slot.level) =
+            (request.method, terms.revision, terms.client, terms.level);
+        slot.change("admit", RequestState::Open);
+        self.live += 1;
+        Some(RequestToken { slot: number, generation: slot.generation })
+    }
+
+    /// Answers a request with `result`, a JSON object. In 2026-07-28 adds `resultType` if it is missing, and for
+    /// lists and `resources/read` the hints of [`Caching::NONE`] for a missing or wrong `ttlMs` or `cacheScope`. The
+    /// caller adds the name and version of the server (`_meta`, `io.modelcontextprotocol/serverInfo`), which SHOULD
+    /// be there.
+    ///
+    /// # Errors
+    /// [`RespondError::Stale`] if the request was answered or cancelled. [`RespondError::FullNow`] or
+    /// [`RespondError::FullNever`] if `result` does not fit; the request is then still open.
+    pub fn respond(&mut self, token: RequestToken, result: Raw<'_>, out: &mut dyn Out) -> Result<(), RespondError> {
+        let slot = self.slot(token).filter(|slot| slot.is_open()).ok_or(RespondError::Stale)?;
+        whole(out, MessageKind::Result, |out| {
+            begin(out, slot.id.as_bytes(), ",\"result\":");
+            let mut object = Object::open(out);
+            if slot.revision.is_modern() && result.get("resultType").is_none() {
+                object.fixed("resultType", "\"complete\"")?;
+            }
+            if !(slot.revision.is_modern() && slot.method.is_cached() && is_complete(result)) {
+                object.spread(result)?;
+                return object.finish().put(b"}");
+            }
+            for (key, value) in result.members().filter(|(key, _)| !Caching::is_hint(key)) {
+                object.member(key, value)?;
+            }
+            Caching::NONE.or_of(result).write(&mut object)?;
+            object.finish().put(b"}")
+        })?;
+        self.forget(token);
+        Ok(())
+    }
+
+    /// Answers a request with an error.
+    ///
+    /// # Errors
+    /// [`RespondError::Stale`] if the request was answered or cancelled. [`RespondError::FullNow`] or
+    /// [`RespondError::FullNever`] if the error does not fit; the request is then still open.
+    pub fn fail(&mut self, token: RequestToken, failure: &RpcError<'_>, out: &mut dyn Out) -> Result<(), RespondError> {
+        let slot = self.slot(token).filter(|slot| slot.is_open()).ok_or(RespondError::Stale)?;
+        respond_failure(out, Some(slot.id.as_bytes()), failure)?;
+        self.forget(token);
+        Ok(())
+    }
+
+    /// Refuses a request that has no slot.
+    pub(crate) fn refuse(
+        &self,
+        request: &IncomingRequest<'_>,
+        failure: &RpcError<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), FullError> {
+        match respond_failure(out, Some(request.id.as_bytes()), failure) {
+            // The id is longer than the sink.
+            Err(FullError::Never) => respond_failure(out, self.no_id(), failure),
+            refused => refused,
+        }
+    }
+
+    /// Notes that the handler will answer later. A suspended request is no longer suspended.
+    pub(crate) fn put_off(&mut self, token: RequestToken) {
+        self.leave_questions(token, "put off", RequestState::Open);
+    }
+
+    /// Sends the rest of a reply that has begun in windows, and holds the sink for it.
+    pub(crate) fn stream(&mut self, token: RequestToken, large: StreamedReply, out: &mut dyn Out) {
+        out.hold(true);
+        self.leave_questions(token, "stream", RequestState::Streaming(large));
+    }
+
+    fn leave_questions(&mut self, token: RequestToken, cause: &str, state: RequestState) {
+        let Some(slot) = self.slot_mut(token) else { return };
+        let has_records = slot.round().is_some();
+        slot.change(cause, state);
+        if has_records {
+            self.forget_asks(token);
+        }
+    }
+
+    /// Ends a request without an answer.
+    pub fn forget(&mut self, token: RequestToken) {
+        let Some(slot) = self.slot_mut(token) else { return };
+        let has_records = slot.round().is_some();
+        slot.free();
+        self.live -= 1;
+        if has_records {
+            self.forget_asks(token);
+        }
+    }
+
+    /// Takes an admission back because the sink is full. The same message comes again, and its token was not given
+    /// out.
+    pub(crate) fn retract(&mut self, token: RequestToken) {
+        if let Some(slot) = self.slot_mut(token) {
+            slot.free();
+            slot.generation = token.generation;
+            self.live -= 1;
+        }
+    }
+
+    /// Ends a request in any state with an internal error.
+    ///
+    /// # Errors
+    /// [`FullError`] if the error does not fit; the request is then still open.
+    pub fn give_up(&mut self, token: RequestToken, message: &str, out: &mut dyn Out) -> Result<(), FullError> {
+        if let Some(slot) = self.slot(token) {
+            respond_failure(out, Some(slot.id.as_bytes()), &RpcError::internal(message))?;
+        }
+        self.forget(token);
+        Ok(())
+    }
+
+    /// Answers all requests with an error, because the server stops.
+    ///
+    /// # Errors
+    /// [`FullError`] if an error does not fit. Send the pending bytes, then call again.
+    pub fn abandon(&mut self, out: &mut dyn Out) -> Result<(), FullError> {
+        while let Some(token) = self.first(0, |_| true) {
+            self.give_up(token, "The server is going away", out)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a connection or session: forgets its requests, whose tokens are then stale, and its subscriptions.
+    pub fn end_scope(&mut self, scope: Scope) {
+        while let Some(token) = self.any_of(scope) {
+            self.forget(token);
+        }
+        self.change_subscriptions(RecordChange::DropScope(scope));
+    }
+}
+
+/// Returns whether a result of the application ends its request. Only such a result has caching hints.
+pub(crate) fn is_complete(result: Raw<'_>) -> bool {
+    result.get("resultType").and_then(|kind| kind.text()).is_none_or(|kind| kind.eq_str("complete"))
+}
+
+#[cfg(all(test, feature = "ask"))]
+mod tests {
+    use super::super::streamed_reply::StreamBody;
+    use super::*;
+
+    fn slot_in(state: &str) -> RequestSlot {
+        let round = Round { asked: 0b11, ..Round::NONE };
+        let state = match state {
+            "Free" => RequestState::Free,
+            "Open" => RequestState::Open,
+            "Suspended" => RequestState::Suspended(Round { suspended: true, ..Round::NONE }),
+            "Asking" => RequestState::Asking(round),
+            "Ready" => RequestState::Ready(Round { answered: 0b11, ..round }),
+            "Resumed" => RequestState::Resumed(Round { answered: 0b11, ..round }),
+            "Streaming" => RequestState::Streaming(StreamedReply::of(StreamBody::List { start: 0, end: 0 })),
+            other => panic!("{other}"),
+        };
+        RequestSlot { state, ..RequestSlot::FREE }
+    }
+
+    fn apply(slot: &mut RequestSlot, event: &str) {
+        match event {
+            "admit" => slot.change("admit", RequestState::Open),
+            "ask" => slot.ask(1, 2, None),
+            "ask nothing" => slot.ask(1, 0, None),
+            "suspend" => slot.suspend(),
+            "put off" => slot.change("put off", RequestState::Open),
+            "stream" => {
+                slot.change("stream", RequestState::Streaming(StreamedReply::of(StreamBody::List { start: 0, end: 0 })))
+            }
+            "answer" => slot.answer(0),
+            "last answer" => (slot.answer(0), slot.answer(1)).0,
+            "end questions" => slot.end_questions(Ended::Closed),
+            "wake" => assert!(slot.wake()),
+            "resume" => slot.resume(),
+            "wait for room" => slot.wait_for_room(),
+            "close" => slot.free(),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn each_transition_leads_where_the_table_says() {
+        for (from, to, event) in TRANSITIONS {
+            let mut slot = slot_in(from);
+            apply(&mut slot, event);
+            assert_eq!(slot.state.name(), *to, "{from}, {event}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The connection to a client, and how far it is opened. See
+//! [lifecycle](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle).
+
+use super::batch::BatchPosition;
+use super::{ServerChange, assert_transition};
+use crate::protocol::{ClientCapabilities, LoggingLevel};
+use crate::revision::Revision;
+
+/// The state of a connection or session. It is assigned in this file alone, see [`TRANSITIONS`].
+#[derive(Clone, Copy, Debug)]
+enum ConnectionState {
+    /// There was no `initialize`. A client of 2026-07-28 sends none.
+    New,
+    /// `initialize` was answered.
+    Opened(Revision),
+    /// The client has sent `notifications/initialized`, or an ordinary request.
+    Initialized(Revision),
+}
+
+/// Every change of a connection's state: from, to, cause.
+const TRANSITIONS: &[(&str, &str, &str)] = &[
+    ("New", "Opened", "initialize"),
+    ("Opened", "Opened", "initialize"),
+    ("Opened", "Initialized", "notifications/initialized, a request"),
+    ("Opened", "Opened", "another initialize comes"),
+    ("Initialized", "Opened", "another initialize comes"),
+];
+
+impl ConnectionState {
+    /// The name in [`TRANSITIONS`].
+    const fn name(self) -> &'static str {
+        match self {
+            ConnectionState::New => "New",
+            ConnectionState::Opened(_) => "Opened",
+            ConnectionState::Initialized(_) => "Initialized",
+        }
+    }
+}
+
+/// The facts about the client of a connection or session.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    state: ConnectionState,
+    pub(crate) client: ClientCapabilities,
+    /// The level of `logging/setLevel`.
+    pub(crate) level: LoggingLevel,
+    /// A bit for each list change that was published and not sent yet.
+    pub(crate) changed: u8,
+    /// The position in the batch that is being handled.
+    pub(crate) batch: Option<BatchPosition>,
+}
+
+impl Peer {
+    /// A client that has sent nothing.
+    pub const NEW: Peer = Peer {
+        state: ConnectionState::New,
+        client: ClientCapabilities::NONE,
+        level: LoggingLevel::Info,
+        changed: 0,
+        batch: None,
+    };
+
+    /// Returns the revision that `initialize` negotiated; `None` before that, and for clients of 2026-07-28.
+    #[must_use]
+    pub const fn revision(&self) -> Option<Revision> {
+        match self.state {
+            ConnectionState::New => None,
+            ConnectionState::Opened(revision) | ConnectionState::Initialized(revision) => Some(revision),
+        }
+    }
+
+    /// Returns whether the client has sent `notifications/initialized` or a request after `initialize`.
+    #[must_use]
+    pub const fn is_initialized(&self) -> bool {
+        matches!(self.state, ConnectionState::Initialized(_))
+    }
+
+    /// Notes a change of a list, for a transport that keeps the peers of its sessions:
+    /// [`publish`](super::Server::publish) notes it for the server's own peer alone, and for all subscriptions.
+    pub const fn record(&mut self, change: ServerChange<'_>) {
+        if self.revision().is_some() {
+            self.changed |= change.list_bit();
+        }
+    }
+
+    fn change(&mut self, cause: &str, state: ConnectionState) {
+        assert_transition(TRANSITIONS, self.state.name(), state.name(), cause);
+        self.state = state;
+    }
+
+    /// Opens the connection: `initialize` was answered.
+    pub(crate) fn open(&mut self, revision: Revision, client: ClientCapabilities) {
+        self.change("initialize", ConnectionState::Opened(revision));
+        self.client = client;
+    }
+
+    /// Notes `notifications/initialized` or a request. Some clients never send the notification.
+    pub(crate) fn go_on(&mut self) {
+        if let ConnectionState::Opened(revision) = self.state {
+            self.change("notifications/initialized, a request", ConnectionState::Initialized(revision));
+        }
+    }
+
+    /// Waits again for `notifications/initialized`: `initialize` came on an open connection. If it is refused, the
+    /// next request counts as the notification.
+    pub(crate) fn reopen(&mut self) {
+        if let Some(revision) = self.revision() {
+            self.change("another initialize comes", ConnectionState::Opened(revision));
+        }
+    }
+}

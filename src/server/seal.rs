@@ -1,0 +1,70 @@
+//! Protection of the handler's state that travels through the client: `requestState` of 2026-07-28. See
+//! [multi round-trip requests](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr).
+
+use core::fmt;
+
+use super::Millis;
+
+/// The request that a sealed state belongs to. A seal must refuse a state that comes back with another one.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct AssociatedData<'b> {
+    /// The method of the request.
+    pub method: &'b str,
+    /// `params.name` or `params.uri`, as JSON text.
+    pub target: &'b [u8],
+    /// `params.arguments`, as JSON text.
+    pub arguments: &'b [u8],
+    /// The user that sent the request, if the transport knows it.
+    pub principal: Option<&'b str>,
+    /// The time on the caller's clock in milliseconds, for an expiry.
+    pub now: Millis,
+}
+
+impl<'b> AssociatedData<'b> {
+    /// Makes the data of a request without a principal, at time 0.
+    #[must_use]
+    pub const fn new(method: &'b str, target: &'b [u8], arguments: &'b [u8]) -> Self {
+        AssociatedData { method, target, arguments, principal: None, now: 0 }
+    }
+}
+
+/// The reason why a state was not sealed or not opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum SealError {
+    /// The buffer is too small.
+    Room,
+    /// The state was not sealed by this seal, or for another request, or it is too old.
+    Broken,
+}
+
+/// Protects the state of a handler that travels through the client as `requestState`. A client can change it. The
+/// core has no cryptography: pass an implementation over a MAC or an AEAD to [`Server::seal`](super::Server::seal).
+///
+/// A seal does not prevent that a state comes twice: see `docs/duties-server.md`, "Request state".
+pub trait Seal {
+    /// Writes the protected form of `state` to `sealed` and returns its length in bytes.
+    ///
+    /// # Errors
+    /// [`SealError::Room`] if `sealed` is too small.
+    fn seal(&self, bound: &AssociatedData<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError>;
+
+    /// Checks `sealed`, writes the state to `state` and returns its length in bytes.
+    ///
+    /// # Errors
+    /// [`SealError::Broken`] if the check fails, [`SealError::Room`] if `state` is too small.
+    fn open(&self, bound: &AssociatedData<'_>, sealed: &[u8], state: &mut [u8]) -> Result<usize, SealError>;
+}
+
+impl fmt::Display for SealError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SealError::Room => "the buffer is too small for the state",
+            SealError::Broken => "the state was not sealed here and now",
+        })
+    }
+}
+
+impl core::error::Error for SealError {}

@@ -1,0 +1,371 @@
+//! The description of a server: name, capabilities, instructions, and the revisions that it serves.
+
+use super::admission::{Legacy, Modern};
+use crate::content::{Icon, Icons};
+use crate::json::write::{escape, is_plain};
+use crate::json::{Raw, Text, object::Object};
+use crate::protocol::{ClientCapabilities, ServerCapabilities, ServerCapability};
+use crate::revision::{Era, Revision, Revisions, Since};
+use crate::sink::{FullError, Writer};
+
+/// The [caching hints](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching) of a list,
+/// a resource or the description of the server (2026-07-28).
+///
+/// A result that not every user may see is not public: see `docs/duties-server.md`, "Caching hints".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct Caching {
+    /// `ttlMs`: the time that a client may keep the result, in milliseconds; 0 means not at all.
+    pub ttl_ms: u64,
+    /// `cacheScope` is `public`: a cache may serve the result to other users.
+    pub public: bool,
+}
+
+impl Caching {
+    /// The default: 0 milliseconds, private.
+    pub const NONE: Caching = Caching { ttl_ms: 0, public: false };
+
+    /// Lets a client keep the result for `ttl_ms` milliseconds, for this user only.
+    #[must_use]
+    pub const fn private(ttl_ms: u64) -> Self {
+        Caching { ttl_ms, public: false }
+    }
+
+    /// Lets a client keep the result for `ttl_ms` milliseconds, for any user.
+    #[must_use]
+    pub const fn public(ttl_ms: u64) -> Self {
+        Caching { ttl_ms, public: true }
+    }
+
+    /// Returns whether the member of a result is a hint.
+    pub(crate) fn is_hint(key: &Text<'_>) -> bool {
+        key.eq_str("ttlMs") || key.eq_str("cacheScope")
+    }
+
+    /// Returns the valid hints of a result, and these for the others.
+    pub(crate) fn or_of(self, result: Raw<'_>) -> Self {
+        let ttl_ms = result.get("ttlMs").and_then(|ttl| ttl.u64()).unwrap_or(self.ttl_ms);
+        let public = match result.get("cacheScope").and_then(|scope| scope.text()) {
+            Some(scope) if scope.eq_str("public") => true,
+            Some(scope) if scope.eq_str("private") => false,
+            _ => self.public,
+        };
+        Caching { ttl_ms, public }
+    }
+
+    pub(crate) fn write(self, object: &mut Object<'_, '_>) -> Result<(), FullError> {
+        object.number("ttlMs", self.ttl_ms)?;
+        object.fixed("cacheScope", if self.public { "\"public\"" } else { "\"private\"" })
+    }
+}
+
+/// The description of a server. `Service` makes it from its tables; programs without a service make it with
+/// [`new`](ServerInfo::new).
+#[derive(Clone, Copy, Debug)]
+pub struct ServerInfo<'t> {
+    pub(crate) name: &'t str,
+    pub(crate) version: &'t str,
+    pub(crate) title: Option<&'t str>,
+    pub(crate) description: Option<&'t str>,
+    pub(crate) website: Option<&'t str>,
+    pub(crate) icons: Icons<'t>,
+    pub(crate) instructions: Option<&'t str>,
+    pub(crate) features: ServerCapabilities,
+    pub(crate) experimental: Option<Raw<'t>>,
+    pub(crate) extensions: Option<Raw<'t>>,
+    /// The extensions of the tables of a service.
+    #[cfg(feature = "extensions")]
+    pub(crate) declared: Option<&'t (dyn DeclareExtensions + Sync)>,
+    pub(crate) caching: Caching,
+    pub(crate) revisions: Revisions,
+    /// The functions of each era, if the server has a revision of it.
+    pub(crate) legacy: Option<&'static Legacy>,
+    pub(crate) modern: Option<&'static Modern>,
+    pub(crate) signs_results: bool,
+    /// The name and the version need no escapes.
+    plain: bool,
+    /// The functions that write members which only some servers have. Other programs do not link them.
+    details: Option<WritePart>,
+    capabilities: Option<WritePart>,
+    /// The function that writes the trace context of a request into the params of its questions.
+    #[cfg(feature = "ask")]
+    pub(crate) trace_questions: Option<WriteQuestionMeta>,
+}
+
+/// Writes `_meta` of a question, from the `_meta` of the request that asks it.
+#[cfg(feature = "ask")]
+pub(crate) type WriteQuestionMeta = fn(Option<Raw<'_>>, &mut Object<'_, '_>) -> Result<(), FullError>;
+
+/// Writes some members.
+type WritePart = fn(&ServerInfo<'_>, &mut Object<'_, '_>, Revision) -> Result<(), FullError>;
+
+impl<'t> ServerInfo<'t> {
+    /// Makes the description of a server of all revisions, without capabilities.
+    #[must_use]
+    pub const fn new(name: &'t str, version: &'t str) -> Self {
+        ServerInfo {
+            name,
+            version,
+            title: None,
+            description: None,
+            website: None,
+            icons: Icons::NONE,
+            instructions: None,
+            features: ServerCapabilities::NONE,
+            experimental: None,
+            extensions: None,
+            #[cfg(feature = "extensions")]
+            declared: None,
+            caching: Caching::NONE,
+            revisions: Revisions::ALL,
+            legacy: Some(&Legacy::CODE),
+            modern: Some(&Modern::CODE),
+            signs_results: true,
+            plain: is_plain(name) && is_plain(version),
+            details: None,
+            capabilities: None,
+            #[cfg(feature = "ask")]
+            trace_questions: None,
+        }
+    }
+
+    /// Sets `title`: the name for people (from 2025-06-18 on). Default: absent.
+    #[must_use]
+    pub const fn title(self, title: &'t str) -> Self {
+        ServerInfo { title: Some(title), details: Some(write_details), ..self }
+    }
+
+    /// Sets `description`: one sentence about the server (from 2025-11-25 on). Default: absent.
+    #[must_use]
+    pub const fn description(self, description: &'t str) -> Self {
+        ServerInfo { description: Some(description), details: Some(write_details), ..self }
+    }
+
+    /// Sets `websiteUrl` (from 2025-11-25 on). Default: absent.
+    #[must_use]
+    pub const fn website(self, url: &'t str) -> Self {
+        ServerInfo { website: Some(url), details: Some(write_details), ..self }
+    }
+
+    /// Sets `icons` (from 2025-11-25 on). Default: absent.
+    #[must_use]
+    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
+        ServerInfo { icons: Icons::new(icons), details: Some(write_details), ..self }
+    }
+
+    /// Sets `instructions`: a text for the model. Default: absent.
+    #[must_use]
+    pub const fn instructions(self, text: &'t str) -> Self {
+        ServerInfo { instructions: Some(text), ..self }
+    }
+
+    /// Adds a capability.
+    #[must_use]
+    pub const fn feature(self, feature: ServerCapability) -> Self {
+        let capabilities = match feature {
+            ServerCapability::Tools | ServerCapability::ToolsChanged => self.capabilities,
+            _ => Some(write_capabilities as WritePart),
+        };
+        ServerInfo { features: self.features.with(feature), capabilities, ..self }
+    }
+
+    /// Sets `capabilities.experimental`, an object. Default: absent.
+    #[must_use]
+    pub const fn experimental(self, object: Raw<'t>) -> Self {
+        ServerInfo { experimental: Some(object), capabilities: Some(write_capabilities), ..self }
+    }
+
+    /// Sets `capabilities.extensions`, an object (2026-07-28). Default: absent.
+    #[must_use]
+    pub const fn extensions(self, object: Raw<'t>) -> Self {
+        ServerInfo { extensions: Some(object), capabilities: Some(write_capabilities), ..self }
+    }
+
+    /// Sets the extensions of the tables of a service.
+    #[cfg(feature = "extensions")]
+    pub(crate) const fn declare(self, declared: &'t (dyn DeclareExtensions + Sync)) -> Self {
+        ServerInfo { declared: Some(declared), capabilities: Some(write_capabilities), ..self }
+    }
+
+    /// Sets the caching hints of lists, resources and this description (2026-07-28). Default: [`Caching::NONE`].
+    #[must_use]
+    pub const fn caching(self, caching: Caching) -> Self {
+        ServerInfo { caching, ..self }
+    }
+
+    /// Returns the revisions that the server has.
+    #[must_use]
+    pub const fn served(&self) -> Revisions {
+        self.revisions
+    }
+
+    /// Sets the revisions. A server of 2026-07-28 alone has no handshake: it answers `initialize` with -32022, whose
+    /// `data.supported` names the revisions, and other requests without `_meta` with -32602. Default: all.
+    #[must_use]
+    pub const fn revisions(self, revisions: Revisions) -> Self {
+        let (legacy, modern) = match (revisions.has_era(Era::Legacy), revisions.has_era(Era::Modern)) {
+            (true, true) => (Some(&Legacy::CODE), Some(&Modern::CODE)),
+            (true, false) => (Some(&Legacy::CODE), None),
+            (false, true) => (None, Some(&Modern::ALONE)),
+            (false, false) => (None, None),
+        };
+        ServerInfo { revisions, legacy, modern, ..self }
+    }
+
+    /// Leaves the name and the version out of the results of 2026-07-28, where they SHOULD be.
+    #[must_use]
+    pub const fn unsigned(self) -> Self {
+        ServerInfo { signs_results: false, ..self }
+    }
+
+    /// Returns whether the server declares a capability.
+    #[must_use]
+    pub const fn has(&self, feature: ServerCapability) -> bool {
+        self.features.has(feature)
+    }
+
+    /// Reads the `capabilities` object of a client, with the extensions that the server has too.
+    #[inline]
+    pub(crate) fn read_client(&self, capabilities: Raw<'_>) -> ClientCapabilities {
+        #[cfg_attr(not(feature = "extensions"), allow(unused_mut, reason = "there are no extensions"))]
+        let mut client = ClientCapabilities::read(capabilities);
+        #[cfg(feature = "extensions")]
+        if let Some(declared) = self.declared
+            && let Some(extensions) = capabilities.get("extensions")
+        {
+            client.extensions = declared.accepted(extensions);
+        }
+        client
+    }
+
+    pub(crate) fn write_implementation(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        object.text("name", self.name)?;
+        object.text("version", self.version)?;
+        if let Some(write) = self.details {
+            write(self, &mut object, revision)?;
+        }
+        object.close()
+    }
+
+    /// Writes the name and the version, for the `_meta` of each result of 2026-07-28.
+    pub(crate) fn write_signature(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        object.text("name", self.name)?;
+        object.text("version", self.version)?;
+        object.close()
+    }
+
+    /// Writes the end of a result whose `_meta` has the name and the version alone.
+    pub(crate) fn sign(&self, mut result: Object<'_, '_>) -> Result<(), FullError> {
+        // Each result of 2026-07-28 has them: in more pieces a `tools/call` takes 12 % more instructions.
+        let out = result.literal(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":{\"name\":\"");
+        let write = |out: &mut Writer<'_>, text: &str| match self.plain {
+            true => out.put(text.as_bytes()),
+            false => escape(out, text),
+        };
+        write(out, self.name)?;
+        out.put(b"\",\"version\":\"")?;
+        write(out, self.version)?;
+        out.put(b"\"}}}}")
+    }
+
+    pub(crate) fn write_capabilities(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        if let Some(write) = self.capabilities {
+            write(self, &mut object, revision)?;
+        }
+        if self.has(ServerCapability::Tools) {
+            object.fixed("tools", changed(self.has(ServerCapability::ToolsChanged)))?;
+        }
+        object.close()
+    }
+}
+
+fn write_details(about: &ServerInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+    if revision.has(Since::Title) {
+        object.text_if("title", about.title)?;
+    }
+    if revision.has(Since::ImplementationDetails) {
+        object.text_if("description", about.description)?;
+        object.text_if("websiteUrl", about.website)?;
+    }
+    about.icons.write(object, revision)
+}
+
+fn write_capabilities(
+    about: &ServerInfo<'_>,
+    object: &mut Object<'_, '_>,
+    revision: Revision,
+) -> Result<(), FullError> {
+    if revision.has(Since::CompletionsCapability) && about.has(ServerCapability::Completions) {
+        object.fixed("completions", "{}")?;
+    }
+    object.raw_if("experimental", about.experimental)?;
+    if revision.has(Since::Extensions) {
+        #[cfg(not(feature = "extensions"))]
+        object.raw_if("extensions", about.extensions)?;
+        #[cfg(feature = "extensions")]
+        write_extensions(about, object)?;
+    }
+    #[cfg(feature = "extensions")]
+    if let Some(declared) = about.declared {
+        declared.write_capabilities(object, revision)?;
+    }
+    if about.has(ServerCapability::Logging) {
+        object.fixed("logging", "{}")?;
+    }
+    if about.has(ServerCapability::Prompts) {
+        object.fixed("prompts", changed(about.has(ServerCapability::PromptsChanged)))?;
+    }
+    if about.has(ServerCapability::Resources) {
+        let resources = match (about.has(ServerCapability::Subscribe), about.has(ServerCapability::ResourcesChanged)) {
+            (true, true) => r#"{"subscribe":true,"listChanged":true}"#,
+            (true, false) => r#"{"subscribe":true}"#,
+            (false, listed) => changed(listed),
+        };
+        object.fixed("resources", resources)?;
+    }
+    Ok(())
+}
+
+const fn changed(declared: bool) -> &'static str {
+    if declared { r#"{"listChanged":true}"# } else { "{}" }
+}
+
+/// The extensions of a service, as its description declares them.
+#[cfg(feature = "extensions")]
+pub(crate) trait DeclareExtensions {
+    /// Writes the settings of each extension: the members of `capabilities.extensions`.
+    fn write_settings(&self, extensions: &mut Object<'_, '_>) -> Result<(), FullError>;
+
+    /// Returns the bit of the extension with this identifier; 0 if it is not among the first eight.
+    fn bit(&self, id: &str) -> u8;
+
+    /// Returns the bits of the extensions that `capabilities.extensions` of a client declares with settings that they
+    /// accept.
+    fn accepted(&self, extensions: Raw<'_>) -> u8;
+
+    /// Writes their other members of `capabilities`.
+    fn write_capabilities(&self, capabilities: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError>;
+}
+
+// As a supertrait, `Debug` would link the formatting of all tables into each firmware.
+#[cfg(feature = "extensions")]
+impl core::fmt::Debug for dyn DeclareExtensions + Sync + '_ {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("DeclareExtensions")
+    }
+}
+
+#[cfg(feature = "extensions")]
+fn write_extensions(about: &ServerInfo<'_>, object: &mut Object<'_, '_>) -> Result<(), FullError> {
+    let Some(declared) = about.declared else { return object.raw_if("extensions", about.extensions) };
+    let mut extensions = Object::open(object.key("extensions"));
+    if let Some(own) = about.extensions {
+        extensions.spread(own)?;
+    }
+    declared.write_settings(&mut extensions)?;
+    extensions.close()
+}

@@ -1,0 +1,781 @@
+//! The definitions of tools, resources, templates and prompts: the entries of constant tables.
+//!
+//! These rules are checked when the program is compiled, if the table or the service is a `static` or a `const`. If not,
+//! a definition that breaks one panics when it is made:
+//!
+//! - The name of a tool has 1 to 128 letters, digits, `_`, `-` and `.`; tools and prompts have a description.
+//! - `inputSchema` is a JSON object with `"type": "object"`; `outputSchema` and `_meta` are JSON objects.
+//! - A URI has a scheme. The braces of a URI template are balanced, and each pair has a name in it.
+//! - Names and URIs are unique in their table, see [`Service::tools`](super::Service::tools).
+//!
+//! Schemas are of JSON Schema 2020-12, the default of the protocol, or of the dialect that their `$schema` names. They are
+//! sent unchanged. Nothing is validated by them: the handler checks its arguments.
+
+use super::linked::Completer;
+use super::requests::HandlerResult;
+#[cfg(feature = "windows")]
+use super::source::{ContentSource, Sourced};
+use super::{Call, Complete, GetPrompt, ReadResource};
+use crate::content::{Annotations, Icon, Icons, write_meta};
+use crate::json::object::{Object, array};
+use crate::json::{Raw, constant};
+#[cfg(feature = "extensions")]
+use crate::revision::Revisions;
+use crate::revision::{Revision, Since};
+use crate::server::Caching;
+use crate::sink::{FullError, Writer};
+
+/// The room in the sink that is kept for the reply of a handler, in bytes, if its definition has no
+/// [`reserve`](Tool::reserve). The handler runs only when there is this much room, or the sink is empty. A reply that is
+/// larger than the sink becomes an error.
+pub const DEFAULT_RESERVE: usize = 512;
+
+/// The error of a [source](Tool::source) that cannot give the rest of its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[allow(clippy::exhaustive_structs, reason = "it has nothing inside")]
+pub struct SourceError;
+
+/// The `annotations` of a tool: hints about its behaviour. Written from 2025-03-26 on. See
+/// [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+#[must_use]
+pub struct ToolAnnotations {
+    /// The `readOnlyHint`: the tool changes nothing.
+    pub read_only: Option<bool>,
+    /// The `destructiveHint`: the tool may delete or overwrite.
+    pub destructive: Option<bool>,
+    /// The `idempotentHint`: a second call with the same arguments changes nothing more.
+    pub idempotent: Option<bool>,
+    /// The `openWorldHint`: the tool uses systems outside of the server.
+    pub open_world: Option<bool>,
+}
+
+impl ToolAnnotations {
+    /// Makes annotations without any hint.
+    pub const fn new() -> Self {
+        ToolAnnotations { read_only: None, destructive: None, idempotent: None, open_world: None }
+    }
+
+    /// Sets `readOnlyHint`: the tool changes nothing.
+    pub const fn read_only(self, yes: bool) -> Self {
+        ToolAnnotations { read_only: Some(yes), ..self }
+    }
+
+    /// Sets `destructiveHint`: the tool may delete or overwrite.
+    pub const fn destructive(self, yes: bool) -> Self {
+        ToolAnnotations { destructive: Some(yes), ..self }
+    }
+
+    /// Sets `idempotentHint`: a second call with the same arguments changes nothing more.
+    pub const fn idempotent(self, yes: bool) -> Self {
+        ToolAnnotations { idempotent: Some(yes), ..self }
+    }
+
+    /// Sets `openWorldHint`: the tool uses systems outside of the server.
+    pub const fn open_world(self, yes: bool) -> Self {
+        ToolAnnotations { open_world: Some(yes), ..self }
+    }
+
+    fn write(&self, object: &mut Object<'_, '_>, title: Option<&str>) -> Result<(), FullError> {
+        if title.is_none() && *self == ToolAnnotations::new() {
+            return Ok(());
+        }
+        let mut inner = Object::open(object.key("annotations"));
+        inner.text_if("title", title)?;
+        inner.boolean_if("readOnlyHint", self.read_only)?;
+        inner.boolean_if("destructiveHint", self.destructive)?;
+        inner.boolean_if("idempotentHint", self.idempotent)?;
+        inner.boolean_if("openWorldHint", self.open_world)?;
+        inner.close()
+    }
+}
+
+/// The description of a tool in `tools/list`: what [`DynamicTools::info`](super::DynamicTools::info) returns. See
+/// [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool).
+#[doc(alias = "Tool")]
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[must_use]
+pub struct ToolInfo<'t> {
+    /// The `name`: 1 to 128 letters, digits, `_`, `-`, `.`.
+    pub name: &'t str,
+    /// The `description`, for the model.
+    pub description: &'t str,
+    /// The `title`, a name for people.
+    pub title: Option<&'t str>,
+    /// The `inputSchema`.
+    pub input: &'t str,
+    /// The `outputSchema`; written from 2025-06-18 on.
+    pub output: Option<&'t str>,
+    /// The `annotations`.
+    pub hints: ToolAnnotations,
+    pub(crate) icons: Icons<'t>,
+    /// The `_meta`, a JSON object; written from 2025-06-18 on.
+    pub meta: Option<&'t str>,
+    /// Members of an extension, and the revisions that have them.
+    #[cfg(feature = "extensions")]
+    pub(crate) entry: Option<(&'t str, Revisions)>,
+    /// The room that is kept for the reply, in bytes.
+    pub reserve: usize,
+    /// Writes all but `name`, `description` and `inputSchema`. A program whose tools have no more is linked without.
+    pub(crate) details: Option<WriteDetails>,
+}
+
+type WriteDetails = fn(&ToolInfo<'_>, &mut Object<'_, '_>, Revision) -> Result<(), FullError>;
+
+impl<'t> ToolInfo<'t> {
+    /// Makes the description of a tool without arguments. Returns `None` if [`is_tool_name`] refuses the name. The
+    /// description may be empty.
+    pub const fn checked(name: &'t str, description: &'t str) -> Option<Self> {
+        if !is_tool_name(name) {
+            return None;
+        }
+        Some(ToolInfo {
+            name,
+            description,
+            title: None,
+            // Without `properties`, some clients fail: they read it without a check.
+            input: r#"{"type":"object","properties":{}}"#,
+            output: None,
+            hints: ToolAnnotations::new(),
+            icons: Icons::NONE,
+            meta: None,
+            #[cfg(feature = "extensions")]
+            entry: None,
+            reserve: DEFAULT_RESERVE,
+            details: Some(write_details),
+        })
+    }
+
+    /// Sets `icons`; written from 2025-11-25 on.
+    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
+        ToolInfo { icons: Icons::new(icons), ..self }
+    }
+
+    /// Returns whether it can be listed: the name is allowed, the schemas and `_meta` are JSON of the right type, and no
+    /// `x-mcp-header` makes clients exclude the tool.
+    pub(crate) fn is_sound(&self) -> bool {
+        let is_object = |text: Option<&str>| text.is_none_or(constant::is_object);
+        is_tool_name(self.name)
+            && constant::is_object_schema(self.input)
+            && constant::has_valid_headers(self.input)
+            && is_object(self.output)
+            && is_object(self.meta)
+    }
+
+    /// Writes it as an element of `tools/list`.
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        object.text("name", self.name)?;
+        object.text("description", self.description)?;
+        object.raw("inputSchema", Raw::trusted(self.input.as_bytes()))?;
+        if let Some(write) = self.details {
+            write(self, &mut object, revision)?;
+        }
+        object.close()
+    }
+}
+
+fn write_details(info: &ToolInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+    if revision.has(Since::Title) {
+        object.text_if("title", info.title)?;
+    }
+    info.icons.write(object, revision)?;
+    if let Some(output) = info.output.filter(|output| can_carry(revision, output)) {
+        object.raw("outputSchema", Raw::trusted(output.as_bytes()))?;
+    }
+    write_hints(info, object, revision)?;
+    #[cfg(feature = "extensions")]
+    if let Some((members, _)) = info.entry.filter(|(_, revisions)| revisions.contains(revision)) {
+        object.spread(Raw::trusted(members.as_bytes()))?;
+    }
+    write_meta(object, revision, info.meta.map(|meta| Raw::trusted(meta.as_bytes())))
+}
+
+fn write_hints(info: &ToolInfo<'_>, object: &mut Object<'_, '_>, revision: Revision) -> Result<(), FullError> {
+    if !revision.has(Since::ToolAnnotations) {
+        return Ok(());
+    }
+    // Before 2025-06-18 a tool had its title in `annotations`.
+    info.hints.write(object, info.title.filter(|_| !revision.has(Since::Title)))
+}
+
+/// Returns whether the revision has this output schema: before 2026-07-28 it must be that of an object.
+fn can_carry(revision: Revision, schema: &str) -> bool {
+    let is_object = || Raw::trusted(schema.as_bytes()).get("type").is_some_and(|kind| kind.as_bytes() == b"\"object\"");
+    revision.has(Since::AnyStructured) || revision.has(Since::StructuredOutput) && is_object()
+}
+
+/// The setters that tools, resources, templates and prompts share.
+macro_rules! shared_setters {
+    ($($details:ident: $write:expr)?) => {
+        /// Sets `title`, a name for people; written from 2025-06-18 on.
+        pub const fn title(mut self, title: &'static str) -> Self {
+            self.info.title = Some(title);
+            $(self.info.$details = $write;)?
+            self
+        }
+
+        /// Sets `icons`; written from 2025-11-25 on.
+        pub const fn icons(mut self, icons: &'static [Icon<'static>]) -> Self {
+            self.info.icons = Icons::new(icons);
+            $(self.info.$details = $write;)?
+            self
+        }
+
+        /// Sets `_meta`, a JSON object; written from 2025-06-18 on. Panics on anything else.
+        pub const fn meta(mut self, meta: &'static str) -> Self {
+            assert!(constant::is_object(meta), "_meta is a JSON object");
+            self.info.meta = Some(meta);
+            $(self.info.$details = $write;)?
+            self
+        }
+
+        /// Sets the room that is kept for the reply, in bytes. Default: [`DEFAULT_RESERVE`].
+        pub const fn reserve(mut self, bytes: usize) -> Self {
+            self.info.reserve = bytes;
+            self
+        }
+    };
+}
+
+/// A [tool](https://modelcontextprotocol.io/specification/2025-11-25/server/tools): its description, and the function
+/// that runs it.
+///
+/// ```
+/// use mcp_sansio::service::{Call, HandlerResult, Tool};
+///
+/// fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+///     call.text("hello")
+/// }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
+/// ```
+/// A wrong name or schema does not compile:
+/// ```compile_fail
+/// # use mcp_sansio::service::{Call, HandlerResult, Tool};
+/// # fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult { call.text("hello") }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello world", "Says hello", hello)];
+/// ```
+/// ```compile_fail
+/// # use mcp_sansio::service::{Call, HandlerResult, Tool};
+/// # fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult { call.text("hello") }
+/// static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello).input(r#"{"type":"object""#)];
+/// ```
+/// Nor does a constant service with two tools of one name:
+/// ```compile_fail,E0080
+/// # use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+/// # fn hello(_: &mut (), call: &mut Call<'_>) -> HandlerResult { call.text("hello") }
+/// static TOOLS: [Tool<()>; 2] = [Tool::new("hello", "Says hello", hello), Tool::new("hello", "Says it again", hello)];
+/// const SERVICE: Service<'static, ()> = Service::new("greeter", "1.0").tools(&TOOLS);
+/// # let _ = SERVICE;
+/// ```
+///
+/// The handler checks the caller and the arguments: see `docs/duties-server.md`, "Access control" and "Input".
+#[must_use]
+pub struct Tool<S: 'static> {
+    pub(crate) info: ToolInfo<'static>,
+    pub(crate) run: fn(&mut S, &mut Call<'_>) -> HandlerResult,
+    #[cfg(feature = "windows")]
+    pub(crate) source: Option<Sourced<S>>,
+}
+
+impl<S> Tool<S> {
+    /// Makes a tool without arguments, with its `name` and `description`. Panics if the name is not allowed, see
+    /// [`is_tool_name`], or the description is empty.
+    pub const fn new(
+        name: &'static str,
+        description: &'static str,
+        run: fn(&mut S, &mut Call<'_>) -> HandlerResult,
+    ) -> Self {
+        assert!(!description.is_empty(), "a tool needs a description: models choose by it");
+        let Some(info) = ToolInfo::checked(name, description) else {
+            panic!("a tool's name has 1 to 128 letters, digits, '_', '-' and '.'");
+        };
+        Tool {
+            info: ToolInfo { details: None, ..info },
+            run,
+            #[cfg(feature = "windows")]
+            source: None,
+        }
+    }
+
+    /// Sets `inputSchema`, a JSON object with `"type": "object"`. Write `properties` even if it is empty: some clients fail
+    /// without it. Panics if the schema is of another type, or if it has an `x-mcp-header` for which clients exclude the
+    /// tool, see [`has_valid_headers`](constant::has_valid_headers).
+    #[doc(alias = "inputSchema")]
+    pub const fn input(mut self, schema: &'static str) -> Self {
+        assert!(constant::is_object_schema(schema), "an input schema is JSON with \"type\": \"object\"");
+        assert!(
+            constant::has_valid_headers(schema),
+            "x-mcp-header: a name for headers, not twice, on a string, an integer or a boolean behind properties alone"
+        );
+        self.info.input = schema;
+        self
+    }
+
+    /// Sets `outputSchema`, a JSON object; written from 2025-06-18 on, and before 2026-07-28 only if its type is `object`.
+    /// Panics if it is not a JSON object.
+    #[doc(alias = "outputSchema")]
+    pub const fn output(mut self, schema: &'static str) -> Self {
+        assert!(constant::is_object(schema), "an output schema is a JSON object");
+        self.info.output = Some(schema);
+        self.info.details = Some(write_details);
+        self
+    }
+
+    /// Sets `annotations`.
+    #[doc(alias = "annotations")]
+    pub const fn hints(mut self, hints: ToolAnnotations) -> Self {
+        self.info.hints = hints;
+        if self.info.details.is_none() {
+            self.info.details = Some(write_hints);
+        }
+        self
+    }
+
+    shared_setters!(details: Some(write_details));
+
+    /// Sets members of the entry in `tools/list` that belong to an extension: a JSON object, whose members are written
+    /// unchanged in these revisions. Default: none. Panics if it is not a JSON object.
+    #[cfg(feature = "extensions")]
+    pub const fn entry(mut self, members: &'static str, revisions: Revisions) -> Self {
+        assert!(constant::is_object(members), "the members of an entry are those of a JSON object");
+        self.info.entry = Some((members, revisions));
+        self.info.details = Some(write_details);
+        self
+    }
+
+    /// Sets the source of large content, see [`Call::stream_text`](super::Call::stream_text). It is called with the state, the
+    /// `key` that the handler gave to `stream_text`, and a position; it reads from there into the slice, and returns the
+    /// number of bytes, 0 at the end. It may be called twice for the same position.
+    #[cfg(feature = "windows")]
+    pub const fn source(mut self, source: ContentSource<S>) -> Self {
+        self.source = Some(Sourced::new(source));
+        self
+    }
+}
+
+/// The common part of resources and templates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResourceInfo {
+    pub(crate) uri: &'static str,
+    name: &'static str,
+    title: Option<&'static str>,
+    description: Option<&'static str>,
+    pub(crate) mime: Option<&'static str>,
+    size: Option<u64>,
+    annotations: Annotations<'static>,
+    icons: Icons<'static>,
+    meta: Option<&'static str>,
+    pub(crate) caching: Option<Caching>,
+    pub(crate) reserve: usize,
+}
+
+impl ResourceInfo {
+    const fn new(uri: &'static str, name: &'static str) -> Self {
+        assert!(is_uri_like(uri), "a resource's URI has a scheme");
+        ResourceInfo {
+            uri,
+            name,
+            title: None,
+            description: None,
+            mime: None,
+            size: None,
+            annotations: Annotations::new(),
+            icons: Icons::NONE,
+            meta: None,
+            caching: None,
+            reserve: DEFAULT_RESERVE,
+        }
+    }
+
+    /// Writes it as an element of `resources/list` or `resources/templates/list`.
+    pub(crate) fn write(&self, out: &mut Writer<'_>, uri_key: &str, revision: Revision) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        object.text(uri_key, self.uri)?;
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text_if("description", self.description)?;
+        object.text_if("mimeType", self.mime)?;
+        if let Some(size) = self.size {
+            object.number("size", size)?;
+        }
+        self.annotations.write(&mut object, revision)?;
+        self.icons.write(&mut object, revision)?;
+        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
+        object.close()
+    }
+}
+
+/// The setters that resources and templates share.
+macro_rules! resource_setters {
+    () => {
+        shared_setters!();
+
+        /// Sets `description`, for the model.
+        pub const fn description(mut self, description: &'static str) -> Self {
+            self.info.description = Some(description);
+            self
+        }
+
+        /// Sets `mimeType`, of the entry in the list and of the contents.
+        #[doc(alias = "mimeType")]
+        pub const fn mime(mut self, mime: &'static str) -> Self {
+            self.info.mime = Some(mime);
+            self
+        }
+
+        /// Sets `annotations`.
+        pub const fn annotations(mut self, annotations: Annotations<'static>) -> Self {
+            self.info.annotations = annotations;
+            self
+        }
+
+        /// Sets `ttlMs` and `cacheScope` of its contents
+        /// ([caching](https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching), 2026-07-28).
+        /// Default: [those of the service](super::Service::caching).
+        #[doc(alias = "ttlMs")]
+        pub const fn caching(mut self, caching: Caching) -> Self {
+            self.info.caching = Some(caching);
+            self
+        }
+
+        /// Sets the source of large content, see [`ReadResource::stream_text`](super::ReadResource::stream_text) and
+        /// [`Tool::source`].
+        #[cfg(feature = "windows")]
+        pub const fn source(mut self, source: ContentSource<S>) -> Self {
+            self.source = Some(Sourced::new(source));
+            self
+        }
+    };
+}
+
+/// A [resource](https://modelcontextprotocol.io/specification/2025-11-25/server/resources): its description, and the
+/// function that reads it.
+///
+/// ```
+/// use mcp_sansio::service::{HandlerResult, ReadResource, Resource};
+///
+/// fn read(motto: &mut String, read: &mut ReadResource<'_>) -> HandlerResult {
+///     read.text(motto.as_str())
+/// }
+/// static RESOURCES: [Resource<String>; 1] = [Resource::new("note://motto", "motto", read).mime("text/plain")];
+/// ```
+///
+/// The handler checks who reads it: see `docs/duties-server.md`, "Access control".
+#[must_use]
+pub struct Resource<S: 'static> {
+    pub(crate) info: ResourceInfo,
+    pub(crate) read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    #[cfg(feature = "windows")]
+    pub(crate) source: Option<Sourced<S>>,
+}
+
+impl<S> Resource<S> {
+    /// Makes a resource with its `uri` and `name`. Panics if the URI has no scheme.
+    pub const fn new(
+        uri: &'static str,
+        name: &'static str,
+        read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    ) -> Self {
+        Resource {
+            info: ResourceInfo::new(uri, name),
+            read,
+            #[cfg(feature = "windows")]
+            source: None,
+        }
+    }
+
+    /// Sets `size`, in bytes.
+    pub const fn size(mut self, bytes: u64) -> Self {
+        self.info.size = Some(bytes);
+        self
+    }
+
+    resource_setters!();
+}
+
+/// A [resource template](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#resource-templates):
+/// many resources with one URI template. `{name}` stands for one or more characters up to the next `/`, `{+name}` for one
+/// or more characters of any kind. [`ReadResource::var`](super::ReadResource::var) returns them.
+///
+/// ```
+/// use mcp_sansio::service::{Complete, HandlerResult, ReadResource, ResourceTemplate};
+///
+/// const CITIES: [&str; 2] = ["Lisbon", "London"];
+///
+/// fn read(_: &mut (), read: &mut ReadResource<'_>) -> HandlerResult {
+///     match read.var("city").filter(|city| CITIES.contains(city)) {
+///         Some(city) => read.text(city),
+///         None => read.not_found(),
+///     }
+/// }
+/// fn complete(_: &mut (), complete: &mut Complete<'_>) -> HandlerResult {
+///     complete.matching(CITIES)
+/// }
+/// static TEMPLATES: [ResourceTemplate<()>; 1] =
+///     [ResourceTemplate::new("city://{city}", "city", read).complete(complete)];
+/// ```
+///
+/// A variable may contain anything, `..` too: see `docs/duties-server.md`, "Paths".
+#[must_use]
+pub struct ResourceTemplate<S: 'static> {
+    pub(crate) info: ResourceInfo,
+    pub(crate) read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    pub(crate) complete: Option<Completer<S>>,
+    #[cfg(feature = "windows")]
+    pub(crate) source: Option<Sourced<S>>,
+}
+
+impl<S> ResourceTemplate<S> {
+    /// Makes a template with its `uriTemplate` and `name`. Panics if the template has no scheme or no variable, or if its
+    /// braces are not balanced.
+    pub const fn new(
+        uri_template: &'static str,
+        name: &'static str,
+        read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    ) -> Self {
+        assert!(super::template::is_valid(uri_template), "a URI template's braces are balanced and name variables");
+        ResourceTemplate {
+            info: ResourceInfo::new(uri_template, name),
+            read,
+            complete: None,
+            #[cfg(feature = "windows")]
+            source: None,
+        }
+    }
+
+    /// Sets the function that completes the variables.
+    pub const fn complete(mut self, complete: fn(&mut S, &mut Complete<'_>) -> HandlerResult) -> Self {
+        self.complete = Some(complete);
+        self
+    }
+
+    resource_setters!();
+}
+
+/// An argument of a prompt. Its value is a string. See
+/// [prompts](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#prompt).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[must_use]
+pub struct PromptArgument {
+    /// The `name`.
+    pub name: &'static str,
+    /// The `title`, a name for people; written from 2025-06-18 on.
+    pub title: Option<&'static str>,
+    /// The `description`.
+    pub description: Option<&'static str>,
+    /// The `required`: requests without it are refused with error -32602.
+    pub required: bool,
+}
+
+impl PromptArgument {
+    /// Makes an argument that is required.
+    pub const fn required(name: &'static str) -> Self {
+        PromptArgument { name, title: None, description: None, required: true }
+    }
+
+    /// Makes an argument that may be absent.
+    pub const fn optional(name: &'static str) -> Self {
+        PromptArgument { name, title: None, description: None, required: false }
+    }
+
+    /// Sets `description`.
+    pub const fn description(mut self, description: &'static str) -> Self {
+        self.description = Some(description);
+        self
+    }
+
+    /// Sets `title`, a name for people.
+    pub const fn title(mut self, title: &'static str) -> Self {
+        self.title = Some(title);
+        self
+    }
+
+    fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text_if("description", self.description)?;
+        object.boolean("required", self.required)?;
+        object.close()
+    }
+}
+
+/// A [prompt](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts): its description, and the
+/// function that makes its messages.
+///
+/// ```
+/// use mcp_sansio::service::{GetPrompt, HandlerResult, Prompt, PromptArgument};
+///
+/// fn review(_: &mut (), get: &mut GetPrompt<'_>) -> HandlerResult {
+///     let Some(code) = get.arg("code") else { return get.user("Review my code.") };
+///     get.user(&["Review this code: ".into(), code.into()])
+/// }
+/// static PROMPTS: [Prompt<()>; 1] =
+///     [Prompt::new("review", "Reviews code", review).arguments(&[PromptArgument::required("code")])];
+/// ```
+///
+/// The handler checks the arguments: see `docs/duties-server.md`, "Input".
+#[must_use]
+pub struct Prompt<S: 'static> {
+    pub(crate) info: PromptInfo,
+    pub(crate) get: fn(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
+    pub(crate) complete: Option<Completer<S>>,
+}
+
+/// The description of a prompt in `prompts/list`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PromptInfo {
+    pub(crate) name: &'static str,
+    title: Option<&'static str>,
+    pub(crate) description: &'static str,
+    pub(crate) arguments: &'static [PromptArgument],
+    icons: Icons<'static>,
+    meta: Option<&'static str>,
+    pub(crate) reserve: usize,
+}
+
+impl<S> Prompt<S> {
+    /// Makes a prompt without arguments, with its `name` and `description`. Panics if one of them is empty.
+    pub const fn new(
+        name: &'static str,
+        description: &'static str,
+        get: fn(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
+    ) -> Self {
+        assert!(!name.is_empty(), "a prompt needs a name");
+        assert!(!description.is_empty(), "a prompt needs a description");
+        let (arguments, icons): (&[PromptArgument], _) = (&[], Icons::NONE);
+        let info =
+            PromptInfo { name, title: None, description, arguments, icons, meta: None, reserve: DEFAULT_RESERVE };
+        Prompt { info, get, complete: None }
+    }
+
+    /// Sets `arguments`.
+    pub const fn arguments(mut self, arguments: &'static [PromptArgument]) -> Self {
+        self.info.arguments = arguments;
+        self
+    }
+
+    /// Sets the function that completes the arguments.
+    pub const fn complete(mut self, complete: fn(&mut S, &mut Complete<'_>) -> HandlerResult) -> Self {
+        self.complete = Some(complete);
+        self
+    }
+
+    shared_setters!();
+}
+
+impl PromptInfo {
+    /// Writes it as an element of `prompts/list`.
+    pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
+        let mut object = Object::open(out);
+        object.text("name", self.name)?;
+        if revision.has(Since::Title) {
+            object.text_if("title", self.title)?;
+        }
+        object.text("description", self.description)?;
+        if !self.arguments.is_empty() {
+            array(object.key("arguments"), self.arguments, |out, argument| argument.write(out, revision))?;
+        }
+        self.icons.write(&mut object, revision)?;
+        write_meta(&mut object, revision, self.meta.map(|meta| Raw::trusted(meta.as_bytes())))?;
+        object.close()
+    }
+}
+
+/// Returns whether a tool may have this `name`: 1 to 128 letters, digits, `_`, `-` and `.`.
+#[must_use]
+#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
+pub const fn is_tool_name(name: &str) -> bool {
+    let bytes = name.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        if !matches!(bytes[i], b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.') {
+            return false;
+        }
+        i += 1;
+    }
+    !bytes.is_empty() && bytes.len() <= 128
+}
+
+/// Compares two texts from the end: different names often begin alike.
+#[allow(clippy::indexing_slicing, reason = "bounded by the length; a const fn has no iterators")]
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut left = if a.len() == b.len() { a.len() } else { return false };
+    while left > 0 && a[left - 1] == b[left - 1] {
+        left -= 1;
+    }
+    left == 0
+}
+
+/// Functions of the types of tables: whether all names or URIs are unique, and how an entry is shown.
+macro_rules! named_by {
+    ($($type:ident: $name:ident, $function:ident;)*) => { $(
+        #[allow(clippy::indexing_slicing, reason = "bounded by the loops; a const fn has no iterators")]
+        pub(crate) const fn $function<S>(table: &[$type<S>]) -> bool {
+            let mut one = 0;
+            while one < table.len() {
+                let mut other = 0;
+                while other < one {
+                    if same(table[one].info.$name, table[other].info.$name) {
+                        return false;
+                    }
+                    other += 1;
+                }
+                one += 1;
+            }
+            true
+        }
+
+        impl<S> core::fmt::Debug for $type<S> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_tuple(stringify!($type)).field(&self.info.$name).finish()
+            }
+        }
+    )* };
+}
+named_by! {
+    Tool: name, unique_tools;
+    Resource: uri, unique_resources;
+    ResourceTemplate: uri, unique_templates;
+    Prompt: name, unique_prompts;
+}
+
+/// Functions that return whether an entry of a table completes values.
+macro_rules! any_completes {
+    ($($function:ident: $type:ident),*) => { $(
+        #[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
+        pub(crate) const fn $function<S>(table: &[$type<S>]) -> bool {
+            let mut i = 0;
+            while i < table.len() {
+                if table[i].complete.is_some() {
+                    return true;
+                }
+                i += 1;
+            }
+            false
+        }
+    )* };
+}
+any_completes!(any_template_completes: ResourceTemplate, any_prompt_completes: Prompt);
+
+/// Returns whether there is something before a colon.
+#[allow(clippy::indexing_slicing, reason = "bounded by the loop; a const fn has no iterators")]
+const fn is_uri_like(uri: &str) -> bool {
+    let bytes = uri.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() && bytes[i] != b':' {
+        i += 1;
+    }
+    i > 0 && i < bytes.len()
+}

@@ -1,0 +1,395 @@
+//! Runs handlers again and late, and does what their outcome demands: the reply, the questions, the windows.
+
+use super::Service;
+use super::context::{AskVia, HandlerFailure, HandlerResult, RequestContext, Settled, write_words};
+use super::definition::ResourceInfo;
+use super::linked::Asked;
+use super::requests::{Call, Complete, CustomRequest, GetPrompt, ReadResource};
+use super::router::{Dispatched, MessageSource};
+use super::scratch::{Layout, SEALED};
+use crate::content::TextValue;
+use crate::json::{Raw, Text};
+use crate::memory::records::RecordIter;
+use crate::protocol::Method;
+use crate::rpc::RequestMembers;
+use crate::server::ask::{PARAMS, PRINCIPAL, STATE};
+use crate::server::{
+    ASKS, Caching, MIN_ROOM, OVERLOADED, RequestSlot, RequestToken, RespondError, RpcError, Server, ServerInfo,
+    StreamedReply, WINDOWS, respond_failure,
+};
+use crate::sink::{FullError, Out};
+
+/// The outcome of a run of a handler. It borrows nothing.
+pub(crate) struct HandlerRun {
+    pub(crate) outcome: Result<Settled, HandlerFailure>,
+    /// The bytes of new records in the draft of a question.
+    pub(crate) drafted: usize,
+}
+
+impl<S> Service<'_, S> {
+    /// Runs the handler of a request again: one that [`ready`](Server::ready) returned, because the answers to its questions
+    /// are in, or because it was [woken](Server::wake). `out` is the sink for its reply.
+    ///
+    /// # Errors
+    /// [`FullError::Now`]: nothing has changed; send, then call again.
+    pub fn resume(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        self.resume_from(&MessageSource::LINE, state, token, server, out)
+    }
+
+    /// Runs the handler of a request again as [`resume`](Service::resume) does, for a transport that knows its user.
+    ///
+    /// # Errors
+    /// As [`resume`](Service::resume).
+    pub fn resume_from(
+        &self,
+        origin: &MessageSource<'_>,
+        state: &mut S,
+        token: RequestToken,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        if !server.slot(token).is_some_and(RequestSlot::is_ready) {
+            return Ok(Dispatched::Handled);
+        }
+        if out.held() {
+            return Err(FullError::Now);
+        }
+        server.withdraw_questions(token, out)?;
+        let owner = u32::from(token.slot);
+        let old = server.asks.iter().count();
+        let spare = room_to_run_again(server, owner);
+        let (has_slot, next_id) = (server.can_ask_again(), server.next_id);
+        let nothing = Asked { params: None, members: &RequestMembers::NONE, name: None };
+        let Some((mut handling, asks)) = self.context(server, token, Layout::EMPTY, &nothing, &mut *out) else {
+            return Ok(Dispatched::Handled);
+        };
+        let (live, mut draft) = asks.split(spare);
+        let params = kept(&live, owner, PARAMS).map(Raw::trusted);
+        let members = params.map_or(RequestMembers::NONE, crate::rpc::read_params);
+        let asked = Asked { params, members: &members, name: None };
+        let (route, target) = match self.find(&(), handling.slot, &asked) {
+            Ok(found) => found,
+            Err(failure) => {
+                // The service has changed meanwhile.
+                respond_failure(handling.out, Some(handling.slot.id.as_bytes()), &failure)?;
+                server.forget(token);
+                return Ok(Dispatched::Handled);
+            }
+        };
+        let reserve = target.reserve.max(MIN_ROOM);
+        if handling.out.room() < reserve.min(handling.out.capacity()) {
+            return Err(FullError::Now);
+        }
+        handling.slot.resume();
+        handling.lay_out(&members, kept(&live, owner, STATE).unwrap_or(b""));
+        let principal = kept(&live, owner, PRINCIPAL).and_then(|name| core::str::from_utf8(name).ok());
+        let desk = match handling.slot.revision.is_modern() {
+            true => AskVia::Travels { responses: members.input_responses, keep: &mut draft, again: true },
+            false => AskVia::Stays { live: Some(live), keep: &mut draft, has_slot, next_id },
+        };
+        let principal = principal.or(origin.principal);
+        let handling = RequestContext { params, members: &members, desk, principal, reserve, ..handling };
+        let mut ran = (route.call)(self, state, &target, &asked, Call { handling });
+        ran.drafted = draft.used();
+        keep_questions(server, token, old, &ran)?;
+        self.settle(state, token, ran, server, out)
+    }
+
+    pub(crate) fn resource_info(&self, index: usize) -> Option<&ResourceInfo> {
+        match self.resources.get(index) {
+            Some(resource) => Some(&resource.info),
+            None => self.templates.get(index.checked_sub(self.resources.len())?).map(|template| &template.info),
+        }
+    }
+
+    pub(crate) fn caching_of(&self, index: usize) -> Caching {
+        self.resource_info(index).and_then(|info| info.caching).unwrap_or(self.about.caching)
+    }
+
+    /// Does what the outcome of a handler demands.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn settle(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        ran: HandlerRun,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        if let Ok(Settled::Answered) = ran.outcome {
+            server.forget(token);
+            return Ok(Dispatched::Handled);
+        }
+        self.settle_other(state, token, ran.outcome, server, out)
+    }
+
+    #[inline(never)]
+    fn settle_other(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        outcome: Result<Settled, HandlerFailure>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        match outcome {
+            Ok(Settled::Answered) => Ok(Dispatched::Handled),
+            Ok(Settled::Later | Settled::Suspended) if server.is_crowded() => {
+                // The handler may have kept the token: it must not run again.
+                let refused = self.give_up(state, token, OVERLOADED.message, server, out);
+                refused.map(|()| Dispatched::Handled).map_err(|_| FullError::Never)
+            }
+            Ok(Settled::Later) => {
+                server.put_off(token);
+                Ok(Dispatched::Later(token))
+            }
+            Ok(Settled::Suspended) => Ok(Dispatched::Later(token)),
+            Ok(Settled::Asked) => {
+                let asked = server.slot(token).and_then(RequestSlot::round).map_or(0, |round| round.asked.count_ones());
+                server.next_id += u64::from(asked);
+                Ok(Dispatched::Handled)
+            }
+            Ok(Settled::Streaming(_)) if !WINDOWS => Ok(Dispatched::Handled),
+            Ok(Settled::Streaming(what)) => {
+                server.stream(token, StreamedReply::of(what), out);
+                Ok(self.pump(state, token, server, out))
+            }
+            Err(HandlerFailure::AskLater) if ASKS => {
+                server.forget(token);
+                Err(FullError::Now)
+            }
+            Err(why) => {
+                let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
+                let refused = match refuse(&self.about, slot, why, out) {
+                    // The handler must not run again: a short error fits.
+                    Err(_) => respond_failure(out, Some(slot.id.as_bytes()), &why.in_short()),
+                    refused => refused,
+                };
+                server.forget(token);
+                refused.map(|()| Dispatched::Handled).map_err(|_| FullError::Never)
+            }
+        }
+    }
+}
+
+impl RequestContext<'_> {
+    /// Returns the outcome of the handler. An answer that is written counts more than an error that it returned.
+    #[inline]
+    pub(crate) fn ran(&self, outcome: HandlerResult) -> HandlerRun {
+        match self.settled {
+            Some(settled) => HandlerRun { outcome: Ok(settled), drafted: 0 },
+            None => HandlerRun { outcome: outcome.map(|done| done.0).map_err(|refusal| refusal.0), drafted: 0 },
+        }
+    }
+
+    /// Returns the outcome if the service has changed since its handler was found.
+    pub(crate) fn ran_nothing(&self) -> HandlerRun {
+        self.ran(Err(RpcError::method_not_found().into()))
+    }
+}
+
+/// Writes the reply for the error of a handler: a result with `isError` if the model can learn from it, else an error.
+pub(crate) fn refuse(
+    about: &ServerInfo<'_>,
+    slot: &RequestSlot,
+    why: HandlerFailure,
+    out: &mut dyn Out,
+) -> Result<(), FullError> {
+    let failure = match why {
+        HandlerFailure::Teach(lesson) if slot.method == Method::ToolsCall => {
+            return write_words(out, about, slot, None, &TextValue::from(&lesson.words.map(TextValue::from)), true);
+        }
+        HandlerFailure::Teach(lesson) => RpcError::new(lesson.code, lesson.otherwise),
+        HandlerFailure::Fail(failure) => failure,
+        HandlerFailure::AskLater | HandlerFailure::TooLarge => why.in_short(),
+    };
+    respond_failure(out, Some(slot.id.as_bytes()), &failure)
+}
+
+impl<S> Service<'_, S> {
+    /// Answers a `tools/call` that was put off. `answer` gets a [`Call`] without arguments, which cannot ask: see
+    /// [`suspend`](RequestContext::suspend). If the answer does not fit, the request stays open, and `answer` may run again.
+    ///
+    /// Other requests: [`answer_read`](Service::answer_read), [`answer_prompt`](Service::answer_prompt),
+    /// [`answer_complete`](Service::answer_complete), [`answer_other`](Service::answer_other).
+    ///
+    /// # Errors
+    /// [`RespondError::Stale`] if the request was answered or cancelled; [`RespondError::WrongKind`] if its method is
+    /// another one: then `answer` has not run; the others if the answer does not fit.
+    pub fn answer(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult,
+    ) -> Result<Dispatched, RespondError> {
+        self.answer_with(state, (token, Method::ToolsCall), server, out, "", |state, handling, _| {
+            Call { handling }.run(state, answer)
+        })
+    }
+
+    /// Answers a `resources/read` that was put off; see [`answer`](Service::answer). `uri` is the one that
+    /// [`ReadResource::uri`] returned.
+    ///
+    /// # Errors
+    /// As [`answer`](Service::answer).
+    pub fn answer_read(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        uri: &str,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult,
+    ) -> Result<Dispatched, RespondError> {
+        self.answer_with(state, (token, Method::ResourcesRead), server, out, uri, |state, handling, uri| {
+            let index = usize::from(handling.slot.handler);
+            self.reading(handling, index, uri).run(state, answer)
+        })
+    }
+
+    /// Answers a `prompts/get` that was put off; see [`answer`](Service::answer).
+    ///
+    /// # Errors
+    /// As [`answer`](Service::answer).
+    pub fn answer_prompt(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
+    ) -> Result<Dispatched, RespondError> {
+        self.answer_with(state, (token, Method::PromptsGet), server, out, "", |state, handling, _| {
+            let prompt = self.prompts.get(usize::from(handling.slot.handler));
+            GetPrompt { handling, description: prompt.map_or("", |prompt| prompt.info.description) }.run(state, answer)
+        })
+    }
+
+    /// Answers a `completion/complete` that was put off; see [`answer`](Service::answer). `value` is the one that
+    /// [`Complete::value`] returned, for [`Complete::matching`].
+    ///
+    /// # Errors
+    /// As [`answer`](Service::answer).
+    pub fn answer_complete(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        value: &str,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult,
+    ) -> Result<Dispatched, RespondError> {
+        self.answer_with(state, (token, Method::Complete), server, out, value, |state, handling, value| {
+            Complete { handling, argument: Text::from_raw(b""), value, context: None }.run(state, answer)
+        })
+    }
+
+    /// Answers a request with a method of your own that was put off; see [`answer`](Service::answer).
+    ///
+    /// # Errors
+    /// As [`answer`](Service::answer).
+    pub fn answer_other(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult,
+    ) -> Result<Dispatched, RespondError> {
+        self.answer_with(state, (token, Method::Other), server, out, "", |state, handling, _| {
+            CustomRequest {
+                handling,
+                method: Text::from_raw(b""),
+                #[cfg(feature = "extensions")]
+                caching: None,
+            }
+            .run(state, answer)
+        })
+    }
+
+    fn answer_with(
+        &self,
+        state: &mut S,
+        (token, method): (RequestToken, Method),
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+        text: &str,
+        answer: impl for<'h> FnOnce(&mut S, RequestContext<'h>, &'h str) -> HandlerRun,
+    ) -> Result<Dispatched, RespondError> {
+        let slot = server.slot(token).filter(|slot| slot.is_open()).ok_or(RespondError::Stale)?;
+        if slot.method != method {
+            return Err(RespondError::WrongKind);
+        }
+        if out.held() {
+            return Err(RespondError::FullNow);
+        }
+        #[cfg(feature = "windows")]
+        let sourced = self.source(slot.method, usize::from(slot.handler)).is_some();
+        let empty = out.mark().at() == 0;
+        let asked = Asked { params: None, members: &RequestMembers::NONE, name: None };
+        let Some((handling, _)) = self.context(server, token, Layout::EMPTY, &asked, &mut *out) else {
+            return Err(RespondError::Stale);
+        };
+        #[cfg(feature = "windows")]
+        let handling = RequestContext { sourced, ..handling };
+        let ran = answer(state, handling, text);
+        match ran.outcome {
+            Err(HandlerFailure::TooLarge) => Err(if empty { RespondError::FullNever } else { RespondError::FullNow }),
+            _ => self.settle(state, token, ran, server, out).map_err(RespondError::from),
+        }
+    }
+}
+
+/// Makes room in the scratch for a handler that runs again: decoded text, new questions and their state. Returns the room
+/// for new questions, in bytes.
+fn room_to_run_again(server: &mut Server<'_>, owner: u32) -> usize {
+    let size = kept(&server.asks.iter(), owner, PARAMS).map_or(0, <[u8]>::len);
+    // Decoded text is never longer than its source.
+    let _ = server.scratch.reach(size.saturating_mul(2).min(server.scratch.limit()));
+    if server.seal.is_some() {
+        let _ = server.scratch.reach(size.saturating_add(SEALED).min(server.scratch.limit()));
+    }
+    // The size of the params is enough for a new state.
+    size + 1024
+}
+
+/// Returns a record of a request whose handler has asked.
+fn kept<'r>(records: &RecordIter<'r>, owner: u32, kind: u8) -> Option<&'r [u8]> {
+    let mut records = records.clone();
+    records.find(|record| record.owner == owner && record.kind == kind).map(|record| record.data)
+}
+
+/// Replaces the `old` records of a request by the new ones, if it waits again.
+///
+/// # Errors
+/// [`FullError::Now`] if the handler has to run once more, when there is room for its questions.
+fn keep_questions(server: &mut Server<'_>, token: RequestToken, old: usize, ran: &HandlerRun) -> Result<(), FullError> {
+    // The answers of a suspended request stay: its next run sees them too.
+    let is_suspended = match ran.outcome {
+        Err(HandlerFailure::AskLater) => {
+            if let Some(slot) = server.slot_mut(token) {
+                slot.wait_for_room();
+            }
+            return Err(FullError::Now);
+        }
+        Ok(Settled::Asked) => false,
+        Ok(Settled::Suspended) => true,
+        _ => return Ok(()),
+    };
+    server.asks.commit(ran.drafted);
+    let mut seen = 0;
+    server.asks.remove(|record| {
+        seen += 1;
+        let stays = if is_suspended { record.kind != STATE } else { matches!(record.kind, PARAMS | PRINCIPAL) };
+        seen <= old && record.owner == u32::from(token.slot) && !stays
+    });
+    Ok(())
+}

@@ -1,0 +1,285 @@
+//! Routes: the code of a service for each kind of request, linked only where it is used.
+//!
+//! A device must not pay for methods that its program does not offer. Rust cannot ask at link time whether a table is empty,
+//! so code is reached through pointers that a builder method sets: [`Service::resources`] sets the route of resources,
+//! [`Service::prompts`] that of prompts, and so on. Without the call nothing refers to the route, and the linker leaves out
+//! all code behind it. The same is done, for the same reason, in `Server::subscriptions`, `ServerInfo::revisions`,
+//! `Tool::source`, `Service::toolbox`, `ServerInfo`, `Icons` and `Extra`.
+
+use super::context::RequestContext;
+use super::invoke::HandlerRun;
+use super::requests::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource};
+use super::{DEFAULT_RESERVE, Service, ToolInfo};
+use crate::json::{Raw, Text};
+use crate::protocol::Method;
+use crate::revision::Revision;
+use crate::rpc::RequestMembers;
+use crate::server::{RequestSlot, RpcError, TransportChecks};
+use crate::sink::{FullError, Writer};
+
+/// The request for a handler, from the message or from where it was kept.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) params: Option<Raw<'a>>,
+    pub(crate) members: &'a RequestMembers<'a>,
+    /// The `method` of a request that the protocol does not know.
+    pub(crate) name: Option<Text<'a>>,
+}
+
+impl<'a> Asked<'a> {
+    /// Returns `argument.name` and `argument.value` of a completion.
+    pub(crate) fn completed(&self) -> Option<(Text<'a>, Text<'a>)> {
+        let argument = self.members.argument?;
+        Some((argument.get("name")?.text()?, argument.get("value")?.text()?))
+    }
+}
+
+/// The function that completes a value.
+pub(crate) type Completer<S> = fn(&mut S, &mut Complete<'_>) -> HandlerResult;
+
+/// The entry of a table that a request names.
+pub(crate) struct Target<S: 'static> {
+    pub(crate) index: usize,
+    /// The room for its reply, in bytes.
+    pub(crate) reserve: usize,
+    complete: Option<Completer<S>>,
+}
+
+impl<S> Target<S> {
+    pub(crate) const fn at(index: usize, reserve: usize) -> Self {
+        Target { index, reserve, complete: None }
+    }
+}
+
+/// Finds, runs and lists the entries of one kind.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+pub(crate) struct Route<S: 'static> {
+    /// Finds the entry that a request names, or refuses the request.
+    pub(crate) find:
+        for<'a> fn(&Service<'_, S>, &dyn TransportChecks, &RequestSlot, &Asked<'a>) -> Result<Target<S>, RpcError<'a>>,
+    /// Runs the handler. It takes a [`Call`], which a tool gets as it is: made from a [`RequestContext`] it would be a copy.
+    pub(crate) call: for<'a> fn(&'a Service<'a, S>, &mut S, &Target<S>, &Asked<'a>, Call<'a>) -> HandlerRun,
+    /// Writes a separator and the entry at an index of the list of the method; nothing if it is not listed.
+    pub(crate) write: fn(&Service<'_, S>, Method, usize, &[u8], Revision, &mut Writer<'_>) -> Result<(), FullError>,
+}
+
+impl<S> Route<S> {
+    /// `tools/call`, `tools/list`: the tools, and after them those of the toolbox.
+    pub(crate) const TOOLS: &'static Route<S> = &Route {
+        find: find_tool,
+        call: call_tool,
+        write: |service, _, index, separator, revision, out| {
+            let write = |info: &ToolInfo<'_>| out.put(separator).and_then(|()| info.write(out, revision));
+            service.with_tool(index, write).unwrap_or(Ok(()))
+        },
+    };
+
+    /// `resources/read` and the two lists: resources, and after them templates.
+    pub(crate) const RESOURCES: &'static Route<S> = &Route {
+        find: |service, _, slot, asked| {
+            let uri = asked.members.uri.and_then(|uri| uri.text());
+            let uri = uri.ok_or(RpcError::invalid_params("Invalid params: uri is missing"))?;
+            let index = service.find_resource(&uri).ok_or(RpcError::unknown_resource(uri, slot.revision))?;
+            Ok(Target::at(index, service.resource_info(index).map_or(0, |info| info.reserve)))
+        },
+        call: |service, state, target, asked, call| service.call_read(state, call.handling, target.index, asked),
+        write: |service, method, index, separator, revision, out| {
+            out.put(separator)?;
+            let (info, key) = match method {
+                Method::ResourcesList => (service.resources.get(index).map(|it| &it.info), "uri"),
+                _ => (service.templates.get(index).map(|it| &it.info), "uriTemplate"),
+            };
+            info.map_or(Ok(()), |info| info.write(out, key, revision))
+        },
+    };
+
+    /// `prompts/get`, `prompts/list`.
+    pub(crate) const PROMPTS: &'static Route<S> = &Route {
+        find: |service, _, _, asked| {
+            let index = service.find_prompt(asked)?;
+            Ok(Target::at(index, service.prompts.get(index).map_or(0, |prompt| prompt.info.reserve)))
+        },
+        call: |service, state, target, _, Call { handling }| {
+            let Some(prompt) = service.prompts.get(target.index) else { return handling.ran_nothing() };
+            handling.slot.handler = target.index as u16;
+            GetPrompt { handling, description: prompt.info.description }.run(state, prompt.get)
+        },
+        write: |service, _, index, separator, revision, out| {
+            out.put(separator)?;
+            service.prompts.get(index).map_or(Ok(()), |prompt| prompt.info.write(out, revision))
+        },
+    };
+
+    /// `completion/complete`: variables of templates and arguments of prompts.
+    pub(crate) const COMPLETIONS: &'static Route<S> = &Route {
+        find: |service, _, _, asked| {
+            Ok(Target { index: 0, reserve: DEFAULT_RESERVE, complete: service.find_completion(asked)? })
+        },
+        call: |_, state, target, asked, Call { mut handling }| {
+            let Some((complete, (argument, value))) = target.complete.zip(asked.completed()) else {
+                // There is no function to complete it: an empty list.
+                let complete = Complete { handling, argument: Text::from_raw(b""), value: "", context: None };
+                return complete.run(state, |_, complete| complete.offer::<&str>([]));
+            };
+            let value = match value.plain() {
+                Some(value) => value,
+                None => match value.decode(core::mem::take(&mut handling.scratch)) {
+                    Ok(value) => value,
+                    // It has escapes, and there is no room to decode them.
+                    Err(_) => return handling.ran(Err(RpcError::internal("The value is too long").into())),
+                },
+            };
+            Complete { handling, argument, value, context: asked.members.context }.run(state, complete)
+        },
+        write: |_, _, _, _, _, _| Ok(()),
+    };
+
+    /// Requests that the protocol does not know.
+    pub(crate) const OTHERS: &'static Route<S> = &Route {
+        find: |_, _, _, _| Ok(Target::at(0, DEFAULT_RESERVE)),
+        call: |service, state, _, asked, Call { handling }| {
+            let Some(other) = service.other else { return handling.ran_nothing() };
+            let method = asked.name.unwrap_or(Text::from_raw(b""));
+            #[cfg(feature = "extensions")]
+            {
+                handling.slot.handler = 0;
+            }
+            CustomRequest {
+                handling,
+                method,
+                #[cfg(feature = "extensions")]
+                caching: None,
+            }
+            .run(state, other)
+        },
+        write: |_, _, _, _, _, _| Ok(()),
+    };
+}
+
+/// The routes of a service: those of the methods that it offers.
+pub(crate) struct Routes<S: 'static> {
+    pub(crate) tools: Option<&'static Route<S>>,
+    pub(crate) resources: Option<&'static Route<S>>,
+    pub(crate) prompts: Option<&'static Route<S>>,
+    pub(crate) completions: Option<&'static Route<S>>,
+    pub(crate) others: Option<&'static Route<S>>,
+}
+
+impl<S> Routes<S> {
+    pub(crate) const NONE: Routes<S> =
+        Routes { tools: None, resources: None, prompts: None, completions: None, others: None };
+
+    /// Returns the route of a method.
+    pub(crate) const fn of(&self, method: Method) -> Option<&'static Route<S>> {
+        match method {
+            Method::ToolsCall | Method::ToolsList => self.tools,
+            Method::ResourcesRead | Method::ResourcesList | Method::TemplatesList => self.resources,
+            Method::PromptsGet | Method::PromptsList => self.prompts,
+            Method::Complete => self.completions,
+            _ => self.others,
+        }
+    }
+}
+
+// Functions and no closures, which copy their arguments: 2 % of a `tools/call`.
+
+/// Finds the tool that a request names.
+fn find_tool<'a, S>(
+    service: &Service<'_, S>,
+    gate: &dyn TransportChecks,
+    _: &RequestSlot,
+    asked: &Asked<'a>,
+) -> Result<Target<S>, RpcError<'a>> {
+    let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
+    let Some(index) = name.and_then(|name| service.find_tool(&name)) else {
+        return Err(RpcError::invalid_params("Unknown tool"));
+    };
+    let arguments = asked.members.arguments.unwrap_or(Raw::trusted(b"{}"));
+    let check = |info: &ToolInfo<'_>| {
+        gate.arguments(Raw::trusted(info.input.as_bytes()), arguments)?;
+        Ok(Target::at(index, info.reserve))
+    };
+    service.with_tool(index, check).unwrap_or(Ok(Target::at(index, 0)))
+}
+
+/// Runs the handler of a tool.
+fn call_tool<'a, S>(
+    service: &'a Service<'a, S>,
+    state: &mut S,
+    target: &Target<S>,
+    _: &Asked<'a>,
+    mut call: Call<'a>,
+) -> HandlerRun {
+    call.slot.handler = target.index as u16;
+    #[cfg(feature = "extensions")]
+    if let Err(failure) = service.check_call(target.index, &call) {
+        return call.ran(Err(failure.into()));
+    }
+    let outcome = match (service.tools.get(target.index), service.toolbox) {
+        (Some(tool), _) => {
+            #[cfg(feature = "windows")]
+            {
+                call.handling.sourced = tool.source.is_some();
+            }
+            (tool.run)(state, &mut call)
+        }
+        (None, Some((tools, _))) => tools.run(target.index - service.tools.len(), state, &mut call),
+        (None, None) => return call.handling.ran_nothing(),
+    };
+    call.ran(outcome)
+}
+
+impl<S> Service<'_, S> {
+    fn call_read<'a>(
+        &'a self,
+        state: &mut S,
+        mut handling: RequestContext<'a>,
+        index: usize,
+        asked: &Asked<'a>,
+    ) -> HandlerRun {
+        let uri = decode_uri(asked, &mut handling.scratch);
+        let (read, uri) = match self.resources.get(index) {
+            Some(resource) => (resource.read, resource.info.uri),
+            None => match self.templates.get(index.wrapping_sub(self.resources.len())) {
+                Some(template) if !uri.is_empty() => (template.read, uri),
+                // It has escapes, and there is no room to decode them.
+                Some(_) => return handling.ran(Err(RpcError::internal("The URI is too long").into())),
+                None => return handling.ran_nothing(),
+            },
+        };
+        handling.slot.handler = index as u16;
+        #[cfg(feature = "windows")]
+        {
+            handling.sourced = self.source(Method::ResourcesRead, index).is_some();
+        }
+        self.reading(handling, index, uri).run(state, read)
+    }
+
+    /// Makes the context of a read of the resource or template at `index`.
+    pub(crate) fn reading<'a>(&self, handling: RequestContext<'a>, index: usize, uri: &'a str) -> ReadResource<'a> {
+        let info = self.resource_info(index);
+        let template = info.filter(|_| index >= self.resources.len()).map(|info| info.uri);
+        let mime = info.and_then(|info| info.mime);
+        ReadResource {
+            handling,
+            uri,
+            template,
+            mime,
+            caching: self.caching_of(index),
+            #[cfg(feature = "extensions")]
+            contents_meta: None,
+        }
+    }
+}
+
+/// Returns the URI of a request, from the message or decoded into the front of the scratch.
+fn decode_uri<'a>(asked: &Asked<'a>, scratch: &mut &'a mut [u8]) -> &'a str {
+    let Some(uri) = asked.members.uri.and_then(|uri| uri.text_of(asked.members.plain)) else { return "" };
+    if let Some(uri) = uri.plain() {
+        return uri;
+    }
+    let space = core::mem::take(scratch);
+    let Some((place, rest)) = space.split_at_mut_checked(uri.decoded_len().unwrap_or(0)) else { return "" };
+    *scratch = rest;
+    uri.decode(place).unwrap_or("")
+}

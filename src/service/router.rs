@@ -1,0 +1,410 @@
+//! The way of a message from bytes to reply, in [`Service::dispatch_from`] and [`Service::dispatch_read`].
+//!
+//! A `tools/call` goes through eight steps: parse, admit, check, find, reserve, invoke, write, release. A request is refused
+//! in one of three places, in this order:
+//!
+//! 1. `Server::take` admits it: id, era, version, capabilities, the headers of the transport, params, `progressToken`, log
+//!    level, a second request with the same id, a free slot (`src/server/admission.rs`, `src/server/in_flight.rs`).
+//! 2. [`Service::check`]: the types of the members that the method needs.
+//! 3. [`Route::find`](super::linked::Route): the tool, resource, prompt or completion that it names, required arguments, the
+//!    copies of arguments in the transport; then `requestState`, by its seal.
+
+use super::context::{AskVia, RequestContext, are_responses};
+use super::linked::{Asked, Completer, Route, Target};
+use super::requests::Call;
+use super::scratch::Layout;
+use super::{ResourceTemplate, Service, ToolInfo, template};
+use crate::json::{JsonKind, Raw, Text};
+use crate::protocol::Method;
+use crate::server::{
+    ASKS, IncomingRequest, MIN_ROOM, RequestSlot, RequestToken, RespondError, RpcError, Scope, Server, ServerEvent,
+    ServerOptions, TransportChecks, respond_failure,
+};
+use crate::sink::{FullError, Out};
+
+/// The work that is left after a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[must_use = "a reply in windows needs to be pumped"]
+#[non_exhaustive]
+pub enum Dispatched {
+    /// Nothing.
+    Handled,
+    /// A handler answers later, with this token.
+    Later(RequestToken),
+    /// The reply is larger than the sink. Send the pending bytes, then call [`Service::pump`], until it returns
+    /// [`Handled`](Dispatched::Handled).
+    Streaming(RequestToken),
+}
+
+/// The source of a message: the knowledge of its transport.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+#[must_use]
+pub struct MessageSource<'o> {
+    /// The checks of the transport.
+    pub gate: &'o dyn TransportChecks,
+    /// The authenticated user.
+    pub principal: Option<&'o str>,
+}
+
+/// The context of a notification from the client, for [`Service::on_notification`].
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub struct NotificationContext<'a> {
+    /// The `method`.
+    pub method: Text<'a>,
+    /// The `params`, unchanged.
+    pub params: Option<Raw<'a>>,
+    /// The session, see [`RequestContext::scope`](super::RequestContext::scope). Over stdio and in 2026-07-28 it is always
+    /// the same.
+    pub scope: Scope,
+    /// The authenticated user, if the transport knows one.
+    pub principal: Option<&'a str>,
+}
+
+impl<'o> MessageSource<'o> {
+    /// A line: there are no checks and no user.
+    pub const LINE: MessageSource<'static> = MessageSource { gate: &(), principal: None };
+
+    /// Makes the source of messages of a transport with checks.
+    pub const fn new(gate: &'o dyn TransportChecks) -> Self {
+        MessageSource { gate, principal: None }
+    }
+
+    /// Sets the authenticated user.
+    pub const fn principal(self, principal: &'o str) -> Self {
+        MessageSource { principal: Some(principal), ..self }
+    }
+}
+
+impl core::fmt::Debug for MessageSource<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("MessageSource").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+impl<S> Service<'_, S> {
+    /// Handles one message: answers it, or calls its handler.
+    ///
+    /// # Errors
+    /// [`FullError::Now`]: nothing has changed, and no handler has run. Send the pending bytes, and call again with the same
+    /// message. [`FullError::Never`]: the sink is smaller than [`MIN_ROOM`]. Drop the message.
+    pub fn dispatch(
+        &self,
+        state: &mut S,
+        message: &[u8],
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        self.dispatch_from(&MessageSource::LINE, state, message, server, out)
+    }
+
+    /// Handles one message as [`dispatch`](Service::dispatch) does, for a transport with checks or users.
+    ///
+    /// # Errors
+    /// As [`dispatch`](Service::dispatch).
+    pub fn dispatch_from(
+        &self,
+        origin: &MessageSource<'_>,
+        state: &mut S,
+        message: &[u8],
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        let mut request = IncomingRequest::empty();
+        // 1. Parse: one pass finds all members that the protocol knows.
+        match request.read(message) {
+            Ok(()) => self.dispatch_read(origin, state, &mut request, server, out),
+            Err(fault) => {
+                let event = server.unreadable(fault, message, out)?;
+                self.event(origin, state, event, &request, server, out)
+            }
+        }
+    }
+
+    /// Handles one message as [`dispatch_from`](Service::dispatch_from) does, for a transport that has
+    /// [read](IncomingRequest::read) it already.
+    ///
+    /// # Errors
+    /// As [`dispatch`](Service::dispatch).
+    #[inline(never)]
+    pub fn dispatch_read(
+        &self,
+        origin: &MessageSource<'_>,
+        state: &mut S,
+        request: &mut IncomingRequest<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        // 2. Admit: the server answers requests without a handler, and gives a slot to the others.
+        let has_resource = |uri: &Text<'_>| self.find_resource(uri).is_some();
+        #[cfg(feature = "extensions")]
+        let listening = super::extension::Listening {
+            service: self,
+            state: &*state,
+            principal: origin.principal,
+            capabilities: request.envelope().meta.capabilities,
+        };
+        let context = ServerOptions {
+            about: &self.about,
+            gate: origin.gate,
+            has_resource: &has_resource,
+            #[cfg(feature = "extensions")]
+            topics: &listening,
+            #[cfg(not(feature = "extensions"))]
+            topics: crate::server::topics::NO_TOPICS,
+        };
+        // No `?` here: it would copy the event.
+        let token = match server.take(&context, request, out) {
+            Ok(Some(ServerEvent::Request { token })) => token,
+            event => return self.event(origin, state, event?, request, server, out),
+        };
+        let method = request.method();
+        if matches!(method, Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList) {
+            return self.list(state, token, request, server, out);
+        }
+        let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
+        let modern = slot.revision.is_modern();
+        let asked = Asked { params: request.params(), members: request.members(), name: Some(request.method_name()) };
+        // 3. Check the members.
+        if let Err(failure) = Self::check(request, modern) {
+            return fail(server, token, &failure, out);
+        }
+        // 4. Find the entry that the request names, and open the state that came with it.
+        let (route, target) = match self.find(origin.gate, slot, &asked) {
+            Ok(found) => found,
+            Err(failure) => return fail(server, token, &failure, out),
+        };
+        let layout = match Layout::prepare(server, token, &asked, origin.principal, modern) {
+            Ok(layout) => layout,
+            Err(failure) => return fail(server, token, &failure, out),
+        };
+        // 5. Reserve room for the reply: no handler runs twice because its reply did not fit.
+        let reserve = target.reserve.max(MIN_ROOM);
+        if out.held() || out.room() < reserve.min(out.capacity()) {
+            server.retract(token);
+            return Err(FullError::Now);
+        }
+        // 6. Invoke the handler. 7. It writes its reply straight into the sink.
+        let (has_slot, next_id) = (server.can_ask(asked.params), server.next_id);
+        let Some((handling, asks)) = self.context(server, token, layout, &asked, &mut *out) else {
+            return Ok(Dispatched::Handled);
+        };
+        let desk = match modern {
+            _ if !ASKS => AskVia::Closed,
+            true => AskVia::Travels { responses: asked.members.input_responses, keep: asks, again: false },
+            false => AskVia::Stays { live: None, keep: asks, has_slot, next_id },
+        };
+        let handling = RequestContext { desk, principal: origin.principal, reserve, ..handling };
+        let ran = (route.call)(self, state, &target, &asked, Call { handling });
+        // 8. Release the slot, or put the request off, ask, or stream.
+        self.settle(state, token, ran, server, out)
+    }
+
+    /// Checks the types of the members of a request.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    fn check(request: &IncomingRequest<'_>, modern: bool) -> Result<(), RpcError<'static>> {
+        let members = request.members();
+        let message = match request.method() {
+            Method::ToolsCall | Method::PromptsGet if !members.name.is_some_and(is_string) => {
+                "Invalid params: name is missing"
+            }
+            Method::ResourcesRead if !members.uri.is_some_and(is_string) => "Invalid params: uri is missing",
+            _ if members.arguments.is_some_and(|arguments| arguments.kind() != JsonKind::Object) => {
+                "Invalid params: arguments is not an object"
+            }
+            // Up to 2025-11-25, and without the feature `ask`, there are no such members.
+            _ if !modern || !ASKS => return Ok(()),
+            _ if members.input_responses.is_some_and(|responses| !are_responses(responses)) => {
+                "Invalid params: inputResponses is not an object of objects"
+            }
+            _ if members.request_state.is_some_and(|state| !is_string(state)) => {
+                "Invalid params: requestState is not a string"
+            }
+            _ => return Ok(()),
+        };
+        Err(RpcError::invalid_params(message))
+    }
+
+    /// Finds the entry that a request names, and its route.
+    #[cfg_attr(target_pointer_width = "64", inline(always))]
+    pub(crate) fn find<'a>(
+        &self,
+        gate: &dyn TransportChecks,
+        slot: &RequestSlot,
+        asked: &Asked<'a>,
+    ) -> Result<(&'static Route<S>, Target<S>), RpcError<'a>> {
+        let route = self.routes.of(slot.method).ok_or(match slot.method {
+            // 2024-11-05 has completion without a capability.
+            Method::Complete => RpcError::invalid_params("Unknown completion reference"),
+            _ => RpcError::method_not_found(),
+        })?;
+        Ok((route, (route.find)(self, gate, slot, asked)?))
+    }
+
+    /// Handles an event without a handler for requests.
+    fn event(
+        &self,
+        origin: &MessageSource<'_>,
+        state: &mut S,
+        event: Option<ServerEvent<'_>>,
+        request: &IncomingRequest<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        match event {
+            Some(ServerEvent::Streaming { token }) => return Ok(self.pump(state, token, server, out)),
+            Some(ServerEvent::Notification { method, params }) => {
+                let principal = origin.principal;
+                if let Some(notified) = self.notified {
+                    notified(state, &NotificationContext { method, params, scope: server.scope(), principal });
+                }
+            }
+            Some(ServerEvent::Cancelled { token }) => {
+                if let Some((reasons, reason)) = self.reasons.zip(request.reason()) {
+                    reasons(state, token, &reason);
+                }
+                if let Some(cancelled) = self.cancelled {
+                    cancelled(state, token);
+                }
+            }
+            // The guard lets the compiler leave out the code of batches if no served revision has them.
+            Some(ServerEvent::Batch { elements }) if self.about.revisions.have_batches() => {
+                return self.batch(origin, state, elements, server, out);
+            }
+            _ => {}
+        }
+        Ok(Dispatched::Handled)
+    }
+
+    /// Drops a request whose client is gone, and calls [`on_cancel`](Service::on_cancel).
+    pub fn forget(&self, state: &mut S, token: RequestToken, server: &mut Server<'_>) {
+        let Some(_) = server.slot(token) else { return };
+        server.forget(token);
+        if let Some(cancelled) = self.cancelled {
+            cancelled(state, token);
+        }
+    }
+
+    /// Drops a request as [`forget`](Service::forget) does, and answers it with error -32603.
+    ///
+    /// # Errors
+    /// There is no room for the error. The request is dropped also then.
+    pub fn give_up(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        message: &str,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<(), FullError> {
+        let Some(slot) = server.slot(token) else { return Ok(()) };
+        let answered = respond_failure(out, Some(slot.id.as_bytes()), &RpcError::internal(message).refusing());
+        self.forget(state, token, server);
+        answered
+    }
+
+    /// Drops all requests and subscriptions of a connection or session that is over, and calls
+    /// [`on_cancel`](Service::on_cancel) for each request.
+    pub fn end_scope(&self, state: &mut S, scope: Scope, server: &mut Server<'_>) {
+        while let Some(token) = server.any_of(scope) {
+            self.forget(state, token, server);
+        }
+        server.end_scope(scope);
+    }
+
+    /// Returns the number of a tool; those of the toolbox come after the table.
+    pub(crate) fn find_tool(&self, name: &Text<'_>) -> Option<usize> {
+        if let Some(index) = self.tools.iter().position(|tool| name.eq_str(tool.info.name)) {
+            return Some(index);
+        }
+        let (tools, is_listed) = self.toolbox?;
+        let is_meant = |info: &ToolInfo<'_>| name.eq_str(info.name) && is_listed(info);
+        let found = (0..tools.len()).find(|i| tools.info(*i).as_ref().is_some_and(is_meant))?;
+        Some(self.tools.len() + found)
+    }
+
+    /// Returns the number of the resource at `uri`; templates come after the resources.
+    pub(crate) fn find_resource(&self, uri: &Text<'_>) -> Option<usize> {
+        let fixed = self.resources.iter().position(|resource| uri.eq_str(resource.info.uri));
+        fixed.or_else(|| Some(self.resources.len() + self.templated?(self.templates, uri)?))
+    }
+
+    pub(crate) fn find_prompt<'a>(&self, asked: &Asked<'a>) -> Result<usize, RpcError<'a>> {
+        let name = asked.members.name.and_then(|name| name.text());
+        let found =
+            name.and_then(|name| self.prompts.iter().enumerate().find(|(_, prompt)| name.eq_str(prompt.info.name)));
+        let (index, prompt) = found.ok_or(RpcError::invalid_params("Unknown prompt"))?;
+        let given = |name: &str| asked.members.arguments.and_then(|arguments| arguments.get(name));
+        if prompt.info.arguments.iter().any(|argument| argument.required && given(argument.name).is_none()) {
+            return Err(RpcError::invalid_params("Invalid params: a required argument of the prompt is missing"));
+        }
+        let is_wrong = |arguments: Raw<'_>| arguments.members().any(|(_, value)| !is_string(value));
+        if asked.members.arguments.is_some_and(is_wrong) {
+            return Err(RpcError::invalid_params("Invalid params: a prompt's arguments are strings"));
+        }
+        Ok(index)
+    }
+
+    /// Returns the function that completes a value, if there is one.
+    pub(crate) fn find_completion<'a>(&self, asked: &Asked<'a>) -> Result<Option<Completer<S>>, RpcError<'a>> {
+        const WRONG: RpcError<'static> =
+            RpcError::invalid_params("Invalid params: completion needs a known ref and an argument");
+        let reference = asked.members.reference.ok_or(WRONG)?;
+        let kind = reference.get("type").and_then(|kind| kind.text()).ok_or(WRONG)?;
+        let (name, _) = asked.completed().ok_or(WRONG)?;
+        Ok(if kind.eq_str("ref/prompt") {
+            let wanted = reference.get("name").and_then(|name| name.text()).ok_or(WRONG)?;
+            let prompt = self.prompts.iter().find(|prompt| wanted.eq_str(prompt.info.name)).ok_or(WRONG)?;
+            prompt.complete.filter(|_| prompt.info.arguments.iter().any(|argument| name.eq_str(argument.name)))
+        } else if kind.eq_str("ref/resource") {
+            let wanted = reference.get("uri").and_then(|uri| uri.text()).ok_or(WRONG)?;
+            match self.templates.iter().find(|it| wanted.eq_str(it.info.uri)) {
+                Some(it) => {
+                    it.complete.filter(|_| name.plain().is_some_and(|n| template::has_variable(it.info.uri, n)))
+                }
+                None if self.resources.iter().any(|resource| wanted.eq_str(resource.info.uri)) => None,
+                None => return Err(WRONG),
+            }
+        } else {
+            return Err(WRONG);
+        })
+    }
+}
+
+/// Finds the template that a URI matches.
+pub(crate) type Matching<S> = fn(&[ResourceTemplate<S>], &Text<'_>) -> Option<usize>;
+
+/// Finds the template that a URI matches. Escapes in the URI need no room: they are decoded on the way.
+pub(crate) fn matching<S>(templates: &[ResourceTemplate<S>], uri: &Text<'_>) -> Option<usize> {
+    templates.iter().position(|it| match uri.plain() {
+        Some(uri) => template::matches(it.info.uri, uri),
+        None => template::matches_text(it.info.uri, uri),
+    })
+}
+
+fn is_string(value: Raw<'_>) -> bool {
+    value.kind() == JsonKind::String
+}
+
+/// Answers with an error.
+pub(crate) fn fail(
+    server: &mut Server<'_>,
+    token: RequestToken,
+    failure: &RpcError<'_>,
+    out: &mut dyn Out,
+) -> Result<Dispatched, FullError> {
+    match server.fail(token, failure, out) {
+        Ok(()) | Err(RespondError::Stale | RespondError::WrongKind) => Ok(Dispatched::Handled),
+        Err(RespondError::FullNow) => {
+            server.retract(token);
+            Err(FullError::Now)
+        }
+        Err(RespondError::FullNever | RespondError::NotInitialized) => {
+            server.forget(token);
+            Err(FullError::Never)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Each small example does what its first line says: it runs as a child process, and the blocking client uses it.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use mcp_sansio::client::{ClientInfo, Request};
+use mcp_sansio_blocking::client::{Child, Client, Ignore};
+
+/// An example, built as these tests are.
+fn example(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("the path of this program");
+    let profile = test.ancestors().nth(2).expect("target/debug");
+    let path = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    if !path.exists() {
+        // `cargo test` has built it, `cargo test --test examples` has not.
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--quiet", "--example", name]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.args(profile.ends_with("release").then_some("--release"));
+        build.arg("--target-dir").arg(profile.parent().expect("target"));
+        assert!(build.status().expect("cargo").success());
+    }
+    path
+}
+
+/// Sends `request` to the example `name` and returns the result as JSON text.
+fn ask(name: &str, request: &Request<'_>) -> Result<String, Box<dyn std::error::Error>> {
+    let profile = ClientInfo::new("test", "1.0");
+    let mut client = Client::new(Child::spawn(Command::new(example(name)), &profile)?, Ignore);
+    client.connect()?;
+    let answer = client.request(request)?.as_str().to_owned();
+    client.close();
+    Ok(answer)
+}
+
+#[test]
+fn resource_counts_reads() {
+    assert!(ask("resource", &Request::read("counter://count")).unwrap().contains(r#""text":"1""#));
+}
+
+#[test]
+fn template_reads_and_completes() {
+    assert!(ask("template", &Request::read("city://oslo")).unwrap().contains("oslo is in Norway"));
+    assert!(ask("template", &Request::read("city://atlantis")).is_err());
+    let completion = Request::complete_template("city://{name}", "name", "li");
+    assert!(ask("template", &completion).unwrap().contains(r#"["lima","lisbon"]"#));
+}
+
+#[test]
+fn prompt_takes_its_arguments() {
+    let arguments = serde_json::json!({"language": "Rust"});
+    let get = Request::prompt("review").arguments(&arguments);
+    assert!(ask("prompt", &get).unwrap().contains("Rust"));
+    assert!(ask("prompt", &Request::prompt("review")).is_err());
+}
+
+#[test]
+fn question_needs_a_client_that_answers() {
+    let error = ask("question", &Request::call("reset")).expect_err("this client declares no elicitation");
+    assert!(error.to_string().contains("capability"), "{error}");
+}
+
+#[test]
+fn progress_answers_when_the_cups_are_ready() {
+    assert!(ask("progress", &Request::call("brew")).unwrap().contains("Five cups are ready"));
+}
+
+#[test]
+fn client_lists_and_calls() {
+    let output = Command::new(example("client")).arg(example("calc")).output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "add\necho\nadd: 3\n");
+}
+
+#[test]
+fn tested_tells_the_model_why() {
+    let arguments = serde_json::json!({"a": 1, "b": 0});
+    let answer = ask("tested", &Request::call("divide").arguments(&arguments)).unwrap();
+    assert!(answer.contains(r#""isError":true"#), "{answer}");
+}
+
+/// Sends a call to a server with a token. Returns its result, or its error with the challenges.
+fn call_with(url: &str, token: &str, tool: &str) -> Result<String, String> {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use mcp_sansio_blocking::client::{ChallengeAnswer, Http, HttpOptions};
+
+    let profile = ClientInfo::new("test", "1.0");
+    let challenges = Rc::new(RefCell::new(String::new()));
+    let seen = Rc::clone(&challenges);
+    let options = HttpOptions::new().header("Authorization", format!("Bearer {token}"));
+    let transport = Http::with(url, &profile, options).unwrap().authorize(move |challenge, _| {
+        seen.borrow_mut().push_str(challenge.www_authenticate);
+        ChallengeAnswer::GiveUp
+    });
+    let mut client = Client::new(transport, Ignore);
+    let mut run = || {
+        client.connect()?;
+        client.request(&Request::call(tool)).map(|result| result.as_str().to_owned())
+    };
+    run().map_err(|error| format!("{error} {}", challenges.borrow()))
+}
+
+#[test]
+fn guarded_checks_tokens_and_scopes() {
+    use std::io::{BufRead, BufReader};
+    use std::process::Stdio;
+
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut server =
+        Command::new(example("guarded")).arg(format!("127.0.0.1:{port}")).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(server.stdout.take().unwrap()).lines().skip(1).take(2);
+    let tokens: Vec<String> = lines.map(|line| line.unwrap().split(": ").last().unwrap().to_owned()).collect();
+    // It listens before it prints.
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let called = [
+        call_with(&url, &tokens[0], "read"),
+        call_with(&url, &tokens[0], "erase"),
+        call_with(&url, &tokens[1], "erase"),
+        call_with(&url, &tokens[0].replace('.', ".A"), "read"),
+    ];
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(called[0].as_ref().unwrap().contains("water the plants"), "{called:?}");
+    let refused = called[1].as_ref().unwrap_err();
+    assert!(
+        refused.contains("error=\"insufficient_scope\"") && refused.contains("scope=\"notes:read notes:write\""),
+        "{refused}"
+    );
+    assert!(called[2].as_ref().unwrap().contains("The notes are gone"), "{called:?}");
+    let refused = called[3].as_ref().unwrap_err();
+    assert!(refused.contains("resource_metadata=\"http://127.0.0.1:"), "{refused}");
+}
