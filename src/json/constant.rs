@@ -20,9 +20,33 @@ macro_rules! take {
 /// The [`ParseError`]: the text is not valid JSON, it is nested deeper than [`DEPTH`], or more text follows the
 /// value.
 pub const fn check(text: &str) -> Result<(), ParseError> {
+    match first_fault(text) {
+        None => Ok(()),
+        Some(fault) => Err(fault.error),
+    }
+}
+
+/// The place where a text stops being JSON, with what would be JSON.
+#[derive(Clone, Copy)]
+pub(super) struct Fault {
+    /// The byte's position from 0.
+    pub at: usize,
+    pub expected: &'static str,
+    pub error: ParseError,
+}
+
+/// Returns the first place where `text` is not one JSON value with at most white space around it.
+pub(super) const fn first_fault(text: &str) -> Option<Fault> {
     let bytes = text.as_bytes();
-    let end = take!(value(bytes, space(bytes, 0), DEPTH));
-    if space(bytes, end) == bytes.len() { Ok(()) } else { Err(ParseError::Trailing) }
+    let end = match value(bytes, space(bytes, 0), DEPTH) {
+        Ok(end) => space(bytes, end),
+        Err(fault) => return Some(fault),
+    };
+    if end == bytes.len() {
+        None
+    } else {
+        Some(Fault { at: end, expected: "the end of the text", error: ParseError::Trailing })
+    }
 }
 
 /// Returns whether `text` is a JSON object.
@@ -50,7 +74,7 @@ pub const fn is_object_schema(text: &str) -> bool {
 }
 
 /// Returns the start of the value of the last member with this name, in the object at `at`.
-const fn member(bytes: &[u8], mut at: usize, name: &[u8]) -> Option<usize> {
+pub(super) const fn member(bytes: &[u8], mut at: usize, name: &[u8]) -> Option<usize> {
     let mut found = None;
     // `at` is first at the brace, then at the comma after each member.
     while matches!(byte(bytes, at), b'{' | b',') {
@@ -155,7 +179,7 @@ const fn headers(bytes: &[u8], mut at: usize, place: Place, wanted: Option<usize
 }
 
 /// Returns whether one of these words is at `at`.
-const fn is_one_of(bytes: &[u8], at: usize, words: &[&[u8]]) -> bool {
+pub(super) const fn is_one_of(bytes: &[u8], at: usize, words: &[&[u8]]) -> bool {
     let mut rest = words;
     while let [first, others @ ..] = rest {
         if word(bytes, at, first).is_ok() {
@@ -215,11 +239,11 @@ const fn is_same_name(bytes: &[u8], mut one: usize, mut other: usize) -> bool {
 }
 
 /// Returns the end of `word`, which must be at `at`.
-const fn word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, ParseError> {
+pub(super) const fn word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, Fault> {
     let mut n = 0;
     while n < word.len() {
         if byte(bytes, at + n) != byte(word, n) {
-            return fault(bytes, at + n);
+            return fault(bytes, at + n, "a value");
         }
         n += 1;
     }
@@ -227,12 +251,12 @@ const fn word(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, ParseError>
 }
 
 /// Returns the byte at `at`, or zero after the end; no JSON has a zero byte.
-const fn byte(bytes: &[u8], at: usize) -> u8 {
+pub(super) const fn byte(bytes: &[u8], at: usize) -> u8 {
     #[allow(clippy::indexing_slicing, reason = "`get` is not const; the index is checked")]
     if at < bytes.len() { bytes[at] } else { 0 }
 }
 
-const fn space(bytes: &[u8], mut at: usize) -> usize {
+pub(super) const fn space(bytes: &[u8], mut at: usize) -> usize {
     while matches!(byte(bytes, at), b' ' | b'\t' | b'\n' | b'\r') {
         at += 1;
     }
@@ -240,12 +264,13 @@ const fn space(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Returns the fault if the byte at `at` is not the expected one.
-const fn fault<T>(bytes: &[u8], at: usize) -> Result<T, ParseError> {
-    if at < bytes.len() { Err(ParseError::Syntax) } else { Err(ParseError::End) }
+const fn fault<T>(bytes: &[u8], at: usize, expected: &'static str) -> Result<T, Fault> {
+    let error = if at < bytes.len() { ParseError::Syntax } else { ParseError::End };
+    Err(Fault { at, expected, error })
 }
 
 /// Returns the end of the value that starts at `at`, which may be nested `left` levels deep.
-const fn value(bytes: &[u8], at: usize, left: u8) -> Result<usize, ParseError> {
+pub(super) const fn value(bytes: &[u8], at: usize, left: u8) -> Result<usize, Fault> {
     let open = byte(bytes, at);
     match open {
         b'"' => return string(bytes, at),
@@ -253,9 +278,11 @@ const fn value(bytes: &[u8], at: usize, left: u8) -> Result<usize, ParseError> {
         b't' => return word(bytes, at, b"true"),
         b'f' => return word(bytes, at, b"false"),
         b'n' => return word(bytes, at, b"null"),
-        b'{' | b'[' if left == 0 => return Err(ParseError::Depth),
+        b'{' | b'[' if left == 0 => {
+            return Err(Fault { at, expected: "a value that is nested less deep", error: ParseError::Depth });
+        }
         b'{' | b'[' => {}
-        _ => return fault(bytes, at),
+        _ => return fault(bytes, at, "a value"),
     }
     // The codes of `}` and `]` are those of the opening ones plus 2.
     let close = open + 2;
@@ -272,52 +299,52 @@ const fn value(bytes: &[u8], at: usize, left: u8) -> Result<usize, ParseError> {
             return Ok(at + 1);
         }
         if byte(bytes, at) != b',' {
-            return fault(bytes, at);
+            return fault(bytes, at, if open == b'{' { "`,` or `}`" } else { "`,` or `]`" });
         }
         at = space(bytes, at + 1);
     }
 }
 
 /// Returns the start of the value after the key at `at`.
-const fn key(bytes: &[u8], at: usize) -> Result<usize, ParseError> {
+pub(super) const fn key(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     let colon = space(bytes, take!(string(bytes, at)));
-    if byte(bytes, colon) == b':' { Ok(space(bytes, colon + 1)) } else { fault(bytes, colon) }
+    if byte(bytes, colon) == b':' { Ok(space(bytes, colon + 1)) } else { fault(bytes, colon, "`:`") }
 }
 
-const fn string(bytes: &[u8], mut at: usize) -> Result<usize, ParseError> {
+pub(super) const fn string(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
     if byte(bytes, at) != b'"' {
-        return fault(bytes, at);
+        return fault(bytes, at, "a name in quotation marks");
     }
     at += 1;
     loop {
         match byte(bytes, at) {
             b'"' => return Ok(at + 1),
             b'\\' => at = take!(escape(bytes, at + 1)),
-            0..0x20 => return fault(bytes, at),
+            0..0x20 => return fault(bytes, at, "the end of the string"),
             // A `str` is UTF-8 already.
             _ => at += 1,
         }
     }
 }
 
-const fn escape(bytes: &[u8], at: usize) -> Result<usize, ParseError> {
+const fn escape(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     let digits = match byte(bytes, at) {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 0,
         b'u' => 4,
-        _ => return fault(bytes, at),
+        _ => return fault(bytes, at, "an escape that JSON has"),
     };
     let end = at + 1 + digits;
     let mut at = at + 1;
     while at < end {
         if !byte(bytes, at).is_ascii_hexdigit() {
-            return fault(bytes, at);
+            return fault(bytes, at, "a hexadecimal digit");
         }
         at += 1;
     }
     Ok(end)
 }
 
-const fn number(bytes: &[u8], mut at: usize) -> Result<usize, ParseError> {
+const fn number(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
     if byte(bytes, at) == b'-' {
         at += 1;
     }
@@ -336,9 +363,9 @@ const fn number(bytes: &[u8], mut at: usize) -> Result<usize, ParseError> {
 }
 
 /// Reads one digit or more.
-const fn digits(bytes: &[u8], mut at: usize) -> Result<usize, ParseError> {
+const fn digits(bytes: &[u8], mut at: usize) -> Result<usize, Fault> {
     if !byte(bytes, at).is_ascii_digit() {
-        return fault(bytes, at);
+        return fault(bytes, at, "a digit");
     }
     while byte(bytes, at).is_ascii_digit() {
         at += 1;
