@@ -105,6 +105,9 @@ pub struct Server<'m> {
     pub(crate) write_news: Option<NewsWriter>,
     /// Called when `initialize` comes on an open connection.
     pub(crate) reopen: Option<fn(&mut Server<'_>)>,
+    /// Changes that handlers have published.
+    #[cfg(feature = "alloc")]
+    pub(crate) published: notify::PublishedChanges,
     /// A record of a subscription is marked.
     pub(crate) news: bool,
     /// The id of the next request to a client. It only grows: no id is used twice.
@@ -222,6 +225,8 @@ impl<'m> Server<'m> {
             subscribing: None,
             write_news: None,
             reopen: None,
+            #[cfg(feature = "alloc")]
+            published: notify::PublishedChanges::new(),
             news: false,
             next_id: 1,
             most_in_flight: u16::MAX,

@@ -54,6 +54,61 @@ impl ServerChange<'_> {
     }
 }
 
+/// The changes that handlers have published, each once, until the server notes them.
+#[cfg(feature = "alloc")]
+#[derive(Debug, Default)]
+#[allow(clippy::box_collection, reason = "one word in each server, and most publish nothing")]
+pub(crate) struct PublishedChanges(Option<alloc::boxed::Box<alloc::vec::Vec<OwnedChange>>>);
+
+#[cfg(feature = "alloc")]
+#[derive(Debug, PartialEq)]
+enum OwnedChange {
+    List(ServerChange<'static>),
+    Resource(alloc::string::String),
+    #[cfg(feature = "extensions")]
+    Topic(alloc::string::String, alloc::string::String),
+}
+
+#[cfg(feature = "alloc")]
+impl PublishedChanges {
+    pub(crate) const fn new() -> Self {
+        PublishedChanges(None)
+    }
+
+    /// Adds a change that is not there yet.
+    pub(crate) fn add(&mut self, change: ServerChange<'_>) {
+        let owned = match change {
+            ServerChange::Tools => OwnedChange::List(ServerChange::Tools),
+            ServerChange::Prompts => OwnedChange::List(ServerChange::Prompts),
+            ServerChange::Resources => OwnedChange::List(ServerChange::Resources),
+            ServerChange::Resource(uri) => OwnedChange::Resource(uri.into()),
+            #[cfg(feature = "extensions")]
+            ServerChange::Topic { member, key } => OwnedChange::Topic(member.into(), key.into()),
+        };
+        let changes = self.0.get_or_insert_default();
+        if !changes.contains(&owned) {
+            changes.push(owned);
+        }
+    }
+
+    /// Returns `true` if there is nothing to note.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Calls `note` with each change.
+    pub(crate) fn each(self, mut note: impl FnMut(ServerChange<'_>)) {
+        for change in self.0.into_iter().flat_map(|changes| *changes) {
+            note(match &change {
+                OwnedChange::List(list) => *list,
+                OwnedChange::Resource(uri) => ServerChange::Resource(uri),
+                #[cfg(feature = "extensions")]
+                OwnedChange::Topic(member, key) => ServerChange::Topic { member, key },
+            });
+        }
+    }
+}
+
 /// The outcome of a progress notification or a log message. None of the values is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -131,6 +131,28 @@ impl Server<'_> {
         self.change_subscriptions(RecordChange::Publish(change));
     }
 
+    /// Notes the changes that a handler has published. Over HTTP they concern other sessions too: there the endpoint
+    /// [takes](Server::take_published) them.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn note_published(&mut self) {
+        if !self.published.is_empty() && !self.over_http {
+            core::mem::take(&mut self.published).each(|change| self.publish(change));
+        }
+    }
+
+    /// Calls `note` with each change that handlers have [published](crate::service::RequestContext::publish) since the
+    /// last call, for a transport with several clients. On a line stream, and without the feature `alloc`, there are
+    /// none: the server notes them itself.
+    pub fn take_published(&mut self, note: impl FnMut(&mut Self, ServerChange<'_>)) {
+        #[cfg(feature = "alloc")]
+        if !self.published.is_empty() {
+            let mut note = note;
+            core::mem::take(&mut self.published).each(|change| note(self, change));
+        }
+        #[cfg(not(feature = "alloc"))]
+        drop(note);
+    }
+
     /// Ends all listens. The next [`pull`](Server::pull) writes their results.
     pub fn end_listens(&mut self) {
         self.change_subscriptions(RecordChange::End);

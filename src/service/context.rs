@@ -175,6 +175,9 @@ pub struct RequestContext<'a> {
     /// There is no slot for a reply in windows.
     #[cfg(feature = "windows")]
     pub(crate) crowded: bool,
+    /// `None` in an answer outside of a server.
+    #[cfg(feature = "alloc")]
+    pub(crate) published: Option<&'a mut crate::server::notify::PublishedChanges>,
     /// The answer of the handler, which answers once.
     pub(crate) settled: Option<Settled>,
 }
@@ -306,6 +309,41 @@ impl<'a> RequestContext<'a> {
             return NotifyStatus::NotAsked;
         }
         notify_log(least_level(self.slot, self.session_level), level, logger, data, self.reserve, self.out)
+    }
+
+    /// Publishes a change that the handler has made: a list, or a resource with subscribers. The notifications go out
+    /// after the answer, to each client that wants them, as those of
+    /// [`LineServer::publish`](crate::line_server::LineServer::publish) do; repeated changes become one. Declare the
+    /// capability with [`Service::feature`](super::Service::feature), else nothing is sent.
+    ///
+    /// In an answer [outside of a server](super::Service::respond_detached) it does nothing and returns `false`: publish in
+    /// the loop then.
+    ///
+    /// Needs the feature `alloc`. Without an allocator, note the change in the state and publish it in the loop.
+    ///
+    /// ```
+    /// use mcp_sansio::protocol::ServerCapability;
+    /// use mcp_sansio::server::ServerChange;
+    /// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+    ///
+    /// fn add(notes: &mut Vec<String>, call: &mut Call<'_>) -> HandlerResult {
+    ///     notes.push(String::from("a new one"));
+    ///     call.publish(ServerChange::Resources);
+    ///     call.text("added")
+    /// }
+    /// static TOOLS: [Tool<Vec<String>>; 1] = [Tool::new("add", "Adds a note", add)];
+    /// let service = Service::new("notes", "1.0").tools(&TOOLS).feature(ServerCapability::ResourcesChanged);
+    /// # let _ = service;
+    /// ```
+    #[cfg(feature = "alloc")]
+    pub fn publish(&mut self, change: crate::server::ServerChange<'_>) -> bool {
+        match &mut self.published {
+            Some(published) => {
+                published.add(change);
+                true
+            }
+            None => false,
+        }
     }
 
     /// Puts the answer off. Keep the token, return the result, and answer later by the method for the request:

@@ -576,6 +576,8 @@ impl<S> Service<'_, S> {
             sourced: false,
             #[cfg(feature = "windows")]
             crowded: true,
+            #[cfg(feature = "alloc")]
+            published: None,
             settled: None,
         };
         let why = match (Call { handling }).run(state, answer).outcome {

@@ -122,6 +122,8 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
+        #[cfg(feature = "alloc")]
+        server.note_published();
         if let Ok(Settled::Answered) = ran.outcome {
             server.forget(token);
             return Ok(Dispatched::Handled);

@@ -93,7 +93,18 @@ impl<S> Service<'_, S> {
     ) -> Option<(RequestContext<'a>, &'s mut Records<'m>)> {
         #[cfg(feature = "windows")]
         let crowded = server.is_crowded();
-        let Server { peer, now, ask_timeout, asks, scratch, seal, slots, .. } = server;
+        let Server {
+            peer,
+            now,
+            ask_timeout,
+            asks,
+            scratch,
+            seal,
+            slots,
+            #[cfg(feature = "alloc")]
+            published,
+            ..
+        } = server;
         let slot = slots.get_mut(usize::from(token.slot))?;
         let (state, scratch) = scratch.bytes_mut().split_at_mut_checked(layout.state)?;
         let texts = layout.texts.min(scratch.len());
@@ -120,6 +131,8 @@ impl<S> Service<'_, S> {
             sourced: false,
             #[cfg(feature = "windows")]
             crowded,
+            #[cfg(feature = "alloc")]
+            published: Some(published),
             settled: None,
         };
         Some((context, asks))

@@ -124,10 +124,9 @@ async def try_again(where, name, commands, options, report):
     await run_combination(client, server, transport, commands[server], revision, options, report, name)
 
 
-async def warm_up(command):
-    """Lets the firmware build before the clock runs; None, or what went wrong."""
-    if not os.environ.get(SERVERS["firmware"]["variable"]) and not os.environ.get("FIRMWARE_ELF"):
-        # Built once, so that cargo does not look again at every connection.
+async def built(name, command):
+    """Builds the firmware or the board once, so that cargo does not look again at every connection; None, or what went wrong."""
+    if not os.environ.get(SERVERS[name]["variable"]) and not os.environ.get("FIRMWARE_ELF"):
         build = await asyncio.create_subprocess_exec(
             command[0], "build", *command[1:], cwd=ROOT, stdout=asyncio.subprocess.PIPE, start_new_session=True
         )
@@ -139,6 +138,13 @@ async def warm_up(command):
         if build.returncode != 0:
             return f"the build failed with {build.returncode}"
         os.environ["FIRMWARE_ELF"] = image.decode().strip()
+    return None
+
+
+async def warm_up(command):
+    """Lets the firmware build and start before the clock runs; None, or what went wrong."""
+    if trouble := await built("firmware", command):
+        return trouble
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
@@ -207,6 +213,9 @@ async def main():
             where = {"client": "-", "server": "firmware", "transport": "stdio", "revision": LEGACY[-1]}
             report.line("failed", where, "start", 0, trouble)
             servers.remove("firmware")
+    if "board" in servers and not options.url:
+        if trouble := await built("board", commands["board"]):
+            sys.exit(f"interop: board: {trouble}")
 
     # Servers are ended also when the runner is.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)

@@ -18,8 +18,9 @@
 //!
 //! # Late answers and changes
 //!
-//! [`serve`] waits only for input. For answers that come [later](mcp_sansio::service::RequestContext::later), and for
-//! [changes](mcp_sansio::line_server::LineServer::publish), write the loop yourself: in this example one thread reads, and a
+//! A handler [publishes](mcp_sansio::service::RequestContext::publish) its changes itself. [`serve`] waits only for input. For
+//! answers that come [later](mcp_sansio::service::RequestContext::later), and for
+//! [changes](mcp_sansio::line_server::LineServer::publish) from elsewhere, write the loop yourself: in this example one thread reads, and a
 //! channel brings its input and the results of other threads. (`http::HttpServer::serve_with` has a place for both;
 //! `mcp_sansio_smol` waits for several things at once.)
 //!
@@ -140,7 +141,8 @@ pub fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()>
 ///
 /// Handlers run one after the other. A request that its handler puts off
 /// ([`later`](mcp_sansio::service::RequestContext::later)) is answered with an error at the end, because nothing here
-/// answers it; changes cannot be published either. The [crate's page](crate) shows the loop for both.
+/// answers it; changes are those that handlers [publish](mcp_sansio::service::RequestContext::publish). The [crate's page](crate)
+/// shows the loop for others.
 ///
 /// # Errors
 /// If `reader` or `writer` fails. It is no error if the client closes its end ([`ErrorKind::BrokenPipe`]).

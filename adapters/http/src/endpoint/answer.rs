@@ -113,6 +113,7 @@ impl<'m> Endpoint<'m> {
         answer: impl FnOnce(&mut Server<'m>, &mut dyn Out) -> Result<Dispatched, RespondError>,
     ) -> Result<(), RespondError> {
         let answered = self.on_stream_of(token, |server, _, out| answer(server, out));
+        self.publish_of_handlers();
         answered.unwrap_or(Err(RespondError::Stale)).map(drop)
     }
 
@@ -194,8 +195,15 @@ impl<'m> Endpoint<'m> {
         self.streams.stir(id.slot);
     }
 
-    /// Runs handlers whose input requests were answered, each on its own stream.
+    /// Runs handlers whose input requests were answered, each on its own stream, and publishes their changes.
     pub(crate) fn go_on<S>(&mut self, app: &mut App<'_, S>) {
+        self.run_ready(app);
+        self.publish_of_handlers();
+    }
+
+    /// Runs handlers whose input requests were answered. Inside of a request, where the peer of a session is a copy: its end
+    /// publishes their changes.
+    pub(crate) fn run_ready<S>(&mut self, app: &mut App<'_, S>) {
         let mut first = 0;
         while let Some((number, token)) = self.server.ready_from(first) {
             first = number + 1;

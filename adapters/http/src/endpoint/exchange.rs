@@ -196,7 +196,7 @@ impl Endpoint<'_> {
         said.wanted_stream |= !said.takes_stream && self.server.has_route(said.route);
         let response = self.conclude(app, asker, &said, body);
         // Each call may have made it possible for other handlers to continue.
-        self.go_on(app);
+        self.run_ready(app);
         response
     }
 

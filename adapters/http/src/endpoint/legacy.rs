@@ -352,7 +352,7 @@ impl Endpoint<'_> {
         server.swap_peer(&mut session.peer, Default::default());
         self.streams.stir(id.slot);
         self.settle(app, client, route, id.slot);
-        self.go_on(app);
+        self.run_ready(app);
         match step {
             Ok(_) => EndpointResponse::status(202),
             Err(_) => refuse(body, 503, code::INTERNAL, UNREAD),

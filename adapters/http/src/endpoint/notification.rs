@@ -1,26 +1,24 @@
 //! Notifications that belong to no request.
 
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Scope, ServerChange};
+use mcp_sansio::server::{Scope, Server, ServerChange};
 
 use super::events::StreamOut;
-use super::stream::Purpose;
+use super::session::Sessions;
+use super::stream::{Purpose, Streams};
 use super::{App, Endpoint};
 
 impl<'m> Endpoint<'m> {
     /// Sends a change, once, to each session and each listen that wants it
     /// ([subscriptions](https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions)).
     pub fn publish(&mut self, change: ServerChange<'_>) {
-        let server = &mut self.server;
-        server.publish(change);
-        for session in self.sessions.all_mut() {
-            session.peer.record(change);
-        }
-        for slot in 0..self.streams.slots().len() as u16 {
-            if self.streams.at(slot).is_some_and(|stream| stream.purpose != Purpose::Post) {
-                self.streams.stir(slot);
-            }
-        }
+        publish(&mut self.server, &mut self.sessions, &mut self.streams, change);
+    }
+
+    /// Publishes the changes that handlers have published.
+    pub(crate) fn publish_of_handlers(&mut self) {
+        let Endpoint { server, sessions, streams, .. } = self;
+        server.take_published(|server, change| publish(server, sessions, streams, change));
     }
 
     /// Sends a log message that belongs to no request, to each session that wants messages of that level and has
@@ -41,6 +39,18 @@ impl<'m> Endpoint<'m> {
             server.swap_peer(&mut session.peer, Scope(0));
             drop(out);
             self.streams.stir(slot);
+        }
+    }
+}
+
+fn publish(server: &mut Server<'_>, sessions: &mut Sessions<'_>, streams: &mut Streams<'_>, change: ServerChange<'_>) {
+    server.publish(change);
+    for session in sessions.all_mut() {
+        session.peer.record(change);
+    }
+    for slot in 0..streams.slots().len() as u16 {
+        if streams.at(slot).is_some_and(|stream| stream.purpose != Purpose::Post) {
+            streams.stir(slot);
         }
     }
 }

@@ -104,6 +104,7 @@ impl Endpoint<'_> {
             }
             Err(response) => response,
         };
+        self.publish_of_handlers();
         self.readable(response, head)
     }
 
