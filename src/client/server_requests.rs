@@ -7,9 +7,11 @@
 //! handles both in the same way.
 
 use super::client_info::{ELICITATION, SAMPLING};
+use super::form::Form;
 use super::responses::QUESTIONS_MAX;
 use super::result::ClientResult;
 use super::retry::{ANSWER, QUESTION, RELATED_TASK, VISIT, push_written};
+use super::views::{View, ViewError};
 use super::{Client, ClientEvent, PendingId, ProtocolViolation, SendError, TransportError, Turn};
 use crate::error::{self, RpcError};
 use crate::json::{JsonKind, Object, Raw, Text};
@@ -49,11 +51,12 @@ impl ServerRequestId {
 pub enum ServerRequestKind {
     /// `elicitation/create` in form mode
     /// ([elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation)): a form for
-    /// the user. The params have `message` and `requestedSchema`, which [`Form`](super::form::Form) reads.
+    /// the user. See [`ServerRequest::message`] and [`ServerRequest::form`].
     Form,
     /// `elicitation/create` in URL mode
     /// ([elicitation](https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation)): a page for
-    /// the user to visit. The params have `message`, `url` and often `elicitationId`.
+    /// the user to visit. See [`ServerRequest::message`] and [`ServerRequest::url`]; the params often have
+    /// `elicitationId`.
     Visit,
     /// `sampling/createMessage`
     /// ([sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling)): a message from a
@@ -204,6 +207,44 @@ impl<'a> ServerRequest<'a> {
     #[must_use]
     pub fn trace_context(&self) -> TraceContext<'a> {
         TraceContext::of(self.params.get("_meta"))
+    }
+
+    /// Returns `message`, the question to the user, of an elicitation.
+    ///
+    /// ```
+    /// use mcp_sansio::client::ServerRequest;
+    ///
+    /// /// Shows a question on a terminal.
+    /// fn show(question: &ServerRequest<'_>) {
+    ///     println!("{}", question.message().map_or(String::from("(no text)"), |text| text.to_string()));
+    ///     if let Some(url) = question.url() {
+    ///         println!("It wants you to open {url}.");
+    ///     }
+    ///     for field in question.form().iter().flat_map(|form| form.fields()) {
+    ///         println!("- {}{}", field.label(), if field.is_required() { " (required)" } else { "" });
+    ///     }
+    /// }
+    /// # let _: fn(&ServerRequest<'_>) = show;
+    /// ```
+    #[must_use]
+    pub fn message(&self) -> Option<Text<'a>> {
+        self.params.get("message")?.text()
+    }
+
+    /// Returns the form of an elicitation in form mode (`requestedSchema`).
+    ///
+    /// # Errors
+    /// [`ViewError`] as for [`Form::of`](View::of); [`ViewError::Missing`] also if the request is of another kind.
+    pub fn form(&self) -> Result<Form<'a>, ViewError> {
+        let schema = self.params.get("requestedSchema").filter(|_| self.kind == ServerRequestKind::Form);
+        Form::of(schema.ok_or(ViewError::Missing("requestedSchema"))?)
+    }
+
+    /// Returns `url`, the page that an elicitation in URL mode wants the user to visit. Show it whole and open it only with the
+    /// user's consent.
+    #[must_use]
+    pub fn url(&self) -> Option<Text<'a>> {
+        self.params.get("url").filter(|_| self.kind == ServerRequestKind::Visit)?.text()
     }
 }
 
@@ -521,4 +562,28 @@ fn respond(
         result(out)?;
         out.put(b"}")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_of_elicitations() {
+        let of = |kind, params| ServerRequest {
+            id: ServerRequestId { owner: 0, index: 0, kind },
+            kind,
+            params: Raw::parse(params).expect("JSON"),
+        };
+        let both = r#"{"message":"Who?","url":"https://example.com","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}"#;
+        let form = of(ServerRequestKind::Form, both.as_bytes());
+        assert!(form.message().is_some_and(|message| message.eq_str("Who?")));
+        assert!(form.form().is_ok_and(|form| form.fields().count() == 1) && form.url().is_none());
+        let visit = of(ServerRequestKind::Visit, both.as_bytes());
+        assert!(visit.url().is_some_and(|url| url.eq_str("https://example.com")));
+        assert_eq!(visit.form().err(), Some(ViewError::Missing("requestedSchema")));
+        let broken = of(ServerRequestKind::Form, br#"{"message":3,"requestedSchema":[]}"#);
+        assert!(broken.message().is_none() && broken.url().is_none());
+        assert_eq!(broken.form().err(), Some(ViewError::Shape(JsonKind::Object)));
+    }
 }
