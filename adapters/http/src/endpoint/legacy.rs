@@ -364,14 +364,21 @@ impl Endpoint<'_> {
     /// [`request`](Endpoint::request) may refuse it as overload before that.
     #[must_use]
     pub fn must_wait(&self, head: &RequestHead<'_>) -> bool {
+        self.must_wait_for(head).is_some()
+    }
+
+    /// Returns the stream that must be read before a request is handled, if the request [must
+    /// wait](Endpoint::must_wait).
+    #[must_use]
+    pub fn must_wait_for(&self, head: &RequestHead<'_>) -> Option<StreamId> {
         let session = head
             .member("session")
             .filter(|_| same_path(self.config.post_path, head.path))
             .and_then(|id| SessionId::slot_of(id.as_bytes()));
         let session = session.and_then(|slot| self.sessions.get(slot));
-        let stream = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old));
-        let stream = stream.and_then(|id| self.streams.get(id));
-        stream.is_some_and(|stream| self.server.streaming(stream.route).is_some() || stream.chain.unsent() > 0)
+        let id = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old))?;
+        let stream = self.streams.get(id)?;
+        (self.server.streaming(stream.route).is_some() || stream.chain.unsent() > 0).then_some(id)
     }
 
     /// Ends a session and all that belongs to it.

@@ -1,0 +1,135 @@
+//! The body of a response: one JSON text, or an event stream.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use mcp_sansio_http::endpoint::StreamId;
+
+use crate::shared::Shared;
+
+/// The body of a response. It also takes texts and bytes of your own, for pages beside the mount.
+///
+/// An event stream is pulled only while the body is polled, at most
+/// [`EndpointConfig::turn`](mcp_sansio_http::endpoint::EndpointConfig::turn) bytes at once: what a slow client does not take
+/// stays in the endpoint, where it is counted. If the body is dropped before its end, the endpoint is told that the client is
+/// gone.
+#[derive(Default)]
+pub struct Body(Content);
+
+enum Content {
+    Full(Bytes),
+    Stream(EventStream),
+}
+
+impl Default for Content {
+    fn default() -> Self {
+        Content::Full(Bytes::new())
+    }
+}
+
+/// A stream of an endpoint, without the type of its state.
+trait Mount: Send + Sync {
+    fn poll_stream(&self, id: StreamId, cx: &mut Context<'_>) -> Poll<(Bytes, bool)>;
+    fn leave(&self, id: StreamId);
+}
+
+impl<S: Send> Mount for Shared<S> {
+    fn poll_stream(&self, id: StreamId, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
+        self.poll_stream(id, cx)
+    }
+
+    fn leave(&self, id: StreamId) {
+        self.leave(id);
+    }
+}
+
+struct EventStream {
+    mount: Arc<dyn Mount>,
+    id: StreamId,
+    over: bool,
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        if !self.over {
+            self.mount.leave(self.id);
+        }
+    }
+}
+
+impl Body {
+    pub(crate) fn stream<S: Send>(mount: Arc<Shared<S>>, id: StreamId) -> Self {
+        Body(Content::Stream(EventStream { mount, id, over: false }))
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let bytes = match &mut self.0 {
+            Content::Full(bytes) => std::mem::take(bytes),
+            Content::Stream(stream) if stream.over => Bytes::new(),
+            Content::Stream(stream) => {
+                let (bytes, over) = ready!(stream.mount.poll_stream(stream.id, cx));
+                stream.over = over;
+                bytes
+            }
+        };
+        Poll::Ready(if bytes.is_empty() { None } else { Some(Ok(Frame::data(bytes))) })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Content::Full(bytes) => bytes.is_empty(),
+            Content::Stream(stream) => stream.over,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Content::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Stream(stream) if stream.over => SizeHint::with_exact(0),
+            Content::Stream(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Body(Content::Full(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Body {
+    fn from(bytes: Vec<u8>) -> Self {
+        Body::from(Bytes::from(bytes))
+    }
+}
+
+impl From<String> for Body {
+    fn from(text: String) -> Self {
+        Body::from(Bytes::from(text))
+    }
+}
+
+impl From<&'static str> for Body {
+    fn from(text: &'static str) -> Self {
+        Body::from(Bytes::from_static(text.as_bytes()))
+    }
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Content::Full(bytes) => f.debug_tuple("Full").field(bytes).finish(),
+            Content::Stream(stream) => f.debug_tuple("Stream").field(&stream.id).finish(),
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Options of a mount, and the timer that its caller gives.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use http::request::Parts;
+use mcp_sansio::server::{MessageLimits, Millis, Seal};
+#[cfg(feature = "resource-server")]
+use mcp_sansio_http::endpoint::MessageAccess;
+use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead};
+
+/// A future of [`Timer::sleep`].
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The timer of a runtime. Every function from a [`Duration`] to a future is one:
+///
+/// | runtime | timer |
+/// |---|---|
+/// | tokio | `tokio::time::sleep` |
+/// | smol, async-io | `async_io::Timer::after` |
+///
+/// ```
+/// use mcp_sansio_tower::MountOptions;
+/// let options: MountOptions<()> = MountOptions::new(async_io::Timer::after);
+/// ```
+pub trait Timer: Send + Sync + 'static {
+    /// Makes a future that is ready after `time`. It is called, and the future is polled, only while a future or a body of
+    /// the mount is polled; so the runtime is there.
+    fn sleep(&self, time: Duration) -> Sleep;
+}
+
+impl<F, T> Timer for F
+where
+    F: Fn(Duration) -> T + Send + Sync + 'static,
+    T: Future + Send + 'static,
+{
+    fn sleep(&self, time: Duration) -> Sleep {
+        let sleep = self(time);
+        Box::pin(async move {
+            sleep.await;
+        })
+    }
+}
+
+type Clock = Box<dyn Fn() -> Millis + Send + Sync>;
+type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
+type Authorize = Box<dyn Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync>;
+type Principal = Box<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
+#[cfg(feature = "resource-server")]
+type Permit = Box<dyn Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync>;
+pub(crate) type Tick<S> = Box<dyn FnMut(&mut App<'_, S>, &mut Endpoint<'static>, Millis) -> Option<Millis> + Send>;
+
+/// Limits, security and the timer of an [`Mcp`](crate::Mcp). By default it answers only requests whose `Host` is a name of
+/// this machine (against [DNS
+/// rebinding](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#security-warning)).
+///
+/// ```
+/// use mcp_sansio_tower::{EndpointConfig, MountOptions};
+/// let options: MountOptions<()> = MountOptions::new(async_io::Timer::after)
+///     .config(EndpointConfig::DEFAULT.hosts(&["notes.example.org"]))
+///     .input_total(64 << 20);
+/// ```
+#[must_use]
+pub struct MountOptions<S: 'static> {
+    pub(crate) timer: Box<dyn Timer>,
+    pub(crate) config: EndpointConfig<'static>,
+    pub(crate) limits: MessageLimits,
+    pub(crate) endpoint_limits: EndpointLimits,
+    pub(crate) input_total: usize,
+    pub(crate) body_time: Duration,
+    pub(crate) seal: Option<&'static (dyn Seal + Sync)>,
+    pub(crate) clock: Option<Clock>,
+    pub(crate) random: Random,
+    pub(crate) authorize: Option<Authorize>,
+    pub(crate) principal: Option<Principal>,
+    #[cfg(feature = "resource-server")]
+    pub(crate) permit: Option<Permit>,
+    pub(crate) tick: Option<Tick<S>>,
+}
+
+impl<S> MountOptions<S> {
+    /// Returns the defaults, with the timer of a runtime.
+    pub fn new(timer: impl Timer) -> Self {
+        MountOptions {
+            timer: Box::new(timer),
+            config: EndpointConfig::DEFAULT,
+            limits: MessageLimits::default(),
+            endpoint_limits: EndpointLimits::default(),
+            input_total: 256 << 20,
+            body_time: Duration::from_secs(60),
+            seal: None,
+            clock: None,
+            // Never continues with a guessable session id.
+            random: Box::new(|bytes| getrandom::fill(bytes).expect("the system has random bytes")),
+            authorize: None,
+            principal: None,
+            #[cfg(feature = "resource-server")]
+            permit: None,
+            tick: None,
+        }
+    }
+
+    /// Sets paths, hosts and times. The paths are those that clients use: see [`Mcp::nested`](crate::Mcp::nested).
+    pub fn config(self, config: EndpointConfig<'static>) -> Self {
+        MountOptions { config, ..self }
+    }
+
+    /// Sets limits of messages, of requests to the client and of subscriptions. The body of a request may have
+    /// [`MessageLimits::message`] bytes, by default 16 MiB; a longer one gets 413.
+    pub fn limits(self, limits: MessageLimits) -> Self {
+        MountOptions { limits, ..self }
+    }
+
+    /// Sets limits of sessions and streams.
+    pub fn endpoint_limits(self, limits: EndpointLimits) -> Self {
+        MountOptions { endpoint_limits: limits, ..self }
+    }
+
+    /// Sets how many bytes the bodies of all requests may take together while they are read. Default: 256 MiB. A request that
+    /// does not fit gets 503.
+    pub fn input_total(self, bytes: usize) -> Self {
+        MountOptions { input_total: bytes, ..self }
+    }
+
+    /// Sets the time for the body of a request. Default: a minute. A slower one gets 408.
+    pub fn body_time(self, time: Duration) -> Self {
+        MountOptions { body_time: time, ..self }
+    }
+
+    /// Sets the protection of `requestState` (2026-07-28), which travels through the client: `HmacSeal`, with the feature
+    /// `seal`, or an implementation of your own.
+    pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
+        MountOptions { seal: Some(seal), ..self }
+    }
+
+    /// Sets the source of the time in milliseconds. It should not go back. Default: the milliseconds since 1970 at the start,
+    /// and from then on a clock that runs evenly.
+    pub fn clock(self, clock: impl Fn() -> Millis + Send + Sync + 'static) -> Self {
+        MountOptions { clock: Some(Box::new(clock)), ..self }
+    }
+
+    /// Sets the source of secure random bytes, which fills its argument: ids of sessions are made of them. Default: that of
+    /// the system.
+    pub fn random(self, random: impl Fn(&mut [u8]) + Send + Sync + 'static) -> Self {
+        MountOptions { random: Box::new(random), ..self }
+    }
+
+    /// Sets the function that names the principal of a request: sessions, streams and states belong to it, and handlers see
+    /// it. Use it where layers in front of the mount have authorized the request and left a name in its extensions. The name
+    /// has at most [`PRINCIPAL_MAX`](mcp_sansio_http::endpoint::PRINCIPAL_MAX) bytes; give a digest of a longer one.
+    ///
+    /// ```
+    /// use mcp_sansio_tower::MountOptions;
+    ///
+    /// #[derive(Clone)]
+    /// struct User(String); // a layer inserts it
+    /// let options: MountOptions<()> = MountOptions::new(async_io::Timer::after)
+    ///     .principal(|head| head.extensions.get::<User>().map(|user| user.0.clone()));
+    /// ```
+    pub fn principal(self, principal: impl Fn(&Parts) -> Option<String> + Send + Sync + 'static) -> Self {
+        MountOptions { principal: Some(Box::new(principal)), ..self }
+    }
+
+    /// Sets the function that decides about each request by its head, before its body is read
+    /// ([authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization)). It must not block.
+    /// With the feature `resource-server` it may answer `Access::Later`, and is asked again after
+    /// [`Handle::decided`](crate::Handle::decided). If it names no principal, [`principal`](MountOptions::principal) does.
+    pub fn authorize(
+        self,
+        authorize: impl Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync + 'static,
+    ) -> Self {
+        MountOptions { authorize: Some(Box::new(authorize)), ..self }
+    }
+
+    /// Sets the function that decides about each message of an admitted request, see [`App::permit`]. It must not block.
+    #[cfg(feature = "resource-server")]
+    pub fn permit(self, permit: impl Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync + 'static) -> Self {
+        MountOptions { permit: Some(Box::new(permit)), ..self }
+    }
+
+    /// Sets a function that is called after each request, pull and answer, under the lock of the mount, and at the time that
+    /// its last call returned. It may publish changes that handlers have noted in the state, answer and resume requests.
+    pub fn tick(
+        self,
+        tick: impl FnMut(&mut App<'_, S>, &mut Endpoint<'static>, Millis) -> Option<Millis> + Send + 'static,
+    ) -> Self {
+        MountOptions { tick: Some(Box::new(tick)), ..self }
+    }
+}
+
+impl<S> fmt::Debug for MountOptions<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MountOptions")
+            .field("config", &self.config)
+            .field("input_total", &self.input_total)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,319 @@
+//! The endpoint with its state behind one lock, and the turns that run under it.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use http::request::Parts;
+use mcp_sansio::server::{Millis, Server};
+use mcp_sansio::service::Service;
+#[cfg(feature = "resource-server")]
+use mcp_sansio_http::endpoint::MessageAccess;
+use mcp_sansio_http::endpoint::{Access, App, Endpoint, RequestHead, StreamId, StreamStatus};
+use mcp_sansio_http::host::BodyBuffer;
+
+use crate::keeper::Keeper;
+use crate::late::Late;
+use crate::options::{MountOptions, Sleep, Tick, Timer};
+use crate::waits::Waits;
+
+/// The time before an overdue deadline is looked at again: it waits for something else, like a full socket.
+const OVERDUE: Millis = 500;
+/// The longest sleep; no timer has to represent more.
+const DAY: Millis = 86_400_000;
+
+/// Work that comes from outside of a turn. It never waits for the lock, so handlers may give it too.
+pub(crate) type Job<S> = Box<dyn FnOnce(&mut Desk<'_, S>) + Send>;
+
+/// What all clones of a mount share.
+pub(crate) struct Shared<S: 'static> {
+    inner: Mutex<Inner<S>>,
+    jobs: Mutex<Vec<Job<S>>>,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) timer: Box<dyn Timer>,
+    clock: Option<Box<dyn Fn() -> Millis + Send + Sync>>,
+    epoch: Millis,
+    started: Instant,
+    pub(crate) random: Box<dyn Fn(&mut [u8]) + Send + Sync>,
+    #[allow(clippy::type_complexity, reason = "as in the options")]
+    authorize: Option<Box<dyn Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync>>,
+    #[allow(clippy::type_complexity, reason = "as in the options")]
+    principal: Option<Box<dyn Fn(&Parts) -> Option<String> + Send + Sync>>,
+    #[cfg(feature = "resource-server")]
+    #[allow(clippy::type_complexity, reason = "as in the options")]
+    permit: Option<Box<dyn Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync>>,
+    /// The bytes that the body of one request may have, and those of all.
+    pub(crate) body_limit: usize,
+    pub(crate) input_total: usize,
+    pub(crate) body_time: Duration,
+    /// The bytes of bodies that were read and not handled.
+    pub(crate) reading: AtomicUsize,
+}
+
+struct Inner<S: 'static> {
+    endpoint: Endpoint<'static>,
+    service: Service<'static, S>,
+    state: S,
+    waits: Waits,
+    /// Answers that wait because their stream has no room.
+    deferred: Vec<Late<S>>,
+    tick: Option<Tick<S>>,
+    tick_at: Option<Millis>,
+    /// The timer that is set, and the time when it fires.
+    alarm: Option<(Millis, Sleep)>,
+    closing: bool,
+}
+
+/// What the work of a turn may use.
+pub(crate) struct Desk<'t, S: 'static> {
+    pub(crate) endpoint: &'t mut Endpoint<'static>,
+    pub(crate) service: &'t Service<'static, S>,
+    pub(crate) state: &'t mut S,
+    pub(crate) now: Millis,
+    pub(crate) waits: &'t mut Waits,
+    pub(crate) deferred: &'t mut Vec<Late<S>>,
+    pub(crate) closing: &'t mut bool,
+    /// The stream that was just pulled, and has nothing to send.
+    idle: Option<StreamId>,
+}
+
+impl<S> Desk<'_, S> {
+    /// Returns the endpoint with its application.
+    pub(crate) fn parts(&mut self) -> (&mut Endpoint<'static>, App<'_, S>) {
+        (self.endpoint, App::new(self.service, self.state))
+    }
+}
+
+impl<S> Shared<S> {
+    pub(crate) fn new(service: Service<'static, S>, state: S, options: MountOptions<S>) -> Self {
+        let engine = Server::growing(options.limits);
+        let engine = match options.seal {
+            Some(seal) => engine.seal(seal),
+            None => engine,
+        };
+        let inner = Inner {
+            endpoint: Endpoint::growing(options.config, engine, options.endpoint_limits),
+            service,
+            state,
+            waits: Waits::default(),
+            deferred: Vec::new(),
+            tick: options.tick,
+            tick_at: None,
+            alarm: None,
+            closing: false,
+        };
+        Shared {
+            inner: Mutex::new(inner),
+            jobs: Mutex::default(),
+            keeper: Arc::default(),
+            timer: options.timer,
+            clock: options.clock,
+            // A wall clock at the start, and then a monotonic one: a `requestState` may come back to another process.
+            epoch: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis),
+            started: Instant::now(),
+            random: options.random,
+            authorize: options.authorize,
+            principal: options.principal,
+            #[cfg(feature = "resource-server")]
+            permit: options.permit,
+            body_limit: options.limits.message,
+            input_total: options.input_total,
+            body_time: options.body_time,
+            reading: AtomicUsize::new(0),
+        }
+    }
+
+    fn now(&self) -> Millis {
+        match &self.clock {
+            Some(clock) => clock(),
+            None => self.epoch.saturating_add(self.started.elapsed().as_millis() as Millis),
+        }
+    }
+
+    /// Runs `act` under the lock, then does what has become due. With a context, the timer is set too. Returns `None` after
+    /// a handler has panicked.
+    pub(crate) fn turn<T>(&self, cx: Option<&mut Context<'_>>, act: impl FnOnce(&mut Desk<'_, S>) -> T) -> Option<T> {
+        let done = {
+            // Dropped after the lock.
+            let end = End(self);
+            let mut inner = self.inner.lock().ok()?;
+            let done = inner.turn(self, cx, act);
+            let woken = inner.waits.take_woken();
+            drop(inner);
+            drop(end);
+            woken.into_iter().for_each(Waker::wake);
+            done
+        };
+        self.work();
+        Some(done)
+    }
+
+    /// Gives work to whoever has the lock, or does it now if nobody has.
+    pub(crate) fn submit(&self, job: Job<S>) {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push(job);
+        self.work();
+    }
+
+    /// Does the work that was submitted. If the lock is taken, its holder looks here when it has given it back.
+    fn work(&self) {
+        while !self.jobs.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            let end = End(self);
+            let woken = match self.inner.try_lock() {
+                Ok(mut inner) => {
+                    inner.turn(self, None, |_| ());
+                    inner.waits.take_woken()
+                }
+                Err(TryLockError::WouldBlock) => return,
+                Err(TryLockError::Poisoned(_)) => return drop(self.take_jobs()),
+            };
+            drop(end);
+            woken.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn take_jobs(&self) -> Vec<Job<S>> {
+        std::mem::take(&mut *self.jobs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the name that the layers in front of the mount have given to the client.
+    pub(crate) fn principal(&self, parts: &Parts) -> Option<String> {
+        self.principal.as_ref().and_then(|principal| principal(parts))
+    }
+
+    /// Decides about a request by its head.
+    pub(crate) fn decide<'a>(&self, parts: &Parts, principal: Option<&'a str>, head: &RequestHead<'_>) -> Access<'a> {
+        match self.authorize.as_ref().map(|authorize| authorize(parts, head)) {
+            None | Some(Access::Granted { principal: None }) => Access::Granted { principal },
+            Some(decided) => decided,
+        }
+    }
+
+    /// Returns the check of each message.
+    #[cfg(feature = "resource-server")]
+    pub(crate) fn permit(&self) -> Option<&(dyn Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync)> {
+        self.permit.as_deref()
+    }
+
+    /// Pulls a stream for its body. Returns bytes, and whether they are the last ones.
+    pub(crate) fn poll_stream(&self, id: StreamId, cx: &mut Context<'_>) -> Poll<(Bytes, bool)> {
+        let waker = cx.waker().clone();
+        let pulled = self.turn(Some(cx), |desk| {
+            desk.waits.forget(id);
+            let now = desk.now;
+            let mut events = BodyBuffer::new(Vec::new());
+            let (endpoint, mut app) = desk.parts();
+            let status = endpoint.pull(id, &mut app, now, &mut events);
+            let (events, over) = (events.into_inner(), matches!(status, StreamStatus::End | StreamStatus::Stale));
+            desk.waits.wake_posts(id);
+            if !events.is_empty() || over {
+                return Poll::Ready((events.into(), over));
+            }
+            // Under the same lock as the pull: nothing can happen in between that the waker would miss.
+            desk.waits.wait(id, &waker, &self.keeper);
+            if status == StreamStatus::Idle {
+                desk.idle = Some(id);
+            } else {
+                desk.waits.wake(id);
+            }
+            Poll::Pending
+        });
+        pulled.unwrap_or(Poll::Ready((Bytes::new(), true)))
+    }
+
+    /// Reports that the body of a stream was dropped before its end.
+    pub(crate) fn leave(&self, id: StreamId) {
+        self.submit(Box::new(move |desk| {
+            desk.waits.forget(id);
+            let now = desk.now;
+            let (endpoint, mut app) = desk.parts();
+            endpoint.detach(id, &mut app, now);
+            desk.waits.wake_posts(id);
+        }));
+    }
+}
+
+impl<S> Inner<S> {
+    fn turn<T>(
+        &mut self,
+        shared: &Shared<S>,
+        cx: Option<&mut Context<'_>>,
+        act: impl FnOnce(&mut Desk<'_, S>) -> T,
+    ) -> T {
+        let Inner { endpoint, service, state, waits, deferred, tick, tick_at, alarm, closing } = self;
+        let now = shared.now();
+        if endpoint.next_deadline().is_some_and(|at| at <= now) {
+            endpoint.expire(&mut App::new(service, state), now);
+        }
+        let mut desk = Desk {
+            endpoint: &mut *endpoint,
+            service,
+            state: &mut *state,
+            now,
+            waits: &mut *waits,
+            deferred,
+            closing,
+            idle: None,
+        };
+        for job in shared.take_jobs() {
+            job(&mut desk);
+        }
+        let done = act(&mut desk);
+        for late in std::mem::take(desk.deferred) {
+            late.tell(&mut desk);
+        }
+        let idle = desk.idle;
+        if let Some(tick) = tick {
+            *tick_at = tick(&mut App::new(service, state), endpoint, now);
+        }
+        if waits.has_streams() {
+            // A stream that was pulled in this turn and could not go on is ready for the turns of others.
+            endpoint.ready().filter(|ready| Some(*ready) != idle).for_each(|ready| waits.wake(ready));
+        }
+        waits.choose_keeper(&shared.keeper);
+
+        let soonest = |at: Millis, pause: Millis| if at <= now { now.saturating_add(pause) } else { at };
+        let deadline = endpoint.next_deadline().map(|at| soonest(at, OVERDUE));
+        let due = deadline.into_iter().chain(tick_at.map(|at| soonest(at, 1))).min();
+        let set = alarm.as_ref().map(|(at, _)| *at).filter(|_| !shared.keeper.has_fired());
+        match (due, cx) {
+            (None, _) => *alarm = None,
+            (Some(due), _) if set.is_some_and(|set| set <= due) => {}
+            (Some(due), Some(_)) => {
+                shared.keeper.begin();
+                let mut sleep = shared.timer.sleep(Duration::from_millis(due.saturating_sub(now).min(DAY)));
+                let waker = Waker::from(Arc::clone(&shared.keeper));
+                if sleep.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+                    waker.wake();
+                }
+                *alarm = Some((due, sleep));
+            }
+            // Only a task of the runtime may set the timer.
+            (Some(_), None) => waits.call(&shared.keeper),
+        }
+        done
+    }
+}
+
+/// The end of a turn. After a panic of a handler, all that wait are woken, so that they see it.
+struct End<'s, S: 'static>(&'s Shared<S>);
+
+impl<S> Drop for End<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut inner = self.0.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.waits.wake_all();
+            let woken = inner.waits.take_woken();
+            drop(inner);
+            woken.into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+impl<S> Drop for Shared<S> {
+    fn drop(&mut self) {
+        // The future of `run` sees that the mount is gone.
+        self.keeper.waker().into_iter().for_each(Waker::wake);
+    }
+}
