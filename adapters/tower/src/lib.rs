@@ -11,7 +11,7 @@
 //!
 //! fn count(counter: &mut u32, call: &mut Call<'_>) -> HandlerResult {
 //!     *counter += 1;
-//!     call.text(*counter)
+//!     call.text(format_args!("{counter}"))
 //! }
 //! static TOOLS: [Tool<u32>; 1] = [Tool::new("count", "Counts its calls", count)];
 //!
@@ -53,9 +53,10 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
+mod answer;
 mod body;
+mod handle;
 mod keeper;
-mod late;
 mod mount;
 mod options;
 mod request;
@@ -63,7 +64,7 @@ mod shared;
 mod waits;
 
 pub use body::Body;
-pub use late::Handle;
+pub use handle::Handle;
 pub use mcp_sansio;
 pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
 #[cfg(feature = "resource-server")]

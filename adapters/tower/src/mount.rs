@@ -15,7 +15,7 @@ use mcp_sansio_http::host::BodyBuffer;
 use tower_service::Service as TowerService;
 
 use crate::body::Body;
-use crate::late::Handle;
+use crate::handle::Handle;
 use crate::options::MountOptions;
 use crate::request::{self, Asked};
 use crate::shared::Shared;

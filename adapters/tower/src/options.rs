@@ -44,12 +44,12 @@ where
     }
 }
 
-type Clock = Box<dyn Fn() -> Millis + Send + Sync>;
-type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
-type Authorize = Box<dyn Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync>;
-type Principal = Box<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
+pub(crate) type Clock = Box<dyn Fn() -> Millis + Send + Sync>;
+pub(crate) type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
+pub(crate) type Authorize = Box<dyn Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync>;
+pub(crate) type Principal = Box<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
 #[cfg(feature = "resource-server")]
-type Permit = Box<dyn Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync>;
+pub(crate) type Permit = Box<dyn Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync>;
 pub(crate) type Tick<S> = Box<dyn FnMut(&mut App<'_, S>, &mut Endpoint<'static>, Millis) -> Option<Millis> + Send>;
 
 /// Limits, security and the timer of an [`Mcp`](crate::Mcp). By default it answers only requests whose `Host` is a name of

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use http::request::Parts;
 use mcp_sansio::server::{Millis, Server};
 use mcp_sansio::service::Service;
-#[cfg(feature = "resource-server")]
-use mcp_sansio_http::endpoint::MessageAccess;
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, RequestHead, StreamId, StreamStatus};
 use mcp_sansio_http::host::BodyBuffer;
 
+use crate::answer::Late;
 use crate::keeper::Keeper;
-use crate::late::Late;
-use crate::options::{MountOptions, Sleep, Tick, Timer};
+#[cfg(feature = "resource-server")]
+use crate::options::Permit;
+use crate::options::{Authorize, Clock, MountOptions, Principal, Random, Sleep, Tick, Timer};
 use crate::waits::Waits;
 
 /// The time before an overdue deadline is looked at again: it waits for something else, like a full socket.
@@ -33,17 +33,14 @@ pub(crate) struct Shared<S: 'static> {
     jobs: Mutex<Vec<Job<S>>>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) timer: Box<dyn Timer>,
-    clock: Option<Box<dyn Fn() -> Millis + Send + Sync>>,
+    clock: Option<Clock>,
     epoch: Millis,
     started: Instant,
-    pub(crate) random: Box<dyn Fn(&mut [u8]) + Send + Sync>,
-    #[allow(clippy::type_complexity, reason = "as in the options")]
-    authorize: Option<Box<dyn Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync>>,
-    #[allow(clippy::type_complexity, reason = "as in the options")]
-    principal: Option<Box<dyn Fn(&Parts) -> Option<String> + Send + Sync>>,
+    pub(crate) random: Random,
+    authorize: Option<Authorize>,
+    principal: Option<Principal>,
     #[cfg(feature = "resource-server")]
-    #[allow(clippy::type_complexity, reason = "as in the options")]
-    permit: Option<Box<dyn Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync>>,
+    permit: Option<Permit>,
     /// The bytes that the body of one request may have, and those of all.
     pub(crate) body_limit: usize,
     pub(crate) input_total: usize,
@@ -73,7 +70,7 @@ pub(crate) struct Desk<'t, S: 'static> {
     pub(crate) state: &'t mut S,
     pub(crate) now: Millis,
     pub(crate) waits: &'t mut Waits,
-    pub(crate) deferred: &'t mut Vec<Late<S>>,
+    deferred: &'t mut Vec<Late<S>>,
     pub(crate) closing: &'t mut bool,
     /// The stream that was just pulled, and has nothing to send.
     idle: Option<StreamId>,
@@ -83,6 +80,12 @@ impl<S> Desk<'_, S> {
     /// Returns the endpoint with its application.
     pub(crate) fn parts(&mut self) -> (&mut Endpoint<'static>, App<'_, S>) {
         (self.endpoint, App::new(self.service, self.state))
+    }
+
+    /// Gives a late answer, or keeps it until its stream has room.
+    pub(crate) fn answer(&mut self, late: Late<S>) {
+        let kept = late.tell(self.endpoint, &mut App::new(self.service, self.state));
+        self.deferred.extend(kept);
     }
 }
 
@@ -192,8 +195,8 @@ impl<S> Shared<S> {
 
     /// Returns the check of each message.
     #[cfg(feature = "resource-server")]
-    pub(crate) fn permit(&self) -> Option<&(dyn Fn(&MessageAccess<'_>) -> Access<'static> + Send + Sync)> {
-        self.permit.as_deref()
+    pub(crate) fn permit(&self) -> Option<&Permit> {
+        self.permit.as_ref()
     }
 
     /// Pulls a stream for its body. Returns bytes, and whether they are the last ones.
@@ -212,10 +215,12 @@ impl<S> Shared<S> {
             }
             // Under the same lock as the pull: nothing can happen in between that the waker would miss.
             desk.waits.wait(id, &waker, &self.keeper);
-            if status == StreamStatus::Idle {
-                desk.idle = Some(id);
-            } else {
-                desk.waits.wake(id);
+            match status {
+                // It could not go on, since others have used the log: their turns wake it. What else makes it ready in this
+                // turn wakes it at once.
+                StreamStatus::Idle if desk.endpoint.ready().any(|ready| ready == id) => desk.idle = Some(id),
+                StreamStatus::Idle => {}
+                _ => desk.waits.wake(id),
             }
             Poll::Pending
         });
@@ -261,7 +266,7 @@ impl<S> Inner<S> {
         }
         let done = act(&mut desk);
         for late in std::mem::take(desk.deferred) {
-            late.tell(&mut desk);
+            desk.answer(late);
         }
         let idle = desk.idle;
         if let Some(tick) = tick {

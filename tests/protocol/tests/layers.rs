@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// A crate: the folder of its sources, and its layers from the lowest to the highest. Modules of one layer do not
 /// import each other. `lib` stands for the items in `lib.rs`.
-const CRATES: [(&str, &[&[&str]]); 9] = [
+const CRATES: [(&str, &[&[&str]]); 10] = [
     (
         "src",
         &[
@@ -65,6 +65,17 @@ const CRATES: [(&str, &[&[&str]]); 9] = [
     (
         "adapters/smol/src",
         &[&["answers", "backlog", "interrupted"], &["connection"], &["serve"], &["client", "http"], &["lib"]],
+    ),
+    (
+        "adapters/tower/src",
+        &[
+            &["answer", "keeper", "options"],
+            &["waits"],
+            &["shared"],
+            &["body", "handle", "request"],
+            &["mount"],
+            &["lib"],
+        ],
     ),
     ("adapters/embedded/src", &[&["error"], &["wire", "packet"], &["asynch", "client"], &["lib"]]),
 ];

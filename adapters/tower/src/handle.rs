@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Weak;
 
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Millis, Progress, RequestToken, RespondError, RpcError, ServerChange};
+use mcp_sansio::server::{Millis, Progress, RequestToken, ServerChange};
 use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource};
 use mcp_sansio_http::endpoint::{App, Endpoint};
 
+use crate::answer::{Answer, Late};
 use crate::shared::{Desk, Shared};
 
 /// A handle to a mount, for tasks, threads and handlers. It does not keep the mount alive, so it may be in the state of the
@@ -45,60 +46,6 @@ use crate::shared::{Desk, Shared};
 /// # let _ = mcp;
 /// ```
 pub struct Handle<S: 'static>(pub(crate) Weak<Shared<S>>);
-
-/// The function that answers a request that was put off.
-#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
-enum Answer<S> {
-    Call(Box<dyn FnOnce(&mut S, &mut Call<'_>) -> HandlerResult + Send>),
-    Read(String, Box<dyn FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult + Send>),
-    Prompt(Box<dyn FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult + Send>),
-    Complete(String, Box<dyn FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult + Send>),
-    Other(Box<dyn FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult + Send>),
-    Resume(Box<dyn FnOnce(&mut S) + Send>),
-}
-
-/// The error for a request that was answered as a request of another kind: its client must not wait for ever.
-const WRONG_KIND: RpcError<'static> = RpcError::internal("The handler's answer is of another kind than the request");
-
-/// An answer that waits for room on the stream of its request.
-pub(crate) struct Late<S> {
-    token: RequestToken,
-    answer: Answer<S>,
-}
-
-impl<S> Late<S> {
-    /// Answers the request if its stream has room for half of its capacity; otherwise keeps the answer. A client that does
-    /// not read delays only its own answers.
-    pub(crate) fn tell(self, desk: &mut Desk<'_, S>) {
-        let Late { token, answer } = self;
-        if desk.endpoint.with_stream_of(token, |_, out| out.room() < out.capacity() / 2) == Some(true) {
-            desk.deferred.push(Late { token, answer });
-            return;
-        }
-        let (endpoint, mut app) = desk.parts();
-        let app = &mut app;
-        let answered = match answer {
-            Answer::Call(answer) => endpoint.answer(app, token, answer),
-            Answer::Read(uri, answer) => endpoint.answer_read(app, token, &uri, answer),
-            Answer::Prompt(answer) => endpoint.answer_prompt(app, token, answer),
-            Answer::Complete(value, answer) => endpoint.answer_complete(app, token, &value, answer),
-            Answer::Other(answer) => endpoint.answer_other(app, token, answer),
-            // The handler runs at once, so the state must be prepared before.
-            Answer::Resume(prepare) if endpoint.is_suspended(token) => {
-                prepare(app.state);
-                endpoint.resume(app, token)
-            }
-            Answer::Resume(_) => Err(RespondError::WrongKind),
-        };
-        let failure = match answered {
-            Ok(()) | Err(RespondError::Stale) => return,
-            Err(RespondError::WrongKind) => WRONG_KIND,
-            Err(_) => RpcError::internal("The answer is too large"),
-        };
-        // The request may be over already; then there is nothing to fail.
-        let _ = endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
-    }
-}
 
 /// A [`ServerChange`] that borrows nothing.
 enum Changed {
@@ -255,7 +202,7 @@ impl<S: Send> Handle<S> {
     }
 
     fn tell(&self, token: RequestToken, answer: Answer<S>) {
-        self.submit(move |desk| Late { token, answer }.tell(desk));
+        self.submit(move |desk| desk.answer(Late { token, answer }));
     }
 
     fn submit(&self, job: impl FnOnce(&mut Desk<'_, S>) + Send + 'static) {

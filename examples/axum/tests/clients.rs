@@ -1,0 +1,138 @@
+//! Our client talks to the example, and to a nested mount, over sockets.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo, Request};
+use mcp_sansio::json::Raw;
+use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio::service::{Call, Service, Tool};
+use mcp_sansio_blocking::client::{Client, Http, Ignore};
+use mcp_sansio_tower::{EndpointConfig, Mcp, MountOptions};
+
+const PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).unwrap();
+    }
+}
+
+impl Running {
+    /// Starts the example; returns its address too.
+    fn start() -> (Self, SocketAddr) {
+        let program = env!("CARGO_BIN_EXE_mcp-sansio-axum-example");
+        let mut child = Command::new(program).arg("127.0.0.1:0").stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        let running = Running(child);
+        let address = said.trim().strip_prefix("serving at http://").and_then(|url| url.strip_suffix("/mcp")).unwrap();
+        (running, address.parse().unwrap())
+    }
+}
+
+/// Sends a request and returns all that comes.
+fn raw(address: SocketAddr, request: &str) -> String {
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn axum_serves_clients_of_all_revisions() {
+    let (_running, address) = Running::start();
+    for revision in Revision::ALL {
+        let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+        let mut steps = 0;
+        let handler = |event: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {
+            steps += i32::from(matches!(event, ClientEvent::Progress { .. }));
+        };
+        let mut client = Client::new(Http::new(&format!("http://{address}/mcp"), &profile).unwrap(), handler);
+        assert_eq!(client.connect().unwrap().revision(), revision);
+        let answer = client.request(&Request::call("count").with_progress()).unwrap();
+        assert!(answer.as_str().contains("three"), "{answer:?}");
+        client.close();
+        assert_eq!(steps, 3, "{revision:?}");
+    }
+    let page = raw(address, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("see /mcp"), "{page}");
+    // Refused before its body has come.
+    let refused = raw(address, "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 1000000\r\n\r\n{");
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+}
+
+/// Interrupted, the example ends the streams that are open, and ends.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_it_with_its_streams() {
+    let (mut running, address) = Running::start();
+    let mut socket = TcpStream::connect(address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    socket.write_all(b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n").unwrap();
+    let mut reader = BufReader::new(socket);
+    let mut line = String::new();
+    while !line.starts_with("event: endpoint") {
+        line.clear();
+        assert!(reader.read_line(&mut line).unwrap() > 0);
+    }
+    let interrupted = Command::new("kill").args(["-INT", &running.0.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    let mut rest = String::new();
+    reader.read_to_string(&mut rest).unwrap();
+    assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
+    let until = Instant::now() + Duration::from_secs(10);
+    while running.0.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // There is nothing left to end.
+    running.0 = Command::new("true").spawn().unwrap();
+    running.0.wait().unwrap();
+}
+
+static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", |_: &mut (), call: &mut Call<'_>| call.text("hello"))];
+
+/// `nest_service` takes the prefix away; the clients of 2024-11-05 get the whole path back.
+#[test]
+fn nested_mounts_are_found() {
+    let mount = |config: EndpointConfig<'static>| {
+        let service = Service::new("nested", "1.0").tools(&TOOLS);
+        Mcp::new(service, (), MountOptions::new(tokio::time::sleep).config(config))
+    };
+    let below = |config: EndpointConfig<'static>| {
+        config.resource_metadata(Raw::constant(r#"{"resource":"http://localhost/api/mcp"}"#))
+    };
+    let api = EndpointConfig::DEFAULT.path("/api/mcp").old_path("/api/sse").post_path("/api/messages");
+    let api = mount(below(api));
+    let own = mount(EndpointConfig::DEFAULT.old_path("/mcp/sse").post_path("/mcp/messages"));
+    let app = Router::new()
+        .nest_service("/api", api.nested("/api"))
+        .nest_service("/mcp", own.nested("/mcp"))
+        .route_service("/.well-known/oauth-protected-resource/{*path}", api);
+
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(async move { axum::serve(listener, app).await });
+    for path in ["/api/mcp", "/mcp"] {
+        for revision in Revision::ALL {
+            let profile = PROFILE.revisions(Revisions::NONE.with(revision));
+            let mut client = Client::new(Http::new(&format!("http://{address}{path}"), &profile).unwrap(), Ignore);
+            assert_eq!(client.connect().unwrap().revision(), revision, "{path}");
+            assert!(client.request(&Request::call("hello")).unwrap().as_str().contains("hello"));
+            client.close();
+        }
+    }
+    let get = |path| raw(address, &format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
+    assert!(get("/.well-known/oauth-protected-resource/api/mcp").contains("\"resource\""));
+    assert!(get("/mcp/elsewhere").starts_with("HTTP/1.1 404"));
+    runtime.shutdown_background();
+}
