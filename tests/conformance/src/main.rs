@@ -1,5 +1,7 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
-//! suites prescribe the answers of the tools.
+//! suites prescribe the answers of the tools. With `--mount` it is mounted in axum.
+
+mod mount;
 
 use std::io;
 use std::sync::{LazyLock, OnceLock};
@@ -25,15 +27,17 @@ static SEAL: LazyLock<HmacSeal> = LazyLock::new(|| {
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let port = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+    let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mounted = arguments.extract_if(.., |argument| *argument == "--mount").count() > 0;
+    let port = match arguments[..] {
         ["--port", port] => port.parse().map_err(io::Error::other)?,
         ["--port", port, "--key", key] => {
             let _ = KEY.set(read_key(key).ok_or_else(|| io::Error::other("a key has 64 hexadecimal digits"))?);
             port.parse().map_err(io::Error::other)?
         }
-        _ => return Err(io::Error::other("usage: conformance-server --port N [--key HEX]")),
+        _ => return Err(io::Error::other("usage: conformance-server [--mount] --port N [--key HEX]")),
     };
-    serve(port)
+    if mounted { mount::serve(port) } else { serve(port) }
 }
 
 fn read_key(hex: &str) -> Option<[u8; 32]> {
@@ -59,12 +63,16 @@ impl RandomBytes for System {
 /// The time for which a finished task is kept, in milliseconds.
 const KEEP: u64 = 60_000;
 
+/// A scenario checks streams, and prefers them to JSON.
+const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT.streams(StreamPolicy::Preferred);
+
+fn fixture() -> Fixture {
+    Fixture::new(Tasks::growing(256, 1 << 20), KEEP, Box::leak(Box::new(System)))
+}
+
 fn serve(port: u16) -> io::Result<()> {
-    let mut fixture = Fixture::new(Tasks::growing(256, 1 << 20), KEEP, Box::leak(Box::new(System)));
-    // A scenario checks streams, and prefers them to JSON.
-    let mut config = EndpointConfig::DEFAULT;
-    config.streams = StreamPolicy::Preferred;
-    let server = HttpServer::bind(("127.0.0.1", port))?.options(HttpServerOptions::new().config(config).seal(&*SEAL));
+    let mut fixture = fixture();
+    let server = HttpServer::bind(("127.0.0.1", port))?.options(HttpServerOptions::new().config(CONFIG).seal(&*SEAL));
     stop_on_signals(&server)?;
     server.serve_with(App::new(&SERVICE, &mut fixture), &mut |app, endpoint, now| go_on(app, endpoint, now))
 }
