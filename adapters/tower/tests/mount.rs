@@ -5,6 +5,7 @@ mod common;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -248,6 +249,29 @@ fn a_large_answer_comes_in_pieces() {
     assert_eq!(text_of(&events(&text)[0]).len(), 640_000);
 }
 
+/// The log of all streams is full of what one client does not read.
+#[test]
+fn a_stream_without_room_waits_for_the_others() {
+    let limits = EndpointLimits { log: 8_000, stream: 8_000, ..EndpointLimits::default() };
+    let web = Web::with(|options| options.endpoint_limits(limits));
+    let mut new = web.modern("subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})).into_body();
+    let count = Arc::<Count>::default();
+    while poll(&mut new, &count).is_ready() {}
+    let unread = web.modern("tools/call", json!({"name": "later"})).into_body();
+    let token = web.seen.lock().unwrap().tokens[0];
+    for (n, len) in (1..=200).zip([200; 100].into_iter().chain([1; 100])) {
+        web.mcp.handle().progress(token, Progress::new(n).message(&"x".repeat(len)));
+    }
+    web.mcp.handle().publish(ServerChange::Tools);
+    assert_eq!(count.get(), 1);
+    // It does not wake itself; the turns of others do.
+    assert!(poll(&mut new, &count).is_pending());
+    assert_eq!(count.get(), 1);
+    drop(unread);
+    assert_eq!(count.get(), 2);
+    assert_eq!(event(&mut new)["method"], "notifications/tools/list_changed");
+}
+
 /// A body with frames of its own.
 struct Frames {
     frames: VecDeque<Result<&'static [u8], ()>>,
@@ -355,6 +379,9 @@ fn the_head_is_judged_before_the_body_is_read() {
     let absolute = absolute.header("Content-Type", "application/json").header("Accept", "*/*");
     assert_eq!(read(absolute.version(Version::HTTP_2)), 200);
     assert_eq!(read(good("http://localhost/mcp")), 200);
+    let other =
+        Request::post("http://localhost/mcp").header("Authorization", "Bearer good").header("Host", "example.org");
+    assert_eq!(read(other.header("Content-Type", "application/json").header("Accept", "*/*")), 200);
 }
 
 #[test]
@@ -458,6 +485,24 @@ fn a_tick_publishes_what_handlers_note() {
     web.time.pass(1);
     assert!(count.get() > 1);
     assert_eq!(event(&mut new)["method"], "notifications/tools/list_changed");
+}
+
+/// Only a task of the runtime may set the timer: what has to be done earlier wakes one.
+#[test]
+fn work_from_outside_sets_the_timer() {
+    let wanted = Arc::new(AtomicU64::new(0));
+    let tick_at = Arc::clone(&wanted);
+    let web =
+        Web::with(|options| options.tick(move |_, _, _| Some(tick_at.load(Ordering::SeqCst)).filter(|at| *at > 0)));
+    let mut stream = web.modern("tools/call", json!({"name": "later"})).into_body();
+    let count = Arc::<Count>::default();
+    assert!(poll(&mut stream, &count).is_pending());
+    let wants = Arc::clone(&wanted);
+    web.mcp.handle().run(move |_, _, now| wants.store(now + 100, Ordering::SeqCst));
+    assert_eq!(count.get(), 1);
+    assert!(poll(&mut stream, &count).is_pending());
+    web.time.pass(100);
+    assert_eq!(count.get(), 2);
 }
 
 #[test]
