@@ -21,6 +21,7 @@ ROWS = [
     ("`mcp-sansio-http`", "mcp-sansio-http", [], ["mcp-sansio-http/resource-server", CHECKS]),
     ("`mcp-sansio-blocking`, a server", "mcp-sansio-blocking", ["http"], ["mcp-sansio-blocking/resource-server", CHECKS]),
     ("`mcp-sansio-blocking`, a client", "mcp-sansio-blocking", ["client", "http"], ["mcp-sansio-blocking/auth"]),
+    ("`mcp-sansio-tower`, a server", "mcp-sansio-tower", [], ["mcp-sansio-tower/resource-server", CHECKS]),
     ("`mcp-sansio-smol`, a server", "mcp-sansio-smol", ["http"], ["mcp-sansio-smol/resource-server", CHECKS]),
     ("`mcp-sansio-smol`, a client", "mcp-sansio-smol", ["client", "http"], ["mcp-sansio-smol/auth"]),
 ]
