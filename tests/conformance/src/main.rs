@@ -1,5 +1,5 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
-//! suites prescribe the answers of the tools. With `--mount` it is mounted in axum.
+//! suites prescribe the answers of the tools. With `--mount axum` or `--mount tiny_http` it is mounted there.
 
 mod mount;
 
@@ -27,17 +27,25 @@ static SEAL: LazyLock<HmacSeal> = LazyLock::new(|| {
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let mounted = arguments.extract_if(.., |argument| *argument == "--mount").count() > 0;
-    let port = match arguments[..] {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (mounted, arguments) = match &arguments[..] {
+        ["--mount", server, rest @ ..] => (Some(*server), rest),
+        rest => (None, rest),
+    };
+    let port = match *arguments {
         ["--port", port] => port.parse().map_err(io::Error::other)?,
         ["--port", port, "--key", key] => {
             let _ = KEY.set(read_key(key).ok_or_else(|| io::Error::other("a key has 64 hexadecimal digits"))?);
             port.parse().map_err(io::Error::other)?
         }
-        _ => return Err(io::Error::other("usage: conformance-server [--mount] --port N [--key HEX]")),
+        _ => return Err(io::Error::other("usage: conformance-server [--mount axum|tiny_http] --port N [--key HEX]")),
     };
-    if mounted { mount::serve(port) } else { serve(port) }
+    match mounted {
+        None => serve(port),
+        Some("axum") => mount::axum(port),
+        Some("tiny_http") => mount::tiny_http(port),
+        Some(other) => Err(io::Error::other(format!("no mount in {other}"))),
+    }
 }
 
 fn read_key(hex: &str) -> Option<[u8; 32]> {

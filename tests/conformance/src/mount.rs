@@ -1,17 +1,27 @@
-//! The same server as a tower service in axum.
+//! The same server as a tower service in other HTTP servers.
+
+#[path = "../../../examples/tiny_http/src/mount.rs"]
+mod blocking;
 
 use std::io;
+use std::sync::Arc;
+use std::thread;
 
 use axum::Router;
-use mcp_sansio_conformance_fixture::{SERVICE, go_on};
-use mcp_sansio_tower::{Mcp, MountOptions};
+use mcp_sansio_conformance_fixture::{Fixture, SERVICE, go_on};
+use mcp_sansio_tower::{Mcp, MountOptions, Timer};
+use signal_hook::consts::SIGTERM;
+use signal_hook::iterator::Signals;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{CONFIG, SEAL, fixture};
 
-pub(crate) fn serve(port: u16) -> io::Result<()> {
-    let options = MountOptions::new(tokio::time::sleep).config(CONFIG).seal(&*SEAL).tick(go_on);
-    let mcp = Mcp::new(SERVICE, fixture(), options);
+fn mcp(timer: impl Timer) -> Mcp<Fixture> {
+    Mcp::new(SERVICE, fixture(), MountOptions::new(timer).config(CONFIG).seal(&*SEAL).tick(go_on))
+}
+
+pub(crate) fn axum(port: u16) -> io::Result<()> {
+    let mcp = mcp(tokio::time::sleep);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let (handle, mut ended) = (mcp.handle(), signal(SignalKind::terminate())?);
         // Tasks of the suites go on while no stream is open.
@@ -23,4 +33,17 @@ pub(crate) fn serve(port: u16) -> io::Result<()> {
         };
         axum::serve(listener, Router::new().fallback_service(mcp)).with_graceful_shutdown(stop).await
     })
+}
+
+pub(crate) fn tiny_http(port: u16) -> io::Result<()> {
+    let (mcp, threads) = (mcp(smol::Timer::after), Arc::new(()));
+    let server = Arc::new(tiny_http::Server::http(("127.0.0.1", port)).map_err(io::Error::other)?);
+    let (mut signals, stopped) = (Signals::new([SIGTERM])?, Arc::clone(&server));
+    thread::spawn(move || signals.forever().next().map(|_| stopped.unblock()));
+    let run = mcp.run();
+    thread::spawn(move || smol::block_on(run));
+    for request in server.incoming_requests() {
+        blocking::serve(&mcp, &threads, request);
+    }
+    Ok(())
 }
