@@ -177,7 +177,7 @@ impl<S: Send> Handle<S> {
 
     /// Runs a function with the endpoint and the state, under the lock of the mount, with the time in milliseconds. For work
     /// that the other calls do not cover.
-    pub fn run(&self, work: impl FnOnce(&mut Endpoint<'static>, &mut App<'_, S>, Millis) + Send + 'static) {
+    pub fn with(&self, work: impl FnOnce(&mut Endpoint<'static>, &mut App<'_, S>, Millis) + Send + 'static) {
         self.submit(move |desk| {
             let now = desk.now;
             let (endpoint, mut app) = desk.parts();

@@ -182,6 +182,9 @@ impl<S: Send> Waiting<'_, S> {
         let (shared, key) = (self.shared, &mut self.key);
         let waker = cx.waker().clone();
         let answered = shared.turn(Some(cx), |desk| {
+            if *desk.closing {
+                return Poll::Ready(status(StatusCode::SERVICE_UNAVAILABLE));
+            }
             let head = asked.head().admitted(admission);
             if let Some(stream) = desk.endpoint.must_wait_for(&head) {
                 let key = *key.get_or_insert_with(|| desk.waits.key());

@@ -277,15 +277,17 @@ struct Frames {
     frames: VecDeque<Result<&'static [u8], ()>>,
     length: Option<u64>,
     ends: bool,
+    /// How often it is not ready.
+    wakes: u32,
 }
 
 impl Frames {
     fn of(frames: impl Into<VecDeque<Result<&'static [u8], ()>>>) -> Self {
-        Frames { frames: frames.into(), length: None, ends: true }
+        Frames { frames: frames.into(), length: None, ends: true, wakes: 0 }
     }
 
     fn pending() -> Self {
-        Frames { frames: VecDeque::new(), length: None, ends: false }
+        Frames { frames: VecDeque::new(), length: None, ends: false, wakes: 0 }
     }
 }
 
@@ -294,6 +296,10 @@ impl http_body::Body for Frames {
     type Error = ();
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ()>>> {
+        if self.wakes > 0 {
+            self.wakes -= 1;
+            return Poll::Pending;
+        }
         match self.frames.pop_front() {
             Some(frame) => Poll::Ready(Some(frame.map(|bytes| Frame::data(Bytes::from_static(bytes))))),
             None if self.ends => Poll::Ready(None),
@@ -444,7 +450,7 @@ fn changes_are_published_from_everywhere() {
         &|| web.mcp.handle().publish(ServerChange::Tools),
         &|| {
             let handle = web.mcp.handle();
-            thread::spawn(move || handle.run(|endpoint, _, _| endpoint.publish(ServerChange::Tools))).join().unwrap();
+            thread::spawn(move || handle.with(|endpoint, _, _| endpoint.publish(ServerChange::Tools))).join().unwrap();
         },
         // A handler publishes under the lock.
         &|| assert_eq!(web.modern("tools/call", json!({"name": "change"})).status(), StatusCode::OK),
@@ -498,7 +504,7 @@ fn work_from_outside_sets_the_timer() {
     let count = Arc::<Count>::default();
     assert!(poll(&mut stream, &count).is_pending());
     let wants = Arc::clone(&wanted);
-    web.mcp.handle().run(move |_, _, now| wants.store(now + 100, Ordering::SeqCst));
+    web.mcp.handle().with(move |_, _, now| wants.store(now + 100, Ordering::SeqCst));
     assert_eq!(count.get(), 1);
     assert!(poll(&mut stream, &count).is_pending());
     web.time.pass(100);
@@ -608,8 +614,16 @@ fn a_shutdown_ends_streams_and_refuses() {
     let mut stream = web.modern("tools/call", json!({"name": "later"})).into_body();
     let count = Arc::<Count>::default();
     assert!(poll(&mut stream, &count).is_pending());
+    let cx = &mut Context::from_waker(Waker::noop());
+    // One whose head has come, and its body not.
+    let (parts, _) = modern("tools/call", json!({"name": "later"})).into_parts();
+    let frames = Frames { wakes: 1, ..Frames::of([Ok(&b"{}"[..])]) };
+    let mut slow = web.call(Request::from_parts(parts, frames));
+    assert!(slow.as_mut().poll(cx).is_pending());
     web.mcp.handle().shut_down();
     assert_eq!(count.get(), 1);
+    let Poll::Ready(Ok(response)) = slow.as_mut().poll(cx) else { panic!("it waits") };
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     let text = all(stream);
     assert!(text.contains("going away"), "{text}");
     assert_eq!(web.modern("tools/list", json!({})).status(), StatusCode::SERVICE_UNAVAILABLE);
@@ -664,6 +678,6 @@ fn no_wake_is_lost() {
         reader.join().unwrap();
     }
     let (sender, load) = std::sync::mpsc::channel();
-    web.mcp.handle().run(move |endpoint, _, _| sender.send(endpoint.load()).unwrap());
+    web.mcp.handle().with(move |endpoint, _, _| sender.send(endpoint.load()).unwrap());
     assert_eq!(load.recv().unwrap(), (0, 0, 0));
 }

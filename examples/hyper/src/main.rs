@@ -1,15 +1,17 @@
 //! An MCP server inside a hyper server on smol, which also has a page of its own beside `/mcp`:
 //! `cargo run -p mcp-sansio-hyper-example -- 127.0.0.1:8931`.
 
+mod connections;
+
+use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{Request, Response, body::Incoming};
 use mcp_sansio::server::{Progress, RequestToken};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_tower::{Body, Handle, Mcp, MountOptions};
 use smol::{Async, Timer};
-use smol_hyper::rt::FuturesIo;
 use tower_service::Service as _;
 
 /// The state of the handlers: tasks answer through it.
@@ -31,7 +33,7 @@ async fn counting(mcp: Handle<State>, token: RequestToken) {
     mcp.answer(token, |_, call| call.text("three"));
 }
 
-async fn handle(mut mcp: Mcp<State>, request: Request<Incoming>) -> Result<Response<Body>, std::convert::Infallible> {
+async fn handle(mut mcp: Mcp<State>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     match request.uri().path() {
         "/" => Ok(Response::new("This is not all there is: see /mcp\n".into())),
         _ => mcp.call(request).await,
@@ -45,13 +47,6 @@ fn main() -> std::io::Result<()> {
     smol::block_on(async {
         let listener = Async::<TcpListener>::bind(address)?;
         eprintln!("serving at http://{}/mcp", listener.get_ref().local_addr()?);
-        loop {
-            let (socket, _) = listener.accept().await?;
-            let mcp = mcp.clone();
-            let service = service_fn(move |request| handle(mcp.clone(), request));
-            let connection = http1::Builder::new().serve_connection(FuturesIo::new(socket), service);
-            // An error ends only this connection.
-            smol::spawn(async { drop(connection.await) }).detach();
-        }
+        connections::serve(listener, move |request| handle(mcp.clone(), request)).await
     })
 }

@@ -1,5 +1,5 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
-//! suites prescribe the answers of the tools. With `--mount axum` or `--mount tiny_http` it is mounted there.
+//! suites prescribe the answers of the tools. With `--mount axum`, `hyper` or `tiny_http` it is mounted there.
 
 mod mount;
 
@@ -38,11 +38,16 @@ fn main() -> io::Result<()> {
             let _ = KEY.set(read_key(key).ok_or_else(|| io::Error::other("a key has 64 hexadecimal digits"))?);
             port.parse().map_err(io::Error::other)?
         }
-        _ => return Err(io::Error::other("usage: conformance-server [--mount axum|tiny_http] --port N [--key HEX]")),
+        _ => {
+            return Err(io::Error::other(
+                "usage: conformance-server [--mount axum|hyper|tiny_http] --port N [--key HEX]",
+            ));
+        }
     };
     match mounted {
         None => serve(port),
         Some("axum") => mount::axum(port),
+        Some("hyper") => mount::hyper(port),
         Some("tiny_http") => mount::tiny_http(port),
         Some(other) => Err(io::Error::other(format!("no mount in {other}"))),
     }

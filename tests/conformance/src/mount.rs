@@ -2,8 +2,11 @@
 
 #[path = "../../../examples/tiny_http/src/mount.rs"]
 mod blocking;
+#[path = "../../../examples/hyper/src/connections.rs"]
+mod connections;
 
 use std::io;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::thread;
 
@@ -12,7 +15,9 @@ use mcp_sansio_conformance_fixture::{Fixture, SERVICE, go_on};
 use mcp_sansio_tower::{Mcp, MountOptions, Timer};
 use signal_hook::consts::SIGTERM;
 use signal_hook::iterator::Signals;
+use smol::future::FutureExt as _;
 use tokio::signal::unix::{SignalKind, signal};
+use tower_service::Service as _;
 
 use super::{CONFIG, SEAL, fixture};
 
@@ -32,6 +37,18 @@ pub(crate) fn axum(port: u16) -> io::Result<()> {
             handle.shut_down();
         };
         axum::serve(listener, Router::new().fallback_service(mcp)).with_graceful_shutdown(stop).await
+    })
+}
+
+pub(crate) fn hyper(port: u16) -> io::Result<()> {
+    let (mcp, (stop, stopped)) = (mcp(smol::Timer::after), smol::channel::bounded(1));
+    let mut signals = Signals::new([SIGTERM])?;
+    thread::spawn(move || signals.forever().next().map(|_| stop.try_send(())));
+    smol::block_on(async {
+        smol::spawn(mcp.run()).detach();
+        let listener = smol::Async::<TcpListener>::bind(([127, 0, 0, 1], port))?;
+        let serve = connections::serve(listener, move |request| mcp.clone().call(request));
+        serve.or(async { stopped.recv().await.map_err(io::Error::other) }).await
     })
 }
 
