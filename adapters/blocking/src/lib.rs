@@ -97,9 +97,15 @@
 //!
 //! # Features
 //!
-//! - `http`: a server over HTTP.
+//! - `http`: a server over HTTP; on Unix.
 //! - `client`: clients of child processes. With `http` also over HTTP, with `tls` over HTTPS. The module `client` has
 //!   examples.
+
+#[cfg(all(feature = "http", not(unix)))]
+compile_error!(
+    "the feature `http` of mcp-sansio-blocking needs a Unix system. Elsewhere use mcp-sansio-smol with `http`, or \
+     mcp-sansio-tower in an HTTP server"
+);
 
 #[cfg(feature = "client")]
 pub mod client;

@@ -145,9 +145,16 @@ impl SpareDescriptors {
     /// Returns whether the socket has one of these numbers: the server then accepts no further connection for now.
     #[must_use]
     pub fn has(&self, socket: &TcpStream) -> bool {
-        #[cfg(unix)]
-        return usize::try_from(std::os::fd::AsRawFd::as_raw_fd(socket)).is_ok_and(|number| number >= self.first);
-        #[cfg(not(unix))]
-        return false;
+        number(socket).is_some_and(|number| number >= self.first)
     }
+}
+
+#[cfg(unix)]
+fn number(socket: &TcpStream) -> Option<usize> {
+    usize::try_from(std::os::fd::AsRawFd::as_raw_fd(socket)).ok()
+}
+
+#[cfg(not(unix))]
+const fn number(_: &TcpStream) -> Option<usize> {
+    None
 }

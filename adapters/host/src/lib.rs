@@ -14,7 +14,13 @@
 //! - `take_task_outcome`, `TaskNotice` (feature `tasks`): give outcomes and notifications to a task that is followed.
 //! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
 
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "auth", not(unix)))]
+compile_error!(
+    "the feature `auth` needs a Unix system: tokens are kept in files that only their owner may read. Elsewhere use \
+     mcp-sansio-auth, which has no files"
+);
+
+#[cfg(all(feature = "auth", unix))]
 mod authorization;
 mod child;
 mod dynamic_tools;
@@ -26,7 +32,7 @@ mod handlers;
 mod http_client;
 #[cfg(feature = "http")]
 mod http_server;
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "auth", unix))]
 mod loopback;
 mod options;
 mod pages;
@@ -37,11 +43,11 @@ mod tasks;
 pub mod testing;
 #[cfg(feature = "tls")]
 mod tls;
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "auth", unix))]
 mod token_store;
 mod trace;
 
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "auth", unix))]
 pub use authorization::{AuthorizationOptions, Authorizer};
 pub use child::{ChildExit, ChildOptions, ExitReason, ShutdownTimeouts, StopSignal, terminate};
 pub use dynamic_tools::{OwnedTool, OwnedTools};
@@ -61,6 +67,6 @@ pub use stderr::{Stderr, StderrLog};
 pub use tasks::{TaskNotice, take_task_outcome};
 #[cfg(feature = "tls")]
 pub use tls::{TlsConnector, TlsStream};
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "auth", unix))]
 pub use token_store::{NoTokens, TokenFile, TokenStore};
 pub use trace::{Direction, LineTrace};

@@ -24,6 +24,7 @@ pub(super) enum Got {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wants {
     pub(super) read: bool,
+    #[cfg_attr(not(unix), expect(dead_code, reason = "a thread writes to the pipe, and waits by itself"))]
     pub(super) write: bool,
 }
 
