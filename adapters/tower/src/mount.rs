@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
@@ -16,6 +16,7 @@ use tower_service::Service as TowerService;
 
 use crate::body::Body;
 use crate::handle::Handle;
+use crate::keeper::Keeper;
 use crate::options::MountOptions;
 use crate::request::{self, Asked};
 use crate::shared::Shared;
@@ -73,15 +74,25 @@ impl<S: Send> Mcp<S> {
     /// whose time is over. Spawn it once, as a task. Without it, this is done while a request or an open event stream is
     /// polled, and with the next request: then handlers may learn late that a client has not come back.
     pub fn run(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mount = Arc::downgrade(&self.shared);
+        let (mount, keeps) = (Arc::downgrade(&self.shared), Keeps(Arc::clone(&self.shared.keeper)));
         poll_fn(move |cx| {
             let Some(shared) = mount.upgrade() else { return Poll::Ready(()) };
-            shared.keeper.set_run(Some(cx.waker().clone()));
+            keeps.0.set_run(Some(cx.waker().clone()));
             match shared.turn(Some(cx), |_| ()) {
                 Some(()) => Poll::Pending,
                 None => Poll::Ready(()),
             }
         })
+    }
+}
+
+/// The keeper while the future of [`Mcp::run`] is there. After it, a body keeps the time.
+struct Keeps(Arc<Keeper>);
+
+impl Drop for Keeps {
+    fn drop(&mut self) {
+        self.0.set_run(None);
+        self.0.waker().into_iter().for_each(Waker::wake);
     }
 }
 

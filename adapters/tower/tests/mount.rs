@@ -446,7 +446,7 @@ fn changes_are_published_from_everywhere() {
         }
     };
     settle([&mut old, &mut new]);
-    let publish: [&dyn Fn(); 3] = [
+    let publish: [&dyn Fn(); 4] = [
         &|| web.mcp.handle().publish(ServerChange::Tools),
         &|| {
             let handle = web.mcp.handle();
@@ -454,6 +454,7 @@ fn changes_are_published_from_everywhere() {
         },
         // A handler publishes under the lock.
         &|| assert_eq!(web.modern("tools/call", json!({"name": "change"})).status(), StatusCode::OK),
+        &|| assert_eq!(web.modern("tools/call", json!({"name": "publish"})).status(), StatusCode::OK),
     ];
     for (times, publish) in publish.iter().enumerate() {
         publish();
@@ -606,6 +607,26 @@ fn run_does_the_work_of_the_time_without_streams() {
     drop(web);
     assert_eq!(count.get(), woken + 1);
     assert!(run.as_mut().poll(cx).is_ready());
+}
+
+#[test]
+fn a_body_keeps_the_time_when_run_is_dropped() {
+    let web = Web::new();
+    let mut stream = web.modern("tools/call", json!({"name": "later"})).into_body();
+    let counts: [Arc<Count>; 2] = Default::default();
+    let waker = Waker::from(Arc::clone(&counts[0]));
+    let mut run = Box::pin(web.mcp.run());
+    assert!(run.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(poll(&mut stream, &counts[1]).is_pending());
+    web.time.pass(15_000);
+    assert_eq!(counts.each_ref().map(|count| count.get()), [1, 0]);
+    // Dropped with the work undone.
+    drop(run);
+    assert_eq!(counts[1].get(), 1);
+    assert!(matches!(poll(&mut stream, &counts[1]), Poll::Ready(Some(comment)) if comment == ":\n\n"));
+    assert!(poll(&mut stream, &counts[1]).is_pending());
+    web.time.pass(15_000);
+    assert_eq!(counts[1].get(), 2);
 }
 
 #[test]

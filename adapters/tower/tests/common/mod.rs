@@ -37,7 +37,7 @@ pub struct State {
 
 const SURE: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"sure":{"type":"boolean"}}}"#);
 
-static TOOLS: [Tool<State>; 6] = [
+static TOOLS: [Tool<State>; 7] = [
     Tool::new("echo", "Says its argument", |state: &mut State, call: &mut Call<'_>| {
         let mut seen = state.seen.lock().unwrap();
         seen.calls += 1;
@@ -63,6 +63,10 @@ static TOOLS: [Tool<State>; 6] = [
         // From a handler, under the lock.
         state.mcp.publish(ServerChange::Tools);
         call.text("changed")
+    }),
+    Tool::new("publish", "Changes the tools too", |_, call: &mut Call<'_>| {
+        call.publish(ServerChange::Tools);
+        call.text("published")
     }),
     Tool::new("panic", "Panics", |_, _| panic!("as it should")),
 ];
