@@ -87,6 +87,8 @@
 //! - `serde`: typed arguments and results;
 //! - `defmt`: log formats for devices;
 //! - `heapless` and `bytes`: their buffers as sinks.
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
 

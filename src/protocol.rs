@@ -287,6 +287,9 @@ pub enum ServerCapability {
     /// `logging`
     ///
     /// <https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/logging>
+    ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
     Logging = 1 << 8,
 }
 
@@ -393,14 +396,23 @@ pub enum ClientCapability {
     /// `sampling`
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/client/sampling>
+    ///
+    /// Sampling is [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28
+    /// on (SEP-2577): it still works; a new program calls a model's provider itself.
     Sampling = 1,
     /// `sampling.tools`
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/client/sampling>
+    ///
+    /// Sampling is [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28
+    /// on (SEP-2577): it still works; a new program calls a model's provider itself.
     SamplingTools = 1 << 1,
     /// `sampling.context`
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/client/sampling>
+    ///
+    /// Sampling is [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28
+    /// on (SEP-2577): it still works; a new program calls a model's provider itself.
     SamplingContext = 1 << 2,
     /// `elicitation` in form mode
     ///
@@ -413,6 +425,10 @@ pub enum ClientCapability {
     /// `roots`
     ///
     /// <https://modelcontextprotocol.io/specification/2025-11-25/client/roots>
+    ///
+    /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
+    /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
+    /// its configuration.
     Roots = 1 << 5,
 }
 
@@ -529,6 +545,9 @@ fn is_object(value: Raw<'_>) -> bool {
 
 /// The severity of a log message (RFC 5424), lowest first. See
 /// [logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging).
+///
+/// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28
+/// on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[allow(clippy::exhaustive_enums, reason = "syslog has these eight")]

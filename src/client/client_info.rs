@@ -110,6 +110,10 @@ impl<'t> ClientInfo<'t> {
 
     /// Sets `roots.listChanged`: the application calls [`Client::roots_changed`](super::Client::roots_changed)
     /// when its roots change. Also declares roots.
+    ///
+    /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
+    /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
+    /// its configuration.
     #[must_use]
     pub const fn roots_changed(self) -> Self {
         let features = self.features.with(ClientCapability::Roots);

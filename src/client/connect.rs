@@ -434,6 +434,10 @@ impl Client<'_> {
     /// ([roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots#root-list-changes)). From
     /// 2026-07-28 on it sends nothing.
     ///
+    /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
+    /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
+    /// its configuration.
+    ///
     /// # Errors
     /// [`SendError::NotConnected`] if the connection is not open, [`SendError::NotOffered`] without
     /// [`ClientInfo::roots_changed`](super::ClientInfo::roots_changed), [`SendError::FullNow`] or

@@ -482,6 +482,9 @@ impl<'m> Client<'m> {
     /// 2025-11-25 this sends `logging/setLevel` and returns its token. From 2026-07-28 on it sends nothing: all
     /// later requests carry the level in `_meta`.
     ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
+    ///
     /// # Errors
     /// As [`send`](Client::send).
     pub fn set_log_level(&mut self, level: LoggingLevel, out: &mut dyn Out) -> Result<Option<PendingId>, SendError> {

@@ -83,12 +83,19 @@ impl<'r> ClientResult<'r> {
     }
 
     /// Returns the result of `sampling/createMessage`.
+    ///
+    /// Sampling is [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28
+    /// on (SEP-2577): it still works; a new program calls a model's provider itself.
     #[must_use]
     pub const fn sampled(sampled: CreateMessageResult<'r>) -> Self {
         ClientResult(Kind::Sampled(sampled))
     }
 
     /// Returns the result of `roots/list`.
+    ///
+    /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
+    /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
+    /// its configuration.
     #[must_use]
     pub const fn roots(roots: &'r [Root<'r>]) -> Self {
         ClientResult(Kind::Roots(roots))

@@ -184,6 +184,9 @@ impl Server<'_> {
 
     /// Writes a log message, `notifications/message`, for a request or (up to 2025-11-25) for the connection. See
     /// [logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging).
+    ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
     pub fn log(
         &mut self,
         about: &ServerInfo<'_>,

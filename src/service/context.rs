@@ -282,6 +282,9 @@ impl<'a> RequestContext<'a> {
     /// Sends `notifications/message`, if the client wants messages of this level and the service declares
     /// [logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging). It leaves the room for the
     /// reply free.
+    ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
     pub fn log(&mut self, level: LoggingLevel, message: impl fmt::Display) -> NotifyStatus {
         self.log_as(None, level, &message)
     }

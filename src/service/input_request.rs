@@ -166,12 +166,19 @@ impl<'q> InputRequest<'q> {
     }
 
     /// Makes a request for the answer of a model to a conversation.
+    ///
+    /// Sampling is [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28
+    /// on (SEP-2577): it still works; a new program calls a model's provider itself.
     #[doc(alias = "sampling/createMessage")]
     pub const fn sample(key: &'q str, sampling: CreateMessage<'q>) -> Self {
         InputRequest { key, kind: Kind::Sample(sampling), way: &Way::SAMPLE }
     }
 
     /// Makes a request for the roots of the client.
+    ///
+    /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
+    /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
+    /// its configuration.
     #[doc(alias = "roots/list")]
     pub const fn roots(key: &'q str) -> Self {
         InputRequest { key, kind: Kind::Roots, way: &Way::ROOTS }

@@ -33,6 +33,8 @@
 //!     Service::new("pump", "1.0").tools(&TOOLS).resources(&RESOURCES).extend(&EXTENSIONS);
 //! # let _ = SERVICE;
 //! ```
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -50,3 +52,8 @@ pub use page::Page;
 #[cfg(all(doctest, feature = "windows"))]
 #[doc = include_str!("../../../docs/apps.md")]
 struct AppsDocument;
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -49,6 +49,8 @@
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -101,3 +103,8 @@ pub use steps::{Credentials, Environment, FetchStep, Outcome, Rejection, Respons
 #[cfg(feature = "alloc")]
 pub use store::CredentialStore;
 pub use time::UnixSeconds;
+
+/// The program of the README is a test too.
+#[cfg(all(doctest, feature = "alloc"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -100,6 +100,8 @@
 //! - `http`: a server over HTTP; on Unix.
 //! - `client`: clients of child processes. With `http` also over HTTP, with `tls` over HTTPS. The module `client` has
 //!   examples.
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(all(feature = "http", not(unix)))]
 compile_error!(
@@ -252,3 +254,8 @@ fn stdio() -> io::Result<(std::fs::File, std::fs::File)> {
 fn stdio() -> io::Result<(impl Read, impl Write)> {
     Ok((io::stdin().lock(), io::stdout().lock()))
 }
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

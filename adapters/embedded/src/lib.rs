@@ -67,6 +67,8 @@
 //! the first message of the next one. The module [`packet`] has more for USB.
 //!
 //! Features: `async`; `defmt`, a log format for [`IoError`].
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
 #[cfg(feature = "async")]
@@ -192,3 +194,8 @@ pub fn serve_ticking<'m, S, R: Read + ReadReady, W: Write, B: Storage>(
         }
     }
 }
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -13,6 +13,8 @@
 //! - `AuthorizationOptions`, `Authorizer`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
 //! - `take_task_outcome`, `TaskNotice` (feature `tasks`): give outcomes and notifications to a task that is followed.
 //! - `TlsConnector`, `TlsStream` (feature `tls`): TLS over a socket that does not block.
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(all(feature = "auth", not(unix)))]
 compile_error!(
@@ -70,3 +72,8 @@ pub use tls::{TlsConnector, TlsStream};
 #[cfg(all(feature = "auth", unix))]
 pub use token_store::{NoTokens, TokenFile, TokenStore};
 pub use trace::{Direction, LineTrace};
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -42,6 +42,8 @@
 //!
 //! The feature `seal` adds `seal::HmacSeal`, which protects `requestState` while clients keep it. The feature
 //! `resource-server` lets a server decide about tokens: with texts of its own, later, and by message.
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -91,3 +93,8 @@ const _: () = {
     formats::<client::HeaderError>();
     formats::<client::params::AnnotationError>();
 };
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

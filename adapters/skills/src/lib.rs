@@ -40,6 +40,8 @@
 //! # #[cfg(not(feature = "client"))]
 //! # fn main() {}
 //! ```
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -84,3 +86,8 @@ pub use error::SkillError;
 #[cfg(all(doctest, feature = "client", feature = "server"))]
 #[doc = include_str!("../../../docs/skills.md")]
 struct SkillsDocument;
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

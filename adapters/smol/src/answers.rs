@@ -117,6 +117,9 @@ impl<S> LateSender<S> {
     /// Sends `notifications/message` for a request, if its client wants messages of that level
     /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
     ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
+    ///
     /// # Errors
     /// [`ServerEndedError`] if the server has ended.
     pub async fn log(

@@ -92,6 +92,8 @@
 //!
 //! With the feature `client`, `client::Client` talks to servers that run as child processes, with `http` also over
 //! HTTP, with `tls` over HTTPS.
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod answers;
 mod backlog;
@@ -106,3 +108,8 @@ mod serve;
 pub use answers::{LateReceiver, LateSender, ServerEndedError, channel};
 pub use mcp_sansio;
 pub use serve::{Serve, serve, serve_stdio};
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

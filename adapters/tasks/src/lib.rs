@@ -88,6 +88,8 @@
 //! - Clients of 2025-11-25 do not see tasks of 2026-07-28, and the other way round.
 //!
 //! `examples/brew.rs` is a server for both, with a loop of its own.
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -190,3 +192,8 @@ pub fn complete<S: HasTasks>(
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../docs/tasks.md")]
 struct TasksDocument;
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -310,6 +310,9 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)), in `_meta` of
     /// later requests from 2026-07-28. The handler gets the messages.
     ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
+    ///
     /// # Errors
     /// As [`request`](Client::request).
     pub fn set_log_level(&mut self, level: LoggingLevel) -> Result<(), ClientError> {
@@ -324,6 +327,10 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
 
     /// Sends `notifications/roots/list_changed`
     /// ([roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots)).
+    ///
+    /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
+    /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
+    /// its configuration.
     ///
     /// # Errors
     /// [`ClientError::NotSent`] if it cannot be sent.

@@ -124,6 +124,9 @@ impl<'m> Endpoint<'m> {
     }
 
     /// Sends `notifications/message` for a request that was put off, if its client wants messages of that level.
+    ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
     pub fn log<S>(
         &mut self,
         app: &App<'_, S>,

@@ -375,6 +375,9 @@ impl Client {
     /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)), in `_meta` of
     /// later requests from 2026-07-28. The handler gets the messages.
     ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
+    ///
     /// # Errors
     /// As a [request](Client::request).
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
@@ -391,6 +394,10 @@ impl Client {
 
     /// Sends `notifications/roots/list_changed`
     /// ([roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots)).
+    ///
+    /// Roots are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from 2026-07-28 on
+    /// (SEP-2577): they still work; a new program takes folders as arguments of tools, as URIs of resources, or from
+    /// its configuration.
     ///
     /// # Errors
     /// [`ClientError::NotSent`] if it cannot be sent.
