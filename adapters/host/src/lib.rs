@@ -7,6 +7,7 @@
 //! - [`ChildOptions`], [`Stderr`], [`ChildExit`]: a server as a child process.
 //! - [`Ignore`]: a handler that ignores events; [`LineTrace`]: shows each message on the way.
 //! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
+//! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
 //! - `HttpOptions`, `HttpOrigin`, `HttpServerOptions`, `SpareDescriptors` (feature `http`): HTTP around sockets.
 //! - `Fetcher` (feature `http`): one GET or POST to any URL.
@@ -39,6 +40,7 @@ mod loopback;
 mod options;
 mod pages;
 mod results;
+pub mod schema;
 mod stderr;
 #[cfg(feature = "tasks")]
 mod tasks;

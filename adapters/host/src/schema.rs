@@ -1,0 +1,569 @@
+//! Checks a JSON value against a JSON Schema, as far as servers use it: the structured content of a tool against its
+//! output schema.
+//!
+//! ```
+//! use mcp_sansio::json::Raw;
+//! use mcp_sansio_host::schema::{SchemaLimits, check};
+//!
+//! let schema = Raw::constant(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#);
+//! let report = check(schema, Raw::constant(r#"{"n":"7"}"#), &SchemaLimits::DEFAULT);
+//! assert_eq!(report.mismatches[0].to_string(), "n: a string, expected integer");
+//! assert!(check(schema, Raw::constant(r#"{"n":7}"#), &SchemaLimits::DEFAULT).fits());
+//! ```
+//!
+//! These keywords are looked at: `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `minProperties`,
+//! `maxProperties`, `dependentRequired`, `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems`, `contains`, `minLength`,
+//! `maxLength`, `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`, `allOf`, `anyOf`, `oneOf`, `not`, `if`,
+//! `then`, `else`, and `$ref` to a place in the same document. The others that may refuse a value ([`IGNORED`]) are not:
+//! [`SchemaReport::ignored`] names those that the schema has. There are no regular expressions here.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use mcp_sansio::json::{JsonKind, Raw};
+
+/// Keywords that may refuse a value, and that [`check`] does not look at.
+pub const IGNORED: [&str; 12] = [
+    "$dynamicRef",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "dependencies",
+    "dependentSchemas",
+    "format",
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+/// Limits of [`check`]. A schema may come from a server that means harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SchemaLimits {
+    /// Most mismatches in a report. Default: 8.
+    pub mismatches: usize,
+    /// Most applications of a schema to a value, and comparisons of values. Default: 100,000.
+    pub steps: usize,
+    /// Deepest nesting of applications, references included. Default: 128.
+    pub depth: usize,
+}
+
+impl SchemaLimits {
+    /// The defaults of all limits.
+    pub const DEFAULT: Self = SchemaLimits { mismatches: 8, steps: 100_000, depth: 128 };
+
+    /// Sets the most mismatches in a report.
+    #[must_use]
+    pub const fn mismatches(self, most: usize) -> Self {
+        SchemaLimits { mismatches: most, ..self }
+    }
+
+    /// Sets the most steps.
+    #[must_use]
+    pub const fn steps(self, most: usize) -> Self {
+        SchemaLimits { steps: most, ..self }
+    }
+}
+
+/// A place where a value does not fit its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SchemaMismatch {
+    /// The place in the value, like `list[1].kind`; empty for the whole value.
+    pub path: String,
+    /// The value that is there, and the value that was expected.
+    pub reason: String,
+}
+
+impl fmt::Display for SchemaMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path.as_str() {
+            "" => f.write_str(&self.reason),
+            path => write!(f, "{path}: {}", self.reason),
+        }
+    }
+}
+
+/// The result of [`check`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SchemaReport {
+    /// The places where the value does not fit, at most [`SchemaLimits::mismatches`].
+    pub mismatches: Vec<SchemaMismatch>,
+    /// Keywords that were met and not looked at, each once, sorted. See [`IGNORED`].
+    pub ignored: Vec<&'static str>,
+    /// A limit was reached, or a `$ref` leads out of the document: not everything was checked.
+    pub is_incomplete: bool,
+}
+
+impl SchemaReport {
+    /// Returns whether no mismatch was found.
+    #[must_use]
+    pub fn fits(&self) -> bool {
+        self.mismatches.is_empty()
+    }
+}
+
+/// Checks `value` against `schema`. Both are whole documents.
+#[must_use]
+pub fn check(schema: Raw<'_>, value: Raw<'_>, limits: &SchemaLimits) -> SchemaReport {
+    let mut check = Check { root: schema, limits, steps: 0, ignored: BTreeSet::new(), is_incomplete: false };
+    let mut mismatches = Vec::new();
+    check.apply(schema, value, &mut String::new(), 0, &mut mismatches);
+    mismatches.truncate(limits.mismatches);
+    SchemaReport { mismatches, ignored: check.ignored.into_iter().collect(), is_incomplete: check.is_incomplete }
+}
+
+struct Check<'s> {
+    root: Raw<'s>,
+    limits: &'s SchemaLimits,
+    steps: usize,
+    ignored: BTreeSet<&'static str>,
+    is_incomplete: bool,
+}
+
+type Mismatches = Vec<SchemaMismatch>;
+
+fn list<'a>(schema: Raw<'a>, key: &str) -> impl Iterator<Item = Raw<'a>> + use<'a> {
+    schema.get(key).into_iter().flat_map(|items| items.items())
+}
+
+impl<'s> Check<'s> {
+    /// Counts a step. `false` at the limit.
+    fn step(&mut self) -> bool {
+        self.steps += 1;
+        let goes_on = self.steps <= self.limits.steps;
+        self.is_incomplete |= !goes_on;
+        goes_on
+    }
+
+    fn apply(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
+        if found.len() >= self.limits.mismatches || !self.step() {
+            return;
+        }
+        if depth > self.limits.depth {
+            self.is_incomplete = true;
+            return;
+        }
+        if schema.bool() == Some(false) {
+            return tell(found, path, format!("{} where the schema allows none", kind_of(value)));
+        }
+        for (key, _) in schema.members() {
+            self.ignored.extend(IGNORED.iter().filter(|name| key.eq_str(name)));
+        }
+        if let Some(pointer) = schema.get("$ref").and_then(|pointer| pointer.text()) {
+            match self.at(&pointer.to_string()) {
+                Some(target) => self.apply(target, value, path, depth + 1, found),
+                None => self.is_incomplete = true,
+            }
+        }
+        if !types(schema, value, path, found) {
+            return;
+        }
+        self.values(schema, value, path, found);
+        match value.kind() {
+            JsonKind::Object => self.object(schema, value, path, depth, found),
+            JsonKind::Array => self.array(schema, value, path, depth, found),
+            JsonKind::String => text(schema, value, path, found),
+            JsonKind::Number => number(schema, value, path, found),
+            JsonKind::Bool | JsonKind::Null => {}
+        }
+        self.combined(schema, value, path, depth, found);
+    }
+
+    /// Follows a JSON pointer into the document.
+    fn at(&self, pointer: &str) -> Option<Raw<'s>> {
+        let pointer = pointer.strip_prefix('#')?;
+        let mut at = self.root;
+        for key in pointer.split('/').skip(1) {
+            let key = key.replace("~1", "/").replace("~0", "~");
+            at = match at.kind() {
+                JsonKind::Array => at.items().nth(key.parse().ok()?)?,
+                _ => at.get(&key)?,
+            };
+        }
+        (pointer.is_empty() || pointer.starts_with('/')).then_some(at)
+    }
+
+    /// `enum` and `const`.
+    fn values(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
+        if let Some(choices) = schema.get("enum") {
+            let one = choices.items().any(|choice| self.same(choice, value));
+            if !one && !self.is_incomplete {
+                tell(found, path, format!("{}, expected one of {}", short(value), choices_of(choices)));
+            }
+        }
+        if let Some(constant) = schema.get("const")
+            && !self.same(constant, value)
+        {
+            tell(found, path, format!("{}, expected {}", short(value), short(constant)));
+        }
+    }
+
+    /// Compares two values as JSON Schema does: 1 is 1.0, and members have no order.
+    fn same(&mut self, a: Raw<'_>, b: Raw<'_>) -> bool {
+        if !self.step() || a.kind() != b.kind() {
+            return false;
+        }
+        match a.kind() {
+            JsonKind::String => a.text().zip(b.text()).is_some_and(|(a, b)| a.same(&b)),
+            JsonKind::Number => a.as_bytes() == b.as_bytes() || as_f64(a) == as_f64(b),
+            JsonKind::Bool | JsonKind::Null => a.as_bytes() == b.as_bytes(),
+            JsonKind::Array => {
+                a.items().count() == b.items().count() && a.items().zip(b.items()).all(|(a, b)| self.same(a, b))
+            }
+            JsonKind::Object => {
+                a.members().count() == b.members().count()
+                    && a.members().all(|(key, a)| b.get(&key.to_string()).is_some_and(|b| self.same(a, b)))
+            }
+        }
+    }
+
+    fn object(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
+        for name in list(schema, "required").filter_map(|name| name.text()) {
+            let name = name.to_string();
+            if value.get(&name).is_none() {
+                tell(found, path, format!("no member `{name}`, which is required"));
+            }
+        }
+        for (name, needs) in schema.get("dependentRequired").into_iter().flat_map(|names| names.members()) {
+            let name = name.to_string();
+            for other in needs.items().filter_map(|other| other.text()).map(|other| other.to_string()) {
+                if value.get(&name).is_some() && value.get(&other).is_none() {
+                    tell(found, path, format!("no member `{other}`, which is required with `{name}`"));
+                }
+            }
+        }
+        count(schema, "minProperties", "maxProperties", value.members().count(), "members", path, found);
+        let properties = schema.get("properties");
+        // A pattern may allow a name that `properties` does not have.
+        let more = schema.get("additionalProperties").filter(|_| schema.get("patternProperties").is_none());
+        for (name, member) in value.members() {
+            let name = name.to_string();
+            let of = properties.and_then(|properties| properties.get(&name));
+            if of.is_none() && more.is_some_and(|more| more.bool() == Some(false)) {
+                let known: Vec<String> =
+                    properties.into_iter().flat_map(|p| p.members()).map(|(n, _)| n.to_string()).collect();
+                tell(found, path, format!("unknown member `{name}`, expected {}", names_of(&known)));
+            } else if let Some(schema) = of.or(more) {
+                let end = path.len();
+                path.push_str(if end == 0 { "" } else { "." });
+                path.push_str(&name);
+                self.apply(schema, member, path, depth + 1, found);
+                path.truncate(end);
+            }
+        }
+    }
+
+    fn array(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
+        count(schema, "minItems", "maxItems", value.items().count(), "items", path, found);
+        let mut prefix = list(schema, "prefixItems");
+        for (i, item) in value.items().enumerate() {
+            let Some(schema) = prefix.next().or_else(|| schema.get("items")) else { continue };
+            let end = path.len();
+            path.push_str(&format!("[{i}]"));
+            self.apply(schema, item, path, depth + 1, found);
+            path.truncate(end);
+        }
+        if schema.get("uniqueItems").and_then(|unique| unique.bool()) == Some(true) {
+            let items: Vec<Raw<'_>> = value.items().collect();
+            let twice = items.iter().enumerate().find_map(|(i, item)| {
+                let first = items.iter().take(i).position(|other| self.same(*other, *item))?;
+                Some((first, i))
+            });
+            if let Some((first, second)) = twice {
+                tell(found, path, format!("items {first} and {second} are the same, expected all to differ"));
+            }
+        }
+        if let Some(contains) = schema.get("contains") {
+            let hits = value.items().filter(|item| self.fits(contains, *item, depth)).count();
+            let least = schema.get("minContains").and_then(|least| least.u64()).unwrap_or(1);
+            let most = schema.get("maxContains").and_then(|most| most.u64()).unwrap_or(u64::MAX);
+            if !(least..=most).contains(&(hits as u64)) {
+                tell(found, path, format!("{hits} items are as `contains` says, expected at least {least}"));
+            }
+        }
+    }
+
+    /// Returns whether a value fits a schema of a combination.
+    fn fits(&mut self, schema: Raw<'s>, value: Raw<'_>, depth: usize) -> bool {
+        let mut found = Vec::new();
+        self.apply(schema, value, &mut String::new(), depth + 1, &mut found);
+        found.is_empty()
+    }
+
+    /// `allOf`, `anyOf`, `oneOf`, `not`, `if`.
+    fn combined(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
+        for part in list(schema, "allOf") {
+            self.apply(part, value, path, depth + 1, found);
+        }
+        for key in ["anyOf", "oneOf"] {
+            let options: Vec<Raw<'s>> = list(schema, key).collect();
+            let fit = options.iter().filter(|option| self.fits(**option, value, depth)).count();
+            if self.is_incomplete || options.is_empty() {
+                continue;
+            }
+            match fit {
+                // The option of the same type says best what is wrong.
+                0 => match options.iter().find(|option| types(**option, value, path, &mut Vec::new())) {
+                    Some(option) => self.apply(*option, value, path, depth + 1, found),
+                    None => tell(found, path, format!("{} fits none of `{key}`", kind_of(value))),
+                },
+                2.. if key == "oneOf" => tell(found, path, format!("fits {fit} schemas of `oneOf`, expected one")),
+                _ => {}
+            }
+        }
+        if let Some(not) = schema.get("not")
+            && self.fits(not, value, depth)
+        {
+            tell(found, path, format!("{} is what `not` excludes", short(value)));
+        }
+        if let Some(condition) = schema.get("if") {
+            let branch = if self.fits(condition, value, depth) { "then" } else { "else" };
+            if let Some(branch) = schema.get(branch) {
+                self.apply(branch, value, path, depth + 1, found);
+            }
+        }
+    }
+}
+
+fn tell(found: &mut Mismatches, path: &str, reason: String) {
+    found.push(SchemaMismatch { path: path.into(), reason });
+}
+
+/// `type`. Returns `false` if the value has another one.
+fn types(schema: Raw<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) -> bool {
+    let Some(named) = schema.get("type") else { return true };
+    let names: Vec<String> =
+        named.text().into_iter().chain(named.items().filter_map(|name| name.text())).map(|n| n.to_string()).collect();
+    let is = |name: &String| match (name.as_str(), value.kind()) {
+        ("integer", JsonKind::Number) => value.is_whole(),
+        (name, kind) => name == name_of(kind),
+    };
+    if names.is_empty() || names.iter().any(is) {
+        return true;
+    }
+    tell(found, path, format!("{}, expected {}", kind_of(value), names.join(" or ")));
+    false
+}
+
+fn text(schema: Raw<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
+    if schema.get("minLength").is_some() || schema.get("maxLength").is_some() {
+        let length = value.text().map_or(0, |text| text.chars().count());
+        count(schema, "minLength", "maxLength", length, "characters", path, found);
+    }
+}
+
+fn number(schema: Raw<'_>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
+    let number = as_f64(value);
+    type Holds = fn(f64, f64) -> bool;
+    let rules: [(&str, &str, Holds); 4] = [
+        ("minimum", "at least", |value, bound| value >= bound),
+        ("maximum", "at most", |value, bound| value <= bound),
+        ("exclusiveMinimum", "more than", |value, bound| value > bound),
+        ("exclusiveMaximum", "less than", |value, bound| value < bound),
+    ];
+    for (key, words, holds) in rules {
+        if let Some(bound) = schema.get(key).filter(|bound| bound.kind() == JsonKind::Number)
+            && !holds(number, as_f64(bound))
+        {
+            tell(found, path, format!("{}, expected {words} {bound}", short(value)));
+        }
+    }
+    if let Some(step) = schema.get("multipleOf").filter(|step| step.kind() == JsonKind::Number) {
+        let parts = number / as_f64(step);
+        // 0.3 is a multiple of 0.1, though their quotient is not whole in binary.
+        if parts.is_finite() && (parts - parts.round()).abs() > 1e-9 * parts.abs().max(1.0) {
+            tell(found, path, format!("{}, expected a multiple of {step}", short(value)));
+        }
+    }
+}
+
+fn count(schema: Raw<'_>, least: &str, most: &str, have: usize, unit: &str, path: &str, found: &mut Mismatches) {
+    let bound = |key: &str| schema.get(key).and_then(|bound| bound.u64());
+    if let Some(least) = bound(least).filter(|least| (have as u64) < *least) {
+        tell(found, path, format!("{have} {unit}, expected at least {least}"));
+    }
+    if let Some(most) = bound(most).filter(|most| have as u64 > *most) {
+        tell(found, path, format!("{have} {unit}, expected at most {most}"));
+    }
+}
+
+fn as_f64(value: Raw<'_>) -> f64 {
+    value.as_str().parse().unwrap_or(f64::NAN)
+}
+
+const fn name_of(kind: JsonKind) -> &'static str {
+    match kind {
+        JsonKind::Object => "object",
+        JsonKind::Array => "array",
+        JsonKind::String => "string",
+        JsonKind::Number => "number",
+        JsonKind::Bool => "boolean",
+        JsonKind::Null => "null",
+    }
+}
+
+fn kind_of(value: Raw<'_>) -> &'static str {
+    match value.kind() {
+        JsonKind::Object => "an object",
+        JsonKind::Array => "an array",
+        JsonKind::String => "a string",
+        JsonKind::Number if !value.is_whole() => "a number with a fraction",
+        JsonKind::Number => "a number",
+        JsonKind::Bool => "a boolean",
+        JsonKind::Null => "null",
+    }
+}
+
+/// The longest value that is shown whole, in bytes.
+const SHORT: usize = 60;
+
+/// Shows a value, or its kind if it is long.
+fn short(value: Raw<'_>) -> String {
+    if value.as_bytes().len() <= SHORT { value.as_str().to_owned() } else { kind_of(value).to_owned() }
+}
+
+/// The most names in a message.
+const NAMES: usize = 12;
+
+fn names_of(names: &[String]) -> String {
+    let mut shown: Vec<String> = names.iter().take(NAMES).map(|name| format!("`{name}`")).collect();
+    if names.len() > NAMES {
+        shown.push(format!("{} more", names.len() - NAMES));
+    }
+    if shown.is_empty() { "no members".into() } else { format!("one of {}", shown.join(", ")) }
+}
+
+fn choices_of(choices: Raw<'_>) -> String {
+    let mut shown: Vec<String> = choices.items().take(NAMES).map(short).collect();
+    let left = choices.items().skip(NAMES).count();
+    if left > 0 {
+        shown.push(format!("{left} more"));
+    }
+    shown.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(json: &str) -> Raw<'_> {
+        Raw::parse(json.as_bytes()).unwrap()
+    }
+
+    fn told(schema: &str, value: &str) -> Vec<String> {
+        let report = check(raw(schema), raw(value), &SchemaLimits::DEFAULT);
+        assert!(!report.is_incomplete, "{schema} {value}");
+        report.mismatches.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_keyword_refuses_and_takes() {
+        for (schema, good, bad, words) in [
+            (r#"{"type":"integer"}"#, "2.0", "2.5", "a number with a fraction, expected integer"),
+            (r#"{"type":["string","null"]}"#, "null", "1", "a number, expected string or null"),
+            (r#"{"enum":["a",1]}"#, "1.0", "\"b\"", "\"b\", expected one of \"a\", 1"),
+            (r#"{"const":{"a":1,"b":[]}}"#, r#"{"b":[],"a":1}"#, "{}", "{}, expected {\"a\":1,\"b\":[]}"),
+            (r#"{"required":["a"]}"#, r#"{"\u0061":1}"#, "{}", "no member `a`, which is required"),
+            (
+                r#"{"dependentRequired":{"a":["b"]}}"#,
+                r#"{"b":1}"#,
+                r#"{"a":1}"#,
+                "no member `b`, which is required with `a`",
+            ),
+            (
+                r#"{"properties":{"a":{}},"additionalProperties":false}"#,
+                r#"{"a":1}"#,
+                r#"{"b":1}"#,
+                "unknown member `b`, expected one of `a`",
+            ),
+            (
+                r#"{"properties":{"a":{"items":{"properties":{"b":{"type":"string"}}}}}}"#,
+                r#"{"a":[{"b":""}]}"#,
+                r#"{"a":[{},{"b":1}]}"#,
+                "a[1].b: a number, expected string",
+            ),
+            (
+                r#"{"additionalProperties":{"type":"null"}}"#,
+                r#"{"a":null}"#,
+                r#"{"a":1}"#,
+                "a: a number, expected null",
+            ),
+            (r#"{"minProperties":1}"#, r#"{"a":1}"#, "{}", "0 members, expected at least 1"),
+            (r#"{"maxProperties":0}"#, "{}", r#"{"a":1}"#, "1 members, expected at most 0"),
+            (
+                r#"{"prefixItems":[{"type":"null"}],"items":{"type":"string"}}"#,
+                r#"[null,""]"#,
+                "[null,1]",
+                "[1]: a number, expected string",
+            ),
+            (r#"{"minItems":1}"#, "[1]", "[]", "0 items, expected at least 1"),
+            (r#"{"maxItems":1}"#, "[1]", "[1,2]", "2 items, expected at most 1"),
+            (r#"{"uniqueItems":true}"#, "[1,2]", "[1,2,1.0]", "items 0 and 2 are the same, expected all to differ"),
+            (r#"{"contains":{"const":1}}"#, "[2,1]", "[2]", "0 items are as `contains` says, expected at least 1"),
+            (r#"{"minLength":2}"#, r#""äö""#, r#""ä""#, "1 characters, expected at least 2"),
+            (r#"{"maxLength":1}"#, r#""\u00e4""#, r#""ab""#, "2 characters, expected at most 1"),
+            (r#"{"minimum":1}"#, "1", "0", "0, expected at least 1"),
+            (r#"{"maximum":1}"#, "1", "1.5", "1.5, expected at most 1"),
+            (r#"{"exclusiveMinimum":1}"#, "1.1", "1", "1, expected more than 1"),
+            (r#"{"exclusiveMaximum":1}"#, "0", "1", "1, expected less than 1"),
+            (r#"{"multipleOf":0.1}"#, "0.3", "0.35", "0.35, expected a multiple of 0.1"),
+            (r#"{"allOf":[{"minimum":1},{"maximum":2}]}"#, "2", "3", "3, expected at most 2"),
+            (r#"{"anyOf":[{"type":"string"},{"type":"number","minimum":1}]}"#, "1", "0", "0, expected at least 1"),
+            (r#"{"anyOf":[{"type":"string"},{"type":"null"}]}"#, "null", "0", "a number fits none of `anyOf`"),
+            (r#"{"oneOf":[{"minimum":1},{"maximum":5}]}"#, "6", "3", "fits 2 schemas of `oneOf`, expected one"),
+            (r#"{"not":{"const":1}}"#, "2", "1", "1 is what `not` excludes"),
+            (
+                r#"{"if":{"type":"number"},"then":{"minimum":1},"else":{"type":"string"}}"#,
+                "\"\"",
+                "0",
+                "0, expected at least 1",
+            ),
+            (
+                r##"{"$defs":{"a/b":{"type":"null"}},"properties":{"x":{"$ref":"#/$defs/a~1b"}}}"##,
+                r#"{"x":null}"#,
+                r#"{"x":1}"#,
+                "x: a number, expected null",
+            ),
+            (
+                r##"{"properties":{"next":{"$ref":"#"}},"required":["n"]}"##,
+                r#"{"n":1,"next":{"n":2}}"#,
+                r#"{"n":1,"next":{}}"#,
+                "next: no member `n`, which is required",
+            ),
+            (r#"{"properties":{"a":false}}"#, "{}", r#"{"a":1}"#, "a: a number where the schema allows none"),
+        ] {
+            assert_eq!(told(schema, good), [""; 0], "{schema} {good}");
+            assert_eq!(told(schema, bad), [words], "{schema} {bad}");
+        }
+        assert_eq!(told("true", "1"), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_not_looked_at_is_named() {
+        let schema = r#"{"properties":{"a":{"pattern":"^x","format":"date"}},"patternProperties":{"^b":{}},"additionalProperties":false}"#;
+        let report = check(raw(schema), raw(r#"{"a":"y","b":1}"#), &SchemaLimits::DEFAULT);
+        assert!(report.fits() && !report.is_incomplete, "{report:?}");
+        assert_eq!(report.ignored, ["format", "pattern", "patternProperties"]);
+        let report = check(raw(r#"{"$ref":"http://x/y"}"#), raw("1"), &SchemaLimits::DEFAULT);
+        assert!(report.fits() && report.is_incomplete);
+    }
+
+    #[test]
+    fn hostile_schemas_end() {
+        let endless = r##"{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}"##;
+        let report = check(raw(endless), raw("1"), &SchemaLimits::DEFAULT);
+        assert!(report.is_incomplete, "{report:?}");
+        let many = format!("[{}1]", "1,".repeat(5_000));
+        let report =
+            check(raw(r#"{"uniqueItems":true,"items":{"type":"string"}}"#), raw(&many), &SchemaLimits::DEFAULT);
+        assert_eq!(report.mismatches.len(), 8);
+        let limits = SchemaLimits::DEFAULT.steps(3).mismatches(1);
+        let report = check(raw(r#"{"items":{"type":"string"}}"#), raw("[1,2,3,4]"), &limits);
+        assert_eq!((report.mismatches.len(), report.is_incomplete), (1, false));
+        assert!(check(raw(r#"{"items":{}}"#), raw("[1,2,3,4]"), &limits).is_incomplete);
+    }
+}
