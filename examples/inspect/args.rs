@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::arguments::meant;
+use crate::completions;
+use crate::install::HostKind;
 use crate::tasks::Action;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
@@ -34,6 +36,14 @@ Commands (without one: an overview)
   watch [URI]...           print changes of the lists and of the resources (of all
                            that are listed), until Ctrl-C
   ping                     how long an answer takes
+  lint                     what of the tools some clients refuse: names and schemas
+  install NAME [HOST]...   the configuration that starts the server as NAME, for the
+                           hosts claude, vscode, cursor (default: all); with --write
+                           into their files, where these hosts are
+  manifest                 write server.json for the registry, and of a program also
+                           manifest.json of MCPB, or bring both up to date; in the
+                           folder of -o
+  completions SHELL        print the completions for bash, zsh or fish
   raw METHOD [PARAMS]      send any request; PARAMS is a JSON object
   login                    log in to a server at a URL now; the other commands do so
                            where the server demands it
@@ -41,14 +51,18 @@ Commands (without one: an overview)
   trace [COMMAND]          print the messages of a command, instead of its result
 
 ARGS are key=value pairs, read as the types that the tool's schema names; key:=JSON
-for a value as it is; or one JSON object. \"-\" reads that from stdin.
+for a value as it is; or one JSON object. \"-\" reads that from stdin. Dots reach into
+objects and arrays: due.date=2026-01-02 list.0=4
 
 Options
   --json                   print results as JSON: one document; of watch and trace,
                            a line for each event
   --revision DATE          speak this revision: 2024-11-05, 2025-03-26, 2025-06-18,
                            2025-11-25, 2026-07-28 (default: the best that both speak)
-  --timeout SECONDS        how long an answer may take (default: 60)
+  --timeout SECONDS        how long an answer may take (default: 60); progress begins
+                           the time again
+  --total SECONDS          how long everything together may take; of watch: how long
+                           to watch
   --header 'NAME: VALUE'   send with each request over HTTP; may be repeated
   --no-browser             only print the URL of a login; without it, the program that
                            BROWSER names opens it, or the system's browser
@@ -58,6 +72,8 @@ Options
   --scope SCOPES           scopes to ask for besides those that the server demands
   --env NAME=VALUE         set for the program; may be repeated
   --root PATH              a root for the server; may be repeated
+  --check                  of manifest: write nothing, and tell what is out of date
+  --write                  of install: write the files, with a copy of the old ones
   --log LEVEL              log messages to ask for: debug, info, notice, warning,
                            error, critical, alert, emergency (default: info, of
                            watch debug; up to 2025-11-25 the server's choice)
@@ -76,9 +92,9 @@ A call may become a task: its status is shown until it has a result, for at most
 hour, or the seconds of --timeout. Ctrl-C asks the server to cancel the task; the
 second Ctrl-C does not wait for its end.
 
-Exit codes: 0 good, 1 the tool failed, 2 wrong usage, 3 no connection, 4 the server
-answered with an error, 5 time-out, 6 the connection broke or an answer was
-invalid, 130 interrupted (watch: 0)
+Exit codes: 0 good, 1 the tool failed, or lint or --check found something, 2 wrong
+usage, 3 no connection, 4 the server answered with an error, 5 time-out, 6 the
+connection broke or an answer was invalid, 130 interrupted (watch: 0)
 ";
 
 /// The command to run.
@@ -97,12 +113,15 @@ pub(crate) enum Command {
     Complete { reference: String, name: String, value: String, args: Vec<String> },
     Watch { uris: Vec<String> },
     Ping,
+    Lint,
+    Install { name: String, hosts: Vec<HostKind> },
+    Manifest,
     Raw { method: String, params: Option<String> },
     Login,
     Logout,
 }
 
-const COMMANDS: [&str; 16] = [
+pub(crate) const COMMANDS: [&str; 20] = [
     "tools",
     "resources",
     "prompts",
@@ -115,13 +134,20 @@ const COMMANDS: [&str; 16] = [
     "complete",
     "watch",
     "ping",
+    "lint",
+    "install",
+    "manifest",
+    "completions",
     "raw",
     "trace",
     "login",
     "logout",
 ];
 
-const OPTIONS: [&str; 19] = [
+pub(crate) const OPTIONS: [&str; 22] = [
+    "--total",
+    "--check",
+    "--write",
     "--no-browser",
     "--client-id",
     "--client-secret-env",
@@ -155,6 +181,9 @@ pub(crate) struct Options {
     pub(crate) json: bool,
     pub(crate) revision: Option<Revision>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) total: Option<Duration>,
+    pub(crate) check: bool,
+    pub(crate) write: bool,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) no_browser: bool,
     pub(crate) client_id: Option<String>,
@@ -208,7 +237,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             "-q" | "--quiet" => options.quiet = true,
             "--no-color" | "--no-colour" => options.no_color = true,
             "--revision" => options.revision = Some(revision(&value("a date, like 2026-07-28")?)?),
-            "--timeout" => options.timeout = Some(seconds(&value("a number of seconds")?)?),
+            "--timeout" => options.timeout = Some(seconds(name, &value("a number of seconds")?)?),
+            "--total" => options.total = Some(seconds(name, &value("a number of seconds")?)?),
+            "--check" => options.check = true,
+            "--write" => options.write = true,
             "--header" => options.headers.push(pair(&value("a header, like 'Name: value'")?, ':', name)?),
             "--no-browser" => options.no_browser = true,
             "--client-id" => options.client_id = Some(value("the id of a client")?),
@@ -224,6 +256,15 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
             }
             _ => words.push(arg),
         }
+    }
+    if let [first, rest @ ..] = words.as_slice()
+        && first == "completions"
+        && program.is_none()
+    {
+        let [shell] = rest else {
+            return Err(format!("completions needs one shell: {}", completions::SHELLS.join(", ")));
+        };
+        return completions::script(shell).map(Parsed::Print);
     }
     let (words, target) = target(words, program)?;
     options.only_trace = words.first().is_some_and(|word| word == "trace");
@@ -243,6 +284,8 @@ fn check(options: &Options, command: &Command, target: &Target) -> Result<(), St
         _ if options.client_secret_env.is_some() && options.client_id.is_none() => {
             "--client-secret-env needs --client-id"
         }
+        _ if options.check && *command != Command::Manifest => "--check is for manifest",
+        _ if options.write && !matches!(command, Command::Install { .. }) => "--write is for install",
         Target::Program(_) if !options.headers.is_empty() => "--header is for servers at a URL, not for programs",
         Target::Program(_) if matches!(command, Command::Login | Command::Logout) => {
             "login and logout are for servers at a URL"
@@ -309,6 +352,13 @@ fn command(mut words: impl Iterator<Item = String>) -> Result<Command, String> {
         },
         "watch" => Command::Watch { uris: words.by_ref().collect() },
         "ping" => Command::Ping,
+        "lint" => Command::Lint,
+        "manifest" => Command::Manifest,
+        "install" => Command::Install {
+            name: need("the name of the server in the host's file")?,
+            hosts: words.by_ref().map(|word| HostKind::named(&word)).collect::<Result<_, _>>()?,
+        },
+        "completions" => return Err("completions needs no server".into()),
         "login" => Command::Login,
         "logout" => Command::Logout,
         "raw" => Command::Raw { method: need("a method, like tools/list")?, params: words.next() },
@@ -345,11 +395,11 @@ fn traceparent(text: &str) -> Result<TraceParent, String> {
     TraceParent::parse(text).map_err(|error| format!("--traceparent: {text:?} is {error}"))
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+fn seconds(option: &str, text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds
         .filter(|time| *time >= Duration::from_millis(1) && *time <= Duration::from_secs(1_000_000))
-        .ok_or_else(|| format!("--timeout needs a number of seconds, not {text:?}"))
+        .ok_or_else(|| format!("{option} needs a number of seconds, not {text:?}"))
 }
 
 fn level(name: &str) -> Result<LoggingLevel, String> {
@@ -412,7 +462,7 @@ mod tests {
     #[test]
     fn options() {
         let (options, ..) = parsed(
-            "--json --timeout=2.5 --header A:b --header=C:d:e tools --root . --log info -q --no-color \
+            "--json --timeout=2.5 --total 60 --header A:b --header=C:d:e tools --root . --log info -q --no-color \
              --revision 2025-06-18 --trace -o f --no-browser --client-id i --client-secret-env S \
              --client-metadata https://c/m --scope a http://h/mcp",
         )
@@ -423,6 +473,9 @@ mod tests {
             json: true,
             revision: Some(Revision::V2025_06_18),
             timeout: Some(Duration::from_millis(2500)),
+            total: Some(Duration::from_secs(60)),
+            check: false,
+            write: false,
             headers: vec![("A".into(), "b".into()), ("C".into(), "d:e".into())],
             no_browser: true,
             client_id: Some("i".into()),
@@ -460,6 +513,17 @@ mod tests {
             ("tasks follow a b -- s", "tasks takes no \"b\""),
             ("--jso -- s", "there is no option --jso"),
             ("--traceparent 00-x -- s", "--traceparent: \"00-x\" is not a traceparent"),
+            ("--total x -- s", "--total needs a number of seconds, not \"x\""),
+            ("--check tools -- s", "--check is for manifest"),
+            ("--write tools -- s", "--write is for install"),
+            ("install a nano -- s", "there is no host \"nano\"; there are claude, vscode, cursor"),
+            ("install -- s", "install needs the name of the server"),
+            ("completions", "completions needs one shell: bash, zsh, fish"),
+            (
+                "completions ksh",
+                "there are no completions for \"ksh\" (did you mean \"zsh\"?); there are bash, zsh, fish",
+            ),
+            ("completions bash -- s", "completions needs no server"),
             ("--timeout x -- s", "--timeout needs a number of seconds, not \"x\""),
             ("--timeout", "--timeout needs a number of seconds"),
             ("--header A -- s", "--header needs a name and a value"),

@@ -1,9 +1,11 @@
 //! Arguments as the user types them: JSON, or `key=value` pairs with types from the schema.
 
+use std::collections::BTreeMap;
+
 use mcp_sansio::json::{JsonKind, Raw};
 
 use crate::json::{Members, array, compact, quote};
-use crate::schema::{Param, Schema};
+use crate::schema::{Member, Schema};
 
 /// Returns `true` if the arguments are pairs, whose types come from a schema.
 pub(crate) fn are_pairs(args: &[String]) -> bool {
@@ -14,8 +16,8 @@ fn is_object(args: &[String]) -> bool {
     matches!(args, [one] if one.trim_start().starts_with('{'))
 }
 
-/// Builds a JSON object from the arguments. `schema` is the schema of the tool. Without one all values are strings,
-/// as for prompts.
+/// Builds a JSON object from the arguments. `schema` is the schema of the tool. Without one all values are strings and keys
+/// have no parts, as for prompts. With one, dots reach into objects and arrays: `due.date=…`, `list.0=…`.
 pub(crate) fn build(args: &[String], schema: Option<Schema<'_>>) -> Result<String, String> {
     if is_object(args) {
         let json = args.first().map_or("{}", |json| json.trim());
@@ -24,31 +26,196 @@ pub(crate) fn build(args: &[String], schema: Option<Schema<'_>>) -> Result<Strin
             Err(fault) => Err(format!("the arguments are no valid JSON: {fault}")),
         };
     }
-    let params = schema.map(|schema| schema.params()).unwrap_or_default();
-    let mut values: Vec<(String, Vec<String>)> = Vec::new();
+    let mut object = Node::Object(Vec::new());
     for arg in args {
         let (key, value) = arg.split_once('=').ok_or_else(|| {
             format!("{arg:?} is no argument; write key=value, key:=JSON, or all of them as one JSON object")
         })?;
-        let (key, json) = match key.strip_suffix(':') {
-            Some(key) => (key, json(key, value)?),
-            None => (key, typed(key, value, schema, &params)?),
+        let (key, given) = match key.strip_suffix(':') {
+            Some(key) => (key, Given::Json(json(key, value)?)),
+            None => (key, Given::Text(value)),
         };
-        match values.iter_mut().find(|(known, _)| known == key) {
-            Some((_, values)) => values.push(json),
-            None => values.push((key.into(), vec![json])),
+        let parts = parts(key, schema)?;
+        let place = place(key, &parts, schema, &given)?;
+        let json = match given {
+            Given::Json(json) => json,
+            Given::Text(value) => typed(key, value, schema, place)?,
+        };
+        let many = schema.zip(place.schema()).is_some_and(|(schema, about)| is_array(&schema.types(about)));
+        object.put(key, &parts, json, many)?;
+    }
+    object.finish("")
+}
+
+enum Given<'a> {
+    Json(String),
+    Text(&'a str),
+}
+
+/// A part of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Member(String),
+    Index(usize),
+}
+
+/// The schema's word about a key.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Known(Raw<'a>),
+    /// The schema allows it without a word about it, or there is no schema.
+    Open,
+}
+
+impl<'a> Place<'a> {
+    const fn schema(self) -> Option<Raw<'a>> {
+        match self {
+            Place::Known(schema) => Some(schema),
+            Place::Open => None,
         }
     }
-    let mut object = Members::default();
-    for (key, mut given) in values {
-        let value = match given.len() {
-            1 => given.remove(0),
-            _ if takes_many(&key, schema, &params) => array(&given.iter().map(|one| inside(one)).collect::<Vec<_>>()),
-            _ => return Err(format!("{key} is given twice")),
-        };
-        object.add(&key, &value);
+}
+
+fn is_array(types: &[String]) -> bool {
+    types.iter().any(|kind| kind == "array")
+}
+
+/// Takes a key apart at its dots. A name of the schema that has dots itself stays whole.
+fn parts(key: &str, schema: Option<Schema<'_>>) -> Result<Vec<Part>, String> {
+    let whole = || vec![Part::Member(key.into())];
+    let Some(schema) = schema else { return Ok(whole()) };
+    if !key.contains('.') || matches!(schema.member(schema.root(), key), Member::Known(_)) {
+        return Ok(whole());
     }
-    Ok(object.finish())
+    let (mut parts, mut at) = (Vec::new(), Some(schema.root()));
+    for name in key.split('.') {
+        if name.is_empty() {
+            return Err(format!("{key:?} has a dot with no name beside it"));
+        }
+        let types = at.map(|at| schema.types(at)).unwrap_or_default();
+        let index = name.parse::<usize>().ok().filter(|_| is_array(&types) || types.is_empty() && !parts.is_empty());
+        parts.push(match index {
+            Some(index) => Part::Index(index),
+            None => Part::Member(name.into()),
+        });
+        at = at.and_then(|at| match index {
+            Some(index) => schema.item(at, index),
+            None => match schema.member(at, name) {
+                Member::Known(found) => Some(found),
+                Member::Open | Member::Unknown(_) => None,
+            },
+        });
+    }
+    Ok(parts)
+}
+
+/// Finds a key in the schema. The error names a member that the schema does not have.
+fn place<'a>(key: &str, parts: &[Part], schema: Option<Schema<'a>>, given: &Given<'_>) -> Result<Place<'a>, String> {
+    let Some(schema) = schema else { return Ok(Place::Open) };
+    let mut at = schema.root();
+    for part in parts {
+        let found = match part {
+            Part::Index(index) => schema.item(at, *index),
+            Part::Member(name) => match schema.member(at, name) {
+                Member::Known(found) => Some(found),
+                Member::Open => None,
+                Member::Unknown(known) => match given {
+                    // JSON is sent as it is.
+                    Given::Json(_) => None,
+                    Given::Text(value) => {
+                        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                        return Err(format!(
+                            "no member `{name}`{}; {}; to send it all the same, write {key}:={}",
+                            meant(name, &known),
+                            listed("there are", "there are none", &known),
+                            guess(value)
+                        ));
+                    }
+                },
+            },
+        };
+        match found {
+            Some(found) => at = found,
+            None => return Ok(Place::Open),
+        }
+    }
+    Ok(Place::Known(at))
+}
+
+/// A value under construction.
+#[derive(Debug)]
+enum Node {
+    /// JSON, as often as it was given.
+    Values(Vec<String>),
+    Object(Vec<(String, Node)>),
+    Array(BTreeMap<usize, Node>),
+}
+
+/// The most items of an array that is given item by item.
+const ITEMS: usize = 10_000;
+
+impl Node {
+    /// Puts a value at its place. `many` means that it may be given several times.
+    fn put(&mut self, key: &str, parts: &[Part], json: String, many: bool) -> Result<(), String> {
+        let Some((part, rest)) = parts.split_first() else {
+            return match self {
+                Node::Values(values) if values.is_empty() || many => {
+                    values.push(json);
+                    Ok(())
+                }
+                _ => Err(format!("{key} is given twice")),
+            };
+        };
+        if matches!(self, Node::Values(values) if values.is_empty()) {
+            *self = match part {
+                Part::Member(_) => Node::Object(Vec::new()),
+                Part::Index(_) => Node::Array(BTreeMap::new()),
+            };
+        }
+        let inner = match (self, part) {
+            (Node::Object(members), Part::Member(name)) => {
+                let at = members.iter().position(|(known, _)| known == name).unwrap_or(members.len());
+                if at == members.len() {
+                    members.push((name.clone(), Node::Values(Vec::new())));
+                }
+                members.get_mut(at).map(|(_, node)| node)
+            }
+            (Node::Array(items), Part::Index(index)) if *index < ITEMS => {
+                Some(items.entry(*index).or_insert_with(|| Node::Values(Vec::new())))
+            }
+            _ => None,
+        };
+        inner.ok_or_else(|| format!("{key} does not go with what is given before it"))?.put(key, rest, json, many)
+    }
+
+    fn finish(self, path: &str) -> Result<String, String> {
+        let within = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        match self {
+            Node::Values(values) if values.len() == 1 => Ok(values.into_iter().next().unwrap_or_default()),
+            Node::Values(values) => Ok(array(&values.iter().map(|one| inside(one)).collect::<Vec<_>>())),
+            Node::Object(members) => {
+                let mut object = Members::default();
+                for (name, node) in members {
+                    object.add(&name, &node.finish(&within(&name))?);
+                }
+                Ok(object.finish())
+            }
+            Node::Array(items) => {
+                let mut all = Vec::new();
+                for (at, (index, node)) in items.into_iter().enumerate() {
+                    if at != index {
+                        return Err(format!(
+                            "{} is given, but not {}",
+                            within(&index.to_string()),
+                            within(&at.to_string())
+                        ));
+                    }
+                    all.push(node.finish(&within(&index.to_string()))?);
+                }
+                Ok(array(&all))
+            }
+        }
+    }
 }
 
 /// Returns the items of an array without its brackets, to join arrays that were given one after the other.
@@ -56,30 +223,18 @@ fn inside(json: &str) -> &str {
     json.strip_prefix('[').and_then(|json| json.strip_suffix(']')).unwrap_or(json)
 }
 
-fn takes_many(key: &str, schema: Option<Schema<'_>>, params: &[Param<'_>]) -> bool {
-    let param = params.iter().find(|param| param.name == key);
-    schema.zip(param).is_some_and(|(schema, param)| schema.types(param.schema).iter().any(|kind| kind == "array"))
-}
-
 fn json(key: &str, value: &str) -> Result<String, String> {
     let raw = Raw::parse(value.as_bytes()).map_err(|fault| format!("{key}: no valid JSON: {fault}"))?;
     Ok(compact(raw))
 }
 
-fn typed(key: &str, value: &str, schema: Option<Schema<'_>>, params: &[Param<'_>]) -> Result<String, String> {
+fn typed(key: &str, value: &str, schema: Option<Schema<'_>>, place: Place<'_>) -> Result<String, String> {
     let Some(schema) = schema else { return Ok(quote(value)) };
-    let Some(param) = params.iter().find(|param| param.name == key) else {
-        if schema.is_closed() {
-            let names: Vec<_> = params.iter().map(|param| param.name.as_str()).collect();
-            let meant = meant(key, &names);
-            return Err(format!("there is no argument {key}{meant}; {}", listed("it takes", "it takes none", &names)));
-        }
-        return Ok(guess(value));
-    };
-    let types = schema.types(param.schema);
-    let typed = if types.is_empty() { Some(guess(value)) } else { fit(value, &types, schema, param.schema) };
+    let Place::Known(about) = place else { return Ok(guess(value)) };
+    let types = schema.types(about);
+    let typed = if types.is_empty() { Some(guess(value)) } else { fit(value, &types, schema, about) };
     let typed = typed.ok_or_else(|| format!("{key} must be {}, not {value:?}", article(&types.join(" or "))))?;
-    check_choice(key, &typed, param.schema)?;
+    check_choice(key, &typed, about)?;
     Ok(typed)
 }
 
@@ -197,7 +352,9 @@ mod tests {
             "n":{"type":"integer"},"x":{"type":"number"},"s":{"type":"string"},"b":{"type":"boolean"},
             "list":{"type":"array","items":{"type":"integer"}},"words":{"type":"array","items":{"type":"string"}},
             "o":{"type":"object"},"maybe":{"type":["string","null"]},"any":{},
-            "mode":{"type":"string","enum":["fast","slow"]},"id":{"anyOf":[{"type":"integer"},{"type":"string"}]}}}"#,
+            "mode":{"type":"string","enum":["fast","slow"]},"id":{"anyOf":[{"type":"integer"},{"type":"string"}]},
+            "due":{"anyOf":[{"type":"object","properties":{"date":{"type":"string"},"days":{"type":"integer"}}},{"type":"null"}]},
+            "rows":{"type":"array","items":{"type":"object","properties":{"n":{"type":"integer"}}}},"a.b":{"type":"string"}}}"#,
     );
 
     fn built(args: &[&str]) -> Result<String, String> {
@@ -229,12 +386,24 @@ mod tests {
             ("mode=fast", r#"{"mode":"fast"}"#),
             ("mode:=\"fats\"", r#"{"mode":"fats"}"#),
             ("s:=12", r#"{"s":12}"#),
-            ("new=1", r#"{"new":1}"#),
+            ("new:=1", r#"{"new":1}"#),
+            ("o.k=1", r#"{"o":{"k":1}}"#),
+            ("o.k.l=x", r#"{"o":{"k":{"l":"x"}}}"#),
+            ("due.date=2026-01-02", r#"{"due":{"date":"2026-01-02"}}"#),
+            ("due.days=3", r#"{"due":{"days":3}}"#),
+            ("list.0=4", r#"{"list":[4]}"#),
+            ("rows.0.n=4", r#"{"rows":[{"n":4}]}"#),
+            ("any.x=4", r#"{"any":{"x":4}}"#),
+            ("any.0=4", r#"{"any":[4]}"#),
+            ("a.b=4", r#"{"a.b":"4"}"#),
         ] {
             assert_eq!(built(&[arg]).as_deref(), Ok(json), "{arg}");
         }
         assert_eq!(built(&[]).as_deref(), Ok("{}"));
         assert_eq!(built(&["n=1", "words=a", "words=b,c"]).as_deref(), Ok(r#"{"n":1,"words":["a","b","c"]}"#));
+        let nested = built(&["rows.1.n=2", "due.date=d", "rows.0.n=1", "due.days=4", "list=1", "list=2"]);
+        let expected = r#"{"rows":[{"n":1},{"n":2}],"due":{"date":"d","days":4},"list":[1,2]}"#;
+        assert_eq!(nested.as_deref(), Ok(expected));
         assert_eq!(built(&[" {\"n\": 1} "]).as_deref(), Ok("{\"n\": 1}"));
     }
 
@@ -245,11 +414,29 @@ mod tests {
         assert_eq!(wrong(&["n=1.5"]), "n must be an integer, not \"1.5\"");
         assert_eq!(wrong(&["n=1", "n=2"]), "n is given twice");
         assert_eq!(wrong(&["mode=fats"]), "mode is one of fast, slow; to send something else, write mode:=\"fats\"");
+        assert_eq!(
+            wrong(&["lits=2"]),
+            "no member `lits` (did you mean \"list\"?); there are n, x, s, b, list, words, o, maybe, any, mode, id, due, rows, a.b; \
+             to send it all the same, write lits:=2"
+        );
+        assert_eq!(
+            wrong(&["due.dat=x"]),
+            "no member `dat` (did you mean \"date\"?); there are date, days; to send it all the same, write due.dat:=\"x\""
+        );
+        assert_eq!(wrong(&["due.days=x"]), "due.days must be an integer, not \"x\"");
+        assert_eq!(wrong(&["rows.1.n=1"]), "rows.1 is given, but not rows.0");
+        assert_eq!(wrong(&["list=1", "list.0=1"]), "list.0 does not go with what is given before it");
+        assert_eq!(wrong(&["due.date=a", "due.date=b"]), "due.date is given twice");
+        assert_eq!(wrong(&["o..k=1"]), "\"o..k\" has a dot with no name beside it");
+        assert!(wrong(&["list.10001=1"]).contains("does not go"));
         assert!(wrong(&["n"]).contains("key=value"));
         assert!(wrong(&["{n:1}"]).contains("no valid JSON"));
         let closed = Schema::new(Raw::constant(r#"{"properties":{"a":{},"b":{}},"additionalProperties":false}"#));
         let wrong = build(&["c=1".into()], Some(closed)).unwrap_err();
-        assert_eq!(wrong, "there is no argument c; it takes a, b");
+        assert_eq!(wrong, "no member `c`; there are a, b; to send it all the same, write c:=1");
+        let none = Schema::new(Raw::constant(r#"{"type":"object","additionalProperties":false}"#));
+        let wrong = build(&["c=1".into()], Some(none)).unwrap_err();
+        assert_eq!(wrong, "no member `c`; there are none; to send it all the same, write c:=1");
         assert_eq!(build(&["c=1".into()], None).as_deref(), Ok(r#"{"c":"1"}"#));
     }
 }

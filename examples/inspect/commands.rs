@@ -7,18 +7,20 @@ use mcp_sansio::client::{Request, SendError, SubscriptionFilter};
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapabilities, ServerCapability, code};
 use mcp_sansio_blocking::client::{ClientError, OwnedResult, ServerError};
+use mcp_sansio_host::schema::{SchemaLimits, check};
 use mcp_sansio_tasks::client::TaskEnd;
 
 use crate::args::{Command, Options, Target};
 use crate::arguments::{are_pairs, build, listed, meant};
 use crate::json::{Members, array, compact, pretty, quote};
+use crate::lint;
 use crate::login;
-use crate::page::{Look, Page, Style};
+use crate::page::{Look, Page, Spans, Style};
 use crate::schema::Schema;
 use crate::session::{Around, Session};
 use crate::show::{self, List};
 use crate::terminal::print;
-use crate::text::clean;
+use crate::text::{clean, one_line};
 
 /// The reason why a command failed.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub(crate) enum Trouble {
     Flaw(ViewError),
     /// The tool has reported an error (`isError`).
     Tool,
+    /// `lint` or `--check` has found something, and has printed it.
+    Found,
     /// A task has no result.
     Task {
         end: TaskEnd,
@@ -80,6 +84,9 @@ pub(crate) struct Run<'s, 'm> {
     pub(crate) pretty: bool,
 }
 
+/// The longest wait for the tools after a call that did not need them, in milliseconds.
+const LIST_AFTER: u64 = 2_000;
+
 /// The lists of a server: title, key of the items, and the feature that the server must offer.
 const LISTS: [(&str, &str, ServerCapability); 4] = [
     ("Tools", "tools", ServerCapability::Tools),
@@ -105,7 +112,11 @@ impl Run<'_, '_> {
     /// Connects and runs the command.
     pub(crate) fn run(&mut self, command: &Command) -> Done {
         let begun = Instant::now();
-        self.session.client().connect().map_err(Trouble::Connect)?;
+        self.around.live.borrow_mut().waits(true);
+        let connected = self.session.client().connect();
+        self.around.live.borrow_mut().waits(false);
+        self.around.live.borrow_mut().clear();
+        connected.map_err(Trouble::Connect)?;
         let took = begun.elapsed();
         self.around.live.borrow_mut().connected();
         match self.command(command, took) {
@@ -133,6 +144,9 @@ impl Run<'_, '_> {
             Command::Complete { reference, name, value, args } => self.complete(reference, name, value, args),
             Command::Watch { uris } => self.watch(uris),
             Command::Ping => self.ping(),
+            Command::Lint => self.lint(),
+            Command::Install { name, hosts } => self.install(name, hosts),
+            Command::Manifest => self.manifest(),
             Command::Login => self.login(),
             // It needs no connection.
             Command::Logout => Ok(()),
@@ -323,8 +337,9 @@ impl Run<'_, '_> {
 
     fn call(&mut self, name: &str, args: &[String]) -> Done {
         let args = from_stdin(args)?;
+        let mut pages = Vec::new();
         let json = if are_pairs(&args) {
-            let pages = self.list("tools", ServerCapability::Tools)?;
+            pages = self.list("tools", ServerCapability::Tools)?;
             let tool = named(&items(&pages, "tools"), name)?;
             let schema = Schema::new(tool.get("inputSchema").unwrap_or(Raw::constant("{}")));
             let json = build(&args, Some(schema)).map_err(Trouble::Usage)?;
@@ -343,7 +358,75 @@ impl Run<'_, '_> {
         };
         let answer = self.or_note_unknown(answer, ("tools", "name", ServerCapability::Tools), name)?;
         let answer = self.finished(answer)?;
-        self.show_call(&answer)
+        let shown = self.show_call(&answer);
+        if pages.is_empty() && answer.raw().get("structuredContent").is_some() {
+            // The answer is shown already: a server that does not list its tools in time has no further part in it.
+            pages = self.session.list(Request::list_tools().timeout(LIST_AFTER)).unwrap_or_default();
+        }
+        if let Ok(tool) = named(&items(&pages, "tools"), name) {
+            self.note_output(tool, answer.raw());
+        }
+        shown
+    }
+
+    /// Warns if an answer does not fit the output schema of its tool.
+    fn note_output(&self, tool: Raw<'_>, answer: Raw<'_>) {
+        let Some(schema) = tool.get("outputSchema") else { return };
+        // One line each: a value of the server may have newlines.
+        let note = |words: &str| self.around.live.borrow_mut().note(Style::Warn, &one_line(words));
+        let Some(content) = answer.get("structuredContent") else {
+            if answer.get("isError").and_then(|error| error.bool()) != Some(true) {
+                note("the answer has no structuredContent, though the tool has an output schema");
+            }
+            return;
+        };
+        let report = check(schema, content, &SchemaLimits::DEFAULT);
+        for mismatch in &report.mismatches {
+            note(&format!("the answer does not fit the output schema: {mismatch}"));
+        }
+        if !report.ignored.is_empty() {
+            let words = format!("not looked at in the output schema: {}", report.ignored.join(", "));
+            self.around.live.borrow_mut().note(Style::Dim, &words);
+        }
+        if report.is_incomplete {
+            note(
+                "the answer was not compared with the whole output schema: it is too large, or its $ref leads elsewhere",
+            );
+        }
+    }
+
+    /// Warns about what some clients refuse.
+    fn lint(&mut self) -> Done {
+        let pages = self.list("tools", ServerCapability::Tools)?;
+        let all = items(&pages, "tools");
+        let warnings = lint::tools(&all);
+        if self.options.json {
+            let one = |warning: &lint::Warning| {
+                let mut json = Members::default();
+                json.add("tool", &quote(&warning.tool));
+                json.add("place", &quote(&warning.place));
+                json.add("warning", &quote(&warning.words));
+                json.finish()
+            };
+            let list = array(&warnings.iter().map(one).collect::<Vec<_>>());
+            self.print_json(&format!("{{\"warnings\":{list}}}"))?;
+        } else {
+            let mut page = self.page();
+            for warning in &warnings {
+                let place = [warning.tool.as_str(), warning.place.as_str()];
+                let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
+                page.hanging(
+                    0,
+                    2,
+                    &Spans::of(Style::Name, place).and(Style::Plain, format_args!("  {}", warning.words)),
+                );
+            }
+            if warnings.is_empty() {
+                page.say(0, Style::Good, format_args!("{} tools, nothing that clients are known to refuse", all.len()));
+            }
+            self.print(&page.finish())?;
+        }
+        if warnings.is_empty() { Ok(()) } else { Err(Trouble::Found) }
     }
 
     pub(crate) fn show_call(&self, answer: &OwnedResult) -> Done {
@@ -359,9 +442,8 @@ impl Run<'_, '_> {
         let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
         for (name, _) in given.members() {
             let name = name.to_string();
-            // Other names may be valid. Only a name that is nearly right is probably a mistake.
             let meant = meant(&name, &names);
-            if !names.contains(&name.as_str()) && !meant.is_empty() {
+            if !names.contains(&name.as_str()) && !names.is_empty() {
                 let note = format!("the schema has no {name:?}{meant}");
                 self.around.live.borrow_mut().note(Style::Warn, &note);
             }

@@ -1,12 +1,15 @@
 //! Live output on stderr: progress, logs, and the stderr of the program.
 
 use std::io::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mcp_sansio::protocol::LoggingLevel;
 
 use crate::page::{Look, Style};
 use crate::text::{cut, one_line, width};
+
+/// A user who sees nothing for so long wonders.
+const PATIENT: Duration = Duration::from_secs(2);
 
 /// Lines of live output, with at most one progress bar below them.
 #[derive(Debug)]
@@ -17,6 +20,10 @@ pub(crate) struct Live {
     begun: Instant,
     bar: Option<String>,
     last: String,
+    /// The begin of a wait for an answer.
+    waiting: Option<Instant>,
+    /// The bar shows the wait, not progress.
+    is_wait: bool,
     /// The stderr of the program is shown immediately.
     shows_stderr: bool,
     /// The first error of writing a trace to stdout. Later messages are missing there.
@@ -32,6 +39,8 @@ impl Live {
             begun: Instant::now(),
             bar: None,
             last: String::new(),
+            waiting: None,
+            is_wait: false,
             shows_stderr: false,
             lost: None,
         }
@@ -50,7 +59,9 @@ impl Live {
         }
         write(text);
         if let Some(bar) = bar {
+            let is_wait = self.is_wait;
             self.draw(bar);
+            self.is_wait = is_wait;
         }
     }
 
@@ -111,7 +122,26 @@ impl Live {
         }
     }
 
+    /// Begins or ends a wait for an answer. Returns `true` if there was one.
+    pub(crate) fn waits(&mut self, on: bool) -> bool {
+        std::mem::replace(&mut self.waiting, on.then(Instant::now)).is_some()
+    }
+
+    /// On a terminal, says that there is no answer yet.
+    pub(crate) fn still_waiting(&mut self) {
+        let Some(waited) = self.waiting.map(|since| since.elapsed()) else { return };
+        let free = self.bar.is_none() || self.is_wait;
+        if self.terminal && !self.quiet && free && waited >= PATIENT {
+            let bar = format!("waiting for an answer … {} s", waited.as_secs());
+            if self.bar.as_ref() != Some(&bar) {
+                self.draw(bar);
+            }
+            self.is_wait = true;
+        }
+    }
+
     fn draw(&mut self, bar: String) {
+        self.is_wait = false;
         write(&format!("\r{}\x1b[K", self.look.paint(Style::Plain, &bar)));
         self.bar = Some(bar);
     }

@@ -4,10 +4,15 @@ mod args;
 mod arguments;
 mod ask;
 mod commands;
+mod completions;
+mod edit;
 mod host;
+mod install;
 mod json;
+mod lint;
 mod live;
 mod login;
+mod manifest;
 mod page;
 mod schema;
 mod session;
@@ -100,7 +105,9 @@ fn inspect(
         over: None,
         odd: Vec::new(),
     };
-    let around = Around { live: Rc::clone(live), stop, look };
+    // The time of everything began when the program did.
+    let deadline = options.total.map(|total| begun + total);
+    let around = Around { live: Rc::clone(live), stop, look, deadline };
     let mut session = Session::new(target, options, &profile, host, around.clone()).map_err(Trouble::Connect)?;
     if options.trace {
         let form = match (options.only_trace, options.json) {
@@ -177,7 +184,7 @@ fn file_uri(path: &Path) -> String {
 fn explain(trouble: &Trouble, options: &Options, command: &Command, target: &Target) -> (u8, String) {
     let (code, error) = match trouble {
         Trouble::Usage(words) => return (2, words.clone()),
-        Trouble::Tool => return (1, String::new()),
+        Trouble::Tool | Trouble::Found => return (1, String::new()),
         Trouble::Flaw(flaw) => return (6, format!("the answer is not what it must be: {flaw}; add --trace to see it")),
         Trouble::Over(why) => return (6, why.clone()),
         Trouble::Io(error) if error.kind() == ErrorKind::Interrupted => return (130, String::new()),
@@ -193,6 +200,7 @@ fn explain(trouble: &Trouble, options: &Options, command: &Command, target: &Tar
     };
     match error {
         ClientError::Io(error) if error.kind() == ErrorKind::Interrupted => (130, String::new()),
+        ClientError::Io(error) if session::is_total(error) => (5, error.to_string()),
         ClientError::Url(_) => (2, error.to_string()),
         ClientError::Lost { why: TransportError::TimedOut, detail } => {
             let detail = if detail.is_empty() { String::new() } else { format!("; {detail}") };

@@ -16,6 +16,16 @@ pub(crate) struct Param<'a> {
     pub(crate) required: bool,
 }
 
+/// A schema's word about a member.
+#[derive(Clone, Debug)]
+pub(crate) enum Member<'a> {
+    Known(Raw<'a>),
+    /// It is not named, and the schema does not refuse it.
+    Open,
+    /// It is not named, but these are.
+    Unknown(Vec<String>),
+}
+
 /// A schema and the document that its references point into. References out of the document are not followed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schema<'a> {
@@ -32,9 +42,58 @@ impl<'a> Schema<'a> {
         self.params_of(self.root)
     }
 
-    /// Returns `true` if the schema refuses other properties.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.root.get("additionalProperties").and_then(|more| more.bool()) == Some(false)
+    /// Returns the schema of the whole value.
+    pub(crate) const fn root(&self) -> Raw<'a> {
+        self.root
+    }
+
+    /// Finds a member of the objects that a schema describes, also in the options of `anyOf`, `oneOf` and `allOf`.
+    pub(crate) fn member(&self, schema: Raw<'a>, name: &str) -> Member<'a> {
+        let (mut known, mut open) = (Vec::new(), false);
+        match self.find_member(schema, name, DEPTH, &mut known, &mut open) {
+            Some(found) => Member::Known(found),
+            None if open || known.is_empty() && !self.is_closed(schema) => Member::Open,
+            None => Member::Unknown(known),
+        }
+    }
+
+    fn is_closed(&self, schema: Raw<'a>) -> bool {
+        self.resolve(schema).get("additionalProperties").and_then(|more| more.bool()) == Some(false)
+    }
+
+    fn find_member(
+        &self,
+        schema: Raw<'a>,
+        name: &str,
+        depth: usize,
+        known: &mut Vec<String>,
+        open: &mut bool,
+    ) -> Option<Raw<'a>> {
+        let schema = self.resolve(schema);
+        for param in self.params_of(schema) {
+            if param.name == name {
+                return Some(param.schema);
+            }
+            known.push(param.name);
+        }
+        // Other members are allowed if the schema says so; where it says nothing, most servers ignore them.
+        *open |= schema.get("additionalProperties").is_some_and(|more| more.bool() != Some(false));
+        *open |= schema.get("patternProperties").is_some();
+        let options = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key));
+        options
+            .flat_map(|options| options.items())
+            .filter(|_| depth > 0)
+            .find_map(|option| self.find_member(option, name, depth - 1, known, open))
+    }
+
+    /// Finds the schema of an item of the arrays that a schema describes.
+    pub(crate) fn item(&self, schema: Raw<'a>, index: usize) -> Option<Raw<'a>> {
+        let options = ["anyOf", "oneOf"].into_iter().filter_map(|key| self.resolve(schema).get(key));
+        let options = options.flat_map(|options| options.items()).map(|option| self.resolve(option));
+        std::iter::once(self.resolve(schema)).chain(options).find_map(|schema| {
+            let fixed = schema.get("prefixItems").and_then(|items| items.items().nth(index));
+            fixed.or_else(|| schema.get("items")).map(|item| self.resolve(item))
+        })
     }
 
     fn params_of(&self, object: Raw<'a>) -> Vec<Param<'a>> {

@@ -52,10 +52,27 @@ const LIST_TIMES: u32 = 4;
 /// The time for a server to end before the user sees a note. Interpreters take seconds to clean up.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A transport that fails after Ctrl-C.
+/// The error after the time of `--total`.
+#[derive(Debug)]
+struct TotalOver;
+
+impl std::fmt::Display for TotalOver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it took longer than --total allows")
+    }
+}
+
+impl std::error::Error for TotalOver {}
+
+/// Returns `true` if the error means that the time of `--total` is over.
+pub(crate) fn is_total(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<TotalOver>())
+}
+
+/// A transport that fails after Ctrl-C, and after the time of `--total`.
 pub(crate) struct Stoppable<'m> {
     inner: Box<dyn Transport<'m> + 'm>,
-    stop: Stop,
+    around: Around,
 }
 
 impl<'m> Transport<'m> for Stoppable<'m> {
@@ -69,9 +86,10 @@ impl<'m> Transport<'m> for Stoppable<'m> {
         self.inner.run(now, handler)
     }
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
-        self.stop.check()?;
+        self.around.check()?;
         self.inner.wait(at_most.min(SLICE))?;
-        self.stop.check()
+        self.around.live.borrow_mut().still_waiting();
+        self.around.check()
     }
     fn next_deadline(&self) -> Option<Millis> {
         self.inner.next_deadline()
@@ -105,6 +123,20 @@ pub(crate) struct Around {
     pub(crate) live: Rc<RefCell<Live>>,
     pub(crate) stop: Stop,
     pub(crate) look: Look,
+    /// The end of the time of `--total`.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Around {
+    fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Returns an error after Ctrl-C, and after the time of `--total`.
+    fn check(&self) -> io::Result<()> {
+        self.stop.check()?;
+        if self.is_over() { Err(io::Error::new(io::ErrorKind::TimedOut, TotalOver)) } else { Ok(()) }
+    }
 }
 
 pub(crate) struct Session<'m> {
@@ -137,7 +169,7 @@ impl<'m> Session<'m> {
             Target::Program(words) => Box::new(spawn(words, options, limits, profile, &around)?),
             Target::Url(url) => Box::new(reach(url, options, limits, profile, &around.stop)?),
         };
-        let client = Client::new(Stoppable { inner, stop: around.stop.clone() }, host);
+        let client = Client::new(Stoppable { inner, around: around.clone() }, host);
         Ok(Session {
             client,
             keyboard: Keyboard::default(),
@@ -155,11 +187,15 @@ impl<'m> Session<'m> {
     /// Sends a request and waits for its answer. Meanwhile asks the user the server's questions.
     pub(crate) fn request(&mut self, request: &Request<'_>) -> Result<OwnedResult, ClientError> {
         let token = self.client.send(&request.trace_context(&self.trace))?;
+        self.around.live.borrow_mut().waits(true);
         let outcome = self.outcome(token);
+        // The server need not continue. If the notification fails, nothing is lost.
         if self.around.stop.is_set() {
-            // The server need not continue. If the notification fails, nothing is lost.
             let _ = self.client.cancel(token, Some("The user pressed Ctrl-C"));
+        } else if self.around.is_over() {
+            let _ = self.client.cancel(token, Some("The user gave it no more time"));
         }
+        self.around.live.borrow_mut().waits(false);
         self.around.live.borrow_mut().clear();
         if matches!(outcome, Err(ClientError::Server(_))) {
             self.refused = request.method_name().to_owned();
@@ -178,8 +214,8 @@ impl<'m> Session<'m> {
                 return outcome;
             }
             self.ask_waiting()?;
-            // A server that never stops sending leaves no wait, and only a wait checks for Ctrl-C.
-            self.around.stop.check()?;
+            // A server that never stops sending leaves no wait, and only a wait checks for Ctrl-C and the time.
+            self.around.check()?;
             self.client.turn(SLICE)?;
         }
     }
@@ -276,6 +312,7 @@ impl<'m> Session<'m> {
         while self.client.handler().over.is_none() && !self.around.stop.is_set() && !is_unread() {
             match self.client.turn(SLICE) {
                 Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+                Err(ClientError::Io(error)) if is_total(&error) => return Ok(()),
                 done => done?,
             };
             self.ask_waiting()?;
@@ -302,6 +339,7 @@ impl<'m> Session<'m> {
         params: Raw<'_>,
     ) -> Result<Option<Said>, ClientError> {
         self.around.live.borrow_mut().clear();
+        let waited = self.around.live.borrow_mut().waits(false);
         let server = self.client.server().and_then(|hello| hello.server()).and_then(|info| info.get("name")?.text());
         let server = server.map_or_else(|| "the server".to_owned(), |name| name.to_string());
         let look = self.around.look;
@@ -312,9 +350,11 @@ impl<'m> Session<'m> {
             ServerRequestKind::Visit => asker.visit(&server, params),
             _ => asker.sampling(&server, params),
         };
-        match console.broken {
+        let (broken, over) = (console.broken.take(), console.over);
+        self.around.live.borrow_mut().waits(waited);
+        match broken {
             Some(error) => Err(error),
-            None => Ok(Some(said).filter(|_| !console.over)),
+            None => Ok(Some(said).filter(|_| !over)),
         }
     }
 
@@ -423,7 +463,7 @@ impl Console for Terminal<'_, '_> {
         self.say(prompt);
         loop {
             let typed = self.session.keyboard.line(GLANCE).map_err(ClientError::from);
-            let stopped = self.session.around.stop.check().map_err(ClientError::from);
+            let stopped = self.session.around.check().map_err(ClientError::from);
             match stopped.and(typed) {
                 Ok(Some(line)) => {
                     if line.is_none() {

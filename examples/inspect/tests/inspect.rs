@@ -1,6 +1,8 @@
 //! Runs the program as users and scripts do, against the examples `calc` and `sysmon` and against servers scripted
 //! here.
 
+#[path = "parts/product.rs"]
+mod product;
 #[path = "../../../tests/remote/scripted.rs"]
 mod scripted;
 #[path = "parts/tasks.rs"]
@@ -379,7 +381,7 @@ fn near_names_are_suggested() {
     for (args, code, words) in [
         (&["call", "proceses"][..], 4, "tools has no \"proceses\" (did you mean \"processes\"?)"),
         (&["call", "proceses", "limit=1"], 2, "(did you mean \"processes\"?); there are"),
-        (&["call", "processes", "lmit=1"], 0, "the schema has no \"lmit\" (did you mean \"limit\"?)"),
+        (&["call", "processes", "lmit=1"], 2, "no member `lmit` (did you mean \"limit\"?)"),
         (&["read", "sys://lod"], 4, "(did you mean \"sys://load\"?)"),
         (&["prompt", "diagnos", "symptom=x"], 4, "(did you mean \"diagnose\"?)"),
         (&["raw", "tools/list", "[1]"], 2, "must be a JSON object"),
@@ -497,7 +499,8 @@ fn a_refused_list_leaves_the_others() {
 fn an_answer_is_shown_once() {
     let call = |result: &str| {
         let answer = format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"resultType":"complete",{result}}}}}"#);
-        made_up(&[HELLO, &answer], &["call", "x"]).1
+        let none = r#"{"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"private"}}"#;
+        made_up(&[HELLO, &answer, none], &["call", "x"]).1
     };
     for (result, shown) in [
         (r#""content":[{"type":"text","text":"1024"}],"structuredContent":{"result":"1024"}"#, "1024\n"),
