@@ -18,7 +18,7 @@ pub struct ServerError {
 }
 
 impl ServerError {
-    fn new(error: &ErrorObject<'_>) -> Self {
+    pub(crate) fn new(error: &ErrorObject<'_>) -> Self {
         let data = error.data.map(|data| data.as_str().to_owned());
         ServerError { code: error.code, message: error.message.to_string(), data }
     }

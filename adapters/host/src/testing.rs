@@ -1,9 +1,10 @@
 //! Tests of services in memory: without a process and without a clock, with the input cut at any byte.
 //!
-//! - [`Conversation`]: a service, and the test as its client.
+//! - [`Conversation`]: a service, and the test as its client; [`Reply`]: what a request has brought.
 //! - [`ClientServerPair`]: a service and a client.
 //!
 //! ```
+//! use mcp_sansio::revision::Revision;
 //! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 //! use mcp_sansio_host::testing::{Conversation, Delivery};
 //!
@@ -13,20 +14,34 @@
 //! static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", hello)];
 //!
 //! let service = Service::new("greeter", "1.0").tools(&TOOLS);
-//! for cut in [Delivery::Whole, Delivery::Bytes, Delivery::Random(7)] {
-//!     let mut conversation = Conversation::new(&service, ()).cut(cut);
-//!     conversation.initialize("2025-06-18");
-//!     let replies = conversation.say(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"hello"}}"#);
-//!     assert!(replies[0].contains(r#""text":"hello""#));
+//! for revision in Revision::ALL {
+//!     let mut conversation = Conversation::new(&service, ()).cut(Delivery::Random(7));
+//!     conversation.open(revision);
+//!     assert_eq!(conversation.call("hello", &()).text(), "hello");
 //!     assert!(conversation.finish().is_empty());
 //! }
 //! ```
+//!
+//! Some things are checked in every test: structured content against the output schema of its tool, and that a change
+//! which is published was declared. [`Conversation::snapshot`] has all that clients see of a service, for
+//! [`assert_snapshot`].
 
-use mcp_sansio::client::{Client, ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
+mod reply;
+mod requests;
+mod snapshot;
+
+use mcp_sansio::client::{Arguments, Client, ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
+use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{MessageLimits, Millis, NotifyStatus, Progress, RequestToken, RespondError, ServerChange};
 use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource, Service};
 use mcp_sansio::sink::LineSink;
+
+use crate::schema::{SchemaLimits, check};
+pub use reply::Reply;
+use requests::Aside;
+pub use snapshot::assert_snapshot;
 
 /// The sizes of the pieces in which the input comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +66,10 @@ pub struct Conversation<'s, S: 'static> {
     rhythm: Rhythm,
     now: Millis,
     received: Vec<u8>,
+    /// The revision of requests that are made here.
+    revision: Option<Revision>,
+    requests: u32,
+    capabilities: String,
 }
 
 /// The most turns of a loop. More of them mean that it never comes to rest.
@@ -61,7 +80,17 @@ impl<'s, S> Conversation<'s, S> {
     #[must_use]
     pub fn new(service: &'s Service<'s, S>, state: S) -> Self {
         let session = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
-        Conversation { service, state, session, rhythm: Rhythm::new(Delivery::Whole), now: 0, received: Vec::new() }
+        Conversation {
+            service,
+            state,
+            session,
+            rhythm: Rhythm::new(Delivery::Whole),
+            now: 0,
+            received: Vec::new(),
+            revision: None,
+            requests: 0,
+            capabilities: requests::CAPABILITIES.into(),
+        }
     }
 
     /// Sets how the input is cut. Default: whole lines.
@@ -71,9 +100,152 @@ impl<'s, S> Conversation<'s, S> {
         self
     }
 
+    /// Sets the capabilities that [`open`](Self::open) declares, a JSON object. Default: sampling, elicitation in both modes, and
+    /// roots.
+    #[must_use]
+    pub fn capabilities(mut self, capabilities: Raw<'_>) -> Self {
+        self.capabilities = capabilities.as_str().into();
+        self
+    }
+
+    /// Opens the connection in a revision: `initialize` and `notifications/initialized` up to 2025-11-25; from 2026-07-28 on
+    /// `server/discover`, and each later request says the revision in `_meta`. Returns the reply.
+    ///
+    /// # Panics
+    /// If the service does not have the revision.
+    pub fn open(&mut self, revision: Revision) -> Reply {
+        let id = self.next_id();
+        let hello = Reply::of(self.say(&requests::hello(revision, &id, &self.capabilities)));
+        if !revision.is_modern() {
+            let chosen = hello.result().get("protocolVersion").and_then(|date| date.text());
+            assert!(
+                chosen.is_some_and(|chosen| chosen.eq_str(revision.date())),
+                "the service does not have {}: {hello}",
+                revision.date()
+            );
+            self.say(requests::INITIALIZED);
+        }
+        self.revision = Some(revision);
+        hello
+    }
+
+    /// Sends a request with these params, a JSON object, and returns what comes back. It asks for progress, and from 2026-07-28
+    /// on for log messages of all levels.
+    ///
+    /// # Panics
+    /// If the conversation is not [open](Self::open), or the params are not a JSON object.
+    pub fn request(&mut self, method: &str, params: &dyn Arguments) -> Reply {
+        let Some(revision) = self.revision else {
+            panic!("open the conversation first: conversation.open(Revision::V2026_07_28)");
+        };
+        let params = requests::json(params);
+        let object = Raw::parse(params.as_bytes()).ok().filter(|raw| raw.kind() == JsonKind::Object);
+        let Some(members) = object.and_then(|raw| raw.as_str().strip_prefix('{')?.strip_suffix('}')) else {
+            panic!("the params of {method} are not a JSON object: {params}");
+        };
+        let id = self.next_id();
+        Reply::of(self.say(&requests::request(revision, &id, method, members.trim(), &self.capabilities)))
+    }
+
+    /// Calls a tool, `tools/call`, with arguments that are written as a JSON object, and checks the structured content of its
+    /// result against its output schema, as far as [`check`] looks. `&()` means no arguments.
+    ///
+    /// # Panics
+    /// If the result does not fit the schema, or has no structured content though the tool has an output schema and has
+    /// not failed; and as [`request`](Self::request).
+    pub fn call(&mut self, name: &str, arguments: &dyn Arguments) -> Reply {
+        let reply = self.request_with("tools/call", "name", name, arguments);
+        let is_result = !reply.is_pending() && reply.error().is_none() && reply.result().get("content").is_some();
+        // A result that is not the tool's own, like a question or a task, has no `content`.
+        if is_result && !reply.is_error() {
+            self.check_output(name, reply.result());
+        }
+        reply
+    }
+
+    /// Reads a resource, `resources/read`.
+    ///
+    /// # Panics
+    /// As [`request`](Self::request).
+    pub fn read(&mut self, uri: &str) -> Reply {
+        self.request_with("resources/read", "uri", uri, &())
+    }
+
+    /// Fills in a prompt, `prompts/get`. `&()` means no arguments.
+    ///
+    /// # Panics
+    /// As [`request`](Self::request).
+    pub fn prompt(&mut self, name: &str, arguments: &dyn Arguments) -> Reply {
+        self.request_with("prompts/get", "name", name, arguments)
+    }
+
+    fn request_with(&mut self, method: &str, key: &str, value: &str, arguments: &dyn Arguments) -> Reply {
+        let arguments = match requests::json(arguments).as_str() {
+            "null" => String::new(),
+            json => format!(r#","arguments":{json}"#),
+        };
+        let params = format!(r#"{{"{key}":{}{arguments}}}"#, requests::json(&value));
+        match Raw::parse(params.as_bytes()) {
+            Ok(params) => self.request(method, &params),
+            Err(error) => panic!("the params of {method} are not JSON: {error}: {params}"),
+        }
+    }
+
+    fn check_output(&mut self, name: &str, result: Raw<'_>) {
+        let (mut aside, _) = Aside::open(self.service, &mut self.state, self.revision);
+        let Some(schema) = aside.output_schema(name) else { return };
+        let Some(content) = result.get("structuredContent") else {
+            panic!("the tool {name:?} has an output schema, and answers without structuredContent: {result}");
+        };
+        let Ok(schema) = Raw::parse(schema.as_bytes()) else { return };
+        if let Some(mismatch) = check(schema, content, &SchemaLimits::DEFAULT).mismatches.first() {
+            panic!("the answer of {name:?} does not fit its output schema: {mismatch}\n{content}\nschema: {schema}");
+        }
+    }
+
+    /// Returns all that clients see of the service, in the revision of the conversation or the newest: its name (without the
+    /// version, which changes with each release), capabilities and instructions, and the entries of its lists with each member on a line of its own, like
+    /// `tools/add/inputSchema/properties/a/type: "integer"`. Keep it in a file, with [`assert_snapshot`]: a diff of that
+    /// file shows what a client will notice.
+    pub fn snapshot(&mut self) -> String {
+        const LISTS: [(&str, &str, &str); 4] = [
+            ("tools/list", "tools", "name"),
+            ("resources/list", "resources", "uri"),
+            ("resources/templates/list", "resourceTemplates", "uriTemplate"),
+            ("prompts/list", "prompts", "name"),
+        ];
+        let mut text = String::new();
+        let (mut aside, hello) = Aside::open(self.service, &mut self.state, self.revision);
+        for (name, value) in hello.result().members() {
+            // These belong to the library, or to the one message.
+            if !["protocolVersion", "supportedVersions", "resultType", "ttlMs", "cacheScope"]
+                .iter()
+                .any(|own| name.eq_str(own))
+            {
+                snapshot::flatten(&name.to_string(), value, &mut text);
+            }
+        }
+        let mut text: String =
+            text.split_inclusive('\n').filter(|line| !line.contains("serverInfo/version: ")).collect();
+        for (method, list, key) in LISTS {
+            for entry in aside.list(method, list) {
+                let Ok(entry) = Raw::parse(entry.as_bytes()) else { continue };
+                let name = entry.get(key).and_then(|name| name.text()).map(|name| name.to_string()).unwrap_or_default();
+                snapshot::flatten(&format!("{list}/{name}"), entry, &mut text);
+            }
+        }
+        text
+    }
+
+    fn next_id(&mut self) -> String {
+        self.requests += 1;
+        format!("test-{}", self.requests)
+    }
+
     /// Sends `initialize` with id 1, as a client of a revision up to 2025-11-25 with all capabilities, and
-    /// `notifications/initialized`. Returns the response.
+    /// `notifications/initialized`. Returns the response. See [`open`](Self::open) for all revisions.
     pub fn initialize(&mut self, revision: &str) -> String {
+        self.revision = Revision::from_date(revision);
         let answer = self.say(&format!(
             concat!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{}","#,
@@ -113,7 +285,11 @@ impl<'s, S> Conversation<'s, S> {
     }
 
     /// Publishes a change. Returns the lines that the server sends.
+    ///
+    /// # Panics
+    /// If the service does not declare it: no client would hear of the change. The message has the line to add.
     pub fn publish(&mut self, change: ServerChange<'_>) -> Vec<String> {
+        requests::assert_declared(self.service, &mut self.state, change);
         self.session.publish(change);
         self.work();
         self.take()
@@ -415,7 +591,11 @@ impl<'p, S> ClientServerPair<'p, S> {
     }
 
     /// Publishes a change on the side of the server.
+    ///
+    /// # Panics
+    /// As [`Conversation::publish`].
     pub fn publish(&mut self, change: ServerChange<'_>) {
+        requests::assert_declared(self.service, &mut self.state, change);
         self.server.publish(change);
     }
 

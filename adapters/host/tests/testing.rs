@@ -1,0 +1,215 @@
+//! The module for tests of services, on a service with one of each thing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{ServerCapability, code};
+use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio::server::{Progress, RequestToken, ServerChange};
+use mcp_sansio::service::{
+    Call, GetPrompt, HandlerResult, InputRequest, Prompt, ReadResource, Resource, Service, Tool,
+};
+use mcp_sansio_host::testing::{Conversation, Delivery, Reply};
+
+#[derive(Default)]
+struct State {
+    later: Option<RequestToken>,
+    calls: u32,
+}
+
+fn count(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    state.calls += 1;
+    call.progress(Progress::new(1).of(2));
+    let n: String = call.arg("n")?;
+    call.json_raw(Raw::parse(format!("{{\"n\":{n}}}").as_bytes()).unwrap_or(Raw::constant("null")))
+}
+
+fn silent(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    call.text("seven")
+}
+
+fn fails(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    call.error("no")
+}
+
+fn later(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let (token, outcome) = call.later();
+    state.later = Some(token);
+    outcome
+}
+
+fn ask(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    const SCHEMA: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#);
+    match call.answer("sure") {
+        Some(_) => call.text("done"),
+        None => call.ask(&[InputRequest::elicit("sure", "Sure?", SCHEMA)], b""),
+    }
+}
+
+const OUTPUT: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
+
+static TOOLS: [Tool<State>; 5] = [
+    Tool::new("count", "Counts", count)
+        .input(r#"{"type":"object","properties":{"n":{"type":"string","description":"JSON"}},"required":["n"]}"#)
+        .output(OUTPUT),
+    Tool::new("silent", "Says seven", silent).output(OUTPUT),
+    Tool::new("fails", "Fails", fails).output(OUTPUT),
+    Tool::new("later", "Comes later", later),
+    Tool::new("ask", "Asks", ask),
+];
+
+fn read(_: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
+    read.text("a note")
+}
+
+static RESOURCES: [Resource<State>; 1] = [Resource::new("test://note", "note", read)];
+
+fn greet(_: &mut State, prompt: &mut GetPrompt<'_>) -> HandlerResult {
+    prompt.user("Say hello")
+}
+
+static PROMPTS: [Prompt<State>; 1] = [Prompt::new("greet", "Greets", greet)];
+
+const SERVICE: Service<'static, State> =
+    Service::new("tested", "1.2.3").tools(&TOOLS).resources(&RESOURCES).prompts(&PROMPTS);
+
+fn open(revision: Revision) -> Conversation<'static, State> {
+    let mut conversation = Conversation::new(const { &SERVICE }, State::default()).cut(Delivery::Random(3));
+    conversation.open(revision);
+    conversation
+}
+
+/// Returns what a test says when it fails.
+fn panics<T>(run: impl FnOnce() -> T) -> String {
+    let error = catch_unwind(AssertUnwindSafe(run)).err().expect("it does not panic");
+    error.downcast_ref::<String>().cloned().or_else(|| error.downcast_ref::<&str>().map(|text| (*text).into())).unwrap()
+}
+
+#[test]
+fn calls_in_all_revisions() {
+    for revision in Revision::ALL {
+        let mut talk = open(revision);
+        let reply = talk.call("count", &serde_json::json!({ "n": "7" }));
+        assert!(!reply.is_error() && reply.requests().is_empty(), "{reply}");
+        assert_eq!(reply.notifications().len(), 1, "{reply}");
+        assert!(reply.notifications()[0].contains(r#""progressToken":"test-2""#), "{reply}");
+        // Structured content came with 2025-06-18; before, it is text.
+        if reply.result().get("structuredContent").is_some() {
+            assert_eq!(reply.structured::<serde_json::Value>()["n"], 7);
+        }
+        assert_eq!(reply.text(), r#"{"n":7}"#);
+        let reply = talk.call("fails", &());
+        assert!(reply.is_error() && reply.text() == "no");
+        assert_eq!(talk.call("nope", &()).error().unwrap().code, code::INVALID_PARAMS);
+        assert_eq!(talk.read("test://note").text(), "a note");
+        assert_eq!(talk.prompt("greet", &()).text(), "Say hello");
+        assert!(talk.request("tools/list", &serde_json::json!({})).result().get("tools").is_some());
+        assert_eq!(talk.state().calls, 1, "the looks aside call no handlers");
+    }
+}
+
+#[test]
+fn answers_must_fit_their_schema() {
+    for revision in [Revision::V2025_06_18, Revision::V2026_07_28] {
+        let words = panics(|| open(revision).call("count", &serde_json::json!({ "n": "\"7\"" })));
+        assert!(
+            words.starts_with("the answer of \"count\" does not fit its output schema: n: a string, expected integer"),
+            "{words}"
+        );
+        let words = panics(|| open(revision).call("silent", &()));
+        assert!(
+            words.starts_with("the tool \"silent\" has an output schema, and answers without structuredContent"),
+            "{words}"
+        );
+        // Without the check: as any request.
+        let reply = open(revision).request("tools/call", &serde_json::json!({ "name": "silent" }));
+        assert_eq!(reply.text(), "seven");
+        let words = panics(|| reply.structured::<u32>());
+        assert!(words.starts_with("the result has no structuredContent"), "{words}");
+    }
+    let reply = open(Revision::V2025_06_18).call("count", &serde_json::json!({ "n": "7" }));
+    assert!(panics(|| reply.structured::<Vec<u8>>()).starts_with("structuredContent is not a alloc::vec::Vec<u8>: "));
+}
+
+#[test]
+fn what_is_not_answered_at_once() {
+    let mut talk = open(Revision::V2026_07_28);
+    let reply = talk.call("later", &());
+    assert!(reply.is_pending() && panics(|| reply.text()).starts_with("there is no answer yet"));
+    let token = talk.state().later.take().unwrap();
+    let lines = talk.answer(token, |_, call| call.text("at last")).unwrap();
+    assert_eq!(Reply::of(lines).text(), "at last");
+    // A question is a request of the server up to 2025-11-25, and a result of its own kind from 2026-07-28 on.
+    let asked = talk.call("ask", &());
+    assert!(asked.result().get("resultType").unwrap().text().unwrap().eq_str("input_required"), "{asked}");
+    let asked = open(Revision::V2025_11_25).call("ask", &());
+    assert!(asked.is_pending() && asked.requests()[0].contains("elicitation/create"), "{asked}");
+    // Without the capability there is no question.
+    let mut talk = Conversation::new(const { &SERVICE }, State::default()).capabilities(Raw::constant("{}"));
+    talk.open(Revision::V2026_07_28);
+    assert_eq!(talk.call("ask", &()).error().unwrap().code, code::MISSING_CAPABILITY);
+}
+
+#[test]
+fn mistakes_of_a_test_are_told() {
+    let mut talk = Conversation::new(const { &SERVICE }, State::default());
+    assert!(panics(|| talk.call("count", &())).starts_with("open the conversation first"));
+    talk.initialize("2025-06-18");
+    assert!(
+        panics(|| talk.request("tools/list", &[1])).starts_with("the params of tools/list are not a JSON object: [1]")
+    );
+    assert_eq!(talk.call("fails", &()).text(), "no");
+    const OLD: Service<'static, State> = SERVICE.revisions(Revisions::NONE.with(Revision::V2025_06_18));
+    let mut talk = Conversation::new(const { &OLD }, State::default());
+    assert!(panics(|| talk.open(Revision::V2024_11_05)).starts_with("the service does not have 2024-11-05"));
+    let reply = talk.open(Revision::V2026_07_28);
+    assert!(reply.error().is_some());
+    talk.open(Revision::V2025_06_18);
+    assert!(talk.snapshot().contains("tools/count/name: \"count\"\n"));
+}
+
+#[test]
+fn a_change_must_be_declared() {
+    for (change, capability, line) in [
+        (ServerChange::Tools, ServerCapability::ToolsChanged, ".feature(ServerCapability::ToolsChanged)"),
+        (ServerChange::Prompts, ServerCapability::PromptsChanged, ".feature(ServerCapability::PromptsChanged)"),
+        (ServerChange::Resources, ServerCapability::ResourcesChanged, ".feature(ServerCapability::ResourcesChanged)"),
+        (ServerChange::Resource("test://note"), ServerCapability::Subscribe, ".feature(ServerCapability::Subscribe)"),
+    ] {
+        let words = panics(|| open(Revision::V2025_11_25).publish(change));
+        assert!(words.contains(line), "{words}");
+        let declared = SERVICE.feature(capability);
+        let mut talk = Conversation::new(&declared, State::default());
+        talk.open(Revision::V2025_11_25);
+        talk.request("resources/subscribe", &serde_json::json!({ "uri": "test://note" }));
+        assert_eq!(talk.publish(change).len(), 1, "{line}");
+        // A service of the legacy revisions alone declares it in another way.
+        let old = declared.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+        let _ = Conversation::new(&old, State::default()).publish(change);
+    }
+}
+
+#[test]
+fn a_snapshot_has_what_clients_see() {
+    let text = open(Revision::V2026_07_28).snapshot();
+    for line in [
+        "capabilities/tools: {}",
+        "_meta/io.modelcontextprotocol/serverInfo/name: \"tested\"",
+        "tools/count/inputSchema/properties/n/description: \"JSON\"",
+        "tools/count/outputSchema/required: [\"n\"]",
+        "tools/ask/description: \"Asks\"",
+        "resources/test://note/name: \"note\"",
+        "prompts/greet/name: \"greet\"",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(!text.contains("1.2.3"), "{text}");
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines.len(), text.lines().count(), "each line is there once");
+    // All pages of a list.
+    let paged = SERVICE.page_size(2);
+    let mut talk = Conversation::new(&paged, State::default());
+    assert_eq!(talk.snapshot(), text);
+}
