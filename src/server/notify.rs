@@ -41,6 +41,20 @@ pub enum ServerChange<'u> {
 }
 
 impl ServerChange<'_> {
+    /// Returns the capability that a service must declare for the change to reach clients; `None` for those of extensions,
+    /// which the extension declares.
+    #[must_use]
+    pub const fn capability(&self) -> Option<ServerCapability> {
+        match self {
+            ServerChange::Tools => Some(ServerCapability::ToolsChanged),
+            ServerChange::Prompts => Some(ServerCapability::PromptsChanged),
+            ServerChange::Resources => Some(ServerCapability::ResourcesChanged),
+            ServerChange::Resource(_) => Some(ServerCapability::Subscribe),
+            #[cfg(feature = "extensions")]
+            ServerChange::Topic { .. } => None,
+        }
+    }
+
     /// Returns the bit of the list that changes; 0 for a single resource.
     pub(crate) const fn list_bit(&self) -> u8 {
         match self {

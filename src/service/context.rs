@@ -324,6 +324,9 @@ impl<'a> RequestContext<'a> {
     ///
     /// Needs the feature `alloc`. Without an allocator, note the change in the state and publish it in the loop.
     ///
+    /// # Panics
+    /// In builds with debug assertions, if the service does not declare the capability: no client would hear of the change.
+    ///
     /// ```
     /// use mcp_sansio::protocol::ServerCapability;
     /// use mcp_sansio::server::ServerChange;
@@ -340,6 +343,12 @@ impl<'a> RequestContext<'a> {
     /// ```
     #[cfg(feature = "alloc")]
     pub fn publish(&mut self, change: crate::server::ServerChange<'_>) -> bool {
+        if let (true, Some(capability)) = (cfg!(debug_assertions), change.capability()) {
+            debug_assert!(
+                self.about.has(capability),
+                "{change:?} is published, but not declared: add `.feature(ServerCapability::{capability:?})` to the service"
+            );
+        }
         match &mut self.published {
             Some(published) => {
                 published.add(change);

@@ -48,7 +48,13 @@ fn ask(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
 
 const OUTPUT: &str = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
 
-static TOOLS: [Tool<State>; 5] = [
+fn publish(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    call.publish(ServerChange::Tools);
+    call.text("published")
+}
+
+static TOOLS: [Tool<State>; 6] = [
+    Tool::new("publish", "Publishes", publish),
     Tool::new("count", "Counts", count)
         .input(r#"{"type":"object","properties":{"n":{"type":"string","description":"JSON"}},"required":["n"]}"#)
         .output(OUTPUT),
@@ -187,6 +193,17 @@ fn a_change_must_be_declared() {
         let old = declared.revisions(Revisions::NONE.with(Revision::V2025_11_25));
         let _ = Conversation::new(&old, State::default()).publish(change);
     }
+}
+
+#[test]
+fn a_handler_must_declare_its_changes_too() {
+    let words = panics(|| open(Revision::V2026_07_28).call("publish", &()));
+    assert!(words.contains("add `.feature(ServerCapability::ToolsChanged)` to the service"), "{words}");
+    let declared = SERVICE.feature(ServerCapability::ToolsChanged);
+    let mut talk = Conversation::new(&declared, State::default());
+    talk.open(Revision::V2025_11_25);
+    let reply = talk.call("publish", &());
+    assert!(reply.text() == "published" && reply.notifications()[0].contains("tools/list_changed"), "{reply}");
 }
 
 #[test]

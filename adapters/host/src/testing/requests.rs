@@ -137,19 +137,11 @@ impl<'a, 's, S> Aside<'a, 's, S> {
 /// # Panics
 /// As said.
 pub(super) fn assert_declared<S>(service: &Service<'_, S>, state: &mut S, change: ServerChange<'_>) {
-    use mcp_sansio::protocol::ServerCapability as Capability;
-    let (capability, name) = match change {
-        ServerChange::Tools => (Capability::ToolsChanged, "ToolsChanged"),
-        ServerChange::Prompts => (Capability::PromptsChanged, "PromptsChanged"),
-        ServerChange::Resources => (Capability::ResourcesChanged, "ResourcesChanged"),
-        ServerChange::Resource(_) => (Capability::Subscribe, "Subscribe"),
-        // Those of extensions are declared with the extension.
-        _ => return,
-    };
+    let Some(capability) = change.capability() else { return };
     let (_, hello) = Aside::open(service, state, None);
     let declared = hello.result().get("capabilities").map_or(ServerCapabilities::NONE, ServerCapabilities::read);
     assert!(
         declared.has(capability),
-        "{change:?} is published, but not declared: no client is told of it. Add `.feature(ServerCapability::{name})` to the service"
+        "{change:?} is published, but not declared: no client is told of it. Add `.feature(ServerCapability::{capability:?})` to the service"
     );
 }
