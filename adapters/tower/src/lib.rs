@@ -50,6 +50,8 @@
 //! - **The head first.** `Host`, `Origin`, path, method and authorization are checked before the body is read.
 //! - **The time** needs no task: the timer is set by the futures and bodies of the mount, and wakes one body that waits.
 //!   [`Mcp::run`] is for handlers that must learn in time that a client is gone while no stream is open.
+// Which feature an item needs: shown by docs.rs, which documents with nightly.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
@@ -73,3 +75,8 @@ pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
 pub use mcp_sansio_http::seal::HmacSeal;
 pub use mount::{Mcp, ResponseFuture};
 pub use options::{MountOptions, Sleep, Timer};
+
+/// The program of the README is a test too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
