@@ -128,9 +128,10 @@ impl Number {
     }
 }
 
-#[cfg(feature = "serde")]
+#[cfg(any(feature = "serde", feature = "derive"))]
 impl Number {
     /// Returns whether it has digits after the point: the reason why a value is not [`whole`](Self::whole).
+    #[cfg(feature = "serde")]
     pub(super) fn has_fraction(&self) -> bool {
         self.exponent < 0
     }
@@ -155,7 +156,7 @@ impl Number {
 }
 
 /// Returns a power of ten: exact up to 22, finite up to 308.
-#[cfg(all(feature = "serde", any(test, not(feature = "std"))))]
+#[cfg(all(any(feature = "serde", feature = "derive"), any(test, not(feature = "std"))))]
 fn power_of_ten(mut exponent: u32) -> f64 {
     let mut power = 1.0;
     let mut square = 10.0;

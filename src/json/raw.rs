@@ -161,6 +161,15 @@ impl<'a> Raw<'a> {
         self.number()?.signed()
     }
 
+    /// Returns a number, read as the feature `serde` reads it; infinite if it is out of range.
+    #[cfg(feature = "derive")]
+    pub(crate) fn f64(&self) -> Option<f64> {
+        #[cfg(feature = "std")]
+        return self.as_str().parse().ok().filter(|_| self.kind() == JsonKind::Number);
+        #[cfg(not(feature = "std"))]
+        return Some(self.number()?.float());
+    }
+
     /// Returns the value of `true` or `false`.
     #[must_use]
     pub fn bool(&self) -> Option<bool> {

@@ -103,6 +103,8 @@ mod linked;
 mod list;
 mod requests;
 mod router;
+#[cfg(feature = "derive")]
+pub mod schema;
 mod scratch;
 #[cfg(feature = "windows")]
 mod source;
@@ -121,6 +123,12 @@ pub use extension::{Extension, ExtensionMethod, Topic};
 pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
 pub use requests::{Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt};
 pub use router::{Dispatched, MessageSource, NotificationContext};
+#[cfg(feature = "derive")]
+pub use schema::{Argument, Arguments};
+
+/// The macros of `mcp-sansio-derive`; see [`schema`].
+#[cfg(feature = "derive")]
+pub use mcp_sansio_derive::{Arguments, tool};
 
 use self::linked::{Route, Routes};
 use crate::json::{Raw, Text};

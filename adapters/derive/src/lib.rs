@@ -1,0 +1,59 @@
+//! The macros of `mcp-sansio`: types as schemas, and tables from functions. Use them through the feature `derive` of
+//! `mcp-sansio`, whose module `service::schema` describes the traits behind them:
+//!
+//! ```toml
+//! mcp-sansio = { version = "0.1", features = ["derive"] }
+//! ```
+
+mod arguments;
+mod attributes;
+mod tool;
+
+use proc_macro::TokenStream;
+
+/// Implements `Arguments` and `Argument`: the `inputSchema` of a tool as a constant, and its reader.
+///
+/// For structs with named fields, enums of unit variants, and enums with `#[arguments(tag = "..")]`. The attributes are
+/// described at the trait `mcp_sansio::service::Arguments`.
+#[proc_macro_derive(Arguments, attributes(arguments))]
+pub fn derive_arguments(input: TokenStream) -> TokenStream {
+    expanded(arguments::expand(input.into()))
+}
+
+/// Makes the entry of a table from a function: for `fn add` the constant `ADD`, a `Tool`.
+///
+/// ```text
+/// /// Adds two integers
+/// #[tool(title = "Addition", read_only)]
+/// fn add(state: &mut State, call: &mut Call<'_>, Add { a, b }: Add) -> HandlerResult {
+///     call.text(a + b)
+/// }
+/// static TOOLS: [Tool<State>; 1] = [ADD];
+/// ```
+///
+/// The name is that of the function, the description is its comment with `///`, the `inputSchema` is that of its third
+/// parameter, which derives `Arguments`. A function without a third parameter is a tool without arguments. The function
+/// stays as it is.
+///
+/// | `#[tool(..)]` | |
+/// |---|---|
+/// | `name = ".."` | the name of the tool |
+/// | `description = ".."` | the description, in place of the comment |
+/// | `title = ".."` | a name for people |
+/// | `output = Type` | the `outputSchema` of a type that derives `Output` |
+/// | `read_only`, `destructive`, `idempotent`, `open_world` | the annotations: alone for `true`, or `= false` |
+/// | `reserve = 1024` | the room that is kept for the reply, in bytes |
+#[proc_macro_attribute]
+pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let item = proc_macro2::TokenStream::from(item);
+    let result = tool::expand(attribute.into(), item.clone());
+    // The function stays even if the attribute is wrong: so there is one error and not one for each use.
+    expanded(result.map_err(|error| (error, item)).or_else(|(error, item)| {
+        let error = error.into_compile_error();
+        Ok(quote::quote!(#item #error))
+    }))
+}
+
+fn expanded(result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
+    result.unwrap_or_else(syn::Error::into_compile_error).into()
+}

@@ -1,0 +1,201 @@
+//! A server made of types and functions, asked by a client.
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use mcp_sansio::json::Text;
+use mcp_sansio::service::{Arguments, Call, HandlerResult, Service, Tool, tool};
+use mcp_sansio_host::testing::Conversation;
+
+#[derive(Arguments)]
+struct Add {
+    /// The first summand
+    a: i64,
+    b: i64,
+}
+
+/// Adds two integers
+#[tool]
+fn add(_: &mut (), call: &mut Call<'_>, Add { a, b }: Add) -> HandlerResult {
+    call.text(a.saturating_add(b))
+}
+
+#[derive(Arguments)]
+struct Echo<'a> {
+    text: Text<'a>,
+    decoded: Option<&'a str>,
+}
+
+/// Gives a text back
+#[tool(title = "Echo", read_only, open_world = false)]
+fn echo(_: &mut (), call: &mut Call<'_>, echo: Echo<'_>) -> HandlerResult {
+    match echo.decoded {
+        Some(decoded) => call.text(decoded),
+        None => call.text(echo.text),
+    }
+}
+
+static TOOLS: [Tool<()>; 2] = [ADD, ECHO];
+
+#[test]
+fn end_to_end() {
+    assert_eq!(
+        Add::SCHEMA,
+        r#"{"type":"object","properties":{"a":{"type":"integer","description":"The first summand"},"b":{"type":"integer"}},"required":["a","b"]}"#
+    );
+    let service = Service::new("calc", "1.0").tools(&TOOLS);
+    let mut conversation = Conversation::new(&service, ());
+    conversation.initialize("2025-11-25");
+    let list = conversation.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    assert!(list[0].contains(r#""description":"Adds two integers""#), "{list:?}");
+    assert!(list[0].contains(Add::SCHEMA) && list[0].contains(Echo::SCHEMA), "{list:?}");
+    assert!(list[0].contains(r#""annotations":{"readOnlyHint":true,"openWorldHint":false}"#), "{list:?}");
+    let mut call = |name: &str, arguments: &str| {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}}}"#
+        );
+        conversation.say(&line).remove(0)
+    };
+    let text = |text: &str, is_error: bool| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":{is_error}}}}}"#
+        )
+    };
+    assert_eq!(call("add", r#"{"a":1,"b":2.0,"c":[]}"#).trim_end(), text("3", false));
+    assert_eq!(call("add", r#"{"a":1}"#).trim_end(), text("Invalid arguments: missing member `b`", true));
+    assert_eq!(call("add", r#"{"a":"1","b":2}"#).trim_end(), text("Invalid arguments: `a`: expected an integer", true));
+    assert_eq!(call("echo", r#"{"text":"a\nb"}"#).trim_end(), text(r"a\nb", false));
+    assert_eq!(call("echo", r#"{"text":"","decoded":"\u0041\n"}"#).trim_end(), text(r"A\n", false));
+}
+
+#[derive(Arguments)]
+#[arguments(rename_all = "lowercase")]
+enum Kind {
+    Idea,
+    Todo,
+}
+
+#[derive(Arguments)]
+struct Entry {
+    kind: Kind,
+    #[arguments(maximum = 10)]
+    weight: Option<u64>,
+}
+
+#[derive(Arguments)]
+#[arguments(deny_unknown)]
+struct Due<'a> {
+    remind_days: u8,
+    #[arguments(min_length = 2, max_length = 3)]
+    zone: Option<&'a str>,
+    #[arguments(pattern = "^[a-z]+$", check = is_small)]
+    word: Option<Text<'a>>,
+    #[arguments(minimum = 0.5)]
+    ratio: Option<f64>,
+    pair: Option<[bool; 2]>,
+}
+
+fn is_small(text: &Text<'_>) -> bool {
+    text.chars().all(|c| c.is_ok_and(|c| c.is_ascii_lowercase()))
+}
+
+#[derive(Arguments)]
+struct Note<'a> {
+    list: Option<Vec<Entry>>,
+    due: Option<Due<'a>>,
+    deep: Option<Deep>,
+}
+
+#[derive(Arguments)]
+struct Deep {
+    a: [[[[[[[[u8; 1]; 1]; 1]; 1]; 1]; 1]; 1]; 1],
+}
+
+/// Takes a note
+#[tool(name = "take-note", idempotent)]
+fn note(_: &mut (), call: &mut Call<'_>, note: Note<'_>) -> HandlerResult {
+    let entries = note.list.iter().flatten();
+    let weight: u64 = entries.map(|entry| entry.weight.unwrap_or(matches!(entry.kind, Kind::Todo).into())).sum();
+    let days = note.due.map_or(0, |due| {
+        let _ = (due.zone, due.word, due.ratio, due.pair);
+        due.remind_days
+    });
+    call.text(format_args!("{weight} {days} {:?}", note.deep.map(|deep| deep.a)))
+}
+
+/// Has no arguments
+#[tool]
+fn nothing(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+    call.text("nothing")
+}
+
+/// Each error has the path, and what was expected.
+#[test]
+fn errors_teach() {
+    static TOOLS: [Tool<()>; 2] = [NOTE, NOTHING];
+    let service = Service::new("notes", "1.0").tools(&TOOLS);
+    let mut conversation = Conversation::new(&service, ());
+    conversation.initialize("2025-11-25");
+    let mut call = |arguments: &str| {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"take-note","arguments":{arguments}}}}}"#
+        );
+        let reply: serde_json::Value = serde_json::from_str(&conversation.say(&line).remove(0)).unwrap();
+        let text = reply["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+        let is_error = reply["result"]["isError"].as_bool().unwrap();
+        assert_eq!(is_error, text.starts_with("Invalid arguments: "), "{text}");
+        text.trim_start_matches("Invalid arguments: ").to_owned()
+    };
+    assert_eq!(call(r#"{"list":[{"kind":"idea","weight":3},{"kind":"todo"}],"due":{"remind_days":2}}"#), "4 2 None");
+    let cases = [
+        (
+            r#"{"list":[{"kind":"idea"},{"kind":"todoo"}]}"#,
+            "`list[1].kind`: unknown variant `todoo`, expected one of `idea`, `todo`",
+        ),
+        (r#"{"list":[{"kind":7}]}"#, "`list[0].kind`: expected text"),
+        (r#"{"list":[{}]}"#, "`list[0]`: missing member `kind`"),
+        (r#"{"list":[{"kind":"idea","weight":11}]}"#, "`list[0].weight`: expected an integer from 0 to 10"),
+        (r#"{"list":{}}"#, "`list`: expected an array"),
+        (r#"{"due":{"remind_days":-1}}"#, "`due.remind_days`: expected an integer from 0 to 255"),
+        (r#"{"due":{"remind_days":1.5}}"#, "`due.remind_days`: expected an integer from 0 to 255"),
+        (r#"{"due":{"remind_days":null}}"#, "`due.remind_days`: expected an integer"),
+        (
+            r#"{"due":{"remind_days":1,"zzz":1}}"#,
+            "`due`: unknown member `zzz`, expected one of `remind_days`, `zone`, `word`, `ratio`, `pair`",
+        ),
+        (r#"{"due":{"remind_days":1,"remind_days":2}}"#, "`due`: member `remind_days` is there twice"),
+        (r#"{"due":{"remind_days":1,"zone":"abcd"}}"#, "`due.zone`: expected text of 2 to 3 characters"),
+        (r#"{"due":{"remind_days":1,"word":"A"}}"#, "`due.word`: expected text that matches `^[a-z]+$`"),
+        (r#"{"due":{"remind_days":1,"ratio":0.25}}"#, "`due.ratio`: expected a number of at least 0.5"),
+        (r#"{"due":{"remind_days":1,"ratio":"1"}}"#, "`due.ratio`: expected a number"),
+        (r#"{"due":{"remind_days":1,"pair":[true]}}"#, "`due.pair`: expected an array of 2 elements"),
+        (r#"{"due":{"remind_days":1,"pair":[true,0]}}"#, "`due.pair[1]`: expected true or false"),
+        (r#"{"due":[]}"#, "`due`: expected an object"),
+        (r#"[]"#, "expected an object"),
+        (r#"{"deep":{"a":[[[[[[[["x"]]]]]]]]}}"#, "`…[0][0][0][0][0][0][0][0]`: expected an integer"),
+    ];
+    for (arguments, expected) in cases {
+        // The protocol refuses arguments that are no object before the handler runs.
+        if arguments != "[]" {
+            assert_eq!(call(arguments), expected, "{arguments}");
+        }
+    }
+    // A name that fills the message is not sent back.
+    let long = format!(r#"{{"list":[{{"kind":"{}"}}]}}"#, "x".repeat(200));
+    assert_eq!(call(&long), "`list[0].kind`: unknown variant, expected one of `idea`, `todo`");
+}
+
+/// What has no room in the output is a short error, and the server goes on.
+#[test]
+fn other_requests_have_an_error() {
+    use mcp_sansio::service::{GetPrompt, Prompt};
+    fn get(_: &mut (), get: &mut GetPrompt<'_>) -> HandlerResult {
+        let Add { a, b } = get.read_args()?;
+        get.user(format_args!("{a} {b}"))
+    }
+    static PROMPTS: [Prompt<()>; 1] = [Prompt::new("sum", "Asks for a sum", get)];
+    let service = Service::new("calc", "1.0").prompts(&PROMPTS);
+    let mut conversation = Conversation::new(&service, ());
+    conversation.initialize("2025-11-25");
+    let reply = conversation
+        .say(r#"{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"sum","arguments":{"a":"1"}}}"#);
+    assert!(reply[0].contains(r#""error":{"code":-32602,"message":"Invalid params: wrong arguments""#), "{reply:?}");
+}
