@@ -124,11 +124,11 @@ pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
 pub use requests::{Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt};
 pub use router::{Dispatched, MessageSource, NotificationContext};
 #[cfg(feature = "derive")]
-pub use schema::{Argument, Arguments};
+pub use schema::{Argument, Arguments, Output, OutputValue};
 
 /// The macros of `mcp-sansio-derive`; see [`schema`].
 #[cfg(feature = "derive")]
-pub use mcp_sansio_derive::{Arguments, tool};
+pub use mcp_sansio_derive::{Arguments, Output, tool};
 
 use self::linked::{Route, Routes};
 use crate::json::{Raw, Text};

@@ -279,7 +279,7 @@ impl Call<'_> {
         })
     }
 
-    fn structured(
+    pub(super) fn structured(
         &mut self,
         is_object: bool,
         text: &dyn Fn(&mut Writer<'_>) -> Result<(), FullError>,

@@ -48,10 +48,13 @@
 
 #[cfg(doc)]
 use super::Tool;
-use super::context::{HandlerError, HandlerFailure, RequestContext, ToolError};
+use super::context::{HandlerError, HandlerFailure, HandlerResult, RequestContext, ToolError};
+use super::requests::Call;
 use crate::content::TextValue;
-use crate::json::{JsonKind, Raw, Text};
+use crate::json::write::{self, Escape};
+use crate::json::{Decimal, JsonKind, Raw, Text};
 use crate::protocol::{Method, code};
+use crate::sink::{FullError, Sink};
 
 /// The arguments of a tool as a type. `#[derive(Arguments)]` implements it for structs with named fields, and for enums
 /// with `#[arguments(tag = "..")]`; for enums of unit variants the derive implements [`Argument`] alone.
@@ -125,6 +128,71 @@ pub trait Argument<'a>: Sized {
     /// Reads a value. `schema` is [`ARGUMENT`](Argument::ARGUMENT), perhaps with narrower limits. Returns `None` after
     /// [`ArgumentReader::fail`].
     fn read(value: Raw<'a>, schema: &TypeSchema, reader: &mut ArgumentReader<'a>) -> Option<Self>;
+}
+
+/// The `structuredContent` of a tool as a type. `#[derive(Output)]` implements it for structs with named fields, and for
+/// enums with `#[output(tag = "..")]`; for enums of unit variants the derive implements [`OutputValue`] alone.
+/// [`Call::output`] answers with it.
+///
+/// | `#[output(..)]` | |
+/// |---|---|
+/// | `rename_all = ".."`, `tag = ".."` | of a type, as with [`Arguments`] |
+/// | `rename = ".."` | of a field or variant |
+/// | `format = ".."` | of a field: its `format` |
+///
+/// A member that is `None` is left out. A float that is not finite is written as `null`, as by serde; no schema of a
+/// number allows that, so make it an `Option`.
+///
+/// ```
+/// use mcp_sansio::service::{Arguments, Call, HandlerResult, Output, Tool, tool};
+///
+/// #[derive(Arguments)]
+/// struct Divide {
+///     a: i32,
+///     #[arguments(minimum = 1)]
+///     b: i32,
+/// }
+///
+/// #[derive(Output)]
+/// struct Quotient {
+///     quotient: i32,
+///     /// Less than the divisor
+///     remainder: i32,
+/// }
+///
+/// /// Divides integers
+/// #[tool(output = Quotient)]
+/// fn divide(_: &mut (), call: &mut Call<'_>, Divide { a, b }: Divide) -> HandlerResult {
+///     call.output(&Quotient { quotient: a / b, remainder: a % b })
+/// }
+///
+/// static TOOLS: [Tool<()>; 1] = [DIVIDE];
+/// # let _ = &TOOLS;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type for the output of a tool",
+    label = "derive `Output` for this struct"
+)]
+pub trait Output: OutputValue {
+    /// The `outputSchema`: JSON Schema 2020-12, flat, of type `object`, with `properties`.
+    const OUTPUT_SCHEMA: &'static str;
+}
+
+/// A value within an output.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` has no schema as an output",
+    label = "not an output: derive `Output` for it, or implement `OutputValue`",
+    note = "an `Option` may be the type of a field alone; `Vec` and `String` need the feature `alloc` of mcp-sansio"
+)]
+pub trait OutputValue {
+    /// The schema of the type.
+    const OUTPUT: TypeSchema;
+
+    /// Writes the value as JSON.
+    ///
+    /// # Errors
+    /// [`FullError`] if it does not fit. A part may be written by then; the caller takes it back.
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError>;
 }
 
 /// The type in a schema.
@@ -1522,5 +1590,173 @@ impl<'a, T: Argument<'a>, const N: usize> Argument<'a> for heapless::Vec<T, N> {
         // The schema has at most N items.
         reader.items(value, schema, |_, item| drop(items.push(item)))?;
         Some(items)
+    }
+}
+
+impl Call<'_> {
+    /// Answers with `structuredContent` if the revision has it, and with the same JSON as text; as
+    /// [`json`](Call::json), without serde.
+    ///
+    /// # Errors
+    /// The handler has answered already, or the result does not fit.
+    #[doc(alias = "structuredContent")]
+    pub fn output<T: Output + ?Sized>(&mut self, value: &T) -> HandlerResult {
+        self.structured(true, &|out| value.write(&mut Escape::new(out)), &|out| value.write(out))
+    }
+}
+
+/// Writes the members of an object, with the commas.
+pub struct ObjectWriter<'o> {
+    out: &'o mut dyn Sink,
+    before: &'static [u8],
+}
+
+impl core::fmt::Debug for ObjectWriter<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("ObjectWriter").finish_non_exhaustive()
+    }
+}
+
+impl<'o> ObjectWriter<'o> {
+    /// Begins an object.
+    pub const fn new(out: &'o mut dyn Sink) -> Self {
+        ObjectWriter { out, before: b"{" }
+    }
+
+    /// Writes members that are JSON already.
+    ///
+    /// # Errors
+    /// [`FullError`] if they do not fit; so do all below.
+    pub fn literal(&mut self, members: &str) -> Result<(), FullError> {
+        self.out.put(self.before)?;
+        self.before = b",";
+        self.out.put(members.as_bytes())
+    }
+
+    /// Writes a member. The key has its quotes and the colon.
+    ///
+    /// # Errors
+    /// [`FullError`] if it does not fit.
+    #[inline]
+    pub fn member<T: OutputValue + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), FullError> {
+        self.literal(key)?;
+        value.write(self.out)
+    }
+
+    /// Writes the closing brace.
+    ///
+    /// # Errors
+    /// [`FullError`] if it does not fit.
+    pub fn close(self) -> Result<(), FullError> {
+        self.out.put(if self.before == b"{" { b"{}" } else { b"}" })
+    }
+}
+
+macro_rules! written {
+    ($($type:ty: $schema:expr, |$value:ident, $out:ident| $write:expr;)*) => { $(
+        impl OutputValue for $type {
+            const OUTPUT: TypeSchema = $schema;
+
+            fn write(&self, $out: &mut dyn Sink) -> Result<(), FullError> {
+                let $value = self;
+                $write
+            }
+        }
+    )* };
+}
+
+written! {
+    bool: TypeSchema::BOOLEAN, |value, out| out.put(if *value { b"true" } else { b"false" });
+    i8: <i8 as Argument<'static>>::ARGUMENT, |value, out| write::signed(out, (*value).into());
+    i16: <i16 as Argument<'static>>::ARGUMENT, |value, out| write::signed(out, (*value).into());
+    i32: <i32 as Argument<'static>>::ARGUMENT, |value, out| write::signed(out, (*value).into());
+    i64: TypeSchema::INTEGER, |value, out| write::signed(out, *value);
+    isize: TypeSchema::INTEGER, |value, out| write::signed(out, i64::try_from(*value).unwrap_or_default());
+    u8: <u8 as Argument<'static>>::ARGUMENT, |value, out| write::unsigned(out, (*value).into());
+    u16: <u16 as Argument<'static>>::ARGUMENT, |value, out| write::unsigned(out, (*value).into());
+    u32: <u32 as Argument<'static>>::ARGUMENT, |value, out| write::unsigned(out, (*value).into());
+    u64: <u64 as Argument<'static>>::ARGUMENT, |value, out| write::unsigned(out, *value);
+    usize: <usize as Argument<'static>>::ARGUMENT, |value, out| write::unsigned(out, u64::try_from(*value).unwrap_or_default());
+    f64: TypeSchema::NUMBER, |value, out| float(out, value.is_finite(), format_args!("{value:?}"));
+    f32: TypeSchema::NUMBER, |value, out| float(out, value.is_finite(), format_args!("{value:?}"));
+    Decimal: TypeSchema::NUMBER, |value, out| write::decimal(out, *value);
+    str: TypeSchema::STRING, |value, out| write::string(out, value);
+    Text<'_>: TypeSchema::STRING, |value, out| write::text(out, *value);
+    Raw<'_>: TypeSchema::ANY, |value, out| write::raw(out, *value);
+}
+
+fn float(out: &mut dyn Sink, is_finite: bool, text: core::fmt::Arguments<'_>) -> Result<(), FullError> {
+    if is_finite { write::display(out, text) } else { out.put(b"null") }
+}
+
+/// Writes an array.
+fn array<T: OutputValue>(items: &[T], out: &mut dyn Sink) -> Result<(), FullError> {
+    let mut before: &[u8] = b"[";
+    for item in items {
+        out.put(before)?;
+        item.write(out)?;
+        before = b",";
+    }
+    out.put(if before == b"[" { b"[]" } else { b"]" })
+}
+
+impl<T: OutputValue + ?Sized> OutputValue for &T {
+    const OUTPUT: TypeSchema = T::OUTPUT;
+
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        T::write(self, out)
+    }
+}
+
+impl<T: OutputValue> OutputValue for [T] {
+    const OUTPUT: TypeSchema = TypeSchema::array(const { &T::OUTPUT });
+
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        array(self, out)
+    }
+}
+
+impl<T: OutputValue, const N: usize> OutputValue for [T; N] {
+    const OUTPUT: TypeSchema =
+        TypeSchema { shortest: Some(N), longest: Some(N), ..TypeSchema::array(const { &T::OUTPUT }) };
+
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        array(self, out)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl OutputValue for alloc::string::String {
+    const OUTPUT: TypeSchema = TypeSchema::STRING;
+
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        write::string(out, self)
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<T: OutputValue> OutputValue for alloc::vec::Vec<T> {
+    const OUTPUT: TypeSchema = TypeSchema::array(const { &T::OUTPUT });
+
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        array(self, out)
+    }
+}
+
+#[cfg(feature = "heapless")]
+impl<const N: usize> OutputValue for heapless::String<N> {
+    const OUTPUT: TypeSchema = TypeSchema::STRING.max_length(N);
+
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        write::string(out, self)
+    }
+}
+
+#[cfg(feature = "heapless")]
+impl<T: OutputValue, const N: usize> OutputValue for heapless::Vec<T, N> {
+    const OUTPUT: TypeSchema = TypeSchema::array(const { &T::OUTPUT }).max_items(N);
+
+    fn write(&self, out: &mut dyn Sink) -> Result<(), FullError> {
+        array(self, out)
     }
 }

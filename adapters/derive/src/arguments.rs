@@ -1,19 +1,17 @@
 //! `#[derive(Arguments)]`.
 
-use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{
-    Data, DeriveInput, Error, Fields, FieldsNamed, GenericArgument, GenericParam, Ident, Lifetime, LitStr,
-    PathArguments, Result, Type,
-};
+use syn::{Data, DeriveInput, Error, Fields, FieldsNamed, GenericParam, Lifetime, LitStr, Result, Type};
 
-use crate::attributes::{Absent, Container, Field, comment, name, unique};
+use crate::attributes::{Absent, Container, Role, unique};
+use crate::members::{Member, Variants, listed, members, unit_names};
 
 /// Expands the derive.
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
-    let container = Container::of(&input.attrs)?;
+    let container = Container::of(Role::Arguments, &input.attrs)?;
     let target = Target::of(&input)?;
     match &input.data {
         Data::Struct(data) => match &data.fields {
@@ -25,8 +23,10 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             }
             _ => Err(Error::new_spanned(&input.ident, "arguments have names: a struct with named fields")),
         },
-        Data::Enum(data) if container.tag.is_some() => target.tagged(&container, data),
-        Data::Enum(data) => target.names(&container, data),
+        Data::Enum(data) => match &container.tag {
+            Some(tag) => target.tagged(&container, tag, data),
+            None => target.names(&container, data),
+        },
         Data::Union(_) => Err(Error::new_spanned(&input.ident, "a union has no schema")),
     }
 }
@@ -37,17 +37,6 @@ struct Target<'i> {
     /// That of the message: the one of the type, or a new one.
     lifetime: Lifetime,
     has_lifetime: bool,
-}
-
-/// A member of an object.
-struct Member {
-    ident: Ident,
-    name: String,
-    attributes: Field,
-    /// The type without `Option`.
-    ty: Type,
-    is_option: bool,
-    description: Option<String>,
 }
 
 impl<'i> Target<'i> {
@@ -69,7 +58,7 @@ impl<'i> Target<'i> {
 
     /// A struct.
     fn object(&self, container: &Container, fields: &FieldsNamed) -> Result<TokenStream> {
-        let members = members(container, fields)?;
+        let members = members(Role::Arguments, container, fields)?;
         unique(members.iter().map(|member| (member.name.as_str(), &member.ident)))?;
         let properties = self.properties(&members);
         let closed = container.deny_unknown.then(|| quote!(.closed()));
@@ -88,19 +77,7 @@ impl<'i> Target<'i> {
 
     /// An enum of unit variants.
     fn names(&self, container: &Container, data: &syn::DataEnum) -> Result<TokenStream> {
-        let mut names = Vec::new();
-        for variant in &data.variants {
-            if !matches!(variant.fields, Fields::Unit) {
-                let why = "a variant with fields needs `#[arguments(tag = \"..\")]` on the enum";
-                return Err(Error::new_spanned(variant, why));
-            }
-            let attributes = variant_attributes(&variant.attrs)?;
-            names.push(name(&variant.ident, attributes.rename.as_ref(), container.rename_all));
-        }
-        if names.is_empty() {
-            return Err(Error::new_spanned(self.ident, "an enum without variants has no value"));
-        }
-        unique(names.iter().map(String::as_str).zip(&data.variants))?;
+        let names = unit_names(Role::Arguments, container, self.ident, data)?;
         let expected = listed(&names);
         let idents = data.variants.iter().map(|variant| &variant.ident);
         let index = 0..names.len();
@@ -115,52 +92,23 @@ impl<'i> Target<'i> {
     }
 
     /// An enum whose objects have a tag.
-    fn tagged(&self, container: &Container, data: &syn::DataEnum) -> Result<TokenStream> {
-        let Some(tag) = &container.tag else { return Err(Error::new_spanned(self.ident, "`tag` is missing")) };
-        let (mut variants, mut names) = (Vec::new(), Vec::new());
-        let mut all: Vec<(String, String)> = vec![(tag.value(), String::new())];
-        for variant in &data.variants {
-            let attributes = variant_attributes(&variant.attrs)?;
-            names.push(name(&variant.ident, attributes.rename.as_ref(), container.rename_all));
-            let members = match &variant.fields {
-                Fields::Named(fields) => members(&Container::default(), fields)?,
-                Fields::Unit => Vec::new(),
-                Fields::Unnamed(fields) => {
-                    return Err(Error::new_spanned(fields, "the members of a variant have names: `{ .. }`"));
-                }
-            };
-            unique(members.iter().map(|member| (member.name.as_str(), &member.ident)))?;
-            for member in &members {
-                let schema = self.schema(member).to_string();
-                match all.iter().find(|(name, _)| *name == member.name) {
-                    None => all.push((member.name.clone(), schema)),
-                    Some((_, other)) if *other == schema => {}
-                    Some((name, _)) => {
-                        let why = format!("`{name}` is another type or has other limits above: the schema is flat");
-                        return Err(Error::new_spanned(&member.ident, why));
-                    }
-                }
-            }
-            variants.push((&variant.ident, members));
-        }
-        if names.is_empty() {
-            return Err(Error::new_spanned(self.ident, "an enum without variants has no value"));
-        }
-        unique(names.iter().map(String::as_str).zip(&data.variants))?;
+    fn tagged(&self, container: &Container, tag: &LitStr, data: &syn::DataEnum) -> Result<TokenStream> {
+        let variants = Variants::of(Role::Arguments, container, tag.value(), self.ident, data)?;
+        let Variants { members, names, union } = &variants;
         let closed = container.deny_unknown.then(|| quote!(.closed()));
-        let all: Vec<_> = all.iter().map(|(name, _)| name.as_str()).collect();
+        let all = union.names();
         let find = self.find(&all, container);
         let values = (0..all.len()).map(|index| format_ident!("value{index}"));
-        let arms = variants.iter().enumerate().map(|(index, (ident, members))| {
+        let arms = members.iter().enumerate().map(|(index, (ident, members))| {
             let place = |member: &Member| all.iter().position(|name| *name == member.name).unwrap_or_default();
             let reads = members.iter().map(|member| self.read(member, place(member)));
             quote!(#index => ::core::option::Option::Some(Self::#ident { #(#reads),* }),)
         });
-        let schemas = variants.iter().zip(&names).map(|((_, members), name)| {
+        let schemas = members.iter().zip(names).map(|((_, members), name)| {
             let properties = self.properties(members);
             quote!(Variant::new(#name, #properties))
         });
-        let expected = listed(&names);
+        let expected = listed(names);
         let argument = quote!(TypeSchema::tagged(#tag, const { &[#(#schemas),*] }) #closed);
         let read = quote! {
             #find
@@ -192,27 +140,20 @@ impl<'i> Target<'i> {
 
     /// Returns the properties of a schema.
     fn properties(&self, members: &[Member]) -> TokenStream {
-        let entries = members.iter().map(|member| {
-            let (name, schema) = (&member.name, self.schema(member));
-            let required = !member.is_option && matches!(member.attributes.absent, Absent::Error);
-            quote!(Property::new(#name, #schema, #required))
-        });
+        let entries = members.iter().map(|member| member.property(&self.own(&member.ty)));
         quote!(const { &[#(#entries),*] })
     }
 
-    /// Returns the schema of a member, as an expression.
-    fn schema(&self, member: &Member) -> TokenStream {
-        let (lifetime, ty) = (&self.lifetime, &member.ty);
-        let description = member.description.as_ref().map(|text| quote!(.description(#text)));
-        let setters = member.attributes.setters();
-        let own = quote_spanned!(ty.span()=> <#ty as Argument<#lifetime>>::ARGUMENT);
-        quote!(#own #description #(#setters)*)
+    /// Returns the schema of a type.
+    fn own(&self, ty: &Type) -> TokenStream {
+        let lifetime = &self.lifetime;
+        quote_spanned!(ty.span()=> <#ty as Argument<#lifetime>>::ARGUMENT)
     }
 
     /// Returns the field of a struct expression: its name, and the value at `index`.
     fn read(&self, member: &Member, index: usize) -> TokenStream {
         let Member { ident, name, attributes, ty, is_option, .. } = member;
-        let schema = self.schema(member);
+        let schema = member.schema(&self.own(ty));
         let value = format_ident!("value{index}");
         let method = match (&attributes.absent, is_option) {
             (Absent::Error, false) => quote!(required::<#ty>),
@@ -285,84 +226,5 @@ impl<'i> Target<'i> {
                 #whole
             };
         }
-    }
-}
-
-/// Returns the attributes of a variant: its name alone.
-fn variant_attributes(attributes: &[syn::Attribute]) -> Result<Field> {
-    let found = Field::of(attributes)?;
-    if let Some(setter) = found.first_setter() {
-        return Err(Error::new_spanned(setter, "a variant has `rename` alone"));
-    }
-    Ok(found)
-}
-
-/// Reads the fields of a struct or variant.
-fn members(container: &Container, fields: &FieldsNamed) -> Result<Vec<Member>> {
-    let mut found = Vec::new();
-    for field in &fields.named {
-        let Some(ident) = field.ident.clone() else { continue };
-        let attributes = Field::of(&field.attrs)?;
-        let inner = optional(&field.ty);
-        let is_option = inner.is_some();
-        if is_option && !matches!(attributes.absent, Absent::Error) {
-            return Err(Error::new(attributes.absent_span, "an `Option` that is left out is `None`: no default"));
-        }
-        found.push(Member {
-            name: name(&ident, attributes.rename.as_ref(), container.rename_all),
-            description: comment(&field.attrs),
-            ty: inner.unwrap_or(&field.ty).clone(),
-            is_option,
-            attributes,
-            ident,
-        });
-    }
-    Ok(found)
-}
-
-/// Returns `T` of `Option<T>`.
-fn optional(ty: &Type) -> Option<&Type> {
-    let Type::Path(path) = ty else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Option")?;
-    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
-    match arguments.args.first()? {
-        GenericArgument::Type(inner) => Some(inner),
-        _ => None,
-    }
-}
-
-/// Returns names for people.
-fn listed<T: AsRef<str>>(names: &[T]) -> String {
-    let quoted: Vec<_> = names.iter().map(|name| format!("`{}`", name.as_ref())).collect();
-    quoted.join(", ")
-}
-
-/// Returns `tokens` with `'static` in place of each lifetime.
-pub(crate) fn fixed(tokens: impl ToTokens) -> TokenStream {
-    let mut after_tick = false;
-    let replaced = tokens.into_token_stream().into_iter().map(|token| match token {
-        TokenTree::Group(group) => {
-            let mut inner = proc_macro2::Group::new(group.delimiter(), fixed(group.stream()));
-            inner.set_span(group.span());
-            TokenTree::Group(inner)
-        }
-        TokenTree::Punct(punct) => {
-            after_tick = punct.as_char() == '\'';
-            TokenTree::Punct(punct)
-        }
-        TokenTree::Ident(ident) if std::mem::take(&mut after_tick) => {
-            TokenTree::Ident(Ident::new("static", ident.span()))
-        }
-        other => other,
-    });
-    replaced.collect()
-}
-
-/// The description of a tool.
-pub(crate) fn text_of(attributes: &[syn::Attribute], given: Option<LitStr>, place: &Ident) -> Result<LitStr> {
-    match (given, comment(attributes)) {
-        (Some(given), _) => Ok(given),
-        (None, Some(text)) => Ok(LitStr::new(&text, place.span())),
-        (None, None) => Err(Error::new(place.span(), "a tool needs a description: write a comment with `///`")),
     }
 }

@@ -7,6 +7,22 @@ use syn::meta::ParseNestedMeta;
 use syn::parse::ParseStream;
 use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Meta, Path, Result, Token};
 
+/// The derive that reads the attributes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Arguments,
+    Output,
+}
+
+impl Role {
+    fn attribute(self) -> &'static str {
+        match self {
+            Role::Arguments => "arguments",
+            Role::Output => "output",
+        }
+    }
+}
+
 /// The attributes of a type.
 #[derive(Default)]
 pub(crate) struct Container {
@@ -16,17 +32,20 @@ pub(crate) struct Container {
 }
 
 impl Container {
-    pub(crate) fn of(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn of(role: Role, attributes: &[Attribute]) -> Result<Self> {
         let mut found = Container::default();
-        each(attributes, |meta| {
-            if meta.path.is_ident("deny_unknown") {
+        each(role, attributes, |meta| {
+            if role == Role::Arguments && meta.path.is_ident("deny_unknown") {
                 found.deny_unknown = true;
             } else if meta.path.is_ident("rename_all") {
                 found.rename_all = Some(Case::of(&meta.value()?.parse()?)?);
             } else if meta.path.is_ident("tag") {
                 found.tag = Some(meta.value()?.parse()?);
             } else {
-                return Err(meta.error("no such attribute of a type: `deny_unknown`, `rename_all`, `tag`"));
+                return Err(meta.error(match role {
+                    Role::Arguments => "no such attribute of a type: `deny_unknown`, `rename_all`, `tag`",
+                    Role::Output => "no such attribute of a type: `rename_all`, `tag`",
+                }));
             }
             Ok(())
         })?;
@@ -62,7 +81,7 @@ pub(crate) struct Field {
 }
 
 impl Field {
-    pub(crate) fn of(attributes: &[Attribute]) -> Result<Self> {
+    pub(crate) fn of(role: Role, attributes: &[Attribute]) -> Result<Self> {
         let mut found = Field {
             rename: None,
             absent: Absent::Error,
@@ -71,7 +90,7 @@ impl Field {
             setters: Vec::new(),
         };
         let (mut pattern, mut check) = (None::<LitStr>, None::<Path>);
-        each(attributes, |meta| found.take(&meta, &mut pattern, &mut check))?;
+        each(role, attributes, |meta| found.take(role, &meta, &mut pattern, &mut check))?;
         match (pattern, check) {
             (Some(pattern), Some(check)) => found.check = Some((check, pattern.value())),
             (Some(pattern), None) => {
@@ -89,6 +108,7 @@ impl Field {
 
     fn take(
         &mut self,
+        role: Role,
         meta: &ParseNestedMeta<'_>,
         pattern: &mut Option<LitStr>,
         check: &mut Option<Path>,
@@ -97,6 +117,9 @@ impl Field {
         let (key, span) = (name.to_string(), name.span());
         match key.as_str() {
             "rename" => self.rename = Some(meta.value()?.parse()?),
+            other if role == Role::Output && other != "format" => {
+                return Err(meta.error("no such attribute of a field: `rename`, `format`"));
+            }
             "minimum" | "maximum" => {
                 let limit = Literal::of(meta.value()?)?;
                 let call = limit.limit(name)?;
@@ -221,7 +244,7 @@ impl Literal {
 }
 
 /// Returns a text as JSON.
-fn json_string(text: &str) -> String {
+pub(crate) fn json_string(text: &str) -> String {
     let mut json = String::from("\"");
     for character in text.chars() {
         match character {
@@ -234,9 +257,9 @@ fn json_string(text: &str) -> String {
     json
 }
 
-/// Passes each `#[arguments(..)]` to `take`.
-fn each(attributes: &[Attribute], mut take: impl FnMut(ParseNestedMeta<'_>) -> Result<()>) -> Result<()> {
-    let ours = attributes.iter().filter(|attribute| attribute.path().is_ident("arguments"));
+/// Passes each attribute of the derive to `take`.
+fn each(role: Role, attributes: &[Attribute], mut take: impl FnMut(ParseNestedMeta<'_>) -> Result<()>) -> Result<()> {
+    let ours = attributes.iter().filter(|attribute| attribute.path().is_ident(role.attribute()));
     ours.into_iter().try_for_each(|attribute| attribute.parse_nested_meta(&mut take))
 }
 

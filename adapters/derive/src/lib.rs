@@ -7,6 +7,8 @@
 
 mod arguments;
 mod attributes;
+mod members;
+mod output;
 mod tool;
 
 use proc_macro::TokenStream;
@@ -18,6 +20,15 @@ use proc_macro::TokenStream;
 #[proc_macro_derive(Arguments, attributes(arguments))]
 pub fn derive_arguments(input: TokenStream) -> TokenStream {
     expanded(arguments::expand(input.into()))
+}
+
+/// Implements `Output` and `OutputValue`: the `outputSchema` of a tool as a constant, and its writer.
+///
+/// For structs with named fields, enums of unit variants, and enums with `#[output(tag = "..")]`. The attributes are
+/// described at the trait `mcp_sansio::service::Output`.
+#[proc_macro_derive(Output, attributes(output))]
+pub fn derive_output(input: TokenStream) -> TokenStream {
+    expanded(output::expand(input.into()))
 }
 
 /// Makes the entry of a table from a function: for `fn add` the constant `ADD`, a `Tool`.

@@ -7,7 +7,8 @@ use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, Ident, LitBool, LitStr, Result, Token, Type, Visibility, parenthesized};
 
-use crate::arguments::{fixed, text_of};
+use crate::attributes::comment;
+use crate::members::fixed;
 
 /// The attributes of a tool.
 #[derive(Default)]
@@ -140,4 +141,13 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         #visibility const #constant: ::mcp_sansio::service::Tool<#state> =
             ::mcp_sansio::service::Tool::new(#name, #description, #run) #input #output #title #hints #reserve;
     })
+}
+
+/// The description of a tool.
+fn text_of(attributes: &[Attribute], given: Option<LitStr>, place: &Ident) -> Result<LitStr> {
+    match (given, comment(attributes)) {
+        (Some(given), _) => Ok(given),
+        (None, Some(text)) => Ok(LitStr::new(&text, place.span())),
+        (None, None) => Err(Error::new(place.span(), "a tool needs a description: write a comment with `///`")),
+    }
 }

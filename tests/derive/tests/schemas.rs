@@ -386,3 +386,127 @@ fn values() {
     let shape = read::<Shape<'_>>(r#"{"width":1,"shape":"rectangle","height":2,"radius":"-"}"#, &mut scratch);
     assert_eq!(shape, Some(Shape::Rectangle { width: 1, height: 2, label: None }));
 }
+
+mod output {
+    use super::{Kind, judge_one};
+    use mcp_sansio::json::{Decimal, Raw};
+    use mcp_sansio::service::schema::{Argument, ArgumentReader};
+    use mcp_sansio::service::{Arguments, Output, OutputValue};
+    use mcp_sansio::sink::{LineSink, SliceStorage};
+
+    #[derive(Output, Arguments, Clone, Copy, Debug, PartialEq)]
+    #[output(rename_all = "UPPERCASE")]
+    #[arguments(rename_all = "UPPERCASE")]
+    enum State {
+        On,
+        Off,
+    }
+
+    /// Every type.
+    #[derive(Output)]
+    #[output(rename_all = "kebab-case")]
+    struct Report<'a, 'b> {
+        /// Who it is
+        user_name: &'a str,
+        #[output(rename = "a \"b\"")]
+        quoted: i8,
+        numbers: [i64; 2],
+        big: u64,
+        ratio: f64,
+        tenth: Decimal,
+        flag: bool,
+        state: Option<State>,
+        none: Option<State>,
+        list: &'b [Part],
+        owned: Vec<String>,
+        short: heapless::String<8>,
+        few: heapless::Vec<u8, 4>,
+        shape: Shape<'a>,
+        raw: Raw<'a>,
+        empty: Empty,
+    }
+
+    #[derive(Output, Arguments, Debug, PartialEq)]
+    struct Part {
+        id: u32,
+        label: Option<String>,
+    }
+
+    #[derive(Output)]
+    #[output(tag = "type")]
+    enum Shape<'a> {
+        Circle { radius: f32 },
+        Named { name: &'a str, hint: Option<u8> },
+        Nothing,
+    }
+
+    #[derive(Output)]
+    struct Empty {}
+
+    fn text(value: &impl OutputValue) -> String {
+        let mut bytes = [0; 2048];
+        let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+        value.write(&mut out).unwrap();
+        String::from_utf8(out.pending().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_fits_the_schema() {
+        for (shape, state) in [
+            (Shape::Circle { radius: 0.5 }, None),
+            (Shape::Named { name: "n\n", hint: None }, Some(State::On)),
+            (Shape::Named { name: "", hint: Some(1) }, Some(State::Off)),
+            (Shape::Nothing, None),
+        ] {
+            let report = Report {
+                user_name: "\"Ä\"",
+                quoted: i8::MIN,
+                numbers: [i64::MIN, i64::MAX],
+                big: u64::MAX,
+                ratio: 1e300,
+                tenth: Decimal::new(-5, 1),
+                flag: false,
+                state,
+                none: None,
+                list: &[Part { id: 1, label: None }, Part { id: 2, label: Some("x".into()) }],
+                owned: vec!["a".into()],
+                short: heapless::String::try_from("12345678").unwrap(),
+                few: heapless::Vec::new(),
+                shape,
+                raw: Raw::constant("{\"a\":\n[]}"),
+                empty: Empty {},
+            };
+            judge_one(Report::OUTPUT_SCHEMA, &text(&report));
+        }
+        assert_eq!(text(&Shape::Named { name: "n\n", hint: Some(3) }), r#"{"type":"Named","name":"n\n","hint":3}"#);
+        assert_eq!(text(&Shape::Nothing), r#"{"type":"Nothing"}"#);
+        assert_eq!(text(&Empty {}), "{}");
+        assert_eq!(text(&f64::NAN), "null");
+    }
+
+    /// A type with both derives reads what it writes.
+    #[test]
+    fn back_and_forth() {
+        assert_eq!(Part::OUTPUT_SCHEMA, Part::SCHEMA);
+        let part = Part { id: 7, label: Some("a\"\n".into()) };
+        let json = text(&part);
+        let read = Part::read(Raw::parse(json.as_bytes()).unwrap(), &Part::ARGUMENT, &mut ArgumentReader::new(&mut []));
+        assert_eq!(read, Some(part));
+        let json = text(&State::Off);
+        let read =
+            State::read(Raw::parse(json.as_bytes()).unwrap(), &State::ARGUMENT, &mut ArgumentReader::new(&mut []));
+        assert_eq!((json.as_str(), read), ("\"OFF\"", Some(State::Off)));
+        let _ = Kind::Idea;
+    }
+}
+
+/// Panics unless the schema is valid and accepts the value.
+fn judge_one(schema: &str, value: &str) {
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    assert!(jsonschema::draft202012::meta::is_valid(&schema), "{schema}");
+    let value: Value = serde_json::from_str(value).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    if let Err(error) = validator.validate(&value) {
+        panic!("{error}: {value}\n{schema}");
+    }
+}

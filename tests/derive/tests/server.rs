@@ -169,14 +169,10 @@ fn errors_teach() {
         (r#"{"due":{"remind_days":1,"pair":[true]}}"#, "`due.pair`: expected an array of 2 elements"),
         (r#"{"due":{"remind_days":1,"pair":[true,0]}}"#, "`due.pair[1]`: expected true or false"),
         (r#"{"due":[]}"#, "`due`: expected an object"),
-        (r#"[]"#, "expected an object"),
         (r#"{"deep":{"a":[[[[[[[["x"]]]]]]]]}}"#, "`…[0][0][0][0][0][0][0][0]`: expected an integer"),
     ];
     for (arguments, expected) in cases {
-        // The protocol refuses arguments that are no object before the handler runs.
-        if arguments != "[]" {
-            assert_eq!(call(arguments), expected, "{arguments}");
-        }
+        assert_eq!(call(arguments), expected, "{arguments}");
     }
     // A name that fills the message is not sent back.
     let long = format!(r#"{{"list":[{{"kind":"{}"}}]}}"#, "x".repeat(200));
@@ -198,4 +194,53 @@ fn other_requests_have_an_error() {
     let reply = conversation
         .say(r#"{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"sum","arguments":{"a":"1"}}}"#);
     assert!(reply[0].contains(r#""error":{"code":-32602,"message":"Invalid params: wrong arguments""#), "{reply:?}");
+}
+
+mod output {
+    use super::{Conversation, Service};
+    use mcp_sansio::service::{Arguments, Call, HandlerResult, Output, Tool, tool};
+
+    #[derive(Arguments)]
+    struct Divide {
+        a: i32,
+        #[arguments(minimum = 1)]
+        b: i32,
+    }
+
+    #[derive(Output)]
+    struct Quotient<'a> {
+        quotient: i32,
+        remainder: i32,
+        word: Option<&'a str>,
+    }
+
+    /// Divides integers
+    #[tool(output = Quotient<'_>)]
+    fn divide(_: &mut (), call: &mut Call<'_>, Divide { a, b }: Divide) -> HandlerResult {
+        call.output(&Quotient { quotient: a / b, remainder: a % b, word: (a < 0).then_some("less \"zero\"") })
+    }
+
+    #[test]
+    fn structured_content() {
+        static TOOLS: [Tool<()>; 1] = [DIVIDE];
+        let service = Service::new("calc", "1.0").tools(&TOOLS);
+        let call =
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"divide","arguments":{"a":-7,"b":2}}}"#;
+        let mut conversation = Conversation::new(&service, ());
+        conversation.initialize("2025-11-25");
+        let list = conversation.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+        assert!(list[0].contains(&format!(r#""outputSchema":{}"#, Quotient::OUTPUT_SCHEMA)), "{list:?}");
+        let reply: serde_json::Value = serde_json::from_str(&conversation.say(call)[0]).unwrap();
+        let content = r#"{"quotient":-3,"remainder":-1,"word":"less \"zero\""}"#;
+        assert_eq!(reply["result"]["structuredContent"].to_string(), content);
+        assert_eq!(reply["result"]["content"][0]["text"], content);
+        // Before 2025-06-18 there is only the text.
+        let mut conversation = Conversation::new(&service, ());
+        conversation.initialize("2025-03-26");
+        let reply: serde_json::Value = serde_json::from_str(&conversation.say(call)[0]).unwrap();
+        assert_eq!(
+            (&reply["result"]["structuredContent"], &reply["result"]["content"][0]["text"]),
+            (&serde_json::Value::Null, &content.into())
+        );
+    }
 }

@@ -1,0 +1,139 @@
+//! `#[derive(Output)]`.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Fields, GenericParam, Result, Type};
+
+use crate::attributes::{Container, Role, json_string, unique};
+use crate::members::{Member, Variants, fixed, members, unit_names};
+
+/// Expands the derive.
+pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
+    let input: DeriveInput = syn::parse2(input)?;
+    let container = Container::of(Role::Output, &input.attrs)?;
+    for parameter in &input.generics.params {
+        if !matches!(parameter, GenericParam::Lifetime(_)) {
+            return Err(Error::new_spanned(parameter, "a generic type has no constant schema"));
+        }
+    }
+    let (schema, write, is_object) = match &input.data {
+        Data::Struct(data) => {
+            let Fields::Named(fields) = &data.fields else {
+                return Err(Error::new_spanned(&input.ident, "an output has names: a struct with named fields"));
+            };
+            if let Some(tag) = &container.tag {
+                return Err(Error::new(tag.span(), "`tag` is for enums"));
+            }
+            let members = members(Role::Output, &container, fields)?;
+            unique(members.iter().map(|member| (member.name.as_str(), &member.ident)))?;
+            let properties = properties(&members);
+            let writes = members.iter().map(|member| {
+                let ident = &member.ident;
+                write(member, &quote!(&self.#ident))
+            });
+            let write = quote! {
+                let mut object = ObjectWriter::new(out);
+                #(#writes)*
+                object.close()
+            };
+            (quote!(TypeSchema::object(#properties)), write, true)
+        }
+        Data::Enum(data) => match &container.tag {
+            None => {
+                let names = unit_names(Role::Output, &container, &input.ident, data)?;
+                let idents = data.variants.iter().map(|variant| &variant.ident);
+                let texts = names.iter().map(|name| json_string(name));
+                let write = quote!(Sink::put(out, match self { #(Self::#idents => #texts,)* }.as_bytes()));
+                (quote!(TypeSchema::one_of(&[#(#names),*])), write, false)
+            }
+            Some(tag) => {
+                let Variants { members, names, .. } =
+                    Variants::of(Role::Output, &container, tag.value(), &input.ident, data)?;
+                let schemas = members.iter().zip(&names).map(|((_, members), name)| {
+                    let properties = properties(members);
+                    quote!(Variant::new(#name, #properties))
+                });
+                let schema = quote!(TypeSchema::tagged(#tag, const { &[#(#schemas),*] }));
+                let arms = members.iter().zip(&names).map(|((ident, members), name)| {
+                    let first = format!("{}:{}", json_string(&tag.value()), json_string(name));
+                    let fields = members.iter().map(|member| &member.ident);
+                    let writes = members.iter().map(|member| {
+                        let ident = &member.ident;
+                        write(member, &quote!(#ident))
+                    });
+                    quote!(Self::#ident { #(#fields),* } => {
+                        object.literal(#first)?;
+                        #(#writes)*
+                    })
+                });
+                let write = quote! {
+                    let mut object = ObjectWriter::new(out);
+                    match self { #(#arms)* }
+                    object.close()
+                };
+                (schema, write, true)
+            }
+        },
+        Data::Union(_) => return Err(Error::new_spanned(&input.ident, "a union has no schema")),
+    };
+    let ident = &input.ident;
+    let (impl_generics, ty_generics, where_clause) = input.generics.split_for_impl();
+    let constant = fixed(&ty_generics);
+    // The constants without a name check the schema even if nothing uses it.
+    let whole = match is_object {
+        false => quote!(const _: TypeSchema = <#ident #constant as OutputValue>::OUTPUT;),
+        true => quote! {
+            const OUTPUT: TypeSchema = <#ident #constant as OutputValue>::OUTPUT;
+            const TEXT: [u8; OUTPUT.text_len()] = OUTPUT.text();
+
+            #[automatically_derived]
+            impl #impl_generics Output for #ident #ty_generics #where_clause {
+                const OUTPUT_SCHEMA: &'static str = schema_text(&TEXT);
+            }
+        },
+    };
+    Ok(quote! {
+        const _: () = {
+            use ::mcp_sansio::service::schema::{
+                ObjectWriter, Output, OutputValue, Property, TypeSchema, Variant, schema_text,
+            };
+            use ::mcp_sansio::sink::{FullError, Sink};
+
+            #[automatically_derived]
+            impl #impl_generics OutputValue for #ident #ty_generics #where_clause {
+                const OUTPUT: TypeSchema = #schema;
+
+                fn write(&self, out: &mut dyn Sink) -> ::core::result::Result<(), FullError> {
+                    #write
+                }
+            }
+
+            #whole
+        };
+    })
+}
+
+/// Returns the properties of a schema.
+fn properties(members: &[Member]) -> TokenStream {
+    let entries = members.iter().map(|member| member.property(&own(&member.ty)));
+    quote!(const { &[#(#entries),*] })
+}
+
+/// Returns the schema of a type.
+fn own(ty: &Type) -> TokenStream {
+    quote_spanned!(ty.span()=> <#ty as OutputValue>::OUTPUT)
+}
+
+/// Returns the statement that writes a member; `value` is a reference to it.
+fn write(member: &Member, value: &TokenStream) -> TokenStream {
+    let key = format!("{}:", json_string(&member.name));
+    if member.is_option {
+        return quote_spanned!(member.ty.span()=>
+            if let ::core::option::Option::Some(value) = #value {
+                object.member(#key, value)?;
+            }
+        );
+    }
+    quote_spanned!(member.ty.span()=> object.member(#key, #value)?;)
+}
