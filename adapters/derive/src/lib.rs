@@ -42,9 +42,19 @@ pub fn derive_output(input: TokenStream) -> TokenStream {
 /// static TOOLS: [Tool<State>; 1] = [ADD];
 /// ```
 ///
-/// The name is that of the function, the description is its comment with `///`, the `inputSchema` is that of its third
-/// parameter, which derives `Arguments`. A function without a third parameter is a tool without arguments. The function
-/// stays as it is.
+/// The name is that of the function, and the description is its comment with `///`. A third parameter has all
+/// arguments: a type that derives `Arguments`. Several parameters, or one with `#[arguments(..)]` or a comment, are members
+/// of the arguments themselves, with the attributes of fields:
+///
+/// ```text
+/// /// Adds two integers
+/// #[tool]
+/// fn add(state: &mut State, call: &mut Call<'_>, a: i64, #[arguments(default = 1)] b: i64) -> HandlerResult {
+///     call.text(a + b)
+/// }
+/// ```
+///
+/// A function without a third parameter is a tool without arguments. The function stays as it is.
 ///
 /// | `#[tool(..)]` | |
 /// |---|---|

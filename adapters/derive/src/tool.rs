@@ -1,11 +1,13 @@
 //! `#[tool]`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::spanned::Spanned;
-use syn::{Attribute, Error, Expr, Ident, LitBool, LitStr, Result, Token, Type, Visibility, parenthesized};
+use syn::{
+    Attribute, Error, Expr, Ident, Lifetime, LitBool, LitStr, Meta, Result, Token, Type, Visibility, parenthesized,
+};
 
 use crate::attributes::comment;
 use crate::members::fixed;
@@ -52,12 +54,50 @@ impl Options {
     }
 }
 
+/// A parameter behind the call.
+struct Parameter {
+    attributes: Vec<Attribute>,
+    pattern: TokenStream,
+    ty: Type,
+}
+
+impl Parameter {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let attributes = input.call(Attribute::parse_outer)?;
+        let mut pattern = TokenStream::new();
+        while !input.peek(Token![:]) || input.peek(Token![::]) {
+            pattern.extend([input.parse::<TokenTree>()?]);
+        }
+        input.parse::<Token![:]>()?;
+        let ty = input.parse()?;
+        input.parse::<Option<Token![,]>>()?;
+        Ok(Parameter { attributes, pattern, ty })
+    }
+
+    /// Returns the name of a member.
+    fn member(&self) -> Result<Ident> {
+        let ident = |input: ParseStream<'_>| {
+            input.parse::<Option<Token![mut]>>()?;
+            input.call(Ident::parse_any)
+        };
+        ident.parse2(self.pattern.clone()).map_err(|_| {
+            Error::new_spanned(
+                &self.pattern,
+                "a member of the arguments has a name, or one parameter has all: a struct",
+            )
+        })
+    }
+}
+
 /// What is needed of a function: the body is not parsed.
 struct Function {
     attributes: Vec<Attribute>,
     visibility: Visibility,
     ident: Ident,
-    parameters: Vec<Type>,
+    parameters: Vec<Parameter>,
+    /// The tokens behind the parameters.
+    rest: TokenStream,
+    unsafety: Option<Token![unsafe]>,
 }
 
 impl Function {
@@ -70,6 +110,7 @@ impl Function {
                 "handlers are not async: answer later by the token of `call.later()`",
             ));
         }
+        let unsafety = input.parse::<Option<Token![unsafe]>>()?;
         input.parse::<Token![fn]>()?;
         let ident: Ident = input.parse()?;
         if input.peek(Token![<]) {
@@ -79,27 +120,38 @@ impl Function {
         parenthesized!(inside in input);
         let mut parameters = Vec::new();
         while !inside.is_empty() {
-            inside.call(Attribute::parse_outer)?;
-            // The pattern.
-            while !inside.peek(Token![:]) || inside.peek(Token![::]) {
-                inside.parse::<proc_macro2::TokenTree>()?;
-            }
-            inside.parse::<Token![:]>()?;
-            parameters.push(inside.parse()?);
-            inside.parse::<Option<Token![,]>>()?;
+            parameters.push(Parameter::parse(&inside)?);
         }
         // The rest is for the compiler.
-        input.parse::<TokenStream>()?;
-        Ok(Function { attributes, visibility, ident, parameters })
+        let rest = input.parse()?;
+        Ok(Function { attributes, visibility, ident, parameters, rest, unsafety })
     }
+
+    /// Returns the function, without the attributes of parameters, which the compiler refuses.
+    fn item(&self) -> TokenStream {
+        let Function { attributes, visibility, ident, parameters, rest, .. } = self;
+        let parameters = parameters.iter().map(|Parameter { attributes, pattern, ty }| {
+            let others = attributes.iter().filter(|attribute| !is_ours(attribute));
+            quote!(#(#others)* #pattern: #ty)
+        });
+        quote!(#(#attributes)* #visibility fn #ident(#(#parameters),*) #rest)
+    }
+}
+
+/// Returns whether an attribute of a parameter describes a member of the arguments.
+fn is_ours(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("arguments") || attribute.path().is_ident("doc")
 }
 
 /// Expands the attribute.
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = Options::of(attribute)?;
-    let function = Function::parse.parse2(item.clone())?;
-    let Function { attributes, visibility, ident, parameters } = &function;
-    let [Type::Reference(state), call, arguments @ ..] = parameters.as_slice() else {
+    let function = Function::parse.parse2(item)?;
+    let Function { attributes, visibility, ident, parameters, unsafety, .. } = &function;
+    if let Some(token) = unsafety {
+        return Err(Error::new_spanned(token, "a tool is a safe function"));
+    }
+    let [Parameter { ty: Type::Reference(state), .. }, call, arguments @ ..] = parameters.as_slice() else {
         let why = "a tool is a `fn(state: &mut State, call: &mut Call<'_>)`, or has its arguments behind them";
         return Err(Error::new_spanned(ident, why));
     };
@@ -107,20 +159,38 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     let bare = ident.unraw();
     let name = options.name.unwrap_or_else(|| LitStr::new(&bare.to_string(), ident.span()));
     let description = text_of(attributes, options.description, ident)?;
+    let mut members = None;
     let (run, input) = match arguments {
         [] => (ident.to_token_stream(), None),
-        [ty] => {
+        [Parameter { ty, attributes, .. }] if !attributes.iter().any(is_ours) => {
             let constant = fixed(ty);
             let input = quote_spanned! {ty.span()=>
                 .input(<#constant as ::mcp_sansio::service::schema::Arguments<'static>>::SCHEMA)
             };
-            let run = quote_spanned! {call.span()=> |state, call| {
+            let run = quote_spanned! {call.ty.span()=> |state, call| {
                 let arguments = call.read_args()?;
                 #ident(state, call, arguments)
             }};
             (run, Some(input))
         }
-        [_, other, ..] => return Err(Error::new_spanned(other, "one parameter has all arguments: a struct")),
+        all => {
+            let names = all.iter().map(Parameter::member).collect::<Result<Vec<_>>>()?;
+            let (fields, borrows): (Vec<_>, Vec<_>) = all.iter().map(|parameter| borrowed(&parameter.ty)).unzip();
+            let attributes = all.iter().map(|parameter| {
+                let ours = parameter.attributes.iter().filter(|attribute| is_member(attribute));
+                quote!(#(#ours)*)
+            });
+            let lifetime = borrows.contains(&true).then(|| quote!(<'message>));
+            members = Some(quote! {
+                #[derive(::mcp_sansio::service::Arguments)]
+                struct Members #lifetime { #(#attributes #names: #fields),* }
+            });
+            let run = quote_spanned! {call.ty.span()=> |state, call| {
+                let Members { #(#names),* } = call.read_args()?;
+                #ident(state, call, #(#names),*)
+            }};
+            (run, Some(quote!(.input(<Members as ::mcp_sansio::service::schema::Arguments>::SCHEMA))))
+        }
     };
     let title = options.title.map(|title| quote!(.title(#title)));
     let output = options.output.map(|ty| {
@@ -134,13 +204,56 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     };
     let constant = Ident::new(&bare.to_string().to_uppercase(), ident.span());
     let doc = format!("The entry of [`{bare}`] in a table of tools.");
+    let item = function.item();
     Ok(quote! {
         #item
 
         #[doc = #doc]
-        #visibility const #constant: ::mcp_sansio::service::Tool<#state> =
-            ::mcp_sansio::service::Tool::new(#name, #description, #run) #input #output #title #hints #reserve;
+        #visibility const #constant: ::mcp_sansio::service::Tool<#state> = {
+            #members
+            ::mcp_sansio::service::Tool::new(#name, #description, #run) #input #output #title #hints #reserve
+        };
     })
+}
+
+/// Returns whether an attribute of a parameter goes to the field: `#[arguments]` alone only makes it a member.
+fn is_member(attribute: &Attribute) -> bool {
+    is_ours(attribute) && !matches!(attribute.meta, Meta::Path(_))
+}
+
+/// Returns a type whose lifetimes are that of the message, and whether it has some.
+fn borrowed(ty: &Type) -> (TokenStream, bool) {
+    let mut borrows = false;
+    let tokens = borrow(ty.to_token_stream(), &mut borrows);
+    (tokens, borrows)
+}
+
+fn borrow(tokens: TokenStream, borrows: &mut bool) -> TokenStream {
+    let mut replaced = TokenStream::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        match token {
+            TokenTree::Group(group) => {
+                let mut inner = Group::new(group.delimiter(), borrow(group.stream(), borrows));
+                inner.set_span(group.span());
+                replaced.extend([TokenTree::Group(inner)]);
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => {
+                *borrows = true;
+                tokens.next();
+                replaced.extend(Lifetime::new("'message", punct.span()).into_token_stream());
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '&' => {
+                replaced.extend([TokenTree::Punct(punct.clone())]);
+                if !matches!(tokens.peek(), Some(TokenTree::Punct(next)) if next.as_char() == '\'') {
+                    *borrows = true;
+                    replaced.extend(Lifetime::new("'message", punct.span()).into_token_stream());
+                }
+            }
+            other => replaced.extend([other]),
+        }
+    }
+    replaced
 }
 
 /// The description of a tool.

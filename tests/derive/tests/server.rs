@@ -104,6 +104,7 @@ struct Note<'a> {
     deep: Option<Deep>,
 }
 
+#[allow(clippy::type_complexity, reason = "a path that is longer than what errors show")]
 #[derive(Arguments)]
 struct Deep {
     a: [[[[[[[[u8; 1]; 1]; 1]; 1]; 1]; 1]; 1]; 1],
@@ -194,6 +195,48 @@ fn other_requests_have_an_error() {
     let reply = conversation
         .say(r#"{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"sum","arguments":{"a":"1"}}}"#);
     assert!(reply[0].contains(r#""error":{"code":-32602,"message":"Invalid params: wrong arguments""#), "{reply:?}");
+}
+
+/// Takes its members one by one
+#[tool]
+fn inline(
+    _: &mut (),
+    call: &mut Call<'_>,
+    /// How often
+    #[arguments(maximum = 3, default = 2)]
+    times: u8,
+    r#type: Option<&str>,
+    mut words: Vec<Text<'_>>,
+) -> HandlerResult {
+    words.truncate(times.into());
+    call.text(format_args!("{times} {type:?} {}", words.len()))
+}
+
+/// Takes one
+#[tool]
+fn single(_: &mut (), call: &mut Call<'_>, #[arguments] a: i64) -> HandlerResult {
+    call.text(a)
+}
+
+#[test]
+fn members_as_parameters() {
+    static TOOLS: [Tool<()>; 2] = [INLINE, SINGLE];
+    let service = Service::new("inline", "1.0").tools(&TOOLS);
+    let mut conversation = Conversation::new(&service, ());
+    conversation.initialize("2025-11-25");
+    let list = conversation.say(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    let schema = concat!(
+        r#"{"type":"object","properties":{"times":{"type":"integer","description":"How often","minimum":0,"maximum":3,"default":2},"#,
+        r#""type":{"type":"string"},"words":{"type":"array","items":{"type":"string"}}},"required":["words"]}"#,
+    );
+    assert!(list[0].contains(schema), "{list:?}");
+    let reply = conversation.say(
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"inline","arguments":{"words":["a","b","c"],"type":"x"}}}"#,
+    );
+    assert!(reply[0].contains(r#""text":"2 Some(\"x\") 2""#), "{reply:?}");
+    let reply = conversation
+        .say(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"single","arguments":{"a":7}}}"#);
+    assert!(reply[0].contains(r#""text":"7""#), "{reply:?}");
 }
 
 mod output {
