@@ -85,6 +85,7 @@
 //! - `alloc`: growing buffers, sinks over `Vec`; without it the crate uses no allocator;
 //! - `std`: `alloc`, and numbers read as the nearest `f64`;
 //! - `serde`: typed arguments and results;
+//! - `derive`: the same without serde, with schemas from the types, see [`service`]'s module `schema`;
 //! - `defmt`: log formats for devices;
 //! - `heapless` and `bytes`: their buffers as sinks.
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
@@ -125,7 +126,7 @@ pub use sink::FullError;
 struct Readme;
 
 /// The programs of the page about servers are tests too.
-#[cfg(all(doctest, feature = "std", feature = "serde"))]
+#[cfg(all(doctest, feature = "std", feature = "serde", feature = "derive"))]
 #[doc = include_str!("../docs/servers.md")]
 struct ServersPage;
 

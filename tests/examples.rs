@@ -32,6 +32,25 @@ fn ask(name: &str, request: &Request<'_>) -> Result<String, Box<dyn std::error::
     Ok(answer)
 }
 
+/// A schema from types is the one that `calc` has by hand, and both answer the same.
+#[test]
+fn derived_is_calc() {
+    // Without the description of the server.
+    let same = |request: &Request<'_>| {
+        let [calc, derived] = ["calc", "derived"].map(|name| {
+            let answer: serde_json::Value = serde_json::from_str(&ask(name, request).unwrap()).unwrap();
+            [answer["tools"].clone(), answer["content"].clone(), answer["isError"].clone()]
+        });
+        assert_eq!(calc, derived);
+    };
+    same(&Request::list_tools());
+    for arguments in [serde_json::json!({"a": 1, "b": 2}), serde_json::json!({"a": i64::MIN, "b": -1.0})] {
+        same(&Request::call("add").arguments(&arguments));
+    }
+    same(&Request::call("echo").arguments(&serde_json::json!({"text": "\"\n"})));
+    assert!(ask("derived", &Request::call("add")).unwrap().contains("missing member `a`"));
+}
+
 #[test]
 fn resource_counts_reads() {
     assert!(ask("resource", &Request::read("counter://count")).unwrap().contains(r#""text":"1""#));

@@ -39,7 +39,8 @@
 //! A handler has these methods of its context:
 //!
 //! - **Read arguments**: [`args`](RequestContext::args) into a type, [`arg`](RequestContext::arg) one by one (feature
-//!   `serde`), or [`arguments`](RequestContext::arguments) as JSON.
+//!   `serde`), or [`arguments`](RequestContext::arguments) as JSON. The feature `derive` makes schemas from types, and reads
+//!   the arguments into them without serde: module `schema`.
 //! - **Answer**: [`text`](Call::text), [`json`](Call::json), [`content`](Call::content), [`error`](Call::error); a
 //!   [`Resource`] with [`ReadResource::text`] or [`ReadResource::blob`], a [`Prompt`] with [`GetPrompt::user`].
 //! - **Notify**: [`progress`](RequestContext::progress), [`log`](RequestContext::log).

@@ -66,7 +66,7 @@ impl<'i> Target<'i> {
         let find = self.find(&names, container);
         let values = (0..members.len()).map(|index| format_ident!("value{index}"));
         let reads = members.iter().enumerate().map(|(index, member)| self.read(member, index));
-        let argument = quote!(TypeSchema::object(#properties) #closed);
+        let argument = quote!(__mcp::TypeSchema::object(#properties) #closed);
         let read = quote! {
             #find
             let [#(#values),*] = values;
@@ -81,7 +81,7 @@ impl<'i> Target<'i> {
         let expected = listed(&names);
         let idents = data.variants.iter().map(|variant| &variant.ident);
         let index = 0..names.len();
-        let argument = quote!(TypeSchema::one_of(&[#(#names),*]));
+        let argument = quote!(__mcp::TypeSchema::one_of(&[#(#names),*]));
         let read = quote! {
             match reader.variant(value, &[#(#names),*], #expected)? {
                 #(#index => ::core::option::Option::Some(Self::#idents),)*
@@ -106,10 +106,10 @@ impl<'i> Target<'i> {
         });
         let schemas = members.iter().zip(names).map(|((_, members), name)| {
             let properties = self.properties(members);
-            quote!(Variant::new(#name, #properties))
+            quote!(__mcp::Variant::new(#name, #properties))
         });
         let expected = listed(names);
-        let argument = quote!(TypeSchema::tagged(#tag, const { &[#(#schemas),*] }) #closed);
+        let argument = quote!(__mcp::TypeSchema::tagged(#tag, const { &[#(#schemas),*] }) #closed);
         let read = quote! {
             #find
             let [#(#values),*] = values;
@@ -147,7 +147,7 @@ impl<'i> Target<'i> {
     /// Returns the schema of a type.
     fn own(&self, ty: &Type) -> TokenStream {
         let lifetime = &self.lifetime;
-        quote_spanned!(ty.span()=> <#ty as Argument<#lifetime>>::ARGUMENT)
+        quote_spanned!(ty.span()=> <#ty as __mcp::Argument<#lifetime>>::ARGUMENT)
     }
 
     /// Returns the field of a struct expression: its name, and the value at `index`.
@@ -191,33 +191,35 @@ impl<'i> Target<'i> {
         let (ident, lifetime) = (self.ident, &self.lifetime);
         let of = |lifetime: TokenStream| if self.has_lifetime { quote!(#ident<#lifetime>) } else { quote!(#ident) };
         let (own, fixed) = (of(quote!(#lifetime)), of(quote!('static)));
-        // The constants without a name check the schema even if nothing uses it.
+        // The constant without a name checks the schema even if nothing uses it.
         let whole = match is_object {
-            false => quote!(const _: TypeSchema = <#fixed as Argument<'static>>::ARGUMENT;),
+            false => quote!(const _: __mcp::TypeSchema = <#fixed as __mcp::Argument<'static>>::ARGUMENT;),
             true => quote! {
-                const ARGUMENT: TypeSchema = <#fixed as Argument<'static>>::ARGUMENT;
-                const TEXT: [u8; ARGUMENT.text_len()] = ARGUMENT.text();
-
                 #[automatically_derived]
-                impl<#lifetime> Arguments<#lifetime> for #own {
-                    const SCHEMA: &'static str = schema_text(&TEXT);
+                impl<#lifetime> __mcp::Arguments<#lifetime> for #own {
+                    const SCHEMA: &'static str = {
+                        const ARGUMENT: __mcp::TypeSchema = <#fixed as __mcp::Argument<'static>>::ARGUMENT;
+                        const TEXT: [u8; ARGUMENT.text_len()] = ARGUMENT.text();
+                        __mcp::schema_text(&TEXT)
+                    };
                 }
+
+                const _: &str = <#fixed as __mcp::Arguments<'static>>::SCHEMA;
             },
         };
+        // Of all that the traits need there is one name here, so that no type of the user is hidden.
         quote! {
             const _: () = {
-                use ::mcp_sansio::service::schema::{
-                    Argument, ArgumentReader, Arguments, Property, TypeSchema, Variant, schema_text,
-                };
+                use ::mcp_sansio::service::schema as __mcp;
 
                 #[automatically_derived]
-                impl<#lifetime> Argument<#lifetime> for #own {
-                    const ARGUMENT: TypeSchema = #argument;
+                impl<#lifetime> __mcp::Argument<#lifetime> for #own {
+                    const ARGUMENT: __mcp::TypeSchema = #argument;
 
                     fn read(
                         value: ::mcp_sansio::json::Raw<#lifetime>,
-                        _: &TypeSchema,
-                        reader: &mut ArgumentReader<#lifetime>,
+                        _: &__mcp::TypeSchema,
+                        reader: &mut __mcp::ArgumentReader<#lifetime>,
                     ) -> ::core::option::Option<Self> {
                         #read
                     }

@@ -29,7 +29,7 @@ impl Member {
     pub(crate) fn property(&self, own: &TokenStream) -> TokenStream {
         let (name, schema) = (&self.name, self.schema(own));
         let required = !self.is_option && matches!(self.attributes.absent, Absent::Error);
-        quote!(Property::new(#name, #schema, #required))
+        quote!(__mcp::Property::new(#name, #schema, #required))
     }
 }
 

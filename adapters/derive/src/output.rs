@@ -30,31 +30,32 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             let properties = properties(&members);
             let writes = members.iter().map(|member| {
                 let ident = &member.ident;
-                write(member, &quote!(&self.#ident))
+                write(member, &quote_spanned!(member.ty.span()=> &self.#ident))
             });
             let write = quote! {
-                let mut object = ObjectWriter::new(out);
+                let mut object = __mcp::ObjectWriter::new(out);
                 #(#writes)*
                 object.close()
             };
-            (quote!(TypeSchema::object(#properties)), write, true)
+            (quote!(__mcp::TypeSchema::object(#properties)), write, true)
         }
         Data::Enum(data) => match &container.tag {
             None => {
                 let names = unit_names(Role::Output, &container, &input.ident, data)?;
                 let idents = data.variants.iter().map(|variant| &variant.ident);
                 let texts = names.iter().map(|name| json_string(name));
-                let write = quote!(Sink::put(out, match self { #(Self::#idents => #texts,)* }.as_bytes()));
-                (quote!(TypeSchema::one_of(&[#(#names),*])), write, false)
+                let write =
+                    quote!(::mcp_sansio::sink::Sink::put(out, match self { #(Self::#idents => #texts,)* }.as_bytes()));
+                (quote!(__mcp::TypeSchema::one_of(&[#(#names),*])), write, false)
             }
             Some(tag) => {
                 let Variants { members, names, .. } =
                     Variants::of(Role::Output, &container, tag.value(), &input.ident, data)?;
                 let schemas = members.iter().zip(&names).map(|((_, members), name)| {
                     let properties = properties(members);
-                    quote!(Variant::new(#name, #properties))
+                    quote!(__mcp::Variant::new(#name, #properties))
                 });
-                let schema = quote!(TypeSchema::tagged(#tag, const { &[#(#schemas),*] }));
+                let schema = quote!(__mcp::TypeSchema::tagged(#tag, const { &[#(#schemas),*] }));
                 let arms = members.iter().zip(&names).map(|((ident, members), name)| {
                     let first = format!("{}:{}", json_string(&tag.value()), json_string(name));
                     let fields = members.iter().map(|member| &member.ident);
@@ -68,7 +69,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
                     })
                 });
                 let write = quote! {
-                    let mut object = ObjectWriter::new(out);
+                    let mut object = __mcp::ObjectWriter::new(out);
                     match self { #(#arms)* }
                     object.close()
                 };
@@ -80,31 +81,34 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let ident = &input.ident;
     let (impl_generics, ty_generics, where_clause) = input.generics.split_for_impl();
     let constant = fixed(&ty_generics);
-    // The constants without a name check the schema even if nothing uses it.
+    // The constant without a name checks the schema even if nothing uses it.
     let whole = match is_object {
-        false => quote!(const _: TypeSchema = <#ident #constant as OutputValue>::OUTPUT;),
+        false => quote!(const _: __mcp::TypeSchema = <#ident #constant as __mcp::OutputValue>::OUTPUT;),
         true => quote! {
-            const OUTPUT: TypeSchema = <#ident #constant as OutputValue>::OUTPUT;
-            const TEXT: [u8; OUTPUT.text_len()] = OUTPUT.text();
-
             #[automatically_derived]
-            impl #impl_generics Output for #ident #ty_generics #where_clause {
-                const OUTPUT_SCHEMA: &'static str = schema_text(&TEXT);
+            impl #impl_generics __mcp::Output for #ident #ty_generics #where_clause {
+                const OUTPUT_SCHEMA: &'static str = {
+                    const OUTPUT: __mcp::TypeSchema = <#ident #constant as __mcp::OutputValue>::OUTPUT;
+                    const TEXT: [u8; OUTPUT.text_len()] = OUTPUT.text();
+                    __mcp::schema_text(&TEXT)
+                };
             }
+
+            const _: &str = <#ident #constant as __mcp::Output>::OUTPUT_SCHEMA;
         },
     };
     Ok(quote! {
         const _: () = {
-            use ::mcp_sansio::service::schema::{
-                ObjectWriter, Output, OutputValue, Property, TypeSchema, Variant, schema_text,
-            };
-            use ::mcp_sansio::sink::{FullError, Sink};
+            use ::mcp_sansio::service::schema as __mcp;
 
             #[automatically_derived]
-            impl #impl_generics OutputValue for #ident #ty_generics #where_clause {
-                const OUTPUT: TypeSchema = #schema;
+            impl #impl_generics __mcp::OutputValue for #ident #ty_generics #where_clause {
+                const OUTPUT: __mcp::TypeSchema = #schema;
 
-                fn write(&self, out: &mut dyn Sink) -> ::core::result::Result<(), FullError> {
+                fn write(
+                    &self,
+                    out: &mut dyn ::mcp_sansio::sink::Sink,
+                ) -> ::core::result::Result<(), ::mcp_sansio::FullError> {
                     #write
                 }
             }
@@ -122,7 +126,7 @@ fn properties(members: &[Member]) -> TokenStream {
 
 /// Returns the schema of a type.
 fn own(ty: &Type) -> TokenStream {
-    quote_spanned!(ty.span()=> <#ty as OutputValue>::OUTPUT)
+    quote_spanned!(ty.span()=> <#ty as __mcp::OutputValue>::OUTPUT)
 }
 
 /// Returns the statement that writes a member; `value` is a reference to it.

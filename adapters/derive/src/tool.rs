@@ -89,7 +89,7 @@ impl Parameter {
     }
 }
 
-/// What is needed of a function: the body is not parsed.
+/// The signature of a function; the body is not parsed.
 struct Function {
     attributes: Vec<Attribute>,
     visibility: Visibility,
@@ -183,13 +183,13 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
             let lifetime = borrows.contains(&true).then(|| quote!(<'message>));
             members = Some(quote! {
                 #[derive(::mcp_sansio::service::Arguments)]
-                struct Members #lifetime { #(#attributes #names: #fields),* }
+                struct __Members #lifetime { #(#attributes #names: #fields),* }
             });
             let run = quote_spanned! {call.ty.span()=> |state, call| {
-                let Members { #(#names),* } = call.read_args()?;
+                let __Members { #(#names),* } = call.read_args()?;
                 #ident(state, call, #(#names),*)
             }};
-            (run, Some(quote!(.input(<Members as ::mcp_sansio::service::schema::Arguments>::SCHEMA))))
+            (run, Some(quote!(.input(<__Members as ::mcp_sansio::service::schema::Arguments>::SCHEMA))))
         }
     };
     let title = options.title.map(|title| quote!(.title(#title)));

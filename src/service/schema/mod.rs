@@ -472,7 +472,7 @@ impl TypeSchema {
         TypeSchema { format: Some(format), ..self }
     }
 
-    /// Sets `pattern`. Whoever reads it enforces it.
+    /// Sets `pattern`. The reader of the type enforces it.
     ///
     /// # Panics
     /// If it is no text.

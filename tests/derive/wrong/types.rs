@@ -1,0 +1,26 @@
+// Types without a schema. `//~` says what the message on its line, or the next one, has.
+use mcp_sansio::service::{Arguments, Call, HandlerResult, Output, tool};
+
+struct Own;
+
+#[derive(Arguments)]
+struct Members {
+    own: Own,                //~ `Own` has no schema as an argument
+    nested: Vec<Own>,        //~ `Own` has no schema as an argument
+    option: Vec<Option<u8>>, //~ `Option<u8>` has no schema as an argument
+    wide: u128,              //~ `u128` has no schema as an argument
+}
+
+#[derive(Output)]
+struct Report {
+    own: Own, //~ `Own` has no schema as an output
+}
+
+/// Takes no struct
+#[tool]
+//~ `u8` is no type for the arguments of a tool
+fn plain(_: &mut (), call: &mut Call<'_>, a: u8) -> HandlerResult {
+    call.text(i64::from(a))
+}
+
+fn main() {}
