@@ -40,6 +40,7 @@ ROWS = [
     ("legacy", "only the era with a handshake (to 2025-11-25)", "tools_raw"),
     ("modern", "only the stateless era (2026-07-28)", "tools_raw"),
     ("tools", "arguments by serde (three types)", "tools_raw"),
+    ("tools_derived", "arguments by types that are the schema (the same three, feature `derive`)", "tools_raw"),
     ("formatted", "`format_args!` in a reply", "tools_raw"),
     ("windows", "lists and replies larger than the buffer (feature `windows`)", "tools_raw"),
     ("large", "content of any length, from a source", "windows"),

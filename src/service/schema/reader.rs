@@ -1,10 +1,10 @@
 //! Reads the values of a message within the limits of schemas.
 
 use super::{Argument, Arguments, Limit, TypeSchema};
-use crate::content::TextValue;
-use crate::json::{JsonKind, Raw, Text};
+use crate::json::{JsonKind, Raw, Text, write};
 use crate::protocol::{Method, code};
 use crate::service::context::{HandlerError, HandlerFailure, RequestContext, ToolError};
+use crate::sink::{FullError, Writer};
 
 /// A step of the path to a value.
 #[derive(Clone, Copy, Debug)]
@@ -83,19 +83,8 @@ impl Bound {
     }
 }
 
-impl From<Bound> for TextValue<'_> {
-    fn from(bound: Bound) -> Self {
-        match bound {
-            Bound::Integer(value) => value.into(),
-            Bound::Text(text) => text.into(),
-        }
-    }
-}
-
 /// The most steps of the path that an error shows: those at its end.
 const STEPS: usize = 8;
-/// The most pieces of an error: the path, and 9 around it.
-const PIECES: usize = 3 * STEPS + 12;
 /// The most bytes of a name in the message that an error shows.
 const FOUND_MAX: usize = 64;
 
@@ -111,6 +100,8 @@ pub struct ArgumentReader<'a> {
 
 impl<'a> ArgumentReader<'a> {
     /// Makes a reader that decodes `&str` with escapes into `scratch`, for which the length of the arguments is enough.
+    // Apart: it is long, and each handler has it.
+    #[inline(never)]
     #[must_use]
     pub const fn new(scratch: &'a mut [u8]) -> Self {
         ArgumentReader { scratch, error: None, path: [Step::Item(0); STEPS], steps: 0 }
@@ -373,124 +364,115 @@ impl<'a> ArgumentReader<'a> {
         Some(())
     }
 
-    /// Writes the error as a text for the model, in pieces: a device need not format.
+    /// Writes the error as a text for the model: piece by piece, so that a device need not format and has no copy.
     #[cold]
-    fn explain(&self, write: &mut dyn FnMut(&TextValue<'_>) -> Result<(), HandlerError>) -> Result<(), HandlerError> {
-        let mut pieces = Pieces { texts: [TextValue::from(""); PIECES], len: 0 };
-        pieces.add("Invalid arguments: ");
+    fn explain(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
         let shown = self.path.get(..self.steps.min(STEPS)).unwrap_or_default();
+        put(out, "Invalid arguments: ")?;
         if !shown.is_empty() {
-            pieces.add(if self.steps > STEPS { "`…" } else { "`" });
+            put(out, if self.steps > STEPS { "`…" } else { "`" })?;
             for (index, step) in shown.iter().rev().enumerate() {
                 match *step {
                     Step::Member(name) => {
-                        if index > 0 {
-                            pieces.add(".");
-                        }
-                        pieces.add(name);
+                        put(out, if index > 0 { "." } else { "" })?;
+                        write::escape(out, name)?;
                     }
                     Step::Item(item) => {
-                        pieces.add("[");
-                        pieces.count(item);
-                        pieces.add("]");
+                        put(out, "[")?;
+                        count(out, item)?;
+                        put(out, "]")?;
                     }
                 }
             }
-            pieces.add("`: ");
+            put(out, "`: ")?;
         }
         match self.error {
-            None => pieces.add("a value has the wrong type"),
-            Some(error) => pieces.error(error),
+            None => put(out, "a value has the wrong type"),
+            Some(error) => error.explain(out),
         }
-        write(&TextValue::from(&pieces.texts))
     }
 }
 
-/// The pieces of an error.
-struct Pieces<'a> {
-    texts: [TextValue<'a>; PIECES],
-    len: usize,
+/// Writes text without characters that need an escape.
+fn put(out: &mut Writer<'_>, text: &str) -> Result<(), FullError> {
+    out.put(text.as_bytes())
 }
 
-impl<'a> Pieces<'a> {
-    fn add(&mut self, text: impl Into<TextValue<'a>>) {
-        if let Some(place) = self.texts.get_mut(self.len) {
-            *place = text.into();
-            self.len += 1;
+fn count(out: &mut Writer<'_>, count: usize) -> Result<(), FullError> {
+    write::unsigned(out, u64::try_from(count).unwrap_or(u64::MAX))
+}
+
+/// Writes a name between two texts.
+fn named(out: &mut Writer<'_>, before: &str, name: &str, behind: &str) -> Result<(), FullError> {
+    put(out, before)?;
+    write::escape(out, name)?;
+    put(out, behind)
+}
+
+impl Bound {
+    fn write(self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        match self {
+            Bound::Integer(value) => write::signed(out, value),
+            Bound::Text(text) => put(out, text),
         }
     }
+}
 
-    fn count(&mut self, count: usize) {
-        self.add(i64::try_from(count).unwrap_or(i64::MAX));
-    }
-
-    fn named(&mut self, what: &'static str, name: impl Into<TextValue<'a>>, behind: &'static str) {
-        self.add(what);
-        self.add(name);
-        self.add(behind);
-    }
-
-    fn unknown(&mut self, what: &'static str, found: Text<'a>, expected: &'static str) {
-        self.add(what);
-        if found.raw().len() <= FOUND_MAX {
-            self.named(" `", found, "`");
-        }
-        self.add(", expected one of ");
-        self.add(expected);
-    }
-
-    fn error(&mut self, error: ArgumentError<'a>) {
-        match error {
-            ArgumentError::Missing(name) => self.named("missing member `", name, "`"),
-            ArgumentError::Twice(name) => self.named("member `", name, "` is there twice"),
-            ArgumentError::UnknownMember { found, expected } => self.unknown("unknown member", found, expected),
-            ArgumentError::UnknownVariant { found, expected } => self.unknown("unknown variant", found, expected),
-            ArgumentError::Expected(what) => {
-                self.add("expected ");
-                self.add(what);
-            }
+impl ArgumentError<'_> {
+    fn explain(self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        match self {
+            ArgumentError::Missing(name) => named(out, "missing member `", name, "`"),
+            ArgumentError::Twice(name) => named(out, "member `", name, "` is there twice"),
+            ArgumentError::UnknownMember { found, expected } => unknown(out, "unknown member", found, expected),
+            ArgumentError::UnknownVariant { found, expected } => unknown(out, "unknown variant", found, expected),
+            ArgumentError::Pattern(pattern) => named(out, "expected text that matches `", pattern, "`"),
+            ArgumentError::Expected(what) => named(out, "expected ", what, ""),
             ArgumentError::Range { what, least, most } => {
-                self.add("expected ");
-                self.add(what);
+                named(out, "expected ", what, "")?;
                 match (least, most) {
                     (Some(least), Some(most)) => {
-                        self.named(" from ", least, " to ");
-                        self.add(most);
+                        put(out, " from ")?;
+                        least.write(out)?;
+                        put(out, " to ")?;
+                        most.write(out)
                     }
-                    (Some(least), None) => self.named(" of at least ", least, ""),
-                    (None, Some(most)) => self.named(" of at most ", most, ""),
-                    (None, None) => self.add(" that is not as large"),
+                    (Some(least), None) => {
+                        put(out, " of at least ")?;
+                        least.write(out)
+                    }
+                    (None, Some(most)) => {
+                        put(out, " of at most ")?;
+                        most.write(out)
+                    }
+                    (None, None) => put(out, " that is not as large"),
                 }
             }
             ArgumentError::Length { what, least, most, unit } => {
-                self.add("expected ");
-                self.add(what);
+                named(out, "expected ", what, " of ")?;
                 match most {
-                    Some(most) if most == least => {
-                        self.add(" of ");
-                        self.count(most);
+                    Some(most) if least == most => {}
+                    Some(_) if least > 0 => {
+                        count(out, least)?;
+                        put(out, " to ")?;
                     }
-                    Some(most) if least > 0 => {
-                        self.add(" of ");
-                        self.count(least);
-                        self.add(" to ");
-                        self.count(most);
-                    }
-                    Some(most) => {
-                        self.add(" of at most ");
-                        self.count(most);
-                    }
-                    None => {
-                        self.add(" of at least ");
-                        self.count(least);
-                    }
+                    Some(_) => put(out, "at most ")?,
+                    None => put(out, "at least ")?,
                 }
-                self.add(" ");
-                self.add(unit);
+                count(out, most.unwrap_or(least))?;
+                named(out, " ", unit, "")
             }
-            ArgumentError::Pattern(pattern) => self.named("expected text that matches `", pattern, "`"),
         }
     }
+}
+
+fn unknown(out: &mut Writer<'_>, what: &str, found: Text<'_>, expected: &str) -> Result<(), FullError> {
+    put(out, what)?;
+    if found.raw().len() <= FOUND_MAX {
+        put(out, " `")?;
+        out.put(found.raw())?;
+        put(out, "`")?;
+    }
+    named(out, ", expected one of ", expected, "")
 }
 
 impl<'a> RequestContext<'a> {
@@ -522,7 +504,13 @@ impl<'a> RequestContext<'a> {
             return WRONG;
         }
         // The result that is written counts, not the error that is returned.
-        let written = reader.explain(&mut |text| self.write_words(text, true).map(|_| ()));
+        let written = self.write_result(&mut |result, _| {
+            let out = result.key("content");
+            put(out, "[{\"type\":\"text\",\"text\":\"")?;
+            reader.explain(out)?;
+            put(out, "\"}]")?;
+            result.boolean("isError", true)
+        });
         written.err().unwrap_or(WRONG)
     }
 }

@@ -1,6 +1,6 @@
-//! Five tools, in two versions: arguments read from the JSON by hand, and by serde.
+//! Five tools, in three versions: arguments read from the JSON by hand, by serde, and by types that are the schema.
 
-use mcp_sansio::service::{Call, HandlerResult, Service, Tool, ToolAnnotations};
+use mcp_sansio::service::{Arguments, Call, HandlerResult, Service, Tool, ToolAnnotations};
 use serde::Deserialize;
 
 use crate::Device;
@@ -11,6 +11,9 @@ pub const RAW: Service<'static, Device> = Service::new("footprint", "1.0").tools
 /// The same service with arguments by serde.
 pub const SERDE: Service<'static, Device> = Service::new("footprint", "1.0").tools(&TOOLS);
 
+/// The same service with arguments by types that are the schema.
+pub const DERIVED: Service<'static, Device> = Service::new("footprint", "1.0").tools(&TOOLS_DERIVED);
+
 const SETS: ToolAnnotations = ToolAnnotations::new().read_only(false).destructive(false);
 const ADD: &str =
     r#"{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["a","b"]}"#;
@@ -19,6 +22,13 @@ const ECHO: &str = r#"{"type":"object","properties":{"text":{"type":"string"}},"
 
 static TOOLS_RAW: [Tool<Device>; 5] = RAW_TABLE;
 static TOOLS: [Tool<Device>; 5] = TABLE;
+static TOOLS_DERIVED: [Tool<Device>; 5] = [
+    Tool::new("read_temperature", "Measures the temperature, in tenths of a degree Celsius", read_temperature),
+    Tool::new("uptime", "Gives the seconds since the start", uptime),
+    Tool::new("set_led", "Turns the LED on or off", set_led_derived).input(SetLed::SCHEMA).hints(SETS),
+    Tool::new("add", "Adds two integers", add_derived).input(Add::SCHEMA),
+    Tool::new("echo", "Gives a text back", echo_derived).input(Echo::SCHEMA),
+];
 
 pub(crate) const RAW_TABLE: [Tool<Device>; 5] = [
     Tool::new("read_temperature", "Measures the temperature, in tenths of a degree Celsius", read_temperature),
@@ -72,7 +82,7 @@ fn echo_raw(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Arguments, Deserialize)]
 struct SetLed {
     on: bool,
 }
@@ -82,7 +92,7 @@ fn set_led(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     answer_led(device, call, on)
 }
 
-#[derive(Deserialize)]
+#[derive(Arguments, Deserialize)]
 struct Add {
     a: i32,
     b: i32,
@@ -93,12 +103,27 @@ fn add(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     call.text(i64::from(a) + i64::from(b))
 }
 
-#[derive(Deserialize)]
+#[derive(Arguments, Deserialize)]
 struct Echo<'a> {
     text: &'a str,
 }
 
 fn echo(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
     let Echo { text } = call.args()?;
+    call.text(text)
+}
+
+fn set_led_derived(device: &mut Device, call: &mut Call<'_>) -> HandlerResult {
+    let SetLed { on } = call.read_args()?;
+    answer_led(device, call, on)
+}
+
+fn add_derived(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
+    let Add { a, b } = call.read_args()?;
+    call.text(i64::from(a) + i64::from(b))
+}
+
+fn echo_derived(_: &mut Device, call: &mut Call<'_>) -> HandlerResult {
+    let Echo { text } = call.read_args()?;
     call.text(text)
 }
