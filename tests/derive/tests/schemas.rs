@@ -510,3 +510,19 @@ fn judge_one(schema: &str, value: &str) {
         panic!("{error}: {value}\n{schema}");
     }
 }
+
+/// The checks of tables take each schema.
+#[test]
+fn tables_take_the_schemas() {
+    use mcp_sansio::service::{Call, HandlerResult, Tool};
+    fn run(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+        call.text("")
+    }
+    const TOOLS: [Tool<()>; 4] = [
+        Tool::new("all", "Takes all", run).input(All::SCHEMA),
+        Tool::new("shape", "Takes a shape", run).input(Shape::SCHEMA),
+        Tool::new("drawing", "Takes a drawing", run).input(Drawing::SCHEMA),
+        Tool::new("closed", "Takes nothing", run).input(Closed::SCHEMA),
+    ];
+    let _ = TOOLS;
+}
