@@ -124,9 +124,13 @@ pub use extension::{Extension, ExtensionMethod, Topic};
 pub use input_request::{CreateMessage, InputError, InputRequest, InputResponse};
 pub use requests::{Call, Complete, CustomRequest, GetPrompt, HandlerError, HandlerResult, ReadResource, Receipt};
 pub use router::{Dispatched, MessageSource, NotificationContext};
+#[cfg(all(feature = "ask", feature = "derive"))]
+pub use schema::Form;
 #[cfg(feature = "derive")]
 pub use schema::{Argument, Arguments, Output, OutputValue};
 
+#[cfg(all(feature = "ask", feature = "derive"))]
+pub use mcp_sansio_derive::Form;
 /// The macros of `mcp-sansio-derive`; see [`schema`].
 #[cfg(feature = "derive")]
 pub use mcp_sansio_derive::{Arguments, Output, tool};

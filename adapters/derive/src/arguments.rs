@@ -1,4 +1,4 @@
-//! `#[derive(Arguments)]`.
+//! `#[derive(Arguments)]` and `#[derive(Form)]`.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -9,10 +9,10 @@ use crate::attributes::{Absent, Container, Role, unique};
 use crate::members::{Member, Variants, listed, members, unit_names};
 
 /// Expands the derive.
-pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
+pub(crate) fn expand(role: Role, input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
-    let container = Container::of(Role::Arguments, &input.attrs)?;
-    let target = Target::of(&input)?;
+    let container = Container::of(role, &input.attrs)?;
+    let target = Target::of(role, &input)?;
     match &input.data {
         Data::Struct(data) => match &data.fields {
             Fields::Named(fields) => {
@@ -23,6 +23,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             }
             _ => Err(Error::new_spanned(&input.ident, "arguments have names: a struct with named fields")),
         },
+        Data::Enum(_) if role == Role::Form => Err(Error::new_spanned(&input.ident, "a form is a struct")),
         Data::Enum(data) => match &container.tag {
             Some(tag) => target.tagged(&container, tag, data),
             None => target.names(&container, data),
@@ -33,6 +34,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
 
 /// The type for which the traits are implemented.
 struct Target<'i> {
+    role: Role,
     ident: &'i Ident,
     /// That of the message: the one of the type, or a new one.
     lifetime: Lifetime,
@@ -40,7 +42,7 @@ struct Target<'i> {
 }
 
 impl<'i> Target<'i> {
-    fn of(input: &'i DeriveInput) -> Result<Self> {
+    fn of(role: Role, input: &'i DeriveInput) -> Result<Self> {
         let mut lifetime = None;
         for parameter in &input.generics.params {
             match parameter {
@@ -53,12 +55,12 @@ impl<'i> Target<'i> {
         }
         let has_lifetime = lifetime.is_some();
         let lifetime = lifetime.unwrap_or_else(|| Lifetime::new("'message", Span::call_site()));
-        Ok(Target { ident: &input.ident, lifetime, has_lifetime })
+        Ok(Target { role, ident: &input.ident, lifetime, has_lifetime })
     }
 
     /// A struct.
     fn object(&self, container: &Container, fields: &FieldsNamed) -> Result<TokenStream> {
-        let members = members(Role::Arguments, container, fields)?;
+        let members = members(self.role, container, fields)?;
         unique(members.iter().map(|member| (member.name.as_str(), &member.ident)))?;
         let properties = self.properties(&members);
         let closed = container.deny_unknown.then(|| quote!(.closed()));
@@ -192,15 +194,29 @@ impl<'i> Target<'i> {
         let of = |lifetime: TokenStream| if self.has_lifetime { quote!(#ident<#lifetime>) } else { quote!(#ident) };
         let (own, fixed) = (of(quote!(#lifetime)), of(quote!('static)));
         // The constant without a name checks the schema even if nothing uses it.
+        let text = quote! {
+            const TEXT: [u8; ARGUMENT.text_len()] = ARGUMENT.text();
+            __mcp::schema_text(&TEXT)
+        };
         let whole = match is_object {
+            true if self.role == Role::Form => quote! {
+                #[automatically_derived]
+                impl<#lifetime> __mcp::Form<#lifetime> for #own {
+                    const FORM: ::mcp_sansio::json::Raw<'static> = ::mcp_sansio::json::Raw::constant({
+                        const ARGUMENT: __mcp::TypeSchema = <#fixed as __mcp::Argument<'static>>::ARGUMENT.form();
+                        #text
+                    });
+                }
+
+                const _: ::mcp_sansio::json::Raw<'static> = <#fixed as __mcp::Form<'static>>::FORM;
+            },
             false => quote!(const _: __mcp::TypeSchema = <#fixed as __mcp::Argument<'static>>::ARGUMENT;),
             true => quote! {
                 #[automatically_derived]
                 impl<#lifetime> __mcp::Arguments<#lifetime> for #own {
                     const SCHEMA: &'static str = {
                         const ARGUMENT: __mcp::TypeSchema = <#fixed as __mcp::Argument<'static>>::ARGUMENT;
-                        const TEXT: [u8; ARGUMENT.text_len()] = ARGUMENT.text();
-                        __mcp::schema_text(&TEXT)
+                        #text
                     };
                 }
 

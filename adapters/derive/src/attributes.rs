@@ -11,6 +11,7 @@ use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, LitInt, LitStr, Meta, Pat
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Arguments,
+    Form,
     Output,
 }
 
@@ -18,6 +19,7 @@ impl Role {
     fn attribute(self) -> &'static str {
         match self {
             Role::Arguments => "arguments",
+            Role::Form => "form",
             Role::Output => "output",
         }
     }
@@ -39,11 +41,12 @@ impl Container {
                 found.deny_unknown = true;
             } else if meta.path.is_ident("rename_all") {
                 found.rename_all = Some(Case::of(&meta.value()?.parse()?)?);
-            } else if meta.path.is_ident("tag") {
+            } else if role != Role::Form && meta.path.is_ident("tag") {
                 found.tag = Some(meta.value()?.parse()?);
             } else {
                 return Err(meta.error(match role {
                     Role::Arguments => "no such attribute of a type: `deny_unknown`, `rename_all`, `tag`",
+                    Role::Form => "no such attribute of a type: `rename_all`",
                     Role::Output => "no such attribute of a type: `rename_all`, `tag`",
                 }));
             }
@@ -117,8 +120,11 @@ impl Field {
         let (key, span) = (name.to_string(), name.span());
         match key.as_str() {
             "rename" => self.rename = Some(meta.value()?.parse()?),
-            other if role == Role::Output && other != "format" => {
-                return Err(meta.error("no such attribute of a field: `rename`, `format`"));
+            other if role == Role::Output && !matches!(other, "format" | "title") => {
+                return Err(meta.error("no such attribute of a field: `rename`, `title`, `format`"));
+            }
+            "pattern" | "check" | "header" if role == Role::Form => {
+                return Err(meta.error("no form has `pattern`, `check` or `header`"));
             }
             "minimum" | "maximum" => {
                 let limit = Literal::of(meta.value()?)?;
@@ -131,7 +137,7 @@ impl Field {
                 let rank = u8::from(key.starts_with("max"));
                 self.setters.push(Setter { rank, call: quote_spanned!(span=> .#name(#count)) });
             }
-            "format" | "header" => {
+            "title" | "format" | "header" => {
                 let text: LitStr = meta.value()?.parse()?;
                 self.setters.push(Setter { rank: 0, call: quote_spanned!(span=> .#name(#text)) });
             }
@@ -151,7 +157,7 @@ impl Field {
                 }
             }
             _ => {
-                let why = "no such attribute of a field: `rename`, `default`, `minimum`, `maximum`, `min_length`, \
+                let why = "no such attribute of a field: `rename`, `title`, `default`, `minimum`, `maximum`, `min_length`, \
                     `max_length`, `min_items`, `max_items`, `format`, `pattern` with `check`, `header`";
                 return Err(meta.error(why));
             }

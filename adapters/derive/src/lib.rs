@@ -19,7 +19,15 @@ use proc_macro::TokenStream;
 /// described at the trait `mcp_sansio::service::Arguments`.
 #[proc_macro_derive(Arguments, attributes(arguments))]
 pub fn derive_arguments(input: TokenStream) -> TokenStream {
-    expanded(arguments::expand(input.into()))
+    expanded(arguments::expand(attributes::Role::Arguments, input.into()))
+}
+
+/// Implements `Form` and `Argument`: the schema of a form for the user as a constant, and its answer as the type.
+///
+/// For structs with named fields. The attributes are described at the trait `mcp_sansio::service::Form`.
+#[proc_macro_derive(Form, attributes(form))]
+pub fn derive_form(input: TokenStream) -> TokenStream {
+    expanded(arguments::expand(attributes::Role::Form, input.into()))
 }
 
 /// Implements `Output` and `OutputValue`: the `outputSchema` of a tool as a constant, and its writer.

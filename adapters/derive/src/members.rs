@@ -181,7 +181,7 @@ pub(crate) fn unit_names(
     for variant in &data.variants {
         if !matches!(variant.fields, Fields::Unit) {
             let why = match role {
-                Role::Arguments => "a variant with fields needs `#[arguments(tag = \"..\")]` on the enum",
+                Role::Arguments | Role::Form => "a variant with fields needs `#[arguments(tag = \"..\")]` on the enum",
                 Role::Output => "a variant with fields needs `#[output(tag = \"..\")]` on the enum",
             };
             return Err(Error::new_spanned(variant, why));

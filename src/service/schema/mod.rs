@@ -47,10 +47,14 @@
 //! contains itself has none.
 
 mod arguments;
+#[cfg(feature = "ask")]
+mod form;
 mod output;
 mod reader;
 mod text;
 
+#[cfg(feature = "ask")]
+pub use form::Form;
 pub use output::ObjectWriter;
 pub use reader::{ArgumentError, ArgumentReader, Bound};
 
@@ -82,6 +86,7 @@ use crate::sink::{FullError, Sink};
 /// | `min_length = 1`, `max_length = 1` | of a text, in characters |
 /// | `min_items = 1`, `max_items = 1` | of an array |
 /// | `default = 1` | a literal, checked when compiled: the value of a member that is left out, also in the schema |
+/// | `title = ".."` | a name for people |
 /// | `default` | the `Default` of the type for a member that is left out; not in the schema |
 /// | `format = ".."` | stated in the schema, and not checked: `format` is an annotation in JSON Schema 2020-12 |
 /// | `pattern = "..", check = function` | the schema has the pattern, and `fn(&T) -> bool` enforces it: there is no engine for regular expressions. One without the other does not compile |
@@ -235,6 +240,7 @@ impl Limit {
 #[must_use]
 pub struct TypeSchema {
     kind: Kind,
+    title: Option<&'static str>,
     description: Option<&'static str>,
     /// Of numbers.
     minimum: Option<Limit>,
@@ -292,6 +298,7 @@ impl TypeSchema {
     const fn of(kind: Kind) -> Self {
         TypeSchema {
             kind,
+            title: None,
             description: None,
             minimum: None,
             maximum: None,
@@ -344,6 +351,11 @@ impl TypeSchema {
     /// Refuses members that the object does not have: `additionalProperties` is `false`.
     pub const fn closed(self) -> Self {
         TypeSchema { closed: true, ..self }
+    }
+
+    /// Sets `title`, a name for people.
+    pub const fn title(self, text: &'static str) -> Self {
+        TypeSchema { title: Some(text), ..self }
     }
 
     /// Sets `description`.
@@ -541,6 +553,27 @@ impl TypeSchema {
     /// Sets `x-mcp-header`; [`Tool::input`] checks it.
     pub const fn header(self, name: &'static str) -> Self {
         TypeSchema { header: Some(name), ..self }
+    }
+
+    /// Returns the schema, if a form of elicitation may have it: an object of texts, numbers, booleans, choices, and arrays of
+    /// choices.
+    ///
+    /// # Panics
+    /// If it is another one.
+    pub const fn form(self) -> Self {
+        let mut rest = self.properties;
+        while let [member, behind @ ..] = rest {
+            let TypeSchema { kind, items, pattern, header, .. } = member.schema;
+            let is_field = match (kind, items) {
+                (Kind::Boolean | Kind::Integer | Kind::Number | Kind::String, _) => true,
+                (Kind::Array, Some(items)) => !items.names.is_empty(),
+                _ => false,
+            };
+            assert!(is_field, "a field of a form is a text, a number, a boolean, a choice, or an array of choices");
+            assert!(pattern.is_none() && header.is_none(), "no form has `pattern` or `header`");
+            rest = behind;
+        }
+        self
     }
 
     /// Returns the length of the schema as text, in bytes.

@@ -366,9 +366,9 @@ impl<'a> ArgumentReader<'a> {
 
     /// Writes the error as a text for the model: piece by piece, so that a device need not format and has no copy.
     #[cold]
-    fn explain(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn explain(&self, what: &str, out: &mut Writer<'_>) -> Result<(), FullError> {
         let shown = self.path.get(..self.steps.min(STEPS)).unwrap_or_default();
-        put(out, "Invalid arguments: ")?;
+        put(out, what)?;
         if !shown.is_empty() {
             put(out, if self.steps > STEPS { "`…" } else { "`" })?;
             for (index, step) in shown.iter().rev().enumerate() {
@@ -485,21 +485,22 @@ impl<'a> RequestContext<'a> {
     /// with `isError` and a text like "`due.remind_days`: expected an integer from 0 to 255"; other requests are answered
     /// with error -32602.
     pub fn read_args<T: Arguments<'a>>(&mut self) -> Result<T, HandlerError> {
+        self.read_value(self.arguments(), "Invalid arguments: ")
+    }
+
+    /// Reads a value, and answers with the error of the reader if there is one.
+    #[inline]
+    pub(super) fn read_value<T: Argument<'a>>(&mut self, value: Raw<'a>, wrong: &str) -> Result<T, HandlerError> {
         let mut reader = ArgumentReader::new(core::mem::take(&mut self.scratch));
-        match T::read(self.arguments(), &T::ARGUMENT, &mut reader) {
+        match T::read(value, &T::ARGUMENT, &mut reader) {
             Some(read) => Ok(read),
-            None => Err(self.wrong(&reader)),
+            None => Err(self.wrong(&reader, wrong)),
         }
     }
 
     /// Answers with the error of a reader.
     #[cold]
-    fn wrong(&mut self, reader: &ArgumentReader<'_>) -> HandlerError {
-        const WRONG: HandlerError = HandlerError(HandlerFailure::Teach(ToolError {
-            words: ["Invalid arguments", "", "", ""],
-            code: code::INVALID_PARAMS,
-            otherwise: "Invalid params: wrong arguments",
-        }));
+    fn wrong(&mut self, reader: &ArgumentReader<'_>, what: &str) -> HandlerError {
         if self.slot.method != Method::ToolsCall {
             return WRONG;
         }
@@ -507,10 +508,17 @@ impl<'a> RequestContext<'a> {
         let written = self.write_result(&mut |result, _| {
             let out = result.key("content");
             put(out, "[{\"type\":\"text\",\"text\":\"")?;
-            reader.explain(out)?;
+            reader.explain(what, out)?;
             put(out, "\"}]")?;
             result.boolean("isError", true)
         });
         written.err().unwrap_or(WRONG)
     }
 }
+
+/// Stands for an answer that is written already, or for the error of a request that is no call of a tool.
+pub(super) const WRONG: HandlerError = HandlerError(HandlerFailure::Teach(ToolError {
+    words: ["Invalid arguments", "", "", ""],
+    code: code::INVALID_PARAMS,
+    otherwise: "Invalid params: wrong arguments",
+}));

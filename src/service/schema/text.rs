@@ -116,9 +116,16 @@ impl<const N: usize> Pen<N> {
             Kind::Object => "\"type\":\"object\"",
             Kind::String => "\"type\":\"string\"",
         });
-        if let Some(text) = schema.description {
-            self.put(if self.len > start { ",\"description\":" } else { "\"description\":" });
-            self.string(text);
+        let keys = [(schema.title, "title"), (schema.description, "description")];
+        let mut rest: &[_] = &keys;
+        while let [(text, key), behind @ ..] = rest {
+            if let Some(text) = *text {
+                self.put(if self.len > start { ",\"" } else { "\"" });
+                self.put(key);
+                self.put("\":");
+                self.string(text);
+            }
+            rest = behind;
         }
         if !schema.names.is_empty() {
             self.put(",\"enum\":");

@@ -287,3 +287,84 @@ mod output {
         );
     }
 }
+
+mod form {
+    use super::{Conversation, Service};
+    use mcp_sansio::json::Text;
+    use mcp_sansio::service::{Arguments, Call, Form, HandlerResult, Tool, tool};
+
+    #[derive(Arguments, Clone, Copy, Debug)]
+    #[arguments(rename_all = "lowercase")]
+    enum Size {
+        Small,
+        Large,
+    }
+
+    #[derive(Form)]
+    struct Order<'a> {
+        /// What to write on it
+        #[form(title = "Text", max_length = 5)]
+        text: Text<'a>,
+        #[form(default = "large")]
+        size: Size,
+        count: Option<u8>,
+        extras: Option<Vec<Size>>,
+    }
+
+    /// Orders a shirt
+    #[tool]
+    fn order(_: &mut (), call: &mut Call<'_>, #[arguments] name: &str) -> HandlerResult {
+        let Some(order) = call.form::<Order<'_>>("order", "Which shirt?")? else { return call.text("nothing") };
+        let extras = order.extras.map_or(0, |extras| extras.len());
+        call.text(format_args!("{name} {} {:?} {:?} {extras}", order.text, order.size, order.count))
+    }
+
+    #[test]
+    fn a_form_is_asked_and_its_answer_read() {
+        static TOOLS: [Tool<()>; 1] = [ORDER];
+        let schema = concat!(
+            r#"{"type":"object","properties":{"text":{"type":"string","title":"Text","description":"What to write on it","maxLength":5},"#,
+            r#""size":{"type":"string","enum":["small","large"],"default":"large"},"count":{"type":"integer","minimum":0,"maximum":255},"#,
+            r#""extras":{"type":"array","items":{"type":"string","enum":["small","large"]}}},"required":["text"]}"#,
+        );
+        assert_eq!(Order::FORM.as_str(), schema);
+        let service = Service::new("shop", "1.0").tools(&TOOLS);
+        let answered = |response: &str| {
+            let mut conversation = Conversation::new(&service, ());
+            let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"order","arguments":{"name":"\u0041da"},RESPONSES"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}}}"#;
+            if response.is_empty() {
+                return conversation.say(&call.replace("RESPONSES", "")).remove(0);
+            }
+            let responses = format!(r#""inputResponses":{{"order":{response}}},"#);
+            conversation.say(&call.replace("RESPONSES", &responses)).remove(0)
+        };
+        let question = answered("");
+        assert!(question.contains(r#""resultType":"input_required""#) && question.contains(schema), "{question}");
+        let accepted = |content: &str| answered(&format!(r#"{{"action":"accept","content":{content}}}"#));
+        assert!(accepted(r#"{"text":"a\nb","count":2,"extras":["small"]}"#).contains(r"Ada a\nb Large Some(2) 1"));
+        assert!(
+            accepted(r#"{"text":"abcdef"}"#)
+                .contains("Invalid answer of the client: `text`: expected text of at most 5")
+        );
+        assert!(
+            accepted(r#"{"text":"a","size":"x"}"#).contains("unknown variant `x`, expected one of `small`, `large`")
+        );
+        assert!(answered(r#"{"action":"accept"}"#).contains("missing member `text`"));
+        assert!(answered(r#"{"action":"decline"}"#).contains("nothing"));
+        // Before 2026-07-28 the question is a request of the server.
+        let mut conversation = Conversation::new(&service, ());
+        conversation.initialize("2025-11-25");
+        let call =
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"order","arguments":{"name":"Bob"}}}"#;
+        let question = conversation.say(call).remove(0);
+        assert!(question.contains("elicitation/create") && question.contains(schema), "{question}");
+        let reply = conversation
+            .say(r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"text":"x","size":"small"}}}"#);
+        assert!(reply[0].contains("Bob x Small None 0"), "{reply:?}");
+        // A client that cannot be asked.
+        let mut conversation = Conversation::new(&service, ());
+        conversation.initialize("2025-03-26");
+        let reply = conversation.say(call);
+        assert!(reply[0].contains(r#""isError":true"#) && !reply[0].contains("Invalid"), "{reply:?}");
+    }
+}

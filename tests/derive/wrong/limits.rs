@@ -1,5 +1,5 @@
 // Limits and defaults that do not fit. `//~` says what the message on its line, or the next one, has.
-use mcp_sansio::service::{Arguments, Call, HandlerResult, Tool, tool};
+use mcp_sansio::service::{Arguments, Call, Form, HandlerResult, Tool, tool};
 
 #[derive(Arguments)]
 #[arguments(rename_all = "lowercase")]
@@ -53,6 +53,12 @@ struct Other {
 struct Room {
     #[arguments(max_items = 3)] //~ the type has no room for so many
     a: heapless::Vec<u8, 2>,
+}
+
+//~ a field of a form is a text, a number, a boolean, a choice
+#[derive(Form)]
+struct Nested {
+    a: Vec<u8>,
 }
 
 /// Has a header that clients refuse

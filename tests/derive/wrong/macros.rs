@@ -1,5 +1,5 @@
 // Mistakes that the macros find. `//~` says what the message on its line, or the next one, has.
-use mcp_sansio::service::{Arguments, Call, HandlerResult, Output, tool};
+use mcp_sansio::service::{Arguments, Call, Form, HandlerResult, Output, tool};
 
 #[derive(Arguments)]
 struct Tuple(u8); //~ arguments have names: a struct with named fields
@@ -66,7 +66,7 @@ enum Tagged {
 
 #[derive(Output)]
 struct Report {
-    #[output(minimum = 1)] //~ no such attribute of a field: `rename`, `format`
+    #[output(minimum = 1)] //~ no such attribute of a field: `rename`, `title`, `format`
     a: u8,
 }
 
