@@ -38,6 +38,12 @@ struct Default {
 }
 
 #[derive(Arguments)]
+struct Before {
+    #[arguments(default = 2, minimum = 3)] //~ this default is outside of the limits
+    a: i64,
+}
+
+#[derive(Arguments)]
 struct Variant {
     #[arguments(default = "todo")] //~ this default is none of the variants
     kind: Kind,
