@@ -133,7 +133,7 @@ pub use schema::{Argument, Arguments, Output, OutputValue};
 pub use mcp_sansio_derive::Form;
 /// The macros of `mcp-sansio-derive`; see [`schema`].
 #[cfg(feature = "derive")]
-pub use mcp_sansio_derive::{Arguments, Output, tool};
+pub use mcp_sansio_derive::{Arguments, Output, prompt, resource, tool};
 
 use self::linked::{Route, Routes};
 use crate::json::{Raw, Text};

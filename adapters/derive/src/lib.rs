@@ -7,9 +7,9 @@
 
 mod arguments;
 mod attributes;
+mod entry;
 mod members;
 mod output;
-mod tool;
 
 use proc_macro::TokenStream;
 
@@ -74,13 +74,71 @@ pub fn derive_output(input: TokenStream) -> TokenStream {
 /// | `reserve = 1024` | the room that is kept for the reply, in bytes |
 #[proc_macro_attribute]
 pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand_entry(entry::Entry::Tool, attribute, item)
+}
+
+/// Makes the entry of a table from a function: for `fn review` the constant `REVIEW`, a `Prompt`.
+///
+/// ```text
+/// /// Reviews code
+/// #[prompt(title = "Code review")]
+/// fn review(
+///     state: &mut State,
+///     get: &mut GetPrompt<'_>,
+///     /// The programming language
+///     language: Text<'_>,
+///     focus: Option<Text<'_>>,
+/// ) -> HandlerResult {
+///     get.user(..)
+/// }
+/// ```
+///
+/// As with [`macro@tool`], one parameter behind the context has all arguments, or several are the arguments. They are texts
+/// or enums of unit variants: the protocol has no others.
+///
+/// | `#[prompt(..)]` | |
+/// |---|---|
+/// | `name`, `description`, `title`, `reserve` | as with [`macro@tool`] |
+/// | `complete = function` | the function that completes arguments |
+#[proc_macro_attribute]
+pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand_entry(entry::Entry::Prompt, attribute, item)
+}
+
+/// Makes the entry of a table from a function: for `fn city` the constant `CITY`, a `ResourceTemplate`, or a `Resource` if the
+/// URI has no variables.
+///
+/// ```text
+/// /// The weather of a day
+/// #[resource("weather://{city}/{day}", mime = "text/plain")]
+/// fn weather(state: &mut State, read: &mut ReadResource<'_>, city: &str, day: u8) -> HandlerResult {
+///     read.text(..)
+/// }
+/// ```
+///
+/// The parameters behind the context are variables of the template: `&str`, as in the URI (`%20` stays `%20`), or integers. A
+/// URI with another text in place of an integer has no resource: the answer is that of `read.not_found()`.
+///
+/// | `#[resource("..", ..)]` | |
+/// |---|---|
+/// | `name`, `description`, `title`, `reserve` | as with [`macro@tool`]; a description is not needed |
+/// | `mime = ".."` | the `mimeType` |
+/// | `complete = function` | the function that completes variables |
+#[proc_macro_attribute]
+pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    expand_entry(entry::Entry::Resource, attribute, item)
+}
+
+fn expand_entry(entry: entry::Entry, attribute: TokenStream, item: TokenStream) -> TokenStream {
     let item = proc_macro2::TokenStream::from(item);
-    let result = tool::expand(attribute.into(), item.clone());
+    let result = entry::expand(entry, attribute.into(), item.clone());
     // The function stays even if the attribute is wrong: so there is one error and not one for each use.
-    expanded(result.map_err(|error| (error, item)).or_else(|(error, item)| {
-        let error = error.into_compile_error();
-        Ok(quote::quote!(#item #error))
-    }))
+    result
+        .unwrap_or_else(|error| {
+            let error = error.into_compile_error();
+            quote::quote!(#item #error)
+        })
+        .into()
 }
 
 fn expanded(result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {

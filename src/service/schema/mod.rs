@@ -28,6 +28,9 @@
 //! A [`TypeSchema`] is a constant. The text of the schema is made from it when the program is compiled, and the reader
 //! compares with its limits; so they cannot differ. In the program are the text and the limits.
 //!
+//! Macros make the entries of tables: [`tool`](macro@super::tool), [`prompt`](macro@super::prompt),
+//! [`resource`](macro@super::resource).
+//!
 //! | type | schema | read |
 //! |---|---|---|
 //! | `i8` to `i32`, `u8` to `u32` | `integer`, with the limits of the type | also `2.0` |
@@ -59,6 +62,7 @@ pub use output::ObjectWriter;
 pub use reader::{ArgumentError, ArgumentReader, Bound};
 
 use self::text::Pen;
+use super::PromptArgument;
 #[cfg(doc)]
 use super::{Call, Tool};
 use crate::json::Raw;
@@ -140,6 +144,47 @@ pub trait Argument<'a>: Sized {
     /// [`ArgumentReader::fail`].
     fn read(value: Raw<'a>, schema: &TypeSchema, reader: &mut ArgumentReader<'a>) -> Option<Self>;
 }
+
+/// The value of a variable of a URI template: a parameter of a function with `#[resource("..")]`.
+///
+/// ```
+/// use mcp_sansio::service::{HandlerResult, ReadResource, ResourceTemplate, resource};
+///
+/// /// The weather of a day
+/// #[resource("weather://{city}/{day}", mime = "text/plain")]
+/// fn weather(_: &mut (), read: &mut ReadResource<'_>, city: &str, day: u8) -> HandlerResult {
+///     read.text(format_args!("{city} on day {day}: sunny"))
+/// }
+///
+/// static TEMPLATES: [ResourceTemplate<()>; 1] = [WEATHER];
+/// # let _ = &TEMPLATES;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no variable of a URI template",
+    label = "take `&str` or an integer"
+)]
+pub trait Variable<'a>: Sized {
+    /// Reads the text as in the URI; `None` if the URI has no resource.
+    fn read(text: &'a str) -> Option<Self>;
+}
+
+impl<'a> Variable<'a> for &'a str {
+    fn read(text: &'a str) -> Option<Self> {
+        Some(text)
+    }
+}
+
+macro_rules! variables {
+    ($($type:ty)*) => { $(
+        impl<'a> Variable<'a> for $type {
+            fn read(text: &'a str) -> Option<Self> {
+                text.parse().ok()
+            }
+        }
+    )* };
+}
+
+variables!(i8 i16 i32 i64 isize u8 u16 u32 u64 usize);
 
 /// The `structuredContent` of a tool as a type. `#[derive(Output)]` implements it for structs with named fields, and for
 /// enums with `#[output(tag = "..")]`; for enums of unit variants the derive implements [`OutputValue`] alone.
@@ -574,6 +619,28 @@ impl TypeSchema {
             rest = behind;
         }
         self
+    }
+
+    /// Returns the number of members.
+    #[must_use]
+    pub const fn property_count(&self) -> usize {
+        self.properties.len()
+    }
+
+    /// Returns the members as the arguments of a prompt. `N` is their number.
+    ///
+    /// # Panics
+    /// If one of them is no text.
+    pub const fn prompt_arguments<const N: usize>(&self) -> [PromptArgument; N] {
+        let mut arguments = [PromptArgument::optional(""); N];
+        let (mut places, mut rest): (&mut [_], _) = (&mut arguments, self.properties);
+        while let ([place, others @ ..], [member, behind @ ..]) = (places, rest) {
+            let Property { name, schema, required } = *member;
+            assert!(matches!(schema.kind, Kind::String), "an argument of a prompt is a text or a choice");
+            *place = PromptArgument { name, title: schema.title, description: schema.description, required };
+            (places, rest) = (others, behind);
+        }
+        arguments
     }
 
     /// Returns the length of the schema as text, in bytes.

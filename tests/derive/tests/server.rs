@@ -368,3 +368,85 @@ mod form {
         assert!(reply[0].contains(r#""isError":true"#) && !reply[0].contains("Invalid"), "{reply:?}");
     }
 }
+
+mod others {
+    use super::{Conversation, Service};
+    use mcp_sansio::json::Text;
+    use mcp_sansio::service::{
+        Arguments, Complete, GetPrompt, HandlerResult, Prompt, ReadResource, Resource, ResourceTemplate, prompt,
+        resource,
+    };
+
+    #[derive(Arguments, Debug)]
+    enum Depth {
+        Quick,
+        Deep,
+    }
+
+    /// Reviews code
+    #[prompt(title = "Review", complete = complete)]
+    fn review(
+        _: &mut (),
+        get: &mut GetPrompt<'_>,
+        /// The programming language
+        language: Text<'_>,
+        depth: Option<Depth>,
+    ) -> HandlerResult {
+        get.user(format_args!("{language} {depth:?}"))
+    }
+
+    fn complete(_: &mut (), complete: &mut Complete<'_>) -> HandlerResult {
+        complete.matching(["Quick", "Deep"])
+    }
+
+    /// The weather of a day
+    #[resource("weather://{city}/{day}", mime = "text/plain", complete = complete)]
+    fn weather(_: &mut (), read: &mut ReadResource<'_>, day: u8, city: &str) -> HandlerResult {
+        read.text(format_args!("{city} {day}"))
+    }
+
+    #[resource("weather://now", name = "today")]
+    fn now(_: &mut (), read: &mut ReadResource<'_>) -> HandlerResult {
+        read.text("sunny")
+    }
+
+    #[test]
+    fn prompts_and_resources() {
+        static PROMPTS: [Prompt<()>; 1] = [REVIEW];
+        static TEMPLATES: [ResourceTemplate<()>; 1] = [WEATHER];
+        static RESOURCES: [Resource<()>; 1] = [NOW];
+        let service = Service::new("x", "1.0").prompts(&PROMPTS).templates(&TEMPLATES).resources(&RESOURCES);
+        let mut conversation = Conversation::new(&service, ());
+        conversation.initialize("2025-11-25");
+        let mut ask = |method: &str, params: &str| {
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+            conversation.say(&line).remove(0)
+        };
+        let has = |reply: String, text: &str| assert!(reply.contains(text), "{reply}\n{text}");
+        has(
+            ask("prompts/list", "{}"),
+            r#"{"name":"review","title":"Review","description":"Reviews code","arguments":[{"name":"language","description":"The programming language","required":true},{"name":"depth","required":false}]}"#,
+        );
+        has(
+            ask("prompts/get", r#"{"name":"review","arguments":{"language":"Rust","depth":"Deep"}}"#),
+            "Rust Some(Deep)",
+        );
+        has(ask("prompts/get", r#"{"name":"review","arguments":{"language":"Rust","depth":"x"}}"#), "-32602");
+        has(ask("prompts/get", r#"{"name":"review","arguments":{}}"#), "-32602");
+        has(
+            ask("resources/templates/list", "{}"),
+            r#"{"uriTemplate":"weather://{city}/{day}","name":"weather","description":"The weather of a day","mimeType":"text/plain"}"#,
+        );
+        has(ask("resources/list", "{}"), r#"{"uri":"weather://now","name":"today"}"#);
+        has(ask("resources/read", r#"{"uri":"weather://Oslo/7"}"#), "Oslo 7");
+        has(ask("resources/read", r#"{"uri":"weather://Oslo/300"}"#), "-32002");
+        has(ask("resources/read", r#"{"uri":"weather://now"}"#), "sunny");
+        has(
+            ask(
+                "completion/complete",
+                r#"{"ref":{"type":"ref/prompt","name":"review"},"argument":{"name":"depth","value":"D"}}"#,
+            ),
+            r#"["Deep"]"#,
+        );
+    }
+}

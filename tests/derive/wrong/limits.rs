@@ -1,5 +1,5 @@
 // Limits and defaults that do not fit. `//~` says what the message on its line, or the next one, has.
-use mcp_sansio::service::{Arguments, Call, Form, HandlerResult, Tool, tool};
+use mcp_sansio::service::{Arguments, Call, Form, GetPrompt, prompt, HandlerResult, Tool, tool};
 
 #[derive(Arguments)]
 #[arguments(rename_all = "lowercase")]
@@ -65,6 +65,13 @@ struct Room {
 #[derive(Form)]
 struct Nested {
     a: Vec<u8>,
+}
+
+/// Has a number
+//~ an argument of a prompt is a text or a choice
+#[prompt]
+fn number(_: &mut (), get: &mut GetPrompt<'_>, #[arguments] a: u8) -> HandlerResult {
+    get.user(i64::from(a))
 }
 
 /// Has a header that clients refuse

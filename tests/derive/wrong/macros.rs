@@ -1,5 +1,5 @@
 // Mistakes that the macros find. `//~` says what the message on its line, or the next one, has.
-use mcp_sansio::service::{Arguments, Call, Form, HandlerResult, Output, tool};
+use mcp_sansio::service::{Arguments, Call, Form, GetPrompt, HandlerResult, Output, ReadResource, prompt, resource, tool};
 
 #[derive(Arguments)]
 struct Tuple(u8); //~ arguments have names: a struct with named fields
@@ -101,6 +101,18 @@ fn attribute(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
 //~ a member of the arguments has a name
 fn nameless(_: &mut (), call: &mut Call<'_>, a: u8, (b, c): (u8, u8)) -> HandlerResult {
     call.text(i64::from(a + b + c))
+}
+
+#[prompt]
+//~ a prompt needs a description
+fn undescribed(_: &mut (), get: &mut GetPrompt<'_>) -> HandlerResult {
+    get.user("")
+}
+
+#[resource("city://{name}")]
+//~ `city://{name}` has no variable `nme`
+fn city(_: &mut (), read: &mut ReadResource<'_>, nme: &str) -> HandlerResult {
+    read.text(nme)
 }
 
 fn main() {}

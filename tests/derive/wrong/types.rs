@@ -1,5 +1,5 @@
 // Types without a schema. `//~` says what the message on its line, or the next one, has.
-use mcp_sansio::service::{Arguments, Call, HandlerResult, Output, tool};
+use mcp_sansio::service::{Arguments, Call, HandlerResult, Output, ReadResource, resource, tool};
 
 struct Own;
 
@@ -21,6 +21,12 @@ struct Report {
 //~ `u8` is no type for the arguments of a tool
 fn plain(_: &mut (), call: &mut Call<'_>, a: u8) -> HandlerResult {
     call.text(i64::from(a))
+}
+
+#[resource("city://{name}")]
+//~ `f64` is no variable of a URI template
+fn city(_: &mut (), read: &mut ReadResource<'_>, name: f64) -> HandlerResult {
+    read.text(format_args!("{name}"))
 }
 
 fn main() {}

@@ -77,7 +77,7 @@ const CRATES: [(&str, &[&[&str]]); 11] = [
             &["lib"],
         ],
     ),
-    ("adapters/derive/src", &[&["attributes"], &["members"], &["arguments", "output", "tool"], &["lib"]]),
+    ("adapters/derive/src", &[&["attributes"], &["members"], &["arguments", "entry", "output"], &["lib"]]),
     ("adapters/embedded/src", &[&["error"], &["wire", "packet"], &["asynch", "client"], &["lib"]]),
 ];
 
