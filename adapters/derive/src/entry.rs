@@ -273,9 +273,9 @@ fn read(ident: &Ident, call: &Parameter, others: &[Parameter]) -> Result<Read> {
     match others {
         [] => Ok(Read { run: ident.to_token_stream(), ty: None, members: None }),
         [Parameter { ty, attributes, .. }] if !attributes.iter().any(is_ours) => {
-            let run = quote_spanned! {call.ty.span()=> |state, call| {
-                let arguments = call.read_args()?;
-                #ident(state, call, arguments)
+            let run = quote_spanned! {call.ty.span()=> |__state, __call| {
+                let __arguments = __call.read_args()?;
+                #ident(__state, __call, __arguments)
             }};
             Ok(Read { run, ty: Some(fixed(ty)), members: None })
         }
@@ -291,9 +291,9 @@ fn read(ident: &Ident, call: &Parameter, others: &[Parameter]) -> Result<Read> {
                 #[derive(::mcp_sansio::service::Arguments)]
                 struct __Members #lifetime { #(#attributes #names: #fields),* }
             });
-            let run = quote_spanned! {call.ty.span()=> |state, call| {
-                let __Members { #(#names),* } = call.read_args()?;
-                #ident(state, call, #(#names),*)
+            let run = quote_spanned! {call.ty.span()=> |__state, __call| {
+                let __Members { #(#names),* } = __call.read_args()?;
+                #ident(__state, __call, #(#names),*)
             }};
             Ok(Read { run, ty: Some(quote!(__Members)), members })
         }
@@ -319,11 +319,11 @@ fn variables(ident: &Ident, read: &Parameter, others: &[Parameter], uri: &LitStr
     }
     let texts = names.iter().map(|name| name.unraw().to_string());
     let values = others.iter().zip(texts).map(|(parameter, text)| {
-        quote_spanned!(parameter.ty.span()=> read.var(#text).and_then(::mcp_sansio::service::schema::Variable::read))
+        quote_spanned!(parameter.ty.span()=> __read.var(#text).and_then(::mcp_sansio::service::schema::Variable::read))
     });
-    Ok(quote_spanned! {read.ty.span()=> |state, read| {
-        let (#(::core::option::Option::Some(#names),)*) = (#(#values,)*) else { return read.not_found() };
-        #ident(state, read, #(#names),*)
+    Ok(quote_spanned! {read.ty.span()=> |__state, __read| {
+        let (#(::core::option::Option::Some(#names),)*) = (#(#values,)*) else { return __read.not_found() };
+        #ident(__state, __read, #(#names),*)
     }})
 }
 

@@ -33,9 +33,9 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
                 write(member, &quote_spanned!(member.ty.span()=> &self.#ident))
             });
             let write = quote! {
-                let mut object = __mcp::ObjectWriter::new(out);
+                let mut __object = __mcp::ObjectWriter::new(out);
                 #(#writes)*
-                object.close()
+                __object.close()
             };
             (quote!(__mcp::TypeSchema::object(#properties)), write, true)
         }
@@ -64,14 +64,14 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
                         write(member, &quote!(#ident))
                     });
                     quote!(Self::#ident { #(#fields),* } => {
-                        object.literal(#first)?;
+                        __object.literal(#first)?;
                         #(#writes)*
                     })
                 });
                 let write = quote! {
-                    let mut object = __mcp::ObjectWriter::new(out);
+                    let mut __object = __mcp::ObjectWriter::new(out);
                     match self { #(#arms)* }
-                    object.close()
+                    __object.close()
                 };
                 (schema, write, true)
             }
@@ -135,9 +135,9 @@ fn write(member: &Member, value: &TokenStream) -> TokenStream {
     if member.is_option {
         return quote_spanned!(member.ty.span()=>
             if let ::core::option::Option::Some(value) = #value {
-                object.member(#key, value)?;
+                __object.member(#key, value)?;
             }
         );
     }
-    quote_spanned!(member.ty.span()=> object.member(#key, #value)?;)
+    quote_spanned!(member.ty.span()=> __object.member(#key, #value)?;)
 }

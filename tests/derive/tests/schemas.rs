@@ -106,6 +106,40 @@ enum Shape<'a> {
     Nothing,
 }
 
+#[derive(Arguments, Debug, PartialEq)]
+#[arguments(tag = "shape", rename_all = "lowercase", deny_unknown)]
+enum ClosedShape {
+    Circle {
+        radius: f64,
+    },
+    Rectangle {
+        width: u32,
+        height: u32,
+        #[arguments(max_length = 2)]
+        label: Option<String>,
+    },
+}
+
+/// Names that the macros use themselves.
+mod names {
+    use mcp_sansio::service::{Arguments, Output};
+
+    pub(super) type Variant = u8;
+    pub(super) type TypeSchema = bool;
+    pub(super) type Property = String;
+    pub(super) const TEXT: usize = 2;
+
+    #[derive(Arguments, Output, Debug, PartialEq)]
+    pub(super) struct Argument {
+        pub(super) value: Variant,
+        pub(super) schema: TypeSchema,
+        pub(super) reader: Property,
+        pub(super) values: [u8; TEXT],
+        pub(super) object: Option<u8>,
+        pub(super) out: Option<u8>,
+    }
+}
+
 /// A type with another one's reader.
 #[derive(Debug, PartialEq)]
 struct Percent(u8);
@@ -304,6 +338,8 @@ fn reader_and_validator_agree() {
     judge(Due::SCHEMA, 5_000, reads!(Due));
 
     judge(Closed::SCHEMA, 1_000, reads!(Closed));
+    judge(ClosedShape::SCHEMA, 5_000, reads!(ClosedShape));
+    judge(names::Argument::SCHEMA, 5_000, reads!(names::Argument));
 }
 
 #[test]
@@ -435,8 +471,19 @@ mod output {
     #[derive(Output)]
     #[output(tag = "type")]
     enum Shape<'a> {
-        Circle { radius: f32 },
-        Named { name: &'a str, hint: Option<u8> },
+        Circle {
+            radius: f32,
+        },
+        Named {
+            name: &'a str,
+            hint: Option<u8>,
+        },
+        /// Names that the macro uses itself.
+        Writer {
+            object: u8,
+            out: bool,
+            value: Option<i8>,
+        },
         Nothing,
     }
 
@@ -456,6 +503,7 @@ mod output {
             (Shape::Circle { radius: 0.5 }, None),
             (Shape::Named { name: "n\n", hint: None }, Some(State::On)),
             (Shape::Named { name: "", hint: Some(1) }, Some(State::Off)),
+            (Shape::Writer { object: 1, out: true, value: Some(-1) }, None),
             (Shape::Nothing, None),
         ] {
             let report = Report {

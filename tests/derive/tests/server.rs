@@ -218,9 +218,15 @@ fn single(_: &mut (), call: &mut Call<'_>, #[arguments] a: i64) -> HandlerResult
     call.text(a)
 }
 
+/// Takes members with names that the macro could use itself
+#[tool]
+fn names(_: &mut (), answer: &mut Call<'_>, call: i64, state: i64, arguments: i64) -> HandlerResult {
+    answer.text(call + 10 * state + 100 * arguments)
+}
+
 #[test]
 fn members_as_parameters() {
-    static TOOLS: [Tool<()>; 2] = [INLINE, SINGLE];
+    static TOOLS: [Tool<()>; 3] = [INLINE, SINGLE, NAMES];
     let service = Service::new("inline", "1.0").tools(&TOOLS);
     let mut conversation = Conversation::new(&service, ());
     conversation.initialize("2025-11-25");
@@ -237,6 +243,10 @@ fn members_as_parameters() {
     let reply = conversation
         .say(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"single","arguments":{"a":7}}}"#);
     assert!(reply[0].contains(r#""text":"7""#), "{reply:?}");
+    let reply = conversation.say(
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"names","arguments":{"call":1,"state":2,"arguments":3}}}"#,
+    );
+    assert!(reply[0].contains(r#""text":"321""#), "{reply:?}");
 }
 
 mod output {
@@ -400,9 +410,9 @@ mod others {
     }
 
     /// The weather of a day
-    #[resource("weather://{city}/{day}", mime = "text/plain", complete = complete)]
-    fn weather(_: &mut (), read: &mut ReadResource<'_>, day: u8, city: &str) -> HandlerResult {
-        read.text(format_args!("{city} {day}"))
+    #[resource("weather://{read}/{day}", mime = "text/plain", complete = complete)]
+    fn weather(_: &mut (), context: &mut ReadResource<'_>, day: u8, read: &str) -> HandlerResult {
+        context.text(format_args!("{read} {day}"))
     }
 
     #[resource("weather://now", name = "today")]
@@ -435,7 +445,7 @@ mod others {
         has(ask("prompts/get", r#"{"name":"review","arguments":{}}"#), "-32602");
         has(
             ask("resources/templates/list", "{}"),
-            r#"{"uriTemplate":"weather://{city}/{day}","name":"weather","description":"The weather of a day","mimeType":"text/plain"}"#,
+            r#"{"uriTemplate":"weather://{read}/{day}","name":"weather","description":"The weather of a day","mimeType":"text/plain"}"#,
         );
         has(ask("resources/list", "{}"), r#"{"uri":"weather://now","name":"today"}"#);
         has(ask("resources/read", r#"{"uri":"weather://Oslo/7"}"#), "Oslo 7");
