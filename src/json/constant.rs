@@ -4,6 +4,8 @@
 
 use super::{DEPTH, ParseError};
 
+pub use super::schema::{SchemaError, check_schema};
+
 /// `?` for `const` functions.
 macro_rules! take {
     ($result:expr) => {

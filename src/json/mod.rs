@@ -3,7 +3,7 @@
 //! - [`Scanner`] walks over one message and checks all of it: grammar, UTF-8, depth. No recursion, no allocation.
 //! - [`Raw`] is one validated value, unchanged from the message; [`Text`] is one string between its quotes.
 //! - [`mod@write`] writes JSON into a [`Sink`](crate::sink::Sink).
-//! - [`constant`] and [`schema`] check JSON constants when the program is compiled.
+//! - [`constant`] checks JSON constants when the program is compiled.
 //! - With the feature `serde`: `Raw::to` reads any `Deserialize`, `to_sink` writes any `Serialize`.
 
 pub mod constant;
@@ -14,7 +14,7 @@ pub(crate) mod object;
 mod raw;
 pub(crate) mod run;
 mod scan;
-pub mod schema;
+mod schema;
 #[cfg(feature = "serde")]
 pub mod ser;
 mod text;

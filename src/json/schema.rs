@@ -112,12 +112,12 @@ impl Message {
 /// The first mistake.
 ///
 /// ```
-/// use mcp_sansio::json::schema;
-/// const _: () = assert!(schema::check(r#"{"type":"object","properties":{"a":{"type":"integer"}}}"#).is_ok());
-/// let mistake = schema::check(r#"{"type":"object","properties":{"a":{"type":"integr"}}}"#).unwrap_err();
+/// use mcp_sansio::json::constant::check_schema;
+/// const _: () = assert!(check_schema(r#"{"type":"object","properties":{"a":{"type":"integer"}}}"#).is_ok());
+/// let mistake = check_schema(r#"{"type":"object","properties":{"a":{"type":"integr"}}}"#).unwrap_err();
 /// assert_eq!((mistake.line, mistake.column), (1, 44));
 /// ```
-pub const fn check(text: &str) -> Result<(), SchemaError> {
+pub const fn check_schema(text: &str) -> Result<(), SchemaError> {
     let bytes = text.as_bytes();
     if let Some(fault) = constant::first_fault(text) {
         return Err(SchemaError::new(bytes, fault.at, fault.expected));
@@ -318,7 +318,7 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &str, at: &str, expected: &str) {
-        let mistake = check(text).expect_err(text);
+        let mistake = check_schema(text).expect_err(text);
         let before = text.find(at).unwrap_or(text.len());
         let line_start = text[..before].rfind('\n').map_or(0, |at| at + 1);
         let place = (1 + text[..before].matches('\n').count() as u32, 1 + (before - line_start) as u32);
@@ -345,7 +345,7 @@ mod tests {
             r#"{"x-view":{"type":"slider"}}"#,
             r#"{"items":[{},{"type":"null"}]}"#,
         ] {
-            assert_eq!(check(text), Ok(()), "{text}");
+            assert_eq!(check_schema(text), Ok(()), "{text}");
         }
     }
 
@@ -376,7 +376,7 @@ mod tests {
         let names: std::vec::Vec<_> = (0..3000).map(|n| std::format!("\"name{n}\"")).collect();
         let properties: std::vec::Vec<_> = names.iter().map(|name| std::format!("{name}:{{}}")).collect();
         let text = std::format!(r#"{{"properties":{{{}}},"required":[{}]}}"#, properties.join(","), names.join(","));
-        assert_eq!(check(&text), Ok(()));
+        assert_eq!(check_schema(&text), Ok(()));
     }
 
     #[test]

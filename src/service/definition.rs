@@ -18,7 +18,7 @@ use super::source::{ContentSource, Sourced};
 use super::{Call, Complete, GetPrompt, ReadResource};
 use crate::content::{Annotations, Icon, Icons, write_meta};
 use crate::json::object::{Object, array};
-use crate::json::{Raw, constant, schema};
+use crate::json::{Raw, constant};
 #[cfg(feature = "extensions")]
 use crate::revision::Revisions;
 use crate::revision::{Revision, Since};
@@ -303,12 +303,12 @@ impl<S> Tool<S> {
     }
 
     /// Sets `inputSchema`, a JSON object with `"type": "object"`. Write `properties` even if it is empty: some clients fail
-    /// without it. Panics with the line and the column if [`schema::check`] finds a mistake; and if the schema is of another
+    /// without it. Panics with the line and the column if [`check_schema`](constant::check_schema) finds a mistake; and if the schema is of another
     /// type, or has an `x-mcp-header` for which clients exclude the tool, see
     /// [`has_valid_headers`](constant::has_valid_headers).
     #[doc(alias = "inputSchema")]
     pub const fn input(mut self, schema: &'static str) -> Self {
-        if let Err(error) = schema::check(schema) {
+        if let Err(error) = constant::check_schema(schema) {
             error.panic("an input schema");
         }
         assert!(constant::is_object_schema(schema), "an input schema is JSON with \"type\": \"object\"");
@@ -321,10 +321,10 @@ impl<S> Tool<S> {
     }
 
     /// Sets `outputSchema`, a JSON object; written from 2025-06-18 on, and before 2026-07-28 only if its type is `object`.
-    /// Panics with the line and the column if [`schema::check`] finds a mistake, and if it is not a JSON object.
+    /// Panics with the line and the column if [`check_schema`](constant::check_schema) finds a mistake, and if it is not a JSON object.
     #[doc(alias = "outputSchema")]
     pub const fn output(mut self, schema: &'static str) -> Self {
-        if let Err(error) = schema::check(schema) {
+        if let Err(error) = constant::check_schema(schema) {
             error.panic("an output schema");
         }
         assert!(constant::is_object(schema), "an output schema is a JSON object");
