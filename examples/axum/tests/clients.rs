@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -98,6 +99,39 @@ fn an_interrupt_ends_it_with_its_streams() {
     running.0.wait().unwrap();
 }
 
+/// Serves an application in threads of its own.
+fn serve(app: Router) -> (tokio::runtime::Runtime, SocketAddr) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    runtime.spawn(async move { axum::serve(listener, app).await });
+    (runtime, address)
+}
+
+/// A client of 2026-07-28 cancels by closing its connection. Nothing is written meanwhile.
+#[test]
+fn a_closed_connection_cancels() {
+    static WAIT: [Tool<Sender<&str>>; 1] =
+        [Tool::new("wait", "Waits", |said: &mut Sender<&str>, call: &mut Call<'_>| {
+            said.send("called").unwrap();
+            call.later().1
+        })];
+    let (sender, said) = channel();
+    let service = Service::new("waits", "1.0").tools(&WAIT).on_cancel(|said, _| said.send("cancelled").unwrap());
+    let mcp = Mcp::new(service, sender, MountOptions::new(tokio::time::sleep));
+    let (runtime, address) = serve(Router::new().fallback_service(mcp));
+    let message = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","_meta":{
+        "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMcp-Name: wait\r\n\
+                Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call";
+    let mut socket = TcpStream::connect(address).unwrap();
+    write!(socket, "{head}\r\nContent-Length: {}\r\n\r\n{message}", message.len()).unwrap();
+    assert_eq!(said.recv_timeout(Duration::from_secs(10)), Ok("called"));
+    drop(socket);
+    assert_eq!(said.recv_timeout(Duration::from_secs(10)), Ok("cancelled"));
+    runtime.shutdown_background();
+}
+
 static TOOLS: [Tool<()>; 1] = [Tool::new("hello", "Says hello", |_: &mut (), call: &mut Call<'_>| call.text("hello"))];
 
 /// `nest_service` takes the prefix away; the clients of 2024-11-05 get the whole path back.
@@ -118,10 +152,7 @@ fn nested_mounts_are_found() {
         .nest_service("/mcp", own.nested("/mcp"))
         .route_service("/.well-known/oauth-protected-resource/{*path}", api);
 
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
-    let address = listener.local_addr().unwrap();
-    runtime.spawn(async move { axum::serve(listener, app).await });
+    let (runtime, address) = serve(app);
     for path in ["/api/mcp", "/mcp"] {
         for revision in Revision::ALL {
             let profile = PROFILE.revisions(Revisions::NONE.with(revision));
