@@ -16,7 +16,7 @@ use crate::shared::Shared;
 ///
 /// An event stream is pulled only while the body is polled, at most
 /// [`EndpointConfig::turn`](mcp_sansio_http::endpoint::EndpointConfig::turn) bytes at once: what a slow client does not take
-/// stays in the endpoint, where it is counted. If the body is dropped before its end, the endpoint is told that the client is
+/// stays in the endpoint, where it is counted. If the body is dropped before its end, the endpoint notes that the client is
 /// gone.
 #[derive(Default)]
 pub struct Body(Content);

@@ -1,4 +1,4 @@
-//! Who is woken when the timer of the mount fires.
+//! The wakers that the timer of the mount wakes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
@@ -15,7 +15,7 @@ struct Watch {
     run: Option<Waker>,
     /// The body of an event stream.
     body: Option<Waker>,
-    /// The timer has fired, and nobody has set it again.
+    /// The timer has fired and is not set again.
     fired: bool,
 }
 

@@ -37,12 +37,12 @@
 //!
 //! One mount serves all that the endpoint has, by the path of the request: `/mcp` (Streamable HTTP of all revisions), `/sse` and
 //! `/messages` (clients of 2024-11-05), and `/.well-known/oauth-protected-resource` with the paths below it
-//! ([`EndpointConfig::resource_metadata`]). So give it all paths that nobody else has (`fallback_service` of axum), or a
+//! ([`EndpointConfig::resource_metadata`]). So give it all paths that are left (`fallback_service` of axum), or a
 //! route for each. Behind a router that takes a part of the path away, see [`Mcp::nested`].
 //!
 //! # Guarantees
 //!
-//! - **Cancellation.** A future that is dropped has done nothing yet. A body that is dropped before its end tells the endpoint
+//! - **Cancellation.** A future that is dropped has done nothing yet. A body that is dropped before its end notifies the endpoint
 //!   that its client is gone: under 2026-07-28 this cancels the request; an older client may come back for the answer.
 //! - **Back pressure.** A stream is pulled when its body is polled, and not before. Unsent bytes are counted in the
 //!   endpoint ([`EndpointLimits`]).

@@ -56,7 +56,7 @@ impl<S: Send> Mcp<S> {
     /// [`old_path`](mcp_sansio_http::endpoint::EndpointConfig::old_path) and
     /// [`post_path`](mcp_sansio_http::endpoint::EndpointConfig::post_path) too.
     ///
-    /// What is below no nest is not served: metadata of a protected resource is at `/.well-known/oauth-protected-resource` and
+    /// A path outside of the nests is not served: metadata of a protected resource is at `/.well-known/oauth-protected-resource` and
     /// the paths below it. Give them a route with the mount as it was.
     #[must_use]
     pub fn nested(&self, prefix: &str) -> Self {
@@ -132,7 +132,7 @@ async fn serve<S: Send, B: http_body::Body>(
     let principal = shared.principal(&asked.parts);
     let admitted = poll_fn(|cx| waiting.admit(&asked, principal.as_deref(), cx)).await;
     let admission = admitted?;
-    // Only now: a client that is refused makes nobody read a body.
+    // Only now: the body of a client that is refused is not read.
     let received = request::read(&shared, body).await.map_err(status)?;
     let answered = poll_fn(|cx| waiting.request(&asked, &admission, received.bytes(), cx)).await;
     Ok(answered)

@@ -31,7 +31,7 @@ impl Asked {
         RequestHead::new(self.parts.method.as_str(), &self.path, self.parts.uri.query(), self)
     }
 
-    /// Returns whether the host is told as it has to be: in HTTP/1.1 there is one, and nowhere are two.
+    /// Returns whether the request names its host once: HTTP/1.1 needs one name, and no version allows two.
     pub(crate) fn has_valid_host(&self) -> bool {
         let hosts = self.parts.headers.get_all(header::HOST).iter().count();
         let needed = self.parts.version == Version::HTTP_11 && self.authority().is_none();

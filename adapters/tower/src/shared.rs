@@ -27,7 +27,7 @@ const DAY: Millis = 86_400_000;
 /// Work that comes from outside of a turn. It never waits for the lock, so handlers may give it too.
 pub(crate) type Job<S> = Box<dyn FnOnce(&mut Desk<'_, S>) + Send>;
 
-/// What all clones of a mount share.
+/// The part of a mount that all its clones share.
 pub(crate) struct Shared<S: 'static> {
     inner: Mutex<Inner<S>>,
     jobs: Mutex<Vec<Job<S>>>,
@@ -63,7 +63,7 @@ struct Inner<S: 'static> {
     closing: bool,
 }
 
-/// What the work of a turn may use.
+/// The parts that the work of a turn may use.
 pub(crate) struct Desk<'t, S: 'static> {
     pub(crate) endpoint: &'t mut Endpoint<'static>,
     pub(crate) service: &'t Service<'static, S>,
@@ -153,7 +153,7 @@ impl<S> Shared<S> {
         Some(done)
     }
 
-    /// Gives work to whoever has the lock, or does it now if nobody has.
+    /// Gives work to the holder of the lock, or does it now if the lock is free.
     pub(crate) fn submit(&self, job: Job<S>) {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).push(job);
         self.work();

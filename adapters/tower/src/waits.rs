@@ -1,4 +1,4 @@
-//! Who waits for what: bodies of event streams, requests behind an unread stream, requests that are not decided.
+//! The lists of those that wait: bodies of event streams, requests behind an unread stream, requests that are not decided.
 
 use std::collections::HashMap;
 use std::task::Waker;

@@ -277,7 +277,7 @@ struct Frames {
     frames: VecDeque<Result<&'static [u8], ()>>,
     length: Option<u64>,
     ends: bool,
-    /// How often it is not ready.
+    /// The number of times that it is not ready.
     wakes: u32,
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn serve<S: Send + 'static>(mcp: &Mcp<S>, threads: &Arc<()>, request:
         return;
     }
     thread::spawn(move || {
-        // An error means that the client is gone; the body was dropped, which tells the mount.
+        // An error means that the client is gone; the body was dropped, and the mount notices.
         let _ = answer(mcp, request);
         drop(counted);
     });

@@ -21,7 +21,7 @@ use mcp_sansio_tower::{Body, Handle, Mcp, MountOptions, ResponseFuture};
 use serde_json::{Value, json};
 use tower_service::Service as _;
 
-/// What the handlers have done.
+/// The calls of the handlers so far.
 #[derive(Default)]
 pub struct Seen {
     pub calls: usize,
