@@ -18,82 +18,13 @@
 //!
 //! # Late answers and changes
 //!
-//! A handler [publishes](mcp_sansio::service::RequestContext::publish) its changes itself. [`serve`] waits only for input. For
-//! answers that come [later](mcp_sansio::service::RequestContext::later), and for
-//! [changes](mcp_sansio::line_server::LineServer::publish) from elsewhere, write the loop yourself: in this example one thread reads, and a
-//! channel brings its input and the results of other threads. (`http::HttpServer::serve_with` has a place for both;
-//! `mcp_sansio_smol` waits for several things at once.)
+//! A handler [publishes](mcp_sansio::service::RequestContext::publish) its changes itself. [`Serve`] also takes answers that
+//! come [later](mcp_sansio::service::RequestContext::later), progress and changes from other threads, and looks for changes
+//! from time to time. `http::HttpServer::serve_with` has a place for both over HTTP. A program that has its own loop moves the
+//! bytes itself: see [`LineServer`] and the example `event_loop`.
 //!
-//! ```
-//! use std::io::Read;
-//! use std::sync::mpsc::{Sender, channel};
-//! use mcp_sansio::server::{MessageLimits, RequestToken};
-//! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-//! use mcp_sansio::line_server::{NextStep, LineServer};
-//! use mcp_sansio_blocking::WriterOut;
-//!
-//! enum ClientEvent {
-//!     Input(Vec<u8>),
-//!     Brewed(RequestToken),
-//! }
-//!
-//! fn brew(events: &mut Sender<ClientEvent>, call: &mut Call<'_>) -> HandlerResult {
-//!     let (token, outcome) = call.later();
-//!     let events = events.clone();
-//!     std::thread::spawn(move || events.send(ClientEvent::Brewed(token))); // as soon as it is ready
-//!     outcome
-//! }
-//! static TOOLS: [Tool<Sender<ClientEvent>>; 1] = [Tool::new("brew", "Brews coffee", brew)];
-//!
-//! # let mut stdin = &br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"brew","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#[..];
-//! # let mut stdout = Vec::new();
-//! let service = Service::new("kitchen", "1.0").tools(&TOOLS);
-//! let (mut events, happened) = channel();
-//! let read = events.clone();
-//! std::thread::spawn(move || {
-//!     let mut bytes = [0; 8192];
-//!     loop {
-//!         let n = stdin.read(&mut bytes).unwrap_or(0);
-//!         if read.send(ClientEvent::Input(bytes[..n].to_vec())).is_err() || n == 0 {
-//!             return;
-//!         }
-//!     }
-//! });
-//! let mut session = LineServer::growing(MessageLimits::default(), WriterOut::new(&mut stdout));
-//! loop {
-//!     while session.run(&service, &mut events) == NextStep::Write {}
-//!     session.out().flush();
-//!     if session.is_done() || session.out().failed() {
-//!         break;
-//!     }
-//!     match happened.recv().expect("`events` is a sender") {
-//!         ClientEvent::Input(bytes) if bytes.is_empty() => session.end_of_input(),
-//!         ClientEvent::Input(bytes) => {
-//!             let mut rest = &bytes[..];
-//!             while !rest.is_empty() {
-//!                 let space = session.space();
-//!                 let n = space.len().min(rest.len());
-//!                 space[..n].copy_from_slice(&rest[..n]);
-//!                 session.filled(n);
-//!                 rest = &rest[n..];
-//!                 while session.run(&service, &mut events) == NextStep::Write {}
-//!             }
-//!         }
-//!         // An error means that the client has cancelled.
-//!         ClientEvent::Brewed(token) => drop(session.answer(&service, &mut events, token, |_, call| call.text("coffee"))),
-//!     }
-//!     // Here `session.publish(Change::Resource(uri))` announces a change.
-//! }
-//! # drop(session);
-//! # assert!(String::from_utf8(stdout).unwrap().contains("coffee"));
-//! ```
-//!
-//! The session's `answer_read`, `answer_prompt` and `answer_complete` answer the other requests. A handler that has
-//! to ask the client after some wait [suspends](mcp_sansio::service::RequestContext::suspend) its request;
-//! `session.resume(token)` runs it again.
-//!
-//! If handlers ask the client, also call [`expire`](mcp_sansio::line_server::LineServer::expire) with the time in each turn,
-//! and wait with `recv_timeout`: this ends questions that the client does not answer.
+//! A handler that has to ask the client after some wait [suspends](mcp_sansio::service::RequestContext::suspend) its
+//! request; [`LateSender::resume`] runs it again.
 //!
 //! # Features
 //!
@@ -113,9 +44,11 @@ compile_error!(
 pub mod client;
 #[cfg(all(feature = "http", unix))]
 pub mod http;
+mod serve;
 mod writer;
 
 pub use mcp_sansio;
+pub use serve::{LateReceiver, LateSendError, LateSender, Serve, channel};
 pub use writer::WriterOut;
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -149,8 +82,8 @@ pub fn serve_stdio<S>(service: &Service<'_, S>, state: &mut S) -> io::Result<()>
 ///
 /// Handlers run one after the other. A request that its handler puts off
 /// ([`later`](mcp_sansio::service::RequestContext::later)) is answered with an error at the end, because nothing here
-/// answers it; changes are those that handlers [publish](mcp_sansio::service::RequestContext::publish). The [crate's page](crate)
-/// shows the loop for others.
+/// answers it; changes are those that handlers [publish](mcp_sansio::service::RequestContext::publish). [`Serve`] takes both
+/// from other threads.
 ///
 /// # Errors
 /// If `reader` or `writer` fails. It is no error if the client closes its end ([`ErrorKind::BrokenPipe`]).

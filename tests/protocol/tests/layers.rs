@@ -61,7 +61,7 @@ const CRATES: [(&str, &[&[&str]]); 11] = [
         "adapters/tasks/src",
         &[&["date", "machine", "waiters"], &["client", "store"], &["legacy"], &["methods", "receiver"], &["lib"]],
     ),
-    ("adapters/blocking/src", &[&["sockets", "writer"], &["lib"], &["client", "http"]]),
+    ("adapters/blocking/src", &[&["sockets", "writer"], &["lib"], &["client", "http", "serve"]]),
     (
         "adapters/smol/src",
         &[&["answers", "backlog", "interrupted"], &["connection"], &["serve"], &["client", "http"], &["lib"]],
