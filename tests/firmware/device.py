@@ -20,6 +20,8 @@ META = "io.modelcontextprotocol/"
 
 START_SECONDS = 30
 BUILD_SECONDS = 900
+# The most bytes of what a board says that are looked at.
+LOG_BYTES = 1 << 20
 
 
 def build(name, features=""):
@@ -36,6 +38,11 @@ def build(name, features=""):
     with image:
         image.write(Path(done.stdout.strip()).read_bytes())
     return image.name
+
+
+def text_of(said):
+    """What a process has written into a file. It does not move the position in the file: the process shares it, and would write there."""
+    return os.pread(said.fileno(), LOG_BYTES, 0).decode(errors="replace")
 
 
 class Check:
@@ -66,7 +73,7 @@ class Board:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.said = tempfile.TemporaryFile("w+")
+        self.said = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [RUN, "ethernet", str(self.port)],
             stdin=subprocess.DEVNULL, stdout=self.said, stderr=self.said, env=dict(os.environ, FIRMWARE_ELF=self.image),
@@ -90,8 +97,7 @@ class Board:
                 self.process.wait()
 
     def log(self):
-        self.said.seek(0)
-        return self.said.read()
+        return text_of(self.said)
 
     def starts(self):
         """How often it has started: more than once is a reset."""

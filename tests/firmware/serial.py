@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 
-from device import ROOT, RUN, Check
+from device import ROOT, RUN, Check, text_of
 
 BRIDGE = ROOT / "examples/firmware/serial.sh"
 SECONDS = 20
@@ -18,7 +18,7 @@ SECONDS = 20
 
 def qemu(image):
     """The board, and the name of its serial port."""
-    said = tempfile.TemporaryFile("w+")
+    said = tempfile.TemporaryFile()
     board = subprocess.Popen(
         ["qemu-system-arm", "-machine", "lm3s6965evb", "-nodefaults", "-display", "none", "-monitor", "none",
          "-serial", "pty", "-semihosting-config", "enable=on,target=native", "-kernel", image],
@@ -26,13 +26,11 @@ def qemu(image):
     )
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline and board.poll() is None:
-        said.seek(0)
-        if found := re.search(r"redirected to (/dev/\S+)", said.read()):
+        if found := re.search(r"redirected to (/dev/\S+)", text_of(said)):
             return board, found[1]
         time.sleep(0.02)
     stop(board)
-    said.seek(0)
-    sys.exit(f"serial: no port: {said.read()}")
+    sys.exit(f"serial: no port: {text_of(said)}")
 
 
 def stop(process):
