@@ -1,0 +1,238 @@
+//! The notes as a service, for any loop. It does no I/O but that of the file.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
+use mcp_sansio::server::{RequestToken, RpcError, ServerChange};
+use mcp_sansio::service::{
+    Arguments, Call, Complete, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt, ReadResource, Resource,
+    ResourceTemplate, Service, Tool, prompt, resource, tool,
+};
+use notes_db::{Db, Due, Kind, Note};
+
+pub struct Notes {
+    db: Db,
+    imports: HashMap<RequestToken, Arc<AtomicBool>>,
+    late: Arc<dyn Fn(RequestToken, Late) + Send + Sync>,
+}
+
+/// What the thread of an import has to say of its request.
+pub enum Late {
+    Progress { done: u64, total: u64 },
+    Imported(Result<u64, String>),
+}
+
+impl Notes {
+    pub fn open(file: &str, late: impl Fn(RequestToken, Late) + Send + Sync + 'static) -> Result<Self, String> {
+        let db = Db::open(file).map_err(|error| format!("{file}: {error}"))?;
+        Ok(Notes { db, imports: HashMap::new(), late: Arc::new(late) })
+    }
+
+    /// Answers an import that has ended.
+    pub fn imported(&mut self, token: RequestToken, result: Result<u64, String>, call: &mut Call<'_>) -> HandlerResult {
+        self.imports.remove(&token);
+        changed(call);
+        answer(call, result.map(|imported| Imported { imported }))
+    }
+
+    fn cancelled(&mut self, token: RequestToken) {
+        if let Some(stop) = self.imports.remove(&token) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+const ALL: &str = "notes://all";
+
+fn changed(call: &mut Call<'_>) {
+    call.publish(ServerChange::Resources);
+    call.publish(ServerChange::Resource(ALL));
+}
+
+fn answer<T: Output>(call: &mut Call<'_>, result: Result<T, impl Display>) -> HandlerResult {
+    match result {
+        Ok(value) => call.output(&value),
+        Err(error) => call.error(format_args!("{error}")),
+    }
+}
+
+fn unreadable(_: impl Display) -> HandlerError {
+    RpcError::internal("The notes cannot be read").into()
+}
+
+/// Adds a note
+#[tool(title = "Add a note", output = Note, destructive = false, open_world = false)]
+fn add(
+    notes: &mut Notes,
+    call: &mut Call<'_>,
+    title: String,
+    body: String,
+    kind: Kind,
+    #[arguments(default)] tags: Vec<String>,
+    due: Option<Due>,
+) -> HandlerResult {
+    let added = notes.db.add(Note { id: 0, title, body, kind, tags, due });
+    if let Ok(note) = &added {
+        call.log(LoggingLevel::Info, format_args!("note {} was added", note.id));
+        changed(call);
+    }
+    answer(call, added)
+}
+
+#[derive(Output)]
+struct Found {
+    total: usize,
+    notes: Vec<Note>,
+}
+
+/// Finds notes by words, kind and tags
+#[tool(title = "Search notes", output = Found, read_only, open_world = false)]
+fn search(
+    notes: &mut Notes,
+    call: &mut Call<'_>,
+    /// Words in title or body
+    query: Option<String>,
+    kind: Option<Kind>,
+    /// All of them
+    #[arguments(default)]
+    tags: Vec<String>,
+    #[arguments(default = 20, minimum = 1)] limit: usize,
+) -> HandlerResult {
+    let found = notes.db.search(query.as_deref(), kind, &tags);
+    answer(call, found.map(|all| Found { total: all.len(), notes: all.into_iter().take(limit).collect() }))
+}
+
+#[derive(Form)]
+struct Confirm {
+    #[form(title = "Remove it?")]
+    sure: bool,
+}
+
+#[derive(Output)]
+struct Removed {
+    removed: bool,
+}
+
+/// Removes a note, after asking the user
+#[tool(title = "Remove a note", output = Removed, destructive, idempotent, open_world = false)]
+fn remove(notes: &mut Notes, call: &mut Call<'_>, #[arguments] id: i64) -> HandlerResult {
+    let note = match notes.db.get(id) {
+        Ok(Some(note)) => note,
+        Ok(None) => return call.error(format_args!("There is no note {id}")),
+        Err(error) => return call.error(format_args!("{error}")),
+    };
+    let sure = call.form("sure", &format!("Remove note {id}, {:?}?", note.title))?;
+    if !matches!(sure, Some(Confirm { sure: true })) {
+        return call.output(&Removed { removed: false });
+    }
+    changed(call);
+    call.publish(ServerChange::Resource(&format!("notes://{id}")));
+    answer(call, notes.db.remove(id).map(|removed| Removed { removed }))
+}
+
+#[derive(Output)]
+struct Imported {
+    imported: u64,
+}
+
+/// Makes a note of each line of a text file
+#[tool(title = "Import notes", output = Imported)]
+fn import(notes: &mut Notes, call: &mut Call<'_>, path: String, kind: Option<Kind>) -> HandlerResult {
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => return call.error(format_args!("{path}: {error}")),
+    };
+    let (token, outcome) = call.later();
+    let stop = Arc::new(AtomicBool::new(false));
+    notes.imports.insert(token, stop.clone());
+    let (late, file) = (notes.late.clone(), notes.db.file());
+    std::thread::spawn(move || {
+        let run = || -> Result<u64, String> {
+            let db = Db::open(&file).map_err(|error| error.to_string())?;
+            let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+            let total = lines.len() as u64;
+            for (done, line) in (1..).zip(lines) {
+                if stop.load(Ordering::Relaxed) {
+                    return Ok(done - 1);
+                }
+                db.import(line, kind.unwrap_or(Kind::Idea)).map_err(|error| error.to_string())?;
+                std::thread::sleep(Duration::from_millis(100)); // so that there is something to watch
+                late(token, Late::Progress { done, total });
+            }
+            Ok(total)
+        };
+        late(token, Late::Imported(run()));
+    });
+    outcome
+}
+
+/// Titles of all notes
+#[resource("notes://all", name = "all notes", mime = "application/json")]
+fn titles(notes: &mut Notes, read: &mut ReadResource<'_>) -> HandlerResult {
+    let all = notes.db.all().map_err(unreadable)?;
+    read.json(&all.iter().map(|note| (note.id, &note.title)).collect::<Vec<_>>())
+}
+
+/// One note
+#[resource("notes://{id}", name = "note", mime = "application/json", complete = complete_id)]
+fn one(notes: &mut Notes, read: &mut ReadResource<'_>, id: i64) -> HandlerResult {
+    match notes.db.get(id).map_err(unreadable)? {
+        Some(note) => read.json(&note),
+        None => read.not_found(),
+    }
+}
+
+fn complete_id(notes: &mut Notes, complete: &mut Complete<'_>) -> HandlerResult {
+    complete.matching(notes.db.all().map_err(unreadable)?.iter().map(|note| note.id.to_string()))
+}
+
+#[derive(Arguments, Clone, Copy, Debug)]
+#[arguments(rename_all = "lowercase")]
+enum Style {
+    Brief,
+    Detailed,
+}
+
+/// Reviews the notes of a tag
+#[prompt(title = "Review notes", complete = complete_review)]
+fn review(
+    notes: &mut Notes,
+    get: &mut GetPrompt<'_>,
+    /// Whose notes
+    tag: String,
+    /// How
+    style: Option<Style>,
+) -> HandlerResult {
+    let style = style.unwrap_or(Style::Brief);
+    let found = notes.db.search(None, None, std::slice::from_ref(&tag)).map_err(unreadable)?;
+    let list: String = found.iter().map(|note| format!("- {}: {}\n", note.title, note.body)).collect();
+    get.user(format_args!("Give a {style:?} review of my notes on {tag}:\n{list}"))
+}
+
+fn complete_review(notes: &mut Notes, complete: &mut Complete<'_>) -> HandlerResult {
+    match complete.argument().plain() {
+        Some("tag") => complete.matching(notes.db.tags().map_err(unreadable)?),
+        _ => complete.matching(["brief", "detailed"]),
+    }
+}
+
+static TOOLS: &[Tool<Notes>] = &[ADD, SEARCH, REMOVE, IMPORT];
+static RESOURCES: &[Resource<Notes>] = &[TITLES];
+static TEMPLATES: &[ResourceTemplate<Notes>] = &[ONE];
+static PROMPTS: &[Prompt<Notes>] = &[REVIEW];
+
+pub const SERVICE: Service<'static, Notes> = Service::new("notes", env!("CARGO_PKG_VERSION"))
+    .title("Notes")
+    .instructions("Search before you add. Removing asks the user.")
+    .tools(TOOLS)
+    .resources(RESOURCES)
+    .templates(TEMPLATES)
+    .prompts(PROMPTS)
+    .feature(ServerCapability::Subscribe)
+    .feature(ServerCapability::ResourcesChanged)
+    .feature(ServerCapability::Logging)
+    .on_cancel(Notes::cancelled);
