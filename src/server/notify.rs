@@ -72,10 +72,43 @@ impl ServerChange<'_> {
 #[cfg(feature = "alloc")]
 #[derive(Debug, Default)]
 #[allow(clippy::box_collection, reason = "one word in each server, and most publish nothing")]
-pub(crate) struct PublishedChanges(Option<alloc::boxed::Box<alloc::vec::Vec<OwnedChange>>>);
+pub(crate) struct PublishedChanges(Option<alloc::boxed::Box<alloc::vec::Vec<OwnedServerChange>>>);
+
+/// A [`ServerChange`] that borrows nothing, to be sent to the thread or the task of a server.
+#[cfg(feature = "alloc")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnedServerChange(OwnedChange);
 
 #[cfg(feature = "alloc")]
-#[derive(Debug, PartialEq)]
+impl From<ServerChange<'_>> for OwnedServerChange {
+    fn from(change: ServerChange<'_>) -> Self {
+        OwnedServerChange(match change {
+            ServerChange::Tools => OwnedChange::List(ServerChange::Tools),
+            ServerChange::Prompts => OwnedChange::List(ServerChange::Prompts),
+            ServerChange::Resources => OwnedChange::List(ServerChange::Resources),
+            ServerChange::Resource(uri) => OwnedChange::Resource(uri.into()),
+            #[cfg(feature = "extensions")]
+            ServerChange::Topic { member, key } => OwnedChange::Topic(member.into(), key.into()),
+        })
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl OwnedServerChange {
+    /// Returns the change, to be published.
+    #[must_use]
+    pub fn as_change(&self) -> ServerChange<'_> {
+        match &self.0 {
+            OwnedChange::List(list) => *list,
+            OwnedChange::Resource(uri) => ServerChange::Resource(uri),
+            #[cfg(feature = "extensions")]
+            OwnedChange::Topic(member, key) => ServerChange::Topic { member, key },
+        }
+    }
+}
+
+#[cfg(feature = "alloc")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum OwnedChange {
     List(ServerChange<'static>),
     Resource(alloc::string::String),
@@ -91,14 +124,7 @@ impl PublishedChanges {
 
     /// Adds a change that is not there yet.
     pub(crate) fn add(&mut self, change: ServerChange<'_>) {
-        let owned = match change {
-            ServerChange::Tools => OwnedChange::List(ServerChange::Tools),
-            ServerChange::Prompts => OwnedChange::List(ServerChange::Prompts),
-            ServerChange::Resources => OwnedChange::List(ServerChange::Resources),
-            ServerChange::Resource(uri) => OwnedChange::Resource(uri.into()),
-            #[cfg(feature = "extensions")]
-            ServerChange::Topic { member, key } => OwnedChange::Topic(member.into(), key.into()),
-        };
+        let owned = OwnedServerChange::from(change);
         let changes = self.0.get_or_insert_default();
         if !changes.contains(&owned) {
             changes.push(owned);
@@ -113,12 +139,7 @@ impl PublishedChanges {
     /// Calls `note` with each change.
     pub(crate) fn each(self, mut note: impl FnMut(ServerChange<'_>)) {
         for change in self.0.into_iter().flat_map(|changes| *changes) {
-            note(match &change {
-                OwnedChange::List(list) => *list,
-                OwnedChange::Resource(uri) => ServerChange::Resource(uri),
-                #[cfg(feature = "extensions")]
-                OwnedChange::Topic(member, key) => ServerChange::Topic { member, key },
-            });
+            note(change.as_change());
         }
     }
 }

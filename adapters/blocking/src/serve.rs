@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::line_server::{LineServer, NextStep};
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{MessageLimits, Progress, RequestToken, RespondError, RpcError, Server, ServerChange};
+use mcp_sansio::server::{
+    MessageLimits, OwnedServerChange, Progress, RequestToken, RespondError, RpcError, Server, ServerChange,
+};
 use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource, Service};
 
 use crate::{WriterOut, millis_since, read};
@@ -128,16 +130,8 @@ impl<S: 'static> LateSender<S> {
     /// # Errors
     /// [`LateSendError`]
     pub fn publish(&self, change: ServerChange<'_>) -> Result<(), LateSendError> {
-        match change {
-            ServerChange::Tools => self.send(|lines, _, _| lines.publish(ServerChange::Tools)),
-            ServerChange::Prompts => self.send(|lines, _, _| lines.publish(ServerChange::Prompts)),
-            ServerChange::Resources => self.send(|lines, _, _| lines.publish(ServerChange::Resources)),
-            ServerChange::Resource(uri) => {
-                let uri = String::from(uri);
-                self.send(move |lines, _, _| lines.publish(ServerChange::Resource(&uri)))
-            }
-            _ => Ok(()),
-        }
+        let change = OwnedServerChange::from(change);
+        self.send(move |lines, _, _| lines.publish(change.as_change()))
     }
 
     /// Answers a `tools/call` that was put off. `answer` runs on the thread of the server, with the state of the handlers; it

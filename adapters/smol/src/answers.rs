@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use async_channel::{Receiver, Sender};
 use futures_lite::Stream;
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
+use mcp_sansio::server::{OwnedServerChange, Progress, RequestToken, RpcError, ServerChange};
 use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource};
 
 /// The capacity of the channel, in messages; further senders wait.
@@ -85,22 +85,9 @@ pub(crate) enum News<S> {
         token: RequestToken,
         answer: Answer<S>,
     },
-    Changed(Changed),
+    Changed(OwnedServerChange),
     #[cfg(feature = "resource-server")]
     Decided,
-}
-
-/// A [`ServerChange`] that borrows nothing.
-pub(crate) enum Changed {
-    Tools,
-    Prompts,
-    Resources,
-    Resource(String),
-    #[cfg(feature = "extensions")]
-    Topic {
-        member: String,
-        key: String,
-    },
 }
 
 impl<S> LateSender<S> {
@@ -257,16 +244,7 @@ impl<S> LateSender<S> {
     /// # Errors
     /// [`ServerEndedError`] if the server has ended.
     pub async fn publish(&self, change: ServerChange<'_>) -> Result<(), ServerEndedError> {
-        let changed = match change {
-            ServerChange::Tools => Changed::Tools,
-            ServerChange::Prompts => Changed::Prompts,
-            ServerChange::Resources => Changed::Resources,
-            ServerChange::Resource(uri) => Changed::Resource(uri.into()),
-            #[cfg(feature = "extensions")]
-            ServerChange::Topic { member, key } => Changed::Topic { member: member.into(), key: key.into() },
-            _ => return Ok(()),
-        };
-        self.send(News::Changed(changed)).await
+        self.send(News::Changed(change.into())).await
     }
 
     /// Announces that `authorize` of an HTTP server can decide about a request for which it answered `Access::Later`: it is
@@ -295,19 +273,6 @@ impl<S> LateReceiver<S> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.receiver.is_empty()
-    }
-}
-
-impl Changed {
-    pub(crate) fn as_change(&self) -> ServerChange<'_> {
-        match self {
-            Changed::Tools => ServerChange::Tools,
-            Changed::Prompts => ServerChange::Prompts,
-            Changed::Resources => ServerChange::Resources,
-            Changed::Resource(uri) => ServerChange::Resource(uri),
-            #[cfg(feature = "extensions")]
-            Changed::Topic { member, key } => ServerChange::Topic { member, key },
-        }
     }
 }
 

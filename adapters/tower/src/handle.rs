@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Weak;
 
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Millis, Progress, RequestToken, ServerChange};
+use mcp_sansio::server::{Millis, OwnedServerChange, Progress, RequestToken, ServerChange};
 use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource};
 use mcp_sansio_http::endpoint::{App, Endpoint};
 
@@ -46,19 +46,6 @@ use crate::shared::{Desk, Shared};
 /// # let _ = mcp;
 /// ```
 pub struct Handle<S: 'static>(pub(crate) Weak<Shared<S>>);
-
-/// A [`ServerChange`] that borrows nothing.
-enum Changed {
-    Tools,
-    Prompts,
-    Resources,
-    Resource(String),
-    #[cfg(feature = "extensions")]
-    Topic {
-        member: String,
-        key: String,
-    },
-}
 
 impl<S: Send> Handle<S> {
     /// Answers a `tools/call` that was put off. `answer` runs under the lock of the mount, with the state of the handlers; it
@@ -154,25 +141,8 @@ impl<S: Send> Handle<S> {
     /// Announces a change to the clients that subscribed to it. A topic of an extension needs the feature `extensions` of
     /// this crate.
     pub fn publish(&self, change: ServerChange<'_>) {
-        let changed = match change {
-            ServerChange::Tools => Changed::Tools,
-            ServerChange::Prompts => Changed::Prompts,
-            ServerChange::Resources => Changed::Resources,
-            ServerChange::Resource(uri) => Changed::Resource(uri.into()),
-            #[cfg(feature = "extensions")]
-            ServerChange::Topic { member, key } => Changed::Topic { member: member.into(), key: key.into() },
-            _ => return,
-        };
-        self.submit(move |desk| {
-            desk.endpoint.publish(match &changed {
-                Changed::Tools => ServerChange::Tools,
-                Changed::Prompts => ServerChange::Prompts,
-                Changed::Resources => ServerChange::Resources,
-                Changed::Resource(uri) => ServerChange::Resource(uri),
-                #[cfg(feature = "extensions")]
-                Changed::Topic { member, key } => ServerChange::Topic { member, key },
-            });
-        });
+        let change = OwnedServerChange::from(change);
+        self.submit(move |desk| desk.endpoint.publish(change.as_change()));
     }
 
     /// Runs a function with the endpoint and the state, under the lock of the mount, with the time in milliseconds. For work
