@@ -4,6 +4,8 @@
 #[cfg(feature = "calls")]
 pub mod calls;
 pub mod counting;
+#[cfg(feature = "http")]
+pub mod web;
 
 /// A kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

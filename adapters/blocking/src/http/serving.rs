@@ -47,8 +47,9 @@ pub(super) struct Serving<'s, 'a, S: 'static> {
     /// Connections whose request the application has not decided about.
     #[cfg(feature = "resource-server")]
     undecided: Vec<usize>,
-    /// The sockets that are ready. Kept between turns, like `streams`, for its allocation.
+    /// The sockets that are ready. Kept between turns for its allocation.
     ready: Vec<Ready>,
+    /// The streams to be written in the next turns.
     streams: Vec<StreamId>,
 }
 
@@ -61,6 +62,9 @@ const SWEEP: Millis = 5_000;
 
 /// The time without accepting after an error.
 const ACCEPT_PAUSE: Millis = 100;
+
+/// The limit of streams that are written in one turn. After a change for ten thousand of them, requests wait for these.
+const AT_ONCE: usize = 64;
 
 /// The time for pending answers when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -143,6 +147,9 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
             if self.write_streams() {
                 // A handler may have run after `tick`, which has to see its effects.
                 wake = Some(now + 1);
+            }
+            if !self.streams.is_empty() {
+                wake = Some(now);
             }
             if stop_at.is_some_and(|at| self.is_drained() || Instant::now() >= at) {
                 return Ok(());
@@ -309,12 +316,15 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         }
     }
 
-    /// Writes the streams that have messages. Returns whether there were any.
+    /// Writes streams that have messages, [`AT_ONCE`] at most. Returns whether there were any.
     fn write_streams(&mut self) -> bool {
+        // Those that were left over come before those that are ready since.
+        if self.streams.is_empty() {
+            self.streams.extend(self.endpoint.ready());
+        }
         let mut any = false;
-        let mut streams = std::mem::take(&mut self.streams);
-        streams.extend(self.endpoint.ready());
-        for stream in streams.drain(..) {
+        for _ in 0..AT_ONCE {
+            let Some(stream) = self.streams.pop() else { break };
             let Some(&slot) = self.carriers.get(stream.slot()) else { continue };
             let connection = self.connections.get(slot).and_then(Option::as_ref);
             // A stream whose socket is full is written when the socket is ready.
@@ -323,7 +333,6 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
                 any = true;
             }
         }
-        self.streams = streams;
         any
     }
 

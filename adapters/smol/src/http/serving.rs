@@ -63,6 +63,8 @@ struct Hall<S> {
     /// No deadline of a connection is before this time.
     soonest: Millis,
     streams: HashMap<StreamId, usize>,
+    /// The streams to be written in the next turns.
+    ready: Vec<StreamId>,
     woken: Arc<Woken>,
     /// Answers that wait because their stream has no room.
     deferred: Vec<(RequestToken, Answer<S>)>,
@@ -86,7 +88,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const OVERDUE: Millis = 500;
 /// The period of looking whether peers whose bytes are not read have gone.
 const LOOK: Millis = 1_000;
-/// The limit of messages and connections that are taken in one turn.
+/// The limit of messages and connections that are taken, and of streams that are written, in one turn.
 const AT_ONCE: usize = 64;
 const NEVER: Millis = Millis::MAX;
 
@@ -116,6 +118,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             deadlines: Vec::new(),
             soonest: NEVER,
             streams: HashMap::new(),
+            ready: Vec::new(),
             woken: Arc::default(),
             deferred: Vec::new(),
             accept_at: None,
@@ -275,22 +278,23 @@ impl<S> Hall<S> {
         self.slots = slots;
     }
 
-    /// Writes the streams that have messages. Returns whether there may be more.
+    /// Writes streams that have messages, [`AT_ONCE`] at most. Returns whether there may be more.
     fn write_streams(&mut self, app: &mut App<'_, S>) -> bool {
-        let mut slots = std::mem::take(&mut self.slots);
-        slots.clear();
-        let ready = self.endpoint.ready().filter_map(|stream| self.streams.get(&stream).copied());
-        slots.extend(ready);
+        // Those that were left over come before those that are ready since.
+        if self.ready.is_empty() {
+            self.ready.extend(self.endpoint.ready());
+        }
         let mut wrote = false;
-        for &slot in &slots {
+        for _ in 0..AT_ONCE {
+            let Some(stream) = self.ready.pop() else { break };
+            let Some(&slot) = self.streams.get(&stream) else { continue };
             let waits = self.connections.get(slot).and_then(Option::as_ref).is_none_or(|connection| connection.blocked);
             if !waits {
                 wrote = true;
                 self.turn(app, slot);
             }
         }
-        self.slots = slots;
-        wrote
+        wrote || !self.ready.is_empty()
     }
 
     /// Does one turn of a connection. If unsent answers then exceed their limit, closes the connections with the most
