@@ -2,7 +2,6 @@
 
 use mcp_sansio::FullError;
 use mcp_sansio::server::{self, Millis, Peer, Scope};
-use mcp_sansio::service::Dispatched;
 use mcp_sansio::sink::Sink;
 
 use super::events::{StreamOut, Written, write_events, write_priming};
@@ -55,7 +54,12 @@ impl Endpoint<'_> {
     /// [`ready`](Endpoint::ready) and whenever its socket has room. Other calls do no harm.
     pub fn pull<S>(&mut self, id: StreamId, app: &mut App<'_, S>, now: Millis, out: &mut dyn Sink) -> StreamStatus {
         let mut turn = Turn { left: self.config.turn.max(1024), out };
+        let room = turn.room();
         let pulled = self.pull_some(id, app, now, &mut turn);
+        if turn.room() != room {
+            // A handler that could not run because the log or this stream was full has room now.
+            self.go_on(app);
+        }
         if pulled == StreamStatus::More && self.streams.get(id).is_some() {
             self.streams.pulled(id.slot, true);
         }
@@ -179,7 +183,9 @@ impl Endpoint<'_> {
         let server = &mut self.server;
         if let Some(token) = server.streaming(route).filter(|_| matches!(purpose, Purpose::Post | Purpose::Old)) {
             let mut out = StreamOut::new(log, streams, id.slot, true);
-            return app.service.pump(app.state, token, server, &mut out) != Dispatched::Handled;
+            // Changes come after it.
+            let _ = app.service.pump(app.state, token, server, &mut out);
+            return true;
         }
         let mut nobody = Peer::NEW;
         let peer = match (purpose, session) {
