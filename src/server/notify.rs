@@ -38,11 +38,15 @@ pub enum ServerChange<'u> {
         /// The selected element; empty if the member is a boolean.
         key: &'u str,
     },
+    /// Changes were lost, and anything may have changed: all lists that declare that they change, each resource that
+    /// a client subscribed to, each key of a topic. The client gets the notification of each, and reads anew.
+    #[cfg(feature = "alloc")]
+    All,
 }
 
 impl ServerChange<'_> {
     /// Returns the capability that a service must declare for the change to reach clients; `None` for those of extensions,
-    /// which the extension declares.
+    /// which the extension declares, and for [`All`](ServerChange::All), which needs none.
     #[must_use]
     pub const fn capability(&self) -> Option<ServerCapability> {
         match self {
@@ -52,10 +56,12 @@ impl ServerChange<'_> {
             ServerChange::Resource(_) => Some(ServerCapability::Subscribe),
             #[cfg(feature = "extensions")]
             ServerChange::Topic { .. } => None,
+            #[cfg(feature = "alloc")]
+            ServerChange::All => None,
         }
     }
 
-    /// Returns the bit of the list that changes; 0 for a single resource.
+    /// Returns the bits of the lists that change; 0 for a single resource.
     pub(crate) const fn list_bit(&self) -> u8 {
         match self {
             ServerChange::Tools => TOOLS,
@@ -64,6 +70,8 @@ impl ServerChange<'_> {
             ServerChange::Resource(_) => 0,
             #[cfg(feature = "extensions")]
             ServerChange::Topic { .. } => 0,
+            #[cfg(feature = "alloc")]
+            ServerChange::All => TOOLS | PROMPTS | RESOURCES,
         }
     }
 }
@@ -87,6 +95,7 @@ impl From<ServerChange<'_>> for OwnedServerChange {
             ServerChange::Prompts => OwnedChange::List(ServerChange::Prompts),
             ServerChange::Resources => OwnedChange::List(ServerChange::Resources),
             ServerChange::Resource(uri) => OwnedChange::Resource(uri.into()),
+            ServerChange::All => OwnedChange::List(ServerChange::All),
             #[cfg(feature = "extensions")]
             ServerChange::Topic { member, key } => OwnedChange::Topic(member.into(), key.into()),
         })

@@ -276,10 +276,14 @@ impl Server<'_> {
                 let is_changed = is_topic(record) && split_topic(record) == (member.as_bytes(), key.as_bytes());
                 is_changed.then_some(record.tag | CHANGED)
             }),
-            RecordChange::Publish(change) => self.set_tags(|record| {
-                let (bit, tag) = (change.list_bit(), record.tag);
-                let is_wanted = record.kind == LISTEN && tag & bit != 0;
-                is_wanted.then(|| change_listen("publish", tag, tag | bit << CHANGED_SHIFT))
+            #[cfg(feature = "alloc")]
+            RecordChange::Publish(ServerChange::All) => self.set_tags(|record| match record.kind {
+                LISTEN => change_lists(record.tag, ServerChange::All.list_bit()),
+                _ => Some(record.tag | CHANGED),
+            }),
+            RecordChange::Publish(change) => self.set_tags(|record| match record.kind {
+                LISTEN => change_lists(record.tag, change.list_bit()),
+                _ => None,
             }),
             RecordChange::End => self.set_tags(|record| {
                 (record.kind == LISTEN).then(|| change_listen("end", record.tag, record.tag | ENDING))
@@ -462,6 +466,12 @@ impl Quota {
         self.bytes = self.bytes.checked_sub(bytes).ok_or(NoRoomError)?;
         Ok(())
     }
+}
+
+/// Returns the tag of a listen after a change of these lists, if it wants one of them.
+fn change_lists(tag: u8, lists: u8) -> Option<u8> {
+    let wanted = tag & lists;
+    (wanted != 0).then(|| change_listen("publish", tag, tag | wanted << CHANGED_SHIFT))
 }
 
 fn is_listen(record: &Record<'_>, scope: Scope, id: &[u8]) -> bool {

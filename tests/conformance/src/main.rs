@@ -1,14 +1,18 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
-//! suites prescribe the answers of the tools. With `--mount axum`, `hyper` or `tiny_http` it is mounted there.
+//! suites prescribe the answers of the tools. With `--mount axum`, `hyper` or `tiny_http` it is mounted there. With `--fleet URL` it
+//! is one of several processes, whose changes go over the Redis at that URL.
 
 mod mount;
 
 use std::io;
+use std::sync::mpsc::channel;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
+use mcp_sansio::server::ServerChange;
 use mcp_sansio_blocking::http::{App, EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, StreamPolicy};
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
+use mcp_sansio_fleet::{Fleet, FleetNews, FleetOptions};
 use mcp_sansio_tasks::Tasks;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -32,25 +36,34 @@ fn main() -> io::Result<()> {
         ["--mount", server, rest @ ..] => (Some(*server), rest),
         rest => (None, rest),
     };
+    let mut fleet = None;
     let port = match *arguments {
-        ["--port", port] => port.parse().map_err(io::Error::other)?,
-        ["--port", port, "--key", key] => {
-            let _ = KEY.set(read_key(key).ok_or_else(|| io::Error::other("a key has 64 hexadecimal digits"))?);
+        ["--port", port, ref rest @ ..] if rest.len().is_multiple_of(2) => {
+            for option in rest.chunks(2) {
+                match *option {
+                    ["--key", key] => {
+                        let key = read_key(key).ok_or_else(|| io::Error::other("a key has 64 hexadecimal digits"))?;
+                        let _ = KEY.set(key);
+                    }
+                    ["--fleet", url] if mounted.is_none() => fleet = Some(url),
+                    _ => return Err(usage()),
+                }
+            }
             port.parse().map_err(io::Error::other)?
         }
-        _ => {
-            return Err(io::Error::other(
-                "usage: conformance-server [--mount axum|hyper|tiny_http] --port N [--key HEX]",
-            ));
-        }
+        _ => return Err(usage()),
     };
     match mounted {
-        None => serve(port),
+        None => serve(port, fleet),
         Some("axum") => mount::axum(port),
         Some("hyper") => mount::hyper(port),
         Some("tiny_http") => mount::tiny_http(port),
         Some(other) => Err(io::Error::other(format!("no mount in {other}"))),
     }
+}
+
+fn usage() -> io::Error {
+    io::Error::other("usage: conformance-server [--mount axum|hyper|tiny_http] --port N [--key HEX] [--fleet URL]")
 }
 
 fn read_key(hex: &str) -> Option<[u8; 32]> {
@@ -76,6 +89,9 @@ impl RandomBytes for System {
 /// The time for which a finished task is kept, in milliseconds.
 const KEEP: u64 = 60_000;
 
+/// The time after which changes of other processes are looked for, in milliseconds.
+const LOOK: u64 = 20;
+
 /// A scenario checks streams, and prefers them to JSON.
 const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT.streams(StreamPolicy::Preferred);
 
@@ -83,11 +99,27 @@ fn fixture() -> Fixture {
     Fixture::new(Tasks::growing(256, 1 << 20), KEEP, Box::leak(Box::new(System)))
 }
 
-fn serve(port: u16) -> io::Result<()> {
+fn serve(port: u16, fleet: Option<&str>) -> io::Result<()> {
     let mut fixture = fixture();
     let server = HttpServer::bind(("127.0.0.1", port))?.options(HttpServerOptions::new().config(CONFIG).seal(&*SEAL));
     stop_on_signals(&server)?;
-    server.serve_with(App::new(&SERVICE, &mut fixture), &mut |app, endpoint, now| go_on(app, endpoint, now))
+    let (sender, changes) = channel();
+    if let Some(url) = fleet {
+        let joined = Fleet::start(url, FleetOptions::new("conformance"), move |news| match news {
+            // It fails only when the server has ended.
+            FleetNews::Changed(change) => drop(sender.send(change)),
+            news => eprintln!("fleet: {news:?}"),
+        });
+        let joined: &'static Fleet = Box::leak(Box::new(joined.map_err(io::Error::other)?));
+        fixture = fixture.others(Box::leak(Box::new(|change: ServerChange<'_>| joined.publish_to_others(change))));
+    }
+    server.serve_with(App::new(&SERVICE, &mut fixture), &mut |app, endpoint, now| {
+        for change in changes.try_iter() {
+            endpoint.publish(change.as_change());
+        }
+        let next = go_on(app, endpoint, now);
+        if fleet.is_some() { Some(next.map_or(now + LOOK, |next| next.min(now + LOOK))) } else { next }
+    })
 }
 
 fn stop_on_signals(server: &HttpServer) -> io::Result<()> {

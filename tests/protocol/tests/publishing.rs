@@ -150,3 +150,24 @@ fn over_http_they_reach_all_sessions() {
     assert_eq!(web.pull(call).json().len(), 1);
     assert_eq!(of(web.pull(streams[0])), ["notifications/prompts/list_changed"]);
 }
+
+/// After a loss each client reads anew what it wanted to hear of, and nothing else.
+#[test]
+fn all_is_each_list_and_each_subscription() {
+    let service = service();
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut conversation = Conversation::new(&service, World::default());
+        conversation.initialize(revision);
+        let lists = ["tools", "prompts", "resources"].map(|list| format!("notifications/{list}/list_changed"));
+        assert_eq!(methods(&conversation.publish(ServerChange::All)), lists);
+        conversation.say(&request(revision, 2, "resources/subscribe", json!({"uri": URI})));
+        let heard = methods(&conversation.publish(ServerChange::All));
+        assert_eq!((&heard[..3], &heard[3..]), (&lists[..], &[String::from("notifications/resources/updated")][..]));
+    }
+    let mut conversation = Conversation::new(&service, World::default());
+    let filter = json!({"notifications": {"resourceSubscriptions": [URI], "promptsListChanged": true}});
+    conversation.say(&request(MODERN, 1, "subscriptions/listen", filter));
+    let wanted = ["notifications/prompts/list_changed", "notifications/resources/updated"];
+    assert_eq!(methods(&conversation.publish(ServerChange::All)), wanted);
+    assert!(methods(&conversation.wait(1000)).is_empty());
+}
