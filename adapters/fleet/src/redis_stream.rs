@@ -9,9 +9,10 @@ use redis::streams::StreamReadReply;
 use redis::{Client, Connection, RedisResult, Value, cmd};
 
 use crate::message::{self, FIRST, FROM, KIND, NUMBER, SECOND};
+use crate::news::FleetNews;
+use crate::options::FleetOptions;
 use crate::outbox::Outbox;
 use crate::position::{EntryId, Position, StreamState};
-use crate::{FleetNews, FleetOptions};
 
 /// The time that a read waits for entries.
 const BLOCK: Duration = Duration::from_secs(1);

@@ -77,7 +77,7 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
             &["lib"],
         ],
     ),
-    ("adapters/fleet/src", &[&["message", "outbox", "position"], &["redis_stream"], &["lib"]]),
+    ("adapters/fleet/src", &[&["message", "news", "options", "outbox", "position"], &["redis_stream"], &["lib"]]),
     ("adapters/derive/src", &[&["attributes"], &["members"], &["arguments", "entry", "output"], &["lib"]]),
     ("adapters/embedded/src", &[&["error"], &["wire", "packet"], &["asynch", "client"], &["lib"]]),
 ];
