@@ -36,8 +36,8 @@
 //!   at the longest. Its changes wait, up to [`queue`](FleetOptions::queue) of them; more become one [`ServerChange::All`].
 //! - Nothing blocks: [`Fleet::publish`] puts the change into a queue, and a thread sends it.
 //!
-//! Redis has to be in a network of its own: whoever can write to it can make clients read anew as often as it likes, but not change
-//! what they read. `docs/http.md` says what processes have to share beside changes.
+//! Redis has to be in a network of its own: a program that can write to it can make clients read anew as often as it likes, but
+//! not change the contents. `docs/http.md` says what processes have to share beside changes.
 
 mod message;
 mod news;
@@ -62,7 +62,7 @@ use redis_stream::Member;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FleetError {
-    /// The URL is none of Redis.
+    /// The URL is not one of Redis.
     Url(redis::RedisError),
     /// The system has no random bytes.
     Random(getrandom::Error),
@@ -108,7 +108,8 @@ impl Fleet {
     /// later. `tell` is called with what they learn, on a thread of the fleet; it may block for a moment.
     ///
     /// # Errors
-    /// [`FleetError`] if the URL is none, or the system has no threads or random bytes. It is no error that Redis is away.
+    /// [`FleetError`] if the URL is not one of Redis, or the system has no threads or random bytes. That Redis is away is not an
+    /// error.
     pub fn start(
         url: &str,
         options: FleetOptions,

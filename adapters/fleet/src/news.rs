@@ -2,7 +2,7 @@
 
 use mcp_sansio::server::OwnedServerChange;
 
-/// What a process learns from its fleet.
+/// News that a process gets from its fleet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetNews {

@@ -27,9 +27,9 @@ pub(crate) struct StreamState {
     pub(crate) run: String,
     /// The last entry that was ever added.
     pub(crate) last: EntryId,
-    /// How many entries were ever added.
+    /// The number of entries that were ever added.
     pub(crate) added: u64,
-    /// How many of them are still there; the oldest are dropped.
+    /// The number of those that are still there; the oldest are dropped.
     pub(crate) length: u64,
 }
 
@@ -41,7 +41,7 @@ const PROCESSES: usize = 4096;
 pub(crate) struct Position {
     run: Option<String>,
     at: EntryId,
-    /// How many entries of the stream are before this place.
+    /// The number of entries of the stream before this place.
     passed: u64,
     numbers: HashMap<String, u64>,
 }

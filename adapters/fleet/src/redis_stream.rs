@@ -22,7 +22,7 @@ const BATCH: usize = 100;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// What both threads know.
+/// The parts that both threads use.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) client: Client,

@@ -16,7 +16,7 @@ struct Redis {
 }
 
 impl Redis {
-    /// Returns `None`, with a word, if there is none to start. In the gate that is a failure.
+    /// Returns `None`, with a word, if `redis-server` is missing. In the gate that is a failure.
     fn new() -> Option<Self> {
         if Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err() {
             assert!(std::env::var_os("MCP_REDIS_REQUIRED").is_none(), "no redis-server");
