@@ -44,6 +44,8 @@ compile_error!(
 pub mod client;
 #[cfg(all(feature = "http", unix))]
 pub mod http;
+#[cfg(all(feature = "http", unix))]
+mod pump;
 mod serve;
 mod writer;
 

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use mcp_sansio::server::Millis;
 use mcp_sansio_http::client::{HttpClientConfig, HttpTransport, Redacted};
 
 use crate::{ClientError, ClientOptions};
@@ -69,18 +70,44 @@ impl HttpOptions {
         HttpOptions { tls: Some(config), ..self }
     }
 
-    /// Returns the transport to `url`, and the other parts that an adapter needs.
+    /// Returns the transport to `url`, and the other parts that an adapter needs. `unix:/run/mcp.sock` is the Unix socket
+    /// of that path; its requests go to `http://localhost/mcp`. Another path follows a colon:
+    /// `unix:/run/mcp.sock:/api/mcp`.
     ///
     /// # Errors
-    /// [`ClientError::Url`] if the URL does not begin with `http` (or `https` with the feature `tls`), or if a header is
-    /// not valid; [`ClientError::Io`] if the system has no certificates.
+    /// [`ClientError::Url`] if the URL does not begin with `http`, `unix:` (on Unix) or `https` (with the feature `tls`), or
+    /// if a header is not valid; [`ClientError::Io`] if the system has no certificates.
+    pub fn open<'m>(self, url: &str) -> Result<HttpParts<'m>, ClientError> {
+        let Some((path, url)) = of_unix(url) else { return self.open_at(url, None, CONNECTIONS) };
+        #[cfg(unix)]
+        return self.open_at(&url, Some(HttpPlace::Unix(path.into())), CONNECTIONS);
+        #[cfg(not(unix))]
+        Err(ClientError::Url(format!("{url} at {path}: only Unix systems have Unix sockets")))
+    }
+
+    /// Returns the parts for a client whose requests all go over one stream of bytes, one after the other, to
+    /// `http://localhost/mcp`. A session opens no stream for the server's own messages, because no request could follow
+    /// it; and the connection is never closed for being idle, because there is no other.
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if a header is not valid.
+    pub fn open_stream<'m>(mut self) -> Result<HttpParts<'m>, ClientError> {
+        self.config = self.config.listen(false).idle_time(Duration::from_secs(u32::MAX.into()).as_millis() as Millis);
+        self.open_at("http://localhost/mcp", Some(HttpPlace::Stream), 1)
+    }
+
     #[cfg_attr(not(feature = "tasks"), allow(unused_mut, reason = "only tasks change the options"))]
-    pub fn open<'m>(mut self, url: &str) -> Result<HttpParts<'m>, ClientError> {
+    fn open_at<'m>(
+        mut self,
+        url: &str,
+        place: Option<HttpPlace>,
+        connections: usize,
+    ) -> Result<HttpParts<'m>, ClientError> {
         #[cfg(feature = "tasks")]
         if self.config.names.is_empty() {
             self.config = self.config.names(mcp_sansio_tasks::NAMES);
         }
-        let remote = HttpTransport::growing_up_to(url, self.config, CONNECTIONS, self.options.message_limit());
+        let remote = HttpTransport::growing_up_to(url, self.config, connections, self.options.message_limit());
         let mut remote = remote.map_err(|error| ClientError::Url(format!("{}: {error}", Redacted(url))))?;
         for (name, value) in &self.headers {
             set_header(&mut remote, name, value)?;
@@ -91,7 +118,10 @@ impl HttpOptions {
             return Err(ClientError::Url(format!("{url}: this program was built without TLS (the feature `tls`)")));
         }
         Ok(HttpParts {
-            origin: HttpOrigin::new(remote.host(), remote.port(), Duration::from_millis(self.config.connect_time)),
+            place: place.unwrap_or_else(|| {
+                let time = Duration::from_millis(self.config.connect_time);
+                HttpPlace::Tcp(HttpOrigin::new(remote.host(), remote.port(), time))
+            }),
             #[cfg(feature = "tls")]
             tls_config: self.tls.clone(),
             #[cfg(feature = "tls")]
@@ -101,6 +131,19 @@ impl HttpOptions {
             settle_time: self.settle,
         })
     }
+}
+
+/// Returns the path of the socket and the URL of the requests, for a URL that begins with `unix:`.
+fn of_unix(url: &str) -> Option<(&str, String)> {
+    let url = url.trim_ascii();
+    let rest = url.get(..5).filter(|scheme| scheme.eq_ignore_ascii_case("unix:")).and_then(|_| url.get(5..))?;
+    // `unix:///run/mcp.sock` is the same socket.
+    let rest = rest.strip_prefix("//").unwrap_or(rest);
+    let (socket, path) = match rest.find(":/") {
+        Some(colon) => (&rest[..colon], &rest[colon + 1..]),
+        None => (rest, "/mcp"),
+    };
+    Some((socket, format!("http://localhost{path}")))
 }
 
 impl Default for HttpOptions {
@@ -129,14 +172,49 @@ pub struct HttpParts<'m> {
     pub options: ClientOptions,
     /// See [`HttpOptions::settle_time`].
     pub settle_time: Duration,
-    /// The addresses to connect sockets to.
-    pub origin: HttpOrigin,
+    /// The place to connect to.
+    pub place: HttpPlace,
     /// Makes connections secure; set for `https`.
     #[cfg(feature = "tls")]
     pub tls: Option<crate::TlsConnector>,
     /// The configuration of [`HttpOptions::tls`], which authorization uses too.
     #[cfg(feature = "tls")]
     pub tls_config: Option<std::sync::Arc<rustls::ClientConfig>>,
+}
+
+/// The place of a server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum HttpPlace {
+    /// Addresses of the network.
+    Tcp(HttpOrigin),
+    /// The path of a Unix socket, see [`connect_unix`](crate::connect_unix).
+    #[cfg(unix)]
+    Unix(std::path::PathBuf),
+    /// A stream of bytes that the caller has: one connection, which cannot be opened again.
+    Stream,
+}
+
+impl HttpPlace {
+    /// Returns whether the server is on the network. Authorization (OAuth) needs that: who may connect to a Unix socket is
+    /// decided by the permissions of its file.
+    #[must_use]
+    pub const fn is_network(&self) -> bool {
+        matches!(self, HttpPlace::Tcp(_))
+    }
+
+    /// Notes that the place cannot be reached: the name of a server is resolved again next time.
+    pub fn forget(&mut self) {
+        if let HttpPlace::Tcp(origin) = self {
+            origin.forget();
+        }
+    }
+}
+
+/// Returns the error of a connection over a stream that is over.
+#[must_use]
+pub fn stream_over() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the stream carries one connection, and that has ended")
 }
 
 /// The limit of connections to one server; further requests wait.
@@ -209,4 +287,23 @@ impl HttpOrigin {
 #[must_use]
 pub fn connect_error(address: SocketAddr, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{address}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_unix_sockets() {
+        for (url, socket, path) in [
+            ("unix:/run/mcp.sock", "/run/mcp.sock", "/mcp"),
+            ("unix:///run/mcp.sock", "/run/mcp.sock", "/mcp"),
+            ("UNIX:mcp.sock", "mcp.sock", "/mcp"),
+            (" unix:/run/a:b.sock:/api/mcp?x=1", "/run/a:b.sock", "/api/mcp?x=1"),
+        ] {
+            assert_eq!(of_unix(url), Some((socket, format!("http://localhost{path}"))), "{url}");
+        }
+        assert_eq!(of_unix("http://unix:/x"), None);
+        assert_eq!(of_unix("unix"), None);
+    }
 }

@@ -1,7 +1,6 @@
 //! Options of HTTP servers.
 
 use std::fmt;
-use std::net::TcpStream;
 
 use mcp_sansio::server::{MessageLimits, Seal};
 use mcp_sansio_http::endpoint::{EndpointConfig, EndpointLimits};
@@ -143,18 +142,17 @@ impl SpareDescriptors {
     }
 
     /// Returns whether the socket has one of these numbers: the server then accepts no further connection for now.
+    #[cfg(unix)]
     #[must_use]
-    pub fn has(&self, socket: &TcpStream) -> bool {
-        number(socket).is_some_and(|number| number >= self.first)
+    pub fn has(&self, socket: &impl std::os::fd::AsFd) -> bool {
+        let number = std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd());
+        usize::try_from(number).is_ok_and(|number| number >= self.first)
     }
-}
 
-#[cfg(unix)]
-fn number(socket: &TcpStream) -> Option<usize> {
-    usize::try_from(std::os::fd::AsRawFd::as_raw_fd(socket)).ok()
-}
-
-#[cfg(not(unix))]
-const fn number(_: &TcpStream) -> Option<usize> {
-    None
+    /// Returns `false`: only Unix systems number descriptors.
+    #[cfg(not(unix))]
+    #[must_use]
+    pub const fn has<T>(&self, _: &T) -> bool {
+        false
+    }
 }

@@ -9,7 +9,8 @@
 //! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
 //! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
-//! - `HttpOptions`, `HttpOrigin`, `HttpServerOptions`, `SpareDescriptors` (feature `http`): HTTP around sockets.
+//! - `HttpOptions`, `HttpPlace`, `HttpOrigin`, `HttpServerOptions`, `SpareDescriptors`, `UnixSocketFile` (feature `http`): HTTP around
+//!   sockets.
 //! - `Fetcher` (feature `http`): one GET or POST to any URL.
 //! - `AuthorizationOptions`, `Authorizer`, `TokenStore` (feature `auth`): OAuth for a client over HTTP.
 //! - `take_task_outcome`, `TaskNotice` (feature `tasks`): give outcomes and notifications to a task that is followed.
@@ -50,6 +51,8 @@ mod tls;
 #[cfg(all(feature = "auth", unix))]
 mod token_store;
 mod trace;
+#[cfg(all(feature = "http", unix))]
+mod unix;
 
 #[cfg(all(feature = "auth", unix))]
 pub use authorization::{AuthorizationOptions, Authorizer};
@@ -60,7 +63,9 @@ pub use error::{ClientError, ExcludedTool, ServerError};
 pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
 pub use handlers::Ignore;
 #[cfg(feature = "http")]
-pub use http_client::{CONNECTIONS, HttpOptions, HttpOrigin, HttpParts, connect_error, set_header};
+pub use http_client::{
+    CONNECTIONS, HttpOptions, HttpOrigin, HttpParts, HttpPlace, connect_error, set_header, stream_over,
+};
 #[cfg(feature = "http")]
 pub use http_server::{HttpServerOptions, SpareDescriptors};
 pub use options::ClientOptions;
@@ -74,6 +79,8 @@ pub use tls::{TlsConnector, TlsStream};
 #[cfg(all(feature = "auth", unix))]
 pub use token_store::{NoTokens, TokenFile, TokenStore};
 pub use trace::{Direction, LineTrace};
+#[cfg(all(feature = "http", unix))]
+pub use unix::{UnixSocketFile, connect_unix};
 
 /// The program of the README is a test too.
 #[cfg(doctest)]

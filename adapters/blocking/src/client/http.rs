@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::views::ToolView;
@@ -12,7 +13,7 @@ use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
 #[cfg(feature = "auth")]
 use mcp_sansio_host::{AuthorizationOptions, Authorizer};
-use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpOrigin};
+use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpParts, HttpPlace, connect_unix, stream_over};
 #[cfg(feature = "tls")]
 use mcp_sansio_host::{TlsConnector, TlsStream};
 #[cfg(feature = "auth")]
@@ -23,6 +24,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use super::pipes::Got;
 use super::tcp::{self, Connecting, Dialed};
 use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Ignore, Trace, Transport};
+use crate::pump::Pump;
 
 /// The time for the `DELETE` that ends the session when the client is closed.
 const GOODBYE: Duration = Duration::from_secs(2);
@@ -44,6 +46,7 @@ enum Carrier {
     None,
     Connecting(Connecting),
     Plain(TcpStream),
+    Local(UnixStream),
     #[cfg(feature = "tls")]
     Secure(Box<TlsStream<TcpStream>>),
 }
@@ -67,7 +70,9 @@ enum Carrier {
 pub struct Http<'m> {
     web: HttpClient<'m>,
     sockets: [Socket; CONNECTIONS],
-    origin: HttpOrigin,
+    place: HttpPlace,
+    /// The stream that was not used yet, if this is the place.
+    stream: Option<UnixStream>,
     settle: Duration,
     outer: Outer,
     /// The error of the last connection that could not be made.
@@ -134,10 +139,11 @@ impl HttpHooks for Outer {
 }
 
 impl<'m> Http<'m> {
-    /// Makes a client's end for the server at `url`. It connects with the first request.
+    /// Makes a client's end for the server at `url`. It connects with the first request. `unix:/run/mcp.sock` is a server at a
+    /// Unix socket, see [`HttpOptions::open`].
     ///
     /// # Errors
-    /// [`ClientError::Url`] if the URL does not begin with `http` (or `https` with the feature `tls`).
+    /// [`ClientError::Url`] if the URL does not begin with `http`, `unix:` or (with the feature `tls`) `https`.
     pub fn new(url: &str, profile: &'m ClientInfo<'m>) -> Result<Self, ClientError> {
         Http::with(url, profile, HttpOptions::new())
     }
@@ -147,11 +153,54 @@ impl<'m> Http<'m> {
     /// # Errors
     /// As [`new`](Http::new); also [`ClientError::Url`] if a header of the options is not valid.
     pub fn with(url: &str, profile: &'m ClientInfo<'m>, options: HttpOptions) -> Result<Self, ClientError> {
-        let parts = options.open(url)?;
-        Ok(Http {
+        Ok(Http::of(options.open(url)?, profile, None))
+    }
+
+    /// Makes a client's end for a server that speaks HTTP over a stream of bytes: the pipes of a process, a serial line.
+    /// Two threads copy the bytes, so `reader` and `writer` may block; `writer` is dropped when the client is closed.
+    ///
+    /// Requests go to `http://localhost/mcp`, one after the other: each waits until the one before it is answered. An event
+    /// stream takes the connection until its end. So a session has no stream for the server's own messages; from
+    /// 2026-07-28 on use a listen only if nothing else is to be sent. Up to 2025-11-25 the server's questions within a
+    /// call cannot be answered. A request that is cancelled or too late closes the connection, and with it the stream:
+    /// make a new client then.
+    ///
+    /// ```no_run
+    /// use std::process::{Command, Stdio};
+    /// use mcp_sansio::client::ClientInfo;
+    /// use mcp_sansio_blocking::client::{Client, Http, HttpOptions, Ignore};
+    ///
+    /// let mut server = Command::new("http_stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    /// let (Some(output), Some(input)) = (server.stdout.take(), server.stdin.take()) else { return Ok(()) };
+    /// let profile = ClientInfo::new("demo", "1.0");
+    /// let mut client = Client::new(Http::over(output, input, &profile, HttpOptions::new())?, Ignore);
+    /// println!("{:?}", client.connect()?);
+    /// client.close(); // closes its stdin
+    /// server.wait()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if a header of the options is not valid; [`ClientError::Io`] if the system has no more sockets or
+    /// threads.
+    pub fn over(
+        reader: impl io::Read + Send + 'static,
+        writer: impl io::Write + Send + 'static,
+        profile: &'m ClientInfo<'m>,
+        options: HttpOptions,
+    ) -> Result<Self, ClientError> {
+        let parts = options.open_stream()?;
+        let (socket, _) = Pump::start(reader, writer)?;
+        socket.set_nonblocking(true)?;
+        Ok(Http::of(parts, profile, Some(socket)))
+    }
+
+    fn of(parts: HttpParts<'m>, profile: &'m ClientInfo<'m>, stream: Option<UnixStream>) -> Self {
+        Http {
             web: HttpClient::growing(parts.options.engine(profile, IN_FLIGHT), parts.remote),
             sockets: Default::default(),
-            origin: parts.origin,
+            place: parts.place,
+            stream,
             settle: parts.settle_time,
             outer: Outer::default(),
             trouble: String::new(),
@@ -161,7 +210,7 @@ impl<'m> Http<'m> {
             secure: parts.tls,
             #[cfg(all(feature = "auth", feature = "tls"))]
             tls_config: parts.tls_config,
-        })
+        }
     }
 
     /// Calls `authorize` when the server answers 401 or 403. The function sets headers and returns whether to try
@@ -217,11 +266,15 @@ impl<'m> Http<'m> {
     /// ```
     ///
     /// # Errors
-    /// [`ClientError::Url`] if tokens must not be sent to the server's URL; [`ClientError::Io`] if the tokens cannot be
+    /// [`ClientError::Url`] if tokens must not be sent to the server's URL, or the server is not on the network (a Unix
+    /// socket, a stream); [`ClientError::Io`] if the tokens cannot be
     /// read, or there is no port to listen on for the redirect.
     #[cfg(feature = "auth")]
     pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
         let url = self.web.remote().url().to_string();
+        if !self.place.is_network() {
+            return Err(ClientError::Url("authorization needs a server on the network".to_owned()));
+        }
         #[cfg(feature = "tls")]
         let options = options.or_tls(self.tls_config.clone());
         self.outer.authorizer = Some(Authorizer::new(&url, options)?);
@@ -259,8 +312,12 @@ impl<'m> Http<'m> {
             any = true;
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Socket::default(),
-                SocketAction::Connect(slot) => match Connecting::begin(&mut self.origin) {
-                    Ok(connecting) => self.sockets[slot].link = Carrier::Connecting(connecting),
+                SocketAction::Connect(slot) => match self.dial() {
+                    Ok(Carrier::Local(socket)) => {
+                        self.sockets[slot].link = Carrier::Local(socket);
+                        self.web.remote().connected(slot);
+                    }
+                    Ok(link) => self.sockets[slot].link = link,
                     Err(error) => self.no_connection(slot, &error),
                 },
             }
@@ -271,9 +328,18 @@ impl<'m> Http<'m> {
         any
     }
 
+    /// Begins to connect.
+    fn dial(&mut self) -> io::Result<Carrier> {
+        match &mut self.place {
+            HttpPlace::Tcp(origin) => Connecting::begin(origin).map(Carrier::Connecting),
+            HttpPlace::Unix(path) => connect_unix(path).map(Carrier::Local),
+            _ => self.stream.take().ok_or_else(stream_over).map(Carrier::Local),
+        }
+    }
+
     fn no_connection(&mut self, slot: usize, error: &io::Error) {
         self.trouble = error.to_string();
-        self.origin.forget();
+        self.place.forget();
         self.sockets[slot] = Socket::default();
         self.web.remote().failed(slot);
     }
@@ -290,7 +356,9 @@ impl<'m> Http<'m> {
                         false
                     }
                     Ok(Dialed::Up(socket, address)) => {
-                        self.origin.works(address);
+                        if let HttpPlace::Tcp(origin) = &mut self.place {
+                            origin.works(address);
+                        }
                         #[cfg(feature = "auth")]
                         if let Some(authorizer) = &self.outer.authorizer {
                             authorizer.reached(address.ip());
@@ -307,6 +375,10 @@ impl<'m> Http<'m> {
             Carrier::Plain(mut socket) => {
                 let done = self.move_bytes(slot, &mut socket);
                 self.keep(slot, Carrier::Plain(socket), done)
+            }
+            Carrier::Local(mut socket) => {
+                let done = self.move_bytes(slot, &mut socket);
+                self.keep(slot, Carrier::Local(socket), done)
             }
             #[cfg(feature = "tls")]
             Carrier::Secure(mut tls) => {
@@ -426,6 +498,7 @@ impl<'m> Transport<'m> for Http<'m> {
                     continue;
                 }
                 Carrier::Plain(stream) => (stream.as_fd(), PollFlags::empty()),
+                Carrier::Local(stream) => (stream.as_fd(), PollFlags::empty()),
                 #[cfg(feature = "tls")]
                 Carrier::Secure(tls) => (tls.socket().as_fd(), tls_wants(tls)),
             };
@@ -520,6 +593,6 @@ impl<'m> Transport<'m> for Http<'m> {
 
 impl fmt::Debug for Http<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Http").field("origin", &self.origin).finish_non_exhaustive()
+        f.debug_struct("Http").field("place", &self.place).finish_non_exhaustive()
     }
 }

@@ -1,13 +1,14 @@
 //! One HTTP connection: its socket, and the loop between the socket and the protocol.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::Shutdown;
 
 use mcp_sansio::memory::Store;
 use mcp_sansio_http::endpoint::StreamId;
 use mcp_sansio_http::host::{Budget, HttpConnection, ServeContext, WaitFor};
 use mcp_sansio_http::http1;
 
+use super::socket::Socket;
 use super::sockets::Wants;
 
 /// The limit of rounds (serve, then write) in one turn of a connection.
@@ -15,7 +16,7 @@ const ROUNDS: usize = 4;
 
 /// A connection with its socket.
 pub(super) struct Connection {
-    pub(super) socket: TcpStream,
+    pub(super) socket: Socket,
     pub(super) wired: HttpConnection<'static>,
     wait: WaitFor,
     shut: bool,
@@ -35,7 +36,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(socket: TcpStream, limits: http1::ConnectionLimits, message: usize) -> Self {
+    pub(super) fn new(socket: Socket, limits: http1::ConnectionLimits, message: usize) -> Self {
         let input = Store::growing(message.saturating_add(64 * 1024));
         let output = Store::growing(message.saturating_mul(2).saturating_add(64 * 1024));
         Connection {

@@ -15,15 +15,18 @@
 
 mod connection;
 mod serving;
+mod socket;
 mod sockets;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
 pub use mcp_sansio_host::HttpServerOptions;
+use mcp_sansio_host::UnixSocketFile;
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamId, StreamPolicy,
 };
@@ -33,7 +36,9 @@ pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::seal::HmacSeal;
 
-use serving::Serving;
+use crate::pump::Pump;
+use serving::{GRACE, Serving};
+use socket::Listener;
 
 /// The endpoint of an [`HttpServer`].
 pub type HttpEndpoint = Endpoint<'static>;
@@ -45,7 +50,7 @@ type Tick<'t, S> = &'t mut dyn FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis)
 /// An HTTP server that is bound but does not serve yet. By default it answers only requests whose `Host` is a name of
 /// this machine; the [options](HttpServer::options) can allow others.
 pub struct HttpServer {
-    listener: TcpListener,
+    listener: Listener,
     options: HttpServerOptions,
     stop: (UnixStream, UnixStream),
 }
@@ -80,6 +85,81 @@ impl HttpServer {
     pub fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
+        HttpServer::new(Listener::Tcp(listener))
+    }
+
+    /// Binds a Unix socket at `path`, a file that only its owner may use: its mode is `0o600`. Clients of this project
+    /// reach it as `unix:/run/mcp.sock`, others with `Host: localhost`, such as
+    /// `curl --unix-socket /run/mcp.sock http://localhost/mcp`.
+    ///
+    /// A socket on which no process listens any more is replaced. When the server has stopped, the file is removed.
+    /// `Host` and `Origin` are checked as over TCP. There is no TLS: the bytes do not leave this machine.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::service::Service;
+    /// use mcp_sansio_blocking::http::HttpServer;
+    ///
+    /// let service = Service::<()>::new("demo", "1.0");
+    /// HttpServer::bind_unix("/run/user/1000/mcp.sock")?.serve(&service, &mut ())?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`bind_unix_with`](HttpServer::bind_unix_with).
+    pub fn bind_unix(path: impl AsRef<Path>) -> io::Result<Self> {
+        HttpServer::bind_unix_with(path, 0o600)
+    }
+
+    /// Binds a Unix socket as [`bind_unix`](HttpServer::bind_unix) does, with another mode of its file: `0o660` lets the
+    /// group connect too. The file has this mode before the first client can connect.
+    ///
+    /// # Errors
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse) if a process listens there; [`AlreadyExists`](io::ErrorKind::AlreadyExists)
+    /// if the file is no socket; [`InvalidInput`](io::ErrorKind::InvalidInput) if the path is too long (107 bytes on Linux);
+    /// otherwise the error of the system. Each names the path.
+    pub fn bind_unix_with(path: impl AsRef<Path>, mode: u32) -> io::Result<Self> {
+        let (listener, file) = UnixSocketFile::bind(path.as_ref(), mode)?;
+        listener.set_nonblocking(true)?;
+        HttpServer::new(Listener::Unix(listener, file))
+    }
+
+    /// Makes a server of one connection over any stream of bytes: two pipes, a serial line, a connection that another
+    /// program has encrypted. It serves until `reader` ends or HTTP closes the connection.
+    ///
+    /// Two threads copy the bytes, so `reader` and `writer` may block. Requests are answered one after the other. While an
+    /// event stream is open, nothing else is answered: its end is the end of the request. So a server cannot ask the
+    /// client within a call up to 2025-11-25 (from 2026-07-28 on it can), and HTTP+SSE does not work. The connection is not
+    /// closed for being idle.
+    ///
+    /// After the end the thread that reads may stay until `reader` has its next byte: use `reader` for nothing else.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::service::Service;
+    /// use mcp_sansio_blocking::http::HttpServer;
+    ///
+    /// let service = Service::<()>::new("demo", "1.0");
+    /// let port = std::fs::File::options().read(true).write(true).open("/dev/ttyUSB0")?;
+    /// HttpServer::over(port.try_clone()?, port)?.serve(&service, &mut ())?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the system has no more sockets or threads.
+    pub fn over(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) -> io::Result<Self> {
+        HttpServer::new(Listener::Stream(Some(Pump::start(reader, writer)?)))
+    }
+
+    /// Makes a server of one connection over stdin and stdout, as [`over`](HttpServer::over) does. Nothing else may print to
+    /// stdout.
+    ///
+    /// # Errors
+    /// As [`over`](HttpServer::over).
+    pub fn stdio() -> io::Result<Self> {
+        let (input, output) = crate::stdio()?;
+        HttpServer::over(input, output)
+    }
+
+    fn new(listener: Listener) -> io::Result<Self> {
         let stop = UnixStream::pair()?;
         stop.0.set_nonblocking(true)?;
         Ok(HttpServer { listener, options: HttpServerOptions::new(), stop })
@@ -88,7 +168,7 @@ impl HttpServer {
     /// Returns the address that the server listens on.
     ///
     /// # Errors
-    /// If the socket cannot be asked.
+    /// If the socket cannot be asked, or is not one of TCP.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -151,7 +231,13 @@ impl HttpServer {
     ///
     /// # Errors
     /// As [`serve`](HttpServer::serve).
-    pub fn serve_with<S>(self, app: App<'_, S>, tick: Tick<'_, S>) -> io::Result<()> {
-        Serving::new(&self, app)?.run(tick)
+    pub fn serve_with<S>(mut self, app: App<'_, S>, tick: Tick<'_, S>) -> io::Result<()> {
+        let Some((socket, pump)) = self.listener.take_stream() else { return Serving::new(&self, app)?.run(tick) };
+        let mut serving = Serving::new(&self, app)?;
+        serving.carry(socket)?;
+        let served = serving.run(tick);
+        drop(serving);
+        pump.finish(GRACE);
+        served
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcp_sansio::server::{Millis, Server};
@@ -13,6 +14,7 @@ use mcp_sansio_http::http1;
 use rustix::event::Timespec;
 
 use super::connection::Connection;
+use super::socket::Socket;
 use super::sockets::{Ready, Sockets, Wants};
 use super::{HttpEndpoint, HttpServer, Tick};
 
@@ -57,6 +59,9 @@ pub(super) struct Serving<'s, 'a, S: 'static> {
 const STOP: usize = usize::MAX;
 const LISTENER: usize = usize::MAX - 1;
 
+/// Some 50 days: long enough, and far from the end of the numbers.
+const FOREVER: Millis = u32::MAX as Millis;
+
 /// The period of releasing buffers of idle connections.
 const SWEEP: Millis = 5_000;
 
@@ -67,7 +72,7 @@ const ACCEPT_PAUSE: Millis = 100;
 const AT_ONCE: usize = 64;
 
 /// The time for pending answers when the server stops.
-const GRACE: Duration = Duration::from_secs(5);
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 impl<'s, 'a, S> Serving<'s, 'a, S> {
     pub(super) fn new(server: &'s HttpServer, app: App<'a, S>) -> io::Result<Self> {
@@ -80,7 +85,9 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let sockets = Sockets::new()?;
         sockets.add(&server.stop.0, Wants::Read, STOP)?;
-        sockets.add(&server.listener, Wants::Read, LISTENER)?;
+        if let Some(listener) = server.listener.fd() {
+            sockets.add(listener, Wants::Read, LISTENER)?;
+        }
         Ok(Serving {
             server,
             endpoint: Endpoint::growing(server.options.config, engine, server.options.endpoint_limits),
@@ -151,7 +158,9 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
             if !self.streams.is_empty() {
                 wake = Some(now);
             }
-            if stop_at.is_some_and(|at| self.is_drained() || Instant::now() >= at) {
+            // A server over one stream ends with it.
+            let is_over = self.server.listener.fd().is_none() && self.open() == 0;
+            if is_over || stop_at.is_some_and(|at| self.is_drained() || Instant::now() >= at) {
                 return Ok(());
             }
         }
@@ -177,19 +186,19 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         if accepting != self.accepting {
             self.accepting = accepting;
             let wants = if accepting { Wants::Read } else { Wants::Nothing };
-            self.sockets.change(&self.server.listener, wants, LISTENER)?;
+            if let Some(listener) = self.server.listener.fd() {
+                self.sockets.change(listener, wants, LISTENER)?;
+            }
         }
         let timeout = self.timeout(wake);
         let wants = |on| if on { Wants::Read } else { Wants::Nothing };
-        let own = [
-            (self.server.stop.0.as_fd(), wants(!self.stopping), STOP),
-            (self.server.listener.as_fd(), wants(accepting), LISTENER),
-        ];
+        let listener = self.server.listener.fd().map(|fd| (fd, wants(accepting), LISTENER));
+        let own = [Some((self.server.stop.0.as_fd(), wants(!self.stopping), STOP)), listener];
         let connections = self.connections.iter().enumerate().filter_map(|(slot, connection)| {
             let connection = connection.as_ref()?;
             Some((connection.socket.as_fd(), connection.wants, slot))
         });
-        self.sockets.wait(own.into_iter().chain(connections), timeout.as_ref(), &mut self.ready)
+        self.sockets.wait(own.into_iter().flatten().chain(connections), timeout.as_ref(), &mut self.ready)
     }
 
     fn timeout(&self, wake: Option<Millis>) -> Option<Timespec> {
@@ -206,7 +215,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
     fn accept(&mut self) {
         while self.has_room() {
             let socket = match self.server.listener.accept() {
-                Ok((socket, _)) => socket,
+                Ok(socket) => socket,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
                 // The process has no free descriptor. The listener stays readable, so it is not watched for a while.
@@ -219,10 +228,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
                 self.connections.push(None);
                 self.connections.len() - 1
             });
-            let prepared = socket
-                .set_nonblocking(true)
-                .and_then(|()| socket.set_nodelay(true))
-                .and_then(|()| self.sockets.add(&socket, Wants::Read, slot));
+            let prepared = socket.prepare().and_then(|()| self.sockets.add(&socket, Wants::Read, slot));
             if prepared.is_err() {
                 self.free.push(slot);
                 continue;
@@ -233,6 +239,17 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
             // The first request may be there already.
             self.turn(slot, true);
         }
+    }
+
+    /// Takes the only connection of a server over a stream.
+    pub(super) fn carry(&mut self, socket: UnixStream) -> io::Result<()> {
+        let socket = Socket::Unix(socket);
+        socket.prepare()?;
+        self.sockets.add(&socket, Wants::Read, 0)?;
+        // Its client cannot open another connection, so it is not closed for being idle.
+        let limits = self.server.options.wire_limits.idle_time(FOREVER);
+        self.connections.push(Some(Connection::new(socket, limits, self.server.options.limits.message)));
+        Ok(())
     }
 
     /// Does one turn of a connection: reads, serves, writes. If unsent answers then exceed their limit, closes the

@@ -1,0 +1,64 @@
+//! A reader and a writer as one socket: two threads copy the bytes, so that readers and writers of any kind can be waited
+//! for.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+/// The size of one copy, in bytes.
+const CHUNK: usize = 16 * 1024;
+
+/// The thread that writes.
+#[derive(Debug)]
+pub(crate) struct Pump(Receiver<()>);
+
+impl Pump {
+    /// Begins to copy, and returns the socket. The writer is dropped after the socket was closed and its bytes were
+    /// written. The reader is dropped at its end, or when it has bytes after the socket was closed.
+    pub(crate) fn start(
+        mut reader: impl Read + Send + 'static,
+        mut writer: impl Write + Send + 'static,
+    ) -> io::Result<(UnixStream, Pump)> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let (mut sends, mut takes) = (theirs.try_clone()?, theirs);
+        let (done, written) = channel();
+        let thread = |name: &str| thread::Builder::new().name(name.to_owned());
+        thread("http-write").spawn(move || {
+            // It fails when the peer takes no more bytes: the reading side learns the same from its end.
+            if copy(&mut takes, &mut writer).is_err() {
+                let _ = takes.shutdown(Shutdown::Both);
+            }
+            drop(writer);
+            let _ = done.send(());
+        })?;
+        thread("http-read").spawn(move || {
+            let _ = copy(&mut reader, &mut sends);
+            let _ = sends.shutdown(Shutdown::Write);
+        })?;
+        Ok((ours, Pump(written)))
+    }
+
+    /// Waits until all bytes are written, or the writer has failed. Close the socket first.
+    pub(crate) fn finish(self, at_most: Duration) {
+        let _ = self.0.recv_timeout(at_most);
+    }
+}
+
+fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        match from.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(n) => {
+                to.write_all(&chunk[..n])?;
+                to.flush()?;
+            }
+            // A serial port reports a time without bytes like this.
+            Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::TimedOut) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
