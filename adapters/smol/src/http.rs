@@ -16,18 +16,24 @@
 mod connection;
 mod descriptors;
 mod serving;
+mod socket;
 mod wake;
 
 use core::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+#[cfg(unix)]
+use std::path::Path;
 use std::time::Duration;
 
 use async_channel::{Receiver, Sender};
 use async_io::Async;
+use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_sansio::service::Service;
 pub use mcp_sansio_host::HttpServerOptions;
+#[cfg(unix)]
+use mcp_sansio_host::UnixSocketFile;
 pub use mcp_sansio_http::endpoint::{Access, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
 #[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
@@ -36,7 +42,9 @@ pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 pub use mcp_sansio_http::seal::HmacSeal;
 
 use crate::answers::LateReceiver;
+use crate::stream::ByteStream;
 use serving::Serving;
+use socket::Listener;
 
 /// The endpoint of an [`HttpServer`].
 pub type HttpEndpoint = Endpoint<'static>;
@@ -52,7 +60,7 @@ type Permit<'a> = &'a (dyn Fn(&MessageAccess<'_>) -> Access<'a> + Sync);
 /// this machine; the [options](HttpServer::options) can allow others.
 #[must_use = "call `serve`"]
 pub struct HttpServer<'a, S: 'static> {
-    listener: Async<TcpListener>,
+    listener: Listener,
     options: HttpServerOptions,
     late: Option<LateReceiver<S>>,
     watch: Option<Watch<S>>,
@@ -86,8 +94,81 @@ impl<'a, S> HttpServer<'a, S> {
     /// # Errors
     /// If the address cannot be resolved or bound.
     pub fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
-        let listener = Async::new(TcpListener::bind(address)?)?;
-        Ok(HttpServer {
+        Ok(HttpServer::new(Listener::Tcp(Async::new(TcpListener::bind(address)?)?)))
+    }
+
+    /// Binds a Unix socket at `path`, a file that only its owner may use: its mode is `0o600`. Clients of this project
+    /// reach it as `unix:/run/mcp.sock`, others with `Host: localhost`, such as
+    /// `curl --unix-socket /run/mcp.sock http://localhost/mcp`.
+    ///
+    /// A socket on which no process listens any more is replaced. When the server has stopped, the file is removed.
+    /// `Host` and `Origin` are checked as over TCP. There is no TLS: the bytes do not leave this machine.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::service::Service;
+    /// use mcp_sansio_smol::http::HttpServer;
+    ///
+    /// let service = Service::<()>::new("demo", "1.0");
+    /// smol::block_on(HttpServer::bind_unix("/run/user/1000/mcp.sock")?.serve(&service, &mut ()))?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`bind_unix_with`](HttpServer::bind_unix_with).
+    #[cfg(unix)]
+    pub fn bind_unix(path: impl AsRef<Path>) -> io::Result<Self> {
+        HttpServer::bind_unix_with(path, 0o600)
+    }
+
+    /// Binds a Unix socket as [`bind_unix`](HttpServer::bind_unix) does, with another mode of its file: `0o660` lets the
+    /// group connect too. The file has this mode before the first client can connect.
+    ///
+    /// # Errors
+    /// [`AddrInUse`](io::ErrorKind::AddrInUse) if a process listens there; [`AlreadyExists`](io::ErrorKind::AlreadyExists)
+    /// if the file is no socket; [`InvalidInput`](io::ErrorKind::InvalidInput) if the path is too long (107 bytes on Linux);
+    /// otherwise the error of the system. Each names the path.
+    #[cfg(unix)]
+    pub fn bind_unix_with(path: impl AsRef<Path>, mode: u32) -> io::Result<Self> {
+        let (listener, file) = UnixSocketFile::bind(path.as_ref(), mode)?;
+        Ok(HttpServer::new(Listener::Unix(Async::new(listener)?, file)))
+    }
+
+    /// Makes a server of one connection over any stream of bytes: two pipes, a serial line, a connection that another
+    /// crate has encrypted. It serves until `reader` ends or HTTP closes the connection.
+    ///
+    /// Requests are answered one after the other. While an event stream is open, nothing else is answered: its end is the
+    /// end of the request. So a server cannot ask the client within a call up to 2025-11-25 (from 2026-07-28 on it can), and
+    /// HTTP+SSE does not work. The connection is not closed for being idle.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::service::Service;
+    /// use mcp_sansio_smol::http::HttpServer;
+    ///
+    /// # async fn example(secured: impl smol::io::AsyncRead + smol::io::AsyncWrite + Send + Unpin + 'static) -> std::io::Result<()> {
+    /// let service = Service::<()>::new("demo", "1.0");
+    /// let (reader, writer) = smol::io::split(secured);
+    /// HttpServer::over(reader, writer).serve(&service, &mut ()).await
+    /// # }
+    /// ```
+    pub fn over(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+    ) -> Self {
+        HttpServer::new(Listener::Stream(Some(ByteStream::new(reader, writer))))
+    }
+
+    /// Makes a server of one connection over stdin and stdout, as [`over`](HttpServer::over) does. Nothing else may print to
+    /// stdout.
+    ///
+    /// # Errors
+    /// If the descriptors cannot be duplicated.
+    pub fn stdio() -> io::Result<Self> {
+        let (input, output) = crate::serve::stdio()?;
+        Ok(HttpServer::over(input, output))
+    }
+
+    fn new(listener: Listener) -> Self {
+        HttpServer {
             listener,
             options: HttpServerOptions::new(),
             late: None,
@@ -96,15 +177,15 @@ impl<'a, S> HttpServer<'a, S> {
             #[cfg(feature = "resource-server")]
             permit: None,
             stop: async_channel::bounded(1),
-        })
+        }
     }
 
     /// Returns the address that the server listens on.
     ///
     /// # Errors
-    /// If the socket cannot be asked.
+    /// If the socket cannot be asked, or is not one of TCP.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.get_ref().local_addr()
+        self.listener.local_addr()
     }
 
     /// Sets limits and security.

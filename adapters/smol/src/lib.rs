@@ -104,6 +104,8 @@ mod connection;
 pub mod http;
 mod interrupted;
 mod serve;
+#[cfg(feature = "http")]
+mod stream;
 
 pub use answers::{LateReceiver, LateSender, ServerEndedError, channel};
 pub use mcp_sansio;

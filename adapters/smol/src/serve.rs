@@ -162,7 +162,7 @@ const PIPE: usize = 64 * 1024;
 /// Returns stdin and stdout on threads that may block. The parent process shares the descriptors, so their modes must
 /// not be changed.
 #[cfg(unix)]
-fn stdio() -> io::Result<(Unblock<UntilEnd<File>>, Unblock<File>)> {
+pub(crate) fn stdio() -> io::Result<(Unblock<UntilEnd<File>>, Unblock<File>)> {
     use std::os::fd::AsFd;
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
@@ -170,13 +170,13 @@ fn stdio() -> io::Result<(Unblock<UntilEnd<File>>, Unblock<File>)> {
 }
 
 #[cfg(not(unix))]
-fn stdio() -> io::Result<(Unblock<UntilEnd<io::Stdin>>, Unblock<io::Stdout>)> {
+pub(crate) fn stdio() -> io::Result<(Unblock<UntilEnd<io::Stdin>>, Unblock<io::Stdout>)> {
     let input = UntilEnd::new(io::stdin());
     Ok((Unblock::with_capacity(PIPE, input), Unblock::with_capacity(PIPE, io::stdout())))
 }
 
 /// A reader that is not read after its end. [`Unblock`] may read again, and a terminal would continue after Ctrl-D.
-struct UntilEnd<R> {
+pub(crate) struct UntilEnd<R> {
     reader: R,
     ended: bool,
 }

@@ -5,13 +5,14 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_sansio::client::views::ToolView;
 use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
 use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
 #[cfg(feature = "auth")]
 use mcp_sansio_host::{AuthorizationOptions, Authorizer};
-use mcp_sansio_host::{CONNECTIONS, HttpOptions};
+use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpParts};
 #[cfg(feature = "auth")]
 use mcp_sansio_http::client::OutgoingRequest;
 use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, SocketAction};
@@ -19,6 +20,7 @@ use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, 
 use super::authorize::{Asking, Authorize};
 use super::socket::{Dialing, Place, Socket};
 use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Trace, Transport};
+use crate::stream::ByteStream;
 
 /// The time for the `DELETE` that ends the session when the client is closed, and for tokens that are under way.
 const GOODBYE: Millis = 2_000;
@@ -58,6 +60,8 @@ pub struct Http {
     web: HttpClient<'static>,
     sockets: [Carrier; CONNECTIONS],
     place: Place,
+    /// The stream that was not used yet, if this is the place.
+    stream: Option<ByteStream>,
     settle: Duration,
     outer: Outer,
     /// The error of the last connection that could not be made.
@@ -106,10 +110,11 @@ impl HttpHooks for Outer {
 }
 
 impl Http {
-    /// Makes a client's end for the server at `url`. It connects with the first request.
+    /// Makes a client's end for the server at `url`. It connects with the first request. `unix:/run/mcp.sock` is a server at a
+    /// Unix socket, see [`HttpOptions::open`].
     ///
     /// # Errors
-    /// [`ClientError::Url`] if the URL does not begin with `http` (or `https` with the feature `tls`).
+    /// [`ClientError::Url`] if the URL does not begin with `http`, `unix:` (on Unix) or `https` (with the feature `tls`).
     pub fn new(url: &str, profile: &'static ClientInfo<'static>) -> Result<Self, ClientError> {
         Http::with(url, profile, HttpOptions::new())
     }
@@ -119,15 +124,58 @@ impl Http {
     /// # Errors
     /// As [`new`](Http::new); also [`ClientError::Url`] if a header of the options is not valid.
     pub fn with(url: &str, profile: &'static ClientInfo<'static>, options: HttpOptions) -> Result<Self, ClientError> {
-        let parts = options.open(url)?;
-        Ok(Http {
+        Ok(Http::of(options.open(url)?, profile, None))
+    }
+
+    /// Makes a client's end for a server that speaks HTTP over a stream of bytes: the pipes of a process, a serial line.
+    /// `writer` is dropped when the client is closed.
+    ///
+    /// Requests go to `http://localhost/mcp`, one after the other: each waits until the one before it is answered. An event
+    /// stream takes the connection until its end. So a session has no stream for the server's own messages; from
+    /// 2026-07-28 on use a listen only if nothing else is to be sent. Up to 2025-11-25 the server's questions within a
+    /// call cannot be answered. A request that is cancelled or too late closes the connection, and with it the stream:
+    /// make a new client then.
+    ///
+    /// ```no_run
+    /// use mcp_sansio::client::ClientInfo;
+    /// use mcp_sansio_smol::client::{Client, Http, HttpOptions, Ignore};
+    /// use smol::process::{Command, Stdio};
+    ///
+    /// static PROFILE: ClientInfo<'static> = ClientInfo::new("demo", "1.0");
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut server = Command::new("http_stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    /// let (Some(output), Some(input)) = (server.stdout.take(), server.stdin.take()) else { return Ok(()) };
+    /// let (client, driver) = Client::new(Http::over(output, input, &PROFILE, HttpOptions::new())?, Ignore);
+    /// smol::spawn(driver).detach();
+    /// println!("{:?}", client.connect().await?);
+    /// client.close().await; // closes its stdin
+    /// server.status().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ClientError::Url`] if a header of the options is not valid.
+    pub fn over(
+        reader: impl AsyncRead + Send + Unpin + 'static,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        profile: &'static ClientInfo<'static>,
+        options: HttpOptions,
+    ) -> Result<Self, ClientError> {
+        Ok(Http::of(options.open_stream()?, profile, Some(ByteStream::new(reader, writer))))
+    }
+
+    fn of(parts: HttpParts<'static>, profile: &'static ClientInfo<'static>, stream: Option<ByteStream>) -> Self {
+        Http {
             place: Place {
-                origin: parts.origin,
+                http: parts.place,
                 #[cfg(feature = "tls")]
                 secure: parts.tls,
             },
             web: HttpClient::growing(parts.options.engine(profile, IN_FLIGHT), parts.remote),
             sockets: Default::default(),
+            stream,
             settle: parts.settle_time,
             outer: Outer::default(),
             trouble: String::new(),
@@ -135,7 +183,7 @@ impl Http {
             closed: false,
             #[cfg(all(feature = "auth", feature = "tls"))]
             tls_config: parts.tls_config,
-        })
+        }
     }
 
     /// Asks `authorize` for credentials when the server answers 401 or 403, see [`Authorize`]. The driver polls its
@@ -179,11 +227,15 @@ impl Http {
     /// ```
     ///
     /// # Errors
-    /// [`ClientError::Url`] if tokens must not be sent to the server's URL; [`ClientError::Io`] if the tokens cannot be
+    /// [`ClientError::Url`] if tokens must not be sent to the server's URL, or the server is not on the network (a Unix
+    /// socket, a stream); [`ClientError::Io`] if the tokens cannot be
     /// read, or there is no port to listen on for the redirect.
     #[cfg(feature = "auth")]
     pub fn authorization(mut self, options: AuthorizationOptions) -> Result<Self, ClientError> {
         let url = self.web.remote().url().to_string();
+        if !self.place.http.is_network() {
+            return Err(ClientError::Url("authorization needs a server on the network".to_owned()));
+        }
         #[cfg(feature = "tls")]
         let options = options.or_tls(self.tls_config.clone());
         self.outer.asking.authorizer = Some(Authorizer::new(&url, options)?);
@@ -216,9 +268,13 @@ impl Http {
             any = true;
             match action {
                 SocketAction::Close(slot) => self.sockets[slot] = Carrier::None,
-                SocketAction::Connect(slot) => {
-                    self.sockets[slot] = Carrier::Dialing(Box::pin(self.place.clone().dial()));
-                }
+                SocketAction::Connect(slot) => match self.stream.take() {
+                    Some(stream) => {
+                        self.sockets[slot] = Carrier::Up(Socket::Stream(stream));
+                        self.web.remote().connected(slot);
+                    }
+                    None => self.sockets[slot] = Carrier::Dialing(Box::pin(self.place.clone().dial())),
+                },
             }
         }
         for slot in 0..CONNECTIONS {
@@ -233,17 +289,17 @@ impl Http {
             Carrier::None => false,
             Carrier::Dialing(mut dialing) => match dialing.as_mut().poll(cx) {
                 Poll::Ready(Ok(dialed)) => {
-                    self.place.origin = dialed.origin;
+                    self.place.http = dialed.http;
                     #[cfg(feature = "auth")]
-                    if let Some(authorizer) = &self.outer.asking.authorizer {
-                        authorizer.reached(dialed.address);
+                    if let (Some(authorizer), Some(address)) = (&self.outer.asking.authorizer, dialed.address) {
+                        authorizer.reached(address);
                     }
                     self.sockets[slot] = Carrier::Up(dialed.socket);
                     self.web.remote().connected(slot);
                     true
                 }
                 Poll::Ready(Err(error)) => {
-                    self.place.origin.forget();
+                    self.place.http.forget();
                     self.failed(slot, &error);
                     true
                 }

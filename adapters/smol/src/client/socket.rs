@@ -3,6 +3,8 @@
 use std::future::Future;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
+#[cfg(unix)]
+use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -10,16 +12,17 @@ use async_io::{Async, Timer};
 use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
 #[cfg(feature = "tls")]
 use mcp_sansio_host::TlsConnector;
-use mcp_sansio_host::{HttpOrigin, connect_error};
+use mcp_sansio_host::{HttpPlace, connect_error, stream_over};
 
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 use crate::interrupted::retry;
+use crate::stream::ByteStream;
 
 /// The server's address and the way to connect.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
-    pub(super) origin: HttpOrigin,
+    pub(super) http: HttpPlace,
     #[cfg(feature = "tls")]
     pub(super) secure: Option<TlsConnector>,
 }
@@ -27,6 +30,9 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) enum Socket {
     Plain(Async<TcpStream>),
+    #[cfg(unix)]
+    Unix(Async<UnixStream>),
+    Stream(ByteStream),
     #[cfg(feature = "tls")]
     Secure(Box<Tls>),
 }
@@ -34,9 +40,10 @@ pub(super) enum Socket {
 /// A connection, and the address that it was made to, which is tried first next time.
 pub(super) struct Dialed {
     pub(super) socket: Socket,
-    pub(super) origin: HttpOrigin,
+    pub(super) http: HttpPlace,
+    /// `None` at a Unix socket.
     #[cfg(feature = "auth")]
-    pub(super) address: std::net::IpAddr,
+    pub(super) address: Option<std::net::IpAddr>,
 }
 
 pub(super) type Dialing = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send>>;
@@ -44,7 +51,12 @@ pub(super) type Dialing = Pin<Box<dyn Future<Output = io::Result<Dialed>> + Send
 impl Place {
     /// Connects.
     pub(super) async fn dial(self) -> io::Result<Dialed> {
-        let mut origin = self.origin.clone();
+        let mut origin = match self.http.clone() {
+            HttpPlace::Tcp(origin) => origin,
+            #[cfg(unix)]
+            HttpPlace::Unix(path) => return self.dial_unix(&path),
+            _ => return Err(stream_over()),
+        };
         let (mut origin, (addresses, each)) = blocking::unblock(move || {
             let found = origin.addresses()?;
             Ok::<_, io::Error>((origin, found))
@@ -63,15 +75,26 @@ impl Place {
                     let _ = socket.get_ref().set_nodelay(true);
                     return Ok(Dialed {
                         socket: self.secured(socket).await?,
-                        origin,
+                        http: HttpPlace::Tcp(origin),
                         #[cfg(feature = "auth")]
-                        address: address.ip(),
+                        address: Some(address.ip()),
                     });
                 }
                 Err(error) => failed = connect_error(address, &error),
             }
         }
         Err(failed)
+    }
+
+    #[cfg(unix)]
+    fn dial_unix(self, path: &std::path::Path) -> io::Result<Dialed> {
+        let socket = Async::new(mcp_sansio_host::connect_unix(path)?)?;
+        Ok(Dialed {
+            socket: Socket::Unix(socket),
+            http: self.http,
+            #[cfg(feature = "auth")]
+            address: None,
+        })
     }
 
     #[cfg(feature = "tls")]
@@ -92,6 +115,9 @@ impl Socket {
     pub(super) fn poll_read(&mut self, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Plain(socket) => retry(|| Pin::new(&mut *socket).poll_read(cx, space)),
+            #[cfg(unix)]
+            Socket::Unix(socket) => retry(|| Pin::new(&mut *socket).poll_read(cx, space)),
+            Socket::Stream(stream) => stream.poll_read(cx, space),
             #[cfg(feature = "tls")]
             Socket::Secure(tls) => tls.poll_read(cx, space),
         }
@@ -100,6 +126,9 @@ impl Socket {
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Plain(socket) => retry(|| Pin::new(&mut *socket).poll_write(cx, bytes)),
+            #[cfg(unix)]
+            Socket::Unix(socket) => retry(|| Pin::new(&mut *socket).poll_write(cx, bytes)),
+            Socket::Stream(stream) => stream.poll_write(cx, bytes),
             #[cfg(feature = "tls")]
             Socket::Secure(tls) => tls.poll_write(cx, bytes),
         }
@@ -108,6 +137,9 @@ impl Socket {
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Socket::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            #[cfg(unix)]
+            Socket::Unix(socket) => Pin::new(socket).poll_flush(cx),
+            Socket::Stream(stream) => stream.poll_flush(cx),
             #[cfg(feature = "tls")]
             Socket::Secure(tls) => tls.poll_flush(cx),
         }

@@ -1,23 +1,18 @@
 //! One HTTP connection: its socket, and the loop between the socket and the protocol.
 
-use std::net::{Shutdown, TcpStream};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use async_io::Async;
-use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_sansio::memory::Store;
 use mcp_sansio_http::endpoint::StreamId;
 use mcp_sansio_http::host::{Budget, HttpConnection, ServeContext, WaitFor};
 
 use super::WireLimits;
-use super::descriptors::has_gone;
+use super::socket::Socket;
 use super::wake::Bell;
-use crate::interrupted::retry;
 
 pub(crate) struct Connection {
-    socket: Async<TcpStream>,
+    socket: Socket,
     pub(crate) wired: HttpConnection<'static>,
     /// The stream that it carries, as registered in the server's table.
     pub(crate) stream: Option<StreamId>,
@@ -55,7 +50,7 @@ const ROUNDS: usize = 4;
 pub(crate) type Serve<'h, 'a, S> = ServeContext<'h, 'static, 'a, S, Vec<u8>>;
 
 impl Connection {
-    pub(crate) fn new(socket: Async<TcpStream>, bell: Arc<Bell>, limits: WireLimits, message: usize) -> Self {
+    pub(super) fn new(socket: Socket, bell: Arc<Bell>, limits: WireLimits, message: usize) -> Self {
         let input = Store::growing(message.saturating_add(64 * 1024));
         let output = Store::growing(message.saturating_mul(2).saturating_add(64 * 1024));
         let waker = Waker::from(Arc::clone(&bell));
@@ -84,7 +79,7 @@ impl Connection {
 
     /// Makes the next turn the last if the peer has gone.
     pub(crate) fn look(&mut self) {
-        self.abandoned |= has_gone(self.socket.get_ref());
+        self.abandoned |= self.socket.has_gone();
     }
 
     /// Serves the input, writes the output, and reads on.
@@ -113,7 +108,7 @@ impl Connection {
                 WaitFor::Decision => return Turn::Undecided,
                 WaitFor::Shut if !self.blocked && !self.shut => {
                     self.shut = true;
-                    if self.socket.get_ref().shutdown(Shutdown::Write).is_err() {
+                    if self.socket.shut(cx).is_err() {
                         return Turn::Over;
                     }
                 }
@@ -150,7 +145,7 @@ impl Connection {
             // Without a stream, the request was refused because it has no room; the refusal is written next.
             return if streams { Poll::Pending } else { Poll::Ready(true) };
         }
-        let read = std::task::ready!(retry(|| Pin::new(&mut self.socket).poll_read(cx, space)));
+        let read = std::task::ready!(self.socket.poll_read(cx, space));
         match read {
             Ok(0) => {
                 self.ended = true;
@@ -167,10 +162,11 @@ impl Connection {
         loop {
             let pending = self.wired.pending();
             if pending.is_empty() {
-                self.blocked = false;
-                return Ok(());
+                let flushed = self.socket.poll_flush(cx);
+                self.blocked = flushed.is_pending();
+                return if matches!(flushed, Poll::Ready(Err(_))) { Err(()) } else { Ok(()) };
             }
-            match retry(|| Pin::new(&mut self.socket).poll_write(cx, pending)) {
+            match self.socket.poll_write(cx, pending) {
                 Poll::Ready(Ok(0) | Err(_)) => return Err(()),
                 Poll::Ready(Ok(n)) => self.wired.sent(n),
                 Poll::Pending => {

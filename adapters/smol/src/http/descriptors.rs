@@ -1,10 +1,8 @@
 //! Asks the system about the state of a socket.
 
-use std::net::TcpStream;
-
 /// Returns whether the peer has closed its side or reset the connection, even if bytes still wait to be read.
 #[cfg(unix)]
-pub(crate) fn has_gone(socket: &TcpStream) -> bool {
+pub(crate) fn has_gone(socket: &impl std::os::fd::AsFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let closed = PollFlags::RDHUP;
@@ -15,6 +13,6 @@ pub(crate) fn has_gone(socket: &TcpStream) -> bool {
 }
 
 #[cfg(not(unix))]
-pub(crate) const fn has_gone(_: &TcpStream) -> bool {
+pub(crate) const fn has_gone<T>(_: &T) -> bool {
     false
 }

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
-use std::net::TcpListener;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_channel::Receiver;
-use async_io::{Async, Timer};
+use async_io::Timer;
 use futures_lite::{FutureExt, Stream};
 use mcp_sansio::server::{Millis, Progress, RequestToken, RespondError, RpcError, Server};
 use mcp_sansio::service::Service;
@@ -19,6 +18,7 @@ use mcp_sansio_http::host::{BodyBuffer, Budget, ServeContext};
 use mcp_sansio_http::http1::ExpireStatus;
 
 use super::connection::{Connection, Turn};
+use super::socket::{Listener, Socket};
 use super::wake::{Bell, Woken};
 use super::{Authorize, Endpoint, HttpEndpoint, HttpServer, Watch, WireLimits};
 use crate::answers::{Answer, LateReceiver, News, WRONG_KIND};
@@ -47,7 +47,9 @@ struct Hall<S> {
     body: BodyBuffer<Vec<u8>>,
     epoch: Millis,
     started: Instant,
-    listener: Option<Async<TcpListener>>,
+    listener: Option<Listener>,
+    /// There is only the connection over a stream: the server ends with it.
+    single: bool,
     most: usize,
     spare: SpareDescriptors,
     /// No descriptors are left for connections, until one closes.
@@ -91,6 +93,8 @@ const LOOK: Millis = 1_000;
 /// The limit of messages and connections that are taken, and of streams that are written, in one turn.
 const AT_ONCE: usize = 64;
 const NEVER: Millis = Millis::MAX;
+/// Some 50 days: long enough, and far from the end of the numbers.
+const FOREVER: Millis = u32::MAX as Millis;
 
 impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     pub(crate) fn new(server: HttpServer<'a, S>, service: &'s Service<'t, S>, state: &'s mut S) -> Self {
@@ -106,6 +110,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             body: BodyBuffer::new(Vec::new()),
             epoch,
             started: Instant::now(),
+            single: server.listener.is_stream(),
             listener: Some(server.listener),
             most: server.options.connections,
             spare: SpareDescriptors::of(server.options.spare_descriptors),
@@ -169,6 +174,11 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         if let Some(late) = late {
             again |= hall.hear(&mut app, late, cx);
         }
+        if let Some(socket) = hall.listener.as_mut().and_then(Listener::take_stream) {
+            // Its client cannot open another connection, so it is not closed for being idle.
+            hall.limits.idle_time = FOREVER;
+            hall.enter(&mut app, socket);
+        }
         hall.serve_woken(&mut app, cx);
         if let (Some(watch), Some(_)) = (watch.as_ref(), look_at.take_if(|at| *at <= Instant::now())) {
             (watch.look)(app.state, &mut hall.endpoint);
@@ -177,7 +187,8 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         again |= hall.write_streams(&mut app);
         // After the closed connections have made room.
         again |= hall.accept(&mut app, cx)?;
-        if hall.stop_at.is_some_and(|at| hall.is_drained() || Instant::now() >= at) {
+        let is_over = hall.single && hall.connections.len() == hall.free.len();
+        if is_over || hall.stop_at.is_some_and(|at| hall.is_drained() || Instant::now() >= at) {
             return Poll::Ready(Ok(()));
         }
         again |= self.set_timer(cx);
@@ -233,26 +244,10 @@ impl<S> Hall<S> {
             let open = self.connections.len() - self.free.len();
             let has_room = open < self.most && !self.crowded;
             let Some(listener) = self.listener.as_ref().filter(|_| has_room) else { break };
-            let accepted = listener.get_ref().accept().and_then(|(socket, _)| {
-                socket.set_nodelay(true)?;
-                Async::new(socket)
-            });
-            match accepted {
+            match listener.accept() {
                 Ok(socket) => {
                     any = true;
-                    self.crowded = self.spare.has(socket.get_ref());
-                    let slot = self.free.pop().unwrap_or_else(|| {
-                        self.connections.push(None);
-                        self.deadlines.push(NEVER);
-                        self.connections.len() - 1
-                    });
-                    let bell = Bell::new(slot, Arc::clone(&self.woken));
-                    let connection = Connection::new(socket, bell, self.limits, self.message);
-                    if let Some(place) = self.connections.get_mut(slot) {
-                        *place = Some(connection);
-                    }
-                    // The first request may be there already.
-                    self.turn(app, slot);
+                    self.enter(app, socket);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => match listener.poll_readable(cx) {
                     Poll::Pending => break,
@@ -266,6 +261,23 @@ impl<S> Hall<S> {
             }
         }
         Ok(any)
+    }
+
+    /// Takes a new connection.
+    fn enter(&mut self, app: &mut App<'_, S>, socket: Socket) {
+        self.crowded = socket.is_spare(self.spare);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            self.deadlines.push(NEVER);
+            self.connections.len() - 1
+        });
+        let bell = Bell::new(slot, Arc::clone(&self.woken));
+        let connection = Connection::new(socket, bell, self.limits, self.message);
+        if let Some(place) = self.connections.get_mut(slot) {
+            *place = Some(connection);
+        }
+        // The first request may be there already.
+        self.turn(app, slot);
     }
 
     /// Serves the connections whose sockets have woken.
