@@ -32,6 +32,15 @@ fn ask(name: &str, request: &Request<'_>) -> Result<String, Box<dyn std::error::
     Ok(answer)
 }
 
+/// Both ends of the example: HTTP over the pipes of a process, which ends when its stdin is closed.
+#[cfg(unix)]
+#[test]
+fn http_stdio_serves_and_asks() {
+    let output = Command::new(example("http_stdio")).arg("client").output().expect("the example");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text, "revision 2026-07-28\n1 + 2 = 3\nexit status: 0\n", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// A schema from types is the one that `calc` has by hand, and both answer the same.
 #[test]
 fn derived_is_calc() {

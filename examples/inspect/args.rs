@@ -14,7 +14,7 @@ use mcp_sansio::trace_context::TraceParent;
 pub(crate) const HELP: &str = "\
 inspect: looks at any MCP server
 
-Usage: inspect [OPTIONS] [COMMAND] URL
+Usage: inspect [OPTIONS] [COMMAND] URL          https://…, http://… or unix:/path
        inspect [OPTIONS] [COMMAND] -- PROGRAM [ARGUMENTS]
 
 Commands (without one: an overview)
@@ -278,6 +278,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Parsed, 
 fn check(options: &Options, command: &Command, target: &Target) -> Result<(), String> {
     let wrong = match target {
         Target::Url(_) if !options.env.is_empty() => "--env is for programs, not for a URL",
+        Target::Url(url) if is_unix(url) && is_for_others(command) => {
+            "login, logout, install and manifest need a server on the network, not at a Unix socket"
+        }
         Target::Program(_) if options.is_about_login() => {
             "--client-id, --client-metadata and --scope are for servers at a URL"
         }
@@ -306,7 +309,17 @@ fn utf8(arg: OsString) -> Result<String, String> {
 }
 
 fn is_url(word: &str) -> bool {
-    word.starts_with("http://") || word.starts_with("https://")
+    word.starts_with("http://") || word.starts_with("https://") || is_unix(word)
+}
+
+/// Returns whether a URL names a Unix socket.
+pub(crate) fn is_unix(url: &str) -> bool {
+    url.starts_with("unix:")
+}
+
+/// Returns whether a command is about a server that others can reach.
+const fn is_for_others(command: &Command) -> bool {
+    matches!(command, Command::Login | Command::Logout | Command::Install { .. } | Command::Manifest)
 }
 
 /// Finds the server. The words after `--` are the program. Without `--`, the first or the last word is a URL; no
@@ -324,7 +337,7 @@ fn target(mut words: Vec<String>, program: Option<Vec<OsString>>) -> Result<(Vec
         [first, ..] if is_url(first) => words.remove(0),
         [.., last] if is_url(last) => words.pop().unwrap_or_default(),
         _ => {
-            let ways = "End with its URL (http:// or https://), or with -- and the program to start";
+            let ways = "End with its URL (https://, http:// or unix:/path), or with -- and the program to start";
             return Err(format!("which server? {ways}"));
         }
     };
@@ -442,6 +455,7 @@ mod tests {
         let add = Command::Call { name: "add".into(), args: vec!["a=1".into(), "b=2".into()] };
         assert_eq!(command("call add a=1 b=2 http://h/mcp"), (add.clone(), url()));
         assert_eq!(command("http://h/mcp call add a=1 b=2"), (add, url()));
+        assert_eq!(command("unix:/run/s tools").1, Target::Url("unix:/run/s".into()));
         let read = Command::Read { uri: "https://docs/x".into() };
         assert_eq!(command("read https://docs/x http://h/mcp"), (read.clone(), url()));
         assert_eq!(command("http://h/mcp read https://docs/x"), (read.clone(), url()));
@@ -500,7 +514,8 @@ mod tests {
         for (line, words) in [
             ("", "which server?"),
             ("tools", "which server?"),
-            ("tools localhost:80/mcp", "http:// or https://"),
+            ("tools localhost:80/mcp", "https://, http:// or unix:/path"),
+            ("install s unix:/run/s", "not at a Unix socket"),
             ("tool -- s", "(did you mean \"tools\"?)"),
             ("--jso -- s", "(did you mean \"--json\"?)"),
             ("--", "a program must follow --"),

@@ -245,9 +245,13 @@ fn task_end(end: &TaskEnd) -> (u8, String) {
     (code, format!("{end}{more}"))
 }
 
-/// Returns `true` if a URL has a path. For a program it is `true`: no path can be wrong.
+/// Returns `true` if a URL has a path. For a program or a Unix socket it is `true`: no path can be wrong.
 fn has_path(target: &Target) -> bool {
     let Target::Url(url) = target else { return true };
+    // The path of a Unix socket has a default.
+    if args::is_unix(url) {
+        return true;
+    }
     let rest = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
     rest.split_once('/').is_some_and(|(_, path)| !path.is_empty())
 }

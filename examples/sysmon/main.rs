@@ -34,7 +34,8 @@ sysmon: an MCP server that tells how this system does
 Usage: sysmon [OPTIONS]     serves MCP over stdin and stdout, or over HTTP
 
   --http ADDRESS  serve over HTTP at ADDRESS:PORT, like 127.0.0.1:8931 (port 0: any
-                  that is free); the URL is printed on stderr
+                  that is free), or at unix:/path, for this user alone; the URL is
+                  printed on stderr
   --page-size N   list so many tools, resources and prompts at once (default: all)
   --version       print the version
   --help          print this
@@ -64,7 +65,13 @@ impl Monitor {
 struct Options {
     page_size: Option<usize>,
     /// The address for HTTP. `None` means stdio.
-    http: Option<SocketAddr>,
+    http: Option<Address>,
+}
+
+enum Address {
+    Tcp(SocketAddr),
+    /// The path of a Unix socket.
+    Unix(String),
 }
 
 enum Command {
@@ -112,7 +119,10 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
             }
             "--http" => {
                 let address = args.next().ok_or("--http needs an address and a port, like 127.0.0.1:8931")?;
-                let parsed = address.parse().ok();
+                let parsed = match address.strip_prefix("unix:") {
+                    Some(path) => Some(Address::Unix(path.into())),
+                    None => address.parse().ok().map(Address::Tcp),
+                };
                 options.http = Some(
                     parsed.ok_or_else(|| format!("--http needs an address like 127.0.0.1:8931, not {address:?}"))?,
                 );
@@ -141,11 +151,18 @@ async fn serve(options: &Options) -> io::Result<()> {
     }
     let (answers, late) = channel();
     let mut monitor = Monitor { answers, watches: HashMap::new(), cpu: panel::CpuLoad::new() };
-    if let Some(address) = options.http {
-        let server = HttpServer::bind(address)?.late(late).watch(EVERY_SECOND, |_, endpoint| {
+    if let Some(address) = &options.http {
+        let server = match address {
+            Address::Tcp(address) => HttpServer::bind(address)?,
+            Address::Unix(path) => HttpServer::bind_unix(path)?,
+        };
+        let server = server.late(late).watch(EVERY_SECOND, |_, endpoint| {
             resources::CHANGING.into_iter().for_each(|change| endpoint.publish(change));
         });
-        say(format_args!("sysmon: serving at http://{}/mcp", server.local_addr()?));
+        match address {
+            Address::Tcp(_) => say(format_args!("sysmon: serving at http://{}/mcp", server.local_addr()?)),
+            Address::Unix(path) => say(format_args!("sysmon: serving at unix:{path}")),
+        }
         return server.serve(&service, &mut monitor).await;
     }
     if io::stdin().is_terminal() {

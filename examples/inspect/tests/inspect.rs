@@ -270,8 +270,25 @@ fn all_revisions() {
 
 #[test]
 fn over_http() {
+    over("127.0.0.1:0");
+}
+
+#[test]
+fn at_a_unix_socket() {
+    let path = std::env::temp_dir().join(format!("mcp-inspect-{}.sock", std::process::id()));
+    let address = format!("unix:{}", path.display());
+    over(&address);
+    // The server was killed: its file is there, and the next one replaces it.
+    assert!(path.exists());
+    over(&address);
+    std::fs::remove_file(path).unwrap();
+    let (code, _, err) = run(&["ping", &address]);
+    assert!(code == 3 && err.contains("No such file"), "{code} {err}");
+}
+
+fn over(address: &str) {
     let mut server = Command::new(example("sysmon"));
-    let mut server = server.args(["--http", "127.0.0.1:0"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut server = server.args(["--http", address]).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let url = line.trim().rsplit(' ').next().unwrap();
