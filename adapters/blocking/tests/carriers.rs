@@ -190,6 +190,20 @@ fn a_server_over_pipes_stops() {
     assert!(error.contains("one connection"), "{error}");
 }
 
+/// Up to 2025-11-25 the answer to a question needs a second connection: the call is too late, and nothing hangs.
+#[test]
+fn a_question_of_an_older_revision_over_pipes() {
+    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let (http, stopper, thread) = over_pipes(&profile);
+    let mut client = Client::new(http, yes);
+    client.connect().unwrap();
+    soon(|| client.request(&Request::call("confirm").timeout(200)).unwrap_err());
+    soon(|| client.request(&Request::list_tools()).unwrap_err());
+    soon(|| client.close());
+    stopper.stop();
+    soon(|| thread.join().unwrap().unwrap());
+}
+
 /// A writer that several threads can look at.
 #[derive(Clone, Default)]
 struct Shared(Arc<Mutex<Vec<u8>>>);

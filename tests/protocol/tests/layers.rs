@@ -61,10 +61,10 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
         "adapters/tasks/src",
         &[&["date", "machine", "waiters"], &["client", "store"], &["legacy"], &["methods", "receiver"], &["lib"]],
     ),
-    ("adapters/blocking/src", &[&["sockets", "writer"], &["lib"], &["client", "http", "serve"]]),
+    ("adapters/blocking/src", &[&["pump", "sockets", "writer"], &["lib"], &["client", "http", "serve"]]),
     (
         "adapters/smol/src",
-        &[&["answers", "backlog", "interrupted"], &["connection"], &["serve"], &["client", "http"], &["lib"]],
+        &[&["answers", "backlog", "interrupted"], &["connection", "stream"], &["serve"], &["client", "http"], &["lib"]],
     ),
     (
         "adapters/tower/src",
