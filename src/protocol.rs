@@ -521,6 +521,27 @@ impl ClientCapabilities {
         set
     }
 
+    /// Returns the set as a number, to be read by [`from_bits`](ClientCapabilities::from_bits) in a process of the same program:
+    /// bits of extensions are those of the service's table.
+    #[must_use]
+    pub const fn to_bits(self) -> u16 {
+        #[cfg(feature = "extensions")]
+        return (self.extensions as u16) << 8 | self.features as u16;
+        #[cfg(not(feature = "extensions"))]
+        return self.features as u16;
+    }
+
+    /// Returns the set of a number from [`to_bits`](ClientCapabilities::to_bits).
+    #[must_use]
+    pub const fn from_bits(bits: u16) -> Self {
+        let [_extensions, features] = bits.to_be_bytes();
+        ClientCapabilities {
+            features,
+            #[cfg(feature = "extensions")]
+            extensions: _extensions,
+        }
+    }
+
     /// Returns whether the client declared the capability.
     #[must_use]
     pub const fn has(self, feature: ClientCapability) -> bool {

@@ -60,6 +60,22 @@ impl Peer {
         batch: None,
     };
 
+    /// Makes the peer of a session that was opened elsewhere, for a transport that knows what was negotiated there. The client
+    /// counts as initialized, with the default log level and no unsent changes.
+    #[must_use]
+    pub fn opened_elsewhere(revision: Revision, client: ClientCapabilities) -> Peer {
+        let mut peer = Peer::NEW;
+        peer.open(revision, client);
+        peer.go_on();
+        peer
+    }
+
+    /// Returns the capabilities that the client declared in `initialize`.
+    #[must_use]
+    pub const fn capabilities(&self) -> ClientCapabilities {
+        self.client
+    }
+
     /// Returns the revision that `initialize` negotiated; `None` before that, and for clients of 2026-07-28.
     #[must_use]
     pub const fn revision(&self) -> Option<Revision> {

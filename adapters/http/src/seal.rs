@@ -34,6 +34,8 @@ const CODE: usize = 32;
 pub struct HmacSeal {
     /// The digested key.
     mac: Hmac<Sha256>,
+    /// Another key that is accepted.
+    other: Option<Hmac<Sha256>>,
     lifetime: Millis,
 }
 
@@ -42,23 +44,34 @@ impl HmacSeal {
     /// in each process, a state is invalid after a restart.
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
-        // The key is half a block, so HMAC needs no hash of it.
-        let mut block = [0; 64];
-        for (place, byte) in block.iter_mut().zip(key) {
-            *place = *byte;
-        }
-        HmacSeal { mac: <Hmac<Sha256> as hmac::digest::KeyInit>::new(&block.into()), lifetime: 300_000 }
+        HmacSeal { mac: keyed(key), other: None, lifetime: 300_000 }
+    }
+
+    /// Accepts what was sealed with another key too, while keys change: first all processes accept the new key, then all
+    /// seal with it and accept the old one, and when the longest lifetime is over, none accepts the old one. So nothing that
+    /// was sealed is lost.
+    ///
+    /// ```
+    /// use mcp_sansio_http::seal::HmacSeal;
+    /// let (old, new) = ([6; 32], [7; 32]);
+    /// let first = HmacSeal::new(&old).accept(&new);
+    /// let then = HmacSeal::new(&new).accept(&old);
+    /// # let _ = (first, then);
+    /// ```
+    #[must_use]
+    pub fn accept(self, key: &[u8; 32]) -> Self {
+        HmacSeal { other: Some(keyed(key)), ..self }
     }
 
     /// Sets the milliseconds for which a state is valid: the time that a user may take to answer.
     #[must_use]
     pub const fn lifetime(self, millis: Millis) -> Self {
-        HmacSeal { lifetime: millis, mac: self.mac }
+        HmacSeal { lifetime: millis, mac: self.mac, other: self.other }
     }
 
     /// Digests the sealed parts, each after its length: so two different requests never have the same bytes.
-    fn mac(&self, bound: &AssociatedData<'_>, expiry: &[u8], state: &[u8]) -> Hmac<Sha256> {
-        let mut mac = self.mac.clone();
+    fn mac(key: &Hmac<Sha256>, bound: &AssociatedData<'_>, expiry: &[u8], state: &[u8]) -> Hmac<Sha256> {
+        let mut mac = key.clone();
         let principal = bound.principal.map_or(&b""[..], str::as_bytes);
         mac.update(&[u8::from(bound.principal.is_some())]);
         for part in [expiry, bound.method.as_bytes(), bound.target, bound.arguments, principal, state] {
@@ -69,10 +82,19 @@ impl HmacSeal {
     }
 }
 
+/// The key is half a block, so HMAC needs no hash of it.
+fn keyed(key: &[u8; 32]) -> Hmac<Sha256> {
+    let mut block = [0; 64];
+    for (place, byte) in block.iter_mut().zip(key) {
+        *place = *byte;
+    }
+    <Hmac<Sha256> as hmac::digest::KeyInit>::new(&block.into())
+}
+
 impl Seal for HmacSeal {
     fn seal(&self, bound: &AssociatedData<'_>, state: &[u8], sealed: &mut [u8]) -> Result<usize, SealError> {
         let expiry = bound.now.saturating_add(self.lifetime).to_le_bytes();
-        let code = self.mac(bound, &expiry, state).finalize().into_bytes();
+        let code = HmacSeal::mac(&self.mac, bound, &expiry, state).finalize().into_bytes();
         let len = state.len() + OVERHEAD;
         let sealed = sealed.get_mut(..len).ok_or(SealError::Room)?;
         for (place, byte) in sealed.iter_mut().zip(expiry.iter().chain(state).chain(&code)) {
@@ -85,7 +107,10 @@ impl Seal for HmacSeal {
         let (expiry, rest) = sealed.split_first_chunk::<EXPIRY>().ok_or(SealError::Broken)?;
         let (kept, code) = rest.split_last_chunk::<CODE>().ok_or(SealError::Broken)?;
         // Takes the same time for each wrong code.
-        self.mac(bound, expiry, kept).verify_slice(code).map_err(|_| SealError::Broken)?;
+        let is_of = |key| HmacSeal::mac(key, bound, expiry, kept).verify_slice(code).is_ok();
+        if !is_of(&self.mac) && !self.other.as_ref().is_some_and(is_of) {
+            return Err(SealError::Broken);
+        }
         if bound.now > Millis::from_le_bytes(*expiry) {
             return Err(SealError::Broken);
         }
@@ -191,6 +216,30 @@ mod tests {
         let good = sealed(&with(b"{}", None, 1_000), b"state");
         assert!(opened(&with(b"{}", None, 301_000), &good).is_ok());
         assert_eq!(opened(&with(b"{}", None, 301_001), &good), Err(SealError::Broken));
+    }
+
+    #[test]
+    fn two_keys_while_they_change() {
+        let bound = with(b"{}", None, 1_000);
+        let open = |seal: &HmacSeal, sealed: &[u8]| seal.open(&bound, sealed, &mut [0; 64]).is_ok();
+        let sealed_with = |seal: &HmacSeal| {
+            let mut sealed = [0; 64];
+            let len = seal.seal(&bound, b"state", &mut sealed).unwrap();
+            sealed[..len].to_vec()
+        };
+        let (old, new) = (HmacSeal::new(&[3; 32]), HmacSeal::new(&[4; 32]));
+        let (first, then) = (old.clone().accept(&[4; 32]), new.clone().accept(&[3; 32]));
+        for (seal, sealed, good) in [
+            (&first, sealed_with(&then), true),
+            (&then, sealed_with(&first), true),
+            (&old, sealed_with(&first), true),
+            (&new, sealed_with(&then), true),
+            (&old, sealed_with(&then), false),
+            (&new, sealed_with(&first), false),
+            (&then, sealed_with(&HmacSeal::new(&[5; 32])), false),
+        ] {
+            assert_eq!(open(seal, &sealed), good);
+        }
     }
 
     #[test]

@@ -19,18 +19,21 @@ impl StreamId {
     }
 }
 
-/// The value of `Mcp-Session-Id`: 32 hexadecimal digits.
+/// The value of `Mcp-Session-Id`: 32 hexadecimal digits, or with a `SessionSeal` a sealed id of at most 128 characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct SessionId(pub(crate) [u8; SessionId::LEN]);
+pub struct SessionId([u8; SessionId::MAX]);
 
 impl SessionId {
     pub(crate) const LEN: usize = 32;
+    /// The longest id. Zeros fill the rest.
+    pub(crate) const MAX: usize = if cfg!(all(feature = "seal", feature = "alloc")) { 128 } else { SessionId::LEN };
+    pub(crate) const NONE: SessionId = SessionId([b'0'; SessionId::MAX]);
 
     /// Makes an id of random bytes. The number of the session's slot covers the first four digits, so that the
     /// session is found without a search; 112 random bits remain.
     pub(crate) fn new(random: [u8; SessionId::LEN / 2], slot: u16) -> Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut id = [0; SessionId::LEN];
+        let mut id = [0; SessionId::MAX];
         let bytes = slot.to_be_bytes().into_iter().chain(random.into_iter().skip(2));
         let digits = bytes.flat_map(|byte| [byte >> 4, byte & 15]);
         for (place, digit) in id.iter_mut().zip(digits) {
@@ -42,13 +45,23 @@ impl SessionId {
     /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        core::str::from_utf8(&self.0).unwrap_or("")
+        let text = core::str::from_utf8(&self.0).unwrap_or("");
+        if SessionId::MAX > SessionId::LEN { text.trim_end_matches('\0') } else { text }
+    }
+
+    /// Takes a whole id, filled up with zeros or not.
+    #[cfg(all(feature = "seal", feature = "alloc"))]
+    pub(crate) fn of(text: &[u8]) -> Option<Self> {
+        let mut id = [0; SessionId::MAX];
+        id.get_mut(..text.len())?.copy_from_slice(text);
+        Some(SessionId(id))
     }
 
     /// Returns `true` if a client gave this id, in a time that does not depend on the first difference.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let differences = self.0.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
-        given.len() == SessionId::LEN && differences == 0
+        let id = self.as_str().as_bytes();
+        let differences = id.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        given.len() == id.len() && differences == 0
     }
 
     /// Returns the slot in an id.

@@ -16,6 +16,8 @@ use super::head::{EndpointResponse, RequestHead, ResponseBody};
 use super::ids::{SessionId, StreamId};
 use super::media::is_json;
 use super::refusal::refuse;
+#[cfg(all(feature = "seal", feature = "alloc"))]
+use super::sealed::Found;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
 use super::{App, Asker, Endpoint};
@@ -28,6 +30,9 @@ enum NoSession {
     Unknown,
     /// Two lines of the header name different sessions.
     Differing,
+    /// It was opened elsewhere, and there is no room for it here.
+    #[cfg(all(feature = "seal", feature = "alloc"))]
+    NoRoom,
 }
 
 /// The code of an unknown session. The specification defines none; the SDKs write this one, and clients look for
@@ -49,7 +54,7 @@ impl Endpoint<'_> {
         if opens && no_header {
             return self.open_session(app, head, request, principal, random, body);
         }
-        match self.session_of(head, principal) {
+        match self.session_of(app, head, principal) {
             Ok(slot) => self.in_session(app, head, slot, principal, Message::Read(request), body),
             Err(none) => no_session(none, body),
         }
@@ -64,7 +69,7 @@ impl Endpoint<'_> {
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
         let is_array = Raw::parse(content).is_ok_and(|raw| raw.as_bytes().starts_with(b"["));
-        match self.session_of(head, principal) {
+        match self.session_of(app, head, principal) {
             Ok(slot) if is_array => self.in_session(app, head, slot, principal, Message::Bytes(content), body),
             _ => self.unreadable(content, body),
         }
@@ -79,13 +84,13 @@ impl Endpoint<'_> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        let Some((slot, id)) = self.new_session(app, principal, false, random) else {
+        let Some((slot, plain)) = self.new_session(app, principal, false, random) else {
             return refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions");
         };
         let mut response = self.in_session(app, head, slot, principal, Message::Read(request), body);
         let opened = self.sessions.get(slot).is_some_and(|session| session.peer.revision().is_some());
         if opened {
-            response.session = Some(id);
+            response.session = Some(self.sealed_id(slot, principal, random).unwrap_or(plain));
             self.prime_opening(slot, response.content);
         } else {
             self.end_session(app, slot);
@@ -197,7 +202,7 @@ impl Endpoint<'_> {
             // Clients of 2024-11-05 open their stream at the same URL.
             return self.old_get(app, head, principal, random, body);
         }
-        let slot = match self.session_of(head, principal) {
+        let slot = match self.session_of(app, head, principal) {
             Ok(slot) => slot,
             Err(none) => return no_session(none, body),
         };
@@ -261,8 +266,12 @@ impl Endpoint<'_> {
         principal: Option<&str>,
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        match self.session_of(head, principal) {
+        match self.session_of(app, head, principal) {
             Ok(slot) => {
+                #[cfg(all(feature = "seal", feature = "alloc"))]
+                if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
+                    sealed.close(&session.id, true, self.now);
+                }
                 self.end_session(app, slot);
                 EndpointResponse::status(204)
             }
@@ -385,6 +394,10 @@ impl Endpoint<'_> {
     pub(crate) fn end_session<S>(&mut self, app: &mut App<'_, S>, slot: u16) {
         let Some(scope) = self.sessions.get(slot).map(|session| session.scope) else { return };
         app.service.end_scope(app.state, scope, &mut self.server);
+        #[cfg(all(feature = "seal", feature = "alloc"))]
+        if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
+            sealed.close(&session.id, false, self.now);
+        }
         self.sessions.close(slot);
         while let Some(stream) = self.sessions.streams_mut(slot).and_then(|streams| streams.first()) {
             // The end of the stream informs its reader. The session has no other stream to come.
@@ -427,15 +440,85 @@ impl Endpoint<'_> {
     }
 
     /// Returns the session in a request's header. A session of another principal counts as unknown.
-    fn session_of(&self, head: &RequestHead<'_>, principal: Option<&str>) -> Result<u16, NoSession> {
+    #[cfg_attr(not(all(feature = "seal", feature = "alloc")), allow(unused_variables, reason = "for sealed ids"))]
+    fn session_of<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        head: &RequestHead<'_>,
+        principal: Option<&str>,
+    ) -> Result<u16, NoSession> {
         let field = &head.fields.session;
         let given = match field.first() {
             None => return Err(NoSession::Missing),
             Some(_) if field.differs() => return Err(NoSession::Differing),
             Some(given) => given,
         };
+        #[cfg(all(feature = "seal", feature = "alloc"))]
+        if self.sealed.is_some() && given.len() > SessionId::LEN {
+            return self.sealed_session(app, given, principal);
+        }
         let found = self.sessions.find(given, principal);
         found.filter(|slot| self.sessions.get(*slot).is_some_and(|session| !session.old)).ok_or(NoSession::Unknown)
+    }
+}
+
+#[cfg(all(feature = "seal", feature = "alloc"))]
+impl Endpoint<'_> {
+    /// Seals a session that was just opened. Returns its id; `None` if ids are not sealed.
+    fn sealed_id(
+        &mut self,
+        slot: u16,
+        principal: Option<&str>,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Option<SessionId> {
+        let (sealed, session) = (self.sealed.as_mut()?, self.sessions.get_mut(slot)?);
+        let mut bytes = [0; 12];
+        random(&mut bytes);
+        session.id = sealed.seal(slot, &session.peer, principal, self.now, bytes)?;
+        Some(session.id)
+    }
+
+    /// Returns the session of a sealed id. Opens it anew if another endpoint has opened it.
+    fn sealed_session<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        given: &[u8],
+        principal: Option<&str>,
+    ) -> Result<u16, NoSession> {
+        let Some(sealed) = &self.sealed else { return Err(NoSession::Unknown) };
+        let (nonce, end, peer) = match sealed.find(given, principal, self.now) {
+            Found::New(nonce, end, peer) => (nonce, end, peer),
+            Found::Open(slot) if self.sessions.is(slot, given, principal) => return Ok(slot),
+            Found::Over(slot) => {
+                self.end_session(app, slot);
+                return Err(NoSession::Unknown);
+            }
+            _ => return Err(NoSession::Unknown),
+        };
+        // Another version of the service may have opened it.
+        let is_served = peer.revision().is_some_and(|revision| app.service.about().served().contains(revision));
+        let id = SessionId::of(given).filter(|_| is_served).ok_or(NoSession::Unknown)?;
+        let hashed = principal.map(|name| (name, self.hash(name)));
+        if !self.make_room(app, hashed) {
+            return Err(NoSession::NoRoom);
+        }
+        let scope = self.new_scope();
+        let slot = self.sessions.open(hashed, false, self.now, |_| (id, scope)).ok_or(NoSession::NoRoom)?;
+        if let Some(session) = self.sessions.get_mut(slot) {
+            session.peer = peer;
+        }
+        if let Some(sealed) = &mut self.sealed {
+            sealed.opened(nonce, slot, end);
+        }
+        Ok(slot)
+    }
+}
+
+#[cfg(not(all(feature = "seal", feature = "alloc")))]
+impl Endpoint<'_> {
+    #[allow(clippy::unused_self, reason = "the same as with sealed ids")]
+    const fn sealed_id(&self, _: u16, _: Option<&str>, _: &mut dyn FnMut(&mut [u8])) -> Option<SessionId> {
+        None
     }
 }
 
@@ -443,6 +526,8 @@ fn no_session<'r>(none: NoSession, body: &mut dyn Out) -> EndpointResponse<'r> {
     match none {
         NoSession::Missing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id is missing: initialize first"),
         NoSession::Unknown => refuse(body, 404, SESSION_NOT_FOUND, "Session not found"),
+        #[cfg(all(feature = "seal", feature = "alloc"))]
+        NoSession::NoRoom => refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions"),
         NoSession::Differing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id came twice, and differs"),
     }
 }

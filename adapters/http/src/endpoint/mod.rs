@@ -39,6 +39,8 @@ mod notification;
 mod pull;
 mod refusal;
 mod request;
+#[cfg(all(feature = "seal", feature = "alloc"))]
+mod sealed;
 mod session;
 mod share;
 mod stream;
@@ -51,6 +53,8 @@ pub use config::{EndpointConfig, StreamPolicy};
 pub use head::{Admission, EndpointResponse, RequestHead, RequestHeaders, ResponseBody, STREAM_HEADERS};
 pub use ids::{PRINCIPAL_MAX, SessionId, StreamId};
 pub use pull::StreamStatus;
+#[cfg(all(feature = "seal", feature = "alloc"))]
+pub use sealed::SessionSeal;
 pub use session::Session;
 pub use stream::Stream;
 
@@ -147,6 +151,9 @@ pub struct Endpoint<'m> {
     config: EndpointConfig<'m>,
     server: Server<'m>,
     sessions: Sessions<'m>,
+    /// The sessions with sealed ids.
+    #[cfg(all(feature = "seal", feature = "alloc"))]
+    sealed: Option<sealed::SealedSessions<'m>>,
     streams: stream::Streams<'m>,
     log: Log<'m>,
     /// The key of the hash of principals, so that clients cannot choose names with equal hashes. 0 until it is
@@ -217,6 +224,13 @@ impl<'m> Endpoint<'m> {
         Endpoint::build(config, server, Slots::growing(limits.sessions), Slots::growing(limits.streams), log)
     }
 
+    /// Makes session ids that other processes with the same key know too, see [`SessionSeal`].
+    #[cfg(all(feature = "seal", feature = "alloc"))]
+    #[must_use]
+    pub fn seal_sessions(self, seal: SessionSeal<'m>) -> Self {
+        Endpoint { sealed: Some(sealed::SealedSessions::new(seal)), ..self }
+    }
+
     fn build(
         config: EndpointConfig<'m>,
         mut server: Server<'m>,
@@ -229,6 +243,8 @@ impl<'m> Endpoint<'m> {
             config,
             server,
             sessions: Sessions::new(sessions),
+            #[cfg(all(feature = "seal", feature = "alloc"))]
+            sealed: None,
             streams: stream::Streams::new(streams),
             log,
             hash_key: 0,

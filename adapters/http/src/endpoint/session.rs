@@ -44,7 +44,7 @@ impl Session {
     /// A slot without a session.
     pub const FREE: Session = Session {
         live: false,
-        id: SessionId([b'0'; SessionId::LEN]),
+        id: SessionId::NONE,
         scope: Scope(0),
         peer: Peer::NEW,
         used: 0,
@@ -149,6 +149,12 @@ impl<'m> Sessions<'m> {
         let slot = SessionId::slot_of(id)?;
         let session = self.get(slot)?;
         (session.id.is(id) && self.principal(slot) == principal).then_some(slot)
+    }
+
+    /// Returns whether the session in a slot has this id and belongs to this principal.
+    #[cfg(all(feature = "seal", feature = "alloc"))]
+    pub(crate) fn is(&self, slot: u16, id: &[u8], principal: Option<&str>) -> bool {
+        self.get(slot).is_some_and(|session| session.id.is(id)) && self.principal(slot) == principal
     }
 
     /// Returns the number of sessions of a principal.

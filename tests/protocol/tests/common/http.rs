@@ -150,7 +150,8 @@ pub struct Web {
     oracle: Oracle,
     /// The methods of the requests, by revision and id.
     asked: HashMap<(String, String), String>,
-    sessions: HashMap<String, String>,
+    /// The revision of each session.
+    pub sessions: HashMap<String, String>,
     streams: HashMap<StreamId, String>,
     partial: HashMap<StreamId, Vec<u8>>,
     /// Streams whose last pull reported more output.

@@ -1,0 +1,285 @@
+//! Session ids that carry their session: any process with the key serves it.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::fmt;
+
+use mcp_sansio::protocol::ClientCapabilities;
+use mcp_sansio::revision::Revision;
+use mcp_sansio::server::{AssociatedData, Millis, Peer, Seal};
+
+use super::ids::SessionId;
+
+/// What the seal is bound to in place of a method: no `requestState` has it.
+const METHOD: &str = "Mcp-Session-Id";
+
+/// The first byte of what is sealed. A later format has another one.
+const FORMAT: u8 = 1;
+
+/// Length of what is sealed: format, end, revision, capabilities.
+const STATE: usize = 1 + END + 1 + 2;
+const END: usize = 6;
+
+/// Number of characters of the unsealed part of an id: 12 random bytes.
+pub(crate) const NONCE: usize = 16;
+
+/// The limit of the sealed bytes, so that an id fits into a [`SessionId`].
+const SEALED: usize = (SessionId::MAX - NONCE) / 4 * 3;
+
+/// The beginning of an id, by which its session is found.
+pub(crate) type Nonce = [u8; NONCE];
+
+/// Makes the ids of sessions carry what `initialize` negotiated: revision and capabilities of the client. An id is sealed, bound to
+/// its principal, and has an end. Each endpoint with a seal of the same key serves such a session, wherever it was opened:
+/// it opens the session anew from the id, within its limits for sessions.
+///
+/// What does not travel: open event streams and their events, requests in flight with their questions, subscriptions, and the
+/// level of `logging/setLevel`. A session that was ended (DELETE) is forgotten only by the endpoint that ended it. Endpoints
+/// with one key must run the same version of the service, with the same table of extensions, and have the same clock.
+///
+/// Without it, an id is random and its session is known to one endpoint. Sessions of 2024-11-05 (HTTP+SSE) are always so:
+/// they live on their stream.
+///
+/// ```
+/// use mcp_sansio::server::{MessageLimits, Server};
+/// use mcp_sansio_http::endpoint::{Endpoint, EndpointConfig, EndpointLimits, SessionSeal};
+/// use mcp_sansio_http::seal::HmacSeal;
+///
+/// let (key, old) = ([7; 32], [6; 32]); // better: secure random bytes, shared by all processes
+/// let seal = HmacSeal::new(&key).accept(&old);
+/// let sessions = SessionSeal::new(&seal).lifetime(8 * 3_600_000);
+/// let server = Server::growing(MessageLimits::default());
+/// let endpoint = Endpoint::growing(EndpointConfig::DEFAULT, server, EndpointLimits::default()).seal_sessions(sessions);
+/// # let _ = endpoint;
+/// ```
+#[derive(Clone, Copy)]
+#[must_use]
+pub struct SessionSeal<'m> {
+    seal: &'m (dyn Seal + Sync),
+    lifetime: Millis,
+    ended: usize,
+}
+
+impl<'m> SessionSeal<'m> {
+    /// Makes sessions that last 24 hours. The seal may be the one of `requestState`: its own lifetime does not count here. It
+    /// may add at most 74 bytes; with one that adds more, sessions stay with their process.
+    pub const fn new(seal: &'m (dyn Seal + Sync)) -> Self {
+        SessionSeal { seal, lifetime: 24 * 3_600_000, ended: 100_000 }
+    }
+
+    /// Sets the milliseconds from `initialize` to the end of a session. Use does not prolong it; the client then gets 404, and
+    /// initializes anew. Default: 24 hours.
+    pub const fn lifetime(self, millis: Millis) -> Self {
+        SessionSeal { lifetime: millis, ..self }
+    }
+
+    /// Sets the number of ended sessions (DELETE) that are remembered until their time is over. Beyond it, the one that is
+    /// over first is forgotten: its id would open it again. Each takes some 100 bytes. Default: 100,000.
+    pub const fn ended(self, most: usize) -> Self {
+        SessionSeal { ended: most, ..self }
+    }
+}
+
+impl fmt::Debug for SessionSeal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionSeal")
+            .field("lifetime", &self.lifetime)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A session with a sealed id.
+#[derive(Clone, Copy)]
+enum Known {
+    /// Its slot, and the time of its end.
+    Open(u16, Millis),
+    /// The client has ended it.
+    Ended,
+}
+
+/// The answer to the question for a session by its id.
+pub(crate) enum Found {
+    Unknown,
+    /// It may be in this slot: the whole id must be compared.
+    Open(u16),
+    /// It is in this slot, and its time is over.
+    Over(u16),
+    /// This endpoint has not seen it. Its time of the end, and what was negotiated.
+    New(Nonce, Millis, Peer),
+}
+
+/// The sessions of an endpoint that have sealed ids.
+pub(crate) struct SealedSessions<'m> {
+    with: SessionSeal<'m>,
+    known: BTreeMap<Nonce, Known>,
+    /// The ended ones, in the order of their ends.
+    ended: BTreeSet<(Millis, Nonce)>,
+}
+
+impl<'m> SealedSessions<'m> {
+    pub(crate) const fn new(with: SessionSeal<'m>) -> Self {
+        SealedSessions { with, known: BTreeMap::new(), ended: BTreeSet::new() }
+    }
+
+    /// Seals an open session. Returns its id; `None` if the seal needs too much room.
+    pub(crate) fn seal(
+        &mut self,
+        slot: u16,
+        peer: &Peer,
+        principal: Option<&str>,
+        now: Millis,
+        random: [u8; NONCE / 4 * 3],
+    ) -> Option<SessionId> {
+        let revision = Revision::ALL.iter().position(|known| Some(*known) == peer.revision())? as u8;
+        let end = now.saturating_add(self.with.lifetime);
+        let mut state = [0; STATE];
+        let end_bytes = end.to_be_bytes();
+        let parts = [FORMAT].into_iter().chain(end_bytes.into_iter().skip(8 - END)).chain([revision]);
+        for (place, byte) in state.iter_mut().zip(parts.chain(peer.capabilities().to_bits().to_be_bytes())) {
+            *place = byte;
+        }
+        let mut id = [0; SessionId::MAX];
+        encode(&random, id.get_mut(..NONCE)?)?;
+        let nonce = nonce_of(&id)?;
+        let mut sealed = [0; SEALED];
+        let len = self.with.seal.seal(&bound(&nonce, principal), &state, &mut sealed).ok()?;
+        encode(sealed.get(..len)?, id.get_mut(NONCE..)?)?;
+        self.known.insert(nonce, Known::Open(slot, end));
+        SessionId::of(&id)
+    }
+
+    /// Finds the session of an id.
+    pub(crate) fn find(&self, given: &[u8], principal: Option<&str>, now: Millis) -> Found {
+        let Some(nonce) = nonce_of(given) else { return Found::Unknown };
+        match self.known.get(&nonce) {
+            Some(Known::Open(slot, end)) if *end <= now => Found::Over(*slot),
+            Some(Known::Open(slot, _)) => Found::Open(*slot),
+            Some(Known::Ended) => Found::Unknown,
+            None => match self.open(given, nonce, principal) {
+                Some((end, peer)) if end > now => Found::New(nonce, end, peer),
+                _ => Found::Unknown,
+            },
+        }
+    }
+
+    fn open(&self, given: &[u8], nonce: Nonce, principal: Option<&str>) -> Option<(Millis, Peer)> {
+        let mut sealed = [0; SEALED];
+        let len = decode(given.get(NONCE..).filter(|_| given.len() <= SessionId::MAX)?, &mut sealed)?;
+        let mut state = [0; STATE];
+        let opened = self.with.seal.open(&bound(&nonce, principal), sealed.get(..len)?, &mut state).ok()?;
+        let [FORMAT, e0, e1, e2, e3, e4, e5, revision, c0, c1] = state else { return None };
+        let revision = *Revision::ALL.get(usize::from(revision)).filter(|_| opened == STATE)?;
+        let client = ClientCapabilities::from_bits(u16::from_be_bytes([c0, c1]));
+        Some((Millis::from_be_bytes([0, 0, e0, e1, e2, e3, e4, e5]), Peer::opened_elsewhere(revision, client)))
+    }
+
+    /// Notes that a session was opened anew.
+    pub(crate) fn opened(&mut self, nonce: Nonce, slot: u16, end: Millis) {
+        self.known.insert(nonce, Known::Open(slot, end));
+    }
+
+    /// Forgets a session that was closed: its id may open it again. `true`: its client has ended it, and the id is good no
+    /// more.
+    pub(crate) fn close(&mut self, id: &SessionId, for_good: bool, now: Millis) {
+        let Some(nonce) = nonce_of(id.as_str().as_bytes()) else { return };
+        let Some(&Known::Open(_, end)) = self.known.get(&nonce) else { return };
+        if !for_good {
+            self.known.remove(&nonce);
+            return;
+        }
+        self.known.insert(nonce, Known::Ended);
+        self.ended.insert((end, nonce));
+        while let Some(&(end, nonce)) = self.ended.first()
+            && (end <= now || self.ended.len() > self.with.ended)
+        {
+            self.ended.pop_first();
+            self.known.remove(&nonce);
+        }
+    }
+}
+
+/// Leaves out the ids: they are keys to their sessions.
+impl fmt::Debug for SealedSessions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealedSessions").field("with", &self.with).finish_non_exhaustive()
+    }
+}
+
+/// The time is 0 for the seal: the end is in the state.
+fn bound<'b>(nonce: &'b Nonce, principal: Option<&'b str>) -> AssociatedData<'b> {
+    let mut bound = AssociatedData::new(METHOD, nonce, b"");
+    bound.principal = principal;
+    bound
+}
+
+/// Returns the unsealed part of an id. Ids that are not sealed are shorter.
+fn nonce_of(id: &[u8]) -> Option<Nonce> {
+    id.first_chunk::<NONCE>().copied().filter(|_| id.len() > SessionId::LEN)
+}
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// Writes base64url (RFC 4648) without padding. `None` if there is no room.
+fn encode(bytes: &[u8], text: &mut [u8]) -> Option<()> {
+    let mut places = text.iter_mut();
+    for chunk in bytes.chunks(3) {
+        let bits = chunk.iter().zip([16, 8, 0]).fold(0u32, |bits, (byte, shift)| bits | u32::from(*byte) << shift);
+        for shift in [18, 12, 6, 0].into_iter().take(chunk.len() + 1) {
+            *places.next()? = *ALPHABET.get((bits >> shift & 63) as usize)?;
+        }
+    }
+    Some(())
+}
+
+/// Reads base64url without padding. Returns the length; `None` if it is not the one text of its bytes, or there is no room.
+fn decode(text: &[u8], bytes: &mut [u8]) -> Option<usize> {
+    let mut places = bytes.iter_mut();
+    let mut len = 0;
+    for chunk in text.chunks(4) {
+        let mut bits = 0u32;
+        for (byte, shift) in chunk.iter().zip([18, 12, 6, 0]) {
+            let value = match byte {
+                b'A'..=b'Z' => byte - b'A',
+                b'a'..=b'z' => byte - b'a' + 26,
+                b'0'..=b'9' => byte - b'0' + 52,
+                b'-' => 62,
+                b'_' => 63,
+                _ => return None,
+            };
+            bits |= u32::from(value) << shift;
+        }
+        let whole = chunk.len().checked_sub(1).filter(|whole| *whole > 0)?;
+        let [_, decoded @ ..] = bits.to_be_bytes();
+        // Bits that belong to no byte are 0: otherwise several ids would be the same.
+        if decoded.iter().skip(whole).any(|rest| *rest != 0) {
+            return None;
+        }
+        for byte in decoded.iter().take(whole) {
+            *places.next()? = *byte;
+        }
+        len += whole;
+    }
+    Some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn base64_has_one_text_for_bytes() {
+        for bytes in [&b""[..], b"f", b"fo", b"foo", b"foob", b"\xff\xfe\xfd\xfc\xfb"] {
+            let mut text = [0; 16];
+            encode(bytes, &mut text).unwrap();
+            let text: Vec<u8> = text.into_iter().take_while(|byte| *byte != 0).collect();
+            let mut back = [0; 16];
+            assert_eq!(decode(&text, &mut back), Some(bytes.len()));
+            assert_eq!(&back[..bytes.len()], bytes);
+        }
+        for wrong in ["Z", "Zh", "Zm9vY", "Zm9=", "Zm8+", "Zm 9"] {
+            assert_eq!(decode(wrong.as_bytes(), &mut [0; 16]), None, "{wrong}");
+        }
+        assert_eq!(decode(b"Zm9v", &mut [0; 2]), None);
+    }
+}
