@@ -18,7 +18,7 @@ use std::time::Duration;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{RequestToken, Server};
 use mcp_sansio::service::Service;
-use mcp_sansio_smol::http::HttpServer;
+use mcp_sansio_smol::http::{HmacSeal, HttpServer, HttpServerOptions, SessionSeal};
 use mcp_sansio_smol::{LateSender, Serve, ServerEndedError, channel};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -36,6 +36,10 @@ Usage: sysmon [OPTIONS]     serves MCP over stdin and stdout, or over HTTP
   --http ADDRESS  serve over HTTP at ADDRESS:PORT, like 127.0.0.1:8931 (port 0: any
                   that is free), or at unix:/path, for this user alone; the URL is
                   printed on stderr
+  --session-key FILE
+                  serve sessions of other processes with the same key too, over HTTP;
+                  the file has 32 secret bytes. Given twice, the second key is accepted
+                  as well, while keys change
   --page-size N   list so many tools, resources and prompts at once (default: all)
   --version       print the version
   --help          print this
@@ -66,6 +70,8 @@ struct Options {
     page_size: Option<usize>,
     /// The address for HTTP. `None` means stdio.
     http: Option<Address>,
+    /// The keys of session ids: the one to seal with, and another one to accept.
+    keys: Vec<[u8; 32]>,
 }
 
 enum Address {
@@ -127,8 +133,17 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Command, String> {
                     parsed.ok_or_else(|| format!("--http needs an address like 127.0.0.1:8931, not {address:?}"))?,
                 );
             }
+            "--session-key" => {
+                let file = args.next().ok_or("--session-key needs a file with 32 bytes")?;
+                let key = std::fs::read(&file).map_err(|error| format!("--session-key {file}: {error}"))?;
+                let key = key.try_into().map_err(|_| format!("--session-key {file}: it must have 32 bytes"))?;
+                options.keys.push(key);
+            }
             _ => return Err(format!("there is no option {arg:?}")),
         }
+    }
+    if options.keys.len() > 2 || !options.keys.is_empty() && options.http.is_none() {
+        return Err("--session-key is for --http, and at most two keys are in use".into());
     }
     Ok(Command::Serve(options))
 }
@@ -156,7 +171,7 @@ async fn serve(options: &Options) -> io::Result<()> {
             Address::Tcp(address) => HttpServer::bind(address)?,
             Address::Unix(path) => HttpServer::bind_unix(path)?,
         };
-        let server = server.late(late).watch(EVERY_SECOND, |_, endpoint| {
+        let server = server.options(http_options(&options.keys)).late(late).watch(EVERY_SECOND, |_, endpoint| {
             resources::CHANGING.into_iter().for_each(|change| endpoint.publish(change));
         });
         match address {
@@ -172,6 +187,18 @@ async fn serve(options: &Options) -> io::Result<()> {
         resources::CHANGING.into_iter().for_each(|change| server.publish(change));
     };
     Serve::new(&service).late(late).watch(EVERY_SECOND, watch).stdio(&mut monitor).await
+}
+
+/// Returns the options of the server: its sessions travel if there is a key.
+fn http_options(keys: &[[u8; 32]]) -> HttpServerOptions {
+    let options = HttpServerOptions::new();
+    let seal = match keys {
+        [] => return options,
+        [key] => HmacSeal::new(key),
+        [key, other, ..] => HmacSeal::new(key).accept(other),
+    };
+    // For as long as the process.
+    options.session_seal(SessionSeal::new(Box::leak(Box::new(seal))))
 }
 
 /// Explains the program to a user who has started it by hand.

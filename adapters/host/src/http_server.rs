@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use mcp_sansio::server::{MessageLimits, Seal};
-use mcp_sansio_http::endpoint::{EndpointConfig, EndpointLimits};
+use mcp_sansio::server::{MessageLimits, Seal, Server};
+#[cfg(feature = "seal")]
+use mcp_sansio_http::endpoint::SessionSeal;
+use mcp_sansio_http::endpoint::{Endpoint, EndpointConfig, EndpointLimits};
 use mcp_sansio_http::http1;
 
 /// Limits and security of an HTTP server. By default it answers only requests whose `Host` is a name of this machine
@@ -36,6 +38,9 @@ pub struct HttpServerOptions {
     pub spare_descriptors: usize,
     /// See [`seal`](HttpServerOptions::seal).
     pub seal: Option<&'static (dyn Seal + Sync)>,
+    /// See [`session_seal`](HttpServerOptions::session_seal).
+    #[cfg(feature = "seal")]
+    pub session_seal: Option<SessionSeal<'static>>,
 }
 
 impl HttpServerOptions {
@@ -52,6 +57,8 @@ impl HttpServerOptions {
             output_total: 256 << 20,
             spare_descriptors: 32,
             seal: None,
+            #[cfg(feature = "seal")]
+            session_seal: None,
         }
     }
 
@@ -105,6 +112,28 @@ impl HttpServerOptions {
     pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
         HttpServerOptions { seal: Some(seal), ..self }
     }
+
+    /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same clock.
+    #[cfg(feature = "seal")]
+    pub fn session_seal(self, seal: SessionSeal<'static>) -> Self {
+        HttpServerOptions { session_seal: Some(seal), ..self }
+    }
+
+    /// Makes the endpoint of a server with these options.
+    #[must_use]
+    pub fn endpoint(&self) -> Endpoint<'static> {
+        let engine = Server::growing(self.limits);
+        let engine = match self.seal {
+            Some(seal) => engine.seal(seal),
+            None => engine,
+        };
+        let endpoint = Endpoint::growing(self.config, engine, self.endpoint_limits);
+        #[cfg(feature = "seal")]
+        if let Some(seal) = self.session_seal {
+            return endpoint.seal_sessions(seal);
+        }
+        endpoint
+    }
 }
 
 impl Default for HttpServerOptions {
@@ -126,6 +155,7 @@ impl fmt::Debug for HttpServerOptions {
 /// free number, so the number of a new socket shows how many are in use.
 #[derive(Clone, Copy, Debug)]
 pub struct SpareDescriptors {
+    #[cfg_attr(not(unix), allow(dead_code, reason = "only Unix systems number descriptors"))]
     first: usize,
 }
 

@@ -39,7 +39,7 @@ pub use mcp_sansio_http::endpoint::{Access, Endpoint, EndpointConfig, EndpointLi
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
 pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 #[cfg(feature = "seal")]
-pub use mcp_sansio_http::seal::HmacSeal;
+pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 
 use crate::answers::LateReceiver;
 use crate::stream::ByteStream;

@@ -72,7 +72,7 @@ pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, Endpo
 #[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
 #[cfg(feature = "seal")]
-pub use mcp_sansio_http::seal::HmacSeal;
+pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 pub use mount::{Mcp, ResponseFuture};
 pub use options::{MountOptions, Sleep, Timer};
 

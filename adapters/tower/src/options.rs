@@ -71,6 +71,8 @@ pub struct MountOptions<S: 'static> {
     pub(crate) input_total: usize,
     pub(crate) body_time: Duration,
     pub(crate) seal: Option<&'static (dyn Seal + Sync)>,
+    #[cfg(feature = "seal")]
+    pub(crate) session_seal: Option<mcp_sansio_http::endpoint::SessionSeal<'static>>,
     pub(crate) clock: Option<Clock>,
     pub(crate) random: Random,
     pub(crate) authorize: Option<Authorize>,
@@ -91,6 +93,8 @@ impl<S> MountOptions<S> {
             input_total: 256 << 20,
             body_time: Duration::from_secs(60),
             seal: None,
+            #[cfg(feature = "seal")]
+            session_seal: None,
             clock: None,
             // Never continues with a guessable session id.
             random: Box::new(|bytes| getrandom::fill(bytes).expect("the system has random bytes")),
@@ -133,6 +137,13 @@ impl<S> MountOptions<S> {
     /// `seal`, or an implementation of your own.
     pub fn seal(self, seal: &'static (dyn Seal + Sync)) -> Self {
         MountOptions { seal: Some(seal), ..self }
+    }
+
+    /// Makes session ids (up to 2025-11-25) that other processes with the same key know too. They need the same
+    /// [clock](MountOptions::clock).
+    #[cfg(feature = "seal")]
+    pub fn session_seal(self, seal: mcp_sansio_http::endpoint::SessionSeal<'static>) -> Self {
+        MountOptions { session_seal: Some(seal), ..self }
     }
 
     /// Sets the source of the time in milliseconds. It should not go back. Default: the milliseconds since 1970 at the start,

@@ -96,8 +96,14 @@ impl<S> Shared<S> {
             Some(seal) => engine.seal(seal),
             None => engine,
         };
+        let endpoint = Endpoint::growing(options.config, engine, options.endpoint_limits);
+        #[cfg(feature = "seal")]
+        let endpoint = match options.session_seal {
+            Some(seal) => endpoint.seal_sessions(seal),
+            None => endpoint,
+        };
         let inner = Inner {
-            endpoint: Endpoint::growing(options.config, engine, options.endpoint_limits),
+            endpoint,
             service,
             state,
             waits: Waits::default(),

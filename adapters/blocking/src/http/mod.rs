@@ -34,7 +34,7 @@ pub use mcp_sansio_http::endpoint::{
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
 pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 #[cfg(feature = "seal")]
-pub use mcp_sansio_http::seal::HmacSeal;
+pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 
 use crate::pump::Pump;
 use serving::{GRACE, Serving};

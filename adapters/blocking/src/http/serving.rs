@@ -6,9 +6,9 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mcp_sansio::server::{Millis, Server};
+use mcp_sansio::server::Millis;
 use mcp_sansio_host::SpareDescriptors;
-use mcp_sansio_http::endpoint::{App, Endpoint, StreamId};
+use mcp_sansio_http::endpoint::{App, StreamId};
 use mcp_sansio_http::host::{BodyBuffer, Budget, ServeContext};
 use mcp_sansio_http::http1;
 use rustix::event::Timespec;
@@ -76,11 +76,6 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 impl<'s, 'a, S> Serving<'s, 'a, S> {
     pub(super) fn new(server: &'s HttpServer, app: App<'a, S>) -> io::Result<Self> {
-        let engine = Server::growing(server.options.limits);
-        let engine = match server.options.seal {
-            Some(seal) => engine.seal(seal),
-            None => engine,
-        };
         // A wall clock at the start, and then a monotonic one: a `requestState` may come back to another process.
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let sockets = Sockets::new()?;
@@ -90,7 +85,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         }
         Ok(Serving {
             server,
-            endpoint: Endpoint::growing(server.options.config, engine, server.options.endpoint_limits),
+            endpoint: server.options.endpoint(),
             app,
             body: BodyBuffer::new(Vec::new()),
             random: File::open("/dev/urandom")?,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use async_channel::Receiver;
 use async_io::Timer;
 use futures_lite::{FutureExt, Stream};
-use mcp_sansio::server::{Millis, Progress, RequestToken, RespondError, RpcError, Server};
+use mcp_sansio::server::{Millis, Progress, RequestToken, RespondError, RpcError};
 use mcp_sansio::service::Service;
 use mcp_sansio_host::SpareDescriptors;
 use mcp_sansio_http::endpoint::{Access, App, RequestHead, StreamId};
@@ -20,7 +20,7 @@ use mcp_sansio_http::http1::ExpireStatus;
 use super::connection::{Connection, Turn};
 use super::socket::{Listener, Socket};
 use super::wake::{Bell, Woken};
-use super::{Authorize, Endpoint, HttpEndpoint, HttpServer, Watch, WireLimits};
+use super::{Authorize, HttpEndpoint, HttpServer, Watch, WireLimits};
 use crate::answers::{Answer, LateReceiver, News, WRONG_KIND};
 
 /// A server while it serves. It keeps the whole state: dropping a future that polls it loses nothing.
@@ -98,15 +98,10 @@ const FOREVER: Millis = u32::MAX as Millis;
 
 impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     pub(crate) fn new(server: HttpServer<'a, S>, service: &'s Service<'t, S>, state: &'s mut S) -> Self {
-        let engine = Server::growing(server.options.limits);
-        let engine = match server.options.seal {
-            Some(seal) => engine.seal(seal),
-            None => engine,
-        };
         // A wall clock at the start, and then a monotonic one: a `requestState` may come back to another process.
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let hall = Hall {
-            endpoint: Endpoint::growing(server.options.config, engine, server.options.endpoint_limits),
+            endpoint: server.options.endpoint(),
             body: BodyBuffer::new(Vec::new()),
             epoch,
             started: Instant::now(),
