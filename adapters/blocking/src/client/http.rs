@@ -157,7 +157,7 @@ impl<'m> Http<'m> {
     }
 
     /// Makes a client's end for a server that speaks HTTP over a stream of bytes: the pipes of a process, a serial line.
-    /// Two threads copy the bytes, so `reader` and `writer` may block; `writer` is dropped when the client is closed.
+    /// Two threads copy the bytes, so `reader` and `writer` must block; `writer` is dropped when the client is closed.
     ///
     /// Requests go to `http://localhost/mcp`, one after the other: each waits until the one before it is answered. An event
     /// stream takes the connection until its end. So a session has no stream for the server's own messages; from

@@ -126,7 +126,7 @@ impl HttpServer {
     /// Makes a server of one connection over any stream of bytes: two pipes, a serial line, a connection that another
     /// program has encrypted. It serves until `reader` ends or HTTP closes the connection.
     ///
-    /// Two threads copy the bytes, so `reader` and `writer` may block. Requests are answered one after the other. While an
+    /// Two threads copy the bytes, so `reader` and `writer` must block. Requests are answered one after the other. While an
     /// event stream is open, nothing else is answered: its end is the end of the request. So a server cannot ask the
     /// client within a call up to 2025-11-25 (from 2026-07-28 on it can), and HTTP+SSE does not work. The connection is not
     /// closed for being idle.

@@ -45,8 +45,14 @@ impl SessionId {
     /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        let text = core::str::from_utf8(&self.0).unwrap_or("");
-        if SessionId::MAX > SessionId::LEN { text.trim_end_matches('\0') } else { text }
+        core::str::from_utf8(self.0.get(..self.len()).unwrap_or(&[])).unwrap_or("")
+    }
+
+    fn len(&self) -> usize {
+        match SessionId::MAX > SessionId::LEN {
+            true => memchr::memchr(0, &self.0).unwrap_or(SessionId::MAX),
+            false => SessionId::LEN,
+        }
     }
 
     /// Takes a whole id, filled up with zeros or not.
@@ -59,9 +65,8 @@ impl SessionId {
 
     /// Returns `true` if a client gave this id, in a time that does not depend on the first difference.
     pub(crate) fn is(&self, given: &[u8]) -> bool {
-        let id = self.as_str().as_bytes();
-        let differences = id.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
-        given.len() == id.len() && differences == 0
+        let differences = self.0.iter().zip(given).fold(0, |all, (a, b)| all | (a ^ b));
+        given.len() == self.len() && differences == 0
     }
 
     /// Returns the slot in an id.

@@ -9,7 +9,7 @@ use mcp_sansio::server::{AssociatedData, Millis, Peer, Seal};
 
 use super::ids::SessionId;
 
-/// What the seal is bound to in place of a method: no `requestState` has it.
+/// Stands for a method in the data that the seal is bound to: no `requestState` has it.
 const METHOD: &str = "Mcp-Session-Id";
 
 /// The first byte of what is sealed. A later format has another one.
@@ -32,7 +32,7 @@ pub(crate) type Nonce = [u8; NONCE];
 /// its principal, and has an end. Each endpoint with a seal of the same key serves such a session, wherever it was opened:
 /// it opens the session anew from the id, within its limits for sessions.
 ///
-/// What does not travel: open event streams and their events, requests in flight with their questions, subscriptions, and the
+/// Open event streams and their events do not travel, nor do requests in flight with their questions, subscriptions, and the
 /// level of `logging/setLevel`. A session that was ended (DELETE) is forgotten only by the endpoint that ended it. Endpoints
 /// with one key must run the same version of the service, with the same table of extensions, and have the same clock.
 ///
