@@ -35,7 +35,7 @@ fn opened(a: &mut Web, b: &mut Web, revision: &str) -> String {
     session
 }
 
-// spec: T050
+// spec: T051
 #[test]
 fn any_endpoint_with_the_key_serves_a_session() {
     for revision in &LEGACY[1..] {
@@ -76,7 +76,7 @@ fn a_client_that_can_do_nothing() {
     assert!(!format!("{:?}", asked.body).contains("does not support"), "{asked:?}");
 }
 
-// spec: T055
+// spec: T054
 #[test]
 fn an_ended_session_is_ended_where_it_was_ended() {
     let (mut a, mut b) = two();
@@ -108,7 +108,7 @@ fn only_so_many_ended_sessions_are_remembered() {
     assert_eq!(statuses, [200, 404, 404]);
 }
 
-// spec: T055
+// spec: T054
 #[test]
 fn ids_have_an_end() {
     let (mut a, mut b) = two();
