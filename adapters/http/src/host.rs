@@ -4,7 +4,7 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::sink::{Mark, MessageKind, Out, Sink, Storage};
 use mcp_sansio::{FullError, memory::Store};
 
-use crate::endpoint::{Admission, App, Endpoint, EndpointResponse, RequestHead, ResponseBody, StreamId, StreamStatus};
+use crate::endpoint::{Admission, App, Endpoint, EndpointResponse, ResponseBody, StreamId, StreamStatus};
 use crate::http1::{Connection, ConnectionLimits, ConnectionStep, ResponseBuffer, Status};
 
 /// One connection of an HTTP server, for requests of at most `H` headers. The [crate] has an example.
@@ -358,7 +358,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             return HeadCheck::Passed;
         }
         let Some((head, answer)) = self.connection.head_exchange() else { return HeadCheck::Passed };
-        let head = RequestHead::new(head.method(), head.path(), head.query(), &head);
+        let head = head.request_head();
         #[cfg(not(feature = "resource-server"))]
         let admitted = host.endpoint.admit(host.app, &head, host.body);
         #[cfg(feature = "resource-server")]
@@ -394,8 +394,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     #[cfg_attr(feature = "resource-server", inline(never))]
     fn request<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>, random: &mut dyn FnMut(&mut [u8])) {
         let Some((request, answer)) = self.connection.exchange() else { return };
-        let mut head =
-            RequestHead::new(request.head.method(), request.head.path(), request.head.query(), &request.head);
+        let mut head = request.head.request_head();
         let admission = self.admission.take();
         if let Some(admission) = &admission {
             head = head.admitted(admission);

@@ -59,6 +59,7 @@ pub mod client;
 pub mod endpoint;
 pub mod host;
 pub mod http1;
+mod names;
 mod param_headers;
 #[cfg(feature = "seal")]
 pub mod seal;

@@ -2,7 +2,7 @@
 
 use super::ids::{Principal, SessionId, StreamId};
 use super::media::Accept;
-use crate::param_headers::same_name;
+use crate::names::{Known, same_name};
 
 /// The headers of a request.
 pub trait RequestHeaders {
@@ -37,15 +37,25 @@ impl RequestHeaders for &[(&str, &[u8])] {
 /// A header with one line, or with several equal lines.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Field<'h> {
+    /// The value of the first line, without white space around it.
     value: Option<&'h [u8]>,
     differs: bool,
+    /// The value is known to have visible ASCII, spaces and tabs only.
+    visible: bool,
 }
 
 impl<'h> Field<'h> {
+    /// Makes a header whose lines were compared already; `value` has no white space around it. `visible` if it is known
+    /// to have visible ASCII, spaces and tabs only.
+    pub(crate) const fn new(value: Option<&'h [u8]>, differs: bool, visible: bool) -> Self {
+        Field { value, differs, visible }
+    }
+
     fn note(&mut self, value: &'h [u8]) {
+        let value = value.trim_ascii();
         match self.value {
             None => self.value = Some(value),
-            Some(first) => self.differs |= first.trim_ascii() != value.trim_ascii(),
+            Some(first) => self.differs |= first != value,
         }
     }
 
@@ -58,19 +68,18 @@ impl<'h> Field<'h> {
     }
 
     /// Returns the value of the first line, without white space around it.
-    pub(crate) fn first(&self) -> Option<&'h [u8]> {
-        self.value.map(<[u8]>::trim_ascii)
+    pub(crate) const fn first(&self) -> Option<&'h [u8]> {
+        self.value
     }
 
-    /// Returns the value of all lines. Fails if the lines differ, or have other characters.
-    pub(crate) fn only(&self) -> Result<Option<&'h str>, BadField> {
-        let Some(value) = self.first() else { return Ok(None) };
+    /// Returns the value of all lines, which is ASCII. Fails if the lines differ, or have other characters.
+    pub(crate) fn only(&self) -> Result<Option<&'h [u8]>, BadField> {
+        let Some(value) = self.value else { return Ok(None) };
         if self.differs {
             return Err(BadField::Differing);
         }
-        let is_valid = value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
-        let text = core::str::from_utf8(value).ok().filter(|_| is_valid);
-        text.map(Some).ok_or(BadField::Characters)
+        let is_visible = self.visible || value.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
+        if is_visible { Ok(Some(value)) } else { Err(BadField::Characters) }
     }
 }
 
@@ -98,27 +107,32 @@ pub(crate) struct Fields<'h> {
 impl<'h> Fields<'h> {
     fn of(headers: &'h dyn RequestHeaders) -> Self {
         let mut fields = Fields::default();
-        headers.all(&mut |name, value| {
-            // Few headers have a name of these lengths.
-            let (field, known): (_, &[u8]) = match name.len() {
-                4 => (&mut fields.host, b"host"),
-                6 if same_name(name, b"accept") => return fields.accept.take(value),
-                6 => (&mut fields.origin, b"origin"),
-                8 => (&mut fields.name, b"mcp-name"),
-                10 if name.starts_with(b":") => (&mut fields.authority, b":authority"),
-                10 => (&mut fields.method, b"mcp-method"),
-                12 => (&mut fields.content_type, b"content-type"),
-                13 => (&mut fields.last_event_id, b"last-event-id"),
-                14 if name.starts_with(b"M") || name.starts_with(b"m") => (&mut fields.session, b"mcp-session-id"),
-                14 => (&mut fields.site, b"sec-fetch-site"),
-                20 => (&mut fields.version, b"mcp-protocol-version"),
-                _ => return,
-            };
-            if same_name(name, known) {
-                field.note(value);
+        headers.all(&mut |name, value| match Known::of(name) {
+            Some(Known::Accept) => fields.accept.take(value),
+            Some(known) => {
+                if let Some(field) = fields.place(known) {
+                    field.note(value);
+                }
             }
+            None if same_name(name, b":authority") => fields.authority.note(value),
+            None => {}
         });
         fields
+    }
+
+    const fn place(&mut self, known: Known) -> Option<&mut Field<'h>> {
+        Some(match known {
+            Known::Host => &mut self.host,
+            Known::Origin => &mut self.origin,
+            Known::Site => &mut self.site,
+            Known::ContentType => &mut self.content_type,
+            Known::Session => &mut self.session,
+            Known::Version => &mut self.version,
+            Known::Method => &mut self.method,
+            Known::Name => &mut self.name,
+            Known::LastEventId => &mut self.last_event_id,
+            _ => return None,
+        })
     }
 }
 
@@ -170,7 +184,18 @@ pub struct Admission {
 impl<'h> RequestHead<'h> {
     /// Makes a head from its parts.
     pub fn new(method: &'h str, path: &'h str, query: Option<&'h str>, headers: &'h dyn RequestHeaders) -> Self {
-        RequestHead { method, path, query, headers, fields: Fields::of(headers), admission: None }
+        RequestHead::with_fields(method, path, query, headers, Fields::of(headers))
+    }
+
+    /// Makes a head whose headers were read already.
+    pub(crate) const fn with_fields(
+        method: &'h str,
+        path: &'h str,
+        query: Option<&'h str>,
+        headers: &'h dyn RequestHeaders,
+        fields: Fields<'h>,
+    ) -> Self {
+        RequestHead { method, path, query, headers, fields, admission: None }
     }
 
     /// Adds the admission that [`Endpoint::admit`](super::Endpoint::admit) returned for this head.

@@ -37,7 +37,7 @@ pub(crate) enum Version<'h> {
     /// A stateless revision that is served.
     Modern,
     /// Any other value, also a known revision that is not served.
-    Unsupported(&'h str),
+    Unsupported(&'h [u8]),
     /// The header has no single value.
     Bad(BadField),
 }
@@ -47,11 +47,14 @@ impl<'h> Version<'h> {
         match head.fields.version.only() {
             Ok(None) => Version::None,
             Err(bad) => Version::Bad(bad),
-            Ok(Some(version)) => match Revision::from_date(version).filter(|revision| served.contains(*revision)) {
-                Some(revision) if revision.is_modern() => Version::Modern,
-                Some(_) => Version::Legacy,
-                None => Version::Unsupported(version),
-            },
+            Ok(Some(version)) => {
+                let named = Revision::ALL.into_iter().find(|revision| revision.date().as_bytes() == version);
+                match named.filter(|revision| served.contains(*revision)) {
+                    Some(revision) if revision.is_modern() => Version::Modern,
+                    Some(_) => Version::Legacy,
+                    None => Version::Unsupported(version),
+                }
+            }
         }
     }
 }
@@ -98,9 +101,10 @@ pub(crate) type VersionBuffer = [u8; 66];
 
 /// Returns the value of a header as the text of a JSON string. Only its start, if it is longer than any version
 /// or has characters that need an escape.
-fn quoted<'b>(value: &str, buffer: &'b mut VersionBuffer) -> Text<'b> {
+fn quoted<'b>(value: &[u8], buffer: &'b mut VersionBuffer) -> Text<'b> {
     let most = buffer.len() - 2;
-    let plain = value.bytes().take(most).take_while(|byte| matches!(byte, b' '..=b'~') && !b"\"\\".contains(byte));
+    let plain =
+        value.iter().copied().take(most).take_while(|byte| matches!(byte, b' '..=b'~') && !b"\"\\".contains(byte));
     let mut len = 1;
     for (place, byte) in buffer.iter_mut().zip(core::iter::once(b'"').chain(plain)) {
         *place = byte;
@@ -119,7 +123,7 @@ impl TransportChecks for HeaderGate<'_> {
 
     fn version(&self, version: &Text<'_>) -> Result<(), RpcError<'static>> {
         match only(&self.head.fields.version)? {
-            Some(header) if version.eq_str(header) => Ok(()),
+            Some(header) if is_text(header, version) => Ok(()),
             Some(_) => Err(mismatch("MCP-Protocol-Version differs from the version in _meta")),
             None => Err(mismatch(NO_VERSION_HEADER)),
         }
@@ -127,7 +131,7 @@ impl TransportChecks for HeaderGate<'_> {
 
     fn routing(&self, method: &Text<'_>, target: Option<&Text<'_>>) -> Result<(), RpcError<'static>> {
         match only(&self.head.fields.method)? {
-            Some(header) if method.eq_str(header) => {}
+            Some(header) if is_text(header, method) => {}
             Some(_) => return Err(mismatch("Mcp-Method differs from the method")),
             None => return Err(mismatch("Mcp-Method is missing")),
         }
@@ -147,7 +151,7 @@ impl TransportChecks for HeaderGate<'_> {
 }
 
 /// Returns the value of a header that repeats a part of the body.
-fn only<'h>(field: &Field<'h>) -> Result<Option<&'h str>, RpcError<'static>> {
+fn only<'h>(field: &Field<'h>) -> Result<Option<&'h [u8]>, RpcError<'static>> {
     field.only().map_err(|bad| mismatch(bad.words()))
 }
 
@@ -182,7 +186,7 @@ impl<'h> HeaderGate<'h> {
     }
 
     /// Returns the value of `Mcp-Param-SUFFIX`.
-    fn param(&self, suffix: Text<'_>) -> Result<Option<&'h str>, RpcError<'static>> {
+    fn param(&self, suffix: Text<'_>) -> Result<Option<&'h [u8]>, RpcError<'static>> {
         let mut name = [0; PARAM.len() + constant::HEADER_NAME_MAX];
         let prefix = PARAM.as_bytes();
         let Some(suffix) = suffix.plain() else { return Ok(None) };
@@ -195,21 +199,21 @@ impl<'h> HeaderGate<'h> {
 }
 
 /// Returns `true` if a header has the value of an argument.
-fn agrees(header: &str, value: Raw<'_>) -> bool {
+fn agrees(header: &[u8], value: Raw<'_>) -> bool {
     let mut buffer = [0; 64];
     match value.kind() {
         JsonKind::String => value.text().is_some_and(|text| same(header, &text)),
         JsonKind::Number => decoded(header, &mut buffer).is_some_and(|header| same_number(header, value)),
-        JsonKind::Bool => decoded(header, &mut buffer) == Some(value.as_str()),
+        JsonKind::Bool => decoded(header, &mut buffer) == Some(value.as_bytes()),
         _ => false,
     }
 }
 
 /// Returns a short header value, of a number or a boolean: plain, or decoded from base64.
-fn decoded<'b>(header: &'b str, buffer: &'b mut [u8; 64]) -> Option<&'b str> {
+fn decoded<'b>(header: &'b [u8], buffer: &'b mut [u8; 64]) -> Option<&'b [u8]> {
     let Some(encoded) = encoded(header) else { return Some(header) };
-    let len = decode_base64(encoded.as_bytes(), buffer)?;
-    core::str::from_utf8(buffer.get(..len)?).ok()
+    let len = decode_base64(encoded, buffer)?;
+    buffer.get(..len)
 }
 
 /// The greatest integer that JavaScript distinguishes from its neighbours.
@@ -221,9 +225,9 @@ fn is_unsafe(value: Raw<'_>) -> bool {
 }
 
 /// Compares integers as numbers: `42`, `42.00`, `4.2e1`, `+42` and `042` are equal.
-fn same_number(header: &str, value: Raw<'_>) -> bool {
-    let Some(value_integer) = value.i64() else { return header == value.as_str() };
-    let (negative, digits) = match header.as_bytes() {
+fn same_number(header: &[u8], value: Raw<'_>) -> bool {
+    let Some(value_integer) = value.i64() else { return header == value.as_bytes() };
+    let (negative, digits) = match header {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
     };
@@ -239,15 +243,24 @@ fn same_number(header: &str, value: Raw<'_>) -> bool {
 }
 
 /// Returns the text between `=?base64?` and `?=`.
-fn encoded(header: &str) -> Option<&str> {
-    header.strip_prefix(OPEN).and_then(|header| header.strip_suffix(CLOSE))
+fn encoded(header: &[u8]) -> Option<&[u8]> {
+    header.strip_prefix(OPEN.as_bytes()).and_then(|header| header.strip_suffix(CLOSE.as_bytes()))
 }
 
 /// Returns `true` if a header has this text: plain, or in base64 between `=?base64?` and `?=`.
-fn same(header: &str, text: &Text<'_>) -> bool {
+fn same(header: &[u8], text: &Text<'_>) -> bool {
     match encoded(header) {
-        None => text.eq_str(header),
-        Some(encoded) => same_base64(encoded.as_bytes(), text),
+        None => is_text(header, text),
+        Some(encoded) => same_base64(encoded, text),
+    }
+}
+
+/// Returns `true` if a header, which is ASCII, has this text as it is.
+fn is_text(header: &[u8], text: &Text<'_>) -> bool {
+    if text.is_escaped() {
+        core::str::from_utf8(header).is_ok_and(|header| text.eq_str(header))
+    } else {
+        text.raw() == header
     }
 }
 
@@ -314,7 +327,7 @@ mod tests {
     fn texts_and_their_encodings() {
         let hello = text("\"Hello\"");
         for same_as in ["Hello", "=?base64?SGVsbG8=?="] {
-            assert!(same(same_as, &hello), "{same_as}");
+            assert!(same(same_as.as_bytes(), &hello), "{same_as}");
         }
         for other in [
             "hello",
@@ -328,11 +341,11 @@ mod tests {
             "=?base64?SGVs=bG8=?=",
             "=?base64?SGVsbG8=SGVs?=",
         ] {
-            assert!(!same(other, &hello), "{other}");
+            assert!(!same(other.as_bytes(), &hello), "{other}");
         }
-        assert!(same("SGVsbG8=", &text("\"SGVsbG8=\"")));
-        assert!(same("=?base64?w6k=?=", &text(r#""\u00e9""#)));
-        assert!(same("=?base64??=", &text("\"\"")));
+        assert!(same(b"SGVsbG8=", &text("\"SGVsbG8=\"")));
+        assert!(same(b"=?base64?w6k=?=", &text(r#""\u00e9""#)));
+        assert!(same(b"=?base64??=", &text("\"\"")));
     }
 
     #[test]
@@ -362,7 +375,7 @@ mod tests {
     // spec: S068
     #[test]
     fn numbers() {
-        let agree = |header: &str, value: &str| agrees(header, Raw::parse(value.as_bytes()).unwrap());
+        let agree = |header: &str, value: &str| agrees(header.as_bytes(), Raw::parse(value.as_bytes()).unwrap());
         for (header, value) in [
             ("5", "5"),
             ("5", "5.0"),
@@ -424,8 +437,8 @@ mod tests {
     #[test]
     fn a_version_as_json() {
         for (value, text) in [("2027-01-01", "2027-01-01"), ("", ""), ("a\"b", "a"), ("\\", ""), ("a\tb", "a")] {
-            assert!(quoted(value, &mut [0; 66]).eq_str(text), "{value:?}");
+            assert!(quoted(value.as_bytes(), &mut [0; 66]).eq_str(text), "{value:?}");
         }
-        assert!(quoted(&"x".repeat(99), &mut [0; 66]).eq_str(&"x".repeat(64)));
+        assert!(quoted("x".repeat(99).as_bytes(), &mut [0; 66]).eq_str(&"x".repeat(64)));
     }
 }

@@ -51,7 +51,9 @@ pub use authorize::{ExtraHeaders, GRANT_HEADERS, Grant, MessageAccess, REFUSAL_H
 pub use config::EndpointLimits;
 pub use config::{EndpointConfig, StreamPolicy};
 pub use head::{Admission, EndpointResponse, RequestHead, RequestHeaders, ResponseBody, STREAM_HEADERS};
+pub(crate) use head::{Field, Fields};
 pub use ids::{PRINCIPAL_MAX, SessionId, StreamId};
+pub(crate) use media::Accept;
 pub use pull::StreamStatus;
 #[cfg(all(feature = "seal", feature = "alloc"))]
 pub use sealed::SessionSeal;

@@ -1,10 +1,11 @@
 //! The head of a request: parsed once, kept as places in the received bytes.
 
-use core::mem::MaybeUninit;
-
 use super::limits::ConnectionLimits;
+use super::scan::{above, below, equal, find, high};
 use super::status::Status;
-use crate::param_headers::same_name;
+use crate::endpoint::{Accept, Field as EndpointField, Fields, RequestHead};
+use crate::names::{Known, same_name};
+use crate::token::is_token;
 
 /// The HTTP version of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,10 +27,11 @@ pub struct HttpHead<'r> {
     bytes: &'r [u8],
     line: Line,
     fields: &'r [Field],
+    known: &'r KnownFields,
 }
 
 /// A place in the bytes of a head.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     at: u16,
     len: u16,
@@ -63,15 +65,57 @@ impl Line {
     };
 }
 
+/// The number of headers, and the places of those that the protocol reads, found while the head is parsed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KnownFields {
+    /// One more than the number of the first line of each, by [`Known`]; 0 for a header that is missing.
+    lines: [u8; Known::READ],
+    pub(crate) count: u8,
+    /// Those with several lines that differ: a bit for each.
+    differing: u16,
+    /// A value of the head has a byte that is not ASCII.
+    foreign: bool,
+}
+
+impl KnownFields {
+    /// Notes the last one of `fields`, whose name is `known`.
+    fn note(&mut self, bytes: &[u8], known: Known, fields: &[Field]) {
+        let (Some(line), [.., last]) = (self.lines.get_mut(known as usize), fields) else { return };
+        let Some(first) = usize::from(*line).checked_sub(1) else {
+            *line = fields.len() as u8;
+            return;
+        };
+        if fields.get(first).map(|first| first.value.of(bytes)) != Some(last.value.of(bytes)) {
+            self.differing |= 1 << known as usize;
+        }
+    }
+
+    const fn differs(&self, known: Known) -> bool {
+        self.differing & 1 << known as usize != 0
+    }
+}
+
+impl Span {
+    /// Returns the bytes at the place in `whole`.
+    fn of(self, whole: &[u8]) -> &[u8] {
+        let from = whole.get(usize::from(self.at)..).unwrap_or(&[]);
+        from.get(..usize::from(self.len)).unwrap_or(&[])
+    }
+}
+
 impl<'r> HttpHead<'r> {
-    pub(crate) const fn new(bytes: &'r [u8], line: Line, fields: &'r [Field]) -> Self {
-        HttpHead { bytes, line, fields }
+    pub(crate) const fn new(bytes: &'r [u8], line: Line, fields: &'r [Field], known: &'r KnownFields) -> Self {
+        HttpHead { bytes, line, fields, known }
     }
 
     /// Returns the method. Methods are case-sensitive.
     #[must_use]
     pub fn method(&self) -> &'r str {
-        self.text(self.line.method)
+        match self.bytes_at(self.line.method) {
+            b"POST" => "POST",
+            b"GET" => "GET",
+            _ => self.text(self.line.method),
+        }
     }
 
     /// Returns the path as it was sent, without the query, and without the scheme and host of a request through a
@@ -148,8 +192,47 @@ impl<'r> HttpHead<'r> {
     }
 
     fn bytes_at(&self, span: Span) -> &'r [u8] {
-        let from = self.bytes.get(usize::from(span.at)..).unwrap_or(&[]);
-        from.get(..usize::from(span.len)).unwrap_or(&[])
+        span.of(self.bytes)
+    }
+
+    /// Returns the head for the endpoint, without a second walk through the headers.
+    pub(crate) fn request_head<'s>(&'s self) -> RequestHead<'s> {
+        let mut accept = Accept::default();
+        if self.known.differs(Known::Accept) {
+            self.get_all("accept").for_each(|value| accept.take(value));
+        } else if let Some(value) = self.value(Known::Accept) {
+            accept.take(value);
+        }
+        let fields = Fields {
+            host: match self.line.authority {
+                Some(authority) => EndpointField::new(Some(self.bytes_at(authority)), false, true),
+                None => self.known_field(Known::Host),
+            },
+            authority: EndpointField::default(),
+            origin: self.known_field(Known::Origin),
+            site: self.known_field(Known::Site),
+            content_type: self.known_field(Known::ContentType),
+            accept,
+            session: self.known_field(Known::Session),
+            version: self.known_field(Known::Version),
+            method: self.known_field(Known::Method),
+            name: self.known_field(Known::Name),
+            last_event_id: self.known_field(Known::LastEventId),
+        };
+        RequestHead::with_fields(self.method(), self.path(), self.query(), self, fields)
+    }
+
+    /// Returns the value of the first line of a header that the endpoint reads.
+    #[inline]
+    fn value(&self, name: Known) -> Option<&'r [u8]> {
+        let line = self.known.lines.get(name as usize)?;
+        let field = self.fields.get(usize::from(*line).checked_sub(1)?)?;
+        Some(self.bytes_at(field.value))
+    }
+
+    #[inline]
+    fn known_field(&self, name: Known) -> EndpointField<'r> {
+        EndpointField::new(self.value(name), self.known.differs(name), !self.known.foreign)
     }
 
     fn text(&self, span: Span) -> &'r str {
@@ -202,65 +285,129 @@ pub(crate) enum Framing {
 /// A head that was parsed.
 pub(crate) struct Parsed {
     pub(crate) line: Line,
-    /// Number of headers.
-    pub(crate) count: usize,
+    pub(crate) known: KnownFields,
+    /// Length of the request line in bytes, with its CR LF.
+    pub(crate) line_len: usize,
     /// Length of the head in bytes.
     pub(crate) len: usize,
     pub(crate) asked: Asked,
 }
 
-/// Returns `true` if a head, parsed without a search for its lines, has at most `line` and `most` bytes and CR LF
-/// after each line.
-pub(crate) fn is_strict(bytes: &[u8], parsed: &Parsed, fields: &[Field], line: usize, most: usize) -> bool {
-    let ends = |at: usize| at.checked_sub(2).and_then(|end| bytes.get(end..at)) == Some(b"\r\n");
-    let fields = fields.get(..parsed.count).unwrap_or(&[]);
-    let first = fields.first().map_or(parsed.len.saturating_sub(2), |field| usize::from(field.name.at));
-    parsed.line.method.at == 0
-        && parsed.len <= most
-        && first <= line + 1
-        && fields.iter().all(|field| ends(usize::from(field.name.at)))
-        && ends(parsed.len)
-        && ends(parsed.len.saturating_sub(2))
-}
-
-/// Parses the head at the start of `bytes` and fills `fields`, or returns the status of the refusal.
-pub(crate) fn parse<const H: usize>(
-    bytes: &[u8],
-    limits: &ConnectionLimits,
-    fields: &mut [Field; H],
-) -> Result<Parsed, Status> {
-    let mut places = [const { MaybeUninit::uninit() }; H];
-    let mut request = httparse::Request::new(&mut []);
-    let len = match request.parse_with_uninit_headers(bytes, &mut places) {
-        Ok(httparse::Status::Complete(len)) => len,
-        Err(httparse::Error::TooManyHeaders) => return Err(Status::HEADER_TOO_LARGE),
-        Err(httparse::Error::Version) => return Err(bad_version(bytes)),
-        _ => return Err(Status::BAD_REQUEST),
-    };
-    let span = |part: &[u8]| span(bytes, part).ok_or(Status::HEADER_TOO_LARGE);
-    let http10 = request.version == Some(0);
-    let mut facts = Facts::default();
-    for (place, header) in fields.iter_mut().zip(request.headers.iter()) {
-        *place = Field { name: span(header.name.as_bytes())?, value: span(header.value)? };
-        facts.note(header)?;
+/// Parses the head at the start of `bytes` in one pass and fills `fields`, or returns the status of the refusal: 400 too
+/// if the head is not whole. Each line must end with CR LF. Empty lines before the head are skipped.
+pub(crate) fn parse(bytes: &[u8], limits: &ConnectionLimits, fields: &mut [Field]) -> Result<Parsed, Status> {
+    let bytes = bytes.get(..LONGEST).unwrap_or(bytes);
+    let mut rest = bytes;
+    while let [b'\r', b'\n', behind @ ..] = rest {
+        rest = behind;
     }
-    let method = request.method.ok_or(Status::BAD_REQUEST)?;
-    let target = Target::parse(method, request.path.ok_or(Status::BAD_REQUEST)?)?;
-    let line = Line {
-        method: span(method.as_bytes())?,
-        path: span(target.path.as_bytes())?,
-        query: target.query.map(|query| span(query.as_bytes())).transpose()?,
-        authority: target.authority.map(|authority| span(authority.as_bytes())).transpose()?,
-        version: if http10 { HttpVersion::Http10 } else { HttpVersion::Http11 },
+    let before = rest.len();
+    let line = parse_line(bytes, &mut rest)?;
+    let line_len = before - rest.len();
+    let (mut facts, mut known, mut count) = (Facts::default(), KnownFields::default(), 0);
+    let rest = loop {
+        if let [b'\r', b'\n', body @ ..] = rest {
+            break body;
+        }
+        let (name, value) = parse_field(&mut rest, &mut known.foreign).ok_or(Status::BAD_REQUEST)?;
+        let field = Field { name: span(bytes, name), value: span(bytes, value) };
+        *fields.get_mut(count).filter(|_| count < MOST).ok_or(Status::HEADER_TOO_LARGE)? = field;
+        count += 1;
+        match Known::of(name) {
+            Some(name) => {
+                known.note(bytes, name, fields.get(..count).unwrap_or(&[]));
+                facts.note(name, value);
+            }
+            None if !name.is_empty() && name.iter().all(|byte| is_token(*byte)) => {}
+            None => return Err(Status::BAD_REQUEST),
+        }
     };
-    let asked = facts.settle(method == "HEAD", http10, limits)?;
-    Ok(Parsed { line, count: request.headers.len(), len, asked })
+    let asked = facts.settle(line.method.of(bytes) == b"HEAD", line.version, limits)?;
+    let line = line.split_target(bytes)?;
+    known.count = count as u8;
+    Ok(Parsed { line, known, line_len, len: bytes.len() - rest.len(), asked })
 }
 
-/// Returns the place of `part` in `whole`, by its address.
-fn span(whole: &[u8], part: &[u8]) -> Option<Span> {
+/// The most headers of a head: their numbers have 8 bits.
+const MOST: usize = 254;
+/// Places in a head have 16 bits.
+pub(crate) const LONGEST: usize = 0xffff;
+
+/// Returns the place of `part` in `whole`, which is at most [`LONGEST`] bytes long.
+fn span(whole: &[u8], part: &[u8]) -> Span {
     let at = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
-    Some(Span { at: u16::try_from(at).ok()?, len: u16::try_from(part.len()).ok()? })
+    Span { at: at as u16, len: part.len() as u16 }
+}
+
+/// Takes the request line from the start of `rest`, with the whole target as its path.
+fn parse_line(bytes: &[u8], rest: &mut &[u8]) -> Result<Line, Status> {
+    let method = take_part(rest).filter(|method| method.iter().all(|byte| is_token(*byte)));
+    let (Some(method), Some(target)) = (method, take_part(rest)) else { return Err(Status::BAD_REQUEST) };
+    let version = match rest.split_first_chunk() {
+        Some((b"HTTP/1.1\r\n", behind)) => (HttpVersion::Http11, behind),
+        Some((b"HTTP/1.0\r\n", behind)) => (HttpVersion::Http10, behind),
+        _ => return Err(bad_version(bytes)),
+    };
+    *rest = version.1;
+    let (method, path) = (span(bytes, method), span(bytes, target));
+    Ok(Line { method, path, query: None, authority: None, version: version.0 })
+}
+
+/// Takes a part of the request line, and the space after it.
+fn take_part<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let end = find(rest, |word| below(word, b'!') | equal(word, 0x7f))?;
+    let (part, behind) = rest.split_at_checked(end).filter(|(part, _)| !part.is_empty())?;
+    *rest = behind.strip_prefix(b" ")?;
+    Some(part)
+}
+
+/// Takes a header line from the start of `rest`. Returns name and value, or `None` if it is wrong or not whole. The name
+/// has no control characters, spaces and colons; whether its bytes are those of a token is not checked. `foreign` is set
+/// if the value may have bytes that are not ASCII.
+#[inline]
+fn parse_field<'b>(rest: &mut &'b [u8], foreign: &mut bool) -> Option<(&'b [u8], &'b [u8])> {
+    let colon = find(rest, |word| equal(word, b':') | below(word, b'!'))?;
+    let (name, behind) = rest.split_at_checked(colon)?;
+    let mut value = behind.strip_prefix(b":")?;
+    value = value.strip_prefix(b" ").unwrap_or(value);
+    while let [b' ' | b'\t', behind @ ..] = value {
+        value = behind;
+    }
+    let (mut end, mut is_plain) = find_control(value)?;
+    while value.get(end) == Some(&b'\t') {
+        let (more, is_more_plain) = find_control(value.get(end + 1..)?)?;
+        (end, is_plain) = (end + 1 + more, is_plain && is_more_plain);
+    }
+    let (value, behind) = value.split_at_checked(end)?;
+    *rest = behind.strip_prefix(b"\r\n")?;
+    if !is_plain {
+        *foreign = true;
+        if value.contains(&0x7f) {
+            return None;
+        }
+    }
+    Some((name, trim_end(value)))
+}
+
+/// Returns the place of the first control character, and `true` if no byte before it is 127 or more; `false` may be
+/// wrong.
+// In a function of its own, the loop has its constants in registers.
+#[inline(never)]
+fn find_control(value: &[u8]) -> Option<(usize, bool)> {
+    let mut seen = 0;
+    let end = find(value, |word| {
+        seen |= above(word);
+        below(word, b' ')
+    })?;
+    Some((end, high(seen) == 0))
+}
+
+/// Returns a value without the spaces and tabs at its end.
+fn trim_end(mut value: &[u8]) -> &[u8] {
+    while let [before @ .., b' ' | b'\t'] = value {
+        value = before;
+    }
+    value
 }
 
 /// Returns the status for a request line without a version that is served.
@@ -280,6 +427,8 @@ fn bad_version(bytes: &[u8]) -> Status {
 /// Facts about connection and body, collected over all headers.
 #[derive(Default)]
 struct Facts {
+    /// The status for the first header that cannot be accepted.
+    refusal: Option<Status>,
     hosts: usize,
     length: Option<u64>,
     lengths: usize,
@@ -290,49 +439,49 @@ struct Facts {
 }
 
 impl Facts {
-    fn note(&mut self, header: &httparse::Header<'_>) -> Result<(), Status> {
-        // Few headers have a name of these lengths.
-        let name = header.name.as_bytes();
-        match name.len() {
-            4 if same_name(name, b"host") => {
+    fn note(&mut self, name: Known, value: &[u8]) {
+        let accepted = match name {
+            Known::Host => {
                 self.hosts += 1;
-                if !is_host(header.value) {
-                    return Err(Status::BAD_REQUEST);
-                }
+                if is_host(value) { Ok(()) } else { Err(Status::BAD_REQUEST) }
             }
-            6 if same_name(name, b"expect") => {
-                self.expects = header.value.eq_ignore_ascii_case(b"100-continue");
-                if !self.expects {
-                    return Err(Status::EXPECTATION_FAILED);
-                }
+            Known::Expect => {
+                self.expects = value.eq_ignore_ascii_case(b"100-continue");
+                if self.expects { Ok(()) } else { Err(Status::EXPECTATION_FAILED) }
             }
-            10 if same_name(name, b"connection") => {
-                for option in list(header.value) {
+            Known::Connection => {
+                for option in list(value) {
                     self.close |= option.eq_ignore_ascii_case(b"close");
                     self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
                 }
+                Ok(())
             }
-            14 if same_name(name, b"content-length") => {
+            Known::ContentLength => {
                 self.lengths += 1;
-                self.length = Some(number(header.value).ok_or(Status::BAD_REQUEST)?);
+                self.length = number(value);
+                self.length.map(|_| ()).ok_or(Status::BAD_REQUEST)
             }
-            17 if same_name(name, b"transfer-encoding") => {
-                for coding in list(header.value) {
-                    if !coding.eq_ignore_ascii_case(b"chunked") {
-                        return Err(Status::NOT_IMPLEMENTED);
-                    }
-                    self.chunked += 1;
-                }
-                if self.chunked == 0 {
-                    return Err(Status::BAD_REQUEST);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
+            Known::TransferEncoding => self.note_codings(value),
+            _ => Ok(()),
+        };
+        self.refusal = self.refusal.or(accepted.err());
     }
 
-    fn settle(self, head: bool, http10: bool, limits: &ConnectionLimits) -> Result<Asked, Status> {
+    fn note_codings(&mut self, value: &[u8]) -> Result<(), Status> {
+        for coding in list(value) {
+            if !coding.eq_ignore_ascii_case(b"chunked") {
+                return Err(Status::NOT_IMPLEMENTED);
+            }
+            self.chunked += 1;
+        }
+        if self.chunked == 0 { Err(Status::BAD_REQUEST) } else { Ok(()) }
+    }
+
+    fn settle(self, head: bool, version: HttpVersion, limits: &ConnectionLimits) -> Result<Asked, Status> {
+        if let Some(status) = self.refusal {
+            return Err(status);
+        }
+        let http10 = version == HttpVersion::Http10;
         let hosts = if http10 { self.hosts < 2 } else { self.hosts == 1 };
         // Two lengths, two codings, or both: a proxy may have read the other one (request smuggling).
         if !hosts || self.lengths + self.chunked > 1 || (http10 && self.chunked > 0) {
@@ -374,50 +523,54 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
 
 /// Returns `true` if it can be a host with a port.
 fn is_host(value: &[u8]) -> bool {
-    let is_host = |byte: &u8| {
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'!' | b'$'..=b'.' | b':' | b';' | b'=' | b'[' | b']' | b'_' | b'~')
+    // A bit for each byte that a host may have.
+    const HOST: u128 = {
+        let (mut bits, mut byte) = (0, 0u8);
+        while byte < 128 {
+            let is_mark = matches!(byte, b'!' | b'$'..=b'.' | b':' | b';' | b'=' | b'[' | b']' | b'_' | b'~');
+            bits |= ((byte.is_ascii_alphanumeric() || is_mark) as u128) << byte;
+            byte += 1;
+        }
+        bits
     };
-    value.iter().all(is_host)
+    value.iter().all(|byte| byte.is_ascii() && HOST >> byte & 1 == 1)
 }
 
-/// A request target.
-struct Target<'t> {
-    path: &'t str,
-    query: Option<&'t str>,
-    authority: Option<&'t str>,
-}
-
-impl<'t> Target<'t> {
-    fn parse(method: &str, target: &'t str) -> Result<Self, Status> {
+impl Line {
+    /// Divides the target, which is the path of a line that was just parsed.
+    fn split_target(self, bytes: &[u8]) -> Result<Self, Status> {
+        let target = self.path.of(bytes);
         // Clients send no fragment, and escape characters that are not ASCII.
-        if target.bytes().any(|byte| !byte.is_ascii() || byte == b'#') {
+        if target.iter().any(|byte| !byte.is_ascii() || *byte == b'#') {
             return Err(Status::BAD_REQUEST);
         }
-        if target == "*" && method == "OPTIONS" {
-            return Ok(Target { path: target, query: None, authority: None });
+        if target == b"*" && self.method.of(bytes) == b"OPTIONS" {
+            return Ok(self);
         }
-        let (authority, rest) = if target.starts_with('/') {
-            (None, target)
-        } else {
-            let rest = strip_scheme(target).ok_or(Status::BAD_REQUEST)?;
-            let (authority, rest) =
-                rest.split_at_checked(rest.find(['/', '?']).unwrap_or(rest.len())).unwrap_or((rest, ""));
-            if authority.is_empty() || !is_host(authority.as_bytes()) {
+        let between = |at: usize, end: usize| Span { at: at as u16, len: (end - at) as u16 };
+        let start = usize::from(self.path.at);
+        let (mut path, end) = (start, start + target.len());
+        let mut authority = None;
+        if !target.starts_with(b"/") {
+            let host = start + scheme(target).ok_or(Status::BAD_REQUEST)?;
+            let rest = bytes.get(host..end).unwrap_or(&[]);
+            path = host + rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+            let place = between(host, path);
+            if place.len == 0 || !is_host(place.of(bytes)) {
                 return Err(Status::BAD_REQUEST);
             }
-            (Some(authority), rest)
-        };
-        let mark = rest.bytes().position(|byte| byte == b'?').unwrap_or(rest.len());
-        let (path, query) = rest.split_at_checked(mark).unwrap_or((rest, ""));
-        let query = query.strip_prefix('?');
-        Ok(Target { path, query, authority })
+            authority = Some(place);
+        }
+        let rest = bytes.get(path..end).unwrap_or(&[]);
+        let mark = rest.iter().position(|byte| *byte == b'?').map(|at| path + at);
+        let query = mark.map(|mark| between(mark + 1, end));
+        Ok(Line { path: between(path, mark.unwrap_or(end)), query, authority, ..self })
     }
 }
 
-fn strip_scheme(target: &str) -> Option<&str> {
-    ["http://", "https://"].iter().find_map(|scheme| {
-        let (start, rest) = target.split_at_checked(scheme.len())?;
-        start.eq_ignore_ascii_case(scheme).then_some(rest)
-    })
+/// Returns the length of the scheme of an absolute target, with the slashes after it.
+fn scheme(target: &[u8]) -> Option<usize> {
+    let schemes: [&[u8]; 2] = [b"http://", b"https://"];
+    let is = |scheme: &&&[u8]| target.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    schemes.iter().find(is).map(|scheme| scheme.len())
 }

@@ -3,7 +3,7 @@
 use mcp_sansio::memory::Store;
 
 use super::chunked::{Bounds, Chunked};
-use super::head::{self, Asked, Field, Framing, HttpHead, Line, Parsed};
+use super::head::{self, Asked, Field, Framing, HttpHead, KnownFields, Line, Parsed};
 use super::limits::ConnectionLimits;
 use super::status::Status;
 use crate::token::is_token;
@@ -27,7 +27,7 @@ pub(crate) struct Input<'m, const H: usize> {
     head: usize,
     line: Line,
     fields: [Field; H],
-    count: usize,
+    known: KnownFields,
     body: Body,
 }
 
@@ -44,9 +44,6 @@ const MOST: usize = 256 * 1024;
 /// Bytes that a chunked body leaves free in the store, so that its framing can be read.
 const SLACK: usize = 16;
 
-/// Places in a head have 16 bits.
-const LONGEST_HEAD: usize = 0xffff;
-
 impl<'m, const H: usize> Input<'m, H> {
     pub(crate) fn new(store: Store<'m>) -> Self {
         Input {
@@ -60,7 +57,7 @@ impl<'m, const H: usize> Input<'m, H> {
             head: 0,
             line: Line::NONE,
             fields: [Field::default(); H],
-            count: 0,
+            known: KnownFields::default(),
             body: Body::Length(0),
         }
     }
@@ -122,8 +119,11 @@ impl<'m, const H: usize> Input<'m, H> {
 
     /// Parses a head. Returns `None` if its end was not received yet.
     pub(crate) fn find_head(&mut self, limits: &ConnectionLimits) -> Result<Option<Asked>, Status> {
-        let most = limits.head.min(self.store.limit()).min(LONGEST_HEAD);
+        let most = limits.head.min(self.store.limit()).min(head::LONGEST);
         // Most heads arrive whole. The slow way handles all others and finds the error.
+        if self.is_empty() {
+            return Ok(None);
+        }
         if self.searched == 0
             && let Some(parsed) = self.parse_at_once(limits, most)
         {
@@ -145,12 +145,12 @@ impl<'m, const H: usize> Input<'m, H> {
         let bytes = bytes.get(..most).unwrap_or(bytes);
         #[cfg(test)]
         super::tests::work::add(bytes.len());
-        let parsed = head::parse(bytes, limits, &mut self.fields).ok()?;
-        head::is_strict(bytes, &parsed, &self.fields, limits.line, most).then_some(parsed)
+        // The line feed does not count.
+        head::parse(bytes, limits, &mut self.fields).ok().filter(|parsed| parsed.line_len <= limits.line + 1)
     }
 
     fn take_head(&mut self, parsed: Parsed) -> Result<Asked, Status> {
-        (self.line, self.count, self.head) = (parsed.line, parsed.count, parsed.len);
+        (self.line, self.known, self.head) = (parsed.line, parsed.known, parsed.len);
         self.body = match parsed.asked.body {
             Framing::Length(length) if length > self.store.limit() - self.head => {
                 return Err(Status::CONTENT_TOO_LARGE);
@@ -220,7 +220,8 @@ impl<'m, const H: usize> Input<'m, H> {
     /// Returns the head, which must be whole.
     pub(crate) fn head(&self) -> HttpHead<'_> {
         let bytes = self.store.bytes().get(self.start..).and_then(|bytes| bytes.get(..self.head)).unwrap_or(&[]);
-        HttpHead::new(bytes, self.line, self.fields.get(..self.count).unwrap_or(&[]))
+        let fields = self.fields.get(..usize::from(self.known.count)).unwrap_or(&[]);
+        HttpHead::new(bytes, self.line, fields, &self.known)
     }
 
     /// Returns the body, which must be whole.
@@ -253,7 +254,8 @@ impl<'m, const H: usize> Input<'m, H> {
     }
 
     fn forget_request(&mut self) {
-        (self.searched, self.line_at, self.has_line, self.head, self.count) = (0, 0, false, 0, 0);
+        (self.searched, self.line_at, self.has_line, self.head) = (0, 0, false, 0);
+        self.known.count = 0;
         self.body = Body::Length(0);
     }
 

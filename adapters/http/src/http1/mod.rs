@@ -12,6 +12,7 @@ pub(crate) mod head;
 mod input;
 mod limits;
 mod out;
+mod scan;
 mod status;
 #[cfg(test)]
 mod tests;

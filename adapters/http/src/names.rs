@@ -1,0 +1,72 @@
+//! The names of headers that a server reads.
+
+/// A header that the endpoint or the connection reads. The first [`READ`](Known::READ) are for the endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    Host,
+    Origin,
+    /// `Sec-Fetch-Site`.
+    Site,
+    ContentType,
+    Accept,
+    /// `Mcp-Session-Id`.
+    Session,
+    /// `MCP-Protocol-Version`.
+    Version,
+    /// `Mcp-Method`.
+    Method,
+    /// `Mcp-Name`.
+    Name,
+    LastEventId,
+    Expect,
+    Connection,
+    ContentLength,
+    TransferEncoding,
+}
+
+impl Known {
+    /// The number of headers that the endpoint reads.
+    pub(crate) const READ: usize = Known::LastEventId as usize + 1;
+    /// Returns the header with a name, in any case.
+    #[inline]
+    pub(crate) fn of(name: &[u8]) -> Option<Known> {
+        // Few headers have a name of these lengths.
+        let (known, spelled): (_, &[u8]) = match (name.len(), name.first().map_or(0, |byte| byte | 0x20)) {
+            (4, _) => (Known::Host, b"host"),
+            (6, b'a') => (Known::Accept, b"accept"),
+            (6, b'o') => (Known::Origin, b"origin"),
+            (6, _) => (Known::Expect, b"expect"),
+            (8, _) => (Known::Name, b"mcp-name"),
+            (10, b'm') => (Known::Method, b"mcp-method"),
+            (10, _) => (Known::Connection, b"connection"),
+            (12, _) => (Known::ContentType, b"content-type"),
+            (13, _) => (Known::LastEventId, b"last-event-id"),
+            (14, b'm') => (Known::Session, b"mcp-session-id"),
+            (14, b'c') => (Known::ContentLength, b"content-length"),
+            (14, _) => (Known::Site, b"sec-fetch-site"),
+            (17, _) => (Known::TransferEncoding, b"transfer-encoding"),
+            (20, _) => (Known::Version, b"mcp-protocol-version"),
+            _ => return None,
+        };
+        same_name(name, spelled).then_some(known)
+    }
+}
+
+/// Returns `true` if two header names are equal except for case. It ignores bit 5, the difference between upper
+/// and lower case. Of the other bytes of names, this makes only `^` and `~` equal.
+pub(crate) fn same_name(one: &[u8], other: &[u8]) -> bool {
+    const CASE: u8 = 0x20;
+    const CASES: u64 = u64::from_ne_bytes([CASE; 8]);
+    let same = |a: &[u8; 8], b: &[u8; 8]| (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) | CASES == CASES;
+    if one.len() != other.len() {
+        return false;
+    }
+    match (one.last_chunk(), other.last_chunk()) {
+        // The last word overlaps the one before it.
+        (Some(a), Some(b)) => {
+            let words = one.as_chunks().0.iter().zip(other.as_chunks().0);
+            same(a, b) && words.into_iter().all(|(a, b)| same(a, b))
+        }
+        _ => one.iter().zip(other).all(|(a, b)| (a ^ b) | CASE == CASE),
+    }
+}
