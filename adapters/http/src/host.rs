@@ -447,27 +447,16 @@ const AT_ONCE: usize = 16;
 /// Number of pending bytes from which no further request is served and no more of a stream is taken.
 const AHEAD: usize = 16 * 1024;
 
-/// Largest number of headers of a response.
-const FIELDS: usize = if cfg!(feature = "resource-server") { 20 } else { 12 };
-
 fn write_response(
     response: &EndpointResponse<'_>,
     answer: &mut ResponseBuffer<'_>,
     body: &[u8],
 ) -> Result<(), FullError> {
-    let mut fields = [("", ""); FIELDS];
-    let mut count = 0;
-    response.headers(&mut |name, value| {
-        // `ResponseBuffer::json` writes this one.
-        if let Some(place) = fields.get_mut(count).filter(|_| name != "Content-Type") {
-            *place = (name, value);
-            count += 1;
-        }
-    });
-    let fields = fields.get(..count).unwrap_or(&[]);
+    // The buffer writes `Content-Type` itself.
+    let fields = |give: &mut dyn FnMut(&str, &str)| response.more_headers(give);
     match response.content {
-        ResponseBody::Stream(_) => answer.stream(fields),
-        ResponseBody::Json => answer.json(Status(response.status), fields, body),
-        ResponseBody::None => answer.full(Status(response.status), fields, b""),
+        ResponseBody::Stream(_) => answer.stream_of(&fields),
+        ResponseBody::Json => answer.json(Status(response.status), &fields, body),
+        ResponseBody::None => answer.full_with(Status(response.status), &fields, b""),
     }
 }

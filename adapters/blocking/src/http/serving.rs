@@ -27,6 +27,8 @@ pub(super) struct Serving<'s, 'a, S: 'static> {
     random: File,
     epoch: Millis,
     started: Instant,
+    /// The time of the last look at the clock.
+    time: Millis,
     connections: Vec<Option<Connection>>,
     /// Free places in `connections`.
     free: Vec<usize>,
@@ -91,6 +93,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
             random: File::open("/dev/urandom")?,
             epoch,
             started: Instant::now(),
+            time: epoch,
             connections: Vec::new(),
             free: Vec::new(),
             carriers: Vec::new(),
@@ -115,6 +118,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         let mut stop_at = None;
         loop {
             self.wait(wake)?;
+            self.time = self.now();
             for at in 0..self.ready.len() {
                 let Some(&Ready { number, gone }) = self.ready.get(at) else { break };
                 match number {
@@ -128,14 +132,19 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
                     STOP => {}
                     LISTENER => self.accept(),
                     slot => {
-                        self.turn(slot, true);
+                        // The handlers of the turns before it may have taken long.
+                        if at > 0 {
+                            self.time = self.now();
+                        }
+                        self.turn_now(slot, true);
                         if gone {
                             self.hang_up(slot);
                         }
                     }
                 }
             }
-            let now = self.now();
+            self.time = self.now();
+            let now = self.time;
             self.expire();
             wake = tick(&mut self.app, &mut self.endpoint, now);
             // `tick` may have learned of decisions.
@@ -176,7 +185,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
 
     /// Waits until a socket is ready or the time `wake` is reached.
     fn wait(&mut self, wake: Option<Millis>) -> io::Result<()> {
-        let rests = self.accept_at.is_some_and(|at| self.now() < at);
+        let rests = self.accept_at.is_some_and(|at| self.time < at);
         let accepting = self.has_room() && !rests;
         if accepting != self.accepting {
             self.accepting = accepting;
@@ -196,14 +205,15 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         self.sockets.wait(own.into_iter().flatten().chain(connections), timeout.as_ref(), &mut self.ready)
     }
 
+    /// Returns how long to wait. The time that `tick` took is not looked at: a deadline may come later by it.
     fn timeout(&self, wake: Option<Millis>) -> Option<Timespec> {
         if self.stopping {
             return Some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
         }
         let connections = Some(self.soonest.min(self.sweep)).filter(|soonest| *soonest != Millis::MAX);
-        let accept = self.accept_at.filter(|at| *at > self.now());
+        let accept = self.accept_at.filter(|at| *at > self.time);
         let next = connections.into_iter().chain(self.endpoint.next_deadline()).chain(wake).chain(accept).min()?;
-        let left = next.saturating_sub(self.now()).min(60_000);
+        let left = next.saturating_sub(self.time).min(60_000);
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
     }
 
@@ -250,6 +260,12 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
     /// Does one turn of a connection: reads, serves, writes. If unsent answers then exceed their limit, closes the
     /// connections with the most unsent bytes.
     fn turn(&mut self, slot: usize, read: bool) {
+        self.time = self.now();
+        self.turn_now(slot, read);
+    }
+
+    /// Does the same without a look at the clock.
+    fn turn_now(&mut self, slot: usize, read: bool) {
         self.serve(slot, read);
         while self.budget.is_exceeded() {
             let held =
@@ -265,7 +281,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
     }
 
     fn serve(&mut self, slot: usize, read: bool) {
-        let now = self.now();
+        let now = self.time;
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
         let mut host = ServeContext { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
         let random = &mut self.random;
@@ -349,7 +365,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
     }
 
     fn expire(&mut self) {
-        let now = self.now();
+        let now = self.time;
         if self.endpoint.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.endpoint.expire(&mut self.app, now);
         }

@@ -247,9 +247,20 @@ impl<'c> EndpointConfig<'c> {
     }
 
     fn is_known(&self, authority: &[u8]) -> bool {
-        let host = without_port(authority);
         let own = ["localhost", "127.0.0.1", "[::1]"];
-        own.iter().chain(self.hosts).any(|known| known.as_bytes().eq_ignore_ascii_case(host))
+        own.iter().chain(self.hosts).any(|known| {
+            let (host, port) = authority.split_at_checked(known.len()).unwrap_or((b"", authority));
+            host.eq_ignore_ascii_case(known.as_bytes()) && is_port(port)
+        })
+    }
+}
+
+/// Returns `true` if nothing is after a host, or a port.
+fn is_port(rest: &[u8]) -> bool {
+    match rest {
+        [] => true,
+        [b':', digits @ ..] => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
+        _ => false,
     }
 }
 

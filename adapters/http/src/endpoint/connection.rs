@@ -56,12 +56,8 @@ impl Endpoint<'_> {
     /// Reserves a slot for a stream: a free one, or that of an answer that was sent and is only kept for a
     /// return.
     pub(crate) fn reserve_stream(&mut self, asker: &Asker, route: u32) -> Option<u16> {
-        let plan = asker.plan(route);
-        self.streams.reserve(&plan).or_else(|| {
-            let (oldest, _) = self.streams.oldest_resting()?;
-            self.free_stream(oldest);
-            self.streams.reserve(&plan)
-        })
+        let Endpoint { streams, sessions, log, now, .. } = self;
+        streams.reserve_or_evict(&asker.plan(route), sessions, log, *now)
     }
 
     /// Sends a stream whose slot was reserved.

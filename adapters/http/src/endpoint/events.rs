@@ -57,6 +57,10 @@ impl<'s, 'm> StreamOut<'s, 'm> {
         out
     }
 
+    pub(crate) const fn slot(&self) -> u16 {
+        self.slot
+    }
+
     fn stream(&self) -> &Stream {
         self.streams.get(usize::from(self.slot)).unwrap_or(const { &Stream::FREE })
     }

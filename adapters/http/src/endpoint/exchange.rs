@@ -2,7 +2,7 @@
 
 use mcp_sansio::FullError;
 use mcp_sansio::protocol::code;
-use mcp_sansio::server::{IncomingRequest, Peer, Scope, TransportChecks};
+use mcp_sansio::server::{IncomingRequest, Millis, Peer, Scope, TransportChecks};
 use mcp_sansio::service::{Dispatched, MessageSource};
 use mcp_sansio::sink::{Mark, MessageKind, Out, Sink};
 
@@ -10,9 +10,11 @@ use super::config::StreamPolicy;
 use super::events::StreamOut;
 use super::head::{EndpointResponse, RequestHead, ResponseBody};
 use super::header_check::HeaderGate;
+use super::log::Log;
 use super::media::Accept;
 use super::refusal::refuse;
-use super::stream::Purpose;
+use super::session::Sessions;
+use super::stream::{Plan, Purpose, Streams};
 use super::{App, Asker, Endpoint};
 
 /// The form of the answer.
@@ -35,8 +37,10 @@ pub(crate) struct Exchange<'x, 's, 'm> {
     /// A message needed a stream that the client accepts, and there was no free stream or no room in the log.
     pub(crate) crowded: bool,
     body: &'x mut dyn Out,
-    /// A stream that opens if needed; `None` if all are in use, or the client accepts none.
+    /// The stream, once a message needed it; `None` if all are in use, or the client accepts none.
     stream: Option<StreamOut<'s, 'm>>,
+    /// The place for a stream that no message has needed yet.
+    place: Option<StreamPlace<'s, 'm>>,
     takes_stream: bool,
     /// A result becomes an event even if it comes first.
     prefers_stream: bool,
@@ -45,13 +49,14 @@ pub(crate) struct Exchange<'x, 's, 'm> {
 }
 
 impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
-    fn new(body: &'x mut dyn Out, stream: Option<StreamOut<'s, 'm>>, accept: &Accept, prefers_stream: bool) -> Self {
+    fn new(body: &'x mut dyn Out, place: StreamPlace<'s, 'm>, accept: &Accept, prefers_stream: bool) -> Self {
         Exchange {
             mode: Mode::Undecided,
             wanted_stream: false,
             crowded: false,
             body,
-            stream,
+            stream: None,
+            place: Some(place).filter(|_| accept.stream()),
             takes_stream: accept.stream(),
             prefers_stream,
             begun: MessageKind::Notification,
@@ -60,12 +65,20 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
 
     /// Begins an event. Notes the reason if that fails, except for a notification: those may be left out.
     fn begin_event(&mut self, kind: MessageKind) -> Result<(), FullError> {
+        self.open_stream();
         let begun = self.stream.as_mut().map_or(Err(FullError::Never), |stream| stream.begin(kind));
         match begun {
             Ok(()) => self.mode = Mode::Stream,
             Err(_) => self.note_missing(),
         }
         begun
+    }
+
+    /// Reserves the stream at its first use.
+    fn open_stream(&mut self) {
+        if let Some(place) = self.place.take() {
+            self.stream = place.reserve();
+        }
     }
 
     fn note_missing(&mut self) {
@@ -89,6 +102,23 @@ impl<'x, 's, 'm> Exchange<'x, 's, 'm> {
             (Mode::Stream, None) => None,
             _ => Some(&mut *self.body),
         }
+    }
+}
+
+/// The place of a stream that may be needed.
+struct StreamPlace<'s, 'm> {
+    streams: &'s mut Streams<'m>,
+    sessions: &'s mut Sessions<'m>,
+    log: &'s mut Log<'m>,
+    plan: Plan,
+    now: Millis,
+}
+
+impl<'s, 'm> StreamPlace<'s, 'm> {
+    fn reserve(self) -> Option<StreamOut<'s, 'm>> {
+        let StreamPlace { streams, sessions, log, plan, now } = self;
+        let slot = streams.reserve_or_evict(&plan, sessions, log, now)?;
+        Some(StreamOut::new(log, streams.slots_mut(), slot, false))
     }
 }
 
@@ -117,6 +147,9 @@ impl Sink for Exchange<'_, '_, '_> {
 impl Out for Exchange<'_, '_, '_> {
     fn begin(&mut self, kind: MessageKind) -> Result<(), FullError> {
         self.begun = kind;
+        if kind == MessageKind::Batch {
+            self.open_stream();
+        }
         match (self.mode, kind) {
             // The later answers of a batch follow as events.
             (Mode::Undecided, MessageKind::Batch) if self.stream.is_some() => self.begin_event(kind),
@@ -188,6 +221,10 @@ impl Endpoint<'_> {
         let client = self.client_of(asker.scope, asker.modern, principal);
         self.allow_places(client);
         let mut said = self.run(app, head, asker, peer, principal, message, body);
+        if said.slot.is_none() && said.takes_stream && self.server.has_route(said.route) {
+            // For the answer that was put off.
+            said.slot = self.reserve_stream(asker, said.route);
+        }
         self.settle(app, client, said.route, said.slot.unwrap_or(u16::MAX));
         if said.step == Err(FullError::Now) {
             self.give_up_route(app, said.route);
@@ -214,13 +251,12 @@ impl Endpoint<'_> {
         self.exchanges = self.exchanges.wrapping_add(1).max(1);
         let route = self.exchanges;
         let accept = head.fields.accept;
-        let slot = if accept.stream() { self.reserve_stream(asker, route) } else { None };
-        let (streams, log) = (self.streams.slots_mut(), &mut self.log);
-        let stream = slot.map(|slot| StreamOut::new(log, streams, slot, false));
+        let (streams, sessions, log) = (&mut self.streams, &mut self.sessions, &mut self.log);
+        let place = StreamPlace { streams, sessions, log, plan: asker.plan(route), now: self.now };
         // The response that opens a session is a body: it decides the properties of the session's streams.
         let open = asker.modern || peer.revision().is_some();
         let prefers = open && self.config.streams == StreamPolicy::Preferred && accept.prefers_stream();
-        let mut exchange = Exchange::new(body, stream, &accept, prefers);
+        let mut exchange = Exchange::new(body, place, &accept, prefers);
         let gate = HeaderGate { head, modern: asker.modern };
         let origin = origin_of(&gate, principal);
         let server = &mut self.server;
@@ -239,7 +275,7 @@ impl Endpoint<'_> {
         Said {
             route,
             takes_stream: accept.stream(),
-            slot,
+            slot: exchange.stream.as_ref().map(StreamOut::slot),
             step,
             mode: exchange.mode,
             wanted_stream: exchange.wanted_stream,
@@ -290,7 +326,7 @@ struct Said {
     route: u32,
     /// The client accepts an event stream.
     takes_stream: bool,
-    /// The stream that was opened for it, needed or not.
+    /// The stream that was reserved for it.
     slot: Option<u16>,
     step: Result<Dispatched, FullError>,
     mode: Mode,

@@ -312,6 +312,11 @@ impl<'r> EndpointResponse<'r> {
             // The caller adds `STREAM_HEADERS` to an event stream.
             ResponseBody::Stream(_) | ResponseBody::None => {}
         }
+        self.more_headers(tell);
+    }
+
+    /// Gives each header except `Content-Type` to `tell`.
+    pub(crate) fn more_headers<'s>(&'s self, tell: &mut dyn FnMut(&'s str, &'s str)) {
         if let Some(session) = &self.session {
             tell("Mcp-Session-Id", session.as_str());
         }

@@ -5,7 +5,6 @@ use mcp_sansio::json::write::decode_base64;
 use mcp_sansio::json::{JsonKind, Raw, Text, constant};
 use mcp_sansio::protocol::{Method, code};
 use mcp_sansio::revision::{Era, Revision, Revisions};
-use mcp_sansio::rpc::MessageShape;
 use mcp_sansio::server::{IncomingRequest, RpcError, TransportChecks};
 
 use super::head::{BadField, Field, RequestHead};
@@ -59,12 +58,12 @@ impl<'h> Version<'h> {
     }
 }
 
-/// Returns the error for the version of a head, as far as it does not depend on the body.
+/// Returns the error for the version of a head, as far as it does not depend on the body. `method` is that of a request.
 pub(crate) fn check_version<'e>(
     version: Version<'e>,
     served: Revisions,
     head: &RequestHead<'_>,
-    request: &IncomingRequest<'e>,
+    (request, method): (&IncomingRequest<'e>, Option<Method>),
     buffer: &'e mut VersionBuffer,
 ) -> Result<(), RpcError<'e>> {
     let has_sessions = served.has_era(Era::Legacy);
@@ -77,10 +76,6 @@ pub(crate) fn check_version<'e>(
             _ => Ok(()),
         };
     }
-    let method = match request.envelope().shape() {
-        MessageShape::Request { method, .. } => Some(Method::from_name(&method)),
-        _ => None,
-    };
     match version {
         Version::Bad(bad) => Err(mismatch(bad.words())),
         _ if method == Some(Method::Initialize) && !by_itself && !has_sessions => {

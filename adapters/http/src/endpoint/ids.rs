@@ -71,8 +71,8 @@ impl SessionId {
 
     /// Returns the slot in an id.
     pub(crate) fn slot_of(given: &[u8]) -> Option<u16> {
-        let digits = given.get(..4).filter(|_| given.len() == SessionId::LEN)?;
-        u16::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()
+        let digits: &[u8; 4] = given.first_chunk().filter(|_| given.len() == SessionId::LEN)?;
+        digits.iter().try_fold(0, |slot, digit| Some(slot << 4 | char::from(*digit).to_digit(16)? as u16))
     }
 }
 

@@ -40,18 +40,19 @@ enum NoSession {
 const SESSION_NOT_FOUND: i32 = -32001;
 
 impl Endpoint<'_> {
+    /// Handles a message; `method` is that of a request.
+    #[allow(clippy::too_many_arguments, reason = "what a POST has")]
     pub(crate) fn legacy_post<'r, 'a: 'r, S>(
         &mut self,
         app: &mut App<'a, S>,
         head: &RequestHead<'r>,
         request: &mut IncomingRequest<'_>,
+        method: Option<Method>,
         principal: Option<&str>,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        let opens = matches!(request.envelope().shape(), MessageShape::Request { method, .. } if Method::from_name(&method) == Method::Initialize);
-        let no_header = !head.fields.session.is_there();
-        if opens && no_header {
+        if method == Some(Method::Initialize) && !head.fields.session.is_there() {
             return self.open_session(app, head, request, principal, random, body);
         }
         match self.session_of(app, head, principal) {
@@ -115,6 +116,9 @@ impl Endpoint<'_> {
     /// Returns the stream of the request that a message cancels.
     fn cancels(&mut self, slot: u16, message: &Message<'_, '_>) -> Option<StreamId> {
         let Message::Read(request) = message else { return None };
+        if request.envelope().id.is_some() {
+            return None;
+        }
         let cancels = matches!(request.envelope().shape(), MessageShape::Notification { method } if method.eq_str("notifications/cancelled"));
         let scope = self.sessions.get(slot)?.scope;
         let server = &mut self.server;

@@ -1,7 +1,6 @@
 //! Requests of 2026-07-28: stateless, each its own scope.
 
 use mcp_sansio::protocol::{Method, code};
-use mcp_sansio::rpc::MessageShape;
 use mcp_sansio::server::{IncomingRequest, Peer};
 use mcp_sansio::sink::Out;
 
@@ -11,23 +10,17 @@ use super::refusal::refuse;
 use super::{App, Asker, Endpoint};
 
 impl Endpoint<'_> {
+    /// Handles a request, of this method, or an invalid message.
     pub(crate) fn modern_post<'r, 'a: 'r, S>(
         &mut self,
         app: &mut App<'a, S>,
         head: &RequestHead<'r>,
         request: &mut IncomingRequest<'_>,
+        method: Option<Method>,
         principal: Option<&str>,
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        let listens = match request.envelope().shape() {
-            MessageShape::Response { .. } => {
-                return refuse(body, 400, code::INVALID_REQUEST, "A client sends no responses here");
-            }
-            // In this revision a client cancels by closing the connection, so a notification needs no handling.
-            MessageShape::Notification { .. } => return EndpointResponse::status(202),
-            MessageShape::Request { method, .. } => Method::from_name(&method) == Method::Listen,
-            _ => false,
-        };
+        let listens = method == Some(Method::Listen);
         if listens && !head.fields.accept.stream() {
             return refuse(body, 406, code::INVALID_REQUEST, "A listen is answered with an event stream");
         }

@@ -1,7 +1,7 @@
 //! Requests: checks the head, reads the body, and calls the handler of the revision.
 
 use mcp_sansio::json::{JsonKind, Raw};
-use mcp_sansio::protocol::code;
+use mcp_sansio::protocol::{Method, code};
 use mcp_sansio::revision::{Era, Revisions};
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::{IncomingRequest, Millis};
@@ -38,7 +38,7 @@ impl Endpoint<'_> {
         body: &mut dyn Out,
     ) -> Result<Admission, EndpointResponse<'r>> {
         match self.judge(app, head, body) {
-            Ok(judged) => Ok(judged.admission()),
+            Ok((judged, _)) => Ok(judged.admission()),
             Err(response) => Err(self.readable(response, head)),
         }
     }
@@ -58,7 +58,7 @@ impl Endpoint<'_> {
         body: &mut dyn Out,
     ) -> Result<Option<Admission>, EndpointResponse<'r>> {
         match self.judge(app, head, body) {
-            Ok(judged) => Ok(Some(judged.admission())),
+            Ok((judged, _)) => Ok(Some(judged.admission())),
             Err(response) if response.undecided => {
                 body.roll_back(Mark::new(0));
                 Ok(None)
@@ -80,24 +80,24 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         self.tick(now);
         let judged = match head.admission {
-            Some(admission) => Ok(Judged::from(admission)),
-            None => self.judge(app, head, body),
+            Some(admission) => Ok((Judged::from(admission), self.place(head.path, self.served(app)))),
+            None => self.judge(app, head, body).map(|(judged, place)| (judged, Some(place))),
         };
-        if self.hash_key == 0 && judged.as_ref().is_ok_and(|judged| judged.principal().is_some()) {
+        if self.hash_key == 0 && judged.as_ref().is_ok_and(|(judged, _)| judged.principal().is_some()) {
             let mut key = [0; 8];
             random(&mut key);
             self.hash_key = u64::from_le_bytes(key);
         }
         #[cfg(feature = "resource-server")]
         let judged = match judged {
-            Ok(judged) => judged.permit(app, head, content, body),
+            Ok((judged, place)) => judged.permit(app, head, content, body).map(|judged| (judged, place)),
             refused => refused,
         };
         let response = match judged {
-            Ok(judged) => {
+            Ok((judged, place)) => {
                 let principal = judged.principal();
                 #[cfg_attr(not(feature = "resource-server"), allow(unused_mut, reason = "nothing is added to it"))]
-                let mut response = self.route(app, head, content, principal, random, body);
+                let mut response = self.route(app, head, content, place, principal, random, body);
                 #[cfg(feature = "resource-server")]
                 judged.add_headers(&mut response);
                 response
@@ -116,14 +116,14 @@ impl Endpoint<'_> {
         response
     }
 
-    /// Returns the response that the head alone decides, or the principal.
+    /// Returns the response that the head alone decides, or the principal, and the place at its path with the methods of it.
     #[allow(clippy::result_large_err, reason = "as above")]
     fn judge<'r, 'a: 'r, S>(
         &self,
         app: &App<'a, S>,
         head: &RequestHead<'r>,
         body: &mut dyn Out,
-    ) -> Result<Judged<'r>, EndpointResponse<'r>> {
+    ) -> Result<(Judged<'r>, Found), EndpointResponse<'r>> {
         if self.is_foreign(head) {
             return Err(refuse(body, 403, code::INVALID_REQUEST, "Host or Origin is not allowed"));
         }
@@ -137,7 +137,7 @@ impl Endpoint<'_> {
         if let Some(metadata) = self.config.resource_metadata.filter(|_| is_metadata(path, self.config.path)) {
             return Err(serve_metadata(head, metadata, body));
         }
-        let Some(allowed) = self.place(path, self.served(app)).map(|(_, allowed)| allowed) else {
+        let Some((place, allowed)) = self.place(path, self.served(app)) else {
             return Err(refuse(body, 404, code::INVALID_REQUEST, "There is nothing here"));
         };
         let judged = match (app.authorize)(head) {
@@ -163,11 +163,12 @@ impl Endpoint<'_> {
             return Err(refuse(body, 500, code::INTERNAL, "The principal's name is too long"));
         }
         // The answer to GET and DELETE also depends on the revision: `route` decides.
-        let is_known = |method| allowed.split(',').any(|known| known.trim_start_matches(' ') == method);
-        if !matches!(head.method, "GET" | "DELETE") && !is_known(head.method) {
-            return Err(not_allowed(body, allowed));
+        match head.method {
+            "POST" if place != Place::Old => {}
+            "GET" | "DELETE" => {}
+            _ => return Err(not_allowed(body, allowed)),
         }
-        Ok(judged)
+        Ok((judged, (place, allowed)))
     }
 
     /// Returns the served revisions: those of the service, without those with sessions if these are off.
@@ -177,7 +178,7 @@ impl Endpoint<'_> {
     }
 
     /// Returns the place at a path, with or without a slash at its end, and its methods.
-    fn place(&self, path: &str, served: Revisions) -> Option<(Place, &'static str)> {
+    fn place(&self, path: &str, served: Revisions) -> Option<Found> {
         let config = &self.config;
         match served.has_era(Era::Legacy) {
             has_sessions if same_path(config.path, path) => {
@@ -204,17 +205,19 @@ impl Endpoint<'_> {
         foreign || is_hidden && !self.config.any_host
     }
 
+    #[allow(clippy::too_many_arguments, reason = "what a request has")]
     fn route<'r, 'a: 'r, S>(
         &mut self,
         app: &mut App<'a, S>,
         head: &RequestHead<'r>,
         content: &[u8],
+        found: Option<Found>,
         principal: Option<&str>,
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
         let served = self.served(app);
-        let Some((place, allowed)) = self.place(head.path, served) else {
+        let Some((place, allowed)) = found else {
             return refuse(body, 404, code::INVALID_REQUEST, "There is nothing here");
         };
         match (place, head.method, Version::of(head, served)) {
@@ -261,17 +264,26 @@ impl Endpoint<'_> {
                 _ => self.unreadable(content, body),
             };
         }
+        let shape = request.envelope().shape();
+        let method = match &shape {
+            MessageShape::Request { method, .. } => Some(Method::from_name(method)),
+            _ => None,
+        };
         let mut buffer: VersionBuffer = [0; 66];
-        if let Err(failure) = check_version(version, served, head, &request, &mut buffer) {
-            return refuse_request(body, 400, id_of(request.envelope()), &failure);
+        if let Err(failure) = check_version(version, served, head, (&request, method), &mut buffer) {
+            return refuse_request(body, 400, id_of(&shape), &failure);
         }
-        if !is_acceptable(request.envelope()) {
+        if !is_acceptable(&shape, request.envelope()) {
             return refuse(body, 400, code::INVALID_REQUEST, "Invalid request: neither a notification nor a response");
         }
-        if modern {
-            self.modern_post(app, head, &mut request, principal, body)
-        } else {
-            self.legacy_post(app, head, &mut request, principal, random, body)
+        match (modern, shape) {
+            (true, MessageShape::Response { .. }) => {
+                refuse(body, 400, code::INVALID_REQUEST, "A client sends no responses here")
+            }
+            // In this revision a client cancels by closing the connection, so a notification needs no handling.
+            (true, MessageShape::Notification { .. }) => EndpointResponse::status(202),
+            (true, _) => self.modern_post(app, head, &mut request, method, principal, body),
+            (false, _) => self.legacy_post(app, head, &mut request, method, principal, random, body),
         }
     }
 
@@ -312,6 +324,9 @@ impl<'r> From<&'r Admission> for Judged<'r> {
     }
 }
 
+/// A place and its methods.
+type Found = (Place, &'static str);
+
 /// The place at a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -324,8 +339,8 @@ enum Place {
 }
 
 /// Returns the `id` of a message, if it can be one of a request.
-fn id_of<'e>(envelope: &Envelope<'e>) -> Option<Raw<'e>> {
-    match envelope.shape() {
+fn id_of<'e>(shape: &MessageShape<'e>) -> Option<Raw<'e>> {
+    match *shape {
         MessageShape::Request { id, .. } => Some(id),
         MessageShape::Invalid { id } => id,
         _ => None,
@@ -335,10 +350,10 @@ fn id_of<'e>(envelope: &Envelope<'e>) -> Option<Raw<'e>> {
 /// Returns `true` if a notification or a response can be accepted: only the status answers it
 /// ([sending messages](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
 /// The engine answers all other messages.
-fn is_acceptable(envelope: &Envelope<'_>) -> bool {
+fn is_acceptable(shape: &MessageShape<'_>, envelope: &Envelope<'_>) -> bool {
     let is_object = |value: Raw<'_>| value.kind() == JsonKind::Object;
     let is_sound = envelope.jsonrpc && !envelope.duplicate;
-    match envelope.shape() {
+    match shape {
         MessageShape::Notification { .. } => is_sound && envelope.params.is_none_or(is_object),
         MessageShape::Response { id } => match (envelope.result, envelope.error) {
             (Some(result), None) => is_sound && id.is_some() && is_object(result),

@@ -347,7 +347,7 @@ impl<'m> Streams<'m> {
     }
 
     /// Reserves a slot for a stream that may be needed.
-    pub(crate) fn reserve(&mut self, plan: &Plan) -> Option<u16> {
+    fn reserve(&mut self, plan: &Plan) -> Option<u16> {
         let slot = self.free.take(&mut self.slots, Stream::FREE, PEERS)?;
         let &Plan { session, route, scope, resumable, primed } = plan;
         let stream = Stream { session, route, scope, resumable, primed, ..Stream::FREE };
@@ -355,6 +355,21 @@ impl<'m> Streams<'m> {
         self.set(slot, State::Reserved);
         self.live += 1;
         Some(slot)
+    }
+
+    /// Reserves a slot: a free one, or that of an answer that was sent and is only kept for a return.
+    pub(crate) fn reserve_or_evict(
+        &mut self,
+        plan: &Plan,
+        sessions: &mut Sessions<'_>,
+        log: &mut Log<'_>,
+        now: Millis,
+    ) -> Option<u16> {
+        self.reserve(plan).or_else(|| {
+            let (oldest, _) = self.oldest_resting()?;
+            self.free(sessions, log, oldest, now);
+            self.reserve(plan)
+        })
     }
 
     /// Sends a reserved stream to its client.

@@ -9,6 +9,9 @@ use super::status::Status;
 /// Headers to write: names and values. Characters that would end a header are left out.
 pub type HeaderFields<'f> = &'f [(&'f str, &'f str)];
 
+/// Gives headers to a function: names and values.
+type GiveFields<'f> = &'f dyn Fn(&mut dyn FnMut(&str, &str));
+
 /// Writes the answers of a connection, one after the other, into lent storage.
 ///
 /// An answer is one of three:
@@ -156,15 +159,20 @@ impl<'m> ResponseBuffer<'m> {
     /// [`FullError::Now`] if there is no room until pending bytes are sent; [`FullError::Never`] if the store is too small
     /// or no request waits for an answer.
     pub fn full(&mut self, status: Status, fields: HeaderFields<'_>, body: &[u8]) -> Result<(), FullError> {
+        self.full_with(status, &|give| give_all(fields, give), body)
+    }
+
+    /// Writes a whole answer with the headers that `fields` gives.
+    pub(crate) fn full_with(&mut self, status: Status, fields: GiveFields<'_>, body: &[u8]) -> Result<(), FullError> {
         self.whole(status, b"", fields, body)
     }
 
-    /// Writes a whole answer with a body of JSON.
-    pub(crate) fn json(&mut self, status: Status, fields: HeaderFields<'_>, body: &[u8]) -> Result<(), FullError> {
+    /// Writes a whole answer with a body of JSON, and the headers that `fields` gives.
+    pub(crate) fn json(&mut self, status: Status, fields: GiveFields<'_>, body: &[u8]) -> Result<(), FullError> {
         self.whole(status, JSON, fields, body)
     }
 
-    fn whole(&mut self, status: Status, lines: &[u8], fields: HeaderFields<'_>, body: &[u8]) -> Result<(), FullError> {
+    fn whole(&mut self, status: Status, lines: &[u8], fields: GiveFields<'_>, body: &[u8]) -> Result<(), FullError> {
         let mark = self.mark();
         self.head(status, lines, fields, Content::Known(body.len()))?;
         if self.framing == Delimited::ByLength && !self.append(body) {
@@ -181,6 +189,11 @@ impl<'m> ResponseBuffer<'m> {
     /// [`FullError::Now`] if there is no room until pending bytes are sent; [`FullError::Never`] if the store is too small
     /// for the head or no request waits for an answer.
     pub fn stream(&mut self, fields: HeaderFields<'_>) -> Result<(), FullError> {
+        self.stream_of(&|give| give_all(fields, give))
+    }
+
+    /// Does the same as [`stream`](ResponseBuffer::stream), with the headers that `fields` gives.
+    pub(crate) fn stream_of(&mut self, fields: GiveFields<'_>) -> Result<(), FullError> {
         self.begin_stream(Status::OK, EVENTS, fields)
     }
 
@@ -189,10 +202,10 @@ impl<'m> ResponseBuffer<'m> {
     /// # Errors
     /// As for [`stream`](ResponseBuffer::stream).
     pub fn stream_with(&mut self, status: Status, fields: HeaderFields<'_>) -> Result<(), FullError> {
-        self.begin_stream(status, b"", fields)
+        self.begin_stream(status, b"", &|give| give_all(fields, give))
     }
 
-    fn begin_stream(&mut self, status: Status, lines: &[u8], fields: HeaderFields<'_>) -> Result<(), FullError> {
+    fn begin_stream(&mut self, status: Status, lines: &[u8], fields: GiveFields<'_>) -> Result<(), FullError> {
         self.head(status, lines, fields, Content::Flow)?;
         self.phase = if self.framing == Delimited::NoBody { Phase::Done } else { Phase::Stream };
         Ok(())
@@ -213,7 +226,7 @@ impl<'m> ResponseBuffer<'m> {
         flows: bool,
     ) -> Result<(), FullError> {
         let content = if flows { Content::Flow } else { Content::Message };
-        self.head(status, JSON, fields, content)?;
+        self.head(status, JSON, &|give| give_all(fields, give), content)?;
         self.phase = Phase::Body;
         Ok(())
     }
@@ -358,7 +371,7 @@ impl<'m> ResponseBuffer<'m> {
         &mut self,
         status: Status,
         lines: &[u8],
-        fields: HeaderFields<'_>,
+        fields: GiveFields<'_>,
         content: Content,
     ) -> Result<(), FullError> {
         if self.phase != Phase::Owed {
@@ -376,7 +389,7 @@ impl<'m> ResponseBuffer<'m> {
         Ok(())
     }
 
-    fn plan<'p>(&self, status: Status, lines: &'p [u8], fields: HeaderFields<'p>, content: Content) -> Plan<'p> {
+    fn plan<'p>(&self, status: Status, lines: &'p [u8], fields: GiveFields<'p>, content: Content) -> Plan<'p> {
         let framing = self.delimit(status, content);
         let close = self.closes() || framing == Delimited::ByClose;
         Plan { status, lines, fields, content, framing, close, http10: self.asked.http10 }
@@ -407,6 +420,7 @@ impl<'m> ResponseBuffer<'m> {
     pub fn finish(&mut self, status: Status, fields: HeaderFields<'_>) -> Result<(), FullError> {
         let (Phase::Draft, Some(began)) = (self.phase, self.began) else { return self.full(status, fields, b"") };
         let length = self.end.saturating_sub(self.body_at);
+        let fields: GiveFields<'_> = &|give| give_all(fields, give);
         let plan = self.plan(status, b"", fields, Content::Known(length));
         let mut head = 0;
         lay_head(&plan, &mut |parts| {
@@ -640,7 +654,7 @@ struct Plan<'p> {
     status: Status,
     /// Headers that are already lines.
     lines: &'p [u8],
-    fields: HeaderFields<'p>,
+    fields: GiveFields<'p>,
     content: Content,
     framing: Delimited,
     close: bool,
@@ -649,7 +663,8 @@ struct Plan<'p> {
 
 /// Gives a head to `put`, in pieces. The first piece ends with the line of the length and the `lines`.
 fn lay_head(plan: &Plan<'_>, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {
-    let (status, mut places) = (plan.status, [b' '; PLACES]);
+    let (status, mut places, mut digits) = (plan.status, [b' '; PLACES], [0; 13]);
+    let line = status.line().map_or_else(|| status.unnamed_line(&mut digits), str::as_bytes);
     let (name, value, end): (&[u8], &[u8], &[u8]) = match (plan.framing, plan.content) {
         (_, Content::Known(length)) if !status.is_bodiless() => {
             (b"\r\nContent-Length: ", decimal(length, &mut places), b"\r\n")
@@ -658,13 +673,17 @@ fn lay_head(plan: &Plan<'_>, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {
         (Delimited::ByChunks, _) => (b"\r\nTransfer-Encoding: ", b"chunked", b"\r\n"),
         (Delimited::ByClose | Delimited::NoBody, _) => (b"\r\n", b"", b""),
     };
-    put(&[b"HTTP/1.1 ", &status.digits(), b" ", status.reason().as_bytes(), name, value, end, plan.lines])
-        && plan.fields.iter().all(|(name, value)| lay_field(name, value, put))
-        && put(&[match (plan.close, plan.http10) {
-            (true, _) => b"Connection: close\r\n\r\n",
-            (false, true) => b"Connection: keep-alive\r\n\r\n",
-            (false, false) => b"\r\n",
-        }])
+    let mut fits = put(&[line, name, value, end, plan.lines]);
+    (plan.fields)(&mut |name, value| fits = fits && lay_field(name, value, put));
+    fits && put(&[match (plan.close, plan.http10) {
+        (true, _) => b"Connection: close\r\n\r\n",
+        (false, true) => b"Connection: keep-alive\r\n\r\n",
+        (false, false) => b"\r\n",
+    }])
+}
+
+fn give_all(fields: HeaderFields<'_>, give: &mut dyn FnMut(&str, &str)) {
+    fields.iter().for_each(|(name, value)| give(name, value));
 }
 
 fn lay_field(name: &str, value: &str, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {

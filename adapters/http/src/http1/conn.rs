@@ -525,7 +525,7 @@ impl<'m, const H: usize> Connection<'m, H> {
         self.answer.owe(Asked::LAST);
         let mut written = Err(FullError::Never);
         if status == Status::BAD_REQUEST && self.input.is_post_with_control_characters() {
-            written = self.answer.json(status, &[], CONTROL_CHARACTERS);
+            written = self.answer.json(status, &|_| {}, CONTROL_CHARACTERS);
         }
         if written == Err(FullError::Never) {
             written = self.answer.full(status, &[], b"");

@@ -26,6 +26,14 @@ macro_rules! statuses {
                     _ => "",
                 }
             }
+
+            /// Returns the status line of an answer, without its end; `None` for a code without a reason here.
+            pub(crate) const fn line(self) -> Option<&'static str> {
+                match self.0 {
+                    $($code => Some(concat!("HTTP/1.1 ", $code, " ", $reason)),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -65,9 +73,13 @@ impl Status {
         self.0 < 200 || self.0 == 204 || self.0 == 304
     }
 
-    /// Returns the three digits.
-    pub(crate) const fn digits(self) -> [u8; 3] {
+    /// Writes the status line of an answer whose code has no reason here, and returns it.
+    pub(crate) fn unnamed_line(self, line: &mut [u8; 13]) -> &[u8] {
         let code = if self.0 < 1000 { self.0 } else { 500 };
-        [b'0' + (code / 100) as u8, b'0' + (code / 10 % 10) as u8, b'0' + (code % 10) as u8]
+        let digit = |value: u16| b'0' + (value % 10) as u8;
+        *line = *b"HTTP/1.1 000 ";
+        let [.., hundreds, tens, ones, _] = line;
+        (*hundreds, *tens, *ones) = (digit(code / 100), digit(code / 10), digit(code));
+        line
     }
 }
