@@ -20,18 +20,59 @@ use mcp_sansio::revision::Revision;
 /// let answer = OwnedResult::new(Method::ToolsCall, result);
 /// assert_eq!(answer.view::<CallToolResult>().unwrap().text().unwrap().to_string(), "4");
 /// ```
+///
+/// A result of at most 184 bytes is kept in the value itself, a longer one in an allocation.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OwnedResult {
     method: Method,
-    bytes: Box<[u8]>,
+    bytes: Kept,
     retried: bool,
 }
+
+/// The longest result that needs no allocation.
+const SHORT: usize = 184;
+
+/// The bytes of a result.
+#[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "most results are short")]
+enum Kept {
+    Short([u8; SHORT], u8),
+    Long(Box<[u8]>),
+}
+
+impl Kept {
+    fn new(bytes: &[u8]) -> Self {
+        let mut short = [0; SHORT];
+        match short.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Kept::Short(short, bytes.len() as u8)
+            }
+            None => Kept::Long(bytes.into()),
+        }
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Kept::Short(bytes, len) => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Kept::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl PartialEq for Kept {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Kept {}
 
 impl OwnedResult {
     /// Keeps a copy of a result.
     #[must_use]
     pub fn new(method: Method, raw: Raw<'_>) -> Self {
-        OwnedResult { method, bytes: raw.as_bytes().into(), retried: false }
+        OwnedResult { method, bytes: Kept::new(raw.as_bytes()), retried: false }
     }
 
     /// Notes whether the request was sent again: `retried` of [`ClientEvent::Done`](mcp_sansio::client::ClientEvent::Done).
@@ -57,13 +98,13 @@ impl OwnedResult {
     /// Returns the result as the server wrote it, a JSON object.
     #[must_use]
     pub fn raw(&self) -> Raw<'_> {
-        reread(&self.bytes)
+        reread(self.bytes.as_bytes())
     }
 
     /// Returns the result as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes).unwrap_or_default()
+        std::str::from_utf8(self.bytes.as_bytes()).unwrap_or_default()
     }
 
     /// Returns a typed view of the result, one of [`views`](mcp_sansio::client::views).

@@ -27,5 +27,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(())
     };
     // The driver ends with the connection.
-    futures_lite::future::block_on(futures_lite::future::zip(work, driver)).0
+    async_io::block_on(futures_lite::future::zip(work, driver)).0
 }

@@ -130,18 +130,24 @@ mod poll {
             let watch = process.watch().map(|fd| (fd, PollFlags::IN));
             let input = self.input.as_ref().filter(|_| wants.write).map(|fd| (fd.as_fd(), PollFlags::OUT));
             let wanted = [output, errors, watch, input];
-            let mut fds: Vec<_> =
-                wanted.iter().flatten().map(|(fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
+            // In place of a pipe that is not wanted is another one, so the list needs no allocation.
+            let mut fds = wanted.iter().flatten().next().map(|&first| {
+                wanted.map(|wanted| {
+                    let (fd, flags) = wanted.unwrap_or(first);
+                    PollFd::from_borrowed_fd(fd, flags)
+                })
+            });
             let time = Timespec::try_from(at_most.min(process.look_after())).ok();
-            match rustix::event::poll(&mut fds, time.as_ref()) {
+            let polled = fds.as_mut().map_or(&mut [][..], |fds| &mut fds[..if input.is_some() { 4 } else { 3 }]);
+            match rustix::event::poll(polled, time.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            let mut told = fds.iter().map(|fd| !fd.revents().is_empty());
-            let mut is_ready = |wanted: bool| wanted && told.next().unwrap_or(false);
-            let (output, errors) = (is_ready(output.is_some()), is_ready(errors.is_some()));
+            let is_ready =
+                |at: usize| wanted[at].is_some() && fds.as_ref().is_some_and(|fds| !fds[at].revents().is_empty());
+            let (output, errors) = (is_ready(0), is_ready(1));
             let unwatched = watch.is_none();
-            let ended = is_ready(!unwatched);
+            let ended = is_ready(2);
             self.output.ready |= output;
             self.errors.ready |= errors;
             if ended {
@@ -160,7 +166,11 @@ mod poll {
                 return Got::Nothing;
             }
             match pipe.read(space) {
-                Ok(n) if n > 0 => return Got::Bytes(n),
+                Ok(n) if n > 0 => {
+                    // A pipe gives all that it has. What comes later, and its end, wakes the next wait.
+                    self.ready = n == space.len();
+                    return Got::Bytes(n);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => return Got::Nothing,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     self.ready = false;

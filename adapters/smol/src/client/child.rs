@@ -7,7 +7,7 @@ use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::process::{ExitStatus, Stdio};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use async_io::Timer;
 use async_process::{Child as Spawned, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -16,6 +16,7 @@ use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError
 use mcp_sansio::server::Millis;
 use mcp_sansio_host::{ExitReason, ShutdownTimeouts};
 
+use super::alarm::Alarm;
 use super::lines::{Got, Talk};
 use super::stderr::{Log, OnLine};
 use super::{ChildExit, ClientError, Stderr, StopSignal, Trace, Transport};
@@ -238,6 +239,8 @@ struct Life {
     last: StopSignal,
     timer: Timer,
     ended: Option<ChildExit>,
+    /// Those of the status and of stderr.
+    alarms: [Alarm; 2],
 }
 
 impl Life {
@@ -254,12 +257,13 @@ impl Life {
             last: StopSignal::None,
             timer: Timer::never(),
             ended: None,
+            alarms: [Alarm::new(), Alarm::new()],
         }
     }
 
     fn poll_status(&mut self, cx: &mut Context<'_>) -> Option<ExitStatus> {
         if self.status.is_none()
-            && let Poll::Ready(Ok(status)) = self.ends.as_mut().poll(cx)
+            && let Poll::Ready(Ok(status)) = self.alarms[0].poll(cx, |cx| self.ends.as_mut().poll(cx))
         {
             self.status = Some(status);
         }
@@ -268,14 +272,23 @@ impl Life {
 
     /// Reads stderr. Returns whether there may be more at once.
     fn poll_errors(&mut self, cx: &mut Context<'_>) -> bool {
+        let Life { errors, log, alarms: [_, alarm], .. } = self;
         for _ in 0..CHUNKS {
-            let mut chunk = [0; 4096];
-            match poll_read(&mut self.errors, cx, &mut chunk) {
+            if errors.is_none() {
+                return false;
+            }
+            let polled = alarm.poll(cx, |cx| {
+                let mut chunk = [0; 4096];
+                let n = ready!(poll_read(errors, cx, &mut chunk));
+                log.take(&chunk[..n]);
+                Poll::Ready(n)
+            });
+            match polled {
                 Poll::Ready(0) => {
-                    self.log.end();
+                    log.end();
                     return false;
                 }
-                Poll::Ready(n) => self.log.take(&chunk[..n]),
+                Poll::Ready(_) => {}
                 Poll::Pending => return false,
             }
         }

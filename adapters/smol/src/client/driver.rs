@@ -89,14 +89,11 @@ impl<H: ClientHandler + Unpin> Driver<H> {
         true
     }
 
+    /// Sets the timer, but only to an earlier time: to fire too early costs less than a change for every request.
     fn set_timer(&mut self, due: Option<Option<Instant>>) {
-        let due = due.flatten();
-        if self.due != due {
-            self.due = due;
-            match due {
-                Some(at) => self.timer.set_at(at),
-                None => self.timer = Timer::never(),
-            }
+        if let Some(at) = due.flatten().filter(|at| self.due.is_none_or(|due| *at < due)) {
+            self.due = Some(at);
+            self.timer.set_at(at);
         }
     }
 }

@@ -11,6 +11,7 @@ use mcp_sansio::memory::Store;
 use mcp_sansio::server::Millis;
 use mcp_sansio_host::LineTrace;
 
+use super::alarm::Alarm;
 use super::{ChildExit, ClientOptions, IN_FLIGHT, Trace, Transport};
 use crate::backlog::Backlog;
 use crate::interrupted::retry;
@@ -39,6 +40,7 @@ pub(super) struct Talk<R, W> {
     /// The number of pending bytes that are answers.
     owed: usize,
     tracing: Option<LineTrace<Trace>>,
+    alarm: Alarm,
 }
 
 /// The result of reading.
@@ -62,6 +64,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
             broke: None,
             owed: 0,
             tracing: None,
+            alarm: Alarm::new(),
         }
     }
 
@@ -123,6 +126,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
         self.drop_pending();
         (self.dirty, self.broke, self.owed) = (false, None, 0);
         self.writer = None;
+        self.alarm.ring();
         self.reader.take()
     }
 
@@ -136,10 +140,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
     }
 
     /// Reads once.
-    pub(super) fn poll_read(&mut self, cx: &mut Context<'_>) -> Got {
+    pub(super) fn poll_read(&mut self, cx: &Context<'_>) -> Got {
         let Some(reader) = &mut self.reader else { return Got::End };
         let space = self.session.space();
-        match retry(|| Pin::new(&mut *reader).poll_read(cx, space)) {
+        match self.alarm.poll(cx, |cx| retry(|| Pin::new(&mut *reader).poll_read(cx, space))) {
             Poll::Ready(Ok(n)) if n > 0 => {
                 if let Some(tracing) = &mut self.tracing {
                     tracing.received(&space[..n]);

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use futures_lite::Stream;
 use mcp_sansio::client::{ChangeNotification, PendingId, SubscriptionFilter, Subscriptions, TransportError};
 
+use super::wakes::Wakes;
 use super::{Client, ClientError};
 
 /// An item of a [`SubscriptionStream`] stream.
@@ -109,7 +110,7 @@ impl Heard {
         }
     }
 
-    pub(super) fn wake(&mut self, wakes: &mut Vec<Waker>) {
+    pub(super) fn wake(&mut self, wakes: &mut Wakes) {
         if self.ended || !self.changes.is_empty() {
             wakes.extend(self.waker.take());
         }

@@ -90,6 +90,7 @@
 //! - **Requests beyond the limits wait for their turn**, in order.
 //! - **Everything that grows has a limit**: messages, pending bytes, changes and events that wait to be taken.
 
+mod alarm;
 #[cfg(feature = "http")]
 mod authorize;
 mod book;
@@ -110,6 +111,7 @@ mod stderr;
 mod tasks;
 #[cfg(feature = "tls")]
 mod tls;
+mod wakes;
 
 #[cfg(feature = "http")]
 pub use authorize::{AuthorizationDemand, AuthorizationHeaders, Authorize};

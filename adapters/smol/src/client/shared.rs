@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use std::task::Waker;
 
 use super::Transport;
 use super::state::State;
@@ -30,7 +29,7 @@ impl Shared {
             let done = act(&mut state);
             (done, std::mem::take(&mut state.wakes))
         };
-        wakes.into_iter().for_each(Waker::wake);
+        wakes.wake();
         done
     }
 

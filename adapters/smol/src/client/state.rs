@@ -14,6 +14,7 @@ use mcp_sansio::server::Millis;
 
 use super::book::{Book, Pending};
 use super::listen::Heard;
+use super::wakes::Wakes;
 use super::{ChildExit, ClientError, OwnedResult, ServerHello, Transport};
 
 /// The longest time that a request without a time of its own waits while no waiting request is sent.
@@ -38,7 +39,7 @@ pub(super) struct State {
     pub(super) ended: Option<ChildExit>,
     closers: Vec<Waker>,
     driver: Option<Waker>,
-    pub(super) wakes: Vec<Waker>,
+    pub(super) wakes: Wakes,
     started: Instant,
 }
 
@@ -87,7 +88,7 @@ impl State {
             ended: None,
             closers: Vec::new(),
             driver: None,
-            wakes: Vec::new(),
+            wakes: Wakes::default(),
             started: Instant::now(),
         }
     }
@@ -382,7 +383,7 @@ impl State {
             error.explain(explain);
         }
         if !self.book.opening {
-            self.wakes.append(&mut self.book.openers);
+            self.wakes.extend(self.book.openers.drain(..));
         }
         for heard in self.book.listens.values_mut() {
             heard.explain(explain);
@@ -416,8 +417,8 @@ impl State {
         }
         self.over = Some(why);
         self.book.opening = false;
-        self.wakes.append(&mut self.book.openers);
-        self.wakes.append(&mut self.closers);
+        self.wakes.extend(self.book.openers.drain(..));
+        self.wakes.extend(self.closers.drain(..));
         self.wakes.extend(self.line.iter_mut().filter_map(|waiting| waiting.waker.take()));
         self.wakes.extend(self.driver.take());
         Some(transport)
