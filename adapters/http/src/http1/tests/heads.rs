@@ -274,3 +274,48 @@ fn the_endpoint_sees_the_host_that_is_meant() {
         assert_eq!((head.target(), RequestHeaders::get(&head, "HOST")), (target, Some(host.as_bytes())));
     }
 }
+
+/// Another parser agrees about a head with each byte at each place: on its parts, and behind the request line on whether
+/// it is one.
+#[test]
+fn another_parser_agrees_on_each_byte() {
+    use crate::http1::head::{Field, parse};
+    let whole =
+        b"\r\nPOST /mcp?a HTTP/1.0\r\nX-Ab: b c\r\nMcp-Session-Id:  0123456789abcdef\t\r\nAccept:\r\n\r\n{}{}{}{}";
+    let line = whole.iter().rposition(|byte| *byte == b'?').unwrap() + b"?a HTTP/1.0\r\n".len();
+    let mut accepted = 0;
+    for at in 0..whole.len() {
+        for byte in 0..=255 {
+            let mut head = *whole;
+            head[at] = byte;
+            let mut fields = [Field::default(); 8];
+            let ours = parse(&head, &LIMITS, &mut fields);
+            let mut headers = [httparse::EMPTY_HEADER; 8];
+            let mut other = httparse::Request::new(&mut headers);
+            // It also takes lines that end with a bare LF.
+            let len = other.parse(&head).ok().filter(httparse::Status::is_complete).map(httparse::Status::unwrap);
+            let len =
+                len.filter(|len| (0..*len).all(|place| head[place] != b'\n' || place > 0 && head[place - 1] == b'\r'));
+            let shown = head.escape_ascii();
+            let Some(len) = len else {
+                assert!(ours.is_err(), "{shown}");
+                continue;
+            };
+            let Ok(ours) = ours else {
+                assert!(at < line, "{shown}");
+                continue;
+            };
+            accepted += 1;
+            assert_eq!(ours.len, len, "{shown}");
+            let fields = &fields[..usize::from(ours.known.count)];
+            let head = HttpHead::new(&head, ours.line, fields, &ours.known);
+            assert_eq!((Some(head.method()), Some(head.target())), (other.method, other.path), "{shown}");
+            let others = other.headers.iter().map(|header| (header.name, header.value));
+            assert!(head.iter().eq(others), "{shown}");
+            // What the endpoint sees is what a walk through the headers finds.
+            let session = head.request_head().fields.session.first();
+            assert_eq!(session, head.get("mcp-session-id").map(<[u8]>::trim_ascii), "{shown}");
+        }
+    }
+    assert!(accepted > 5_000, "{accepted} accepted");
+}
