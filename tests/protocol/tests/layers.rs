@@ -29,7 +29,7 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
     ),
     (
         "adapters/http/src",
-        &[&["param_headers", "seal", "sse", "token"], &["endpoint"], &["http1"], &["client", "host"], &["lib"]],
+        &[&["names", "param_headers", "seal", "sse", "token"], &["endpoint"], &["http1"], &["client", "host"], &["lib"]],
     ),
     (
         "adapters/auth/src",
