@@ -24,8 +24,8 @@ pub(crate) const fn high(word: u64) -> u64 {
     word & HIGH
 }
 
-/// Returns the place of the first byte that `marks` marks in its word; `None` if there is none. The words are
-/// little-endian; after the last byte there are letters.
+/// Returns the place of the first byte that `marks` marks in its word. The words are
+/// read as little-endian numbers, and letters follow the last byte.
 #[inline(always)]
 pub(crate) fn find(bytes: &[u8], mut marks: impl FnMut(u64) -> u64) -> Option<usize> {
     let mut rest = bytes;
