@@ -642,7 +642,7 @@ pub(crate) fn is_complete(result: Raw<'_>) -> bool {
 
 #[cfg(all(test, feature = "ask"))]
 mod tests {
-    use super::super::streamed_reply::StreamBody;
+    use super::super::streamed_reply::{ListPage, StreamBody};
     use super::*;
 
     fn slot_in(state: &str) -> RequestSlot {
@@ -654,7 +654,7 @@ mod tests {
             "Asking" => RequestState::Asking(round),
             "Ready" => RequestState::Ready(Round { answered: 0b11, ..round }),
             "Resumed" => RequestState::Resumed(Round { answered: 0b11, ..round }),
-            "Streaming" => RequestState::Streaming(StreamedReply::of(StreamBody::List { start: 0, end: 0 })),
+            "Streaming" => RequestState::Streaming(StreamedReply::of(StreamBody::List(ListPage::from(0)))),
             other => panic!("{other}"),
         };
         RequestSlot { state, ..RequestSlot::FREE }
@@ -668,7 +668,7 @@ mod tests {
             "suspend" => slot.suspend(),
             "put off" => slot.change("put off", RequestState::Open),
             "stream" => {
-                slot.change("stream", RequestState::Streaming(StreamedReply::of(StreamBody::List { start: 0, end: 0 })))
+                slot.change("stream", RequestState::Streaming(StreamedReply::of(StreamBody::List(ListPage::from(0)))))
             }
             "answer" => slot.answer(0),
             "last answer" => (slot.answer(0), slot.answer(1)).0,

@@ -36,8 +36,10 @@ pub use seal::{AssociatedData, Seal, SealError};
 pub(crate) use server_info::DeclareExtensions;
 pub use server_info::{Caching, ServerInfo};
 #[cfg(feature = "windows")]
+pub(crate) use streamed_reply::Skip;
+#[cfg(feature = "windows")]
 pub(crate) use streamed_reply::{Give, Puller};
-pub(crate) use streamed_reply::{StreamBody, StreamedReply, WINDOWS, WriteReply};
+pub(crate) use streamed_reply::{ListPage, StreamBody, StreamedReply, WINDOWS, WriteReply};
 
 pub use crate::content::Icon;
 pub(crate) use crate::error::respond as respond_failure;

@@ -17,7 +17,7 @@ pub(crate) enum StreamBody {
     /// A reply that is always the same.
     Reply(WriteReply),
     /// A list, or a page of it.
-    List { start: u32, end: u32 },
+    List(ListPage),
     /// Content from a source.
     #[cfg(feature = "windows")]
     Content {
@@ -27,6 +27,26 @@ pub(crate) enum StreamBody {
         key: u32,
         pull: Puller,
     },
+}
+
+/// A page of a list, and how much of it was written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListPage {
+    /// The number of the entry that is next.
+    pub(crate) next: u32,
+    /// The number of the first entry that is not on the page.
+    pub(crate) end: u32,
+    /// An entry was written.
+    pub(crate) begun: bool,
+    /// There is a next page.
+    pub(crate) more: bool,
+}
+
+impl ListPage {
+    /// Makes a page that begins with the entry `next`, and has no end.
+    pub(crate) const fn from(next: u32) -> Self {
+        ListPage { next, end: u32::MAX, begun: false, more: false }
+    }
 }
 
 /// Writes the reply to the request with this id, under this revision.
@@ -136,6 +156,12 @@ impl<'o> Skip<'o> {
     pub(crate) fn new(out: &'o mut dyn Out, skip: usize) -> Self {
         Skip { out, skip, gone: skip, shut: false }
     }
+
+    /// Returns the number of bytes that were skipped.
+    #[cfg(feature = "windows")]
+    pub(crate) const fn skipped(&self) -> usize {
+        self.gone - self.skip
+    }
 }
 
 impl Sink for Skip<'_> {
@@ -224,7 +250,7 @@ mod tests {
     #[test]
     fn an_empty_window_loses_no_ground() {
         for room in 1..13 {
-            let (mut large, mut said) = (StreamedReply::of(StreamBody::List { start: 0, end: 0 }), Vec::new());
+            let (mut large, mut said) = (StreamedReply::of(StreamBody::List(ListPage::from(0))), Vec::new());
             loop {
                 let (shut, offset) = (large.send(&mut Shut, &mut say), large.offset);
                 assert!(!shut && offset as usize == said.len(), "behind {}", said.len());

@@ -585,11 +585,16 @@ fn write_extra(
     about: &ServerInfo<'_>,
     signs: bool,
 ) -> Result<(), FullError> {
+    // A result that is passed on from another server names that server; this one answers for itself.
+    let mut others = extra.members().filter(|(key, _)| !key.eq_str(meta::SERVER_INFO)).peekable();
+    if !signs && others.peek().is_none() {
+        return Ok(());
+    }
     let mut object = Object::open(result.key("_meta"));
-    if signs && extra.get(meta::SERVER_INFO).is_none() {
+    if signs {
         about.write_signature(object.key(meta::SERVER_INFO))?;
     }
-    object.spread(extra)?;
+    others.try_for_each(|(key, value)| object.member(key, value))?;
     object.close()
 }
 

@@ -93,7 +93,7 @@ impl ToolAnnotations {
     }
 }
 
-/// The description of a tool in `tools/list`: what [`DynamicTools::info`](super::DynamicTools::info) returns. See
+/// The description of a tool in `tools/list`, as [`DynamicTools`](super::DynamicTools) lists it. See
 /// [tools](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool).
 #[doc(alias = "Tool")]
 #[derive(Clone, Copy, Debug)]
@@ -127,13 +127,10 @@ pub struct ToolInfo<'t> {
 type WriteDetails = fn(&ToolInfo<'_>, &mut Object<'_, '_>, Revision) -> Result<(), FullError>;
 
 impl<'t> ToolInfo<'t> {
-    /// Makes the description of a tool without arguments. Returns `None` if [`is_tool_name`] refuses the name. The
-    /// description may be empty.
-    pub const fn checked(name: &'t str, description: &'t str) -> Option<Self> {
-        if !is_tool_name(name) {
-            return None;
-        }
-        Some(ToolInfo {
+    /// Makes the description of a tool without arguments. The description may be empty. A tool whose name
+    /// [`is_tool_name`] refuses is left out of lists.
+    pub const fn new(name: &'t str, description: &'t str) -> Self {
+        ToolInfo {
             name,
             description,
             title: None,
@@ -147,7 +144,7 @@ impl<'t> ToolInfo<'t> {
             entry: None,
             reserve: DEFAULT_RESERVE,
             details: Some(write_details),
-        })
+        }
     }
 
     /// Sets `icons`; written from 2025-11-25 on.
@@ -155,15 +152,26 @@ impl<'t> ToolInfo<'t> {
         ToolInfo { icons: Icons::new(icons), ..self }
     }
 
+    /// Sets members of the entry that belong to an extension, a JSON object; see [`Tool::entry`].
+    #[cfg(feature = "extensions")]
+    pub const fn entry(self, members: &'t str, revisions: Revisions) -> Self {
+        ToolInfo { entry: Some((members, revisions)), ..self }
+    }
+
     /// Returns whether it can be listed: the name is allowed, the schemas and `_meta` are JSON of the right type, and no
     /// `x-mcp-header` makes clients exclude the tool.
     pub(crate) fn is_sound(&self) -> bool {
         let is_object = |text: Option<&str>| text.is_none_or(constant::is_object);
+        #[cfg(feature = "extensions")]
+        let entry = self.entry.map(|(members, _)| members);
+        #[cfg(not(feature = "extensions"))]
+        let entry = None;
         is_tool_name(self.name)
             && constant::is_object_schema(self.input)
             && constant::has_valid_headers(self.input)
             && is_object(self.output)
             && is_object(self.meta)
+            && is_object(entry)
     }
 
     /// Writes it as an element of `tools/list`.
@@ -291,11 +299,9 @@ impl<S> Tool<S> {
         run: fn(&mut S, &mut Call<'_>) -> HandlerResult,
     ) -> Self {
         assert!(!description.is_empty(), "a tool needs a description: models choose by it");
-        let Some(info) = ToolInfo::checked(name, description) else {
-            panic!("a tool's name has 1 to 128 letters, digits, '_', '-' and '.'");
-        };
+        assert!(is_tool_name(name), "a tool's name has 1 to 128 letters, digits, '_', '-' and '.'");
         Tool {
-            info: ToolInfo { details: None, ..info },
+            info: ToolInfo { details: None, ..ToolInfo::new(name, description) },
             run,
             #[cfg(feature = "windows")]
             source: None,
@@ -365,25 +371,44 @@ impl<S> Tool<S> {
     }
 }
 
-/// The common part of resources and templates.
+/// The description of a resource in `resources/list`, or of a template in `resources/templates/list`, as
+/// [`DynamicResources`](super::DynamicResources) and [`DynamicTemplates`](super::DynamicTemplates) list it. See
+/// [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources#data-types).
+#[doc(alias = "Resource")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ResourceInfo {
-    pub(crate) uri: &'static str,
-    name: &'static str,
-    title: Option<&'static str>,
-    description: Option<&'static str>,
-    pub(crate) mime: Option<&'static str>,
-    size: Option<u64>,
-    annotations: Annotations<'static>,
-    icons: Icons<'static>,
-    meta: Option<&'static str>,
-    pub(crate) caching: Option<Caching>,
-    pub(crate) reserve: usize,
+#[non_exhaustive]
+#[must_use]
+pub struct ResourceInfo<'t> {
+    /// The `uri`, or the `uriTemplate` of a template. It has a scheme.
+    #[doc(alias = "uriTemplate")]
+    pub uri: &'t str,
+    /// The `name`.
+    pub name: &'t str,
+    /// The `title`, a name for people; written from 2025-06-18 on.
+    pub title: Option<&'t str>,
+    /// The `description`, for the model.
+    pub description: Option<&'t str>,
+    /// The `mimeType`, of the entry in the list. Contents have the one that the handler gives them.
+    #[doc(alias = "mimeType")]
+    pub mime: Option<&'t str>,
+    /// The `size`, in bytes; of resources alone.
+    pub size: Option<u64>,
+    /// The `annotations`.
+    pub annotations: Annotations<'t>,
+    pub(crate) icons: Icons<'t>,
+    /// The `_meta`, a JSON object; written from 2025-06-18 on.
+    pub meta: Option<&'t str>,
+    /// The `ttlMs` and `cacheScope` of its contents (2026-07-28). Default: those of the service.
+    #[doc(alias = "ttlMs")]
+    pub caching: Option<Caching>,
+    /// The room that is kept for the reply, in bytes. Default: [`DEFAULT_RESERVE`].
+    pub reserve: usize,
 }
 
-impl ResourceInfo {
-    const fn new(uri: &'static str, name: &'static str) -> Self {
-        assert!(is_uri_like(uri), "a resource's URI has a scheme");
+impl<'t> ResourceInfo<'t> {
+    /// Makes the description of a resource with its `uri` and `name`, or of a template with its `uriTemplate` and `name`. One
+    /// whose URI has no scheme is left out of lists, as is a template without a variable.
+    pub const fn new(uri: &'t str, name: &'t str) -> Self {
         ResourceInfo {
             uri,
             name,
@@ -397,6 +422,21 @@ impl ResourceInfo {
             caching: None,
             reserve: DEFAULT_RESERVE,
         }
+    }
+
+    /// Sets `icons`; written from 2025-11-25 on.
+    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
+        ResourceInfo { icons: Icons::new(icons), ..self }
+    }
+
+    /// Returns whether it can be listed as a resource: the URI has a scheme, and `_meta` is a JSON object.
+    pub(crate) fn is_sound(&self) -> bool {
+        is_uri_like(self.uri) && self.meta.is_none_or(constant::is_object)
+    }
+
+    /// Returns whether it can be listed as a template.
+    pub(crate) fn is_sound_template(&self) -> bool {
+        self.is_sound() && super::template::is_valid(self.uri)
     }
 
     /// Writes it as an element of `resources/list` or `resources/templates/list`.
@@ -477,7 +517,7 @@ macro_rules! resource_setters {
 /// The handler checks who reads it: see `docs/duties-server.md`, "Access control".
 #[must_use]
 pub struct Resource<S: 'static> {
-    pub(crate) info: ResourceInfo,
+    pub(crate) info: ResourceInfo<'static>,
     pub(crate) read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     #[cfg(feature = "windows")]
     pub(crate) source: Option<Sourced<S>>,
@@ -490,6 +530,7 @@ impl<S> Resource<S> {
         name: &'static str,
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Self {
+        assert!(is_uri_like(uri), "a resource's URI has a scheme");
         Resource {
             info: ResourceInfo::new(uri, name),
             read,
@@ -532,7 +573,7 @@ impl<S> Resource<S> {
 /// A variable may contain anything, `..` too: see `docs/duties-server.md`, "Paths".
 #[must_use]
 pub struct ResourceTemplate<S: 'static> {
-    pub(crate) info: ResourceInfo,
+    pub(crate) info: ResourceInfo<'static>,
     pub(crate) read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     pub(crate) complete: Option<Completer<S>>,
     #[cfg(feature = "windows")]
@@ -548,6 +589,7 @@ impl<S> ResourceTemplate<S> {
         read: fn(&mut S, &mut ReadResource<'_>) -> HandlerResult,
     ) -> Self {
         assert!(super::template::is_valid(uri_template), "a URI template's braces are balanced and name variables");
+        assert!(is_uri_like(uri_template), "a resource's URI has a scheme");
         ResourceTemplate {
             info: ResourceInfo::new(uri_template, name),
             read,
@@ -571,36 +613,36 @@ impl<S> ResourceTemplate<S> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 #[must_use]
-pub struct PromptArgument {
+pub struct PromptArgument<'t> {
     /// The `name`.
-    pub name: &'static str,
+    pub name: &'t str,
     /// The `title`, a name for people; written from 2025-06-18 on.
-    pub title: Option<&'static str>,
+    pub title: Option<&'t str>,
     /// The `description`.
-    pub description: Option<&'static str>,
+    pub description: Option<&'t str>,
     /// The `required`: requests without it are refused with error -32602.
     pub required: bool,
 }
 
-impl PromptArgument {
+impl<'t> PromptArgument<'t> {
     /// Makes an argument that is required.
-    pub const fn required(name: &'static str) -> Self {
+    pub const fn required(name: &'t str) -> Self {
         PromptArgument { name, title: None, description: None, required: true }
     }
 
     /// Makes an argument that may be absent.
-    pub const fn optional(name: &'static str) -> Self {
+    pub const fn optional(name: &'t str) -> Self {
         PromptArgument { name, title: None, description: None, required: false }
     }
 
     /// Sets `description`.
-    pub const fn description(mut self, description: &'static str) -> Self {
+    pub const fn description(mut self, description: &'t str) -> Self {
         self.description = Some(description);
         self
     }
 
     /// Sets `title`, a name for people.
-    pub const fn title(mut self, title: &'static str) -> Self {
+    pub const fn title(mut self, title: &'t str) -> Self {
         self.title = Some(title);
         self
     }
@@ -634,21 +676,31 @@ impl PromptArgument {
 /// The handler checks the arguments: see `docs/duties-server.md`, "Input".
 #[must_use]
 pub struct Prompt<S: 'static> {
-    pub(crate) info: PromptInfo,
+    pub(crate) info: PromptInfo<'static>,
     pub(crate) get: fn(&mut S, &mut GetPrompt<'_>) -> HandlerResult,
     pub(crate) complete: Option<Completer<S>>,
 }
 
-/// The description of a prompt in `prompts/list`.
+/// The description of a prompt in `prompts/list`, as [`DynamicPrompts`](super::DynamicPrompts) lists it. See
+/// [prompts](https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#prompt).
+#[doc(alias = "Prompt")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PromptInfo {
-    pub(crate) name: &'static str,
-    title: Option<&'static str>,
-    pub(crate) description: &'static str,
-    pub(crate) arguments: &'static [PromptArgument],
-    icons: Icons<'static>,
-    meta: Option<&'static str>,
-    pub(crate) reserve: usize,
+#[non_exhaustive]
+#[must_use]
+pub struct PromptInfo<'t> {
+    /// The `name`. A prompt without one is left out of lists.
+    pub name: &'t str,
+    /// The `title`, a name for people; written from 2025-06-18 on.
+    pub title: Option<&'t str>,
+    /// The `description`.
+    pub description: &'t str,
+    /// The `arguments`. Requests without one that is required are refused with error -32602.
+    pub arguments: &'t [PromptArgument<'t>],
+    pub(crate) icons: Icons<'t>,
+    /// The `_meta`, a JSON object; written from 2025-06-18 on.
+    pub meta: Option<&'t str>,
+    /// The room that is kept for the reply, in bytes. Default: [`DEFAULT_RESERVE`].
+    pub reserve: usize,
 }
 
 impl<S> Prompt<S> {
@@ -660,14 +712,11 @@ impl<S> Prompt<S> {
     ) -> Self {
         assert!(!name.is_empty(), "a prompt needs a name");
         assert!(!description.is_empty(), "a prompt needs a description");
-        let (arguments, icons): (&[PromptArgument], _) = (&[], Icons::NONE);
-        let info =
-            PromptInfo { name, title: None, description, arguments, icons, meta: None, reserve: DEFAULT_RESERVE };
-        Prompt { info, get, complete: None }
+        Prompt { info: PromptInfo::new(name, description), get, complete: None }
     }
 
     /// Sets `arguments`.
-    pub const fn arguments(mut self, arguments: &'static [PromptArgument]) -> Self {
+    pub const fn arguments(mut self, arguments: &'static [PromptArgument<'static>]) -> Self {
         self.info.arguments = arguments;
         self
     }
@@ -681,7 +730,30 @@ impl<S> Prompt<S> {
     shared_setters!();
 }
 
-impl PromptInfo {
+impl<'t> PromptInfo<'t> {
+    /// Makes the description of a prompt without arguments. The description may be empty.
+    pub const fn new(name: &'t str, description: &'t str) -> Self {
+        PromptInfo {
+            name,
+            title: None,
+            description,
+            arguments: &[],
+            icons: Icons::NONE,
+            meta: None,
+            reserve: DEFAULT_RESERVE,
+        }
+    }
+
+    /// Sets `icons`; written from 2025-11-25 on.
+    pub const fn icons(self, icons: &'t [Icon<'t>]) -> Self {
+        PromptInfo { icons: Icons::new(icons), ..self }
+    }
+
+    /// Returns whether it can be listed: it has a name, and `_meta` is a JSON object.
+    pub(crate) fn is_sound(&self) -> bool {
+        !self.name.is_empty() && self.meta.is_none_or(constant::is_object)
+    }
+
     /// Writes it as an element of `prompts/list`.
     pub(crate) fn write(&self, out: &mut Writer<'_>, revision: Revision) -> Result<(), FullError> {
         let mut object = Object::open(out);

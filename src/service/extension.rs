@@ -324,17 +324,13 @@ impl<'t, S> Service<'t, S> {
     }
 
     /// Checks the call of a tool, for each extension that does so.
-    pub(crate) fn check_call(&self, index: usize, call: &Call<'_>) -> Result<(), RpcError<'static>> {
-        let mut checks = self.extension_table.iter().filter_map(|extension| extension.check_call).peekable();
-        if checks.peek().is_none() {
-            return Ok(());
-        }
-        let check = |info: &ToolInfo<'_>| {
-            let entry = info.entry.filter(|(_, revisions)| revisions.contains(call.revision()));
-            let entry = entry.map(|(members, _)| Raw::trusted(members.as_bytes()));
-            checks.try_for_each(|check| check(call, entry))
-        };
-        self.with_tool(index, check).unwrap_or(Ok(()))
+    pub(crate) fn check_call(&self, info: &ToolInfo<'_>, call: &Call<'_>) -> Result<(), RpcError<'static>> {
+        let entry = info.entry.filter(|(_, revisions)| revisions.contains(call.revision()));
+        let entry = entry.map(|(members, _)| Raw::trusted(members.as_bytes()));
+        self.extension_table
+            .iter()
+            .filter_map(|extension| extension.check_call)
+            .try_for_each(|check| check(call, entry))
     }
 
     /// Returns the methods of all extensions.
@@ -352,6 +348,7 @@ impl<'t, S> Service<'t, S> {
 /// Finds the method that a request names. [`Target::index`] is 0 for [`Service::other`].
 fn find_method<'a, S>(
     service: &Service<'_, S>,
+    _: &S,
     gate: &dyn TransportChecks,
     slot: &RequestSlot,
     asked: &Asked<'a>,

@@ -73,7 +73,7 @@ impl<S> Service<'_, S> {
         let params = kept(&live, owner, PARAMS).map(Raw::trusted);
         let members = params.map_or(RequestMembers::NONE, crate::rpc::read_params);
         let asked = Asked { params, members: &members, name: None };
-        let (route, target) = match self.find(&(), handling.slot, &asked) {
+        let (route, target) = match self.find(state, &(), handling.slot, &asked) {
             Ok(found) => found,
             Err(failure) => {
                 // The service has changed meanwhile.
@@ -101,7 +101,7 @@ impl<S> Service<'_, S> {
         self.settle(state, token, ran, server, out)
     }
 
-    pub(crate) fn resource_info(&self, index: usize) -> Option<&ResourceInfo> {
+    pub(crate) fn resource_info(&self, index: usize) -> Option<&ResourceInfo<'static>> {
         match self.resources.get(index) {
             Some(resource) => Some(&resource.info),
             None => self.templates.get(index.checked_sub(self.resources.len())?).map(|template| &template.info),

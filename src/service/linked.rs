@@ -4,7 +4,7 @@
 //! so code is reached through pointers that a builder method sets: [`Service::resources`] sets the route of resources,
 //! [`Service::prompts`] that of prompts, and so on. Without the call nothing refers to the route, and the linker leaves out
 //! all code behind it. The same is done, for the same reason, in `Server::subscriptions`, `ServerInfo::revisions`,
-//! `Tool::source`, `Service::toolbox`, `ServerInfo`, `Icons` and `Extra`.
+//! `Tool::source`, `Service::dynamic_tools` and its like, `ServerInfo`, `Icons` and `Extra`.
 
 use super::context::RequestContext;
 use super::invoke::HandlerRun;
@@ -32,6 +32,18 @@ impl<'a> Asked<'a> {
         let argument = self.members.argument?;
         Some((argument.get("name")?.text()?, argument.get("value")?.text()?))
     }
+
+    /// Checks a call of the tool at `index`.
+    pub(crate) fn to_tool<S>(
+        &self,
+        index: usize,
+        info: &ToolInfo<'_>,
+        gate: &dyn TransportChecks,
+    ) -> Result<Target<S>, RpcError<'a>> {
+        let arguments = self.members.arguments.unwrap_or(Raw::trusted(b"{}"));
+        gate.arguments(Raw::trusted(info.input.as_bytes()), arguments)?;
+        Ok(Target::at(index, info.reserve))
+    }
 }
 
 /// The function that completes a value.
@@ -42,7 +54,7 @@ pub(crate) struct Target<S: 'static> {
     pub(crate) index: usize,
     /// The room for its reply, in bytes.
     pub(crate) reserve: usize,
-    complete: Option<Completer<S>>,
+    pub(crate) complete: Option<Completer<S>>,
 }
 
 impl<S> Target<S> {
@@ -55,33 +67,33 @@ impl<S> Target<S> {
 #[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
 pub(crate) struct Route<S: 'static> {
     /// Finds the entry that a request names, or refuses the request.
-    pub(crate) find:
-        for<'a> fn(&Service<'_, S>, &dyn TransportChecks, &RequestSlot, &Asked<'a>) -> Result<Target<S>, RpcError<'a>>,
+    pub(crate) find: for<'a> fn(
+        &Service<'_, S>,
+        &S,
+        &dyn TransportChecks,
+        &RequestSlot,
+        &Asked<'a>,
+    ) -> Result<Target<S>, RpcError<'a>>,
     /// Runs the handler. It takes a [`Call`], which a tool gets as it is: made from a [`RequestContext`] it would be a copy.
     pub(crate) call: for<'a> fn(&'a Service<'a, S>, &mut S, &Target<S>, &Asked<'a>, Call<'a>) -> HandlerRun,
-    /// Writes a separator and the entry at an index of the list of the method; nothing if it is not listed.
+    /// Writes a separator and the entry at an index of the table of the method.
     pub(crate) write: fn(&Service<'_, S>, Method, usize, &[u8], Revision, &mut Writer<'_>) -> Result<(), FullError>,
 }
 
 impl<S> Route<S> {
-    /// `tools/call`, `tools/list`: the tools, and after them those of the toolbox.
+    /// `tools/call`, `tools/list`.
     pub(crate) const TOOLS: &'static Route<S> = &Route {
         find: find_tool,
         call: call_tool,
         write: |service, _, index, separator, revision, out| {
-            let write = |info: &ToolInfo<'_>| out.put(separator).and_then(|()| info.write(out, revision));
-            service.with_tool(index, write).unwrap_or(Ok(()))
+            out.put(separator)?;
+            service.tools.get(index).map_or(Ok(()), |tool| tool.info.write(out, revision))
         },
     };
 
     /// `resources/read` and the two lists: resources, and after them templates.
     pub(crate) const RESOURCES: &'static Route<S> = &Route {
-        find: |service, _, slot, asked| {
-            let uri = asked.members.uri.and_then(|uri| uri.text());
-            let uri = uri.ok_or(RpcError::invalid_params("Invalid params: uri is missing"))?;
-            let index = service.find_resource(&uri).ok_or(RpcError::unknown_resource(uri, slot.revision))?;
-            Ok(Target::at(index, service.resource_info(index).map_or(0, |info| info.reserve)))
-        },
+        find: find_read,
         call: |service, state, target, asked, call| service.call_read(state, call.handling, target.index, asked),
         write: |service, method, index, separator, revision, out| {
             out.put(separator)?;
@@ -95,10 +107,7 @@ impl<S> Route<S> {
 
     /// `prompts/get`, `prompts/list`.
     pub(crate) const PROMPTS: &'static Route<S> = &Route {
-        find: |service, _, _, asked| {
-            let index = service.find_prompt(asked)?;
-            Ok(Target::at(index, service.prompts.get(index).map_or(0, |prompt| prompt.info.reserve)))
-        },
+        find: |service, _, _, _, asked| service.find_prompt(asked),
         call: |service, state, target, _, Call { handling }| {
             let Some(prompt) = service.prompts.get(target.index) else { return handling.ran_nothing() };
             handling.slot.handler = target.index as u16;
@@ -112,7 +121,7 @@ impl<S> Route<S> {
 
     /// `completion/complete`: variables of templates and arguments of prompts.
     pub(crate) const COMPLETIONS: &'static Route<S> = &Route {
-        find: |service, _, _, asked| {
+        find: |service, _, _, _, asked| {
             Ok(Target { index: 0, reserve: DEFAULT_RESERVE, complete: service.find_completion(asked)? })
         },
         call: |_, state, target, asked, Call { mut handling }| {
@@ -121,13 +130,8 @@ impl<S> Route<S> {
                 let complete = Complete { handling, argument: Text::from_raw(b""), value: "", context: None };
                 return complete.run(state, |_, complete| complete.offer::<&str>([]));
             };
-            let value = match value.plain() {
-                Some(value) => value,
-                None => match value.decode(core::mem::take(&mut handling.scratch)) {
-                    Ok(value) => value,
-                    // It has escapes, and there is no room to decode them.
-                    Err(_) => return handling.ran(Err(RpcError::internal("The value is too long").into())),
-                },
+            let Some(value) = decode_value(value, &mut handling) else {
+                return handling.ran(Err(RpcError::internal("The value is too long").into()));
             };
             Complete { handling, argument, value, context: asked.members.context }.run(state, complete)
         },
@@ -136,7 +140,7 @@ impl<S> Route<S> {
 
     /// Requests that the protocol does not know.
     pub(crate) const OTHERS: &'static Route<S> = &Route {
-        find: |_, _, _, _| Ok(Target::at(0, DEFAULT_RESERVE)),
+        find: |_, _, _, _, _| Ok(Target::at(0, DEFAULT_RESERVE)),
         call: |service, state, _, asked, Call { handling }| {
             let Some(other) = service.other else { return handling.ran_nothing() };
             let method = asked.name.unwrap_or(Text::from_raw(b""));
@@ -184,26 +188,21 @@ impl<S> Routes<S> {
 // Functions and no closures, which copy their arguments: 2 % of a `tools/call`.
 
 /// Finds the tool that a request names.
-fn find_tool<'a, S>(
+pub(crate) fn find_tool<'a, S>(
     service: &Service<'_, S>,
+    _: &S,
     gate: &dyn TransportChecks,
     _: &RequestSlot,
     asked: &Asked<'a>,
 ) -> Result<Target<S>, RpcError<'a>> {
     let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
-    let Some(index) = name.and_then(|name| service.find_tool(&name)) else {
-        return Err(RpcError::invalid_params("Unknown tool"));
-    };
-    let arguments = asked.members.arguments.unwrap_or(Raw::trusted(b"{}"));
-    let check = |info: &ToolInfo<'_>| {
-        gate.arguments(Raw::trusted(info.input.as_bytes()), arguments)?;
-        Ok(Target::at(index, info.reserve))
-    };
-    service.with_tool(index, check).unwrap_or(Ok(Target::at(index, 0)))
+    let found = name.and_then(|name| service.tools.iter().enumerate().find(|(_, tool)| name.eq_str(tool.info.name)));
+    let Some((index, tool)) = found else { return Err(RpcError::invalid_params("Unknown tool")) };
+    asked.to_tool(index, &tool.info, gate)
 }
 
 /// Runs the handler of a tool.
-fn call_tool<'a, S>(
+pub(crate) fn call_tool<'a, S>(
     service: &'a Service<'a, S>,
     state: &mut S,
     target: &Target<S>,
@@ -211,26 +210,34 @@ fn call_tool<'a, S>(
     mut call: Call<'a>,
 ) -> HandlerRun {
     call.slot.handler = target.index as u16;
+    let Some(tool) = service.tools.get(target.index) else { return call.handling.ran_nothing() };
     #[cfg(feature = "extensions")]
-    if let Err(failure) = service.check_call(target.index, &call) {
+    if let Err(failure) = service.check_call(&tool.info, &call) {
         return call.ran(Err(failure.into()));
     }
-    let outcome = match (service.tools.get(target.index), service.toolbox) {
-        (Some(tool), _) => {
-            #[cfg(feature = "windows")]
-            {
-                call.handling.sourced = tool.source.is_some();
-            }
-            (tool.run)(state, &mut call)
-        }
-        (None, Some((tools, _))) => tools.run(target.index - service.tools.len(), state, &mut call),
-        (None, None) => return call.handling.ran_nothing(),
-    };
+    #[cfg(feature = "windows")]
+    {
+        call.handling.sourced = tool.source.is_some();
+    }
+    let outcome = (tool.run)(state, &mut call);
     call.ran(outcome)
 }
 
+/// Finds the resource or template that a request names.
+pub(crate) fn find_read<'a, S>(
+    service: &Service<'_, S>,
+    state: &S,
+    _: &dyn TransportChecks,
+    slot: &RequestSlot,
+    asked: &Asked<'a>,
+) -> Result<Target<S>, RpcError<'a>> {
+    let uri = asked.members.uri.and_then(|uri| uri.text());
+    let uri = uri.ok_or(RpcError::invalid_params("Invalid params: uri is missing"))?;
+    service.find_resource(state, &uri).ok_or(RpcError::unknown_resource(uri, slot.revision))
+}
+
 impl<S> Service<'_, S> {
-    fn call_read<'a>(
+    pub(crate) fn call_read<'a>(
         &'a self,
         state: &mut S,
         mut handling: RequestContext<'a>,
@@ -272,8 +279,13 @@ impl<S> Service<'_, S> {
     }
 }
 
+/// Returns the value that is to be completed; `None` if it has escapes, and there is no room to decode them.
+pub(crate) fn decode_value<'a>(value: Text<'a>, handling: &mut RequestContext<'a>) -> Option<&'a str> {
+    value.plain().or_else(|| value.decode(core::mem::take(&mut handling.scratch)).ok())
+}
+
 /// Returns the URI of a request, from the message or decoded into the front of the scratch.
-fn decode_uri<'a>(asked: &Asked<'a>, scratch: &mut &'a mut [u8]) -> &'a str {
+pub(crate) fn decode_uri<'a>(asked: &Asked<'a>, scratch: &mut &'a mut [u8]) -> &'a str {
     let Some(uri) = asked.members.uri.and_then(|uri| uri.text_of(asked.members.plain)) else { return "" };
     if let Some(uri) = uri.plain() {
         return uri;

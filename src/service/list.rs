@@ -1,23 +1,17 @@
 //! Lists: whole, in pages if the application wants pages, in windows if the sink is smaller. See
 //! [pagination](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination).
 
+use super::Service;
 use super::context::{begin_result, end_result};
 use super::router::{Dispatched, fail};
-use super::{Service, ToolInfo};
 use crate::content::TextValue;
 use crate::json::{Raw, object::Object};
 use crate::protocol::Method;
 use crate::server::{
-    IncomingRequest, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply, WINDOWS,
+    IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply,
+    WINDOWS,
 };
 use crate::sink::{FullError, MessageKind, Out, Writer, whole};
-
-/// The entries of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
-    pub(crate) start: u32,
-    pub(crate) end: u32,
-}
 
 impl<S> Service<'_, S> {
     /// Answers a request for a list.
@@ -29,6 +23,9 @@ impl<S> Service<'_, S> {
         server: &mut Server<'_>,
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
+        if let Some(lists) = self.dynamic.lists {
+            return (lists.list)(self, state, token, request, server, out);
+        }
         let Some(mut page) = self.page(request.method(), request.members().cursor) else {
             return fail(server, token, &RpcError::invalid_params("Invalid params: no such cursor"), out);
         };
@@ -45,19 +42,19 @@ impl<S> Service<'_, S> {
                 }
                 Err(FullError::Never) if WINDOWS => break,
                 // The rest is on the next page.
-                Err(FullError::Never) if page.end - page.start > 1 => page.end -= (page.end - page.start).div_ceil(4),
+                Err(FullError::Never) if page.end - page.next > 1 => page.end -= (page.end - page.next).div_ceil(4),
                 Err(FullError::Never) => return fail(server, token, &RpcError::too_large(), out),
             }
         }
         if server.is_crowded() {
             return fail(server, token, &OVERLOADED, out);
         }
-        server.begin_large(token, StreamedReply::of(StreamBody::List { start: page.start, end: page.end }), out)?;
+        server.begin_large(token, StreamedReply::of(StreamBody::List(page)), out)?;
         Ok(self.pump(state, token, server, out))
     }
 
     /// Returns the page of a cursor; `None` if this server has not made it.
-    pub(crate) fn page(&self, method: Method, cursor: Option<Raw<'_>>) -> Option<Page> {
+    pub(crate) fn page(&self, method: Method, cursor: Option<Raw<'_>>) -> Option<ListPage> {
         let len = self.list_len(method);
         // Like other servers: an empty cursor means the first page, and `null` is refused.
         let start = match cursor.filter(|cursor| cursor.as_bytes() != b"\"\"") {
@@ -67,36 +64,19 @@ impl<S> Service<'_, S> {
             }
         };
         let end = start.saturating_add(self.page_size).min(len);
-        // The first entry has no comma before it, so it must be one that is listed.
-        let start = match method {
-            Method::ToolsList => (start..end).find(|at| self.with_tool(*at, |_| ()).is_some()).unwrap_or(end),
-            _ => start,
-        };
-        Some(Page { start: u32::try_from(start).ok()?, end: u32::try_from(end).ok()? })
+        Some(ListPage { end: u32::try_from(end).ok()?, ..ListPage::from(u32::try_from(start).ok()?) })
     }
 
-    fn list_len(&self, method: Method) -> usize {
+    pub(crate) fn list_len(&self, method: Method) -> usize {
         match method {
-            Method::ToolsList => self.tools.len() + self.toolbox.map_or(0, |(tools, _)| tools.len()),
+            Method::ToolsList => self.tools.len(),
             Method::ResourcesList => self.resources.len(),
             Method::TemplatesList => self.templates.len(),
             _ => self.prompts.len(),
         }
     }
 
-    /// Calls `read` with the description of the tool at `index`, if it is listed.
-    #[inline]
-    pub(crate) fn with_tool<R>(&self, index: usize, read: impl FnOnce(&ToolInfo<'_>) -> R) -> Option<R> {
-        match self.tools.get(index) {
-            Some(tool) => Some(read(&tool.info)),
-            None => {
-                let (tools, is_listed) = self.toolbox?;
-                tools.info(index - self.tools.len()).filter(is_listed).as_ref().map(read)
-            }
-        }
-    }
-
-    fn write_head(&self, slot: &RequestSlot, out: &mut Writer<'_>) -> Result<(), FullError> {
+    pub(crate) fn write_head(&self, slot: &RequestSlot, out: &mut Writer<'_>) -> Result<(), FullError> {
         let mut result = begin_result(out, slot.id.as_bytes(), slot.revision);
         let key = match slot.method {
             Method::ToolsList => "tools",
@@ -107,13 +87,17 @@ impl<S> Service<'_, S> {
         result.key(key).put(b"[")
     }
 
-    fn write_tail(&self, slot: &RequestSlot, page: Page, out: &mut Writer<'_>) -> Result<(), FullError> {
+    fn write_tail(&self, slot: &RequestSlot, page: ListPage, out: &mut Writer<'_>) -> Result<(), FullError> {
         out.put(b"]")?;
         let mut result = Object::resume(out, false);
         if (page.end as usize) < self.list_len(slot.method) {
-            // A cursor is the number of the first entry of a page.
-            TextValue::from(i64::from(page.end)).write(result.key("nextCursor"))?;
+            write_cursor(page, &mut result)?;
         }
+        self.end_list(slot, result)
+    }
+
+    /// Writes the members after the entries and the cursor.
+    pub(crate) fn end_list(&self, slot: &RequestSlot, mut result: Object<'_, '_>) -> Result<(), FullError> {
         if slot.revision.is_modern() {
             self.about.caching.write(&mut result)?;
         }
@@ -121,9 +105,9 @@ impl<S> Service<'_, S> {
     }
 
     /// Writes the whole reply.
-    pub(crate) fn write_list(&self, slot: &RequestSlot, page: Page, out: &mut Writer<'_>) -> Result<(), FullError> {
+    pub(crate) fn write_list(&self, slot: &RequestSlot, page: ListPage, out: &mut Writer<'_>) -> Result<(), FullError> {
         self.write_head(slot, out)?;
-        for index in page.start..page.end {
+        for index in page.next..page.end {
             self.write_separated(slot, page, index, out)?;
         }
         self.write_tail(slot, page, out)
@@ -134,20 +118,20 @@ impl<S> Service<'_, S> {
         &self,
         large: &mut StreamedReply,
         slot: &RequestSlot,
-        page: Page,
+        page: ListPage,
         out: &mut dyn Out,
     ) -> bool {
         if large.piece == 0 && !large.send(out, &mut |out| self.write_head(slot, out)) {
             return false;
         }
-        let entries = page.end - page.start;
+        let entries = page.end - page.next;
         while large.piece <= entries {
             // A cancelled list ends after the current entry.
             if large.broken && large.offset == 0 {
                 large.piece = entries + 1;
                 break;
             }
-            let index = page.start + large.piece - 1;
+            let index = page.next + large.piece - 1;
             if !large.send(out, &mut |out| self.write_separated(slot, page, index, out)) {
                 return false;
             }
@@ -158,19 +142,24 @@ impl<S> Service<'_, S> {
     fn write_separated(
         &self,
         slot: &RequestSlot,
-        page: Page,
+        page: ListPage,
         index: u32,
         out: &mut Writer<'_>,
     ) -> Result<(), FullError> {
         let (method, revision) = (slot.method, slot.revision);
-        let separator: &[u8] = if index > page.start { b"," } else { b"" };
+        let separator: &[u8] = if index > page.next { b"," } else { b"" };
         let route = self.routes.of(method);
         route.map_or(Ok(()), |route| (route.write)(self, method, index as usize, separator, revision, out))
     }
 }
 
+/// Writes the cursor of the next page: the number of its first entry.
+pub(crate) fn write_cursor(page: ListPage, result: &mut Object<'_, '_>) -> Result<(), FullError> {
+    TextValue::from(i64::from(page.end)).write(result.key("nextCursor"))
+}
+
 /// Reads a cursor; `None` if it is not a number as this server writes it.
-fn read_cursor(cursor: Raw<'_>) -> Option<usize> {
+pub(crate) fn read_cursor(cursor: Raw<'_>) -> Option<usize> {
     let digits = cursor.text()?.raw();
     let canonical =
         (1..=9).contains(&digits.len()) && !digits.starts_with(b"0") && digits.iter().all(u8::is_ascii_digit);

@@ -95,6 +95,8 @@ mod ask;
 mod batch;
 mod context;
 mod definition;
+mod dynamic;
+mod dynamic_list;
 #[cfg(feature = "extensions")]
 pub mod extension;
 #[cfg(feature = "ask")]
@@ -115,9 +117,10 @@ mod template;
 pub use crate::content::{Annotations, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue};
 pub use context::RequestContext;
 pub use definition::{
-    DEFAULT_RESERVE, Prompt, PromptArgument, Resource, ResourceTemplate, SourceError, Tool, ToolAnnotations, ToolInfo,
-    is_tool_name,
+    DEFAULT_RESERVE, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, SourceError, Tool,
+    ToolAnnotations, ToolInfo, is_tool_name,
 };
+pub use dynamic::{DynamicPrompts, DynamicResources, DynamicTemplates, DynamicTools};
 #[cfg(feature = "extensions")]
 pub use extension::{Extension, ExtensionMethod, Topic};
 #[cfg(feature = "ask")]
@@ -135,38 +138,12 @@ pub use mcp_sansio_derive::Form;
 #[cfg(feature = "derive")]
 pub use mcp_sansio_derive::{Arguments, Output, prompt, resource, tool};
 
+use self::dynamic::Dynamic;
 use self::linked::{Route, Routes};
 use crate::json::{Raw, Text};
 use crate::protocol::ServerCapability;
 use crate::revision::Revisions;
 use crate::server::{Caching, Icon, RequestToken, ServerInfo};
-
-/// Tools that are not a constant table: made at run time, or forwarded to another server. `mcp_sansio_host::OwnedTools` is
-/// one that owns its tools.
-///
-/// Names must be unique, and the order must not change while a list is sent. A tool is left out of lists and cannot be
-/// called if its name is not allowed, or its schemas or `_meta` are not JSON of the right type.
-pub trait DynamicTools<S> {
-    /// Returns the number of tools.
-    fn len(&self) -> usize;
-
-    /// Returns whether there are no tools.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the description of the tool at `index`.
-    fn info(&self, index: usize) -> Option<ToolInfo<'_>>;
-
-    /// Runs the tool at `index`.
-    ///
-    /// # Errors
-    /// As any handler, see [`HandlerError`].
-    fn run(&self, index: usize, state: &mut S, call: &mut Call<'_>) -> HandlerResult;
-}
-
-/// Tools made at run time, and the check whether one can be listed: a program without is linked without the check.
-type Toolbox<'t, S> = (&'t (dyn DynamicTools<S> + Sync), fn(&ToolInfo<'_>) -> bool);
 
 /// A server without its connection: the tools, resources and prompts, and the functions behind them.
 ///
@@ -190,12 +167,13 @@ type Toolbox<'t, S> = (&'t (dyn DynamicTools<S> + Sync), fn(&ToolInfo<'_>) -> bo
 pub struct Service<'t, S: 'static> {
     pub(crate) about: ServerInfo<'t>,
     pub(crate) tools: &'t [Tool<S>],
-    pub(crate) toolbox: Option<Toolbox<'t, S>>,
     pub(crate) resources: &'t [Resource<S>],
     pub(crate) templates: &'t [ResourceTemplate<S>],
     pub(crate) prompts: &'t [Prompt<S>],
     pub(crate) routes: Routes<S>,
-    /// Finds the template that a URI matches, if there are templates.
+    /// The parts that are not in tables.
+    pub(crate) dynamic: Dynamic<'t, S>,
+    /// Finds what is not in the table of resources, if there can be such a thing.
     pub(crate) templated: Option<router::Matching<S>>,
     /// The extensions that the server offers.
     #[cfg(feature = "extensions")]
@@ -214,11 +192,11 @@ impl<'t, S> Service<'t, S> {
         Service {
             about: ServerInfo::new(name, version),
             tools: &[],
-            toolbox: None,
             resources: &[],
             templates: &[],
             prompts: &[],
             routes: Routes::NONE,
+            dynamic: Dynamic::NONE,
             templated: None,
             #[cfg(feature = "extensions")]
             extension_table: &[],
@@ -239,12 +217,6 @@ impl<'t, S> Service<'t, S> {
         self.feature(ServerCapability::Tools)
     }
 
-    /// Sets more tools, made at run time.
-    pub const fn toolbox(mut self, toolbox: &'t (dyn DynamicTools<S> + Sync)) -> Self {
-        self.toolbox = Some((toolbox, |info| info.is_sound()));
-        self.feature(ServerCapability::Tools)
-    }
-
     /// Sets the [resources](https://modelcontextprotocol.io/specification/2025-11-25/server/resources). Panics if two of
     /// them have the same URI; a constant does not compile then.
     pub const fn resources(mut self, resources: &'t [Resource<S>]) -> Self {
@@ -260,8 +232,10 @@ impl<'t, S> Service<'t, S> {
     pub const fn templates(mut self, templates: &'t [ResourceTemplate<S>]) -> Self {
         assert!(definition::unique_templates(templates), "two templates are the same");
         self.templates = templates;
-        self.templated = Some(router::matching);
-        self.routes.completions = Some(Route::COMPLETIONS);
+        if self.templated.is_none() {
+            self.templated = Some(router::matching);
+        }
+        self.routes.completions = or(self.routes.completions, Route::COMPLETIONS);
         let completes = definition::any_template_completes(templates);
         let service = self.feature(ServerCapability::Resources);
         if completes { service.feature(ServerCapability::Completions) } else { service }
@@ -272,7 +246,7 @@ impl<'t, S> Service<'t, S> {
     pub const fn prompts(mut self, prompts: &'t [Prompt<S>]) -> Self {
         assert!(definition::unique_prompts(prompts), "two prompts have the same name");
         self.prompts = prompts;
-        self.routes.completions = Some(Route::COMPLETIONS);
+        self.routes.completions = or(self.routes.completions, Route::COMPLETIONS);
         let completes = definition::any_prompt_completes(prompts);
         let service = self.feature(ServerCapability::Prompts);
         if completes { service.feature(ServerCapability::Completions) } else { service }
@@ -284,10 +258,12 @@ impl<'t, S> Service<'t, S> {
     pub const fn feature(mut self, feature: ServerCapability) -> Self {
         self.about = self.about.feature(feature);
         match feature.whole() {
-            ServerCapability::Tools => self.routes.tools = Some(Route::TOOLS),
-            ServerCapability::Resources => self.routes.resources = Some(Route::RESOURCES),
-            ServerCapability::Prompts => self.routes.prompts = Some(Route::PROMPTS),
-            ServerCapability::Completions => self.routes.completions = Some(Route::COMPLETIONS),
+            ServerCapability::Tools => self.routes.tools = or(self.routes.tools, Route::TOOLS),
+            ServerCapability::Resources => self.routes.resources = or(self.routes.resources, Route::RESOURCES),
+            ServerCapability::Prompts => self.routes.prompts = or(self.routes.prompts, Route::PROMPTS),
+            ServerCapability::Completions => {
+                self.routes.completions = or(self.routes.completions, Route::COMPLETIONS);
+            }
             _ => {}
         }
         self
@@ -409,6 +385,11 @@ impl<'t, S> Service<'t, S> {
         self.about = self.about.unsigned();
         self
     }
+}
+
+/// Returns the route that was set before, which may be one of [`Dynamic`], or this one.
+const fn or<S>(before: Option<&'static Route<S>>, route: &'static Route<S>) -> Option<&'static Route<S>> {
+    if before.is_some() { before } else { Some(route) }
 }
 
 impl<S> core::fmt::Debug for Service<'_, S> {

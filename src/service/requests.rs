@@ -60,7 +60,7 @@ pub struct ReadResource<'a> {
     pub(crate) uri: &'a str,
     /// The template that the URI matches, if there is one.
     pub(crate) template: Option<&'static str>,
-    pub(crate) mime: Option<&'static str>,
+    pub(crate) mime: Option<&'a str>,
     pub(crate) caching: Caching,
     /// The `_meta` of the contents.
     #[cfg(feature = "extensions")]
@@ -202,12 +202,23 @@ impl<'a> RequestContext<'a> {
         Ok(value)
     }
 
+    fn name(&self) -> Text<'a> {
+        self.members.name.and_then(|name| name.text()).unwrap_or(Text::from_raw(b""))
+    }
+
     /// Answers with `result`, a JSON object. The members that the revision demands are added.
     ///
     /// # Errors
     /// `result` is not an object, the handler has answered already, or the result does not fit.
     pub fn result(&mut self, result: Raw<'_>) -> HandlerResult {
         self.write_own(result, None)
+    }
+}
+
+impl<'a> Call<'a> {
+    /// Returns `params.name`, the name of the tool. In a late answer it is empty.
+    pub fn name(&self) -> Text<'a> {
+        self.handling.name()
     }
 }
 
@@ -332,7 +343,27 @@ impl<'a> ReadResource<'a> {
 
     /// Returns the value of a variable of the template, as in the URI: `%20` stays `%20`.
     pub fn var(&self, name: &str) -> Option<&'a str> {
-        super::template::variable(self.template?, self.uri, name)
+        self.var_of(self.template?, name)
+    }
+
+    /// Returns the value of a variable of `template`, which need not be a constant; `None` if the URI does not match it. For
+    /// [`DynamicTemplates`](super::DynamicTemplates).
+    pub fn var_of(&self, template: &str, name: &str) -> Option<&'a str> {
+        super::template::variable(template, self.uri, name)
+    }
+
+    /// Sets the MIME type of [`text`](ReadResource::text), [`blob`](ReadResource::blob) and [`json`](ReadResource::json). Default:
+    /// that of the definition.
+    #[doc(alias = "mimeType")]
+    pub const fn set_mime(&mut self, mime: &'a str) {
+        self.mime = Some(mime);
+    }
+
+    /// Sets `ttlMs` and `cacheScope` of the contents (2026-07-28). Default: those of the definition, else those of the
+    /// service.
+    #[doc(alias = "ttlMs")]
+    pub const fn set_caching(&mut self, caching: Caching) {
+        self.caching = caching;
     }
 
     /// Answers with `text`, at the URI of the request, with the MIME type of the definition.
@@ -428,6 +459,11 @@ pub(crate) fn begin_contents<'o, 'w>(
 }
 
 impl<'a> GetPrompt<'a> {
+    /// Returns `params.name`, the name of the prompt. In a late answer it is empty.
+    pub fn name(&self) -> Text<'a> {
+        self.handling.name()
+    }
+
     /// Returns an argument of the prompt.
     pub fn arg(&self, name: &str) -> Option<Text<'a>> {
         self.arguments().get(name)?.text()

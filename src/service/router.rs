@@ -13,7 +13,7 @@ use super::context::{AskVia, RequestContext, are_responses};
 use super::linked::{Asked, Completer, Route, Target};
 use super::requests::Call;
 use super::scratch::Layout;
-use super::{ResourceTemplate, Service, ToolInfo, template};
+use super::{PromptInfo, Service, template};
 use crate::json::{JsonKind, Raw, Text};
 use crate::protocol::Method;
 use crate::server::{
@@ -139,7 +139,7 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
         // 2. Admit: the server answers requests without a handler, and gives a slot to the others.
-        let has_resource = |uri: &Text<'_>| self.find_resource(uri).is_some();
+        let has_resource = |uri: &Text<'_>| self.find_resource(&*state, uri).is_some();
         #[cfg(feature = "extensions")]
         let listening = super::extension::Listening {
             service: self,
@@ -173,7 +173,7 @@ impl<S> Service<'_, S> {
             return fail(server, token, &failure, out);
         }
         // 4. Find the entry that the request names, and open the state that came with it.
-        let (route, target) = match self.find(origin.gate, slot, &asked) {
+        let (route, target) = match self.find(state, origin.gate, slot, &asked) {
             Ok(found) => found,
             Err(failure) => return fail(server, token, &failure, out),
         };
@@ -232,6 +232,7 @@ impl<S> Service<'_, S> {
     #[cfg_attr(target_pointer_width = "64", inline(always))]
     pub(crate) fn find<'a>(
         &self,
+        state: &S,
         gate: &dyn TransportChecks,
         slot: &RequestSlot,
         asked: &Asked<'a>,
@@ -241,7 +242,7 @@ impl<S> Service<'_, S> {
             Method::Complete => RpcError::invalid_params("Unknown completion reference"),
             _ => RpcError::method_not_found(),
         })?;
-        Ok((route, (route.find)(self, gate, slot, asked)?))
+        Ok((route, (route.find)(self, state, gate, slot, asked)?))
     }
 
     /// Handles an event without a handler for requests.
@@ -315,37 +316,21 @@ impl<S> Service<'_, S> {
         server.end_scope(scope);
     }
 
-    /// Returns the number of a tool; those of the toolbox come after the table.
-    pub(crate) fn find_tool(&self, name: &Text<'_>) -> Option<usize> {
-        if let Some(index) = self.tools.iter().position(|tool| name.eq_str(tool.info.name)) {
-            return Some(index);
+    /// Finds the resource at `uri`; templates come after the resources.
+    pub(crate) fn find_resource(&self, state: &S, uri: &Text<'_>) -> Option<Target<S>> {
+        let fixed = self.resources.iter().enumerate().find(|(_, resource)| uri.eq_str(resource.info.uri));
+        match fixed {
+            Some((index, resource)) => Some(Target::at(index, resource.info.reserve)),
+            None => self.templated?(self, state, uri),
         }
-        let (tools, is_listed) = self.toolbox?;
-        let is_meant = |info: &ToolInfo<'_>| name.eq_str(info.name) && is_listed(info);
-        let found = (0..tools.len()).find(|i| tools.info(*i).as_ref().is_some_and(is_meant))?;
-        Some(self.tools.len() + found)
     }
 
-    /// Returns the number of the resource at `uri`; templates come after the resources.
-    pub(crate) fn find_resource(&self, uri: &Text<'_>) -> Option<usize> {
-        let fixed = self.resources.iter().position(|resource| uri.eq_str(resource.info.uri));
-        fixed.or_else(|| Some(self.resources.len() + self.templated?(self.templates, uri)?))
-    }
-
-    pub(crate) fn find_prompt<'a>(&self, asked: &Asked<'a>) -> Result<usize, RpcError<'a>> {
+    pub(crate) fn find_prompt<'a>(&self, asked: &Asked<'a>) -> Result<Target<S>, RpcError<'a>> {
         let name = asked.members.name.and_then(|name| name.text());
         let found =
             name.and_then(|name| self.prompts.iter().enumerate().find(|(_, prompt)| name.eq_str(prompt.info.name)));
         let (index, prompt) = found.ok_or(RpcError::invalid_params("Unknown prompt"))?;
-        let given = |name: &str| asked.members.arguments.and_then(|arguments| arguments.get(name));
-        if prompt.info.arguments.iter().any(|argument| argument.required && given(argument.name).is_none()) {
-            return Err(RpcError::invalid_params("Invalid params: a required argument of the prompt is missing"));
-        }
-        let is_wrong = |arguments: Raw<'_>| arguments.members().any(|(_, value)| !is_string(value));
-        if asked.members.arguments.is_some_and(is_wrong) {
-            return Err(RpcError::invalid_params("Invalid params: a prompt's arguments are strings"));
-        }
-        Ok(index)
+        asked.to_prompt(index, &prompt.info)
     }
 
     /// Returns the function that completes a value, if there is one.
@@ -374,15 +359,28 @@ impl<S> Service<'_, S> {
     }
 }
 
-/// Finds the template that a URI matches.
-pub(crate) type Matching<S> = fn(&[ResourceTemplate<S>], &Text<'_>) -> Option<usize>;
+impl<'a> Asked<'a> {
+    /// Checks a request for the prompt at `index`.
+    pub(crate) fn to_prompt<S>(&self, index: usize, info: &PromptInfo<'_>) -> Result<Target<S>, RpcError<'a>> {
+        let given = |name: &str| self.members.arguments.and_then(|arguments| arguments.get(name));
+        if info.arguments.iter().any(|argument| argument.required && given(argument.name).is_none()) {
+            return Err(RpcError::invalid_params("Invalid params: a required argument of the prompt is missing"));
+        }
+        let is_wrong = |arguments: Raw<'_>| arguments.members().any(|(_, value)| !is_string(value));
+        if self.members.arguments.is_some_and(is_wrong) {
+            return Err(RpcError::invalid_params("Invalid params: a prompt's arguments are strings"));
+        }
+        Ok(Target::at(index, info.reserve))
+    }
+}
 
-/// Finds the template that a URI matches. Escapes in the URI need no room: they are decoded on the way.
-pub(crate) fn matching<S>(templates: &[ResourceTemplate<S>], uri: &Text<'_>) -> Option<usize> {
-    templates.iter().position(|it| match uri.plain() {
-        Some(uri) => template::matches(it.info.uri, uri),
-        None => template::matches_text(it.info.uri, uri),
-    })
+/// Finds what a URI names that is not in the table of resources.
+pub(crate) type Matching<S> = fn(&Service<'_, S>, &S, &Text<'_>) -> Option<Target<S>>;
+
+/// Finds the template that a URI matches.
+pub(crate) fn matching<S>(service: &Service<'_, S>, _: &S, uri: &Text<'_>) -> Option<Target<S>> {
+    let found = service.templates.iter().enumerate().find(|(_, it)| template::matches_any(it.info.uri, uri))?;
+    Some(Target::at(service.resources.len() + found.0, found.1.info.reserve))
 }
 
 fn is_string(value: Raw<'_>) -> bool {

@@ -1,6 +1,5 @@
 //! Replies in windows: lists, and content from a source; notifications of changes.
 
-use super::list::Page;
 use super::{Dispatched, Service};
 use crate::server::{PullStatus, RequestToken, Server, StreamBody, WINDOWS};
 use crate::sink::Out;
@@ -27,7 +26,11 @@ impl<S> Service<'_, S> {
         };
         let Some(mut large) = slot.large_mut().copied() else { return Dispatched::Handled };
         let done = match large.what {
-            StreamBody::List { start, end } => self.pump_list(&mut large, slot, Page { start, end }, out),
+            StreamBody::List(page) => match self.dynamic.lists {
+                #[cfg(feature = "windows")]
+                Some(lists) => (lists.pump)(self, state, &mut large, slot, page, out),
+                _ => self.pump_list(&mut large, slot, page, out),
+            },
             #[cfg(feature = "windows")]
             StreamBody::Content { index, .. } => match self.source(slot.method, usize::from(index)) {
                 Some(source) => (source.pump)(self, source.give, state, &mut large, slot, out),

@@ -42,6 +42,14 @@ pub(crate) fn matches(template: &str, uri: &str) -> bool {
     walk(template, uri, &mut |_, _| {})
 }
 
+/// Returns whether `uri` matches `template`. Escapes in the URI need no room: they are decoded on the way.
+pub(crate) fn matches_any(template: &str, uri: &Text<'_>) -> bool {
+    match uri.plain() {
+        Some(uri) => matches(template, uri),
+        None => matches_text(template, uri),
+    }
+}
+
 /// Returns whether a URI with escapes matches `template`. It is decoded on the way and needs no room.
 #[cold]
 #[inline(never)]

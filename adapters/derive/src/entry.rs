@@ -231,7 +231,7 @@ pub(crate) fn expand(entry: Entry, attribute: TokenStream, item: TokenStream) ->
                 quote_spanned! {ty.span()=>
                     const __ARGUMENTS: ::mcp_sansio::service::schema::TypeSchema =
                         <#ty as ::mcp_sansio::service::schema::Argument<'static>>::ARGUMENT;
-                    const __LIST: [::mcp_sansio::service::PromptArgument; __ARGUMENTS.property_count()] =
+                    const __LIST: [::mcp_sansio::service::PromptArgument<'static>; __ARGUMENTS.property_count()] =
                         __ARGUMENTS.prompt_arguments();
                 }
             });

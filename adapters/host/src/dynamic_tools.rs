@@ -1,8 +1,11 @@
 //! Tools made at run time, with closures.
 
-use mcp_sansio::json::{ParseError, Raw, constant};
-use mcp_sansio::server::RpcError;
-use mcp_sansio::service::{Call, DynamicTools, HandlerResult, ToolInfo, is_tool_name};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use mcp_sansio::client::views::{ToolView, View as _};
+use mcp_sansio::json::{ParseError, Raw, Text, constant};
+use mcp_sansio::server::{Icon, RpcError};
+use mcp_sansio::service::{Call, DynamicTools, HandlerResult, ToolAnnotations, ToolInfo, is_tool_name};
 
 type Run<S> = Box<dyn Fn(&mut S, &mut Call<'_>) -> HandlerResult + Send + Sync>;
 
@@ -14,7 +17,18 @@ pub struct OwnedTool<S> {
     title: Option<String>,
     input: Option<String>,
     output: Option<String>,
+    hints: ToolAnnotations,
+    icons: Vec<OwnedIcon>,
+    meta: Option<String>,
+    reserve: Option<usize>,
     run: Run<S>,
+}
+
+struct OwnedIcon {
+    src: String,
+    mime: Option<String>,
+    sizes: Vec<String>,
+    theme: Option<String>,
 }
 
 impl<S> OwnedTool<S> {
@@ -26,8 +40,51 @@ impl<S> OwnedTool<S> {
     ) -> Option<Self> {
         let (name, description) = (name.into(), description.into());
         let allowed = is_tool_name(&name) && !description.is_empty();
-        let tool = || OwnedTool { name, description, title: None, input: None, output: None, run: Box::new(run) };
-        allowed.then(tool)
+        allowed.then(|| OwnedTool::bare(name, description, Box::new(run)))
+    }
+
+    /// Makes a tool under a name of your own with all that another server says of its tool, as a gateway does: description,
+    /// title, schemas, annotations, icons and `_meta`. If the name is not allowed, or a schema is not right, the tool is left out
+    /// of the list and cannot be called.
+    pub fn of(
+        name: impl Into<String>,
+        tool: &ToolView<'_>,
+        run: impl Fn(&mut S, &mut Call<'_>) -> HandlerResult + Send + Sync + 'static,
+    ) -> Self {
+        let (hints, text) = (tool.hints(), |text: Text<'_>| text.to_string());
+        let icons = tool.icons().flatten().map(|icon| OwnedIcon {
+            src: icon.src().to_string(),
+            mime: icon.mime().map(text),
+            sizes: icon.sizes().map(text).collect(),
+            theme: icon.theme().map(text),
+        });
+        let mut annotations = ToolAnnotations::new();
+        (annotations.read_only, annotations.destructive) = (hints.read_only_hint(), hints.destructive_hint());
+        (annotations.idempotent, annotations.open_world) = (hints.idempotent_hint(), hints.open_world_hint());
+        OwnedTool {
+            title: tool.title().or_else(|| hints.title()).map(text),
+            input: Some(tool.input_schema().to_string()),
+            output: tool.output_schema().map(|schema| schema.to_string()),
+            hints: annotations,
+            icons: icons.collect(),
+            meta: tool.meta().map(|meta| meta.to_string()),
+            ..OwnedTool::bare(name.into(), tool.description().map(text).unwrap_or_default(), Box::new(run))
+        }
+    }
+
+    fn bare(name: String, description: String, run: Run<S>) -> Self {
+        OwnedTool {
+            name,
+            description,
+            title: None,
+            input: None,
+            output: None,
+            hints: ToolAnnotations::new(),
+            icons: Vec::new(),
+            meta: None,
+            reserve: None,
+            run,
+        }
     }
 
     /// Sets `inputSchema`.
@@ -56,12 +113,64 @@ impl<S> OwnedTool<S> {
         self.title = Some(title.into());
         self
     }
+
+    /// Sets `annotations`; written from 2025-03-26 on.
+    #[doc(alias = "annotations")]
+    pub const fn hints(mut self, hints: ToolAnnotations) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// Sets `icons`; written from 2025-11-25 on.
+    pub fn icons(mut self, icons: &[Icon<'_>]) -> Self {
+        let own = |icon: &Icon<'_>| OwnedIcon {
+            src: icon.src.to_owned(),
+            mime: icon.mime.map(str::to_owned),
+            sizes: icon.sizes.iter().map(|size| (*size).to_owned()).collect(),
+            theme: icon.theme.map(str::to_owned),
+        };
+        self.icons = icons.iter().map(own).collect();
+        self
+    }
+
+    /// Sets `_meta`, a JSON object; written from 2025-06-18 on.
+    ///
+    /// # Errors
+    /// The [`ParseError`] of a text that is not JSON; [`ParseError::Syntax`] if it is not an object.
+    pub fn meta(mut self, meta: impl Into<String>) -> Result<Self, ParseError> {
+        self.meta = Some(checked(meta.into(), constant::is_object)?);
+        Ok(self)
+    }
+
+    /// Sets the room that is kept for the reply, in bytes. Default:
+    /// [`DEFAULT_RESERVE`](mcp_sansio::service::DEFAULT_RESERVE).
+    pub const fn reserve(mut self, bytes: usize) -> Self {
+        self.reserve = Some(bytes);
+        self
+    }
+
+    /// Passes the description to `with`.
+    fn describe(&self, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) -> bool {
+        let sizes = self.icons.iter().map(|icon| icon.sizes.iter().map(String::as_str).collect::<Vec<_>>());
+        let sizes: Vec<_> = sizes.collect();
+        let icons = self.icons.iter().zip(&sizes).map(|(icon, sizes)| {
+            let mut lent = Icon::new(&icon.src).sizes(sizes);
+            (lent.mime, lent.theme) = (icon.mime.as_deref(), icon.theme.as_deref());
+            lent
+        });
+        let icons: Vec<_> = icons.collect();
+        let mut info = ToolInfo::new(&self.name, &self.description).icons(&icons);
+        (info.title, info.meta) = (self.title.as_deref(), self.meta.as_deref());
+        (info.input, info.output) = (self.input.as_deref().unwrap_or(info.input), self.output.as_deref());
+        (info.hints, info.reserve) = (self.hints, self.reserve.unwrap_or(info.reserve));
+        with(&info)
+    }
 }
 
-/// Returns the schema if it is JSON and `is_right`.
-fn checked(schema: String, is_right: fn(&str) -> bool) -> Result<String, ParseError> {
-    Raw::parse(schema.as_bytes())?;
-    if is_right(&schema) { Ok(schema) } else { Err(ParseError::Syntax) }
+/// Returns the text if it is JSON and `is_right`.
+fn checked(text: String, is_right: fn(&str) -> bool) -> Result<String, ParseError> {
+    Raw::parse(text.as_bytes())?;
+    if is_right(&text) { Ok(text) } else { Err(ParseError::Syntax) }
 }
 
 impl<S> std::fmt::Debug for OwnedTool<S> {
@@ -70,40 +179,83 @@ impl<S> std::fmt::Debug for OwnedTool<S> {
     }
 }
 
-/// Tools made at run time, in order; see [`Service::toolbox`](mcp_sansio::service::Service::toolbox).
+/// Tools made at run time, in order; see [`Service::dynamic_tools`](mcp_sansio::service::Service::dynamic_tools). They can
+/// change while they are served, from any thread: publish
+/// [`ServerChange::Tools`](mcp_sansio::server::ServerChange::Tools) then. A call that has begun goes on with its tool.
 ///
 /// ```
+/// use mcp_sansio::protocol::ServerCapability;
 /// use mcp_sansio::service::Service;
 /// use mcp_sansio_host::{OwnedTool, OwnedTools};
 ///
 /// let greeting = String::from("good morning");
-/// let mut tools = OwnedTools::new();
+/// let tools = OwnedTools::new();
 /// tools.push(OwnedTool::new("greet", "Greets", move |_: &mut (), call| call.text(&greeting)).unwrap());
-/// let service = Service::new("greeter", "1.0").toolbox(&tools);
+/// let service = Service::new("greeter", "1.0").dynamic_tools(&tools).feature(ServerCapability::ToolsChanged);
+/// // Later, while it is served:
+/// tools.remove("greet");
 /// # let _ = service;
 /// ```
 #[derive(Debug)]
-pub struct OwnedTools<S>(Vec<OwnedTool<S>>);
+pub struct OwnedTools<S>(RwLock<Vec<Arc<OwnedTool<S>>>>);
 
 impl<S> OwnedTools<S> {
     /// Makes an empty list.
     pub const fn new() -> Self {
-        OwnedTools(Vec::new())
+        OwnedTools(RwLock::new(Vec::new()))
     }
 
     /// Adds a tool, or replaces the one of the same name.
-    pub fn push(&mut self, tool: OwnedTool<S>) {
-        match self.0.iter_mut().find(|known| known.name == tool.name) {
-            Some(known) => *known = tool,
-            None => self.0.push(tool),
-        }
+    pub fn push(&self, tool: OwnedTool<S>) {
+        put(&mut self.write(), tool);
     }
 
     /// Removes a tool. Returns whether there was one.
-    pub fn remove(&mut self, name: &str) -> bool {
-        let before = self.0.len();
-        self.0.retain(|tool| tool.name != name);
-        self.0.len() < before
+    pub fn remove(&self, name: &str) -> bool {
+        self.replace(|known| known == name, []) > 0
+    }
+
+    /// Removes the tools whose names `is_old` accepts, and adds others, in one step: no list shows a state in between. Returns
+    /// the number of tools that were removed.
+    pub fn replace(
+        &self,
+        mut is_old: impl FnMut(&str) -> bool,
+        others: impl IntoIterator<Item = OwnedTool<S>>,
+    ) -> usize {
+        // Before the lock: an iterator may use these tools.
+        let others: Vec<_> = others.into_iter().collect();
+        let mut tools = self.write();
+        let before = tools.len();
+        tools.retain(|tool| !is_old(&tool.name));
+        let removed = before - tools.len();
+        others.into_iter().for_each(|tool| put(&mut tools, tool));
+        removed
+    }
+
+    /// Returns the number of tools.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Returns whether there are no tools.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    // No tool is half changed if a thread panics.
+    fn read(&self) -> RwLockReadGuard<'_, Vec<Arc<OwnedTool<S>>>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<Arc<OwnedTool<S>>>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn put<S>(tools: &mut Vec<Arc<OwnedTool<S>>>, tool: OwnedTool<S>) {
+    match tools.iter_mut().find(|known| known.name == tool.name) {
+        Some(known) => *known = Arc::new(tool),
+        None => tools.push(Arc::new(tool)),
     }
 }
 
@@ -114,21 +266,24 @@ impl<S> Default for OwnedTools<S> {
 }
 
 impl<S> DynamicTools<S> for OwnedTools<S> {
-    fn len(&self) -> usize {
-        self.0.len()
+    fn list(&self, _: &S, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+        let _ = self.read().iter().skip(from).all(|tool| tool.describe(with));
     }
 
-    fn info(&self, index: usize) -> Option<ToolInfo<'_>> {
-        let tool = self.0.get(index)?;
-        let mut info = ToolInfo::checked(&tool.name, &tool.description)?;
-        info.title = tool.title.as_deref();
-        info.input = tool.input.as_deref().unwrap_or(info.input);
-        info.output = tool.output.as_deref();
-        Some(info)
+    fn find(&self, _: &S, name: &Text<'_>, with: &mut dyn FnMut(usize, &ToolInfo<'_>)) {
+        if let Some((at, tool)) = self.read().iter().enumerate().find(|(_, tool)| name.eq_str(&tool.name)) {
+            tool.describe(&mut |info| {
+                with(at, info);
+                false
+            });
+        }
     }
 
-    fn run(&self, index: usize, state: &mut S, call: &mut Call<'_>) -> HandlerResult {
-        match self.0.get(index) {
+    fn call(&self, _: usize, state: &mut S, call: &mut Call<'_>) -> HandlerResult {
+        // By its name: another thread may have removed one before it. The lock is not held while the tool runs.
+        let name = call.name();
+        let found = self.read().iter().find(|tool| name.eq_str(&tool.name)).cloned();
+        match found {
             Some(tool) => (tool.run)(state, call),
             None => Err(RpcError::invalid_params("Unknown tool").into()),
         }

@@ -631,7 +631,7 @@ impl TypeSchema {
     ///
     /// # Panics
     /// If one of them is no text.
-    pub const fn prompt_arguments<const N: usize>(&self) -> [PromptArgument; N] {
+    pub const fn prompt_arguments<const N: usize>(&self) -> [PromptArgument<'static>; N] {
         let mut arguments = [PromptArgument::optional(""); N];
         let (mut places, mut rest): (&mut [_], _) = (&mut arguments, self.properties);
         while let ([place, others @ ..], [member, behind @ ..]) = (places, rest) {

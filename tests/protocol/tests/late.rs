@@ -388,11 +388,11 @@ fn every_way_to_answer_a_read() {
 #[test]
 fn an_owned_tool_cannot_stream() {
     use mcp_sansio_host::{OwnedTool, OwnedTools};
-    let mut tools = OwnedTools::new();
+    let tools = OwnedTools::new();
     tools.push(OwnedTool::new("stream", "Streams", |_: &mut World, call: &mut Call<'_>| call.stream_text(0)).unwrap());
     let tools: &'static OwnedTools<World> = Box::leak(Box::new(tools));
     for revision in REVISIONS {
-        let mut rig = Rig::new().serving(Service::new("owned", "1").toolbox(tools)).opened(revision);
+        let mut rig = Rig::new().serving(Service::new("owned", "1").dynamic_tools(tools)).opened(revision);
         assert_eq!(code(&rig.one(&call(revision, 1, "stream", json!({})))), -32603);
     }
 }

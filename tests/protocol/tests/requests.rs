@@ -327,13 +327,13 @@ fn unsigned() {
 #[test]
 fn tools_made_at_run_time() {
     use mcp_sansio_host::{OwnedTool, OwnedTools};
-    let mut tools = OwnedTools::new();
+    let tools = OwnedTools::new();
     let greeting = String::from("good morning");
     tools.push(OwnedTool::new("greet", "Greets", move |_: &mut World, call| call.text(&greeting)).unwrap());
     let tools: &'static OwnedTools<World> = Box::leak(Box::new(tools));
     for window in [300, usize::MAX] {
         for revision in REVISIONS {
-            let mut rig: Rig = Rig::with(window).serving(everything::service().toolbox(tools)).opened(revision);
+            let mut rig: Rig = Rig::with(window).serving(everything::service().dynamic_tools(tools)).opened(revision);
             assert_eq!(text(&rig.one(&call(revision, 1, "greet", json!({})))), "good morning");
             let listed = parse(&rig.one(&request(revision, 2, "tools/list", json!({}))));
             assert_eq!(listed["result"]["tools"].as_array().unwrap().last().unwrap()["name"], "greet");

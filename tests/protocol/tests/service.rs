@@ -41,19 +41,18 @@ fn names(listed: &str) -> Vec<String> {
 struct Foreign(&'static [fn(&mut ToolInfo<'static>)]);
 
 impl DynamicTools<World> for Foreign {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn info(&self, index: usize) -> Option<ToolInfo<'_>> {
+    fn list(&self, _: &World, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
         const NAMES: [&str; 14] =
             ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10", "t11", "t12", "t13"];
-        let mut info = ToolInfo::checked(NAMES[index], "").expect("a name");
-        self.0[index](&mut info);
-        Some(info)
+        for (name, change) in NAMES.into_iter().zip(self.0).skip(from) {
+            let mut info = ToolInfo::new(name, "");
+            change(&mut info);
+            // It does not heed that no more is wanted.
+            let _ = with(&info);
+        }
     }
 
-    fn run(&self, index: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
+    fn call(&self, index: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
         call.text(format_args!("{index}"))
     }
 }
@@ -80,16 +79,16 @@ const UNFOLLOWED: &str = r#"{"type":"object","properties":{"a":{"type":"number",
 
 // spec: S055 S165 T058 T068
 #[test]
-fn a_toolbox_never_damages_the_list() {
+fn dynamic_tools_never_damage_the_list() {
     static WORSE: Foreign = Foreign(&[|info| info.input = "", |info| info.input = "{"]);
     for revision in REVISIONS {
         let list = request(revision, 1, "tools/list", json!({}));
         let own = || with_tools([Tool::new("own", "Its own", |_, call| call.text("own"))]);
         for window in [usize::MAX, 300] {
-            let mut rig: Rig = Rig::with(window).serving(own().toolbox(&FOREIGN)).opened(revision);
+            let mut rig: Rig = Rig::with(window).serving(own().dynamic_tools(&FOREIGN)).opened(revision);
             assert_eq!(names(&rig.one(&list)), ["own", "t2", "t6", "t9", "t13"], "{revision}");
         }
-        let mut alone = rig(Service::new("alone", "1").toolbox(&FOREIGN), revision);
+        let mut alone = rig(Service::new("alone", "1").dynamic_tools(&FOREIGN), revision);
         assert_eq!(names(&alone.one(&list)), ["t2", "t6", "t9", "t13"], "{revision}");
         for (index, tool) in ["bad name, \u{e9}", "t1", "t2", "t3", "t4", "t5", "t6", "t7", ""].into_iter().enumerate()
         {
@@ -100,10 +99,10 @@ fn a_toolbox_never_damages_the_list() {
                 assert_eq!(code(&reply), -32602, "{tool}");
             }
         }
-        assert!(names(&rig(Service::new("worse", "1").toolbox(&WORSE), revision).one(&list)).is_empty());
+        assert!(names(&rig(Service::new("worse", "1").dynamic_tools(&WORSE), revision).one(&list)).is_empty());
         // With pages of any size; each page is valid JSON.
         for size in 1..8 {
-            let mut rig = rig(own().toolbox(&FOREIGN).page_size(size), revision);
+            let mut rig = rig(own().dynamic_tools(&FOREIGN).page_size(size), revision);
             let (mut all, mut cursor) = (Vec::new(), None);
             loop {
                 let params = cursor.take().map_or(json!({}), |cursor: Value| json!({"cursor": cursor}));
@@ -133,7 +132,6 @@ fn names_of_tools() {
         ("\u{e9}", false),
     ] {
         assert_eq!(is_tool_name(name), allowed, "{name}");
-        assert_eq!(ToolInfo::checked(name, "").is_some(), allowed, "{name}");
         assert_eq!(OwnedTool::new(name, "Words", |_: &mut (), call| call.text("")).is_some(), allowed, "{name}");
         assert_eq!(
             std::panic::catch_unwind(|| Tool::<()>::new(name, "Words", |_, call| call.text(""))).is_ok(),
@@ -151,18 +149,18 @@ fn owned_tools_come_and_go() {
         OwnedTool::new(name, said, move |_: &mut World, call: &mut Call<'_>| call.text(said)).unwrap()
     };
     let list = request(D, 1, "tools/list", json!({}));
-    let mut tools = OwnedTools::default();
+    let tools = OwnedTools::default();
     ["a", "b", "c"].into_iter().for_each(|name| tools.push(tool(name, name)));
     // Replaces a tool in its place, removes it, and finds it missing.
     tools.push(tool("b", "another"));
     assert!(tools.remove("a") && !tools.remove("a") && !tools.remove("d"));
     let tools: &OwnedTools<World> = Box::leak(Box::new(tools));
-    let mut rig = rig(Service::new("owned", "1").toolbox(tools), D);
+    let mut rig = rig(Service::new("owned", "1").dynamic_tools(tools), D);
     assert_eq!(names(&rig.one(&list)), ["b", "c"]);
     assert_eq!(text(&rig.one(&call(D, 2, "b", json!({})))), "another");
     assert_eq!(code(&rig.one(&call(D, 3, "a", json!({})))), -32602);
     assert_eq!(code(&rig.one(&call(D, 3, "C", json!({})))), -32602, "case counts");
-    assert_eq!((tools.len(), tools.info(2).is_none()), (2, true));
+    assert_eq!(tools.len(), 2);
     for schema in ["", "null", "[]", "{}", "{", r#"{"type":"array"}"#, r#"{"type":"object"}}"#, UNFOLLOWED] {
         assert!(tool("a", "a").input(schema).is_err(), "{schema}");
     }

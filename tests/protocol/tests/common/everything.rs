@@ -28,6 +28,8 @@ pub struct World {
     pub deeds: Vec<Deed>,
     /// The answer of `demo/example`.
     pub example: String,
+    /// The rows of lists that come from the state.
+    pub rows: Vec<String>,
     /// The bytes that a source gives in one read; 0 for no limit.
     pub sip: usize,
 }

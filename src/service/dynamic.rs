@@ -1,0 +1,462 @@
+//! Tools, resources, templates and prompts that are not in constant tables: listed and found at run time, in the state of the
+//! program, in a database, behind a lock, at another server.
+//!
+//! A program without them is linked without this code: the builder methods set other [routes](super::linked).
+
+use super::dynamic_list::DynamicLists;
+use super::linked::{Asked, Route, Target, call_tool, decode_uri, decode_value, find_read, find_tool};
+use super::requests::{Call, Complete, GetPrompt, HandlerResult, ReadResource};
+use super::router::matching;
+use super::{PromptInfo, ResourceInfo, Service, ToolInfo, template};
+use crate::json::Text;
+use crate::protocol::ServerCapability;
+use crate::server::RpcError;
+
+/// Tools that are not in a constant table, for [`Service::dynamic_tools`]: made at run time, or forwarded to another server.
+/// `mcp_sansio_host::OwnedTools` is one that owns its tools.
+///
+/// A description is lent to a closure, so it may be made on the spot, or come from behind a lock. A tool is left out of lists
+/// and cannot be called if its name is not allowed, or its schemas or `_meta` are not JSON of the right type. Names must be
+/// unique; a tool of the constant table hides one of the same name.
+///
+/// The list may change at any time. When it does, publish
+/// [`ServerChange::Tools`](crate::server::ServerChange::Tools), and declare
+/// [`ServerCapability::ToolsChanged`]: clients list again. A client that was at its second page then gets a page of the new
+/// list, empty if the list has become shorter than that.
+///
+/// ```
+/// use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, ToolInfo};
+///
+/// struct Robot {
+///     moves: Vec<String>,
+/// }
+/// struct Moves;
+///
+/// impl DynamicTools<Robot> for Moves {
+///     fn list(&self, robot: &Robot, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+///         let _ = robot.moves.iter().skip(from).all(|name| with(&ToolInfo::new(name, "Moves the robot")));
+///     }
+///
+///     fn call(&self, key: usize, robot: &mut Robot, call: &mut Call<'_>) -> HandlerResult {
+///         call.text(format_args!("done: {}", robot.moves[key]))
+///     }
+/// }
+/// let service = Service::new("robot", "1.0").dynamic_tools(&Moves);
+/// # let _: Service<'_, Robot> = service;
+/// ```
+pub trait DynamicTools<S> {
+    /// Passes the descriptions to `with`, in order, beginning with the one at index `from`, until `with` returns `false`.
+    ///
+    /// It is called once for a list that fits into the sink; in [windows](Service::pump) once for each window. A tool whose
+    /// description is larger than an empty window is left out.
+    fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool);
+
+    /// Finds a tool, and passes its key and its description to `with`. The key is any number that [`call`](DynamicTools::call)
+    /// understands.
+    ///
+    /// The default compares the name with each one in the list; the key is the index. Write another one for a long list, and
+    /// for one behind a lock, where the index may be another tool's when the tool is called.
+    fn find(&self, state: &S, name: &Text<'_>, with: &mut dyn FnMut(usize, &ToolInfo<'_>)) {
+        let mut index = 0;
+        self.list(state, 0, &mut |info| {
+            let found = name.eq_str(info.name);
+            if found {
+                with(index, info);
+            }
+            index += 1;
+            !found
+        });
+    }
+
+    /// Runs the tool with this key. [`Call::name`] is its name.
+    ///
+    /// # Errors
+    /// As any handler, see [`HandlerError`](super::HandlerError).
+    fn call(&self, key: usize, state: &mut S, call: &mut Call<'_>) -> HandlerResult;
+}
+
+/// Resources that are not in a constant table, for [`Service::dynamic_resources`]: rows of a database, files, or the resources
+/// of another server.
+///
+/// Of descriptions and of lists that change, the same is true as for [`DynamicTools`]; the change is
+/// [`ServerChange::Resources`](crate::server::ServerChange::Resources). A resource whose URI has no scheme is left out. For a
+/// URI, the table of resources is asked first, then these resources, then the templates.
+///
+/// ```
+/// use mcp_sansio::json::Text;
+/// use mcp_sansio::service::{DynamicResources, HandlerResult, ReadResource, ResourceInfo, Service};
+///
+/// struct Note {
+///     uri: String,
+///     title: String,
+///     body: String,
+/// }
+/// struct Notes;
+///
+/// impl DynamicResources<Vec<Note>> for Notes {
+///     fn list(&self, notes: &Vec<Note>, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+///         let _ = notes.iter().skip(from).all(|note| with(&ResourceInfo::new(&note.uri, &note.title)));
+///     }
+///
+///     fn read(&self, key: usize, notes: &mut Vec<Note>, read: &mut ReadResource<'_>) -> HandlerResult {
+///         read.set_mime("text/plain");
+///         read.text(&notes[key].body)
+///     }
+/// }
+/// let service = Service::new("notes", "1.0").dynamic_resources(&Notes);
+/// # let _: Service<'_, Vec<Note>> = service;
+/// ```
+pub trait DynamicResources<S> {
+    /// Passes the descriptions to `with`, as [`DynamicTools::list`] does.
+    fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool);
+
+    /// Finds the resource at a URI, as [`DynamicTools::find`] finds a tool. Also a client that subscribes to the resource makes
+    /// the service look for it. [`Text::plain`] is the URI as `&str`, if it has no escapes.
+    fn find(&self, state: &S, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
+        let mut index = 0;
+        self.list(state, 0, &mut |info| {
+            let found = uri.eq_str(info.uri);
+            if found {
+                with(index, info);
+            }
+            index += 1;
+            !found
+        });
+    }
+
+    /// Reads the resource with this key. [`ReadResource::uri`] is its URI. Call [`set_mime`](ReadResource::set_mime) before you
+    /// answer: contents have no MIME type by default. [`set_caching`](ReadResource::set_caching) sets `ttlMs` and `cacheScope`;
+    /// the default is that of the service. The resource has no [source](super::Resource::source).
+    ///
+    /// # Errors
+    /// As any handler, see [`HandlerError`](super::HandlerError).
+    fn read(&self, key: usize, state: &mut S, read: &mut ReadResource<'_>) -> HandlerResult;
+}
+
+/// Resource templates that are not in a constant table, for [`Service::dynamic_templates`].
+///
+/// Of descriptions and of lists that change, the same is true as for [`DynamicResources`]. A template without a variable, or
+/// with braces that are not balanced, is left out. Templates of the table are tried first.
+pub trait DynamicTemplates<S> {
+    /// Passes the descriptions to `with`, as [`DynamicTools::list`] does. Their `uri` is the `uriTemplate`.
+    fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool);
+
+    /// Finds the template that a URI matches, as [`DynamicTools::find`] finds a tool. The default takes the first one in the
+    /// list, by the rules of [`ResourceTemplate`](super::ResourceTemplate).
+    fn find(&self, state: &S, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
+        let mut index = 0;
+        self.list(state, 0, &mut |info| {
+            let found = info.is_sound_template() && template::matches_any(info.uri, uri);
+            if found {
+                with(index, info);
+            }
+            index += 1;
+            !found
+        });
+    }
+
+    /// Reads a URI that matches the template with this key, as [`DynamicResources::read`] does.
+    /// [`ReadResource::var_of`] returns the variables; [`var`](ReadResource::var) does not know the template.
+    ///
+    /// # Errors
+    /// As any handler, see [`HandlerError`](super::HandlerError).
+    fn read(&self, key: usize, state: &mut S, read: &mut ReadResource<'_>) -> HandlerResult;
+
+    /// Completes a variable of the template at this index of the list. Default: it offers nothing. Declare
+    /// [`ServerCapability::Completions`], so that clients ask.
+    ///
+    /// # Errors
+    /// As any handler, see [`HandlerError`](super::HandlerError).
+    fn complete(&self, index: usize, state: &mut S, complete: &mut Complete<'_>) -> HandlerResult {
+        let _ = (index, state);
+        complete.offer::<&str>([])
+    }
+}
+
+/// Prompts that are not in a constant table, for [`Service::dynamic_prompts`].
+///
+/// Of descriptions and of lists that change, the same is true as for [`DynamicTools`]; the change is
+/// [`ServerChange::Prompts`](crate::server::ServerChange::Prompts). A prompt without a name is left out. Requests without an
+/// argument that is required are refused before the handler runs.
+pub trait DynamicPrompts<S> {
+    /// Passes the descriptions to `with`, as [`DynamicTools::list`] does.
+    fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool);
+
+    /// Finds a prompt by its name, as [`DynamicTools::find`] finds a tool.
+    fn find(&self, state: &S, name: &Text<'_>, with: &mut dyn FnMut(usize, &PromptInfo<'_>)) {
+        let mut index = 0;
+        self.list(state, 0, &mut |info| {
+            let found = name.eq_str(info.name);
+            if found {
+                with(index, info);
+            }
+            index += 1;
+            !found
+        });
+    }
+
+    /// Makes the messages of the prompt with this key. [`GetPrompt::name`] is its name. The result has no `description`.
+    ///
+    /// # Errors
+    /// As any handler, see [`HandlerError`](super::HandlerError).
+    fn get(&self, key: usize, state: &mut S, get: &mut GetPrompt<'_>) -> HandlerResult;
+
+    /// Completes an argument of the prompt with this key. Default: it offers nothing. Declare
+    /// [`ServerCapability::Completions`], so that clients ask.
+    ///
+    /// # Errors
+    /// As any handler, see [`HandlerError`](super::HandlerError).
+    fn complete(&self, key: usize, state: &mut S, complete: &mut Complete<'_>) -> HandlerResult {
+        let _ = (key, state);
+        complete.offer::<&str>([])
+    }
+}
+
+/// The parts of a service that are not in tables.
+pub(crate) struct Dynamic<'t, S: 'static> {
+    /// Lists them after the tables, if there are any.
+    pub(crate) lists: Option<&'static DynamicLists<S>>,
+    pub(crate) tools: Option<&'t (dyn DynamicTools<S> + Sync)>,
+    pub(crate) resources: Option<&'t (dyn DynamicResources<S> + Sync)>,
+    pub(crate) templates: Option<&'t (dyn DynamicTemplates<S> + Sync)>,
+    pub(crate) prompts: Option<&'t (dyn DynamicPrompts<S> + Sync)>,
+}
+
+impl<S> Dynamic<'_, S> {
+    pub(crate) const NONE: Self = Dynamic { lists: None, tools: None, resources: None, templates: None, prompts: None };
+}
+
+impl<'t, S> Service<'t, S> {
+    /// Sets tools that are not in a constant table; they come after those of [`tools`](Service::tools). Declares `tools`.
+    pub const fn dynamic_tools(mut self, tools: &'t (dyn DynamicTools<S> + Sync)) -> Self {
+        self.dynamic.tools = Some(tools);
+        self.dynamic.lists = Some(DynamicLists::THESE);
+        self.routes.tools = Some(Route::DYNAMIC_TOOLS);
+        self.feature(ServerCapability::Tools)
+    }
+
+    /// Sets resources that are not in a constant table; they come after those of [`resources`](Service::resources). Declares
+    /// `resources`.
+    pub const fn dynamic_resources(mut self, resources: &'t (dyn DynamicResources<S> + Sync)) -> Self {
+        self.dynamic.resources = Some(resources);
+        self.dynamic.lists = Some(DynamicLists::THESE);
+        self.dynamic_uris()
+    }
+
+    /// Sets resource templates that are not in a constant table; they come after those of [`templates`](Service::templates).
+    /// Declares `resources`; `completions` is declared with [`feature`](Service::feature), if they complete their variables.
+    pub const fn dynamic_templates(mut self, templates: &'t (dyn DynamicTemplates<S> + Sync)) -> Self {
+        self.dynamic.templates = Some(templates);
+        self.dynamic.lists = Some(DynamicLists::THESE);
+        self.dynamic_uris()
+    }
+
+    const fn dynamic_uris(mut self) -> Self {
+        self.routes.resources = Some(Route::DYNAMIC_RESOURCES);
+        self.routes.completions = Some(Route::DYNAMIC_COMPLETIONS);
+        self.templated = Some(find_dynamic);
+        self.feature(ServerCapability::Resources)
+    }
+
+    /// Sets prompts that are not in a constant table; they come after those of [`prompts`](Service::prompts). Declares
+    /// `prompts`; `completions` is declared with [`feature`](Service::feature), if they complete their arguments.
+    pub const fn dynamic_prompts(mut self, prompts: &'t (dyn DynamicPrompts<S> + Sync)) -> Self {
+        self.dynamic.prompts = Some(prompts);
+        self.dynamic.lists = Some(DynamicLists::THESE);
+        self.routes.prompts = Some(Route::DYNAMIC_PROMPTS);
+        self.routes.completions = Some(Route::DYNAMIC_COMPLETIONS);
+        self.feature(ServerCapability::Prompts)
+    }
+}
+
+/// [`Target::index`] of what has a key: after the `table`, one `kind` of two beside the other.
+fn target<S>(table: usize, key: usize, kind: usize, reserve: usize) -> Option<Target<S>> {
+    Some(Target::at(key.checked_mul(2)?.checked_add(table)?.checked_add(kind)?, reserve))
+}
+
+/// Returns the key and the kind of a target; `None` for one of the table.
+fn key_of<S>(target: &Target<S>, table: usize) -> Option<(usize, usize)> {
+    let behind = target.index.checked_sub(table)?;
+    Some((behind / 2, behind % 2))
+}
+
+/// The place in the slot for what is not in a table: no table has it.
+const NO_TABLE: u16 = u16::MAX;
+
+/// The kinds of targets.
+const PLAIN: usize = 0;
+const TEMPLATE: usize = 1;
+
+impl<S> Route<S> {
+    /// `tools/call`, `tools/list`: the tools of the table, and after them the others.
+    pub(crate) const DYNAMIC_TOOLS: &'static Route<S> = &Route {
+        find: |service, state, gate, slot, asked| {
+            let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
+            let unknown = Err(RpcError::invalid_params("Unknown tool"));
+            let (Some(name), Some(tools)) = (name, service.dynamic.tools) else { return unknown };
+            if service.tools.iter().any(|tool| name.eq_str(tool.info.name)) {
+                return find_tool(service, state, gate, slot, asked);
+            }
+            let mut found = unknown;
+            tools.find(state, &name, &mut |key, info| {
+                if let Some(Target { index, .. }) = target::<S>(service.tools.len(), key, PLAIN, 0)
+                    && info.is_sound()
+                {
+                    found = asked.to_tool(index, info, gate);
+                }
+            });
+            found
+        },
+        call: |service, state, target, asked, mut call| {
+            let (Some((key, _)), Some(tools)) = (key_of(target, service.tools.len()), service.dynamic.tools) else {
+                return call_tool(service, state, target, asked, call);
+            };
+            call.slot.handler = NO_TABLE;
+            #[cfg(feature = "extensions")]
+            if let Some(name) = asked.members.name.and_then(|name| name.text()) {
+                let mut checked = Ok(());
+                tools.find(state, &name, &mut |_, info| checked = service.check_call(info, &call));
+                if let Err(failure) = checked {
+                    return call.ran(Err(failure.into()));
+                }
+            }
+            call.run(state, |state, call| tools.call(key, state, call))
+        },
+        write: Route::TOOLS.write,
+    };
+
+    /// `resources/read` and the two lists: the entries of the tables, and after them the others.
+    pub(crate) const DYNAMIC_RESOURCES: &'static Route<S> = &Route {
+        find: find_read,
+        call: |service, state, target, asked, mut call| {
+            let Some((key, kind)) = key_of(target, service.resources.len() + service.templates.len()) else {
+                return service.call_read(state, call.handling, target.index, asked);
+            };
+            let uri = decode_uri(asked, &mut call.handling.scratch);
+            if uri.is_empty() {
+                // It has escapes, and there is no room to decode them.
+                return call.ran(Err(RpcError::internal("The URI is too long").into()));
+            }
+            call.slot.handler = NO_TABLE;
+            let read = service.reading(call.handling, usize::from(NO_TABLE), uri);
+            match (kind, service.dynamic.resources, service.dynamic.templates) {
+                (PLAIN, Some(resources), _) => read.run(state, |state, read| resources.read(key, state, read)),
+                (_, _, Some(templates)) => read.run(state, |state, read| templates.read(key, state, read)),
+                _ => read.ran_nothing(),
+            }
+        },
+        write: Route::RESOURCES.write,
+    };
+
+    /// `prompts/get`, `prompts/list`: the prompts of the table, and after them the others.
+    pub(crate) const DYNAMIC_PROMPTS: &'static Route<S> = &Route {
+        find: |service, state, _, _, asked| {
+            let name = asked.members.name.and_then(|name| name.text());
+            let unknown = Err(RpcError::invalid_params("Unknown prompt"));
+            let (Some(name), Some(prompts)) = (name, service.dynamic.prompts) else { return unknown };
+            if service.prompts.iter().any(|prompt| name.eq_str(prompt.info.name)) {
+                return service.find_prompt(asked);
+            }
+            let mut found = unknown;
+            prompts.find(state, &name, &mut |key, info| {
+                if let Some(Target { index, .. }) = target::<S>(service.prompts.len(), key, PLAIN, 0)
+                    && info.is_sound()
+                {
+                    found = asked.to_prompt(index, info);
+                }
+            });
+            found
+        },
+        call: |service, state, target, asked, call| {
+            let found = key_of(target, service.prompts.len()).zip(service.dynamic.prompts);
+            let Some(((key, _), prompts)) = found else {
+                return (Route::PROMPTS.call)(service, state, target, asked, call);
+            };
+            let Call { handling } = call;
+            handling.slot.handler = NO_TABLE;
+            GetPrompt { handling, description: "" }.run(state, |state, get| prompts.get(key, state, get))
+        },
+        write: Route::PROMPTS.write,
+    };
+
+    /// `completion/complete`: first of what the tables have. The index is that of [`target`] plus one.
+    pub(crate) const DYNAMIC_COMPLETIONS: &'static Route<S> = &Route {
+        find: |service, state, gate, slot, asked| match (Route::COMPLETIONS.find)(service, state, gate, slot, asked) {
+            Err(unknown) => service.find_dynamic_completion(state, asked).unwrap_or(Err(unknown)),
+            found => found,
+        },
+        call: |service, state, target, asked, call| {
+            let (Some((key, kind)), Some((argument, value))) = (key_of(target, 1), asked.completed()) else {
+                return (Route::COMPLETIONS.call)(service, state, target, asked, call);
+            };
+            let Call { mut handling } = call;
+            let Some(value) = decode_value(value, &mut handling) else {
+                return handling.ran(Err(RpcError::internal("The value is too long").into()));
+            };
+            let complete = Complete { handling, argument, value, context: asked.members.context };
+            match (kind, service.dynamic.prompts, service.dynamic.templates) {
+                (PLAIN, Some(prompts), _) => complete.run(state, |state, it| prompts.complete(key, state, it)),
+                (_, _, Some(templates)) => complete.run(state, |state, it| templates.complete(key, state, it)),
+                _ => complete.ran_nothing(),
+            }
+        },
+        write: Route::COMPLETIONS.write,
+    };
+}
+
+/// Finds what a URI names that is not in the table of resources: a resource, a template of the table, another template.
+fn find_dynamic<S>(service: &Service<'_, S>, state: &S, uri: &Text<'_>) -> Option<Target<S>> {
+    let table = service.resources.len() + service.templates.len();
+    let mut found = None;
+    if let Some(resources) = service.dynamic.resources {
+        resources.find(state, uri, &mut |key, info| {
+            found = target(table, key, PLAIN, info.reserve).filter(|_| info.is_sound());
+        });
+    }
+    found = found.or_else(|| matching(service, state, uri));
+    if let (None, Some(templates)) = (&found, service.dynamic.templates) {
+        templates.find(state, uri, &mut |key, info| {
+            found = target(table, key, TEMPLATE, info.reserve).filter(|_| info.is_sound_template());
+        });
+    }
+    found
+}
+
+impl<S> Service<'_, S> {
+    /// Finds what completes a value; `None` if nothing is known by the name. The tables were asked before.
+    fn find_dynamic_completion<'a>(&self, state: &S, asked: &Asked<'a>) -> Option<Result<Target<S>, RpcError<'a>>> {
+        let reference = asked.members.reference?;
+        let (argument, _) = asked.completed()?;
+        let known = |is_known: bool, key, kind| match is_known {
+            true => target(1, key, kind, super::DEFAULT_RESERVE).ok_or(RpcError::internal("The key is too large")),
+            // An argument that it does not have: an empty list.
+            false => Ok(Target::at(0, super::DEFAULT_RESERVE)),
+        };
+        let mut found = None;
+        let kind = reference.get("type")?.text()?;
+        if kind.eq_str("ref/prompt") {
+            let name = reference.get("name")?.text()?;
+            self.dynamic.prompts?.find(state, &name, &mut |key, info| {
+                let has = info.arguments.iter().any(|known| argument.eq_str(known.name));
+                found = info.is_sound().then(|| known(has, key, PLAIN));
+            });
+        } else if kind.eq_str("ref/resource") {
+            let uri = reference.get("uri")?.text()?;
+            let mut index = 0;
+            if let Some(templates) = self.dynamic.templates {
+                templates.list(state, 0, &mut |info| {
+                    if found.is_none() && uri.eq_str(info.uri) && info.is_sound_template() {
+                        let has = argument.plain().is_some_and(|name| template::has_variable(info.uri, name));
+                        found = Some(known(has, index, TEMPLATE));
+                    }
+                    index += 1;
+                    found.is_none()
+                });
+            }
+            if let (None, Some(resources)) = (&found, self.dynamic.resources) {
+                resources.find(state, &uri, &mut |_, info| found = info.is_sound().then(|| known(false, 0, PLAIN)));
+            }
+        }
+        found
+    }
+}

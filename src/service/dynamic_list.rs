@@ -1,0 +1,317 @@
+//! Lists of a service that has more than tables: as in [`list`](super::list), but the entries come one after the other, those
+//! of the table first. The others may change at any time, also between two windows. So nothing of the reply depends on how
+//! many there are: an entry that is gone is left out, the separators depend on what was written, and an entry made at run
+//! time goes into a window whole or not at all.
+//!
+//! It is apart from the lists of constant tables because these are smaller: 76 bytes of flash (uart-tools).
+
+use super::Service;
+use super::dynamic::Dynamic;
+use super::list::{read_cursor, write_cursor};
+use super::router::{Dispatched, fail};
+use crate::json::{Raw, object::Object};
+use crate::protocol::Method;
+#[cfg(feature = "windows")]
+use crate::server::Skip;
+use crate::server::{
+    IncomingRequest, ListPage, OVERLOADED, RequestSlot, RequestToken, RpcError, Server, StreamBody, StreamedReply,
+    WINDOWS,
+};
+#[cfg(feature = "windows")]
+use crate::sink::part;
+use crate::sink::{FullError, MessageKind, Out, Writer, whole};
+
+/// The functions that answer requests for lists, reached through a pointer that [`Service::dynamic_tools`] and its like set.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+pub(crate) struct DynamicLists<S: 'static> {
+    pub(crate) list: fn(
+        &Service<'_, S>,
+        &mut S,
+        RequestToken,
+        &IncomingRequest<'_>,
+        &mut Server<'_>,
+        &mut dyn Out,
+    ) -> Result<Dispatched, FullError>,
+    #[cfg(feature = "windows")]
+    pub(crate) pump: fn(&Service<'_, S>, &S, &mut StreamedReply, &RequestSlot, ListPage, &mut dyn Out) -> bool,
+}
+
+impl<S> DynamicLists<S> {
+    pub(crate) const THESE: &'static Self = &DynamicLists {
+        list: |service, state, token, request, server, out| service.list_dynamic(state, token, request, server, out),
+        #[cfg(feature = "windows")]
+        pump: |service, state, large, slot, page, out| service.pump_dynamic(state, large, slot, page, out),
+    };
+}
+
+/// Writes an entry of a list.
+type WriteEntry<'e> = dyn Fn(&mut Writer<'_>) -> Result<(), FullError> + 'e;
+
+/// An entry of a list.
+enum Entry<'e> {
+    /// Of a table: the next time it is the same.
+    Constant(&'e WriteEntry<'e>),
+    /// Made at run time.
+    Dynamic(&'e WriteEntry<'e>),
+    /// Wrong, and not listed.
+    Unsound,
+}
+
+/// Passes the entries of a table on. Returns whether more is wanted.
+fn each<T>(
+    table: &[T],
+    from: usize,
+    with: &mut dyn FnMut(Entry<'_>) -> bool,
+    write: impl Fn(&T, &mut Writer<'_>) -> Result<(), FullError>,
+) -> bool {
+    table.get(from..).unwrap_or(&[]).iter().all(|entry| with(Entry::Constant(&|out| write(entry, out))))
+}
+
+/// Passes descriptions on as entries, until no more are wanted.
+struct Sift<'w> {
+    with: &'w mut dyn FnMut(Entry<'_>) -> bool,
+    goes_on: bool,
+}
+
+impl<'w> Sift<'w> {
+    fn new(with: &'w mut dyn FnMut(Entry<'_>) -> bool) -> Self {
+        Sift { with, goes_on: true }
+    }
+
+    fn pass(&mut self, is_sound: bool, write: &WriteEntry<'_>) -> bool {
+        // A list that goes on although it was stopped is not heard.
+        self.goes_on = self.goes_on && (self.with)(if is_sound { Entry::Dynamic(write) } else { Entry::Unsound });
+        self.goes_on
+    }
+}
+
+impl<S> Service<'_, S> {
+    /// Passes on the entries of the list that a request wants, from a number on, until the function returns `false`.
+    fn entries(&self, state: &S, slot: &RequestSlot, from: usize, with: &mut dyn FnMut(Entry<'_>) -> bool) {
+        let revision = slot.revision;
+        let wanted = match slot.method {
+            Method::ToolsList => each(self.tools, from, with, |it, out| it.info.write(out, revision)),
+            Method::ResourcesList => each(self.resources, from, with, |it, out| it.info.write(out, "uri", revision)),
+            Method::TemplatesList => {
+                each(self.templates, from, with, |it, out| it.info.write(out, "uriTemplate", revision))
+            }
+            _ => each(self.prompts, from, with, |it, out| it.info.write(out, revision)),
+        };
+        if !wanted {
+            return;
+        }
+        let from = from.saturating_sub(self.list_len(slot.method));
+        let mut sift = Sift::new(with);
+        let Dynamic { tools, resources, templates, prompts, .. } = self.dynamic;
+        match (slot.method, tools, resources, templates, prompts) {
+            (Method::ToolsList, Some(tools), ..) => {
+                tools.list(state, from, &mut |info| sift.pass(info.is_sound(), &|out| info.write(out, revision)))
+            }
+            (Method::ResourcesList, _, Some(resources), ..) => resources
+                .list(state, from, &mut |info| sift.pass(info.is_sound(), &|out| info.write(out, "uri", revision))),
+            (Method::TemplatesList, _, _, Some(templates), _) => templates.list(state, from, &mut |info| {
+                sift.pass(info.is_sound_template(), &|out| info.write(out, "uriTemplate", revision))
+            }),
+            (Method::PromptsList, .., Some(prompts)) => {
+                prompts.list(state, from, &mut |info| sift.pass(info.is_sound(), &|out| info.write(out, revision)))
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns whether a list can change while the service is served.
+    fn changes(&self, method: Method) -> bool {
+        match method {
+            Method::ToolsList => self.dynamic.tools.is_some(),
+            Method::ResourcesList => self.dynamic.resources.is_some(),
+            Method::TemplatesList => self.dynamic.templates.is_some(),
+            _ => self.dynamic.prompts.is_some(),
+        }
+    }
+
+    /// Answers a request for a list.
+    fn list_dynamic(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        request: &IncomingRequest<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
+        let Some(mut page) = self.page_of(state, slot, request.members().cursor) else {
+            return fail(server, token, &RpcError::invalid_params("Invalid params: no such cursor"), out);
+        };
+        loop {
+            let mut tried = page;
+            match whole(out, MessageKind::Result, |out| self.write_dynamic(state, slot, &mut tried, out)) {
+                Ok(()) => {
+                    server.forget(token);
+                    return Ok(Dispatched::Handled);
+                }
+                Err(FullError::Now) => {
+                    server.retract(token);
+                    return Err(FullError::Now);
+                }
+                Err(FullError::Never) if WINDOWS => break,
+                Err(FullError::Never) => match tried.next - page.next {
+                    0 => return fail(server, token, &RpcError::too_large(), out),
+                    // Even one entry is too large: it is left out if the list goes on without it.
+                    1 if self.changes(slot.method) => (page.next, page.end) = (tried.next, tried.next),
+                    1 => return fail(server, token, &RpcError::too_large(), out),
+                    // The rest is on the next page.
+                    entries => page.end = tried.next - entries.div_ceil(4),
+                },
+            }
+        }
+        if server.is_crowded() {
+            return fail(server, token, &OVERLOADED, out);
+        }
+        server.begin_large(token, StreamedReply::of(StreamBody::List(page)), out)?;
+        Ok(self.pump(state, token, server, out))
+    }
+
+    /// Returns the page of a cursor; `None` if this server has not made it. A list that changes can have had any length
+    /// before: a cursor behind its end is that of an empty page.
+    fn page_of(&self, state: &S, slot: &RequestSlot, cursor: Option<Raw<'_>>) -> Option<ListPage> {
+        // Like other servers: an empty cursor means the first page, and `null` is refused.
+        let start = match cursor.filter(|cursor| cursor.as_bytes() != b"\"\"") {
+            None => 0,
+            Some(cursor) => {
+                let start = read_cursor(cursor)?;
+                let mut known = self.changes(slot.method);
+                if !known && (!WINDOWS || start % self.page_size == 0) {
+                    self.entries(state, slot, start, &mut |_| {
+                        known = true;
+                        false
+                    });
+                }
+                known.then_some(start)?
+            }
+        };
+        let end = u32::try_from(start.saturating_add(self.page_size)).unwrap_or(u32::MAX);
+        Some(ListPage { end, ..ListPage::from(u32::try_from(start).ok()?) })
+    }
+
+    /// Writes the whole reply, or as much as fits. Afterwards `page` says how far it came.
+    fn write_dynamic(
+        &self,
+        state: &S,
+        slot: &RequestSlot,
+        page: &mut ListPage,
+        out: &mut Writer<'_>,
+    ) -> Result<(), FullError> {
+        self.write_head(slot, out)?;
+        self.entries(state, slot, page.next as usize, &mut |entry| {
+            if !page.goes_on() {
+                return false;
+            }
+            if let Entry::Constant(write) | Entry::Dynamic(write) = entry {
+                let _ = page.separate(out).and_then(|()| write(out));
+                page.begun = true;
+            }
+            page.next += 1;
+            // The rest of a long list is not looked at in vain.
+            out.written().is_ok()
+        });
+        page.write_end(out)?;
+        self.end_list(slot, Object::resume(out, false))
+    }
+
+    /// Sends as much of the reply as there is room for. Returns whether it is complete.
+    #[cfg(feature = "windows")]
+    fn pump_dynamic(
+        &self,
+        state: &S,
+        large: &mut StreamedReply,
+        slot: &RequestSlot,
+        mut page: ListPage,
+        out: &mut dyn Out,
+    ) -> bool {
+        if large.piece == 0 && !large.send(out, &mut |out| self.write_head(slot, out)) {
+            return false;
+        }
+        if large.piece == 1 {
+            let sent = self.pump_entries(state, large, slot, &mut page, out);
+            large.what = StreamBody::List(page);
+            if !sent {
+                return false;
+            }
+            large.piece = 2;
+        }
+        if large.piece == 2 && !large.send(out, &mut |out| page.write_end(out)) {
+            return false;
+        }
+        large.send(out, &mut |out| self.end_list(slot, Object::resume(out, false)))
+    }
+
+    /// Sends as many entries as there is room for. Returns whether these were all.
+    #[cfg(feature = "windows")]
+    fn pump_entries(
+        &self,
+        state: &S,
+        large: &mut StreamedReply,
+        slot: &RequestSlot,
+        page: &mut ListPage,
+        out: &mut dyn Out,
+    ) -> bool {
+        let mut done = true;
+        self.entries(state, slot, page.next as usize, &mut |entry| {
+            // A cancelled list ends after the current entry.
+            if large.broken && large.offset == 0 || !page.goes_on() {
+                return false;
+            }
+            match entry {
+                Entry::Constant(write) => {
+                    done = large.send(out, &mut |out| page.separate(out).and_then(|()| write(out)));
+                    large.piece = 1;
+                    page.begun |= done;
+                }
+                Entry::Dynamic(write) => match send_whole(out, &|out| page.separate(out).and_then(|()| write(out))) {
+                    Ok(written) => page.begun |= written,
+                    Err(_) => done = false,
+                },
+                Entry::Unsound => {}
+            }
+            page.next += u32::from(done);
+            done
+        });
+        done
+    }
+}
+
+impl ListPage {
+    /// Returns whether there is one more entry on the page. Notes if it is on the next one.
+    fn goes_on(&mut self) -> bool {
+        self.more = self.next >= self.end;
+        !self.more
+    }
+
+    fn separate(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        if self.begun { out.put(b",") } else { Ok(()) }
+    }
+
+    /// Writes the end of the list, and the cursor of the next page.
+    fn write_end(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        out.put(b"]")?;
+        if self.more {
+            write_cursor(*self, &mut Object::resume(out, false))?;
+        }
+        Ok(())
+    }
+}
+
+/// Sends a piece that may be another one the next time, whole. Returns `false` if it never fits: then it is left out.
+///
+/// # Errors
+/// There is no room for it now.
+#[cfg(feature = "windows")]
+fn send_whole(out: &mut dyn Out, write: &dyn Fn(&mut Writer<'_>) -> Result<(), FullError>) -> Result<bool, FullError> {
+    let mut measure = Skip::new(out, usize::MAX);
+    let _ = part(&mut measure, write);
+    let len = measure.skipped();
+    if len <= out.room() {
+        return part(out, write).map(|()| true);
+    }
+    if out.mark().at() == 0 || len > out.capacity() { Ok(false) } else { Err(FullError::Now) }
+}
