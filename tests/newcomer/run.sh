@@ -41,6 +41,9 @@ notes() {
     check "$name: wrong argument" 'idea.*todo.*journal' "$inspect" call search 'kind:="tod"' "${target[@]}"
     check "$name: import with progress" 'progress 3(\.0)? of 3' "$inspect" call import path=few.txt "${target[@]}"
     check "$name: read the list" '4, 3' "$inspect" read notes://all "${target[@]}"
+    if [[ $name != notes-rmcp ]]; then
+        check "$name: list each" 'notes://1 .*milk' "$inspect" resources "${target[@]}"
+    fi
     check "$name: read one" 'milk' "$inspect" read notes://1 "${target[@]}"
     check "$name: complete an id" '^4$' "$inspect" complete 'notes://{id}' id 4 "${target[@]}"
     check "$name: complete a tag" '^imported$' "$inspect" complete review tag i "${target[@]}"
@@ -121,4 +124,23 @@ for each in ours rmcp; do
     sleep 1
     check "gateway: ${each}_import was cancelled" '^ *total +([5-9]|[12][0-9])$' "$inspect" call "${each}_search" limit=1 "${gateway[@]}"
 done
+# The tools of a child change while the gateway runs: its client is notified, lists them again, and calls the new one.
+send() { # PAUSE JSON
+    printf '%s\n' "$2"
+    sleep "$1"
+}
+for revision in 2025-11-25 2025-06-18; do
+    {
+        send 1 '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"'$revision'","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}'
+        send 0 '{"jsonrpc":"2.0","method":"notifications/initialized"}'
+        send 1 '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"a_learn","arguments":{"name":"swim"}}}'
+        send 0 '{"jsonrpc":"2.0","id":3,"method":"tools/list"}'
+        send 1 '{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"a_swim"}}'
+    } | timeout 60 "$bin/gateway" "a=$bin/learner" >gateway.log
+    for line in '"tools":{"listChanged":true}' 'notifications/tools/list_changed' '"name":"a_swim"' 'I am swim'; do
+        grep -qF -- "$line" gateway.log || { echo "FAILED: gateway: no $line in"; cat gateway.log; exit 1; }
+    done
+    ! grep -q '"name":"learner"' gateway.log || { echo 'FAILED: gateway: a result of the child names the child'; exit 1; }
+done
+echo 'ok: gateway: its tools follow those of a child'
 echo 'all checks hold'

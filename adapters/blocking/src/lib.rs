@@ -50,6 +50,8 @@ mod serve;
 mod writer;
 
 pub use mcp_sansio;
+#[cfg(any(feature = "client", feature = "http"))]
+pub use mcp_sansio_host::{OwnedTool, OwnedTools};
 pub use serve::{LateReceiver, LateSendError, LateSender, Serve, channel};
 pub use writer::WriterOut;
 

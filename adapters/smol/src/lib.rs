@@ -109,6 +109,8 @@ mod stream;
 
 pub use answers::{LateReceiver, LateSender, ServerEndedError, channel};
 pub use mcp_sansio;
+#[cfg(any(feature = "client", feature = "http"))]
+pub use mcp_sansio_host::{OwnedTool, OwnedTools};
 pub use serve::{Serve, serve, serve_stdio};
 
 /// The program of the README is a test too.

@@ -1,7 +1,7 @@
 //! Without the feature `windows`, a list is cut into pages that fit. An item that does not fit is an error.
 
 use mcp_sansio::server::{RequestSlot, Server};
-use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, Tool, ToolInfo};
 use mcp_sansio::sink::{LineSink, SliceStorage};
 
 static TOOLS: [Tool<()>; 5] = [
@@ -59,6 +59,41 @@ fn each_tool_is_on_one_page() {
             request = LIST.replace('}', &format!(r#","params":{{"cursor":"{cursor}"}}}}"#));
         }
         assert_eq!(names, ["one", "two", "three", "four", "five"], "in {room} bytes");
+    }
+}
+
+/// Tools that are not in a table; the third does not fit.
+struct More;
+
+impl DynamicTools<()> for More {
+    fn list(&self, (): &(), from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+        let words = ["6", "7", WORDS, "9", "10"];
+        let _ = words
+            .iter()
+            .zip(["six", "seven", "eight", "nine", "ten"])
+            .skip(from)
+            .all(|(words, name)| with(&ToolInfo::new(name, words)));
+    }
+
+    fn call(&self, key: usize, (): &mut (), call: &mut Call<'_>) -> HandlerResult {
+        call.text(["6", "7", WORDS, "9", "10"][key])
+    }
+}
+
+#[test]
+fn a_tool_that_does_not_fit_is_left_out_if_it_is_not_in_a_table() {
+    let service = Service::new("demo", "1").tools(&TOOLS).dynamic_tools(&More);
+    for room in [256, 300, 400, 512, 600] {
+        let (mut server, mut names, mut request) = (opened(), Vec::new(), LIST.to_owned());
+        for _ in 0..12 {
+            let page = answer(&service, &mut server, room, &request);
+            names.extend(quoted(&page, "\"name\":\"").into_iter().map(str::to_owned));
+            let Some(cursor) = quoted(&page, "\"nextCursor\":\"").first().copied().map(str::to_owned) else { break };
+            request = LIST.replace('}', &format!(r#","params":{{"cursor":"{cursor}"}}}}"#));
+        }
+        let expected = ["one", "two", "three", "four", "five", "six", "seven", "nine", "ten"];
+        assert_eq!(names, expected, "in {room} bytes");
+        assert_eq!(server.in_flight(), 0);
     }
 }
 

@@ -97,6 +97,18 @@ impl Db {
         self.0.query_row("SELECT * FROM note WHERE id = ?", [id], note).optional()
     }
 
+    /// Passes the ids and titles of all notes to `with`, from the one at this index on, until it returns `false`.
+    pub fn titles(&self, from: usize, mut with: impl FnMut(i64, &str) -> bool) -> Result<()> {
+        let mut select = self.0.prepare_cached("SELECT id, title FROM note ORDER BY id LIMIT -1 OFFSET ?")?;
+        let mut rows = select.query([from as i64])?;
+        while let Some(row) = rows.next()? {
+            if !with(row.get(0)?, row.get_ref(1)?.as_str()?) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     pub fn all(&self) -> Result<Vec<Note>> {
         self.search(None, None, &[])
     }

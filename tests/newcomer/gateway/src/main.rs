@@ -5,12 +5,12 @@ use std::error::Error;
 use std::sync::{Arc, Mutex};
 
 use mcp_sansio::client::views::{ListToolsResult, View};
-use mcp_sansio::client::{ClientInfo, PendingId, Request};
+use mcp_sansio::client::{ClientInfo, PendingId, Request, SubscriptionFilter};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
-use mcp_sansio::server::{Progress, RequestToken, RpcError};
-use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, ToolAnnotations, ToolInfo};
-use mcp_sansio_smol::client::{Child, Client, ClientError, Events, OwnedEvent, events};
-use mcp_sansio_smol::{LateSender, Serve, channel};
+use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
+use mcp_sansio::service::{Call, HandlerResult, Service};
+use mcp_sansio_smol::client::{Child, Client, ClientError, Events, OwnedEvent, SubscriptionEvent, events};
+use mcp_sansio_smol::{LateSender, OwnedTool, OwnedTools, Serve, channel};
 use smol::stream::StreamExt;
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("gateway", "0.1.0");
@@ -24,57 +24,28 @@ struct State {
     tasks: HashMap<RequestToken, smol::Task<()>>,
 }
 
-struct Forward {
-    child: Client,
-    routes: Routes,
-    theirs: String,
-    name: String,
-    title: Option<String>,
-    description: String,
-    input: String,
-    output: Option<String>,
-    meta: Option<String>,
-    hints: ToolAnnotations,
-}
-
-struct Forwards(Vec<Forward>);
-
-impl DynamicTools<State> for Forwards {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn info(&self, index: usize) -> Option<ToolInfo<'_>> {
-        let tool = self.0.get(index)?;
-        let mut info = ToolInfo::checked(&tool.name, &tool.description)?;
-        (info.title, info.input, info.hints) = (tool.title.as_deref(), &tool.input, tool.hints);
-        (info.output, info.meta) = (tool.output.as_deref(), tool.meta.as_deref());
-        Some(info)
-    }
-
-    fn run(&self, index: usize, state: &mut State, call: &mut Call<'_>) -> HandlerResult {
-        let Forward { child, routes, theirs, .. } = &self.0[index];
-        let request = Request::call(theirs).with_progress().with_logs(LoggingLevel::Debug);
-        let asked = child.request(request.arguments(&call.arguments()));
-        let (token, outcome) = call.later();
-        let (late, routes, theirs) = (state.late.clone(), routes.clone(), asked.token());
-        theirs.map(|theirs| routes.lock().unwrap().insert(theirs, token));
-        let task = async move {
-            let answer = asked.await;
-            theirs.map(|theirs| routes.lock().unwrap().remove(&theirs));
-            let pass_on = move |state: &mut State, call: &mut Call<'_>| {
-                state.tasks.remove(&token);
-                match answer {
-                    Ok(answer) => call.result(answer.raw()),
-                    Err(ClientError::Server(error)) => call.fail(&RpcError::new(error.code, &error.message)),
-                    Err(error) => call.error(format_args!("{error}")),
-                }
-            };
-            let _ = late.answer(token, pass_on).await;
+/// Passes a call on to a child.
+fn forward(child: &Client, routes: &Routes, theirs: &str, state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let request = Request::call(theirs).with_progress().with_logs(LoggingLevel::Debug);
+    let asked = child.request(request.arguments(&call.arguments()));
+    let (token, outcome) = call.later();
+    let (late, routes, theirs) = (state.late.clone(), routes.clone(), asked.token());
+    theirs.map(|theirs| routes.lock().unwrap().insert(theirs, token));
+    let task = async move {
+        let answer = asked.await;
+        theirs.map(|theirs| routes.lock().unwrap().remove(&theirs));
+        let pass_on = move |state: &mut State, call: &mut Call<'_>| {
+            state.tasks.remove(&token);
+            match answer {
+                Ok(answer) => call.result(answer.raw()),
+                Err(ClientError::Server(error)) => call.fail(&RpcError::new(error.code, &error.message)),
+                Err(error) => call.error(format_args!("{error}")),
+            }
         };
-        state.tasks.insert(token, smol::spawn(task));
-        outcome
-    }
+        let _ = late.answer(token, pass_on).await;
+    };
+    state.tasks.insert(token, smol::spawn(task));
+    outcome
 }
 
 /// Passes progress and log messages of a child on.
@@ -97,35 +68,35 @@ async fn follow(mut events: Events, routes: Routes, late: LateSender<State>) {
     }
 }
 
-/// Adds the tools of a child, with its name before theirs.
-async fn list(child: &Client, prefix: &str, routes: &Routes, tools: &mut Vec<Forward>) -> Result<(), Box<dyn Error>> {
+/// Lists the tools of a child, with its name before theirs, in place of those that it had before.
+async fn list(child: &Client, prefix: &str, routes: &Routes, tools: &OwnedTools<State>) -> Result<(), Box<dyn Error>> {
     let mut pages = child.pages(Request::list_tools());
+    let mut new = Vec::new();
     while let Some(page) = pages.next().await {
         for tool in page?.view::<ListToolsResult>()?.iter().flatten() {
-            let theirs = tool.hints();
-            let hints = ToolAnnotations::new().read_only(theirs.read_only()).destructive(theirs.destructive());
-            let hints = hints.idempotent(theirs.idempotent()).open_world(theirs.open_world());
-            tools.push(Forward {
-                child: child.clone(),
-                routes: routes.clone(),
-                theirs: tool.name().to_string(),
-                name: format!("{prefix}_{}", tool.name()),
-                title: tool.title().map(|title| title.to_string()),
-                description: tool.description().map(|text| text.to_string()).unwrap_or_default(),
-                input: tool.input_schema().to_string(),
-                output: tool.output_schema().map(|schema| schema.to_string()),
-                meta: tool.meta().map(|meta| meta.to_string()),
-                hints,
-            });
+            let (child, routes, theirs) = (child.clone(), routes.clone(), tool.name().to_string());
+            let run = move |state: &mut State, call: &mut Call<'_>| forward(&child, &routes, &theirs, state, call);
+            new.push(OwnedTool::of(format!("{prefix}{}", tool.name()), &tool, run));
         }
     }
+    tools.replace(|name| name.starts_with(prefix), new);
     Ok(())
+}
+
+/// Lists the tools of a child again whenever it says that they have changed.
+async fn relist(child: Client, prefix: String, routes: Routes, tools: Arc<OwnedTools<State>>, late: LateSender<State>) {
+    let Ok(mut changes) = child.listen(&SubscriptionFilter::new().tools()) else { return };
+    while let Some(Ok(change)) = changes.next().await {
+        if matches!(change, SubscriptionEvent::Tools) && list(&child, &prefix, &routes, &tools).await.is_ok() {
+            let _ = late.publish(ServerChange::Tools).await;
+        }
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     smol::block_on(async {
         let (late, receiver) = channel();
-        let (mut children, mut tools) = (Vec::new(), Vec::new());
+        let (mut children, tools) = (Vec::new(), Arc::new(OwnedTools::new()));
         for spec in std::env::args().skip(1) {
             let (name, command) = spec.split_once('=').ok_or("usage: gateway NAME=COMMAND...")?;
             let mut words = command.split(' ');
@@ -137,12 +108,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             smol::spawn(driver).detach();
             smol::spawn(follow(events, routes.clone(), late.clone())).detach();
             child.connect().await?;
-            list(&child, name, &routes, &mut tools).await?;
+            let prefix = format!("{name}_");
+            list(&child, &prefix, &routes, &tools).await?;
+            smol::spawn(relist(child.clone(), prefix, routes, tools.clone(), late.clone())).detach();
             children.push(child);
         }
-        let tools = Forwards(tools);
         let service = Service::new("gateway", "0.1.0")
-            .toolbox(&tools)
+            .dynamic_tools(&*tools)
+            .feature(ServerCapability::ToolsChanged)
             .feature(ServerCapability::Logging)
             .on_cancel(|state: &mut State, token| drop(state.tasks.remove(&token)));
         let mut state = State { late, tasks: HashMap::new() };

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use mcp_sansio::json::Text;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{RequestToken, RpcError, ServerChange};
 use mcp_sansio::service::{
-    Arguments, Call, Complete, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt, ReadResource, Resource,
-    ResourceTemplate, Service, Tool, prompt, resource, tool,
+    Arguments, Call, Complete, DynamicResources, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt,
+    ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool, prompt, resource, tool,
 };
 use notes_db::{Db, Due, Kind, Note};
 
@@ -186,6 +187,37 @@ fn one(notes: &mut Notes, read: &mut ReadResource<'_>, id: i64) -> HandlerResult
     }
 }
 
+/// Each note, as a resource with its title. The key is its id. A list that cannot be read is empty.
+struct Each;
+
+fn with_note(id: i64, title: &str, with: impl FnOnce(&ResourceInfo<'_>) -> bool) -> bool {
+    let uri = format!("notes://{id}");
+    let mut info = ResourceInfo::new(&uri, title);
+    info.mime = Some("application/json");
+    with(&info)
+}
+
+impl DynamicResources<Notes> for Each {
+    fn list(&self, notes: &Notes, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+        let _ = notes.db.titles(from, |id, title| with_note(id, title, &mut *with));
+    }
+
+    fn find(&self, notes: &Notes, uri: &Text<'_>, with: &mut dyn FnMut(usize, &ResourceInfo<'_>)) {
+        let id = uri.plain().and_then(|uri| uri.strip_prefix("notes://")?.parse().ok());
+        if let Some(note) = id.and_then(|id| notes.db.get(id).ok()?) {
+            with_note(note.id, &note.title, |info| {
+                with(note.id as usize, info);
+                false
+            });
+        }
+    }
+
+    fn read(&self, id: usize, notes: &mut Notes, read: &mut ReadResource<'_>) -> HandlerResult {
+        read.set_mime("application/json");
+        one(notes, read, id as i64)
+    }
+}
+
 fn complete_id(notes: &mut Notes, complete: &mut Complete<'_>) -> HandlerResult {
     complete.matching(notes.db.all().map_err(unreadable)?.iter().map(|note| note.id.to_string()))
 }
@@ -230,6 +262,7 @@ pub const SERVICE: Service<'static, Notes> = Service::new("notes", env!("CARGO_P
     .instructions("Search before you add. Removing asks the user.")
     .tools(TOOLS)
     .resources(RESOURCES)
+    .dynamic_resources(&Each)
     .templates(TEMPLATES)
     .prompts(PROMPTS)
     .feature(ServerCapability::Subscribe)

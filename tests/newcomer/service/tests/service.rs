@@ -71,6 +71,28 @@ fn imports_with_progress() {
     assert_eq!(done.notifications().iter().filter(|line| line.contains("\"progress\"")).count(), 2, "{done}");
 }
 
+#[test]
+fn lists_each_note() {
+    for revision in Revision::ALL {
+        let mut notes = open(revision, Delivery::Whole).0;
+        let listed = |notes: &mut Conversation<'static, Notes>| {
+            let list = notes.request("resources/list", &json!({})).result::<Value>()["resources"].take();
+            list.as_array()
+                .unwrap()
+                .iter()
+                .map(|it| format!("{} {}", it["uri"], it["name"]))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        assert_eq!(listed(&mut notes), r#""notes://all" "all notes""#);
+        notes.call("add", &json!({"title": "milk \"and\" bread", "body": "b", "kind": "todo"}));
+        notes.call("add", &json!({"title": "t", "body": "b", "kind": "todo"}));
+        let expected = "\"notes://all\" \"all notes\"\n\"notes://1\" \"milk \\\"and\\\" bread\"\n\"notes://2\" \"t\"";
+        assert_eq!(listed(&mut notes), expected);
+        assert!(notes.read("notes://1").text().contains(r#""title":"milk \"and\" bread""#));
+    }
+}
+
 /// Shows in a diff what clients will notice. `UPDATE_SNAPSHOTS=1` writes it.
 #[test]
 fn what_clients_see() {

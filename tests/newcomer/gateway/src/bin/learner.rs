@@ -1,0 +1,34 @@
+//! A child for the gateway, whose tools change while it runs: each name that it learns is a tool.
+
+use mcp_sansio::json::Text;
+use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::server::ServerChange;
+use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, Tool, ToolInfo, tool};
+
+struct Learned;
+
+impl DynamicTools<Vec<String>> for Learned {
+    fn list(&self, learned: &Vec<String>, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+        let _ = learned.iter().skip(from).all(|name| with(&ToolInfo::new(name, "Says its name")));
+    }
+
+    fn call(&self, key: usize, learned: &mut Vec<String>, call: &mut Call<'_>) -> HandlerResult {
+        call.text(format_args!("I am {}", learned[key]))
+    }
+}
+
+/// Learns a tool
+#[tool]
+fn learn(learned: &mut Vec<String>, call: &mut Call<'_>, name: Text<'_>) -> HandlerResult {
+    learned.push(name.to_string());
+    call.publish(ServerChange::Tools);
+    call.text("learned")
+}
+
+static TOOLS: &[Tool<Vec<String>>] = &[LEARN];
+
+fn main() -> std::io::Result<()> {
+    let service =
+        Service::new("learner", "1.0").tools(TOOLS).dynamic_tools(&Learned).feature(ServerCapability::ToolsChanged);
+    smol::block_on(mcp_sansio_smol::serve_stdio(&service, &mut Vec::new()))
+}
