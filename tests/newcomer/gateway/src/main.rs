@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex};
 
-use mcp_sansio::client::views::{ListToolsResult, View};
+use mcp_sansio::client::views::ListToolsResult;
 use mcp_sansio::client::{ClientInfo, PendingId, Request, SubscriptionFilter};
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};

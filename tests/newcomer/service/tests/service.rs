@@ -76,7 +76,8 @@ fn lists_each_note() {
     for revision in Revision::ALL {
         let mut notes = open(revision, Delivery::Whole).0;
         let listed = |notes: &mut Conversation<'static, Notes>| {
-            let list = notes.request("resources/list", &json!({})).result::<Value>()["resources"].take();
+            let result = notes.request("resources/list", &json!({})).result().to_string();
+            let list = serde_json::from_str::<Value>(&result).unwrap()["resources"].take();
             list.as_array()
                 .unwrap()
                 .iter()

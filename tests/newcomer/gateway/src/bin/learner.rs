@@ -1,6 +1,5 @@
 //! A child for the gateway, whose tools change while it runs: each name that it learns is a tool.
 
-use mcp_sansio::json::Text;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::ServerChange;
 use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, Tool, ToolInfo, tool};
@@ -19,8 +18,8 @@ impl DynamicTools<Vec<String>> for Learned {
 
 /// Learns a tool
 #[tool]
-fn learn(learned: &mut Vec<String>, call: &mut Call<'_>, name: Text<'_>) -> HandlerResult {
-    learned.push(name.to_string());
+fn learn(learned: &mut Vec<String>, call: &mut Call<'_>, #[arguments] name: String) -> HandlerResult {
+    learned.push(name);
     call.publish(ServerChange::Tools);
     call.text("learned")
 }
