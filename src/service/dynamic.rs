@@ -302,7 +302,7 @@ impl<S> Route<S> {
                 if let Some(Target { index, .. }) = target::<S>(service.tools.len(), key, PLAIN, 0)
                     && info.is_sound()
                 {
-                    found = asked.to_tool(index, info, gate);
+                    found = asked.check_tool(index, info, gate);
                 }
             });
             found
@@ -313,7 +313,7 @@ impl<S> Route<S> {
             };
             call.slot.handler = NO_TABLE;
             #[cfg(feature = "extensions")]
-            if let Some(name) = asked.members.name.and_then(|name| name.text()) {
+            if let Some(name) = asked.members.name.and_then(|name| name.text()).filter(|_| service.checks_calls()) {
                 let mut checked = Ok(());
                 tools.find(state, &name, &mut |_, info| checked = service.check_call(info, &call));
                 if let Err(failure) = checked {
@@ -362,7 +362,7 @@ impl<S> Route<S> {
                 if let Some(Target { index, .. }) = target::<S>(service.prompts.len(), key, PLAIN, 0)
                     && info.is_sound()
                 {
-                    found = asked.to_prompt(index, info);
+                    found = asked.check_prompt(index, info);
                 }
             });
             found

@@ -323,6 +323,11 @@ impl<'t, S> Service<'t, S> {
         self
     }
 
+    /// Returns whether an extension checks calls.
+    pub(crate) fn checks_calls(&self) -> bool {
+        self.extension_table.iter().any(|extension| extension.check_call.is_some())
+    }
+
     /// Checks the call of a tool, for each extension that does so.
     pub(crate) fn check_call(&self, info: &ToolInfo<'_>, call: &Call<'_>) -> Result<(), RpcError<'static>> {
         let entry = info.entry.filter(|(_, revisions)| revisions.contains(call.revision()));

@@ -34,7 +34,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Checks a call of the tool at `index`.
-    pub(crate) fn to_tool<S>(
+    pub(crate) fn check_tool<S>(
         &self,
         index: usize,
         info: &ToolInfo<'_>,
@@ -198,7 +198,7 @@ pub(crate) fn find_tool<'a, S>(
     let name = asked.members.name.and_then(|name| name.text_of(asked.members.plain));
     let found = name.and_then(|name| service.tools.iter().enumerate().find(|(_, tool)| name.eq_str(tool.info.name)));
     let Some((index, tool)) = found else { return Err(RpcError::invalid_params("Unknown tool")) };
-    asked.to_tool(index, &tool.info, gate)
+    asked.check_tool(index, &tool.info, gate)
 }
 
 /// Runs the handler of a tool.

@@ -330,7 +330,7 @@ impl<S> Service<'_, S> {
         let found =
             name.and_then(|name| self.prompts.iter().enumerate().find(|(_, prompt)| name.eq_str(prompt.info.name)));
         let (index, prompt) = found.ok_or(RpcError::invalid_params("Unknown prompt"))?;
-        asked.to_prompt(index, &prompt.info)
+        asked.check_prompt(index, &prompt.info)
     }
 
     /// Returns the function that completes a value, if there is one.
@@ -361,7 +361,7 @@ impl<S> Service<'_, S> {
 
 impl<'a> Asked<'a> {
     /// Checks a request for the prompt at `index`.
-    pub(crate) fn to_prompt<S>(&self, index: usize, info: &PromptInfo<'_>) -> Result<Target<S>, RpcError<'a>> {
+    pub(crate) fn check_prompt<S>(&self, index: usize, info: &PromptInfo<'_>) -> Result<Target<S>, RpcError<'a>> {
         let given = |name: &str| self.members.arguments.and_then(|arguments| arguments.get(name));
         if info.arguments.iter().any(|argument| argument.required && given(argument.name).is_none()) {
             return Err(RpcError::invalid_params("Invalid params: a required argument of the prompt is missing"));

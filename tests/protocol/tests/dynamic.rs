@@ -452,6 +452,70 @@ fn a_lock_is_behind_it() {
     writer.join().unwrap();
 }
 
+/// The checks of a transport see the schemas of tools that are not in a table.
+#[test]
+fn arguments_are_checked() {
+    use mcp_sansio::json::Raw;
+    use mcp_sansio::server::{RpcError, TransportChecks};
+    use mcp_sansio::service::MessageSource;
+
+    struct Refuses;
+    impl TransportChecks for Refuses {
+        fn arguments(&self, schema: Raw<'_>, _: Raw<'_>) -> Result<(), RpcError<'static>> {
+            assert!(schema.get("properties").is_some());
+            Err(RpcError::new(-32020, "a header differs"))
+        }
+    }
+    let mut slots = [RequestSlot::FREE; 2];
+    let (mut server, mut out) = (Server::new(&mut slots), LineSink::new(Vec::new()));
+    let message = call(MODERN, 1, "row", json!({}));
+    let source = MessageSource::new(&Refuses);
+    let mut world = World { rows: vec!["row".into()], ..World::default() };
+    let [service, _] = services();
+    let _ = service.dispatch_from(&source, &mut world, message.as_bytes(), &mut server, &mut out);
+    assert_eq!(code(core::str::from_utf8(out.pending()).unwrap().trim()), -32020);
+}
+
+/// A read and a prompt that are answered late.
+#[test]
+fn late_answers() {
+    use mcp_sansio_host::testing::Conversation;
+    type Tokens = Vec<mcp_sansio::server::RequestToken>;
+    struct Late;
+    impl DynamicResources<Tokens> for Late {
+        fn list(&self, _: &Tokens, from: usize, with: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+            let _ = [ResourceInfo::new("late:1", "late")].iter().skip(from).all(with);
+        }
+        fn read(&self, _: usize, tokens: &mut Tokens, read: &mut ReadResource<'_>) -> HandlerResult {
+            let (token, outcome) = read.later();
+            tokens.push(token);
+            outcome
+        }
+    }
+    impl DynamicPrompts<Tokens> for Late {
+        fn list(&self, _: &Tokens, from: usize, with: &mut dyn FnMut(&PromptInfo<'_>) -> bool) {
+            let _ = [PromptInfo::new("late", "")].iter().skip(from).all(with);
+        }
+        fn get(&self, _: usize, tokens: &mut Tokens, get: &mut GetPrompt<'_>) -> HandlerResult {
+            let (token, outcome) = get.later();
+            tokens.push(token);
+            outcome
+        }
+    }
+    let service = Service::new("late", "1").dynamic_resources(&Late).dynamic_prompts(&Late);
+    for revision in mcp_sansio::revision::Revision::ALL {
+        let mut conversation = Conversation::new(&service, Tokens::new());
+        conversation.open(revision);
+        assert!(conversation.read("late:1").is_pending());
+        assert!(conversation.prompt("late", &json!({})).is_pending());
+        let [read, prompt] = conversation.state()[..] else { panic!("two") };
+        let read = conversation.answer_read(read, "late:1", |_, read| read.text("now")).unwrap();
+        assert!(read[0].contains(r#""uri":"late:1","text":"now""#), "{read:?}");
+        let prompt = conversation.answer_prompt(prompt, |_, get| get.user("now")).unwrap();
+        assert!(prompt[0].contains(r#""text":"now""#) && !prompt[0].contains("description"), "{prompt:?}");
+    }
+}
+
 #[test]
 fn owned_tools_have_all_members() {
     use mcp_sansio::client::views::{ListToolsResult, View};
