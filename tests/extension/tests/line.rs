@@ -3,8 +3,9 @@
 use mcp_sansio::client::{ClientEvent, ClientHandle, ClientInfo, Request, SubscriptionFilter};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
+use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::server::{RequestToken, RespondError, ServerChange};
-use mcp_sansio::service::Service;
+use mcp_sansio::service::{Call, DynamicTools, HandlerResult, Service, ToolInfo};
 use mcp_sansio_extension_tests::{ID, Kitchen, SERVICE};
 use mcp_sansio_host::testing::{ClientServerPair, Conversation, Delivery};
 use serde_json::{Value, json};
@@ -172,6 +173,32 @@ fn calls_that_are_refused() {
     let line = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"boil","timer":1}}"#;
     assert!(old.say(line)[0].contains("-31001"));
     assert_eq!(old.state().timers[0].seconds, 300);
+}
+
+/// Tools that are not in a table have members of an extension too; one with wrong members is left out.
+#[test]
+fn calls_of_dynamic_tools_are_checked() {
+    struct More;
+    impl DynamicTools<Kitchen> for More {
+        fn list(&self, _: &Kitchen, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+            let modern = Revisions::from(Revision::LATEST);
+            let [fry, roast, broken] = ["fry", "roast", "broken"].map(|name| ToolInfo::new(name, "Cooks"));
+            let all = [fry, roast.entry(r#"{"timer":{"seconds":9}}"#, modern), broken.entry("[]", modern)];
+            let _ = all.iter().skip(from).all(with);
+        }
+        fn call(&self, key: usize, _: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
+            call.text(i64::try_from(key).unwrap())
+        }
+    }
+    const MORE: Service<'static, Kitchen> = SERVICE.dynamic_tools(&More);
+    let mut talk = Talk(Conversation::new(const { &MORE }, Kitchen::new()));
+    let mut call = |tool: &str, timer: Value| talk.ask("tools/call", json!({ "name": tool, "timer": timer }));
+    assert_eq!(call("fry", json!(1))["error"]["code"], -31_001);
+    assert_eq!(call("roast", json!(1))["result"]["content"][0]["text"], "1");
+    assert_eq!(call("broken", json!(1))["error"]["code"], -32602);
+    assert_eq!(call("boil", json!(1))["result"]["seconds"], 299);
+    let tools = talk.ask("tools/list", json!({}))["result"]["tools"].take();
+    assert_eq!((&tools[3]["timer"], tools.as_array().unwrap().len()), (&json!({ "seconds": 9 }), 4));
 }
 
 #[test]
