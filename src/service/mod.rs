@@ -147,8 +147,9 @@ use crate::server::{Caching, Icon, RequestToken, ServerInfo};
 
 /// A server without its connection: the tools, resources and prompts, and the functions behind them.
 ///
-/// Tables are lent for `'t`. A service is cheap to make: if a table changes, make a new one. A method that takes a table
-/// declares the capability.
+/// Tables are lent for `'t`, and do not change. Entries that come and go while the service is served, or are not known when
+/// the program is compiled, are [`DynamicTools`], [`DynamicResources`], [`DynamicTemplates`] and [`DynamicPrompts`]. A method
+/// that takes a table or one of these declares the capability.
 ///
 /// ```
 /// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
