@@ -2,19 +2,18 @@
 //!
 //! Specification: <https://modelcontextprotocol.io/specification/2025-11-25/server/tools>.
 //! Try it: `cargo run --example inspect -- call add a=1 b=2 -- cargo run --quiet --example derived`.
-use mcp_sansio::json::Text;
-use mcp_sansio::service::{Call, HandlerResult, Service, tool};
+use mcp_sansio::service::{Service, tool};
 
 /// Adds two integers
 #[tool]
-fn add(_: &mut (), call: &mut Call<'_>, a: i64, b: i64) -> HandlerResult {
-    call.text(format_args!("{}", i128::from(a) + i128::from(b)))
+fn add(a: i64, b: i64) -> i128 {
+    i128::from(a) + i128::from(b)
 }
 
 /// Gives a text back
 #[tool]
-fn echo(_: &mut (), call: &mut Call<'_>, #[arguments] text: Text<'_>) -> HandlerResult {
-    call.text(text)
+fn echo(text: &str) -> &str {
+    text
 }
 
 fn main() -> std::io::Result<()> {

@@ -14,8 +14,10 @@ use crate::revision::{Revision, Since};
 use crate::sink::{FullError, Writer};
 
 /// Text to write. It is made by `into()` from a `&str`, a `&String`, a number, a text of a message, `format_args!(..)`, or
-/// several of these: `&[..]`. Only `format_args!` needs `core::fmt`. A text of a message is the fastest: its escapes are
-/// not decoded.
+/// several of these: `&[..]`. Only `format_args!` and floats need `core::fmt`. A text of a message is the fastest: its
+/// escapes are not decoded. Methods that write it at once take an [`AnswerText`], which may own its text.
+///
+/// A float is written as `Display` writes it: `1.5`, `2`, also `NaN` and `inf`, which are text here and no numbers of JSON.
 #[derive(Clone, Copy, Debug)]
 pub struct TextValue<'w>(TextSource<'w>);
 
@@ -23,21 +25,39 @@ pub struct TextValue<'w>(TextSource<'w>);
 enum TextSource<'w> {
     Plain(&'w str),
     /// With the function that writes it: so a program that formats nothing is linked without `core::fmt`.
-    Formatted(fmt::Arguments<'w>, WriteFormatted),
+    Formatted(Formatted<'w>, WriteFormatted),
     /// Text of a message, written with its escapes.
     Verbatim(Text<'w>),
     Number(Decimal),
     Joined(&'w [TextValue<'w>]),
 }
 
-type WriteFormatted = fn(&mut Writer<'_>, fmt::Arguments<'_>) -> Result<(), FullError>;
+#[derive(Clone, Copy, Debug)]
+enum Formatted<'w> {
+    Arguments(fmt::Arguments<'w>),
+    /// A number that is no [`Decimal`], or a character. In one variant with the arguments: another one would be code in
+    /// each program, 24 bytes.
+    Bits(u64),
+}
+
+impl Formatted<'_> {
+    const fn bits(self) -> u64 {
+        match self {
+            Formatted::Arguments(_) => 0,
+            Formatted::Bits(bits) => bits,
+        }
+    }
+}
+
+type WriteFormatted = fn(&mut Writer<'_>, Formatted<'_>) -> Result<(), FullError>;
 
 #[inline(never)]
 fn write_joined(words: &[TextValue<'_>], out: &mut Writer<'_>) -> Result<(), FullError> {
     words.iter().try_for_each(|words| words.write_body(out))
 }
 
-fn write_formatted(out: &mut Writer<'_>, arguments: fmt::Arguments<'_>) -> Result<(), FullError> {
+fn write_formatted(out: &mut Writer<'_>, formatted: Formatted<'_>) -> Result<(), FullError> {
+    let Formatted::Arguments(arguments) = formatted else { return Ok(()) };
     match arguments.as_str() {
         Some(text) => write::escape(out, text),
         None => write::display(out, arguments),
@@ -56,7 +76,7 @@ impl TextValue<'_> {
     pub(crate) fn write_body(&self, out: &mut Writer<'_>) -> Result<(), FullError> {
         match self.0 {
             TextSource::Plain(text) => write::escape(out, text),
-            TextSource::Formatted(arguments, write) => write(out, arguments),
+            TextSource::Formatted(formatted, write) => write(out, formatted),
             TextSource::Verbatim(text) => out.put(text.raw()),
             TextSource::Number(number) => write::decimal(out, number),
             TextSource::Joined(words) => write_joined(words, out),
@@ -72,7 +92,7 @@ impl<'w> From<&'w str> for TextValue<'w> {
 
 impl<'w> From<fmt::Arguments<'w>> for TextValue<'w> {
     fn from(arguments: fmt::Arguments<'w>) -> Self {
-        TextValue(TextSource::Formatted(arguments, write_formatted))
+        TextValue(TextSource::Formatted(Formatted::Arguments(arguments), write_formatted))
     }
 }
 
@@ -88,10 +108,39 @@ impl From<Decimal> for TextValue<'_> {
     }
 }
 
-impl From<i64> for TextValue<'_> {
-    fn from(number: i64) -> Self {
-        Decimal::new(number, 0).into()
-    }
+macro_rules! numbers {
+    ($($type:ty: |$value:ident| $made:expr;)*) => { $(
+        impl From<$type> for TextValue<'_> {
+            fn from($value: $type) -> Self {
+                $made
+            }
+        }
+    )* };
+}
+
+numbers! {
+    i64: |number| Decimal::new(number, 0).into();
+    i8: |number| i64::from(number).into();
+    i16: |number| i64::from(number).into();
+    i32: |number| i64::from(number).into();
+    isize: |number| (number as i64).into();
+    u8: |number| i64::from(number).into();
+    u16: |number| i64::from(number).into();
+    u32: |number| i64::from(number).into();
+    usize: |number| (number as u64).into();
+    u64: |number| bits(number, |out, number| write::unsigned(out, number.bits()));
+    f64: |number| bits(number.to_bits(), |out, number| write::display(out, f64::from_bits(number.bits())));
+    // Not by way of `f64`: 0.1 would be 0.10000000149011612.
+    f32: |number| bits(number.to_bits().into(), |out, number| write::display(out, f32::from_bits(number.bits() as u32)));
+    bool: |yes| if yes { "true".into() } else { "false".into() };
+    char: |letter| bits(u32::from(letter).into(), |out, letter| {
+        let letter = char::from_u32(letter.bits() as u32).unwrap_or(char::REPLACEMENT_CHARACTER);
+        write::escape(out, letter.encode_utf8(&mut [0; 4]))
+    });
+}
+
+fn bits(bits: u64, write: WriteFormatted) -> TextValue<'static> {
+    TextValue(TextSource::Formatted(Formatted::Bits(bits), write))
 }
 
 impl<'w, const N: usize> From<&'w [TextValue<'w>; N]> for TextValue<'w> {
@@ -105,6 +154,81 @@ impl<'w> From<&'w alloc::string::String> for TextValue<'w> {
     fn from(text: &'w alloc::string::String) -> Self {
         text.as_str().into()
     }
+}
+
+#[cfg(feature = "alloc")]
+impl<'w> From<&'w alloc::borrow::Cow<'_, str>> for TextValue<'w> {
+    fn from(text: &'w alloc::borrow::Cow<'_, str>) -> Self {
+        (&**text).into()
+    }
+}
+
+/// A text that is written at once, so that it may own its bytes: a `String`, a `Cow<str>`, or all that becomes a
+/// [`TextValue`] by `into()`. A handler answers with it.
+///
+/// ```
+/// use mcp_sansio::service::{Call, HandlerResult};
+///
+/// fn describe(name: &mut String, call: &mut Call<'_>) -> HandlerResult {
+///     match call.arguments().members().count() {
+///         0 => call.text("no arguments"),
+///         1 => call.text(name.to_uppercase()),
+///         2 => call.text(42u64),
+///         3 => call.text(1.5),
+///         _ => call.text(format_args!("for {name}")), // all that is `Display`
+///     }
+/// }
+/// # let _: fn(&mut String, &mut Call<'_>) -> HandlerResult = describe;
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no text",
+    label = "for a value that is `Display`: `format_args!(\"{{value}}\")`",
+    note = "a text is a `&str`, a `String`, a number, a text of a message, `format_args!(..)`, or several of these: `&[..]`"
+)]
+pub trait AnswerText {
+    /// Passes the text to `write`, and returns its result.
+    fn with_text<R>(self, write: impl FnOnce(&TextValue<'_>) -> R) -> R;
+}
+
+macro_rules! answers {
+    ($($(#[$when:meta])? ($($generics:tt)*) $type:ty: |$value:ident| $made:expr;)*) => { $(
+        $(#[$when])?
+        impl<$($generics)*> AnswerText for $type {
+            #[inline(always)]
+            fn with_text<R>(self, write: impl FnOnce(&TextValue<'_>) -> R) -> R {
+                let $value = self;
+                write(&TextValue::from($made))
+            }
+        }
+    )* };
+}
+
+answers! {
+    () &str: |text| text;
+    () fmt::Arguments<'_>: |text| text;
+    () Text<'_>: |text| text;
+    () TextValue<'_>: |text| text;
+    ('w, const N: usize) &'w [TextValue<'w>; N]: |words| words;
+    () Decimal: |number| number;
+    () i8: |number| number;
+    () i16: |number| number;
+    () i32: |number| number;
+    () i64: |number| number;
+    () isize: |number| number;
+    () u8: |number| number;
+    () u16: |number| number;
+    () u32: |number| number;
+    () u64: |number| number;
+    () usize: |number| number;
+    () f32: |number| number;
+    () f64: |number| number;
+    () bool: |yes| yes;
+    () char: |letter| letter;
+    #[cfg(feature = "alloc")] () alloc::string::String: |text| text.as_str();
+    #[cfg(feature = "alloc")] () &alloc::string::String: |text| text.as_str();
+    #[cfg(feature = "alloc")] () alloc::boxed::Box<str>: |text| &*text;
+    #[cfg(feature = "alloc")] () alloc::borrow::Cow<'_, str>: |text| &*text;
+    #[cfg(feature = "alloc")] () &alloc::borrow::Cow<'_, str>: |text| &**text;
 }
 
 /// The `annotations` of content and resources: its audience, its priority, the time of the last change. See

@@ -164,10 +164,8 @@ struct DiskArgs<'a> {
 
 fn disk(_: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     let DiskArgs { path } = call.args()?;
-    match system::disk(path) {
-        Ok(disk) => call.json(&disk),
-        Err(error) => call.error(format_args!("Cannot look at {path}: {error}")),
-    }
+    let disk = system::disk(path).map_err(|error| call.failed(format_args!("Cannot look at {path}: {error}")))?;
+    call.json(&disk)
 }
 
 #[derive(Deserialize)]
@@ -193,10 +191,8 @@ fn processes(_: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
 
 /// Answers with structured content, or with an error text.
 pub(crate) fn reply<T: Serialize>(call: &mut Call<'_>, value: io::Result<T>) -> HandlerResult {
-    match value {
-        Ok(value) => call.json(&value),
-        Err(error) => call.error(format_args!("The system does not tell: {error}")),
-    }
+    let value = value.map_err(|error| call.failed(format_args!("The system does not tell: {error}")))?;
+    call.json(&value)
 }
 
 #[derive(Deserialize)]

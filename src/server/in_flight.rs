@@ -173,7 +173,7 @@ pub struct RequestSlot {
     pub(crate) id: IdText,
     /// Empty if the request has none.
     pub(crate) progress_token: IdText,
-    /// The least value of the next progress.
+    /// The least rank of the next progress.
     pub(crate) progress: u64,
 }
 

@@ -28,7 +28,7 @@ pub use in_flight::{ID_MAX, RequestSlot, RequestToken, Scope};
 pub(crate) use in_flight::{IdText, OVERLOADED, is_complete};
 #[cfg(feature = "alloc")]
 pub use notify::OwnedServerChange;
-pub use notify::{NotifyStatus, Progress, PullStatus, ServerChange};
+pub use notify::{NotifyStatus, Progress, ProgressValue, PullStatus, ServerChange};
 pub use peer::Peer;
 pub use request::IncomingRequest;
 pub use seal::{AssociatedData, Seal, SealError};

@@ -4,7 +4,7 @@ use core::fmt;
 
 use super::topics::{NO_NEWS, TopicNewsRef};
 use super::{RequestSlot, RequestToken, Server, ServerInfo};
-use crate::json::{Raw, object::Object};
+use crate::json::{Raw, object::Object, write};
 use crate::protocol::{ClientCapability, LoggingLevel, PROMPTS, RESOURCES, ServerCapability, TOOLS};
 use crate::revision::{Revision, Since};
 use crate::rpc::begin_notification;
@@ -182,7 +182,16 @@ pub enum PullStatus {
     TooSmall,
 }
 
-/// The [progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress) of a request.
+/// The [progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress) of a request: numbers,
+/// also with a fraction.
+///
+/// ```
+/// use mcp_sansio::server::Progress;
+///
+/// let files = Progress::new(3).of(10).message("3 of 10 files");
+/// let share = Progress::new(0.25).of(1.0);
+/// # let _ = (files, share);
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -190,9 +199,9 @@ pub enum PullStatus {
 pub struct Progress<'p> {
     /// `progress`
     #[doc(alias = "progress")]
-    pub done: u64,
+    pub done: ProgressValue,
     /// `total`
-    pub total: Option<u64>,
+    pub total: Option<ProgressValue>,
     /// `message` (from 2025-03-26 on)
     pub message: Option<&'p str>,
 }
@@ -200,14 +209,14 @@ pub struct Progress<'p> {
 impl<'p> Progress<'p> {
     /// Makes a progress of `done`. Only values that increase are sent.
     #[must_use]
-    pub const fn new(done: u64) -> Self {
-        Progress { done, total: None, message: None }
+    pub fn new(done: impl Into<ProgressValue>) -> Self {
+        Progress { done: done.into(), total: None, message: None }
     }
 
     /// Sets `total`. Default: absent.
     #[must_use]
-    pub const fn of(self, total: u64) -> Self {
-        Progress { total: Some(total), ..self }
+    pub fn of(self, total: impl Into<ProgressValue>) -> Self {
+        Progress { total: Some(total.into()), ..self }
     }
 
     /// Sets `message`, a text for the user (from 2025-03-26 on). Default: absent.
@@ -216,6 +225,97 @@ impl<'p> Progress<'p> {
         Progress { message: Some(message), ..self }
     }
 }
+
+/// A number of [`Progress`], by `into()` from an integer or a float. One that is negative or not finite is never written: as
+/// `progress` it sends nothing, as `total` it is left out.
+///
+/// Values are compared as `f64`: above 2^53 two integers that are neighbours can count as equal.
+#[derive(Clone, Copy)]
+pub struct ProgressValue {
+    /// An integer, or the bits of a float.
+    bits: u64,
+    /// Writes a float. A function: so a program with integers is linked without the formatting of floats.
+    float: Option<WriteFloat>,
+}
+
+type WriteFloat = fn(&mut Writer<'_>, u64) -> Result<(), FullError>;
+
+impl ProgressValue {
+    /// A value that is never written.
+    const NONE: ProgressValue = ProgressValue { bits: u64::MAX, float: Some(|_, _| Ok(())) };
+
+    /// Returns a number that increases with the value: the bits of a float that is not negative. Made without the
+    /// arithmetic of floats, which devices have as a library.
+    const fn rank(self) -> Option<u64> {
+        const MANTISSA: u32 = 52;
+        match self.float {
+            // A negative float has the highest bit.
+            Some(_) if self.bits >= f64::INFINITY.to_bits() => None,
+            Some(_) => Some(self.bits),
+            None if self.bits == 0 => Some(0),
+            None => {
+                let zeros = self.bits.leading_zeros();
+                let exponent = (1023 + 63 - zeros) as u64;
+                // The highest bit is implied.
+                Some((exponent << MANTISSA) | (((self.bits << zeros) << 1) >> (64 - MANTISSA)))
+            }
+        }
+    }
+
+    fn write(self, out: &mut Writer<'_>) -> Result<(), FullError> {
+        match self.float {
+            None => write::unsigned(out, self.bits),
+            Some(write) => write(out, self.bits),
+        }
+    }
+}
+
+impl fmt::Debug for ProgressValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.float {
+            None => self.bits.fmt(f),
+            Some(_) => f64::from_bits(self.bits).fmt(f),
+        }
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for ProgressValue {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        match self.float {
+            None => defmt::write!(f, "{=u64}", self.bits),
+            Some(_) => defmt::write!(f, "{=f64}", f64::from_bits(self.bits)),
+        }
+    }
+}
+
+impl From<f64> for ProgressValue {
+    fn from(value: f64) -> Self {
+        // -0.0 is 0.
+        let bits = if value.to_bits() << 1 == 0 { 0 } else { value.to_bits() };
+        // As `{:?}`: 1e300 has no 301 digits.
+        let float: WriteFloat = |out, bits| write::display(out, format_args!("{:?}", f64::from_bits(bits)));
+        ProgressValue { bits, float: Some(float) }
+    }
+}
+
+impl From<f32> for ProgressValue {
+    fn from(value: f32) -> Self {
+        f64::from(value).into()
+    }
+}
+
+macro_rules! progress_values {
+    ($($type:ty)*) => { $(
+        impl From<$type> for ProgressValue {
+            fn from(value: $type) -> Self {
+                u64::try_from(value).map_or(ProgressValue::NONE, |bits| ProgressValue { bits, float: None })
+            }
+        }
+    )* };
+}
+
+progress_values!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize);
 
 impl Server<'_> {
     /// Writes `notifications/progress`, if the client sent a `progressToken` with the request.
@@ -354,17 +454,17 @@ pub(crate) fn notify_progress(
     out: &mut dyn Out,
 ) -> NotifyStatus {
     let token = slot.progress_token.as_bytes();
-    if token.is_empty() || progress.done < slot.progress {
+    let Some(rank) = progress.done.rank().filter(|rank| !token.is_empty() && *rank >= slot.progress) else {
         return NotifyStatus::NotAsked;
-    }
-    let (revision, done) = (slot.revision, progress.done);
+    };
+    let revision = slot.revision;
     let status = notify(keep, out, |out| {
         begin_notification(out, "notifications/progress", ",\"params\":{\"progressToken\":");
         out.put(token)?;
         let mut params = Object::resume(out, false);
-        params.number("progress", done)?;
-        if let Some(total) = progress.total {
-            params.number("total", total)?;
+        progress.done.write(params.key("progress"))?;
+        if let Some(total) = progress.total.filter(|total| total.rank().is_some()) {
+            total.write(params.key("total"))?;
         }
         if revision.has(Since::ProgressMessage) {
             params.text_if("message", progress.message)?;
@@ -372,7 +472,7 @@ pub(crate) fn notify_progress(
         params.finish().put(b"}")
     });
     if status == NotifyStatus::Sent {
-        slot.progress = done.saturating_add(1);
+        slot.progress = rank.saturating_add(1);
     }
     status
 }

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use crate::content::TextValue;
-use crate::json::{JsonKind, Raw, object::Object};
+use crate::content::{AnswerText, TextValue};
+use crate::json::{JsonKind, Raw, object::Object, write};
 use crate::memory::records::{self, Keep};
 use crate::protocol::{ClientCapability, LoggingLevel, Method, ServerCapability, code, meta};
 use crate::revision::Revision;
@@ -39,41 +39,24 @@ pub(crate) enum Settled {
 /// The error of a handler. The service answers with it: wrong arguments of a tool become a result with `isError`, from
 /// which the model can learn; an [`RpcError`] becomes the JSON-RPC error.
 ///
-/// Answer errors of the application with [`Call::error`](super::Call::error), in words for the model:
+/// Errors of the application go with `?` through [`RequestContext::ok`] or, with words of your own,
+/// [`RequestContext::failed`]: both answer, in words for the model, without an allocation. A constant text becomes an error
+/// of a handler by itself:
 ///
 /// ```
 /// use mcp_sansio::service::{Call, HandlerResult};
 ///
-/// fn host_name(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
-///     match std::fs::read_to_string("/etc/hostname") {
-///         Ok(name) => call.text(name.trim()),
-///         Err(error) => call.error(format_args!("/etc/hostname cannot be read: {error}")),
-///     }
+/// fn total(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+///     let prices = std::fs::read_to_string("/var/lib/shop/prices")
+///         .map_err(|error| call.failed(format_args!("the prices cannot be read: {error}")))?;
+///     let first = prices.lines().next().ok_or("there are no prices")?;
+///     let price: u64 = call.ok(first.parse())?;
+///     call.text(price)
 /// }
-/// # let _: fn(&mut (), &mut Call<'_>) -> HandlerResult = host_name;
+/// # let _: fn(&mut (), &mut Call<'_>) -> HandlerResult = total;
 /// ```
 ///
-/// If many steps can fail, put them into a function with an error type of its own, so that `?` works in it, and answer
-/// its error in one place:
-///
-/// ```
-/// use mcp_sansio::service::{Call, HandlerResult};
-///
-/// fn total() -> Result<u64, Box<dyn std::error::Error>> {
-///     let text = std::fs::read_to_string("/var/lib/shop/prices")?;
-///     Ok(text.lines().map(str::parse::<u64>).sum::<Result<u64, _>>()?)
-/// }
-///
-/// fn sum_up(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
-///     match total() {
-///         Ok(total) => call.text(format_args!("{total}")),
-///         Err(error) => call.error(format_args!("the prices cannot be read: {error}")),
-///     }
-/// }
-/// # let _: fn(&mut (), &mut Call<'_>) -> HandlerResult = sum_up;
-/// ```
-///
-/// [`RequestContext::fail`] answers with a JSON-RPC error whose message is made at run time.
+/// [`RequestContext::fail`] answers with a JSON-RPC error, also for a tool.
 #[derive(Clone, Copy, Debug)]
 pub struct HandlerError(pub(crate) HandlerFailure);
 
@@ -87,6 +70,9 @@ pub(crate) enum HandlerFailure {
     /// There is no room for the reply. The handler has had its effects and must not run again.
     TooLarge,
 }
+
+/// The error of a handler that has answered. It is not written: the answer counts.
+const ANSWERED: RpcError<'static> = RpcError::internal("The handler has answered already");
 
 /// An error as a text for the model, in the result of a tool, and as a JSON-RPC error for other requests. The text is in
 /// pieces, so that a device need not format.
@@ -112,6 +98,14 @@ impl HandlerFailure {
 impl From<RpcError<'static>> for HandlerError {
     fn from(failure: RpcError<'static>) -> Self {
         HandlerError(HandlerFailure::Fail(failure))
+    }
+}
+
+/// The error is answered as by [`RequestContext::failed`].
+impl From<&'static str> for HandlerError {
+    fn from(text: &'static str) -> Self {
+        let lesson = ToolError { words: [text, "", "", ""], code: code::INTERNAL, otherwise: text };
+        HandlerError(HandlerFailure::Teach(lesson))
     }
 }
 
@@ -408,26 +402,92 @@ impl<'a> RequestContext<'a> {
         self.slot.released = true;
     }
 
-    /// Answers with a JSON-RPC error whose message is made at run time. An error with a constant message can also be
-    /// returned: `Err(failure.into())`. An error that the model should read is a tool's
-    /// [`Call::error`](super::Call::error).
-    ///
-    /// ```
-    /// use mcp_sansio::server::RpcError;
-    /// use mcp_sansio::service::{Call, HandlerResult};
-    ///
-    /// fn forward(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
-    ///     let message = format!("upstream has {} jobs waiting", 12);
-    ///     call.fail(&RpcError::new(-31001, &message))
-    /// }
-    /// # let _: fn(&mut (), &mut Call<'_>) -> HandlerResult = forward;
-    /// ```
+    /// Answers with a JSON-RPC error. An error with a constant message can also be returned: `Err(failure.into())`. For a
+    /// message that is made at run time there is [`fail_with`](RequestContext::fail_with). An error that the model should
+    /// read is a tool's [`Call::error`](super::Call::error).
     ///
     /// # Errors
     /// The handler has answered already, or the error is larger than the sink takes now.
     pub fn fail(&mut self, failure: &RpcError<'_>) -> HandlerResult {
         self.unsettled()?;
         respond_failure(self.out, Some(self.slot.id.as_bytes()), failure)?;
+        self.settle(Settled::Answered)
+    }
+
+    /// Answers with a JSON-RPC error as [`fail`](RequestContext::fail) does, with a message that is made at run time. `code`
+    /// is one of [`code`], or one of the application outside -32768 to -32000.
+    ///
+    /// ```
+    /// use mcp_sansio::service::{Call, HandlerResult};
+    ///
+    /// fn forward(waiting: &mut usize, call: &mut Call<'_>) -> HandlerResult {
+    ///     call.fail_with(-31001, format_args!("upstream has {waiting} jobs waiting"))
+    /// }
+    /// # let _: fn(&mut usize, &mut Call<'_>) -> HandlerResult = forward;
+    /// ```
+    ///
+    /// # Errors
+    /// As [`fail`](RequestContext::fail).
+    pub fn fail_with(&mut self, code: i32, message: impl AnswerText) -> HandlerResult {
+        message.with_text(|message| self.write_error(code, message))
+    }
+
+    /// Returns the value of `result`; answers with its error as [`failed`](RequestContext::failed) does. So `?` goes with
+    /// all errors that are `Display`.
+    ///
+    /// ```
+    /// use mcp_sansio::service::{HandlerResult, ReadResource};
+    ///
+    /// fn host_name(_: &mut (), read: &mut ReadResource<'_>) -> HandlerResult {
+    ///     let name = read.ok(std::fs::read_to_string("/etc/hostname"))?;
+    ///     read.text(name.trim())
+    /// }
+    /// # let _: fn(&mut (), &mut ReadResource<'_>) -> HandlerResult = host_name;
+    /// ```
+    ///
+    /// # Errors
+    /// `result` is an error, which is answered: return what is returned here, by `?`.
+    pub fn ok<T, E: fmt::Display>(&mut self, result: Result<T, E>) -> Result<T, HandlerError> {
+        result.map_err(|error| self.failed(format_args!("{error}")))
+    }
+
+    /// Answers with an error in words of your own, and returns the error for `?`: a tool with a result with `isError`, which
+    /// the model reads; other requests with error -32603.
+    ///
+    /// ```
+    /// use mcp_sansio::service::{Call, HandlerResult};
+    ///
+    /// fn size(folder: &mut std::path::PathBuf, call: &mut Call<'_>) -> HandlerResult {
+    ///     let about = folder
+    ///         .metadata()
+    ///         .map_err(|error| call.failed(format_args!("{} cannot be read: {error}", folder.display())))?;
+    ///     call.text(about.len())
+    /// }
+    /// # let _: fn(&mut std::path::PathBuf, &mut Call<'_>) -> HandlerResult = size;
+    /// ```
+    #[must_use = "return it: the request is answered"]
+    pub fn failed(&mut self, text: impl AnswerText) -> HandlerError {
+        let written = text.with_text(|text| match self.slot.method {
+            Method::ToolsCall => self.write_words(text, true),
+            _ => self.write_error(code::INTERNAL, text),
+        });
+        match written {
+            Ok(_) => HandlerError(HandlerFailure::Fail(ANSWERED)),
+            Err(error) => error,
+        }
+    }
+
+    /// Writes a JSON-RPC error.
+    fn write_error(&mut self, code: i32, message: &TextValue<'_>) -> HandlerResult {
+        self.unsettled()?;
+        let slot = &*self.slot;
+        whole(self.out, MessageKind::Error(code), |out| {
+            begin(out, slot.id.as_bytes(), ",\"error\":{\"code\":");
+            write::signed(out, code.into())?;
+            out.put(b",\"message\":")?;
+            message.write(out)?;
+            out.put(b"}}")
+        })?;
         self.settle(Settled::Answered)
     }
 
@@ -441,7 +501,7 @@ impl<'a> RequestContext<'a> {
     pub(crate) fn unsettled(&self) -> Result<(), HandlerError> {
         match self.settled {
             None => Ok(()),
-            Some(_) => Err(HandlerError(HandlerFailure::Fail(RpcError::internal("The handler has answered already")))),
+            Some(_) => Err(HandlerError(HandlerFailure::Fail(ANSWERED))),
         }
     }
 

@@ -114,7 +114,9 @@ mod source;
 mod stream;
 mod template;
 
-pub use crate::content::{Annotations, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue};
+pub use crate::content::{
+    Annotations, AnswerText, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue,
+};
 pub use context::RequestContext;
 pub use definition::{
     DEFAULT_RESERVE, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, SourceError, Tool,

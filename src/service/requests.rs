@@ -7,7 +7,7 @@ use super::context::{HandlerFailure, RequestContext};
 use super::invoke::HandlerRun;
 #[cfg(feature = "extensions")]
 use crate::content::write_meta;
-use crate::content::{ContentBlock, PromptMessage, ResourceContents, TextValue, write_base64};
+use crate::content::{AnswerText, ContentBlock, PromptMessage, ResourceContents, write_base64};
 use crate::json::object::{Object, array};
 use crate::json::{JsonKind, Raw, Text, write};
 use crate::revision::Since;
@@ -154,6 +154,17 @@ macro_rules! handles {
             }
         }
         impl $type<'_> {
+            // Also here, and not through `DerefMut` alone: so `call.ok(f(call.arguments()))` compiles.
+
+            /// Returns the value of `result`, or answers with its error: [`RequestContext::ok`].
+            ///
+            /// # Errors
+            /// `result` is an error, which is answered: return what is returned here, by `?`.
+            #[inline]
+            pub fn ok<T, E: core::fmt::Display>(&mut self, result: Result<T, E>) -> Result<T, HandlerError> {
+                self.handling.ok(result)
+            }
+
             /// Runs a handler with this context.
             #[inline]
             pub(super) fn run<S>(
@@ -223,12 +234,13 @@ impl<'a> Call<'a> {
 }
 
 impl Call<'_> {
-    /// Answers with text: a `&str` or `&String`, a number, `format_args!(..)`, or several of these as `&[..]`.
+    /// Answers with text: a `&str` or `String`, a number, `format_args!(..)` for all that is `Display`, or several of these as
+    /// `&[..]`.
     ///
     /// # Errors
     /// The handler has answered already, or the result does not fit.
-    pub fn text<'w>(&mut self, text: impl Into<TextValue<'w>>) -> HandlerResult {
-        self.write_words(&text.into(), false)
+    pub fn text(&mut self, text: impl AnswerText) -> HandlerResult {
+        text.with_text(|text| self.write_words(text, false))
     }
 
     /// Answers with `isError` and a text from which the model can learn to do better.
@@ -236,8 +248,8 @@ impl Call<'_> {
     /// # Errors
     /// As [`text`](Call::text).
     #[doc(alias = "isError")]
-    pub fn error<'w>(&mut self, text: impl Into<TextValue<'w>>) -> HandlerResult {
-        self.write_words(&text.into(), true)
+    pub fn error(&mut self, text: impl AnswerText) -> HandlerResult {
+        text.with_text(|text| self.write_words(text, true))
     }
 
     /// Answers with `content`.
@@ -370,9 +382,8 @@ impl<'a> ReadResource<'a> {
     ///
     /// # Errors
     /// The handler has answered already, or the result does not fit.
-    pub fn text<'w>(&mut self, text: impl Into<TextValue<'w>>) -> HandlerResult {
-        let text = text.into();
-        self.one("text", &|out| text.write(out))
+    pub fn text(&mut self, text: impl AnswerText) -> HandlerResult {
+        text.with_text(|text| self.one("text", &|out| text.write(out)))
     }
 
     /// Answers with bytes, sent as base64 in `blob`, at the URI of the request, with the MIME type of the definition.
@@ -473,14 +484,15 @@ impl<'a> GetPrompt<'a> {
     ///
     /// # Errors
     /// The handler has answered already, or the result does not fit.
-    pub fn user<'w>(&mut self, text: impl Into<TextValue<'w>>) -> HandlerResult {
+    pub fn user(&mut self, text: impl AnswerText) -> HandlerResult {
         // Not by `messages`: a program without it is linked without the writer of content.
-        let text = text.into();
-        self.described(&mut |result| {
-            let out = result.key("messages");
-            out.put(b"[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":")?;
-            text.write(out)?;
-            out.put(b"}}]")
+        text.with_text(|text| {
+            self.described(&mut |result| {
+                let out = result.key("messages");
+                out.put(b"[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":")?;
+                text.write(out)?;
+                out.put(b"}}]")
+            })
         })
     }
 

@@ -50,9 +50,9 @@ pub fn derive_output(input: TokenStream) -> TokenStream {
 /// static TOOLS: [Tool<State>; 1] = [ADD];
 /// ```
 ///
-/// The name is that of the function, and the description is its comment with `///`. A third parameter has all
-/// arguments: a type that derives `Arguments`. Several parameters, or one with `#[arguments(..)]` or a comment, are members
-/// of the arguments themselves, with the attributes of fields:
+/// The name is that of the function, and the description is its comment with `///`. A parameter behind the state and the call
+/// has all arguments: a type that derives `Arguments`. Several parameters, or one that is a text, a number, a list, or has
+/// `#[arguments(..)]` or a comment, are members of the arguments themselves, with the attributes of fields:
 ///
 /// ```text
 /// /// Adds two integers
@@ -62,14 +62,30 @@ pub fn derive_output(input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// A function without a third parameter is a tool without arguments. The function stays as it is.
+/// A function without such a parameter is a tool without arguments. The function stays as it is.
+///
+/// State and call may be left out, and the function may return a value in place of a `HandlerResult`: a text, what is
+/// `Display`, a type that derives `Output`, `()`, or a `Result` of these with an error that is `Display`:
+///
+/// ```text
+/// /// Divides two numbers
+/// #[tool]
+/// fn div(a: f64, b: f64) -> Result<f64, MathError> {
+///     if b == 0.0 { Err(MathError::ByZero) } else { Ok(a / b) }
+/// }
+/// ```
+///
+/// The error is a result with `isError`, which the model reads; a `HandlerError` is answered as it is. A type that derives
+/// `Output` becomes the `outputSchema` and structured content. Without a parameter for the state it is a `Tool<()>`, or what
+/// `state` says.
 ///
 /// | `#[tool(..)]` | |
 /// |---|---|
 /// | `name = ".."` | the name of the tool |
 /// | `description = ".."` | the description, in place of the comment |
 /// | `title = ".."` | a name for people |
-/// | `output = Type` | the `outputSchema` of a type that derives `Output` |
+/// | `output = Type` | the `outputSchema` of a type that derives `Output`, for a function that answers by itself |
+/// | `state = Type` | the state of the service, for a function without a parameter for it |
 /// | `read_only`, `destructive`, `idempotent`, `open_world` | the annotations: alone for `true`, or `= false` |
 /// | `reserve = 1024` | the room that is kept for the reply, in bytes |
 #[proc_macro_attribute]
@@ -94,12 +110,14 @@ pub fn tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// As with [`macro@tool`], one parameter behind the context has all arguments, or several are the arguments. They are texts
-/// or enums of unit variants: the protocol has no others.
+/// or enums of unit variants: the protocol has no others. It may return text in place of a `HandlerResult`, which is a message
+/// of the user; an error is one of JSON-RPC.
 ///
 /// | `#[prompt(..)]` | |
 /// |---|---|
 /// | `name`, `description`, `title`, `reserve` | as with [`macro@tool`] |
 /// | `complete = function` | the function that completes arguments |
+/// | `state = Type` | as with [`macro@tool`] |
 #[proc_macro_attribute]
 pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand_entry(entry::Entry::Prompt, attribute, item)
@@ -117,13 +135,15 @@ pub fn prompt(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// The parameters behind the context are variables of the template: `&str`, as in the URI (`%20` stays `%20`), or integers. A
-/// URI with another text in place of an integer has no resource: the answer is that of `read.not_found()`.
+/// URI with another text in place of an integer has no resource: the answer is that of `read.not_found()`. A function may
+/// return text in place of a `HandlerResult`; an error is one of JSON-RPC.
 ///
 /// | `#[resource("..", ..)]` | |
 /// |---|---|
 /// | `name`, `description`, `title`, `reserve` | as with [`macro@tool`]; a description is not needed |
 /// | `mime = ".."` | the `mimeType` |
 /// | `complete = function` | the function that completes variables |
+/// | `state = Type` | as with [`macro@tool`] |
 #[proc_macro_attribute]
 pub fn resource(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand_entry(entry::Entry::Resource, attribute, item)

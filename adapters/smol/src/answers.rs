@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use async_channel::{Receiver, Sender};
 use futures_lite::Stream;
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{OwnedServerChange, Progress, RequestToken, RpcError, ServerChange};
+use mcp_sansio::server::{OwnedServerChange, Progress, ProgressValue, RequestToken, RpcError, ServerChange};
 use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource};
 
 /// The capacity of the channel, in messages; further senders wait.
@@ -72,8 +72,8 @@ pub(crate) const WRONG_KIND: RpcError<'static> =
 pub(crate) enum News<S> {
     Progress {
         token: RequestToken,
-        done: u64,
-        total: Option<u64>,
+        done: ProgressValue,
+        total: Option<ProgressValue>,
         message: Option<String>,
     },
     Log {

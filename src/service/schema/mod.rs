@@ -29,7 +29,20 @@
 //! compares with its limits; so they cannot differ. In the program are the text and the limits.
 //!
 //! Macros make the entries of tables: [`tool`](macro@super::tool), [`prompt`](macro@super::prompt),
-//! [`resource`](macro@super::resource).
+//! [`resource`](macro@super::resource). A function that needs no context may leave it out, and return a value or a `Result`;
+//! its error is one for the model:
+//!
+//! ```
+//! use mcp_sansio::service::{Service, tool};
+//!
+//! /// Divides two numbers
+//! #[tool]
+//! fn div(a: f64, b: f64) -> Result<f64, &'static str> {
+//!     if b == 0.0 { Err("the divisor is 0") } else { Ok(a / b) }
+//! }
+//! let service = Service::new("calc", "1.0").tools(&[DIV]);
+//! # let _: Service<'_, ()> = service;
+//! ```
 //!
 //! | type | schema | read |
 //! |---|---|---|
@@ -54,12 +67,17 @@ mod arguments;
 mod form;
 mod output;
 mod reader;
+mod returned;
 mod text;
 
 #[cfg(feature = "ask")]
 pub use form::Form;
 pub use output::ObjectWriter;
 pub use reader::{ArgumentError, ArgumentReader, Bound};
+#[doc(hidden)]
+pub use returned::{
+    Answered, DisplayAnswer, NoOutput, OutputOf, PlainValue, Returned, ReturnedError, TextAnswer, TextContext,
+};
 
 use self::text::Pen;
 use super::PromptArgument;
@@ -108,7 +126,8 @@ use crate::sink::{FullError, Sink};
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no type for the arguments of a tool",
-    label = "derive `Arguments` for this struct"
+    label = "derive `Arguments` for this struct",
+    note = "a parameter that is one argument among several, and not all of them, has a comment or `#[arguments]` before it"
 )]
 pub trait Arguments<'a>: Argument<'a> {
     /// The `inputSchema`: JSON Schema 2020-12, flat, of type `object`, with `properties`.

@@ -76,11 +76,16 @@ fn silent(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     call.text("")
 }
 
-/// Has no call
+/// Has a third context
 #[tool]
-//~ a tool is a `fn(state: &mut State, call: &mut Call<'_>)`
-fn alone(_: &mut ()) -> HandlerResult {
-    unimplemented!()
+fn third(_: &mut (), call: &mut Call<'_>, _: &mut u8) -> HandlerResult { //~ the state and the context come first
+    call.text("")
+}
+
+/// Has two states
+#[tool(state = u8)] //~ the state is that of the first parameter
+fn states(_: &mut ()) -> u8 {
+    0
 }
 
 /// Waits

@@ -16,11 +16,23 @@ struct Report {
     own: Own, //~ `Own` has no schema as an output
 }
 
-/// Takes no struct
+/// Takes a struct that is no type for arguments
 #[tool]
-//~ `u8` is no type for the arguments of a tool
-fn plain(_: &mut (), call: &mut Call<'_>, a: u8) -> HandlerResult {
-    call.text(i64::from(a))
+//~ `Own` is no type for the arguments of a tool
+fn plain(_: &mut (), call: &mut Call<'_>, _: Own) -> HandlerResult {
+    call.text("")
+}
+
+/// Returns what is no text
+#[tool]
+fn returns() -> Own { //~ the method `write` exists for struct `Answered<Own>`
+    Own
+}
+
+/// Fails with what is no text
+#[tool]
+fn fails() -> Result<u8, Own> { //~ `Own` is no error of a handler
+    Err(Own)
 }
 
 #[resource("city://{name}")]

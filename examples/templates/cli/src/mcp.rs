@@ -2,7 +2,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use mcp_sansio::service::{Call, HandlerResult, Output, Service, tool};
+use mcp_sansio::service::{Output, Service, tool};
 
 use crate::tally::{self, Counts, Word};
 
@@ -15,22 +15,19 @@ impl Folder {
     }
 
     /// Reads a file. The path comes from the model: `..` and symbolic links must not lead out of the folder.
-    fn read(&self, path: &str) -> io::Result<String> {
-        let path = fs::canonicalize(self.0.join(path))?;
-        if !path.starts_with(&self.0) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
-        fs::read_to_string(path)
+    fn read(&self, path: &str) -> Result<String, String> {
+        let read = || match fs::canonicalize(self.0.join(path))? {
+            file if file.starts_with(&self.0) => fs::read_to_string(file),
+            _ => Err(io::ErrorKind::PermissionDenied.into()),
+        };
+        read().map_err(|error| format!("{path}: {error}")) // the model reads this, and can try another path
     }
 }
 
 /// Counts the lines, words and bytes of a file
-#[tool(output = Counts, read_only, open_world = false)]
-fn count(folder: &mut Folder, call: &mut Call<'_>, #[arguments(min_length = 1)] path: &str) -> HandlerResult {
-    match folder.read(path) {
-        Ok(text) => call.output(&tally::count(&text)),
-        Err(error) => call.error(format_args!("{path}: {error}")), // the model reads this, and can try another path
-    }
+#[tool(read_only, open_world = false)]
+fn count(folder: &mut Folder, #[arguments(min_length = 1)] path: &str) -> Result<Counts, String> {
+    Ok(tally::count(&folder.read(path)?))
 }
 
 #[derive(Output)]
@@ -39,19 +36,15 @@ struct Words {
 }
 
 /// Lists the most frequent words of a file
-#[tool(output = Words, read_only, open_world = false)]
+#[tool(read_only, open_world = false)]
 fn top(
     folder: &mut Folder,
-    call: &mut Call<'_>,
     #[arguments(min_length = 1)] path: &str,
     /// The number of words
     #[arguments(default = 10, minimum = 1, maximum = 100)]
     most: usize,
-) -> HandlerResult {
-    match folder.read(path) {
-        Ok(text) => call.output(&Words { words: tally::top(&text, most) }),
-        Err(error) => call.error(format_args!("{path}: {error}")),
-    }
+) -> Result<Words, String> {
+    Ok(Words { words: tally::top(&folder.read(path)?, most) })
 }
 
 const SERVICE: Service<'static, Folder> = Service::new("tally", env!("CARGO_PKG_VERSION")).tools(&[COUNT, TOP]);

@@ -1,5 +1,6 @@
 //! Notes in a SQLite file. Both SDKs make their schemas from the same types.
 
+pub use rusqlite::Error;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use serde::{Deserialize, Serialize};

@@ -55,8 +55,8 @@ async fn follow(mut events: Events, routes: Routes, late: LateSender<State>) {
         match event {
             OwnedEvent::Progress { token, done, total, message } => {
                 let Some(token) = ours(token) else { continue };
-                let mut progress = Progress::new(done as u64);
-                (progress.total, progress.message) = (total.map(|total| total as u64), message.as_deref());
+                let mut progress = Progress::new(done);
+                (progress.total, progress.message) = (total.map(Into::into), message.as_deref());
                 let _ = late.progress(token, progress).await;
             }
             OwnedEvent::Log { token: Some(token), level, data, .. } => {

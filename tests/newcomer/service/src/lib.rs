@@ -13,7 +13,7 @@ use mcp_sansio::service::{
     Arguments, Call, Complete, DynamicResources, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt,
     ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool, prompt, resource, tool,
 };
-use notes_db::{Db, Due, Kind, Note};
+use notes_db::{Db, Due, Error as DbError, Kind, Note};
 
 pub struct Notes {
     db: Db,
@@ -37,7 +37,8 @@ impl Notes {
     pub fn imported(&mut self, token: RequestToken, result: Result<u64, String>, call: &mut Call<'_>) -> HandlerResult {
         self.imports.remove(&token);
         changed(call);
-        answer(call, result.map(|imported| Imported { imported }))
+        let imported = call.ok(result)?;
+        call.output(&Imported { imported })
     }
 
     fn cancelled(&mut self, token: RequestToken) {
@@ -54,19 +55,12 @@ fn changed(call: &mut Call<'_>) {
     call.publish(ServerChange::Resource(ALL));
 }
 
-fn answer<T: Output>(call: &mut Call<'_>, result: Result<T, impl Display>) -> HandlerResult {
-    match result {
-        Ok(value) => call.output(&value),
-        Err(error) => call.error(format_args!("{error}")),
-    }
-}
-
 fn unreadable(_: impl Display) -> HandlerError {
     RpcError::internal("The notes cannot be read").into()
 }
 
 /// Adds a note
-#[tool(title = "Add a note", output = Note, destructive = false, open_world = false)]
+#[tool(title = "Add a note", destructive = false, open_world = false)]
 fn add(
     notes: &mut Notes,
     call: &mut Call<'_>,
@@ -75,13 +69,11 @@ fn add(
     kind: Kind,
     #[arguments(default)] tags: Vec<String>,
     due: Option<Due>,
-) -> HandlerResult {
-    let added = notes.db.add(Note { id: 0, title, body, kind, tags, due });
-    if let Ok(note) = &added {
-        call.log(LoggingLevel::Info, format_args!("note {} was added", note.id));
-        changed(call);
-    }
-    answer(call, added)
+) -> Result<Note, DbError> {
+    let note = notes.db.add(Note { id: 0, title, body, kind, tags, due })?;
+    call.log(LoggingLevel::Info, format_args!("note {} was added", note.id));
+    changed(call);
+    Ok(note)
 }
 
 #[derive(Output)]
@@ -91,10 +83,9 @@ struct Found {
 }
 
 /// Finds notes by words, kind and tags
-#[tool(title = "Search notes", output = Found, read_only, open_world = false)]
+#[tool(title = "Search notes", read_only, open_world = false)]
 fn search(
     notes: &mut Notes,
-    call: &mut Call<'_>,
     /// Words in title or body
     query: Option<String>,
     kind: Option<Kind>,
@@ -102,9 +93,9 @@ fn search(
     #[arguments(default)]
     tags: Vec<String>,
     #[arguments(default = 20, minimum = 1)] limit: usize,
-) -> HandlerResult {
-    let found = notes.db.search(query.as_deref(), kind, &tags);
-    answer(call, found.map(|all| Found { total: all.len(), notes: all.into_iter().take(limit).collect() }))
+) -> Result<Found, DbError> {
+    let all = notes.db.search(query.as_deref(), kind, &tags)?;
+    Ok(Found { total: all.len(), notes: all.into_iter().take(limit).collect() })
 }
 
 #[derive(Form)]
@@ -121,18 +112,15 @@ struct Removed {
 /// Removes a note, after asking the user
 #[tool(title = "Remove a note", output = Removed, destructive, idempotent, open_world = false)]
 fn remove(notes: &mut Notes, call: &mut Call<'_>, #[arguments] id: i64) -> HandlerResult {
-    let note = match notes.db.get(id) {
-        Ok(Some(note)) => note,
-        Ok(None) => return call.error(format_args!("There is no note {id}")),
-        Err(error) => return call.error(format_args!("{error}")),
-    };
+    let note = call.ok(notes.db.get(id))?.ok_or_else(|| call.failed(format_args!("There is no note {id}")))?;
     let sure = call.form("sure", &format!("Remove note {id}, {:?}?", note.title))?;
     if !matches!(sure, Some(Confirm { sure: true })) {
         return call.output(&Removed { removed: false });
     }
     changed(call);
     call.publish(ServerChange::Resource(&format!("notes://{id}")));
-    answer(call, notes.db.remove(id).map(|removed| Removed { removed }))
+    let removed = call.ok(notes.db.remove(id))?;
+    call.output(&Removed { removed })
 }
 
 #[derive(Output)]
@@ -143,10 +131,7 @@ struct Imported {
 /// Makes a note of each line of a text file
 #[tool(title = "Import notes", output = Imported)]
 fn import(notes: &mut Notes, call: &mut Call<'_>, path: String, kind: Option<Kind>) -> HandlerResult {
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) => return call.error(format_args!("{path}: {error}")),
-    };
+    let text = std::fs::read_to_string(&path).map_err(|error| call.failed(format_args!("{path}: {error}")))?;
     let (token, outcome) = call.later();
     let stop = Arc::new(AtomicBool::new(false));
     notes.imports.insert(token, stop.clone());

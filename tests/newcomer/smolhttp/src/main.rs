@@ -33,10 +33,8 @@ impl State {
             let result = work.await;
             let answer = move |state: &mut State, call: &mut Call<'_>| {
                 state.tasks.remove(&token);
-                match result {
-                    Ok(text) => call.text(&text),
-                    Err(error) => call.error(format_args!("{error}")),
-                }
+                let text = call.ok(result)?;
+                call.text(text)
             };
             let _ = late.answer(token, answer).await; // an error: the server has ended
         };
