@@ -95,7 +95,11 @@ impl<S> Service<'_, S> {
         };
         let principal = principal.or(origin.principal);
         let handling = RequestContext { params, members: &members, desk, principal, reserve, ..handling };
-        let mut ran = (route.call)(self, state, &target, &asked, Call { handling });
+        let mut ran = match () {
+            #[cfg(feature = "std")]
+            () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &asked, Call { handling }),
+            () => (route.call)(self, state, &target, &asked, Call { handling }),
+        };
         ran.drafted = draft.used();
         keep_questions(server, token, old, &ran)?;
         self.settle(state, token, ran, server, out)
@@ -342,6 +346,18 @@ impl<S> Service<'_, S> {
         };
         #[cfg(feature = "windows")]
         let handling = RequestContext { sourced, ..handling };
+        #[cfg(feature = "std")]
+        let ran = match self.routes.catch {
+            Some(catch) => {
+                let (mut handling, mut answer) = (handling, Some(answer));
+                super::contain::contained!(catch, handling, |handling| match answer.take() {
+                    Some(answer) => answer(state, handling, text),
+                    None => handling.ran_nothing(),
+                })
+            }
+            None => answer(state, handling, text),
+        };
+        #[cfg(not(feature = "std"))]
         let ran = answer(state, handling, text);
         match ran.outcome {
             Err(HandlerFailure::TooLarge) => Err(if empty { RespondError::FullNever } else { RespondError::FullNow }),

@@ -167,11 +167,21 @@ pub(crate) struct Routes<S: 'static> {
     pub(crate) prompts: Option<&'static Route<S>>,
     pub(crate) completions: Option<&'static Route<S>>,
     pub(crate) others: Option<&'static Route<S>>,
+    /// Catches the panics of handlers, if it is set.
+    #[cfg(feature = "std")]
+    pub(crate) catch: Option<super::contain::CatchPanic>,
 }
 
 impl<S> Routes<S> {
-    pub(crate) const NONE: Routes<S> =
-        Routes { tools: None, resources: None, prompts: None, completions: None, others: None };
+    pub(crate) const NONE: Routes<S> = Routes {
+        tools: None,
+        resources: None,
+        prompts: None,
+        completions: None,
+        others: None,
+        #[cfg(feature = "std")]
+        catch: None,
+    };
 
     /// Returns the route of a method.
     pub(crate) const fn of(&self, method: Method) -> Option<&'static Route<S>> {
@@ -237,6 +247,17 @@ pub(crate) fn find_read<'a, S>(
 }
 
 impl<S> Service<'_, S> {
+    /// Runs a function of the program that is no handler of a request. Returns whether it came to its end.
+    #[inline(always)]
+    pub(crate) fn run_contained(&self, mut run: impl FnMut()) -> bool {
+        #[cfg(feature = "std")]
+        if let Some(catch) = self.routes.catch {
+            return catch(&mut run);
+        }
+        run();
+        true
+    }
+
     pub(crate) fn call_read<'a>(
         &'a self,
         state: &mut S,

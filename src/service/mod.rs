@@ -93,6 +93,8 @@
 #[cfg(feature = "ask")]
 mod ask;
 mod batch;
+#[cfg(feature = "std")]
+mod contain;
 mod context;
 mod definition;
 mod dynamic;
@@ -117,6 +119,8 @@ mod template;
 pub use crate::content::{
     Annotations, AnswerText, ContentBlock, PromptMessage, ResourceContents, ResourceLink, Role, TextValue,
 };
+#[cfg(feature = "std")]
+pub use contain::CatchPanic;
 pub use context::RequestContext;
 pub use definition::{
     DEFAULT_RESERVE, Prompt, PromptArgument, PromptInfo, Resource, ResourceInfo, ResourceTemplate, SourceError, Tool,

@@ -163,6 +163,16 @@ impl<S> Service<'_, S> {
         };
         let method = request.method();
         if matches!(method, Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList) {
+            #[cfg(feature = "std")]
+            if let Some(catch) = self.routes.catch {
+                let mark = out.mark();
+                let mut listed = None;
+                catch(&mut || listed = Some(self.list(state, token, request, server, out)));
+                return listed.unwrap_or_else(|| {
+                    out.roll_back(mark);
+                    fail(server, token, &super::contain::PANICKED, out)
+                });
+            }
             return self.list(state, token, request, server, out);
         }
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
@@ -198,7 +208,11 @@ impl<S> Service<'_, S> {
             false => AskVia::Stays { live: None, keep: asks, has_slot, next_id },
         };
         let handling = RequestContext { desk, principal: origin.principal, reserve, ..handling };
-        let ran = (route.call)(self, state, &target, &asked, Call { handling });
+        let ran = match () {
+            #[cfg(feature = "std")]
+            () if self.routes.catch.is_some() => self.run_handler(route, state, &target, &asked, Call { handling }),
+            () => (route.call)(self, state, &target, &asked, Call { handling }),
+        };
         // 8. Release the slot, or put the request off, ask, or stream.
         self.settle(state, token, ran, server, out)
     }
@@ -260,15 +274,16 @@ impl<S> Service<'_, S> {
             Some(ServerEvent::Notification { method, params }) => {
                 let principal = origin.principal;
                 if let Some(notified) = self.notified {
-                    notified(state, &NotificationContext { method, params, scope: server.scope(), principal });
+                    let notification = NotificationContext { method, params, scope: server.scope(), principal };
+                    self.run_contained(|| notified(state, &notification));
                 }
             }
             Some(ServerEvent::Cancelled { token }) => {
                 if let Some((reasons, reason)) = self.reasons.zip(request.reason()) {
-                    reasons(state, token, &reason);
+                    self.run_contained(|| reasons(state, token, &reason));
                 }
                 if let Some(cancelled) = self.cancelled {
-                    cancelled(state, token);
+                    self.run_contained(|| cancelled(state, token));
                 }
             }
             // The guard lets the compiler leave out the code of batches if no served revision has them.
@@ -285,7 +300,7 @@ impl<S> Service<'_, S> {
         let Some(_) = server.slot(token) else { return };
         server.forget(token);
         if let Some(cancelled) = self.cancelled {
-            cancelled(state, token);
+            self.run_contained(|| cancelled(state, token));
         }
     }
 

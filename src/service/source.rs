@@ -48,7 +48,11 @@ impl<S> Service<'_, S> {
     ) -> bool {
         let StreamBody::Content { index, key, pull } = large.what else { return true };
         if large.piece == 0 {
-            let mut give = |at, bytes: &mut [u8]| source(state, key, at, bytes).map_err(|_| ());
+            let mut give = |at, bytes: &mut [u8]| {
+                let mut given = Err(SourceError);
+                self.run_contained(|| given = source(state, key, at, bytes));
+                given.map_err(|_| ())
+            };
             if !large.broken && !pull(&mut give, large, out) {
                 return false;
             }

@@ -11,8 +11,8 @@ const BUFFER: usize = 64 * 1024;
 /// Pieces of at least this size are written from where they are, if the buffer has no room for them.
 const LARGE: usize = 4 * 1024;
 
-/// Lines over a blocking writer. It never returns [`FullError`], so nothing is ever taken back from it, and a message of
-/// any size needs no more memory than the buffer.
+/// Lines over a blocking writer. It never returns [`FullError`], and a message of any size needs no more memory than the
+/// buffer. If a handler panics within a message that is larger, the line that has begun ends there, and is no JSON.
 ///
 /// It keeps the first error and drops everything after it.
 ///
@@ -43,13 +43,27 @@ pub struct WriterOut<W> {
     only_answers: bool,
     /// The start of the message in the making, if it will be dropped.
     dropped: Option<usize>,
+    /// The number of bytes that have left the buffer.
+    gone: usize,
+    /// The position at which the message in the making began.
+    begun: Option<usize>,
 }
 
 impl<W: Write> WriterOut<W> {
     /// Makes a sink over `writer`.
     pub const fn new(writer: W) -> Self {
         let buffer = Vec::new();
-        WriterOut { writer, buffer, error: None, held: false, prompt: false, only_answers: false, dropped: None }
+        WriterOut {
+            writer,
+            buffer,
+            error: None,
+            held: false,
+            prompt: false,
+            only_answers: false,
+            dropped: None,
+            gone: 0,
+            begun: None,
+        }
     }
 
     /// Drops all later notifications and requests to the client. Called at the end of the input, when the client
@@ -109,6 +123,7 @@ impl<W: Write> WriterOut<W> {
         if self.error.is_none() {
             self.error = write_all(&mut self.writer, &self.buffer, bytes).err();
         }
+        self.gone = self.gone.wrapping_add(self.buffer.len() + bytes.len());
         self.buffer.clear();
     }
 }
@@ -156,10 +171,12 @@ impl<W: Write> Out for WriterOut<W> {
         self.prompt = kind == MessageKind::Notification;
         let drops = self.only_answers && matches!(kind, MessageKind::Notification | MessageKind::Request);
         self.dropped = drops.then_some(self.buffer.len());
+        self.begun = Some(self.mark().at());
         Ok(())
     }
 
     fn end(&mut self) {
+        self.begun = None;
         if let Some(start) = self.dropped.take() {
             return self.buffer.truncate(start);
         }
@@ -170,13 +187,16 @@ impl<W: Write> Out for WriterOut<W> {
     }
 
     fn mark(&self) -> Mark {
-        Mark::new(self.buffer.len())
+        Mark::new(self.gone.wrapping_add(self.buffer.len()))
     }
 
     fn roll_back(&mut self, mark: Mark) {
-        // Called only after `FullError`, which this sink returns only while it is held, before the first byte of a
-        // message.
-        self.buffer.truncate(mark.at());
+        // What is written stays written: whole notifications, and the beginning of a large message.
+        let kept = mark.at().wrapping_sub(self.gone);
+        self.buffer.truncate(if kept <= self.buffer.len() { kept } else { 0 });
+        if self.begun.take().is_some_and(|begun| begun.wrapping_sub(self.gone) > BUFFER) {
+            self.buffer.push(b'\n');
+        }
         self.dropped = None;
     }
 
