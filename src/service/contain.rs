@@ -54,7 +54,6 @@ impl<S> Service<'_, S> {
     ///     .contain_panics(|run| catch_unwind(AssertUnwindSafe(run)).is_ok());
     /// # let _ = service;
     /// ```
-    #[must_use]
     pub const fn contain_panics(mut self, catch: CatchPanic) -> Self {
         self.routes.catch = Some(catch);
         self

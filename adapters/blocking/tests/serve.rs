@@ -87,7 +87,7 @@ fn nothing_but_answers_is_written_after_the_end_of_the_input() {
     static TELLS: [Tool<()>; 1] = [Tool::new("tell", "Tells and asks", |(), call| {
         let _ = call.progress(Progress::new(1));
         match call.answer("roots") {
-            Some(_) => call.text(&"x".repeat(200_000)),
+            Some(_) => call.text("x".repeat(200_000)),
             None => call.ask(&[mcp_sansio::service::InputRequest::roots("roots")], b""),
         }
     })];

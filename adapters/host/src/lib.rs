@@ -7,6 +7,7 @@
 //! - [`ChildOptions`], [`Stderr`], [`ChildExit`]: a server as a child process.
 //! - [`Ignore`]: a handler that ignores events; [`LineTrace`]: shows each message on the way.
 //! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
+//! - `input_schema`, `output_schema`, `OwnedTool::input_of` (feature `schemars`): schemas of tools from types with `JsonSchema`.
 //! - [`schema`]: checks a value against a JSON Schema.
 //! - [`testing`]: runs a service in memory, for tests of services.
 //! - `HttpOptions`, `HttpPlace`, `HttpOrigin`, `HttpServerOptions`, `SpareDescriptors`, `UnixSocketFile` (feature `http`): HTTP around
@@ -31,6 +32,8 @@ mod dynamic_tools;
 mod error;
 #[cfg(feature = "http")]
 mod fetch;
+#[cfg(feature = "schemars")]
+mod flat_schema;
 mod handlers;
 #[cfg(feature = "http")]
 mod http_client;
@@ -61,6 +64,8 @@ pub use dynamic_tools::{OwnedTool, OwnedTools};
 pub use error::{ClientError, ExcludedTool, ServerError};
 #[cfg(feature = "http")]
 pub use fetch::{FetchFailed, FetchedResponse, Fetcher};
+#[cfg(feature = "schemars")]
+pub use flat_schema::{FlatSchemaError, input_schema, output_schema};
 pub use handlers::Ignore;
 #[cfg(feature = "http")]
 pub use http_client::{

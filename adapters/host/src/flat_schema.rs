@@ -1,0 +1,389 @@
+//! Schemas of tools from types that derive `schemars::JsonSchema`, in the form that all clients read.
+
+use std::fmt;
+
+use mcp_sansio::json::ParseError;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use crate::OwnedTool;
+
+/// The most bytes of a schema. A type that is used in many places is written in each of them.
+const MOST: usize = 256 * 1024;
+
+/// The most levels of a schema.
+const DEPTH: usize = 64;
+
+/// The reason why a type has no flat schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FlatSchemaError {
+    /// The type contains itself: `$ref` has this target. Give the member that closes the circle another type, such as
+    /// `serde_json::Value`.
+    Recursive(String),
+    /// The schema is not of type `object`: arguments and structured content are objects. Put the type into a struct.
+    NoObject,
+    /// The schema has more than 256 KiB, or more than 64 levels.
+    TooLarge,
+    /// The schema is refused by [`OwnedTool::input`] or [`OwnedTool::output`].
+    Refused(ParseError),
+}
+
+impl fmt::Display for FlatSchemaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FlatSchemaError::Recursive(target) => {
+                write!(f, "the type contains itself, and many clients do not read `$ref`: {target}")
+            }
+            FlatSchemaError::NoObject => f.write_str("the schema is not of type `object`: put the type into a struct"),
+            FlatSchemaError::TooLarge => f.write_str("the schema has more than 256 KiB or 64 levels"),
+            FlatSchemaError::Refused(error) => write!(f, "the schema is refused: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FlatSchemaError {}
+
+/// Returns the `inputSchema` for arguments of type `T`, which [`args`](mcp_sansio::service::RequestContext::args) reads.
+///
+/// The schema is that of `schemars` in a form which all clients read: without `$ref`, `$defs` and `$schema`, with one type
+/// in each place (a member that may be left out or `null` may only be left out), with `properties` in each object, and without the
+/// formats of integers and floats, which are no formats of JSON Schema.
+///
+/// A table that is a constant cannot have it, but one that is made at run time:
+///
+/// ```
+/// use std::sync::OnceLock;
+/// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+/// use mcp_sansio_host::input_schema;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     /// The first summand
+///     a: i64,
+///     b: Option<i64>,
+/// }
+///
+/// fn add(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+///     let Add { a, b } = call.args()?;
+///     call.text(a.saturating_add(b.unwrap_or(1)))
+/// }
+///
+/// static SCHEMA: OnceLock<String> = OnceLock::new();
+/// let schema = input_schema::<Add>()?;
+/// assert_eq!(
+///     schema,
+///     r#"{"properties":{"a":{"description":"The first summand","type":"integer"},"b":{"type":"integer"}},"required":["a"],"type":"object"}"#
+/// );
+/// let tools = [Tool::new("add", "Adds two integers", add).input(SCHEMA.get_or_init(|| schema))];
+/// let service = Service::new("calc", "1.0").tools(&tools);
+/// # let _ = service;
+/// # Ok::<(), mcp_sansio_host::FlatSchemaError>(())
+/// ```
+///
+/// # Errors
+/// The type contains itself, is no object, or is too large.
+pub fn input_schema<T: JsonSchema>() -> Result<String, FlatSchemaError> {
+    written::<T>(SchemaSettings::draft2020_12().for_deserialize())
+}
+
+/// Returns the `outputSchema` for structured content of type `T`, which [`json`](mcp_sansio::service::Call::json) writes; as
+/// [`input_schema`]. An `Option` without `#[serde(skip_serializing_if = "Option::is_none")]` is always written, as `null`
+/// too; its schema has a list of types then, which some clients do not read.
+///
+/// # Errors
+/// As [`input_schema`].
+pub fn output_schema<T: JsonSchema>() -> Result<String, FlatSchemaError> {
+    written::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+impl<S> OwnedTool<S> {
+    /// Sets `inputSchema` to that of a type, see [`input_schema`].
+    ///
+    /// ```
+    /// use mcp_sansio_host::OwnedTool;
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Greet {
+    ///     name: String,
+    /// }
+    ///
+    /// let tool = OwnedTool::new("greet", "Greets", |_: &mut (), call| {
+    ///     let Greet { name } = call.args()?;
+    ///     call.text(format_args!("good morning, {name}"))
+    /// });
+    /// let tool = tool.unwrap().input_of::<Greet>()?;
+    /// # let _ = tool;
+    /// # Ok::<(), mcp_sansio_host::FlatSchemaError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`input_schema`] and [`OwnedTool::input`].
+    pub fn input_of<T: JsonSchema>(self) -> Result<Self, FlatSchemaError> {
+        self.input(input_schema::<T>()?).map_err(FlatSchemaError::Refused)
+    }
+
+    /// Sets `outputSchema` to that of a type, see [`output_schema`].
+    ///
+    /// # Errors
+    /// As [`output_schema`] and [`OwnedTool::output`].
+    pub fn output_of<T: JsonSchema>(self) -> Result<Self, FlatSchemaError> {
+        self.output(output_schema::<T>()?).map_err(FlatSchemaError::Refused)
+    }
+}
+
+fn written<T: JsonSchema>(settings: SchemaSettings) -> Result<String, FlatSchemaError> {
+    let settings = settings.with(|settings| {
+        settings.meta_schema = None;
+        // Only types that contain themselves have a `$ref` then.
+        settings.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Value::Object(root) = &mut schema {
+        // The name of the type in the program.
+        root.remove("title");
+    }
+    flatten(&mut schema, 0)?;
+    if schema.get("type").is_none_or(|ty| ty != "object") {
+        return Err(FlatSchemaError::NoObject);
+    }
+    let text = schema.to_string();
+    if text.len() <= MOST { Ok(text) } else { Err(FlatSchemaError::TooLarge) }
+}
+
+/// The keywords whose value is a schema.
+const ONE: [&str; 8] =
+    ["items", "additionalProperties", "not", "if", "then", "else", "contains", "unevaluatedProperties"];
+
+/// The keywords whose value is a list of schemas.
+const MANY: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+
+fn flatten(schema: &mut Value, depth: usize) -> Result<(), FlatSchemaError> {
+    if depth > DEPTH {
+        return Err(FlatSchemaError::TooLarge);
+    }
+    if *schema == Value::Bool(true) {
+        // Any value, as an object: some clients cannot read the other form.
+        *schema = Value::Object(Map::new());
+    }
+    let Value::Object(object) = schema else { return Ok(()) };
+    if let Some(target) = object.get("$ref") {
+        return Err(FlatSchemaError::Recursive(target.as_str().unwrap_or_default().to_owned()));
+    }
+    object.remove("$defs");
+    let is_number = |format: &Value| {
+        let format = format.as_str().unwrap_or_default();
+        ["int", "uint", "float", "double"].iter().any(|number| {
+            format.strip_prefix(number).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+    };
+    if object.get("format").is_some_and(is_number) {
+        object.remove("format");
+    }
+    let is_bare =
+        |object: &Map<_, _>| ["properties", "additionalProperties"].iter().all(|key| !object.contains_key(*key));
+    if object.get("type").is_some_and(|ty| ty == "object") && is_bare(object) {
+        object.insert("properties".into(), Value::Object(Map::new()));
+    }
+    for key in ONE {
+        match object.get_mut(key) {
+            // `false` and `true` are usual here.
+            Some(Value::Bool(_)) | None => {}
+            Some(inner) => flatten(inner, depth + 1)?,
+        }
+    }
+    for key in MANY {
+        for inner in object.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {
+            flatten(inner, depth + 1)?;
+        }
+    }
+    let required = object.get("required").cloned().unwrap_or_default();
+    let is_required = |name: &str| required.as_array().is_some_and(|names| names.iter().any(|known| known == name));
+    for (name, member) in object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        if let (false, Value::Object(member)) = (is_required(name), &mut *member) {
+            take_null(member);
+        }
+        flatten(member, depth + 1)?;
+    }
+    for (_, inner) in object.get_mut("patternProperties").and_then(Value::as_object_mut).into_iter().flatten() {
+        flatten(inner, depth + 1)?;
+    }
+    Ok(())
+}
+
+/// Takes `null` out of the types of a member: it may be left out.
+fn take_null(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|ty| ty != "null");
+        if let [one] = types.as_slice() {
+            let one = one.clone();
+            object.insert("type".into(), one);
+        }
+    }
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+    for key in ["anyOf", "oneOf"] {
+        let Some(Value::Array(options)) = object.get_mut(key) else { continue };
+        options.retain(|option| option.get("type").is_none_or(|ty| ty != "null"));
+        if let [Value::Object(_)] = options.as_slice()
+            && let Some(Value::Object(inner)) = options.pop()
+        {
+            object.remove(key);
+            for (key, value) in inner {
+                // The description of the member says more than that of its type.
+                object.entry(key).or_insert(value);
+            }
+            // Its own null, if it has one.
+            take_null(object);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OwnedTools;
+    use crate::schema::{self, SchemaLimits};
+    use crate::testing::Conversation;
+    use mcp_sansio::json::Raw;
+    use mcp_sansio::revision::Revision;
+    use mcp_sansio::service::Service;
+    use serde::{Deserialize, Serialize};
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    enum Kind {
+        Idea,
+        Todo,
+    }
+
+    /// When it is due
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    struct Due {
+        date: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        remind_days: Option<u8>,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Always {
+        nothing: Option<u8>,
+    }
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    #[serde(tag = "is")]
+    enum Shape {
+        Circle { radius: f64 },
+        Square { side: f32 },
+    }
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    struct Unit {}
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    struct Note {
+        /// A title
+        title: String,
+        kind: Kind,
+        #[serde(default)]
+        tags: Vec<String>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        other: Option<Kind>,
+        /// The last day
+        #[serde(skip_serializing_if = "Option::is_none")]
+        due: Option<Due>,
+        first: Due,
+        shapes: Vec<Shape>,
+        any: Option<Value>,
+        more: BTreeMap<String, u32>,
+        unit: Unit,
+        count: u64,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[allow(dead_code, reason = "for its schema")]
+    struct Tree {
+        branches: Vec<Tree>,
+    }
+
+    /// The rules of `inspect lint` for schemas.
+    fn lint(place: &str, schema: &Value) {
+        assert!(schema.is_object(), "{place}: {schema}");
+        for key in ["$ref", "$defs", "$schema"] {
+            assert!(schema.get(key).is_none(), "{place}: {schema}");
+        }
+        assert!(schema.get("type").is_none_or(Value::is_string), "{place}: {schema}");
+        if schema.get("type").is_some_and(|ty| ty == "object") {
+            assert!(schema.get("properties").or(schema.get("additionalProperties")).is_some(), "{place}: {schema}");
+        }
+        for key in ["anyOf", "oneOf", "allOf"] {
+            assert!(!place.is_empty() || schema.get(key).is_none(), "{schema}");
+            schema.get(key).into_iter().flat_map(|all| all.as_array().unwrap()).for_each(|one| lint(key, one));
+        }
+        let members = schema.get("properties").into_iter().flat_map(|members| members.as_object().unwrap());
+        members.for_each(|(name, member)| lint(name, member));
+        schema.get("items").into_iter().for_each(|items| lint("items", items));
+    }
+
+    fn note() -> Value {
+        json!({"title": "Milk", "kind": "todo", "due": {"date": "2026-11-24"}, "first": {"date": "", "remind_days": 1},
+            "shapes": [{"is": "Circle", "radius": 1.5}], "any": [1], "more": {"a": 1}, "unit": {}, "count": 3})
+    }
+
+    #[test]
+    fn a_schema_is_flat_and_passes_the_lint() {
+        for text in [input_schema::<Note>().unwrap(), output_schema::<Note>().unwrap()] {
+            let schema: Value = serde_json::from_str(&text).unwrap();
+            lint("", &schema);
+            assert_eq!(schema["properties"]["due"]["description"], "The last day");
+            assert_eq!(schema["properties"]["first"]["properties"]["remind_days"]["type"], "integer");
+            assert_eq!(schema["properties"]["other"]["enum"], json!(["idea", "todo"]));
+            assert!(!text.contains("uint") && !text.contains("null"), "{text}");
+        }
+        // What is always written may be `null`.
+        assert!(output_schema::<Always>().unwrap().contains(r#""type":["integer","null"]"#));
+        assert!(input_schema::<Unit>().unwrap().contains(r#""properties":{}"#));
+    }
+
+    #[test]
+    fn what_has_no_flat_schema_says_why() {
+        assert!(matches!(input_schema::<Tree>(), Err(FlatSchemaError::Recursive(target)) if target.contains('#')));
+        assert_eq!(input_schema::<Kind>(), Err(FlatSchemaError::NoObject));
+        assert_eq!(input_schema::<Vec<u8>>(), Err(FlatSchemaError::NoObject));
+        assert_eq!(input_schema::<Shape>(), Err(FlatSchemaError::NoObject));
+    }
+
+    #[test]
+    fn a_tool_reads_what_its_schema_takes() {
+        let tool = OwnedTool::new("note", "Returns a note", |_: &mut (), call| {
+            let note: Note = call.args()?;
+            call.json(&note)
+        });
+        let tools = OwnedTools::new();
+        tools.push(tool.unwrap().input_of::<Note>().unwrap().output_of::<Note>().unwrap());
+        let service = Service::new("notes", "1.0").dynamic_tools(&tools);
+        for revision in Revision::ALL {
+            let mut notes = Conversation::new(&service, ());
+            notes.open(revision);
+            assert!(!notes.call("note", &note()).is_error());
+            let mut wrong = note();
+            wrong["kind"] = json!("todoo");
+            assert!(notes.call("note", &wrong).is_error());
+            let text = input_schema::<Note>().unwrap();
+            let raw = Raw::parse(text.as_bytes()).unwrap();
+            let check = |value: &Value| {
+                let value = value.to_string();
+                let report = schema::check(raw, Raw::parse(value.as_bytes()).unwrap(), &SchemaLimits::DEFAULT);
+                report.mismatches.is_empty()
+            };
+            assert!(check(&note()) && !check(&wrong));
+        }
+    }
+}
