@@ -1,9 +1,9 @@
 //! `#[derive(Output)]`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Error, Fields, GenericParam, Result, Type};
+use syn::{Data, DataEnum, DeriveInput, Error, Fields, GenericParam, LitStr, Result, Type};
 
 use crate::attributes::{Container, Role, json_string, unique};
 use crate::members::{Member, Variants, fixed, members, unit_names};
@@ -17,67 +17,84 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             return Err(Error::new_spanned(parameter, "a generic type has no constant schema"));
         }
     }
-    let (schema, write, is_object) = match &input.data {
-        Data::Struct(data) => {
-            let Fields::Named(fields) = &data.fields else {
-                return Err(Error::new_spanned(&input.ident, "an output has names: a struct with named fields"));
-            };
-            if let Some(tag) = &container.tag {
-                return Err(Error::new(tag.span(), "`tag` is for enums"));
-            }
-            let members = members(Role::Output, &container, fields)?;
-            unique(members.iter().map(|member| (member.name.as_str(), &member.ident)))?;
-            let properties = properties(&members);
-            let writes = members.iter().map(|member| {
-                let ident = &member.ident;
-                write(member, &quote_spanned!(member.ty.span()=> &self.#ident))
-            });
-            let write = quote! {
-                let mut __object = __mcp::ObjectWriter::new(out);
-                #(#writes)*
-                __object.close()
-            };
-            (quote!(__mcp::TypeSchema::object(#properties)), write, true)
-        }
-        Data::Enum(data) => match &container.tag {
-            None => {
-                let names = unit_names(Role::Output, &container, &input.ident, data)?;
-                let idents = data.variants.iter().map(|variant| &variant.ident);
-                let texts = names.iter().map(|name| json_string(name));
-                let write =
-                    quote!(::mcp_sansio::sink::Sink::put(out, match self { #(Self::#idents => #texts,)* }.as_bytes()));
-                (quote!(__mcp::TypeSchema::one_of(&[#(#names),*])), write, false)
-            }
-            Some(tag) => {
-                let Variants { members, names, .. } =
-                    Variants::of(Role::Output, &container, tag.value(), &input.ident, data)?;
-                let schemas = members.iter().zip(&names).map(|((_, members), name)| {
-                    let properties = properties(members);
-                    quote!(__mcp::Variant::new(#name, #properties))
-                });
-                let schema = quote!(__mcp::TypeSchema::tagged(#tag, const { &[#(#schemas),*] }));
-                let arms = members.iter().zip(&names).map(|((ident, members), name)| {
-                    let first = format!("{}:{}", json_string(&tag.value()), json_string(name));
-                    let fields = members.iter().map(|member| &member.ident);
-                    let writes = members.iter().map(|member| {
-                        let ident = &member.ident;
-                        write(member, &quote!(#ident))
-                    });
-                    quote!(Self::#ident { #(#fields),* } => {
-                        __object.literal(#first)?;
-                        #(#writes)*
-                    })
-                });
-                let write = quote! {
-                    let mut __object = __mcp::ObjectWriter::new(out);
-                    match self { #(#arms)* }
-                    __object.close()
-                };
-                (schema, write, true)
-            }
-        },
-        Data::Union(_) => return Err(Error::new_spanned(&input.ident, "a union has no schema")),
+    let shape = match (&input.data, &container.tag) {
+        (Data::Struct(data), _) => object(&input.ident, &container, &data.fields)?,
+        (Data::Enum(data), None) => names(&input.ident, &container, data)?,
+        (Data::Enum(data), Some(tag)) => tagged(&input.ident, &container, tag, data)?,
+        (Data::Union(_), _) => return Err(Error::new_spanned(&input.ident, "a union has no schema")),
     };
+    Ok(implement(&input, &shape))
+}
+
+/// The schema of a type, and the body of its writer.
+struct Shape {
+    schema: TokenStream,
+    write: TokenStream,
+    is_object: bool,
+}
+
+/// A struct.
+fn object(ident: &Ident, container: &Container, fields: &Fields) -> Result<Shape> {
+    let Fields::Named(fields) = fields else {
+        return Err(Error::new_spanned(ident, "an output has names: a struct with named fields"));
+    };
+    if let Some(tag) = &container.tag {
+        return Err(Error::new(tag.span(), "`tag` is for enums"));
+    }
+    let members = members(Role::Output, container, fields)?;
+    unique(members.iter().map(|member| (member.name.as_str(), &member.ident)))?;
+    let properties = properties(&members);
+    let writes = members.iter().map(|member| {
+        let ident = &member.ident;
+        write(member, &quote_spanned!(member.ty.span()=> &self.#ident))
+    });
+    let write = quote! {
+        let mut __object = __mcp::ObjectWriter::new(out);
+        #(#writes)*
+        __object.close()
+    };
+    Ok(Shape { schema: quote!(__mcp::TypeSchema::object(#properties)), write, is_object: true })
+}
+
+/// An enum of unit variants.
+fn names(ident: &Ident, container: &Container, data: &DataEnum) -> Result<Shape> {
+    let names = unit_names(Role::Output, container, ident, data)?;
+    let idents = data.variants.iter().map(|variant| &variant.ident);
+    let texts = names.iter().map(|name| json_string(name));
+    let write = quote!(::mcp_sansio::sink::Sink::put(out, match self { #(Self::#idents => #texts,)* }.as_bytes()));
+    Ok(Shape { schema: quote!(__mcp::TypeSchema::one_of(&[#(#names),*])), write, is_object: false })
+}
+
+/// An enum whose objects have a tag.
+fn tagged(ident: &Ident, container: &Container, tag: &LitStr, data: &DataEnum) -> Result<Shape> {
+    let Variants { members, names, .. } = Variants::of(Role::Output, container, tag.value(), ident, data)?;
+    let schemas = members.iter().zip(&names).map(|((_, members), name)| {
+        let properties = properties(members);
+        quote!(__mcp::Variant::new(#name, #properties))
+    });
+    let schema = quote!(__mcp::TypeSchema::tagged(#tag, const { &[#(#schemas),*] }));
+    let arms = members.iter().zip(&names).map(|((ident, members), name)| {
+        let first = format!("{}:{}", json_string(&tag.value()), json_string(name));
+        let fields = members.iter().map(|member| &member.ident);
+        let writes = members.iter().map(|member| {
+            let ident = &member.ident;
+            write(member, &quote!(#ident))
+        });
+        quote!(Self::#ident { #(#fields),* } => {
+            __object.literal(#first)?;
+            #(#writes)*
+        })
+    });
+    let write = quote! {
+        let mut __object = __mcp::ObjectWriter::new(out);
+        match self { #(#arms)* }
+        __object.close()
+    };
+    Ok(Shape { schema, write, is_object: true })
+}
+
+/// Returns the implementations.
+fn implement(input: &DeriveInput, Shape { schema, write, is_object }: &Shape) -> TokenStream {
     let ident = &input.ident;
     let (impl_generics, ty_generics, where_clause) = input.generics.split_for_impl();
     let constant = fixed(&ty_generics);
@@ -97,7 +114,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
             const _: &str = <#ident #constant as __mcp::Output>::OUTPUT_SCHEMA;
         },
     };
-    Ok(quote! {
+    quote! {
         const _: () = {
             use ::mcp_sansio::service::schema as __mcp;
 
@@ -115,7 +132,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
 
             #whole
         };
-    })
+    }
 }
 
 /// Returns the properties of a schema.
