@@ -66,7 +66,7 @@ const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"yes"
 
 fn ask(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     if call.answer("form").is_some() && call.answer("model").is_some() {
-        return call.text(&for_client(call.principal()));
+        return call.text(for_client(call.principal()));
     }
     let (model, question) = (CreateMessage::new(&[], 10), for_client(call.principal()));
     call.ask(
@@ -83,7 +83,7 @@ fn read(_: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     match read.var("id") {
         Some("none") => read.not_found(),
         Some("big") => read.stream_blob(0),
-        _ => read.text(&for_client(read.principal())),
+        _ => read.text(for_client(read.principal())),
     }
 }
 

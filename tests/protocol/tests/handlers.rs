@@ -199,6 +199,7 @@ fn a_late_answer_fails_in_the_same_ways() {
 }
 
 /// Answers with each type of text there is.
+#[allow(clippy::needless_borrows_for_generic_args, reason = "borrowed texts are types too")]
 fn any_text(at: &mut usize, call: &mut Call<'_>) -> HandlerResult {
     *at += 1;
     let owned = String::from("a \"text\"");

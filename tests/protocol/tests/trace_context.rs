@@ -27,7 +27,7 @@ fn look(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
 fn ask(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     world.notified.push(seen(call));
     if call.answer("roots").is_some() {
-        return call.text(&world.notified.join(", "));
+        return call.text(world.notified.join(", "));
     }
     call.ask(&[InputRequest::roots("roots")], b"")
 }

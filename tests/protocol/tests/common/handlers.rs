@@ -36,7 +36,7 @@ struct Borrowed<'a> {
 
 pub fn shout(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let Borrowed { text } = call.args()?;
-    call.text(&text.to_uppercase())
+    call.text(text.to_uppercase())
 }
 
 #[derive(Deserialize)]
@@ -121,7 +121,7 @@ pub fn gossip(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
 pub fn large(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let size = call.arguments().get("size").and_then(|size| size.u64()).unwrap_or(0) as usize;
     world.effects += 1;
-    call.text(&"x".repeat(size))
+    call.text("x".repeat(size))
 }
 
 pub fn later(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
@@ -153,27 +153,27 @@ pub fn confirm(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let Some(answer) = call.answer("confirm") else {
         return call.ask(&[InputRequest::elicit("confirm", "Really?", FORM)], b"");
     };
-    call.text(&told(answer))
+    call.text(told(answer))
 }
 
 pub fn strict(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let Some(answer) = call.answer("colours") else {
         return call.ask(&[InputRequest::elicit("colours", "Which?", ARRAY_FORM)], b"");
     };
-    call.text(&told(answer))
+    call.text(told(answer))
 }
 
 const VISIT: InputRequest<'static> = InputRequest::visit("page", "Please sign in", "https://example.com/in", "visit-1");
 
 pub fn visit(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let Some(answer) = call.answer("page") else { return call.ask(&[VISIT], b"") };
-    call.text(&told(answer))
+    call.text(told(answer))
 }
 
 pub fn must_visit(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     world.visits += 1;
     match call.answer("page") {
-        Some(answer) => call.text(&told(answer)),
+        Some(answer) => call.text(told(answer)),
         None if world.visits > 1 => call.text("visited"),
         None => call.require_visits(&[VISIT]),
     }
@@ -194,7 +194,7 @@ pub fn sample(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     };
     match answer.text() {
         Some(text) => call.text(text),
-        None => call.text(&told(answer)),
+        None => call.text(told(answer)),
     }
 }
 
@@ -211,7 +211,7 @@ pub fn sample_tools(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
             .tool_choice(Raw::constant(r#"{"mode":"auto"}"#));
         return call.ask(&[InputRequest::sample("model", sampling)], b"");
     };
-    call.text(&told(answer))
+    call.text(told(answer))
 }
 
 pub fn sample_sound(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
@@ -219,13 +219,13 @@ pub fn sample_sound(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
         let messages = [PromptMessage::user(ContentBlock::audio(b"RIFF", "audio/wav"))];
         return call.ask(&[InputRequest::sample("model", CreateMessage::new(&messages, 10))], b"");
     };
-    call.text(&told(answer))
+    call.text(told(answer))
 }
 
 pub fn roots(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let Some(answer) = call.answer("roots") else { return call.ask(&[InputRequest::roots("roots")], b"") };
     let roots: Vec<_> = answer.roots().map(|uri| uri.to_string()).collect();
-    if roots.is_empty() { call.text(&told(answer)) } else { call.text(&roots.join(" ")) }
+    if roots.is_empty() { call.text(told(answer)) } else { call.text(roots.join(" ")) }
 }
 
 pub fn survey(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
@@ -233,7 +233,7 @@ pub fn survey(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     let (Some(name), Some(roots)) = (call.answer("name"), call.answer("roots")) else {
         return call.ask(&[InputRequest::elicit("name", "Your name?", FORM), InputRequest::roots("roots")], b"");
     };
-    call.text(&format!("{}, {}", told(name), told(roots)))
+    call.text(format!("{}, {}", told(name), told(roots)))
 }
 
 /// Two rounds: the second question depends on the first answer, which is kept in the state.
@@ -241,7 +241,7 @@ pub fn interview(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
     world.runs += 1;
     if let Some(second) = call.answer("second") {
         let first = std::str::from_utf8(call.state()).unwrap_or("?").to_owned();
-        return call.text(&format!("{first}, then {}", told(second)));
+        return call.text(format!("{first}, then {}", told(second)));
     }
     match call.answer("first") {
         Some(first) => {
@@ -355,13 +355,13 @@ pub fn read_secret(_: &mut World, read: &mut ReadResource<'_>) -> HandlerResult 
     let Some(answer) = read.answer("why") else {
         return read.ask(&[InputRequest::elicit("why", "Why do you want to know?", FORM)], b"");
     };
-    read.text(&told(answer))
+    read.text(told(answer))
 }
 
 pub fn read_item(_: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
     match read.var("id").or(read.var("path")) {
         Some("missing") => read.not_found(),
-        Some(id) => read.text(&format!("item {id}")),
+        Some(id) => read.text(format!("item {id}")),
         None => read.not_found(),
     }
 }
@@ -400,7 +400,7 @@ pub fn get_quiz(_: &mut World, get: &mut GetPrompt<'_>) -> HandlerResult {
     let Some(answer) = get.answer("quiz") else {
         return get.ask(&[InputRequest::elicit("quiz", "What is the answer?", FORM)], b"");
     };
-    get.user(&told(answer))
+    get.user(told(answer))
 }
 
 /// A method that is not in the protocol.
