@@ -49,6 +49,34 @@ fn everything_is_answered_on_the_stream() {
     }
 }
 
+/// The only stream of a session ends after the last answer on it.
+#[test]
+fn draining() {
+    let mut web = Web::new();
+    let ((idle, _), (busy, to)) = (opened(&mut web, "/sse"), opened(&mut web, "/sse"));
+    post(&mut web, &to, &call("2024-11-05", 1, "later", json!({"tag": "l"})));
+    web.drain();
+    assert!(web.pull(idle).ended && !web.pull(busy).ended);
+    web.request("POST", &to, &[JSON], &call("2024-11-05", 2, "count", json!({}))).refused(503);
+    post(&mut web, &to, &notify("notifications/x", json!({})));
+    web.answer(web.later("l"), "done").unwrap();
+    let last = web.pull(busy);
+    assert!(last.ended);
+    assert_eq!(last.only()["result"]["content"][0]["text"], "done");
+    assert_eq!(web.endpoint.load(), (0, 0, 0));
+
+    // The end of the time: an error for those that are left.
+    let mut web = Web::new();
+    let (busy, to) = opened(&mut web, "/sse");
+    post(&mut web, &to, &call("2024-11-05", 1, "later", json!({})));
+    web.drain();
+    assert!(!web.pull(busy).ended);
+    web.endpoint.shut_down();
+    let last = web.pull(busy);
+    assert!(last.ended);
+    assert_eq!(last.only()["error"]["code"], -32603);
+}
+
 #[test]
 fn questions() {
     let mut web = Web::new();

@@ -743,6 +743,67 @@ fn shut_down() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
 }
 
+/// Calls in flight finish, all else ends; further requests are refused, what belongs to those in flight is not.
+#[test]
+fn draining() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let events = web.listen(&session, None).opened();
+    let later = web.call(&session, 1, "later", json!({"tag": "old"})).opened();
+    let asks = web.call(&session, 2, "confirm", json!({})).opened();
+    let modern = web.modern(3, "tools/call", json!({"name": "later", "arguments": {"tag": "new"}})).opened();
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let listen = web.modern("l", "subscriptions/listen", filter.clone()).opened();
+    let gone = web.call(&session, 4, "later", json!({"tag": "gone"})).opened();
+    let first = web.pull(gone).events[0].id.clone().unwrap();
+    web.detach(gone);
+    for stream in [events, later, asks, modern, listen] {
+        let _ = web.pull(stream);
+    }
+    web.publish(ServerChange::Tools);
+    assert!(!web.endpoint.is_draining());
+    web.drain();
+    web.drain();
+    assert!(web.endpoint.is_draining());
+
+    assert!(web.pull(events).ended);
+    let last = web.pull(listen);
+    assert!(last.ended);
+    assert_eq!(last.json().last().unwrap()["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "l");
+    // A question cannot be answered any more: its handler learns that.
+    let asked = web.pull(asks);
+    assert!(asked.ended && asked.only()["result"].is_object(), "{asked:?}");
+    for stream in [later, modern] {
+        assert!(!web.pull(stream).ended);
+    }
+
+    // No further requests, and no further streams.
+    for refused in [
+        web.call(&session, 5, "count", json!({})),
+        web.say(&session, &format!("[{}]", common::call("2025-03-26", 6, "count", json!({})))),
+        web.modern(7, "tools/call", json!({"name": "count"})),
+        web.modern(8, "subscriptions/listen", filter),
+        web.post(&common::initialize("2025-11-25", json!({}))),
+        web.listen(&session, None),
+        web.request("GET", "/sse", &[SSE], ""),
+    ] {
+        assert_eq!((refused.status, refused.code()), (503, -32603));
+        assert_eq!(refused.header("retry-after"), Some("1"));
+    }
+    assert_eq!(web.call(&session, 9, "count", json!({})).body["id"], 9);
+
+    // What belongs to a call in flight: notifications, the return of its client, its answer.
+    assert_eq!(web.say(&session, &notify("notifications/x", json!({}))).status, 202);
+    let back = web.listen(&session, Some(&first)).opened();
+    for (tag, stream) in [("old", later), ("new", modern), ("gone", back)] {
+        web.answer(web.later(tag), tag).unwrap();
+        let answered = web.pull(stream);
+        assert!(answered.ended);
+        assert_eq!(answered.only()["result"]["content"][0]["text"], tag);
+    }
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+}
+
 /// A change before `notifications/initialized` makes the stream ready as soon as that notification is received.
 #[test]
 fn a_change_before_initialized_is_told_after_it() {

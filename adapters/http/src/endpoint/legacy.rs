@@ -10,6 +10,8 @@ use mcp_sansio::server::IncomingRequest;
 use mcp_sansio::sink::Out;
 
 use super::config::same_path;
+#[cfg(feature = "alloc")]
+use super::drain::going_away;
 use super::events::{StreamOut, read_event_id};
 use super::exchange::{Message, origin_of};
 use super::head::{EndpointResponse, RequestHead, ResponseBody};
@@ -18,6 +20,8 @@ use super::media::is_json;
 use super::refusal::refuse;
 #[cfg(all(feature = "seal", feature = "alloc"))]
 use super::sealed::Found;
+#[cfg(feature = "alloc")]
+use super::request::is_request;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
 use super::{App, Asker, Endpoint};
@@ -211,6 +215,10 @@ impl Endpoint<'_> {
             Err(none) => return no_session(none, body),
         };
         self.sessions.touch(slot, self.now);
+        #[cfg(feature = "alloc")]
+        if self.draining && !head.fields.last_event_id.is_there() {
+            return going_away(None, body);
+        }
         let last = head.fields.last_event_id.first().and_then(|last| core::str::from_utf8(last).ok());
         let stream = match last {
             Some(last) => self.come_back(slot, last),
@@ -239,6 +247,11 @@ impl Endpoint<'_> {
         let id = self.streams.attach(&mut self.sessions, place, event + 1, self.now);
         if purpose == Purpose::Session {
             self.replace_session_stream(slot, id)?;
+            #[cfg(feature = "alloc")]
+            if self.draining {
+                // After the messages that it has missed.
+                self.streams.end(place);
+            }
         }
         Some(id)
     }
@@ -295,6 +308,10 @@ impl Endpoint<'_> {
         if !head.fields.accept.stream() {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
         }
+        #[cfg(feature = "alloc")]
+        if self.draining {
+            return going_away(None, body);
+        }
         let overloaded = "Overloaded: too many sessions";
         let Some((slot, _)) = self.new_session(app, principal, true, random) else {
             return refuse(body, 503, code::INTERNAL, overloaded);
@@ -325,6 +342,13 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         if !is_json(head.fields.content_type.first()) {
             return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
+        }
+        #[cfg(feature = "alloc")]
+        if self.draining {
+            let mut request = IncomingRequest::empty();
+            if request.read(content).is_err() || is_request(request.envelope()) {
+                return going_away(None, body);
+            }
         }
         let Some(given) = head.member("session") else { return no_session(NoSession::Missing, body) };
         let Some(slot) = self

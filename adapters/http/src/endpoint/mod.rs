@@ -23,6 +23,8 @@ mod answer;
 mod authorize;
 mod config;
 mod connection;
+#[cfg(feature = "alloc")]
+mod drain;
 mod events;
 mod exchange;
 mod expiry;
@@ -166,6 +168,9 @@ pub struct Endpoint<'m> {
     /// The last scope that was given; 0 is never given.
     scopes: u32,
     now: Millis,
+    /// No further request is handled, see [`Endpoint::drain`].
+    #[cfg(feature = "alloc")]
+    draining: bool,
 }
 
 /// Default number of events that a stream may have unsent.
@@ -253,6 +258,8 @@ impl<'m> Endpoint<'m> {
             exchanges: 0,
             scopes: 0,
             now: 0,
+            #[cfg(feature = "alloc")]
+            draining: false,
         }
     }
 

@@ -124,8 +124,20 @@ impl Endpoint<'_> {
         match stream.purpose {
             Purpose::Post => !self.server.has_route(stream.route),
             Purpose::Listen => !self.server.has_subscriptions(stream.scope),
-            Purpose::Session | Purpose::Old => stream.has_ended(),
+            Purpose::Session => stream.has_ended(),
+            Purpose::Old => stream.has_ended() && !self.owes_answers(stream),
         }
+    }
+
+    /// Returns `true` if an endpoint that drains still has to answer on a stream of HTTP with SSE.
+    #[cfg(feature = "alloc")]
+    fn owes_answers(&self, stream: &Stream) -> bool {
+        self.draining && self.server.has_route(stream.route)
+    }
+
+    #[cfg(not(feature = "alloc"))]
+    const fn owes_answers(&self, _: &Stream) -> bool {
+        false
     }
 
     /// Writes a comment if no event was written for a while.

@@ -12,6 +12,8 @@ use mcp_sansio::sink::Out;
 #[cfg(feature = "resource-server")]
 use super::authorize::Judged;
 use super::config::same_path;
+#[cfg(feature = "alloc")]
+use super::drain::going_away;
 use super::head::{Admission, EndpointResponse, Fields, RequestHead};
 use super::header_check::{NO_VERSION, Version, VersionBuffer, check_version};
 use super::ids::PRINCIPAL_MAX;
@@ -258,6 +260,10 @@ impl Endpoint<'_> {
         let read = request.read(content);
         let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
         let modern = version == Version::Modern || by_itself || !served.has_era(Era::Legacy);
+        #[cfg(feature = "alloc")]
+        if self.draining && (read.is_err() || is_request(request.envelope())) {
+            return going_away(read.is_ok().then(|| request.envelope()), body);
+        }
         if read.is_err() {
             return match version {
                 Version::None | Version::Legacy if !modern => self.legacy_batch(app, head, content, principal, body),
@@ -339,12 +345,17 @@ enum Place {
 }
 
 /// Returns the `id` of a message, if it can be one of a request.
-fn id_of<'e>(shape: &MessageShape<'e>) -> Option<Raw<'e>> {
+pub(crate) fn id_of<'e>(shape: &MessageShape<'e>) -> Option<Raw<'e>> {
     match *shape {
         MessageShape::Request { id, .. } => Some(id),
         MessageShape::Invalid { id } => id,
         _ => None,
     }
+}
+
+#[cfg(feature = "alloc")]
+pub(crate) fn is_request(envelope: &Envelope<'_>) -> bool {
+    matches!(envelope.shape(), MessageShape::Request { .. })
 }
 
 /// Returns `true` if a notification or a response can be accepted: only the status answers it

@@ -415,6 +415,11 @@ impl Web {
         endpoint.answer(&mut App::new(service, world), token, |_, call| call.text(text))
     }
 
+    pub fn drain(&mut self) {
+        let Web { endpoint, service, world, .. } = self;
+        endpoint.drain(&mut App::new(service, world));
+    }
+
     /// Returns the token of the call of `later` with this tag.
     pub fn later(&self, tag: &str) -> RequestToken {
         self.world.later.iter().find(|(known, _)| known == tag).expect("it was called").1
