@@ -4,8 +4,9 @@
 //! Try it: `cargo run --example guarded`. It plays the authorization server too: it prints its URL and a token for each scope. Then
 //! `cargo run --example inspect -- --header "Authorization: Bearer TOKEN" call erase http://127.0.0.1:8934/mcp`.
 //! With an authorization server: `guarded 127.0.0.1:8934 ISSUER KEYS`, where the file `KEYS` has the document at its `jwks_uri`.
-use std::cell::{Cell, RefCell};
 use std::error::Error;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs, io::Read};
 
@@ -17,7 +18,7 @@ use mcp_sansio_auth::resource_server::{
     PresentedToken, ResourceMetadata, ResourceServer, TokenError, TokenScheme, TrustedIssuer,
 };
 use mcp_sansio_blocking::http::{
-    Access, App, EndpointConfig, Grant, HttpServer, HttpServerOptions, MessageAccess, Refusal, RequestHead,
+    Access, EndpointConfig, Grant, HttpServer, HttpServerOptions, MessageAccess, Refusal, RequestHead,
 };
 
 type Notes = Vec<&'static str>;
@@ -47,11 +48,11 @@ struct Guard {
     metadata: String,
     issuer: String,
     /// The key set of the issuer, as JSON.
-    keys: RefCell<Vec<u8>>,
+    keys: Mutex<Vec<u8>>,
     file: Option<String>,
     /// The time when the file was read last.
-    read_at: Cell<u64>,
-    proofs: RefCell<ReplayTable<'static>>,
+    read_at: AtomicU64,
+    proofs: Mutex<ReplayTable<'static>>,
     nonces: Nonces,
 }
 
@@ -65,11 +66,11 @@ impl Guard {
         let mut judged = self.check(head);
         // The issuer may have a new key. Anybody can send a token with an unknown one, so this is not done for each.
         if let (Err(TokenError::UnknownKey), Some(file)) = (&judged, &self.file)
-            && now() > self.read_at.get() + 60
+            && now() > self.read_at.load(Relaxed) + 60
             && let Ok(keys) = fs::read(file)
         {
-            self.read_at.set(now());
-            self.keys.replace(keys);
+            self.read_at.store(now(), Relaxed);
+            *lock(&self.keys) = keys;
             judged = self.check(head);
         }
         judged.map_or_else(|error| self.refuse(error, &ANY), Access::GrantedTo)
@@ -77,11 +78,11 @@ impl Guard {
 
     fn check(&self, head: &RequestHead<'_>) -> Result<Grant, TokenError> {
         let presented = PresentedToken::read(head)?;
-        let keys = self.keys.borrow();
+        let keys = lock(&self.keys);
         let issuers = [TrustedIssuer::new(&self.issuer, Jwks::parse(&keys).unwrap_or_default())];
         let (rules, mut space) = (self.rules(&issuers), [0; 4096]);
         let token = rules.check_jwt(presented.token(), now(), &mut space)?;
-        let mut proofs = self.proofs.borrow_mut();
+        let mut proofs = lock(&self.proofs);
         rules.check_possession(&presented, &token, head.method, now(), &mut proofs, &mut [0; 4096])?;
         rules.require(&token, &ANY)?;
         let bits = SCOPES.iter().enumerate().map(|(bit, scope)| u64::from(token.has_scope(scope)) << bit).sum();
@@ -115,6 +116,10 @@ impl Guard {
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -138,11 +143,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let guard = Guard {
         metadata: resource.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"),
         issuer: issuer.unwrap_or(ISSUER.into()),
-        keys: RefCell::new(keys),
+        keys: Mutex::new(keys),
         file,
-        read_at: Cell::new(now()),
+        read_at: AtomicU64::new(now()),
         // Each proof is kept for ten minutes.
-        proofs: RefCell::new(ReplayTable::new(Slots::<ReplayEntry>::growing(10_000))),
+        proofs: Mutex::new(ReplayTable::new(Slots::<ReplayEntry>::growing(10_000))),
         nonces: Nonces::new(random()?),
         resource,
     };
@@ -156,8 +161,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let authorize = |head: &RequestHead<'_>| guard.authorize(head);
     let permit = |message: &MessageAccess<'_>| guard.permit(message);
     let mut notes = vec!["water the plants"];
-    let app = App::new(&service, &mut notes).authorize(&authorize).permit(&permit);
-    Ok(server.options(options).serve_with(app, &mut |_, _, _| None)?)
+    Ok(server.options(options).authorize(&authorize).permit(&permit).serve(&service, &mut notes)?)
 }
 
 /// The issuer where there is no authorization server. It has no metadata, so clients cannot log in.

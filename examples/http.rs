@@ -5,7 +5,7 @@
 //! Try it: `cargo run --example http`, then
 //! `cargo run --example inspect -- --header "Authorization: Bearer secret" call whoami http://127.0.0.1:8933/mcp`.
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-use mcp_sansio_blocking::http::{Access, App, EndpointConfig, HttpServer, HttpServerOptions, RequestHead};
+use mcp_sansio_blocking::http::{Access, EndpointConfig, HttpServer, HttpServerOptions, RequestHead};
 
 fn whoami(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
     match call.principal() {
@@ -28,9 +28,8 @@ fn main() -> std::io::Result<()> {
     let service = Service::new("http", "1.0").tools(&TOOLS);
     // Requests for other hosts than this machine's names get 403, against DNS rebinding. Name your own host here.
     let config = EndpointConfig::DEFAULT.hosts(&["example.test"]);
-    let mut state = ();
-    let app = App::new(&service, &mut state).authorize(&authorize);
     HttpServer::bind("127.0.0.1:8933")?
         .options(HttpServerOptions::new().config(config))
-        .serve_with(app, &mut |_, _, _| None)
+        .authorize(&authorize)
+        .serve(&service, &mut ())
 }

@@ -8,7 +8,6 @@ mod system;
 mod tools;
 mod watch;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -16,10 +15,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mcp_sansio::protocol::ServerCapability;
-use mcp_sansio::server::{RequestToken, Server};
+use mcp_sansio::server::Server;
 use mcp_sansio::service::Service;
 use mcp_sansio_smol::http::{HmacSeal, HttpServer, HttpServerOptions, SessionSeal};
-use mcp_sansio_smol::{LateSender, Serve, ServerEndedError, channel};
+use mcp_sansio_smol::{Serve, Work, channel};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -48,20 +47,14 @@ Usage: sysmon [OPTIONS]     serves MCP over stdin and stdout, or over HTTP
 /// The interval of updates to subscribers.
 const EVERY_SECOND: Duration = Duration::from_secs(1);
 
+/// The most calls of `watch` at once.
+const MOST_WATCHES: usize = 100;
+
 /// The state of the handlers.
 struct Monitor {
-    /// Sends later answers from tasks.
-    answers: LateSender<Monitor>,
     /// The calls of `watch` under way.
-    watches: HashMap<RequestToken, smol::Task<Result<(), ServerEndedError>>>,
+    watches: Work<Monitor>,
     cpu: panel::CpuLoad,
-}
-
-impl Monitor {
-    /// Drops the task of an answered or cancelled call, which ends it.
-    fn forget(&mut self, token: RequestToken) {
-        self.watches.remove(&token);
-    }
 }
 
 /// The transport to serve on.
@@ -160,18 +153,19 @@ async fn serve(options: &Options) -> io::Result<()> {
         .extend(&panel::EXTENSIONS)
         .feature(ServerCapability::Subscribe)
         .feature(ServerCapability::Logging)
-        .on_cancel(Monitor::forget);
+        .on_cancel(|monitor: &mut Monitor, token| monitor.watches.cancel(token));
     if let Some(entries) = options.page_size {
         service = service.page_size(entries);
     }
-    let (answers, late) = channel();
-    let mut monitor = Monitor { answers, watches: HashMap::new(), cpu: panel::CpuLoad::new() };
+    let (late, receiver) = channel();
+    let watches = Work::new(late, MOST_WATCHES).spawner(|future| smol::spawn(future).detach());
+    let mut monitor = Monitor { watches, cpu: panel::CpuLoad::new() };
     if let Some(address) = &options.http {
         let server = match address {
             Address::Tcp(address) => HttpServer::bind(address)?,
             Address::Unix(path) => HttpServer::bind_unix(path)?,
         };
-        let server = server.options(http_options(&options.keys)).late(late).watch(EVERY_SECOND, |_, endpoint| {
+        let server = server.options(http_options(&options.keys)).late(receiver).watch(EVERY_SECOND, |_, endpoint| {
             resources::CHANGING.into_iter().for_each(|change| endpoint.publish(change));
         });
         match address {
@@ -186,7 +180,7 @@ async fn serve(options: &Options) -> io::Result<()> {
     let watch = |_: &mut Monitor, server: &mut Server<'_>| {
         resources::CHANGING.into_iter().for_each(|change| server.publish(change));
     };
-    Serve::new(&service).late(late).watch(EVERY_SECOND, watch).stdio(&mut monitor).await
+    Serve::new(&service).late(receiver).watch(EVERY_SECOND, watch).stdio(&mut monitor).await
 }
 
 /// Returns the options of the server: its sessions travel if there is a key.

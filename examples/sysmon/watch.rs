@@ -4,9 +4,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Progress, RequestToken};
+use mcp_sansio::server::Progress;
 use mcp_sansio::service::{Call, HandlerResult, Tool, ToolAnnotations};
-use mcp_sansio_smol::{LateSender, ServerEndedError};
+use mcp_sansio_smol::Job;
 use serde::{Deserialize, Serialize};
 use smol::Timer;
 
@@ -58,11 +58,9 @@ fn watch(monitor: &mut Monitor, call: &mut Call<'_>) -> HandlerResult {
     if !(1..=3600).contains(&seconds) || interval < 50 {
         return call.error("seconds must be from 1 to 3600, and interval_ms at least 50");
     }
-    let (token, outcome) = call.later();
     let plan = Plan { length: Duration::from_secs(seconds), interval: Duration::from_millis(interval) };
-    // Dropping the task ends it: see `Monitor::forget`.
-    monitor.watches.insert(token, smol::spawn(run(monitor.answers.clone(), token, plan)));
-    outcome
+    let watching = monitor.watches.future(move |job| look_and_tell(job, plan));
+    watching.then(call, |_, call, summary| tools::reply(call, summary))
 }
 
 struct Plan {
@@ -80,17 +78,7 @@ struct Summary {
     memory_available_lowest_bytes: u64,
 }
 
-async fn run(answers: LateSender<Monitor>, token: RequestToken, plan: Plan) -> Result<(), ServerEndedError> {
-    let summary = look_and_tell(&answers, token, &plan).await;
-    answers
-        .answer(token, move |monitor, call| {
-            monitor.forget(token);
-            tools::reply(call, summary)
-        })
-        .await
-}
-
-async fn look_and_tell(answers: &LateSender<Monitor>, token: RequestToken, plan: &Plan) -> io::Result<Summary> {
+async fn look_and_tell(job: Job<Monitor>, plan: Plan) -> io::Result<Summary> {
     let begun = Instant::now();
     let first = system::cpu_times()?;
     let mut last = first;
@@ -106,9 +94,8 @@ async fn look_and_tell(answers: &LateSender<Monitor>, token: RequestToken, plan:
         let said = seen.look(&mut last)?;
         let done = begun.elapsed().min(plan.length).as_millis() as u64;
         let progress = Progress::new(done).of(plan.length.as_millis() as u64).message(&said);
-        // An error can be ignored: if the client is gone, the answer fails too.
-        let _ = answers.log(token, LoggingLevel::Debug, said.as_str()).await;
-        let _ = answers.progress(token, progress).await;
+        job.log(LoggingLevel::Debug, said.as_str());
+        job.progress(progress);
     }
     seen.cpu_percent_average = last.percent_since(first);
     seen.seconds = system::seconds(begun.elapsed());

@@ -20,7 +20,7 @@
 //!
 //! A handler [publishes](mcp_sansio::service::RequestContext::publish) its changes itself. [`Serve`] also takes answers that
 //! come [later](mcp_sansio::service::RequestContext::later), progress and changes from other threads, and looks for changes
-//! from time to time. `http::HttpServer::serve_with` has a place for both over HTTP. A program that has its own loop moves the
+//! from time to time; over HTTP, `http::HttpServer` has the same methods. A program that has its own loop moves the
 //! bytes itself: see [`LineServer`] and the example `event_loop`.
 //!
 //! A handler that has to ask the client after some wait [suspends](mcp_sansio::service::RequestContext::suspend) its
@@ -52,7 +52,10 @@ mod writer;
 pub use mcp_sansio;
 #[cfg(any(feature = "client", feature = "http"))]
 pub use mcp_sansio_host::{OwnedTool, OwnedTools};
-pub use serve::{LateReceiver, LateSendError, LateSender, Serve, channel};
+pub use mcp_sansio_host::{
+    Job, LateReceiver, LateSendError, LateSender, NewWork, Stopper, Work, WorkFuture, channel, channel_of,
+};
+pub use serve::Serve;
 pub use writer::WriterOut;
 
 use std::io::{self, ErrorKind, Read, Write};

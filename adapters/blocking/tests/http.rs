@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio::server::{Millis, RequestToken};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-use mcp_sansio_blocking::http::{App, EndpointConfig, HttpServer, HttpServerOptions, Stopper};
+use mcp_sansio_blocking::http::{EndpointConfig, HttpServer, HttpServerOptions, Stopper};
 use mcp_sansio_http::http1;
 
 /// Calls that are answered at a given time.
@@ -58,18 +58,20 @@ struct Running {
     thread: JoinHandle<std::io::Result<()>>,
 }
 
+type Server = HttpServer<'static, Later>;
+
 fn start() -> Running {
     start_with(|server| server)
 }
 
-fn start_with(configure: fn(HttpServer) -> HttpServer) -> Running {
+fn start_with(configure: fn(Server) -> Server) -> Running {
     let server = configure(HttpServer::bind("127.0.0.1:0").unwrap());
     let seen = Arc::new(Seen::default());
     let looks = Arc::clone(&seen);
-    let (address, stopper) = (server.local_addr().unwrap(), server.stopper().unwrap());
+    let (address, stopper) = (server.local_addr().unwrap(), server.stopper());
     let thread = thread::spawn(move || {
         let service = Service::new("later", "1").tools(&TOOLS).on_cancel(cancelled);
-        server.serve_with(App::new(&service, &mut Later::default()), &mut |app, endpoint, now| {
+        let server = server.tick(move |app, endpoint, now| {
             looks.turns.fetch_add(1, Relaxed);
             looks.streams.store(endpoint.load().2, Relaxed);
             let (due, rest): (Vec<_>, Vec<_>) = app.state.due.iter().partition(|(_, at)| *at <= now);
@@ -78,7 +80,8 @@ fn start_with(configure: fn(HttpServer) -> HttpServer) -> Running {
                 endpoint.answer(app, token, |_, call| call.text("at last")).unwrap();
             }
             app.state.due.iter().map(|(_, at)| *at).min()
-        })
+        });
+        server.serve(&service, &mut Later::default())
     });
     Running { address, stopper, thread, seen }
 }
@@ -171,7 +174,7 @@ fn a_client_that_leaves_cancels() {
 /// When the server stops, open requests are answered, and idle connections do not delay it.
 #[test]
 fn stopping() {
-    let server = start();
+    let server = start_with(|server| server.grace(Duration::ZERO));
     let _idle = server.connect();
     let mut waiting = server.connect();
     waiting.write_all(call(1, "wait", r#"{"millis":60000}"#).as_bytes()).unwrap();
@@ -202,14 +205,14 @@ fn fill(socket: &mut TcpStream) -> usize {
 
 const STREAM: &[u8] = b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
 
-fn with_keep_alive(server: HttpServer, millis: Millis) -> HttpServer {
+fn with_keep_alive(server: Server, millis: Millis) -> Server {
     let mut config = EndpointConfig::DEFAULT;
     config.keep_alive = millis;
     server.options(HttpServerOptions::new().config(config))
 }
 
 /// Starts a stream, fills its input and leaves. Returns how many turns the loop took to notice.
-fn turns_for_one_that_goes(configure: fn(HttpServer) -> HttpServer, reads: bool) -> usize {
+fn turns_for_one_that_goes(configure: fn(Server) -> Server, reads: bool) -> usize {
     let server = start_with(configure);
     let mut socket = server.connect();
     socket.write_all(STREAM).unwrap();
@@ -237,7 +240,7 @@ fn a_client_that_goes_with_its_input_full() {
 }
 
 /// Sets times of 50 ms, for tests of slow clients.
-fn hurried(server: HttpServer) -> HttpServer {
+fn hurried(server: Server) -> Server {
     let limits = http1::ConnectionLimits::DEFAULT.head_time(50).body_time(50).idle_time(50).linger_time(50);
     server.options(HttpServerOptions::new().wire_limits(limits.write_time(50)))
 }
@@ -352,8 +355,10 @@ fn authorization_comes_later() {
     use mcp_sansio_blocking::http::{Access, Grant, Refusal, RequestHead};
 
     let server = HttpServer::bind("127.0.0.1:0").unwrap();
-    let (address, stopper) = (server.local_addr().unwrap(), server.stopper().unwrap());
-    let (asked, turns, known) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+    let (address, stopper) = (server.local_addr().unwrap(), server.stopper());
+    let (asked, known) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(false)));
+    let turns = Arc::new(AtomicUsize::new(0));
+    let (turned, learn) = (Arc::clone(&turns), Arc::clone(&known));
     let client = thread::spawn(move || {
         let answer = |mut socket: &TcpStream| {
             let mut seen = [0; 4096];
@@ -392,14 +397,12 @@ fn authorization_comes_later() {
     };
     let service = Service::<()>::new("guarded", "1");
     let begun = Instant::now();
-    let mut state = ();
-    server
-        .serve_with(App::new(&service, &mut state).authorize(&authorize), &mut |_, _, now| {
-            turns.fetch_add(1, Relaxed);
-            known.store(begun.elapsed() > Duration::from_millis(300), Relaxed);
-            Some(now + 50)
-        })
-        .unwrap();
+    let server = server.authorize(&authorize).tick(move |_, _, now| {
+        turned.fetch_add(1, Relaxed);
+        learn.store(begun.elapsed() > Duration::from_millis(300), Relaxed);
+        Some(now + 50)
+    });
+    server.serve(&service, &mut ()).unwrap();
     client.join().unwrap();
     assert!(turns.load(Relaxed) < 60 && asked.load(Relaxed) < 40, "{turns:?} {asked:?}");
 }

@@ -46,7 +46,7 @@ fn order(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
 
 /// Sends more than the channel holds, from the thread of the server.
 fn flood(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
-    let sent = (0..1000).find_map(|_| state.late.publish(ServerChange::Tools).err());
+    let sent = (0..2000).find_map(|_| state.late.publish(ServerChange::Tools).err());
     state.full = sent;
     call.text(format_args!("{sent:?}"))
 }

@@ -43,7 +43,7 @@ fn start(address: impl std::net::ToSocketAddrs) -> Running {
     let mut config = mcp_sansio_blocking::http::EndpointConfig::DEFAULT;
     config.hosts = &["127.0.0.77"];
     let server = HttpServer::bind(address).unwrap().options(HttpServerOptions::new().config(config));
-    let (address, stopper) = (server.local_addr().unwrap(), server.stopper().unwrap());
+    let (address, stopper) = (server.local_addr().unwrap(), server.stopper());
     let thread = thread::spawn(move || server.serve(&service(), &mut ()));
     Running { address, stopper, thread: Some(thread) }
 }

@@ -180,7 +180,7 @@ mod http {
     fn start(address: &str, mut world: World) -> Running {
         let server = HttpServer::bind(address).unwrap();
         let url = format!("http://{}/mcp", server.local_addr().unwrap());
-        let stopper = server.stopper().unwrap();
+        let stopper = server.stopper();
         let thread = std::thread::spawn(move || {
             server.serve(&service(), &mut world).unwrap();
             world

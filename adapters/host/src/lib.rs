@@ -4,7 +4,10 @@
 //!
 //! - [`OwnedResult`], [`ServerHello`]: results that own their bytes; [`ClientError`]: the reason why there is no result.
 //! - [`ClientOptions`], [`PageLimits`]: times and limits of a client.
-//! - [`ChildOptions`], [`Stderr`], [`ChildExit`]: a server as a child process.
+//! - [`Stopper`]: ends a server from any task or thread.
+//! - [`LateSender`], [`LateReceiver`]: answers, progress and changes from outside of the handlers, for servers in all adapters.
+//! - [`Work`]: a thread or a future for a call that takes time, with progress and cancellation.
+//! - `ChildOptions`, [`Stderr`], `ChildExit` (feature `child`): a server as a child process.
 //! - [`Ignore`]: a handler that ignores events; [`LineTrace`]: shows each message on the way.
 //! - [`OwnedTool`], [`OwnedTools`]: tools made at run time.
 //! - `input_schema`, `output_schema`, `OwnedTool::input_of` (feature `schemars`): schemas of tools from types with `JsonSchema`.
@@ -27,6 +30,7 @@ compile_error!(
 
 #[cfg(all(feature = "auth", unix))]
 mod authorization;
+#[cfg(feature = "child")]
 mod child;
 mod dynamic_tools;
 mod error;
@@ -39,6 +43,7 @@ mod handlers;
 mod http_client;
 #[cfg(feature = "http")]
 mod http_server;
+mod late;
 #[cfg(all(feature = "auth", unix))]
 mod loopback;
 mod options;
@@ -46,6 +51,7 @@ mod pages;
 mod results;
 pub mod schema;
 mod stderr;
+mod stop;
 #[cfg(feature = "tasks")]
 mod tasks;
 pub mod testing;
@@ -56,9 +62,11 @@ mod token_store;
 mod trace;
 #[cfg(all(feature = "http", unix))]
 mod unix;
+mod work;
 
 #[cfg(all(feature = "auth", unix))]
 pub use authorization::{AuthorizationOptions, Authorizer};
+#[cfg(feature = "child")]
 pub use child::{ChildExit, ChildOptions, ExitReason, ShutdownTimeouts, StopSignal, terminate};
 pub use dynamic_tools::{OwnedTool, OwnedTools};
 pub use error::{ClientError, ExcludedTool, ServerError};
@@ -73,10 +81,14 @@ pub use http_client::{
 };
 #[cfg(feature = "http")]
 pub use http_server::{HttpServerOptions, SpareDescriptors};
+pub use late::{LateAnswer, LateReceiver, LateSendError, LateSender, LateTarget, channel, channel_of};
 pub use options::ClientOptions;
 pub use pages::{PageCursor, PageLimits};
 pub use results::{OwnedResult, ServerHello};
 pub use stderr::{Stderr, StderrLog};
+pub use stop::Stopper;
+#[cfg(feature = "http")]
+pub use stop::{HttpShutdown, ShutdownStep};
 #[cfg(feature = "tasks")]
 pub use tasks::{TaskNotice, take_task_outcome};
 #[cfg(feature = "tls")]
@@ -86,6 +98,7 @@ pub use token_store::{NoTokens, TokenFile, TokenStore};
 pub use trace::{Direction, LineTrace};
 #[cfg(all(feature = "http", unix))]
 pub use unix::{UnixSocketFile, connect_unix};
+pub use work::{Job, NewWork, Work, WorkFuture};
 
 /// The program of the README is a test too.
 #[cfg(doctest)]

@@ -30,6 +30,8 @@ mod reply;
 mod requests;
 mod snapshot;
 
+use std::time::Duration;
+
 use mcp_sansio::client::{Arguments, Client, ClientHandle, ClientHandler, ClientInfo, LineClient, TransportError};
 use mcp_sansio::json::{JsonKind, Raw};
 use mcp_sansio::line_server::{LineServer, NextStep};
@@ -38,6 +40,7 @@ use mcp_sansio::server::{MessageLimits, Millis, NotifyStatus, Progress, RequestT
 use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource, Service};
 use mcp_sansio::sink::LineSink;
 
+use crate::LateReceiver;
 use crate::schema::{SchemaLimits, check};
 pub use reply::Reply;
 use requests::Aside;
@@ -292,6 +295,19 @@ impl<'s, S> Conversation<'s, S> {
         requests::assert_declared(self.service, &mut self.state, change);
         self.session.publish(change);
         self.work();
+        self.take()
+    }
+
+    /// Takes what threads and tasks have sent to the server with a [`LateSender`](crate::LateSender); waits for it, at most so
+    /// long. Returns the lines that the server sends: none if nothing has come.
+    pub fn hear(&mut self, late: &mut LateReceiver<S>, at_most: Duration) -> Vec<String>
+    where
+        S: 'static,
+    {
+        if late.wait(at_most) {
+            while late.give(&mut self.session, self.service, &mut self.state) {}
+            self.work();
+        }
         self.take()
     }
 

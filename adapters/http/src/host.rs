@@ -23,6 +23,9 @@ pub struct HttpConnection<'m, const H: usize = 32> {
     /// Bytes of the input, and of the output, that are counted in a [`Budget`].
     counted: usize,
     output: usize,
+    /// A request may wait for the stream of its session.
+    #[cfg(feature = "alloc")]
+    waits_for_streams: bool,
 }
 
 /// A limit of memory for all connections together: bytes of received requests (see [`HttpConnection::space_in`]) and of
@@ -93,6 +96,10 @@ pub enum WaitFor {
     Shut,
     /// Send the pending bytes, then close.
     Close,
+    /// The request waits until the stream of its session was read: read nothing, send the pending bytes, and serve again when
+    /// streams were written. See [`HttpConnection::set_waits_for_streams`].
+    #[cfg(feature = "alloc")]
+    Stream,
     /// The application has not decided about the request ([`Access::Later`](crate::endpoint::Access::Later)): read
     /// nothing, and serve again when it may have.
     #[cfg(feature = "resource-server")]
@@ -184,7 +191,27 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             admission: None,
             counted: 0,
             output: 0,
+            #[cfg(feature = "alloc")]
+            waits_for_streams: false,
         }
+    }
+
+    /// Sets whether a request of HTTP with SSE waits while the stream of its session [must be
+    /// read](Endpoint::must_wait_for): [`serve`](HttpConnection::serve) then returns [`WaitFor::Stream`]. Default: `false`, such
+    /// a request may get 503.
+    #[cfg(feature = "alloc")]
+    pub const fn set_waits_for_streams(&mut self, waits: bool) {
+        self.waits_for_streams = waits;
+    }
+
+    /// Returns `true` if the whole request has to wait until the stream of its session was read.
+    #[cfg(feature = "alloc")]
+    fn must_wait<S, B>(&mut self, host: &ServeContext<'_, '_, '_, S, B>) -> bool {
+        if !self.waits_for_streams {
+            return false;
+        }
+        let Some((head, _)) = self.connection.head_exchange() else { return false };
+        host.endpoint.is_post_path(head.path()) && host.endpoint.must_wait(&head.request_head())
     }
 
     /// Forgets the connection: the next one uses the same storage. Call [`leave`](HttpConnection::leave) first.
@@ -331,6 +358,8 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 ConnectionStep::Shut => return WaitFor::Shut,
                 ConnectionStep::Close => return WaitFor::Close,
                 ConnectionStep::Expect => {}
+                #[cfg(feature = "alloc")]
+                ConnectionStep::Request if self.must_wait(host) => return WaitFor::Stream,
                 ConnectionStep::Request => {
                     requests += 1;
                     self.request(host, random);

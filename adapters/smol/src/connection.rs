@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use async_io::Timer;
 use futures_lite::{AsyncRead, AsyncWrite, FutureExt};
 use mcp_sansio::line_server::{LineServer, NextStep};
-use mcp_sansio::server::{MessageLimits, Millis, Progress, RequestToken, RespondError, Server};
+use mcp_sansio::server::{MessageLimits, Millis, Server};
 use mcp_sansio::service::Service;
+use mcp_sansio_host::{LateReceiver, Stopper};
 
-use crate::answers::{Answer, LateReceiver, News, WRONG_KIND};
 use crate::backlog::Backlog;
 use crate::interrupted::retry;
 
@@ -23,6 +23,7 @@ pub(crate) struct Settings<S: 'static> {
     pub(crate) grace: Duration,
     pub(crate) late: Option<LateReceiver<S>>,
     pub(crate) watch: Option<Watch<S>>,
+    pub(crate) stopper: Stopper,
 }
 
 /// A function that looks for changes, and its period.
@@ -40,6 +41,7 @@ pub(crate) struct Connection<'c, 't, S: 'static, R, W> {
     writer: W,
     late: Option<LateReceiver<S>>,
     watch: Option<Watch<S>>,
+    stopper: Stopper,
     grace: Duration,
     input: Input,
     /// Bytes were written but not flushed.
@@ -65,11 +67,13 @@ enum Input {
 }
 
 /// An event that a connection has waited for.
-enum Event<S> {
+enum Event {
     Read(usize),
     Wrote(usize),
-    Late(News<S>),
+    /// There are late messages, and room for one.
+    Late,
     Time,
+    Stopped,
     /// The writer was flushed.
     Flushed,
 }
@@ -82,7 +86,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         writer: W,
         state: &'c mut S,
     ) -> Self {
-        let Settings { limits, backlog, grace, late, watch } = settings;
+        let Settings { limits, backlog, grace, late, watch, stopper } = settings;
         Connection {
             service,
             state,
@@ -91,6 +95,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
             writer,
             late,
             watch,
+            stopper,
             grace,
             input: Input::Open,
             dirty: false,
@@ -117,20 +122,30 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
                 Event::Read(0) => self.end_input(),
                 Event::Read(n) => self.session.filled(n),
                 Event::Wrote(n) => self.session.out().sent(n),
-                Event::Late(news) => self.tell(news),
+                Event::Late => self.give_late(),
                 Event::Time => self.look(),
+                Event::Stopped => self.stop(),
                 Event::Flushed => {}
             }
         }
     }
 
     /// Waits for the first event. Writes before it reads, so that there is room for answers.
-    fn poll(&mut self, next: NextStep, cx: &mut Context<'_>) -> Poll<io::Result<Event<S>>> {
+    fn poll(&mut self, next: NextStep, cx: &mut Context<'_>) -> Poll<io::Result<Event>> {
         if let Poll::Ready(event) = self.poll_write(cx) {
             return Poll::Ready(event);
         }
-        if let Poll::Ready(news) = self.poll_late(cx) {
-            return Poll::Ready(Ok(Event::Late(news)));
+        if self.poll_late(cx).is_ready() {
+            return Poll::Ready(Ok(Event::Late));
+        }
+        // How often it has to be stopped before something changes.
+        let stops = match self.input {
+            Input::Open => 1,
+            Input::Ended { .. } => 2,
+            Input::Abandoned => u32::MAX,
+        };
+        if self.stopper.count(cx) >= stops {
+            return Poll::Ready(Ok(Event::Stopped));
         }
         if next == NextStep::Read
             && self.input == Input::Open
@@ -142,7 +157,7 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         self.timer.poll(cx).map(|_| Ok(Event::Time))
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Event<S>>> {
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Event>> {
         let mut writer = Pin::new(&mut self.writer);
         let pending = self.session.out().pending();
         if !pending.is_empty() {
@@ -162,47 +177,26 @@ impl<'c, 't, S, R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'c, 't, 
         Poll::Ready(Ok(Event::Flushed))
     }
 
-    /// Takes a late answer, if there is room for it.
-    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<News<S>> {
+    /// Waits for late messages, while there is room for one.
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.late {
-            Some(late) if self.session.out().is_open() => late.poll(cx),
+            Some(late) if self.session.out().is_open() => late.poll_ready(cx),
             _ => Poll::Pending,
         }
     }
 
-    /// Passes on a message of a task. There is room for it. Messages for a stale token are dropped.
-    fn tell(&mut self, news: News<S>) {
-        match news {
-            News::Progress { token, done, total, message } => {
-                let mut progress = Progress::new(done);
-                (progress.total, progress.message) = (total, message.as_deref());
-                let _ = self.session.progress(token, progress);
-            }
-            News::Log { token, level, message } => {
-                let (server, out) = self.session.parts();
-                let _ = server.log(self.service.about(), token, level, None, format_args!("{message}"), out);
-            }
-            News::Answer { token, answer } => self.answer(token, answer),
-            News::Changed(changed) => self.session.publish(changed.as_change()),
-            // Here nothing is authorized.
-            #[cfg(feature = "resource-server")]
-            News::Decided => {}
+    fn give_late(&mut self) {
+        let Connection { session, service, state, late, .. } = self;
+        if let Some(late) = late {
+            late.give(session, service, state);
         }
     }
 
-    fn answer(&mut self, token: RequestToken, answer: Answer<S>) {
-        let Connection { session, service, state, .. } = self;
-        let answered = match answer {
-            Answer::Call(answer) => session.answer(service, state, token, answer),
-            Answer::Read(uri, answer) => session.answer_read(service, state, token, &uri, answer),
-            Answer::Prompt(answer) => session.answer_prompt(service, state, token, answer),
-            Answer::Complete(value, answer) => session.answer_complete(service, state, token, &value, answer),
-            Answer::Other(answer) => session.answer_other(service, state, token, answer),
-            Answer::Resume(prepare) => session.resume(token).map(|()| prepare(state)),
-        };
-        if answered == Err(RespondError::WrongKind) {
-            let (server, out) = session.parts();
-            let _ = server.fail(token, &WRONG_KIND, out);
+    /// The first stop is like an end of the input; the second ends the time for late answers.
+    fn stop(&mut self) {
+        match self.input {
+            Input::Open => self.end_input(),
+            _ => self.input = Input::Abandoned,
         }
     }
 

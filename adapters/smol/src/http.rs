@@ -27,21 +27,21 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use async_channel::{Receiver, Sender};
 use async_io::Async;
 use futures_lite::{AsyncRead, AsyncWrite};
+use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
-pub use mcp_sansio_host::HttpServerOptions;
 #[cfg(unix)]
 use mcp_sansio_host::UnixSocketFile;
-pub use mcp_sansio_http::endpoint::{Access, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
+use mcp_sansio_host::{HttpShutdown, LateReceiver};
+pub use mcp_sansio_host::{HttpServerOptions, Stopper};
+pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
 #[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};
 pub use mcp_sansio_http::http1::ConnectionLimits as WireLimits;
 #[cfg(feature = "seal")]
 pub use mcp_sansio_http::{endpoint::SessionSeal, seal::HmacSeal};
 
-use crate::answers::LateReceiver;
 use crate::stream::ByteStream;
 use serving::Serving;
 use socket::Listener;
@@ -64,10 +64,12 @@ pub struct HttpServer<'a, S: 'static> {
     options: HttpServerOptions,
     late: Option<LateReceiver<S>>,
     watch: Option<Watch<S>>,
+    tick: Option<Tick<S>>,
     authorize: Option<Authorize<'a>>,
     #[cfg(feature = "resource-server")]
     permit: Option<Permit<'a>>,
-    stop: (Sender<()>, Receiver<()>),
+    stopper: Stopper,
+    shutdown: HttpShutdown,
 }
 
 /// A function that looks for changes, and its period.
@@ -76,17 +78,8 @@ struct Watch<S> {
     look: fn(&mut S, &mut HttpEndpoint),
 }
 
-/// Stops an [`HttpServer`] from any task or thread. The server ends its streams, sends its pending answers (for 5
-/// seconds at most) and returns.
-#[derive(Clone, Debug)]
-pub struct Stopper(Sender<()>);
-
-impl Stopper {
-    /// Stops the server. Does nothing if it has stopped already.
-    pub fn stop(&self) {
-        let _ = self.0.try_send(());
-    }
-}
+/// The function that is called after each turn of the server.
+type Tick<S> = Box<dyn FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send>;
 
 impl<'a, S> HttpServer<'a, S> {
     /// Binds a socket to the address. Blocks while a name is resolved; an IP address does not block.
@@ -173,10 +166,12 @@ impl<'a, S> HttpServer<'a, S> {
             options: HttpServerOptions::new(),
             late: None,
             watch: None,
+            tick: None,
             authorize: None,
             #[cfg(feature = "resource-server")]
             permit: None,
-            stop: async_channel::bounded(1),
+            stopper: Stopper::new(),
+            shutdown: HttpShutdown::new(),
         }
     }
 
@@ -203,6 +198,15 @@ impl<'a, S> HttpServer<'a, S> {
         HttpServer { watch: Some(Watch { period, look }), ..self }
     }
 
+    /// Calls `tick` after each turn of the server with the time in milliseconds, and at the time that the last call returned.
+    /// It may answer and publish. For work that [`late`](HttpServer::late) and [`watch`](HttpServer::watch) do not cover.
+    pub fn tick(
+        self,
+        tick: impl FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send + 'static,
+    ) -> Self {
+        HttpServer { tick: Some(Box::new(tick)), ..self }
+    }
+
     /// Calls `authorize` for each request. It must not block: look up a token in memory, or check a signature. With the
     /// feature `resource-server` it may answer `Access::Later`, start a task, and be asked again after
     /// `LateSender::decided`.
@@ -217,10 +221,18 @@ impl<'a, S> HttpServer<'a, S> {
         HttpServer { permit: Some(permit), ..self }
     }
 
+    /// Sets how long requests in flight may take to finish when the server is stopped. Default: 5 seconds. Meanwhile the
+    /// listener is closed, listens and event streams without a request are ended, connections are closed after their
+    /// answers, and further requests on them get 503. Requests that are left then get an error, and 5 seconds more to be
+    /// sent. A server that has nothing left to send ends at once.
+    pub fn grace(self, grace: Duration) -> Self {
+        HttpServer { shutdown: self.shutdown.grace(grace), ..self }
+    }
+
     /// Returns a handle that stops the server.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        Stopper(self.stop.0.clone())
+        self.stopper.clone()
     }
 
     /// Serves until it is stopped.

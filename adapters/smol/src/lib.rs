@@ -20,52 +20,42 @@
 //!
 //! # Answers from tasks and timers
 //!
-//! A handler that has to wait calls [`later`](mcp_sansio::service::RequestContext::later), spawns a task and gives it the
-//! token. The task sends its progress and its answer through [`LateSender`], one end of a [`channel`]; [`Serve`] has the
-//! other end. If the client cancels, [`on_cancel`](mcp_sansio::service::Service::on_cancel) is called: dropping the
-//! task ends it.
+//! A handler that has to wait gives a future to [`Work`], which runs it on the executor of the caller. It reports progress
+//! and answers the call through a [`channel`], whose other end [`Serve`] has. If the client cancels,
+//! [`on_cancel`](mcp_sansio::service::Service::on_cancel) is called, and the future is dropped. A [`LateSender`] does the same
+//! step by step.
 //!
 //! ```
-//! use std::collections::HashMap;
 //! use std::time::Duration;
-//! use mcp_sansio::server::{Progress, RequestToken};
+//! use mcp_sansio::server::Progress;
 //! use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-//! use mcp_sansio_smol::{LateSender, ServerEndedError, Serve, channel};
+//! use mcp_sansio_smol::{Serve, Work, channel};
 //!
-//! struct State {
-//!     answers: LateSender<State>,
-//!     tasks: HashMap<RequestToken, smol::Task<Result<(), ServerEndedError>>>,
+//! struct Kitchen {
+//!     work: Work<Kitchen>,
 //! }
 //!
-//! fn brew(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
-//!     let (token, outcome) = call.later();
-//!     state.tasks.insert(token, smol::spawn(brewing(state.answers.clone(), token)));
-//!     outcome
+//! fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
+//!     let brewing = kitchen.work.future(|job| async move {
+//!         for cup in 1..=2 {
+//!             smol::Timer::after(Duration::from_millis(1)).await;
+//!             job.progress(Progress::new(cup).of(2).message("brewing"));
+//!         }
+//!         Ok::<_, std::io::Error>("Two cups are ready")
+//!     });
+//!     brewing.answer(call)
 //! }
 //!
-//! async fn brewing(answers: LateSender<State>, token: RequestToken) -> Result<(), ServerEndedError> {
-//!     for cup in 1..=2 {
-//!         smol::Timer::after(Duration::from_millis(1)).await;
-//!         answers.progress(token, Progress::new(cup).of(2).message("brewing")).await?;
-//!     }
-//!     answers
-//!         .answer(token, move |state, call| {
-//!             state.tasks.remove(&token);
-//!             call.text("Two cups are ready")
-//!         })
-//!         .await
-//! }
+//! static TOOLS: [Tool<Kitchen>; 1] = [Tool::new("brew", "Brews two cups of coffee", brew)];
 //!
-//! static TOOLS: [Tool<State>; 1] = [Tool::new("brew", "Brews two cups of coffee", brew)];
-//!
-//! let (answers, late) = channel();
-//! let mut state = State { answers, tasks: HashMap::new() };
-//! let service = Service::new("kitchen", "1.0").tools(&TOOLS).on_cancel(|state: &mut State, token| {
-//!     state.tasks.remove(&token);
-//! });
+//! let (late, receiver) = channel();
+//! let work = Work::new(late, 100).spawner(|future| smol::spawn(future).detach());
+//! let service =
+//!     Service::new("kitchen", "1.0").tools(&TOOLS).on_cancel(|kitchen: &mut Kitchen, token| kitchen.work.cancel(token));
 //! # let input: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"brew","_meta":{"progressToken":7,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 //! let mut output = Vec::new();
-//! let served = Serve::new(&service).late(late).over(input, &mut output, &mut state); // or `.stdio(&mut state)`
+//! let mut kitchen = Kitchen { work };
+//! let served = Serve::new(&service).late(receiver).over(input, &mut output, &mut kitchen); // or `.stdio(&mut kitchen)`
 //! smol::block_on(served)?;
 //!
 //! let lines: Vec<_> = std::str::from_utf8(&output).unwrap().lines().collect();
@@ -78,7 +68,7 @@
 //!
 //! - **Reads are cancel-safe.** The session keeps the input, not the future that reads.
 //! - **Back pressure.** While [`Serve::backlog`] bytes wait for the writer, no input is read and no late answer is
-//!   taken; their senders wait.
+//!   taken.
 //! - **Requests are answered after the end of the input.** The server waits for late answers for the time of
 //!   [`Serve::grace`], and answers the remaining requests with an error.
 //! - **Stdin and stdout keep their modes.** Blocking reads and writes run on threads of [`blocking`]. So pipes, files
@@ -95,7 +85,6 @@
 // Which feature an item needs: shown by docs.rs, which documents with nightly.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod answers;
 mod backlog;
 #[cfg(feature = "client")]
 pub mod client;
@@ -107,10 +96,12 @@ mod serve;
 #[cfg(feature = "http")]
 mod stream;
 
-pub use answers::{LateReceiver, LateSender, ServerEndedError, channel};
 pub use mcp_sansio;
 #[cfg(any(feature = "client", feature = "http"))]
 pub use mcp_sansio_host::{OwnedTool, OwnedTools};
+pub use mcp_sansio_host::{
+    Job, LateReceiver, LateSendError, LateSender, NewWork, Stopper, Work, WorkFuture, channel, channel_of,
+};
 pub use serve::{Serve, serve, serve_stdio};
 
 /// The program of the README is a test too.

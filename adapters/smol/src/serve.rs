@@ -10,8 +10,8 @@ use blocking::Unblock;
 use futures_lite::{AsyncRead, AsyncWrite};
 use mcp_sansio::server::{MessageLimits, Server};
 use mcp_sansio::service::Service;
+use mcp_sansio_host::{LateReceiver, Stopper};
 
-use crate::answers::LateReceiver;
 use crate::connection::{Connection, Settings, Watch};
 
 /// Serves stdin and stdout ([stdio](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio))
@@ -77,6 +77,7 @@ impl<'s, 't, S> Serve<'s, 't, S> {
             grace: Duration::from_millis(1500),
             late: None,
             watch: None,
+            stopper: Stopper::new(),
         };
         Serve { service, settings }
     }
@@ -113,6 +114,13 @@ impl<'s, 't, S> Serve<'s, 't, S> {
     pub fn watch(mut self, period: Duration, look: fn(&mut S, &mut Server<'_>)) -> Self {
         self.settings.watch = Some(Watch { period, look });
         self
+    }
+
+    /// Returns a handle that stops the server as the end of its input does: late answers have the time of
+    /// [`grace`](Serve::grace), and a second stop ends it.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.settings.stopper.clone()
     }
 
     /// Serves stdin and stdout, as [`serve_stdio`] does.

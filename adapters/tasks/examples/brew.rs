@@ -15,7 +15,7 @@ use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::server::{MessageLimits, Millis, RpcError, ServerChange};
 use mcp_sansio::service::{Call, Extension, HandlerResult, InputRequest, Service, Tool};
 use mcp_sansio::sink::LineSink;
-use mcp_sansio_blocking::http::{App, HttpServer};
+use mcp_sansio_blocking::http::HttpServer;
 use mcp_sansio_tasks::{
     HasTasks, TaskOptions, TaskSupport, TaskToken, Tasks, begin, complete, extension, task_support, wants_task,
 };
@@ -183,7 +183,7 @@ fn main() -> io::Result<()> {
 fn serve_http(kitchen: &mut Kitchen, address: &str) -> io::Result<()> {
     let server = HttpServer::bind(address)?;
     println!("http://{}/mcp", server.local_addr()?);
-    server.serve_with(App::new(&SERVICE, kitchen), &mut |app, endpoint, now| {
+    let server = server.tick(|app, endpoint, now| {
         let next = go_on(app.state, false, now);
         // Clients of 2026-07-28 listen to their tasks, those of 2025-11-25 wait for their results.
         while let Some(id) = app.state.tasks.next_change() {
@@ -194,7 +194,8 @@ fn serve_http(kitchen: &mut Kitchen, address: &str) -> io::Result<()> {
             let _ = endpoint.resume(app, request);
         }
         next
-    })
+    });
+    server.serve(&SERVICE, kitchen)
 }
 
 fn serve_stdio(kitchen: &mut Kitchen) -> io::Result<()> {

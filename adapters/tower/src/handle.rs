@@ -1,150 +1,20 @@
-//! Answers, progress and changes from outside of the handlers.
+//! Work on a mount from outside, and its end.
 
 use std::fmt;
 use std::sync::Weak;
+use std::time::Duration;
 
-use mcp_sansio::protocol::LoggingLevel;
-use mcp_sansio::server::{Millis, OwnedServerChange, Progress, RequestToken, ServerChange};
-use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource};
+use mcp_sansio::server::Millis;
 use mcp_sansio_http::endpoint::{App, Endpoint};
 
-use crate::answer::{Answer, Late};
 use crate::shared::{Desk, Shared};
 
-/// A handle to a mount, for tasks, threads and handlers. It does not keep the mount alive, so it may be in the state of the
-/// handlers. When the mount is gone, all calls do nothing.
-///
-/// No call waits: where a handler runs at that moment, the work is done right after it. So handlers may use it too.
-///
-/// ```
-/// use mcp_sansio::server::Progress;
-/// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-/// use mcp_sansio_tower::{Handle, Mcp, MountOptions};
-///
-/// struct Kitchen {
-///     mcp: Handle<Kitchen>,
-///     cups: u32,
-/// }
-///
-/// fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
-///     let (token, outcome) = call.later();
-///     let mcp = kitchen.mcp.clone();
-///     std::thread::spawn(move || { // or `tokio::spawn`
-///         mcp.progress(token, Progress::new(1).of(2));
-///         mcp.answer(token, |kitchen, call| {
-///             kitchen.cups += 1;
-///             call.text(format_args!("cup {}", kitchen.cups))
-///         });
-///     });
-///     outcome
-/// }
-/// static TOOLS: [Tool<Kitchen>; 1] = [Tool::new("brew", "Brews coffee", brew)];
-///
-/// let options = MountOptions::new(async_io::Timer::after);
-/// let service = Service::new("kitchen", "1.0").tools(&TOOLS);
-/// let mcp = Mcp::with_handle(service, options, |mcp| Kitchen { mcp, cups: 0 });
-/// # let _ = mcp;
-/// ```
+/// A handle to a mount, for its end and for work that a [`LateSender`](crate::LateSender) does not cover. It does not keep the
+/// mount alive. When the mount is gone, all calls do nothing. No call waits: where a handler runs at that moment, the work
+/// is done right after it.
 pub struct Handle<S: 'static>(pub(crate) Weak<Shared<S>>);
 
 impl<S: Send> Handle<S> {
-    /// Answers a `tools/call` that was put off. `answer` runs under the lock of the mount, with the state of the handlers; it
-    /// does not run if the request was cancelled meanwhile. While the client of the request does not read, the answer waits.
-    /// If the token belongs to a request of another method, that request is answered with error -32603.
-    pub fn answer(
-        &self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult + Send + 'static,
-    ) {
-        self.tell(token, Answer::Call(Box::new(answer)));
-    }
-
-    /// Answers a `resources/read` that was put off, at the URI that [`ReadResource::uri`] gave; see
-    /// [`answer`](Handle::answer).
-    pub fn answer_read(
-        &self,
-        token: RequestToken,
-        uri: impl Into<String>,
-        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult + Send + 'static,
-    ) {
-        self.tell(token, Answer::Read(uri.into(), Box::new(answer)));
-    }
-
-    /// Answers a `prompts/get` that was put off; see [`answer`](Handle::answer).
-    pub fn answer_prompt(
-        &self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult + Send + 'static,
-    ) {
-        self.tell(token, Answer::Prompt(Box::new(answer)));
-    }
-
-    /// Answers a `completion/complete` that was put off, for the value that [`Complete::value`] gave; see
-    /// [`answer`](Handle::answer).
-    pub fn answer_complete(
-        &self,
-        token: RequestToken,
-        value: impl Into<String>,
-        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult + Send + 'static,
-    ) {
-        self.tell(token, Answer::Complete(value.into(), Box::new(answer)));
-    }
-
-    /// Answers a request with a method of your own that was put off; see [`answer`](Handle::answer).
-    pub fn answer_other(
-        &self,
-        token: RequestToken,
-        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult + Send + 'static,
-    ) {
-        self.tell(token, Answer::Other(Box::new(answer)));
-    }
-
-    /// Resumes a request that its handler has [suspended](mcp_sansio::service::RequestContext::suspend). `prepare` puts its
-    /// finding into the state, then the handler runs again, and may ask. Neither runs if the request was cancelled
-    /// meanwhile. A request that is not suspended is answered with error -32603.
-    pub fn resume(&self, token: RequestToken, prepare: impl FnOnce(&mut S) + Send + 'static) {
-        self.tell(token, Answer::Resume(Box::new(prepare)));
-    }
-
-    /// Sends `notifications/progress` for a request that was put off, if its client asked for
-    /// [progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress). It is dropped if its
-    /// stream has no room.
-    pub fn progress(&self, token: RequestToken, progress: Progress<'_>) {
-        let Progress { done, total, message, .. } = progress;
-        let message = message.map(String::from);
-        self.submit(move |desk| {
-            let mut progress = Progress::new(done);
-            (progress.total, progress.message) = (total, message.as_deref());
-            let _ = desk.endpoint.progress(token, progress);
-        });
-    }
-
-    /// Sends `notifications/message` for a request that was put off, if its client wants messages of that level
-    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
-    pub fn log(&self, token: RequestToken, level: LoggingLevel, message: impl Into<String>) {
-        let message = message.into();
-        self.submit(move |desk| {
-            let (endpoint, app) = desk.parts();
-            let _ = endpoint.log(&app, token, level, message);
-        });
-    }
-
-    /// Sends `notifications/message` that belongs to no request: only to clients before 2026-07-28.
-    pub fn announce(&self, level: LoggingLevel, message: impl Into<String>) {
-        let message = message.into();
-        self.submit(move |desk| {
-            let (endpoint, app) = desk.parts();
-            endpoint.announce(&app, level, &message);
-        });
-    }
-
-    /// Announces a change to the clients that subscribed to it. A topic of an extension needs the feature `extensions` of
-    /// this crate.
-    pub fn publish(&self, change: ServerChange<'_>) {
-        let change = OwnedServerChange::from(change);
-        self.submit(move |desk| desk.endpoint.publish(change.as_change()));
-    }
-
     /// Runs a function with the endpoint and the state, under the lock of the mount, with the time in milliseconds. For work
     /// that the other calls do not cover.
     pub fn with(&self, work: impl FnOnce(&mut Endpoint<'static>, &mut App<'_, S>, Millis) + Send + 'static) {
@@ -155,24 +25,44 @@ impl<S: Send> Handle<S> {
         });
     }
 
-    /// Announces that `authorize` can decide about a request for which it answered `Access::Later`: it is asked again about
-    /// each such request.
-    #[cfg(feature = "resource-server")]
-    pub fn decided(&self) {
-        self.submit(|desk| desk.waits.wake_undecided());
+    /// Begins an end in order, at once: listens and streams of sessions end, further requests get 503, and requests in flight
+    /// may finish; see [`Endpoint::drain`]. The future waits for `grace`, and then [shuts down](Handle::shut_down) what is
+    /// left. Spawn it, and let the HTTP server begin its own graceful shutdown, which waits for the streams that are open:
+    ///
+    /// ```ignore
+    /// let handle = mcp.handle();
+    /// let stop = async move {
+    ///     let _ = tokio::signal::ctrl_c().await;
+    ///     tokio::spawn(handle.stop(Duration::from_secs(5)));
+    /// };
+    /// axum::serve(listener, Router::new().fallback_service(mcp)).with_graceful_shutdown(stop).await
+    /// ```
+    ///
+    /// `examples/axum` is the whole program.
+    #[must_use = "spawn it: it ends what takes longer than `grace`"]
+    pub fn stop(&self, grace: Duration) -> impl Future<Output = ()> + Send + 'static {
+        self.submit(|desk| {
+            let (endpoint, mut app) = desk.parts();
+            endpoint.drain(&mut app);
+        });
+        let handle = self.clone();
+        async move {
+            let sleep = handle.0.upgrade().map(|shared| shared.timer.sleep(grace));
+            if let Some(sleep) = sleep {
+                sleep.await;
+            }
+            handle.shut_down();
+        }
     }
 
-    /// Ends all for a shutdown: listens end, open requests get an error, event streams end after what was written to them,
-    /// and further requests get 503. Call it before the graceful shutdown of the HTTP server, which waits for open streams.
+    /// Ends all at once: listens end, open requests get an error, event streams end after what was written to them,
+    /// and further requests get 503. Call it before the graceful shutdown of the HTTP server, which waits for open streams;
+    /// [`stop`](Handle::stop) lets requests in flight finish before.
     pub fn shut_down(&self) {
         self.submit(|desk| {
             *desk.closing = true;
             desk.endpoint.shut_down();
         });
-    }
-
-    fn tell(&self, token: RequestToken, answer: Answer<S>) {
-        self.submit(move |desk| desk.answer(Late { token, answer }));
     }
 
     fn submit(&self, job: impl FnOnce(&mut Desk<'_, S>) + Send + 'static) {

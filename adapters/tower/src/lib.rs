@@ -55,7 +55,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic))]
 
-mod answer;
 mod body;
 mod handle;
 mod keeper;
@@ -68,6 +67,9 @@ mod waits;
 pub use body::Body;
 pub use handle::Handle;
 pub use mcp_sansio;
+pub use mcp_sansio_host::{
+    Job, LateReceiver, LateSendError, LateSender, NewWork, Work, WorkFuture, channel, channel_of,
+};
 pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
 #[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};

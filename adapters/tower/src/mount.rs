@@ -19,7 +19,7 @@ use crate::handle::Handle;
 use crate::keeper::Keeper;
 use crate::options::MountOptions;
 use crate::request::{self, Asked};
-use crate::shared::Shared;
+use crate::shared::{LateBell, Shared};
 
 /// The future of a response. Dropping it before it is ready gives the request up: nothing of it has run.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
@@ -28,7 +28,7 @@ pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Inf
 ///
 /// Handlers run one after the other, under one lock and on the thread that polls the request: one that takes long, or waits for
 /// a disk, returns with [`later`](mcp_sansio::service::RequestContext::later), and a task or a thread answers with a
-/// [`Handle`]. A handler that panics ends the mount: its streams end, and each later request gets 500.
+/// [`LateSender`](crate::LateSender). A handler that panics ends the mount: its streams end, and each later request gets 500.
 pub struct Mcp<S: 'static> {
     shared: Arc<Shared<S>>,
     prefix: Arc<str>,
@@ -37,16 +37,9 @@ pub struct Mcp<S: 'static> {
 impl<S: Send> Mcp<S> {
     /// Makes a server of a service, the state of its handlers, and options.
     pub fn new(service: Service<'static, S>, state: S, options: MountOptions<S>) -> Self {
-        Mcp { shared: Arc::new(Shared::new(service, state, options)), prefix: "".into() }
-    }
-
-    /// Makes a server whose state has a [`Handle`] to it.
-    pub fn with_handle(
-        service: Service<'static, S>,
-        options: MountOptions<S>,
-        state: impl FnOnce(Handle<S>) -> S,
-    ) -> Self {
-        let shared = Arc::new_cyclic(|mcp| Shared::new(service, state(Handle(Weak::clone(mcp))), options));
+        let shared = Arc::new_cyclic(|mount| Shared::new(service, state, options, LateBell::waker(Weak::clone(mount))));
+        // Messages may be waiting.
+        shared.work();
         Mcp { shared, prefix: "".into() }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 use mcp_sansio::server::{MessageLimits, Millis, Seal};
+use mcp_sansio_host::LateReceiver;
 #[cfg(feature = "resource-server")]
 use mcp_sansio_http::endpoint::MessageAccess;
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead};
@@ -80,6 +81,7 @@ pub struct MountOptions<S: 'static> {
     #[cfg(feature = "resource-server")]
     pub(crate) permit: Option<Permit>,
     pub(crate) tick: Option<Tick<S>>,
+    pub(crate) late: Option<LateReceiver<S>>,
 }
 
 impl<S> MountOptions<S> {
@@ -103,7 +105,43 @@ impl<S> MountOptions<S> {
             #[cfg(feature = "resource-server")]
             permit: None,
             tick: None,
+            late: None,
         }
+    }
+
+    /// Sets the channel of late answers, see [`channel`](crate::channel).
+    ///
+    /// ```
+    /// use mcp_sansio::server::Progress;
+    /// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+    /// use mcp_sansio_tower::{LateSender, Mcp, MountOptions, channel};
+    ///
+    /// struct Kitchen {
+    ///     late: LateSender<Kitchen>,
+    ///     cups: u32,
+    /// }
+    ///
+    /// fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
+    ///     let (token, outcome) = call.later();
+    ///     let late = kitchen.late.clone();
+    ///     std::thread::spawn(move || { // or `tokio::spawn`
+    ///         late.progress(token, Progress::new(1).of(2))?;
+    ///         late.answer(token, |kitchen, call| {
+    ///             kitchen.cups += 1;
+    ///             call.text(format_args!("cup {}", kitchen.cups))
+    ///         })
+    ///     });
+    ///     outcome
+    /// }
+    /// static TOOLS: [Tool<Kitchen>; 1] = [Tool::new("brew", "Brews coffee", brew)];
+    ///
+    /// let (late, receiver) = channel();
+    /// let options = MountOptions::new(async_io::Timer::after).late(receiver);
+    /// let mcp = Mcp::new(Service::new("kitchen", "1.0").tools(&TOOLS), Kitchen { late, cups: 0 }, options);
+    /// # let _ = mcp;
+    /// ```
+    pub fn late(self, late: LateReceiver<S>) -> Self {
+        MountOptions { late: Some(late), ..self }
     }
 
     /// Sets paths, hosts and times. The paths are those that clients use: see [`Mcp::nested`](crate::Mcp::nested).
@@ -177,7 +215,7 @@ impl<S> MountOptions<S> {
     /// Sets the function that decides about each request by its head, before its body is read
     /// ([authorization](https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization)). It must not block.
     /// With the feature `resource-server` it may answer `Access::Later`, and is asked again after
-    /// [`Handle::decided`](crate::Handle::decided). If it names no principal, [`principal`](MountOptions::principal) does.
+    /// [`LateSender::decided`](crate::LateSender::decided). If it names no principal, [`principal`](MountOptions::principal) does.
     pub fn authorize(
         self,
         authorize: impl Fn(&Parts, &RequestHead<'_>) -> Access<'static> + Send + Sync + 'static,

@@ -1,18 +1,18 @@
 //! The endpoint with its state behind one lock, and the turns that run under it.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, PoisonError, TryLockError};
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::request::Parts;
 use mcp_sansio::server::{Millis, Server};
 use mcp_sansio::service::Service;
+use mcp_sansio_host::LateReceiver;
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, RequestHead, StreamId, StreamStatus};
 use mcp_sansio_http::host::BodyBuffer;
 
-use crate::answer::Late;
 use crate::keeper::Keeper;
 #[cfg(feature = "resource-server")]
 use crate::options::Permit;
@@ -31,6 +31,9 @@ pub(crate) type Job<S> = Box<dyn FnOnce(&mut Desk<'_, S>) + Send>;
 pub(crate) struct Shared<S: 'static> {
     inner: Mutex<Inner<S>>,
     jobs: Mutex<Vec<Job<S>>>,
+    /// Late messages have come that no turn has looked for.
+    called: AtomicBool,
+    bell: Waker,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) timer: Box<dyn Timer>,
     clock: Option<Clock>,
@@ -54,8 +57,7 @@ struct Inner<S: 'static> {
     service: Service<'static, S>,
     state: S,
     waits: Waits,
-    /// Answers that wait because their stream has no room.
-    deferred: Vec<Late<S>>,
+    late: Option<LateReceiver<S>>,
     tick: Option<Tick<S>>,
     tick_at: Option<Millis>,
     /// The timer that is set, and the time when it fires.
@@ -70,7 +72,6 @@ pub(crate) struct Desk<'t, S: 'static> {
     pub(crate) state: &'t mut S,
     pub(crate) now: Millis,
     pub(crate) waits: &'t mut Waits,
-    deferred: &'t mut Vec<Late<S>>,
     pub(crate) closing: &'t mut bool,
     /// The stream that was just pulled, and has nothing to send.
     idle: Option<StreamId>,
@@ -81,16 +82,28 @@ impl<S> Desk<'_, S> {
     pub(crate) fn parts(&mut self) -> (&mut Endpoint<'static>, App<'_, S>) {
         (self.endpoint, App::new(self.service, self.state))
     }
+}
 
-    /// Gives a late answer, or keeps it until its stream has room.
-    pub(crate) fn answer(&mut self, late: Late<S>) {
-        let kept = late.tell(self.endpoint, &mut App::new(self.service, self.state));
-        self.deferred.extend(kept);
+/// Late messages have come. It runs on the side of the sender, and does not wait for the lock.
+pub(crate) struct LateBell<S: 'static>(Weak<Shared<S>>);
+
+impl<S: Send> LateBell<S> {
+    pub(crate) fn waker(mount: Weak<Shared<S>>) -> Waker {
+        Waker::from(Arc::new(LateBell(mount)))
+    }
+}
+
+impl<S: Send> Wake for LateBell<S> {
+    fn wake(self: Arc<Self>) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.called.store(true, Ordering::SeqCst);
+            shared.work();
+        }
     }
 }
 
 impl<S> Shared<S> {
-    pub(crate) fn new(service: Service<'static, S>, state: S, options: MountOptions<S>) -> Self {
+    pub(crate) fn new(service: Service<'static, S>, state: S, options: MountOptions<S>, bell: Waker) -> Self {
         let engine = Server::growing(options.limits);
         let engine = match options.seal {
             Some(seal) => engine.seal(seal),
@@ -107,7 +120,7 @@ impl<S> Shared<S> {
             service,
             state,
             waits: Waits::default(),
-            deferred: Vec::new(),
+            late: options.late,
             tick: options.tick,
             tick_at: None,
             alarm: None,
@@ -116,6 +129,9 @@ impl<S> Shared<S> {
         Shared {
             inner: Mutex::new(inner),
             jobs: Mutex::default(),
+            // The first turn looks for messages.
+            called: AtomicBool::new(true),
+            bell,
             keeper: Arc::default(),
             timer: options.timer,
             clock: options.clock,
@@ -166,8 +182,9 @@ impl<S> Shared<S> {
     }
 
     /// Does the work that was submitted. If the lock is taken, its holder looks here when it has given it back.
-    fn work(&self) {
-        while !self.jobs.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+    pub(crate) fn work(&self) {
+        while self.called.load(Ordering::SeqCst) || !self.jobs.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        {
             let end = End(self);
             let woken = match self.inner.try_lock() {
                 Ok(mut inner) => {
@@ -175,7 +192,11 @@ impl<S> Shared<S> {
                     inner.waits.take_woken()
                 }
                 Err(TryLockError::WouldBlock) => return,
-                Err(TryLockError::Poisoned(_)) => return drop(self.take_jobs()),
+                Err(TryLockError::Poisoned(poisoned)) => {
+                    // Its senders learn that the mount has ended.
+                    let late = poisoned.into_inner().late.take();
+                    return drop((self.take_jobs(), late));
+                }
             };
             drop(end);
             woken.into_iter().for_each(Waker::wake);
@@ -252,7 +273,7 @@ impl<S> Inner<S> {
         cx: Option<&mut Context<'_>>,
         act: impl FnOnce(&mut Desk<'_, S>) -> T,
     ) -> T {
-        let Inner { endpoint, service, state, waits, deferred, tick, tick_at, alarm, closing } = self;
+        let Inner { endpoint, service, state, waits, late, tick, tick_at, alarm, closing } = self;
         let now = shared.now();
         if endpoint.next_deadline().is_some_and(|at| at <= now) {
             endpoint.expire(&mut App::new(service, state), now);
@@ -263,7 +284,6 @@ impl<S> Inner<S> {
             state: &mut *state,
             now,
             waits: &mut *waits,
-            deferred,
             closing,
             idle: None,
         };
@@ -271,10 +291,18 @@ impl<S> Inner<S> {
             job(&mut desk);
         }
         let done = act(&mut desk);
-        for late in std::mem::take(desk.deferred) {
-            desk.answer(late);
-        }
         let idle = desk.idle;
+        shared.called.store(false, Ordering::SeqCst);
+        if let Some(late) = late {
+            late.give(endpoint, service, state);
+            if late.poll_ready(&mut Context::from_waker(&shared.bell)).is_ready() {
+                // Others get the lock before the rest.
+                shared.called.store(true, Ordering::SeqCst);
+            }
+            if late.take_decided() {
+                waits.wake_undecided();
+            }
+        }
         if let Some(tick) = tick {
             *tick_at = tick(&mut App::new(service, state), endpoint, now);
         }

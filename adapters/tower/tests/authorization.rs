@@ -31,12 +31,12 @@ fn a_decision_may_come_later() {
     assert!(first.as_mut().poll(cx).is_pending() && dropped.as_mut().poll(cx).is_pending());
     drop(dropped);
     // It is asked again, and still does not know.
-    web.mcp.handle().decided();
+    web.late.decided().unwrap();
     assert_eq!(count.get(), 1);
     assert!(first.as_mut().poll(cx).is_pending());
 
     known.store(1, Ordering::SeqCst);
-    web.mcp.handle().decided();
+    web.late.decided().unwrap();
     assert_eq!(count.get(), 2);
     let Poll::Ready(Ok(response)) = first.as_mut().poll(cx) else { panic!("it waits") };
     assert_eq!((response.status(), &response.headers()["dpop-nonce"]), (StatusCode::OK, &"1".parse().unwrap()));

@@ -17,7 +17,8 @@ use http::{Request, StatusCode, Version};
 use http_body::{Frame, SizeHint};
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::{MessageLimits, Progress, ServerChange};
-use mcp_sansio_tower::{Access, Body, EndpointConfig, EndpointLimits, Handle, Mcp};
+use mcp_sansio::service::Call;
+use mcp_sansio_tower::{Access, Body, EndpointConfig, EndpointLimits, Handle, LateSendError, Mcp};
 use serde_json::json;
 
 #[test]
@@ -100,9 +101,9 @@ fn two_clients_get_their_own_answers() {
     for (stream, count) in streams.iter_mut().zip(&counts) {
         assert!(poll(stream, count).is_pending());
     }
-    web.mcp.handle().answer(tokens[1], |_, call| call.text("second"));
+    web.late.answer(tokens[1], |_, call| call.text("second")).unwrap();
     assert_eq!((counts[0].get(), counts[1].get()), (0, 1));
-    web.mcp.handle().answer(tokens[0], |_, call| call.text("first"));
+    web.late.answer(tokens[0], |_, call| call.text("first")).unwrap();
     assert_eq!((counts[0].get(), counts[1].get()), (1, 1));
     for (stream, text) in streams.into_iter().zip(["first", "second"]) {
         let answer = &events(&all(stream))[0];
@@ -114,13 +115,13 @@ fn two_clients_get_their_own_answers() {
 fn late_work_wakes_once_and_ends_the_stream() {
     let web = Web::new();
     let mut stream = web.modern("tools/call", json!({"name": "later"})).into_body();
-    let (count, handle) = (Arc::<Count>::default(), web.mcp.handle());
+    let (count, late) = (Arc::<Count>::default(), web.late.clone());
     assert!(poll(&mut stream, &count).is_pending());
     let token = web.seen.lock().unwrap().tokens[0];
     thread::spawn(move || {
-        handle.progress(token, Progress::new(1).of(2).message("half"));
-        handle.progress(token, Progress::new(2).of(2));
-        handle.answer(token, |_, call| call.text("done"));
+        late.progress(token, Progress::new(1).of(2).message("half")).unwrap();
+        late.progress(token, Progress::new(2).of(2)).unwrap();
+        late.answer(token, |_, call| call.text("done")).unwrap();
     })
     .join()
     .unwrap();
@@ -140,7 +141,7 @@ fn an_answer_of_the_wrong_kind_is_an_error() {
     let web = Web::new();
     let stream = web.modern("tools/call", json!({"name": "later"})).into_body();
     let token = web.seen.lock().unwrap().tokens[0];
-    web.mcp.handle().answer_read(token, "test://a", |_, _| panic!("does not run"));
+    web.late.answer_read(token, "test://a", |_, _| panic!("does not run")).unwrap();
     assert_eq!(events(&all(stream))[0]["error"]["code"], -32603);
 }
 
@@ -167,7 +168,7 @@ fn what_is_dropped_is_given_up() {
     // After its end it does not.
     let stream = web.modern("tools/call", json!({"name": "later"})).into_body();
     let token = *web.seen.lock().unwrap().tokens.last().unwrap();
-    web.mcp.handle().answer(token, |_, call| call.text("done"));
+    web.late.answer(token, |_, call| call.text("done")).unwrap();
     all(stream);
     assert_eq!(web.seen.lock().unwrap().cancelled, 2);
 }
@@ -191,7 +192,7 @@ fn an_older_client_comes_back_for_its_answer() {
     drop(stream);
     assert_eq!(web.seen.lock().unwrap().cancelled, 0);
     let token = web.seen.lock().unwrap().tokens[0];
-    web.mcp.handle().answer(token, |_, call| call.text("kept"));
+    web.late.answer(token, |_, call| call.text("kept")).unwrap();
     assert_eq!(text_of(&event(&mut resume(&id))), "kept");
 
     // It comes back while its first connection seems to be there: that one is woken, and ends.
@@ -202,7 +203,7 @@ fn an_older_client_comes_back_for_its_answer() {
     assert_eq!(count.get(), 1);
     assert!(matches!(poll(&mut stream, &count), Poll::Ready(None)));
     let token = web.seen.lock().unwrap().tokens[1];
-    web.mcp.handle().answer(token, |_, call| call.text("once more"));
+    web.late.answer(token, |_, call| call.text("once more")).unwrap();
     assert_eq!(text_of(&event(&mut again)), "once more");
 }
 
@@ -213,16 +214,16 @@ fn a_stream_is_pulled_only_when_it_is_polled() {
     let web = Web::with(|options| options.endpoint_limits(limits).config(config));
     let mut stream = web.modern("tools/call", json!({"name": "later"})).into_body();
     let token = web.seen.lock().unwrap().tokens[0];
-    let handle = web.mcp.handle();
     for n in 1..=100 {
-        handle.progress(token, Progress::new(n).message(&"x".repeat(200)));
+        web.late.progress(token, Progress::new(n).message(&"x".repeat(200))).unwrap();
     }
     // There is no room for the answer until the client reads; it waits, and its handler has not run.
     let seen = Arc::clone(&web.seen);
-    handle.answer(token, move |_, call| {
+    let answer = move |_: &mut State, call: &mut Call<'_>| {
         seen.lock().unwrap().calls += 1;
         call.text("done")
-    });
+    };
+    web.late.answer(token, answer).unwrap();
     web.modern("tools/call", json!({"name": "later"}));
     assert_eq!(web.seen.lock().unwrap().calls, 0);
     let (mut text, mut frames) = (String::new(), 0);
@@ -260,9 +261,9 @@ fn a_stream_without_room_waits_for_the_others() {
     let unread = web.modern("tools/call", json!({"name": "later"})).into_body();
     let token = web.seen.lock().unwrap().tokens[0];
     for (n, len) in (1..=200).zip([200; 100].into_iter().chain([1; 100])) {
-        web.mcp.handle().progress(token, Progress::new(n).message(&"x".repeat(len)));
+        web.late.progress(token, Progress::new(n).message(&"x".repeat(len))).unwrap();
     }
-    web.mcp.handle().publish(ServerChange::Tools);
+    web.late.publish(ServerChange::Tools).unwrap();
     assert_eq!(count.get(), 1);
     // It does not wake itself; the turns of others do.
     assert!(poll(&mut new, &count).is_pending());
@@ -447,7 +448,7 @@ fn changes_are_published_from_everywhere() {
     };
     settle([&mut old, &mut new]);
     let publish: [&dyn Fn(); 4] = [
-        &|| web.mcp.handle().publish(ServerChange::Tools),
+        &|| web.late.publish(ServerChange::Tools).unwrap(),
         &|| {
             let handle = web.mcp.handle();
             thread::spawn(move || handle.with(|endpoint, _, _| endpoint.publish(ServerChange::Tools))).join().unwrap();
@@ -650,6 +651,36 @@ fn a_shutdown_ends_streams_and_refuses() {
     assert_eq!(web.modern("tools/list", json!({})).status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
+/// Calls in flight have the time of the grace; all else ends at once.
+#[test]
+fn an_end_in_order() {
+    let web = Web::new();
+    let filter = json!({"notifications": {"toolsListChanged": true}});
+    let mut listen = web.modern("subscriptions/listen", filter).into_body();
+    let mut calls: Vec<_> = (0..2).map(|_| web.modern("tools/call", json!({"name": "later"})).into_body()).collect();
+    let tokens = web.seen.lock().unwrap().tokens.clone();
+    let counts = [(); 3].map(|()| Arc::<Count>::default());
+    assert_eq!(event(&mut listen)["method"], "notifications/subscriptions/acknowledged");
+    assert!(poll(&mut listen, &counts[2]).is_pending());
+    for (call, count) in calls.iter_mut().zip(&counts) {
+        assert!(poll(call, count).is_pending());
+    }
+    let mut stop = std::pin::pin!(web.mcp.handle().stop(Duration::from_secs(5)));
+    // Before it is polled.
+    assert_eq!(counts[2].get(), 1);
+    assert!(all(listen).contains("result"));
+    assert_eq!(web.modern("tools/list", json!({})).status(), StatusCode::SERVICE_UNAVAILABLE);
+    let cx = &mut Context::from_waker(Waker::noop());
+    assert!(stop.as_mut().poll(cx).is_pending());
+    web.late.answer(tokens[0], |_, call| call.text("in time")).unwrap();
+    assert!(all(calls.remove(0)).contains("in time"));
+    web.time.pass(4_999);
+    assert!(stop.as_mut().poll(cx).is_pending());
+    web.time.pass(1);
+    assert!(stop.as_mut().poll(cx).is_ready());
+    assert!(all(calls.remove(0)).contains("going away"));
+}
+
 #[test]
 fn a_panic_ends_the_mount_and_hangs_nobody() {
     let web = Web::new();
@@ -661,7 +692,8 @@ fn a_panic_ends_the_mount_and_hangs_nobody() {
     assert_eq!(count.get(), 1);
     assert!(matches!(poll(&mut stream, &count), Poll::Ready(None)));
     assert_eq!(web.modern("tools/list", json!({})).status(), StatusCode::INTERNAL_SERVER_ERROR);
-    web.mcp.handle().publish(ServerChange::Tools);
+    let _ = web.late.publish(ServerChange::Tools);
+    assert_eq!(web.late.publish(ServerChange::Tools), Err(LateSendError::Ended));
 }
 
 /// Threads read streams while others answer them: each stream gets its answer, with whatever interleaving.
@@ -685,9 +717,8 @@ fn no_wake_is_lost() {
         assert!(Instant::now() < until, "only {answered} calls");
         for token in std::mem::take(&mut web.seen.lock().unwrap().tokens) {
             answered += 1;
-            let handle = web.mcp.handle();
-            handle.progress(token, Progress::new(1));
-            handle.answer(token, |_, call| call.text("done"));
+            web.late.progress(token, Progress::new(1)).unwrap();
+            web.late.answer(token, |_, call| call.text("done")).unwrap();
         }
         thread::yield_now();
     }

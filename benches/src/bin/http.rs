@@ -68,7 +68,7 @@ static TOOLS: [Tool<()>; 1] = [Tool::new("echo", "Gives a text back", echo)
 fn allocations() {
     let server = HttpServer::bind("127.0.0.1:0").expect("a free port");
     let port = server.local_addr().expect("bound").port();
-    let stopper = server.stopper().expect("a socket");
+    let stopper = server.stopper();
     let serving = std::thread::spawn(move || server.serve(&Service::new("count", "1").tools(&TOOLS), &mut ()));
     println!("| allocations per HTTP request | driver, endpoint, engine |\n|---|---|");
     for (kind, width) in [(Kind::Modern32, 1), (Kind::Modern32, 16), (Kind::Echo32, 1), (Kind::Echo32, 16)] {

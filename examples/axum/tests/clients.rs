@@ -20,7 +20,8 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.kill().and_then(|()| self.0.wait()).unwrap();
+        // It may have ended by itself.
+        let _ = self.0.kill().and_then(|()| self.0.wait());
     }
 }
 
@@ -97,6 +98,45 @@ fn an_interrupt_ends_it_with_its_streams() {
     // There is nothing left to end.
     running.0 = Command::new("true").spawn().unwrap();
     running.0.wait().unwrap();
+}
+
+/// Ctrl-C: the call in flight finishes, and axum returns.
+#[test]
+fn an_end_in_order() {
+    let (mut running, address) = Running::start();
+    let begin = |method: &str, name: &str, params: &str| {
+        let meta = r#""_meta":{"progressToken":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{meta}}}}}"#);
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        write!(
+            socket,
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+             Accept: application/json, text/event-stream\r\nMcp-Method: {method}\r\nMcp-Name: {name}\r\n\
+             Content-Length: {}\r\n\r\n{message}",
+            message.len()
+        )
+        .unwrap();
+        let (mut text, mut chunk) = (String::new(), [0; 4096]);
+        while !text.contains("data: ") {
+            let n = socket.read(&mut chunk).unwrap();
+            assert!(n > 0, "{text}");
+            text.push_str(std::str::from_utf8(&chunk[..n]).unwrap());
+        }
+        socket
+    };
+    // The service declares no changes, so its only long stream is that of a call.
+    let mut call = begin("tools/call", "count", r#""name":"count""#);
+    let ended = Command::new("kill").args(["-INT", &running.0.id().to_string()]).status().unwrap();
+    assert!(ended.success());
+    let mut rest = String::new();
+    call.read_to_string(&mut rest).unwrap();
+    assert!(rest.contains("three") && rest.ends_with("0\r\n\r\n"), "{rest}");
+    let until = Instant::now() + Duration::from_secs(4);
+    while running.0.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < until, "axum waits");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Serves an application in threads of its own.

@@ -8,29 +8,26 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
 use hyper::{Request, Response, body::Incoming};
-use mcp_sansio::server::{Progress, RequestToken};
+use mcp_sansio::server::Progress;
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-use mcp_sansio_tower::{Body, Handle, Mcp, MountOptions};
+use mcp_sansio_tower::{Body, Mcp, MountOptions, Work, channel};
 use smol::{Async, Timer};
 use tower_service::Service as _;
 
-/// The state of the handlers: tasks answer through it.
-struct State(Handle<State>);
+/// The state of the handlers: their tasks.
+struct State(Work<State>);
 
 static TOOLS: [Tool<State>; 1] = [Tool::new("count", "Counts to three, which takes a moment", count)];
 
 fn count(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
-    let (token, outcome) = call.later();
-    smol::spawn(counting(state.0.clone(), token)).detach();
-    outcome
-}
-
-async fn counting(mcp: Handle<State>, token: RequestToken) {
-    for n in 1..=3 {
-        Timer::after(Duration::from_millis(100)).await;
-        mcp.progress(token, Progress::new(n).of(3));
-    }
-    mcp.answer(token, |_, call| call.text("three"));
+    let counting = state.0.future(|job| async move {
+        for n in 1..=3 {
+            Timer::after(Duration::from_millis(100)).await;
+            job.progress(Progress::new(n).of(3));
+        }
+        Ok::<_, Infallible>("three")
+    });
+    counting.answer(call)
 }
 
 async fn handle(mut mcp: Mcp<State>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
@@ -42,8 +39,11 @@ async fn handle(mut mcp: Mcp<State>, request: Request<Incoming>) -> Result<Respo
 
 fn main() -> std::io::Result<()> {
     let address: SocketAddr = std::env::args().nth(1).and_then(|arg| arg.parse().ok()).expect("usage: ADDRESS:PORT");
-    let service = Service::new("counter", "1.0").tools(&TOOLS);
-    let mcp = Mcp::with_handle(service, MountOptions::new(Timer::after), State);
+    let service =
+        Service::new("counter", "1.0").tools(&TOOLS).on_cancel(|state: &mut State, token| state.0.cancel(token));
+    let (late, receiver) = channel();
+    let state = State(Work::new(late, 100).spawner(|future| smol::spawn(future).detach()));
+    let mcp = Mcp::new(service, state, MountOptions::new(Timer::after).late(receiver));
     smol::block_on(async {
         let listener = Async::<TcpListener>::bind(address)?;
         eprintln!("serving at http://{}/mcp", listener.get_ref().local_addr()?);

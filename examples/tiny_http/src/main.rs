@@ -5,29 +5,28 @@
 
 mod mount;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use mcp_sansio::server::Progress;
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-use mcp_sansio_tower::{Handle, Mcp, MountOptions};
+use mcp_sansio_tower::{Mcp, MountOptions, Work, channel};
 
-struct Counter(Handle<Counter>);
+struct Counter(Work<Counter>);
 
 static TOOLS: [Tool<Counter>; 1] = [Tool::new("count", "Counts to three, which takes a moment", count)];
 
 fn count(counter: &mut Counter, call: &mut Call<'_>) -> HandlerResult {
-    let (token, outcome) = call.later();
-    let mcp = counter.0.clone();
-    thread::spawn(move || {
+    let counting = counter.0.thread(|job| {
         for n in 1..=3 {
             thread::sleep(Duration::from_millis(100));
-            mcp.progress(token, Progress::new(n).of(3));
+            job.progress(Progress::new(n).of(3));
         }
-        mcp.answer(token, |_, call| call.text("three"));
+        Ok::<_, Infallible>("three")
     });
-    outcome
+    counting.answer(call)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -36,7 +35,9 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     eprintln!("serving at http://{}/mcp", server.server_addr());
 
     let service = Service::new("counter", "1.0").tools(&TOOLS);
-    let mcp = Mcp::with_handle(service, MountOptions::new(smol::Timer::after), Counter);
+    let (late, receiver) = channel();
+    let counter = Counter(Work::new(late, 100));
+    let mcp = Mcp::new(service, counter, MountOptions::new(smol::Timer::after).late(receiver));
     let threads = Arc::new(());
     for request in server.incoming_requests() {
         match request.url() {

@@ -5,12 +5,12 @@
 mod mount;
 
 use std::io;
-use std::sync::mpsc::channel;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
 use mcp_sansio::server::ServerChange;
-use mcp_sansio_blocking::http::{App, EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, StreamPolicy};
+use mcp_sansio_blocking::channel;
+use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, StreamPolicy};
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
 use mcp_sansio_fleet::{Fleet, FleetNews, FleetOptions};
 use mcp_sansio_tasks::Tasks;
@@ -89,9 +89,6 @@ impl RandomBytes for System {
 /// The time for which a finished task is kept, in milliseconds.
 const KEEP: u64 = 60_000;
 
-/// The time after which changes of other processes are looked for, in milliseconds.
-const LOOK: u64 = 20;
-
 /// A scenario checks streams, and prefers them to JSON.
 const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT.streams(StreamPolicy::Preferred);
 
@@ -103,27 +100,21 @@ fn serve(port: u16, fleet: Option<&str>) -> io::Result<()> {
     let mut fixture = fixture();
     let server = HttpServer::bind(("127.0.0.1", port))?.options(HttpServerOptions::new().config(CONFIG).seal(&*SEAL));
     stop_on_signals(&server)?;
-    let (sender, changes) = channel();
+    let (late, receiver) = channel();
     if let Some(url) = fleet {
         let joined = Fleet::start(url, FleetOptions::new("conformance"), move |news| match news {
             // It fails only when the server has ended.
-            FleetNews::Changed(change) => drop(sender.send(change)),
+            FleetNews::Changed(change) => drop(late.publish(change.as_change())),
             news => eprintln!("fleet: {news:?}"),
         });
         let joined: &'static Fleet = Box::leak(Box::new(joined.map_err(io::Error::other)?));
         fixture = fixture.others(Box::leak(Box::new(|change: ServerChange<'_>| joined.publish_to_others(change))));
     }
-    server.serve_with(App::new(&SERVICE, &mut fixture), &mut |app, endpoint, now| {
-        for change in changes.try_iter() {
-            endpoint.publish(change.as_change());
-        }
-        let next = go_on(app, endpoint, now);
-        if fleet.is_some() { Some(next.map_or(now + LOOK, |next| next.min(now + LOOK))) } else { next }
-    })
+    server.late(receiver).tick(go_on).serve(&SERVICE, &mut fixture)
 }
 
-fn stop_on_signals(server: &HttpServer) -> io::Result<()> {
-    let stopper = server.stopper()?;
+fn stop_on_signals<S>(server: &HttpServer<'_, S>) -> io::Result<()> {
+    let stopper = server.stopper();
     let mut signals = Signals::new([SIGTERM, SIGINT])?;
     thread::spawn(move || {
         if signals.forever().next().is_some() {

@@ -9,7 +9,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::server::{MessageLimits, Server, ServerChange};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_blocking::client::{Client, Http, HttpClientConfig, HttpOptions, Ignore};
-use mcp_sansio_blocking::http::{App, HttpServer};
+use mcp_sansio_blocking::http::HttpServer;
 use mcp_sansio_extension_tests::{ID, Kitchen, NAMES, SERVICE};
 use mcp_sansio_http::endpoint::{
     Access, Endpoint, EndpointConfig, EndpointLimits, RequestHead, ResponseBody, StreamId, StreamStatus,
@@ -148,15 +148,16 @@ fn each_stream_gets_the_topics_of_its_user() {
 fn the_client_of_this_project_over_sockets() {
     let server = HttpServer::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", server.local_addr().unwrap());
-    let stopper = server.stopper().unwrap();
+    let stopper = server.stopper();
     let serving = thread::spawn(move || {
         let mut kitchen = Kitchen::new();
-        server.serve_with(App::new(const { &SERVICE }, &mut kitchen), &mut |app, endpoint, _| {
+        let server = server.tick(|app, endpoint, _| {
             if let Some(key) = app.state.changed.take() {
                 endpoint.publish(ServerChange::Topic { member: "timers", key });
             }
             None
-        })
+        });
+        server.serve(const { &SERVICE }, &mut kitchen)
     });
 
     const PROFILE: ClientInfo<'static> =

@@ -30,6 +30,8 @@ pub(super) struct Connection {
     pub(super) used: bool,
     /// The last turn has read or written something.
     pub(super) moved: bool,
+    /// It is in the list of connections that wait for a stream.
+    pub(super) parked: bool,
     /// It is in the list of connections about which the application decides later.
     #[cfg(feature = "resource-server")]
     pub(super) listed: bool,
@@ -49,6 +51,7 @@ impl Connection {
             full: false,
             used: true,
             moved: false,
+            parked: false,
             #[cfg(feature = "resource-server")]
             listed: false,
         }
@@ -58,16 +61,28 @@ impl Connection {
         match self.wait {
             WaitFor::Write | WaitFor::Close => Wants::Write,
             // The loop serves it again after each turn.
-            #[cfg(feature = "resource-server")]
-            WaitFor::Decision if self.wired.has_pending() => Wants::Write,
-            #[cfg(feature = "resource-server")]
-            WaitFor::Decision => Wants::Nothing,
+            _ if self.is_parked() && self.wired.has_pending() => Wants::Write,
+            _ if self.is_parked() => Wants::Nothing,
             // The client may send more requests while a stream is open. They wait in the socket until there is room.
             _ if self.full && self.wired.has_pending() => Wants::Write,
             _ if self.full => Wants::Nothing,
             _ if self.wired.has_pending() => Wants::Both,
             _ => Wants::Read,
         }
+    }
+
+    /// Returns whether its request waits, for a decision or for the stream of its session.
+    fn is_parked(&self) -> bool {
+        #[cfg(feature = "resource-server")]
+        if self.is_undecided() {
+            return true;
+        }
+        self.waits_for_stream()
+    }
+
+    /// Returns whether its request waits for the stream of its session.
+    pub(super) fn waits_for_stream(&self) -> bool {
+        self.wait == WaitFor::Stream
     }
 
     /// Returns whether the application has not decided about its request.

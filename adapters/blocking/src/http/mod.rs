@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Handlers run one after the other. While a handler runs, nothing is sent, not even its progress. A slow handler
-//! returns with [`later`](mcp_sansio::service::RequestContext::later); the `tick` of [`serve_with`](HttpServer::serve_with)
-//! then sends its progress and its answer.
+//! returns with [`later`](mcp_sansio::service::RequestContext::later); a thread then sends its progress and its answer with a
+//! [`LateSender`](crate::LateSender), as over stdio: give the other end of the [`channel`](crate::channel) to
+//! [`HttpServer::late`].
 
 mod connection;
 mod serving;
@@ -20,13 +21,13 @@ mod sockets;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
-pub use mcp_sansio_host::HttpServerOptions;
-use mcp_sansio_host::UnixSocketFile;
+use mcp_sansio_host::{HttpShutdown, LateReceiver, UnixSocketFile};
+pub use mcp_sansio_host::{HttpServerOptions, Stopper};
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamId, StreamPolicy,
 };
@@ -43,19 +44,39 @@ use socket::Listener;
 /// The endpoint of an [`HttpServer`].
 pub type HttpEndpoint = Endpoint<'static>;
 
-/// The function that is called after each turn of the loop with the time. It may answer and publish, and returns the
-/// time when it wants to be called next.
-type Tick<'t, S> = &'t mut dyn FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis>;
+/// The application's check of each request's head, before the protocol handles it.
+type Authorize<'a> = &'a (dyn Fn(&RequestHead<'_>) -> Access<'a> + Sync);
+
+/// The application's check of each message.
+#[cfg(feature = "resource-server")]
+type Permit<'a> = &'a (dyn Fn(&MessageAccess<'_>) -> Access<'a> + Sync);
+
+/// The function that is called after each turn of the server.
+type Tick<S> = Box<dyn FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send>;
 
 /// An HTTP server that is bound but does not serve yet. By default it answers only requests whose `Host` is a name of
 /// this machine; the [options](HttpServer::options) can allow others.
-pub struct HttpServer {
+#[must_use = "call `serve`"]
+pub struct HttpServer<'a, S: 'static> {
     listener: Listener,
     options: HttpServerOptions,
-    stop: (UnixStream, UnixStream),
+    late: Option<LateReceiver<S>>,
+    watch: Option<Watch<S>>,
+    tick: Option<Tick<S>>,
+    authorize: Option<Authorize<'a>>,
+    #[cfg(feature = "resource-server")]
+    permit: Option<Permit<'a>>,
+    stopper: Stopper,
+    shutdown: HttpShutdown,
 }
 
-impl std::fmt::Debug for HttpServer {
+/// A function that looks for changes, and its period.
+struct Watch<S> {
+    period: Duration,
+    look: fn(&mut S, &mut HttpEndpoint),
+}
+
+impl<S> std::fmt::Debug for HttpServer<'_, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HttpServer")
             .field("listener", &self.listener)
@@ -64,20 +85,7 @@ impl std::fmt::Debug for HttpServer {
     }
 }
 
-/// Stops an [`HttpServer`] from any thread. The server ends its streams, sends its pending answers (for 5 seconds at
-/// most) and returns.
-#[derive(Debug)]
-pub struct Stopper(UnixStream);
-
-impl Stopper {
-    /// Stops the server.
-    pub fn stop(&self) {
-        // It fails only if the server has stopped already.
-        let _ = (&self.0).write(&[1]);
-    }
-}
-
-impl HttpServer {
+impl<'a, S> HttpServer<'a, S> {
     /// Binds a socket to the address.
     ///
     /// # Errors
@@ -85,7 +93,7 @@ impl HttpServer {
     pub fn bind(address: impl ToSocketAddrs) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        HttpServer::new(Listener::Tcp(listener))
+        Ok(HttpServer::new(Listener::Tcp(listener)))
     }
 
     /// Binds a Unix socket at `path`, a file that only its owner may use: its mode is `0o600`. Clients of this project
@@ -120,7 +128,7 @@ impl HttpServer {
     pub fn bind_unix_with(path: impl AsRef<Path>, mode: u32) -> io::Result<Self> {
         let (listener, file) = UnixSocketFile::bind(path.as_ref(), mode)?;
         listener.set_nonblocking(true)?;
-        HttpServer::new(Listener::Unix(listener, file))
+        Ok(HttpServer::new(Listener::Unix(listener, file)))
     }
 
     /// Makes a server of one connection over any stream of bytes: two pipes, a serial line, a connection that another
@@ -146,7 +154,7 @@ impl HttpServer {
     /// # Errors
     /// If the system has no more sockets or threads.
     pub fn over(reader: impl Read + Send + 'static, writer: impl Write + Send + 'static) -> io::Result<Self> {
-        HttpServer::new(Listener::Stream(Some(Pump::start(reader, writer)?)))
+        Ok(HttpServer::new(Listener::Stream(Some(Pump::start(reader, writer)?))))
     }
 
     /// Makes a server of one connection over stdin and stdout, as [`over`](HttpServer::over) does. Nothing else may print to
@@ -159,10 +167,19 @@ impl HttpServer {
         HttpServer::over(input, output)
     }
 
-    fn new(listener: Listener) -> io::Result<Self> {
-        let stop = UnixStream::pair()?;
-        stop.0.set_nonblocking(true)?;
-        Ok(HttpServer { listener, options: HttpServerOptions::new(), stop })
+    fn new(listener: Listener) -> Self {
+        HttpServer {
+            listener,
+            options: HttpServerOptions::new(),
+            late: None,
+            watch: None,
+            tick: None,
+            authorize: None,
+            #[cfg(feature = "resource-server")]
+            permit: None,
+            stopper: Stopper::new(),
+            shutdown: HttpShutdown::new(),
+        }
     }
 
     /// Returns the address that the server listens on.
@@ -174,68 +191,109 @@ impl HttpServer {
     }
 
     /// Sets limits and security.
-    #[must_use]
-    pub fn options(mut self, options: HttpServerOptions) -> Self {
-        self.options = options;
-        self
+    pub fn options(self, options: HttpServerOptions) -> Self {
+        HttpServer { options, ..self }
+    }
+
+    /// Sets the channel of late answers, see [`channel`](crate::channel).
+    pub fn late(self, late: LateReceiver<S>) -> Self {
+        HttpServer { late: Some(late), ..self }
+    }
+
+    /// Calls `look` each `period` while an event stream is open; it can [`publish`](Endpoint::publish) changes.
+    pub fn watch(self, period: Duration, look: fn(&mut S, &mut HttpEndpoint)) -> Self {
+        HttpServer { watch: Some(Watch { period, look }), ..self }
+    }
+
+    /// Calls `tick` after each turn of the server with the time in milliseconds, and at the time that the last call returned.
+    /// It may answer and publish. For work that [`late`](HttpServer::late) and [`watch`](HttpServer::watch) do not cover.
+    /// With the feature `resource-server`, requests about which `authorize` has answered `Access::Later` are given to it again
+    /// after each call.
+    pub fn tick(
+        self,
+        tick: impl FnMut(&mut App<'_, S>, &mut HttpEndpoint, Millis) -> Option<Millis> + Send + 'static,
+    ) -> Self {
+        HttpServer { tick: Some(Box::new(tick)), ..self }
+    }
+
+    /// Calls `authorize` for each request. While it runs, nothing else does: look up a token in memory, or check a signature.
+    /// With the feature `resource-server` it may answer `Access::Later`, start a thread, and be asked again after
+    /// `LateSender::decided`.
+    pub fn authorize(self, authorize: &'a (dyn Fn(&RequestHead<'_>) -> Access<'a> + Sync)) -> Self {
+        HttpServer { authorize: Some(authorize), ..self }
+    }
+
+    /// Calls `permit` for each message of an admitted request, see
+    /// [`App::permit`](mcp_sansio_http::endpoint::App::permit).
+    #[cfg(feature = "resource-server")]
+    pub fn permit(self, permit: &'a (dyn Fn(&MessageAccess<'_>) -> Access<'a> + Sync)) -> Self {
+        HttpServer { permit: Some(permit), ..self }
+    }
+
+    /// Sets how long requests in flight may take to finish when the server is stopped. Default: 5 seconds. Meanwhile the
+    /// listener is closed, listens and event streams without a request are ended, connections are closed after their
+    /// answers, and further requests on them get 503. Requests that are left then get an error, and 5 seconds more to be
+    /// sent. A server that has nothing left to send ends at once.
+    pub fn grace(self, grace: Duration) -> Self {
+        HttpServer { shutdown: self.shutdown.grace(grace), ..self }
     }
 
     /// Returns a handle that stops the server.
-    ///
-    /// # Errors
-    /// If the socket cannot be duplicated.
-    pub fn stopper(&self) -> io::Result<Stopper> {
-        self.stop.1.try_clone().map(Stopper)
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
     }
 
     /// Serves until it is stopped.
     ///
-    /// # Errors
-    /// If the server cannot wait for its sockets. An error of a connection ends only that connection.
-    pub fn serve<S>(self, service: &Service<'_, S>, state: &mut S) -> io::Result<()> {
-        self.serve_with(App::new(service, state), &mut |_, _, _| None)
-    }
-
-    /// Serves until it is stopped, with authorization if `app` has it. Calls `tick` after each turn of the loop, and
-    /// at the time that the last call returned. With the feature `resource-server`, requests about which `authorize` has
-    /// answered `Access::Later` are given to it again after each call.
-    ///
     /// ```no_run
-    /// use std::sync::mpsc::{Sender, channel};
-    /// use mcp_sansio::server::{ServerChange, RequestToken};
+    /// use mcp_sansio::server::ServerChange;
     /// use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
-    /// use mcp_sansio_blocking::http::{App, HttpServer};
+    /// use mcp_sansio_blocking::http::HttpServer;
+    /// use mcp_sansio_blocking::{LateSender, channel};
     ///
-    /// fn brew(ready: &mut Sender<RequestToken>, call: &mut Call<'_>) -> HandlerResult {
+    /// struct Kitchen {
+    ///     late: LateSender<Kitchen>,
+    /// }
+    ///
+    /// fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
     ///     let (token, outcome) = call.later();
-    ///     let ready = ready.clone();
-    ///     std::thread::spawn(move || ready.send(token)); // when it is
+    ///     let late = kitchen.late.clone();
+    ///     std::thread::spawn(move || {
+    ///         // What takes long is done here.
+    ///         late.answer(token, |_, call| call.text("coffee"))?;
+    ///         late.publish(ServerChange::Resource("kitchen://pot"))
+    ///     });
     ///     outcome
     /// }
-    /// static TOOLS: [Tool<Sender<RequestToken>>; 1] = [Tool::new("brew", "Brews coffee", brew)];
+    /// static TOOLS: [Tool<Kitchen>; 1] = [Tool::new("brew", "Brews coffee", brew)];
     ///
     /// let service = Service::new("kitchen", "1.0").tools(&TOOLS);
-    /// let (mut ready, brewed) = channel();
-    /// let app = App::new(&service, &mut ready);
-    /// HttpServer::bind("127.0.0.1:8931")?.serve_with(app, &mut |app, endpoint, now| {
-    ///     for token in brewed.try_iter() {
-    ///         // An error means that the client has cancelled. `answer_read` answers `resources/read`,
-    ///         // `answer_prompt` answers `prompts/get`; `resume` runs the handler of a suspended request again.
-    ///         let _ = endpoint.answer(app, token, |_, call| call.text("coffee"));
-    ///         endpoint.publish(ServerChange::Resource("kitchen://pot"));
-    ///     }
-    ///     Some(now + 50) // looks again in 50 ms at the latest
-    /// })?;
+    /// let (late, receiver) = channel();
+    /// HttpServer::bind("127.0.0.1:8931")?.late(receiver).serve(&service, &mut Kitchen { late })?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`serve`](HttpServer::serve).
-    pub fn serve_with<S>(mut self, app: App<'_, S>, tick: Tick<'_, S>) -> io::Result<()> {
-        let Some((socket, pump)) = self.listener.take_stream() else { return Serving::new(&self, app)?.run(tick) };
-        let mut serving = Serving::new(&self, app)?;
+    /// If the server cannot wait for its sockets. An error of a connection ends only that connection.
+    pub fn serve(mut self, service: &Service<'_, S>, state: &mut S) -> io::Result<()> {
+        let authorize = self.authorize;
+        let asks = move |head: &RequestHead<'_>| {
+            authorize.map_or(Access::Granted { principal: None }, |authorize| authorize(head))
+        };
+        let app = App::new(service, state).authorize(&asks);
+        #[cfg(feature = "resource-server")]
+        let permit = self.permit;
+        #[cfg(feature = "resource-server")]
+        let permits = move |message: &MessageAccess<'_>| {
+            permit.map_or(Access::Granted { principal: None }, |permit| permit(message))
+        };
+        #[cfg(feature = "resource-server")]
+        let app = if permit.is_some() { app.permit(&permits) } else { app };
+        let Some((socket, pump)) = self.listener.take_stream() else { return Serving::new(self, app)?.run() };
+        let mut serving = Serving::new(self, app)?;
         serving.carry(socket)?;
-        let served = serving.run(tick);
+        let served = serving.run();
         drop(serving);
         pump.finish(GRACE);
         served

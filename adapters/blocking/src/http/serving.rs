@@ -1,26 +1,42 @@
 //! The loop of the server: sockets and timers around one endpoint.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcp_sansio::server::Millis;
-use mcp_sansio_host::SpareDescriptors;
+use mcp_sansio_host::{HttpServerOptions, HttpShutdown, LateReceiver, ShutdownStep, SpareDescriptors, Stopper};
 use mcp_sansio_http::endpoint::{App, StreamId};
 use mcp_sansio_http::host::{BodyBuffer, Budget, ServeContext};
 use mcp_sansio_http::http1;
 use rustix::event::Timespec;
 
 use super::connection::Connection;
-use super::socket::Socket;
+use super::socket::{Listener, Socket};
 use super::sockets::{Ready, Sockets, Wants};
-use super::{HttpEndpoint, HttpServer, Tick};
+use super::{HttpEndpoint, HttpServer, Tick, Watch};
 
 /// A server while it serves.
-pub(super) struct Serving<'s, 'a, S: 'static> {
-    server: &'s HttpServer,
+pub(super) struct Serving<'a, S: 'static> {
+    /// `None` when the server ends.
+    listener: Option<Listener>,
+    /// It serves one stream, and no connection will come.
+    is_single: bool,
+    options: HttpServerOptions,
+    late: Option<LateReceiver<S>>,
+    watch: Option<Watch<S>>,
+    /// The time to look for changes next; `None` while no stream is open.
+    look_at: Option<Millis>,
+    tick: Option<Tick<S>>,
+    stopper: Stopper,
+    shutdown: HttpShutdown,
+    /// Ends a wait of the loop, from any thread.
+    waker: Waker,
+    woken: UnixStream,
     endpoint: HttpEndpoint,
     app: App<'a, S>,
     body: BodyBuffer<Vec<u8>>,
@@ -45,9 +61,10 @@ pub(super) struct Serving<'s, 'a, S: 'static> {
     crowded: bool,
     /// The memory that inputs and outputs of connections may take.
     budget: Budget,
-    stopping: bool,
     accepting: bool,
     sockets: Sockets,
+    /// Connections whose request waits until the stream of its session was read.
+    parked: Vec<usize>,
     /// Connections whose request the application has not decided about.
     #[cfg(feature = "resource-server")]
     undecided: Vec<usize>,
@@ -57,8 +74,18 @@ pub(super) struct Serving<'s, 'a, S: 'static> {
     streams: Vec<StreamId>,
 }
 
+/// Wakes the loop: late messages have come, or it is stopped.
+struct Bell(UnixStream);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        // If the socket is full, the loop is awake.
+        let _ = (&self.0).write(&[1]);
+    }
+}
+
 /// The numbers of the sockets that belong to no connection.
-const STOP: usize = usize::MAX;
+const WOKEN: usize = usize::MAX;
 const LISTENER: usize = usize::MAX - 1;
 
 /// Some 50 days: long enough, and far from the end of the numbers.
@@ -70,23 +97,38 @@ const SWEEP: Millis = 5_000;
 /// The time without accepting after an error.
 const ACCEPT_PAUSE: Millis = 100;
 
+/// Number of requests that may wait for the stream of their session. Further ones are handled at once, and may get 503.
+const PARKED: usize = 256;
+
 /// The limit of streams that are written in one turn. After a change for ten thousand of them, requests wait for these.
 const AT_ONCE: usize = 64;
 
-/// The time for pending answers when the server stops.
+/// The time for the rest of the output of a server over one stream.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-impl<'s, 'a, S> Serving<'s, 'a, S> {
-    pub(super) fn new(server: &'s HttpServer, app: App<'a, S>) -> io::Result<Self> {
+impl<'a, S> Serving<'a, S> {
+    pub(super) fn new(server: HttpServer<'_, S>, app: App<'a, S>) -> io::Result<Self> {
         // A wall clock at the start, and then a monotonic one: a `requestState` may come back to another process.
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
         let sockets = Sockets::new()?;
-        sockets.add(&server.stop.0, Wants::Read, STOP)?;
+        let (woken, bell) = UnixStream::pair()?;
+        woken.set_nonblocking(true)?;
+        bell.set_nonblocking(true)?;
+        sockets.add(&woken, Wants::Read, WOKEN)?;
         if let Some(listener) = server.listener.fd() {
             sockets.add(listener, Wants::Read, LISTENER)?;
         }
         Ok(Serving {
-            server,
+            is_single: server.listener.fd().is_none(),
+            listener: Some(server.listener),
+            late: server.late,
+            watch: server.watch,
+            look_at: None,
+            tick: server.tick,
+            stopper: server.stopper,
+            shutdown: server.shutdown,
+            waker: Waker::from(Arc::new(Bell(bell))),
+            woken,
             endpoint: server.options.endpoint(),
             app,
             body: BodyBuffer::new(Vec::new()),
@@ -103,9 +145,10 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
             spare: SpareDescriptors::of(server.options.spare_descriptors),
             crowded: false,
             budget: Budget::new(server.options.input_total).output(server.options.output_total),
-            stopping: false,
+            options: server.options,
             accepting: true,
             sockets,
+            parked: Vec::new(),
             #[cfg(feature = "resource-server")]
             undecided: Vec::new(),
             ready: Vec::new(),
@@ -113,23 +156,15 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         })
     }
 
-    pub(super) fn run(&mut self, tick: Tick<'_, S>) -> io::Result<()> {
+    pub(super) fn run(&mut self) -> io::Result<()> {
         let mut wake = None;
-        let mut stop_at = None;
         loop {
             self.wait(wake)?;
             self.time = self.now();
             for at in 0..self.ready.len() {
                 let Some(&Ready { number, gone }) = self.ready.get(at) else { break };
                 match number {
-                    STOP if !self.stopping => {
-                        // The byte stays in the socket: without this change it would end every wait at once.
-                        self.sockets.change(&self.server.stop.0, Wants::Nothing, STOP)?;
-                        self.stopping = true;
-                        self.endpoint.shut_down();
-                        stop_at = Some(Instant::now() + GRACE);
-                    }
-                    STOP => {}
+                    WOKEN => while self.woken.read(&mut [0; 64]).is_ok_and(|n| n == 64) {},
                     LISTENER => self.accept(),
                     slot => {
                         // The handlers of the turns before it may have taken long.
@@ -144,28 +179,100 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
                 }
             }
             self.time = self.now();
-            let now = self.time;
+            let (more, mut asks) = self.hear();
             self.expire();
-            wake = tick(&mut self.app, &mut self.endpoint, now);
-            // `tick` may have learned of decisions.
-            #[cfg(feature = "resource-server")]
-            for slot in std::mem::take(&mut self.undecided) {
-                if let Some(connection) = self.connections[slot].as_mut() {
-                    connection.listed = false;
-                    self.turn(slot, false);
-                }
+            self.look();
+            let now = self.now();
+            wake = more.then_some(now);
+            if let Some(tick) = &mut self.tick {
+                wake = wake.into_iter().chain(tick(&mut self.app, &mut self.endpoint, now)).min();
+                // It may have learned of decisions.
+                asks = true;
+            }
+            if asks {
+                self.ask_again();
             }
             if self.write_streams() {
                 // A handler may have run after `tick`, which has to see its effects.
-                wake = Some(now + 1);
+                wake = Some(wake.map_or(now + 1, |wake| wake.min(now + 1)));
             }
             if !self.streams.is_empty() {
                 wake = Some(now);
             }
+            for slot in std::mem::take(&mut self.parked) {
+                if let Some(connection) = self.connections[slot].as_mut() {
+                    connection.parked = false;
+                    self.turn(slot, false);
+                }
+                if !self.parked.contains(&slot) {
+                    // What it has put into the stream is written in the next turn.
+                    wake = Some(wake.map_or(now + 1, |wake| wake.min(now + 1)));
+                }
+            }
             // A server over one stream ends with it.
-            let is_over = self.server.listener.fd().is_none() && self.open() == 0;
-            if is_over || stop_at.is_some_and(|at| self.is_drained() || Instant::now() >= at) {
+            if self.end() || (self.is_single && self.open() == 0) {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Takes late messages. Returns whether there may be more, and whether the application can decide about requests.
+    fn hear(&mut self) -> (bool, bool) {
+        let Serving { late, endpoint, app, waker, .. } = self;
+        let Some(late) = late else { return (false, false) };
+        late.give(endpoint, app.service, app.state);
+        (late.poll_ready(&mut Context::from_waker(waker)).is_ready(), late.take_decided())
+    }
+
+    /// Asks the application again about the requests about which it has not decided.
+    fn ask_again(&mut self) {
+        #[cfg(feature = "resource-server")]
+        for slot in std::mem::take(&mut self.undecided) {
+            if let Some(connection) = self.connections[slot].as_mut() {
+                connection.listed = false;
+                self.turn(slot, false);
+            }
+        }
+    }
+
+    /// Looks for changes, if it is time.
+    fn look(&mut self) {
+        let now = self.now();
+        let Some(watch) = &self.watch else { return };
+        if self.look_at.take_if(|at| *at <= now).is_some() {
+            (watch.look)(self.app.state, &mut self.endpoint);
+        }
+        let period = watch.period.as_millis().try_into().unwrap_or(Millis::MAX);
+        let (_, _, streams) = self.endpoint.load();
+        self.look_at = (streams > 0).then(|| self.look_at.unwrap_or(now.saturating_add(period)));
+    }
+
+    /// Takes the steps to the end of the server. Returns whether it has ended.
+    fn end(&mut self) -> bool {
+        let stops = self.stopper.count(&Context::from_waker(&self.waker));
+        loop {
+            let is_drained = !self.shutdown.is_serving() && self.is_drained();
+            match self.shutdown.step(stops, is_drained, Instant::now()) {
+                None => return false,
+                Some(ShutdownStep::Drain) => self.drain(),
+                Some(ShutdownStep::ShutDown) => self.endpoint.shut_down(),
+                Some(_) => return true,
+            }
+            self.write_streams();
+            while !self.streams.is_empty() {
+                self.write_streams();
+            }
+        }
+    }
+
+    /// Begins the end: no further connections and requests.
+    fn drain(&mut self) {
+        self.listener = None;
+        self.endpoint.drain(&mut self.app);
+        for slot in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[slot] {
+                connection.wired.connection().close();
+                self.turn(slot, true);
             }
         }
     }
@@ -180,46 +287,46 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
 
     /// Returns whether there is room for another connection.
     fn has_room(&self) -> bool {
-        self.open() < self.server.options.connections && !self.stopping && !self.crowded
+        self.open() < self.options.connections && self.listener.is_some() && !self.crowded
     }
 
     /// Waits until a socket is ready or the time `wake` is reached.
     fn wait(&mut self, wake: Option<Millis>) -> io::Result<()> {
         let rests = self.accept_at.is_some_and(|at| self.time < at);
         let accepting = self.has_room() && !rests;
-        if accepting != self.accepting {
+        let wants = if accepting { Wants::Read } else { Wants::Nothing };
+        if let Some(listener) = self.listener.as_ref().and_then(Listener::fd).filter(|_| accepting != self.accepting) {
             self.accepting = accepting;
-            let wants = if accepting { Wants::Read } else { Wants::Nothing };
-            if let Some(listener) = self.server.listener.fd() {
-                self.sockets.change(listener, wants, LISTENER)?;
-            }
+            self.sockets.change(listener, wants, LISTENER)?;
         }
         let timeout = self.timeout(wake);
-        let wants = |on| if on { Wants::Read } else { Wants::Nothing };
-        let listener = self.server.listener.fd().map(|fd| (fd, wants(accepting), LISTENER));
-        let own = [Some((self.server.stop.0.as_fd(), wants(!self.stopping), STOP)), listener];
+        let listener = self.listener.as_ref().and_then(Listener::fd).map(|listener| (listener, wants, LISTENER));
+        let own = [(self.woken.as_fd(), Wants::Read, WOKEN)].into_iter().chain(listener);
         let connections = self.connections.iter().enumerate().filter_map(|(slot, connection)| {
             let connection = connection.as_ref()?;
             Some((connection.socket.as_fd(), connection.wants, slot))
         });
-        self.sockets.wait(own.into_iter().flatten().chain(connections), timeout.as_ref(), &mut self.ready)
+        self.sockets.wait(own.chain(connections), timeout.as_ref(), &mut self.ready)
     }
 
     /// Returns how long to wait. The time that `tick` took is not looked at: a deadline may come later by it.
     fn timeout(&self, wake: Option<Millis>) -> Option<Timespec> {
-        if self.stopping {
-            return Some(Timespec { tv_sec: 0, tv_nsec: 10_000_000 });
-        }
         let connections = Some(self.soonest.min(self.sweep)).filter(|soonest| *soonest != Millis::MAX);
         let accept = self.accept_at.filter(|at| *at > self.time);
-        let next = connections.into_iter().chain(self.endpoint.next_deadline()).chain(wake).chain(accept).min()?;
+        let end = self.shutdown.deadline().map(|at| {
+            // A millisecond more: it must be over then.
+            self.time + at.saturating_duration_since(Instant::now()).as_millis() as Millis + 1
+        });
+        let own = wake.into_iter().chain(self.look_at).chain(end);
+        let next = connections.into_iter().chain(self.endpoint.next_deadline()).chain(own).chain(accept).min()?;
         let left = next.saturating_sub(self.time).min(60_000);
         Some(Timespec { tv_sec: (left / 1000) as i64, tv_nsec: (left % 1000 * 1_000_000) as _ })
     }
 
     fn accept(&mut self) {
         while self.has_room() {
-            let socket = match self.server.listener.accept() {
+            let Some(listener) = &self.listener else { return };
+            let socket = match listener.accept() {
                 Ok(socket) => socket,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
@@ -240,7 +347,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
             }
             self.crowded = self.spare.has(&socket);
             self.connections[slot] =
-                Some(Connection::new(socket, self.server.options.wire_limits, self.server.options.limits.message));
+                Some(Connection::new(socket, self.options.wire_limits, self.options.limits.message));
             // The first request may be there already.
             self.turn(slot, true);
         }
@@ -252,8 +359,8 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         socket.prepare()?;
         self.sockets.add(&socket, Wants::Read, 0)?;
         // Its client cannot open another connection, so it is not closed for being idle.
-        let limits = self.server.options.wire_limits.idle_time(FOREVER);
-        self.connections.push(Some(Connection::new(socket, limits, self.server.options.limits.message)));
+        let limits = self.options.wire_limits.idle_time(FOREVER);
+        self.connections.push(Some(Connection::new(socket, limits, self.options.limits.message)));
         Ok(())
     }
 
@@ -285,6 +392,7 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
         let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) else { return };
         let mut host = ServeContext { endpoint: &mut self.endpoint, app: &mut self.app, body: &mut self.body, now };
         let random = &mut self.random;
+        connection.wired.set_waits_for_streams(self.parked.len() < PARKED);
         let mut fill = |bytes: &mut [u8]| {
             // Never continues with a guessable session id.
             random.read_exact(bytes).expect("the system has random bytes");
@@ -303,6 +411,9 @@ impl<'s, 'a, S> Serving<'s, 'a, S> {
             self.soonest = self.soonest.min(deadline);
         }
         connection.used = true;
+        if connection.waits_for_stream() && !std::mem::replace(&mut connection.parked, true) {
+            self.parked.push(slot);
+        }
         #[cfg(feature = "resource-server")]
         if connection.is_undecided() && !std::mem::replace(&mut connection.listed, true) {
             self.undecided.push(slot);

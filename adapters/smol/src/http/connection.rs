@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     abandoned: bool,
     /// The buffer has no room for input.
     full: bool,
+    /// It is in the list of connections that wait for a stream.
+    pub(crate) parked: bool,
     /// It is in the list of connections about which the application decides later.
     #[cfg(feature = "resource-server")]
     pub(crate) listed: bool,
@@ -37,6 +39,8 @@ pub(crate) enum Turn {
     Waits,
     /// There is more to do at once; other connections come first.
     Yields,
+    /// The request waits until the stream of its session was read.
+    Parked,
     /// The application has not decided about the request.
     #[cfg(feature = "resource-server")]
     Undecided,
@@ -66,6 +70,7 @@ impl Connection {
             ended: false,
             abandoned: false,
             full: false,
+            parked: false,
             #[cfg(feature = "resource-server")]
             listed: false,
         }
@@ -104,6 +109,7 @@ impl Connection {
                 WaitFor::Write => continue,
                 WaitFor::Close if self.blocked => return Turn::Waits,
                 WaitFor::Close => return Turn::Over,
+                WaitFor::Stream => return Turn::Parked,
                 #[cfg(feature = "resource-server")]
                 WaitFor::Decision => return Turn::Undecided,
                 WaitFor::Shut if !self.blocked && !self.shut => {
@@ -121,6 +127,15 @@ impl Connection {
             }
         }
         Turn::Yields
+    }
+
+    /// Takes the bytes that are there, and makes the connection close after its current answer.
+    pub(crate) fn drain(&mut self, budget: &mut Budget) {
+        let waker = self.waker.clone();
+        if let Poll::Ready(false) = self.read(&mut Context::from_waker(&waker), budget) {
+            self.abandoned = true;
+        }
+        self.wired.connection().close();
     }
 
     /// Asks for another turn.

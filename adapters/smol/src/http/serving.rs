@@ -2,17 +2,15 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use async_channel::Receiver;
 use async_io::Timer;
-use futures_lite::{FutureExt, Stream};
-use mcp_sansio::server::{Millis, Progress, RequestToken, RespondError, RpcError};
+use futures_lite::FutureExt;
+use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
-use mcp_sansio_host::SpareDescriptors;
+use mcp_sansio_host::{HttpShutdown, LateReceiver, ShutdownStep, SpareDescriptors, Stopper};
 use mcp_sansio_http::endpoint::{Access, App, RequestHead, StreamId};
 use mcp_sansio_http::host::{BodyBuffer, Budget, ServeContext};
 use mcp_sansio_http::http1::ExpireStatus;
@@ -20,8 +18,7 @@ use mcp_sansio_http::http1::ExpireStatus;
 use super::connection::{Connection, Turn};
 use super::socket::{Listener, Socket};
 use super::wake::{Bell, Woken};
-use super::{Authorize, HttpEndpoint, HttpServer, Watch, WireLimits};
-use crate::answers::{Answer, LateReceiver, News, WRONG_KIND};
+use super::{Authorize, HttpEndpoint, HttpServer, Tick, Watch, WireLimits};
 
 /// A server while it serves. It keeps the whole state: dropping a future that polls it loses nothing.
 pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
@@ -32,8 +29,12 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
     permit: Option<super::Permit<'a>>,
     late: Option<LateReceiver<S>>,
     watch: Option<Watch<S>>,
-    stop: Pin<Box<Receiver<()>>>,
-    hall: Hall<S>,
+    tick: Option<Tick<S>>,
+    /// The time to call `tick` next.
+    tick_at: Option<Millis>,
+    stopper: Stopper,
+    shutdown: HttpShutdown,
+    hall: Hall,
     /// The time to look for changes next; `None` while no stream is open.
     look_at: Option<Instant>,
     timer: Timer,
@@ -42,7 +43,7 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
 }
 
 /// The connections and the endpoint.
-struct Hall<S> {
+struct Hall {
     endpoint: HttpEndpoint,
     body: BodyBuffer<Vec<u8>>,
     epoch: Millis,
@@ -68,21 +69,17 @@ struct Hall<S> {
     /// The streams to be written in the next turns.
     ready: Vec<StreamId>,
     woken: Arc<Woken>,
-    /// Answers that wait because their stream has no room.
-    deferred: Vec<(RequestToken, Answer<S>)>,
     /// The time to accept connections again, after an error.
     accept_at: Option<Instant>,
-    /// The time to stop, even if answers are still pending.
-    stop_at: Option<Instant>,
     /// Kept between turns for its allocation.
     slots: Vec<usize>,
+    /// Connections whose request waits until the stream of its session was read.
+    parked: Vec<usize>,
     /// Connections whose request the application has not decided about.
     #[cfg(feature = "resource-server")]
     undecided: Vec<usize>,
 }
 
-/// The time for pending answers when the server stops.
-const GRACE: Duration = Duration::from_secs(5);
 /// The time without accepting after an error: the process has no free descriptor.
 const PAUSE: Duration = Duration::from_millis(100);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -95,6 +92,8 @@ const AT_ONCE: usize = 64;
 const NEVER: Millis = Millis::MAX;
 /// Some 50 days: long enough, and far from the end of the numbers.
 const FOREVER: Millis = u32::MAX as Millis;
+/// Number of requests that may wait for the stream of their session. Further ones are handled at once, and may get 503.
+const PARKED: usize = 256;
 
 impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     pub(crate) fn new(server: HttpServer<'a, S>, service: &'s Service<'t, S>, state: &'s mut S) -> Self {
@@ -120,10 +119,9 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             streams: HashMap::new(),
             ready: Vec::new(),
             woken: Arc::default(),
-            deferred: Vec::new(),
             accept_at: None,
-            stop_at: None,
             slots: Vec::new(),
+            parked: Vec::new(),
             #[cfg(feature = "resource-server")]
             undecided: Vec::new(),
         };
@@ -135,7 +133,10 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             permit: server.permit,
             late: server.late,
             watch: server.watch,
-            stop: Box::pin(server.stop.1),
+            tick: server.tick,
+            tick_at: None,
+            stopper: server.stopper,
+            shutdown: server.shutdown,
             hall,
             look_at: None,
             timer: Timer::never(),
@@ -145,7 +146,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
 
     /// Does all work that needs no waiting. Ready when the server has stopped.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Serving { service, state, authorize, late, watch, stop, hall, look_at, .. } = self;
+        let Serving { service, state, authorize, late, watch, tick, tick_at, hall, look_at, .. } = self;
         let authorize = *authorize;
         let asks = move |head: &RequestHead<'_>| {
             authorize.map_or(Access::Granted { principal: None }, |authorize| authorize(head))
@@ -162,12 +163,15 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             app = app.permit(&permits);
         }
 
-        if hall.stop_at.is_none() && stop.as_mut().poll_next(cx) == Poll::Ready(Some(())) {
-            hall.shut_down();
-        }
+        let stops = self.stopper.count(cx);
         let mut again = false;
         if let Some(late) = late {
-            again |= hall.hear(&mut app, late, cx);
+            late.give(&mut hall.endpoint, app.service, app.state);
+            again |= late.poll_ready(cx).is_ready();
+            #[cfg(feature = "resource-server")]
+            if late.take_decided() {
+                hall.ask_again(&mut app);
+            }
         }
         if let Some(socket) = hall.listener.as_mut().and_then(Listener::take_stream) {
             // Its client cannot open another connection, so it is not closed for being idle.
@@ -179,12 +183,29 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             (watch.look)(app.state, &mut hall.endpoint);
         }
         hall.expire(&mut app);
+        if let Some(tick) = tick {
+            let now = hall.now();
+            *tick_at = tick(&mut app, &mut hall.endpoint, now);
+        }
         again |= hall.write_streams(&mut app);
+        again |= hall.serve_parked(&mut app);
         // After the closed connections have made room.
         again |= hall.accept(&mut app, cx)?;
-        let is_over = hall.single && hall.connections.len() == hall.free.len();
-        if is_over || hall.stop_at.is_some_and(|at| hall.is_drained() || Instant::now() >= at) {
+        // A server over one stream ends with it.
+        if hall.single && hall.connections.len() == hall.free.len() {
             return Poll::Ready(Ok(()));
+        }
+        while let Some(step) = self.shutdown.step(stops, hall.is_drained(), Instant::now()) {
+            match step {
+                ShutdownStep::Drain => hall.drain(&mut app),
+                ShutdownStep::ShutDown => hall.endpoint.shut_down(),
+                _ => return Poll::Ready(Ok(())),
+            }
+            hall.write_streams(&mut app);
+            while !hall.ready.is_empty() {
+                hall.write_streams(&mut app);
+            }
+            again = true;
         }
         again |= self.set_timer(cx);
         if again {
@@ -201,7 +222,9 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         // At most a day: `Instant` cannot represent every deadline.
         let after = |at: Millis| Duration::from_millis(at.saturating_sub(hall.epoch)).min(hall.started.elapsed() + DAY);
         let deadline = hall.next_deadline().map(|at| hall.started + after(at));
-        let next = [deadline, self.look_at, hall.accept_at, hall.stop_at].into_iter().flatten().min();
+        let tick_at = self.tick_at.map(|at| hall.started + after(at));
+        let next = [deadline, self.look_at, tick_at, hall.accept_at, self.shutdown.deadline()];
+        let next = next.into_iter().flatten().min();
         // The timer is only ever set to an earlier time. Firing too early costs less than setting it for every
         // request.
         if let Some(next) = next.filter(|next| self.due.is_none_or(|due| *next < due)) {
@@ -216,20 +239,26 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     }
 }
 
-impl<S> Hall<S> {
+impl Hall {
     /// Returns the time in milliseconds: a wall clock at the start, and then a monotonic one.
     fn now(&self) -> Millis {
         self.epoch + self.started.elapsed().as_millis() as Millis
     }
 
-    fn shut_down(&mut self) {
-        self.stop_at = Some(Instant::now() + GRACE);
+    /// Begins the end: no further connections and requests.
+    fn drain<S>(&mut self, app: &mut App<'_, S>) {
         self.listener = None;
-        self.endpoint.shut_down();
+        self.endpoint.drain(app);
+        for slot in 0..self.connections.len() {
+            if let Some(Some(connection)) = self.connections.get_mut(slot) {
+                connection.drain(&mut self.budget);
+                self.turn(app, slot);
+            }
+        }
     }
 
     /// Accepts connections. Returns whether there were any.
-    fn accept(&mut self, app: &mut App<'_, S>, cx: &mut Context<'_>) -> io::Result<bool> {
+    fn accept<S>(&mut self, app: &mut App<'_, S>, cx: &mut Context<'_>) -> io::Result<bool> {
         if self.accept_at.is_some_and(|at| Instant::now() < at) {
             return Ok(false);
         }
@@ -259,7 +288,7 @@ impl<S> Hall<S> {
     }
 
     /// Takes a new connection.
-    fn enter(&mut self, app: &mut App<'_, S>, socket: Socket) {
+    fn enter<S>(&mut self, app: &mut App<'_, S>, socket: Socket) {
         self.crowded = socket.is_spare(self.spare);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
@@ -276,7 +305,7 @@ impl<S> Hall<S> {
     }
 
     /// Serves the connections whose sockets have woken.
-    fn serve_woken(&mut self, app: &mut App<'_, S>, cx: &Context<'_>) {
+    fn serve_woken<S>(&mut self, app: &mut App<'_, S>, cx: &Context<'_>) {
         let mut slots = std::mem::take(&mut self.slots);
         self.woken.take(cx, &mut slots);
         for &slot in &slots {
@@ -286,7 +315,7 @@ impl<S> Hall<S> {
     }
 
     /// Writes streams that have messages, [`AT_ONCE`] at most. Returns whether there may be more.
-    fn write_streams(&mut self, app: &mut App<'_, S>) -> bool {
+    fn write_streams<S>(&mut self, app: &mut App<'_, S>) -> bool {
         // Those that were left over come before those that are ready since.
         if self.ready.is_empty() {
             self.ready.extend(self.endpoint.ready());
@@ -304,9 +333,21 @@ impl<S> Hall<S> {
         wrote || !self.ready.is_empty()
     }
 
+    /// Serves the connections that wait for a stream again. Returns whether one of them waits no more.
+    fn serve_parked<S>(&mut self, app: &mut App<'_, S>) -> bool {
+        let before = self.parked.len();
+        for slot in std::mem::take(&mut self.parked) {
+            if let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) {
+                connection.parked = false;
+                self.turn(app, slot);
+            }
+        }
+        self.parked.len() < before
+    }
+
     /// Does one turn of a connection. If unsent answers then exceed their limit, closes the connections with the most
     /// unsent bytes.
-    fn turn(&mut self, app: &mut App<'_, S>, slot: usize) {
+    fn turn<S>(&mut self, app: &mut App<'_, S>, slot: usize) {
         self.serve(app, slot);
         while self.budget.is_exceeded() {
             let connections = self.connections.iter_mut().enumerate();
@@ -322,13 +363,14 @@ impl<S> Hall<S> {
         }
     }
 
-    fn serve(&mut self, app: &mut App<'_, S>, slot: usize) {
+    fn serve<S>(&mut self, app: &mut App<'_, S>, slot: usize) {
         let now = self.now();
         let Some(place) = self.connections.get_mut(slot) else { return };
         let Some(connection) = place else { return };
         let mut host = ServeContext { endpoint: &mut self.endpoint, app, body: &mut self.body, now };
         // Never continues with a guessable session id.
         let mut random = |bytes: &mut [u8]| getrandom::fill(bytes).expect("the system has random bytes");
+        connection.wired.set_waits_for_streams(self.parked.len() < PARKED);
         let turn = connection.turn(&mut host, &mut random, &mut self.budget);
         connection.wired.trim(&mut self.budget);
         if turn == Turn::Over {
@@ -352,6 +394,9 @@ impl<S> Hall<S> {
         if turn == Turn::Yields {
             connection.ring();
         }
+        if turn == Turn::Parked && !std::mem::replace(&mut connection.parked, true) {
+            self.parked.push(slot);
+        }
         #[cfg(feature = "resource-server")]
         if turn == Turn::Undecided && !std::mem::replace(&mut connection.listed, true) {
             self.undecided.push(slot);
@@ -369,7 +414,7 @@ impl<S> Hall<S> {
     }
 
     /// Ends connections, sessions and requests whose deadline has passed.
-    fn expire(&mut self, app: &mut App<'_, S>) {
+    fn expire<S>(&mut self, app: &mut App<'_, S>) {
         let now = self.now();
         if self.endpoint.next_deadline().is_some_and(|at| at <= now) {
             self.endpoint.expire(app, now);
@@ -411,77 +456,15 @@ impl<S> Hall<S> {
         self.connections.iter().flatten().all(idle)
     }
 
-    /// Takes the messages of tasks. Returns whether there may be more.
-    fn hear(&mut self, app: &mut App<'_, S>, late: &mut LateReceiver<S>, cx: &mut Context<'_>) -> bool {
-        for (token, answer) in std::mem::take(&mut self.deferred) {
-            self.answer(app, token, answer);
-        }
-        for _ in 0..AT_ONCE {
-            let Poll::Ready(news) = late.poll(cx) else { return false };
-            self.tell(app, news);
-        }
-        true
-    }
-
-    /// Passes on a message of a task. Drops messages for a stale token, and progress that does not fit into its
-    /// stream.
-    fn tell(&mut self, app: &mut App<'_, S>, news: News<S>) {
-        match news {
-            News::Progress { token, done, total, message } => {
-                let mut progress = Progress::new(done);
-                (progress.total, progress.message) = (total, message.as_deref());
-                let _ = self.endpoint.progress(token, progress);
+    /// Asks the application again about the requests about which it has not decided.
+    #[cfg(feature = "resource-server")]
+    fn ask_again<S>(&mut self, app: &mut App<'_, S>) {
+        for slot in std::mem::take(&mut self.undecided) {
+            if let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) {
+                connection.listed = false;
             }
-            News::Log { token: Some(token), level, message } => {
-                let about = app.service.about();
-                let _ = self.endpoint.with_stream_of(token, |server, out| {
-                    server.log(about, Some(token), level, None, format_args!("{message}"), out)
-                });
-            }
-            News::Log { token: None, level, message } => self.endpoint.announce(app, level, &message),
-            News::Answer { token, answer } => self.answer(app, token, answer),
-            News::Changed(changed) => self.endpoint.publish(changed.as_change()),
-            #[cfg(feature = "resource-server")]
-            News::Decided => {
-                for slot in std::mem::take(&mut self.undecided) {
-                    if let Some(connection) = self.connections.get_mut(slot).and_then(Option::as_mut) {
-                        connection.listed = false;
-                    }
-                    // A turn does no harm to a connection that waits for something else by now.
-                    self.turn(app, slot);
-                }
-            }
+            // A turn does no harm to a connection that waits for something else by now.
+            self.turn(app, slot);
         }
-    }
-
-    /// Answers a request if its stream has room for half of its capacity; otherwise defers the answer. A client that
-    /// does not read delays only its own answers.
-    fn answer(&mut self, app: &mut App<'_, S>, token: RequestToken, answer: Answer<S>) {
-        let crowded = self.endpoint.with_stream_of(token, |_, out| out.room() < out.capacity() / 2);
-        if crowded == Some(true) {
-            self.deferred.push((token, answer));
-            return;
-        }
-        let endpoint = &mut self.endpoint;
-        let answered = match answer {
-            Answer::Call(answer) => endpoint.answer(app, token, answer),
-            Answer::Read(uri, answer) => endpoint.answer_read(app, token, &uri, answer),
-            Answer::Prompt(answer) => endpoint.answer_prompt(app, token, answer),
-            Answer::Complete(value, answer) => endpoint.answer_complete(app, token, &value, answer),
-            Answer::Other(answer) => endpoint.answer_other(app, token, answer),
-            // The handler runs at once, so the state must be prepared before.
-            Answer::Resume(prepare) if endpoint.is_suspended(token) => {
-                prepare(app.state);
-                endpoint.resume(app, token)
-            }
-            Answer::Resume(_) => Err(RespondError::WrongKind),
-        };
-        let failure = match answered {
-            Ok(()) | Err(RespondError::Stale) => return,
-            Err(RespondError::WrongKind) => WRONG_KIND,
-            Err(_) => RpcError::internal("The answer is too large"),
-        };
-        // The request may be over already; then there is nothing to fail.
-        let _ = endpoint.with_stream_of(token, |server, out| server.fail(token, &failure, out));
     }
 }

@@ -15,7 +15,7 @@ use mcp_sansio::service::{
     Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, Prompt, PromptArgument, ReadResource,
     Resource, Service, Tool,
 };
-use mcp_sansio_smol::{LateSender, Serve, ServerEndedError, channel};
+use mcp_sansio_smol::{LateSendError, LateSender, Serve, channel};
 use serde_json::{Value, json};
 use smol::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use smol::net::unix::UnixStream;
@@ -23,7 +23,7 @@ use smol::{Task, Timer, future};
 
 pub struct State {
     pub answers: LateSender<State>,
-    pub tasks: HashMap<RequestToken, Task<Result<(), ServerEndedError>>>,
+    pub tasks: HashMap<RequestToken, Task<Result<(), LateSendError>>>,
     /// The findings of tasks, for requests that are resumed.
     pub found: HashMap<RequestToken, &'static str>,
     pub cancelled: usize,
@@ -53,10 +53,10 @@ fn wait(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     outcome
 }
 
-async fn waiting(answers: LateSender<State>, token: RequestToken, ms: u64, steps: u64) -> Result<(), ServerEndedError> {
+async fn waiting(answers: LateSender<State>, token: RequestToken, ms: u64, steps: u64) -> Result<(), LateSendError> {
     for step in 1..=steps {
-        answers.progress(token, Progress::new(step).of(steps).message("step")).await?;
-        answers.log(token, LoggingLevel::Error, format!("after {step}")).await?;
+        answers.progress(token, Progress::new(step).of(steps).message("step"))?;
+        answers.log(token, LoggingLevel::Error, format!("after {step}"))?;
     }
     if ms == 0 {
         future::pending::<()>().await;
@@ -66,7 +66,7 @@ async fn waiting(answers: LateSender<State>, token: RequestToken, ms: u64, steps
         state.tasks.remove(&token);
         call.text(format_args!("waited {ms}"))
     };
-    answers.answer(token, done).await
+    answers.answer(token, done)
 }
 
 /// Logs at once. After the end of the input, sends progress and more.
@@ -74,11 +74,11 @@ fn tell(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let (token, outcome) = call.later();
     let answers = state.answers.clone();
     let task = smol::spawn(async move {
-        answers.log(token, LoggingLevel::Error, "before".to_owned()).await?;
+        answers.log(token, LoggingLevel::Error, "before".to_owned())?;
         Timer::after(Duration::from_millis(200)).await;
-        answers.progress(token, Progress::new(1)).await?;
-        answers.log(token, LoggingLevel::Error, "after".to_owned()).await?;
-        answers.answer(token, |_, call| call.text("told")).await
+        answers.progress(token, Progress::new(1))?;
+        answers.log(token, LoggingLevel::Error, "after".to_owned())?;
+        answers.answer(token, |_, call| call.text("told"))
     });
     state.tasks.insert(token, task);
     outcome
@@ -122,7 +122,7 @@ fn guess(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let answers = state.answers.clone();
     let task = smol::spawn(async move {
         Timer::after(Duration::from_millis(10)).await;
-        answers.resume(token, move |state| _ = state.found.insert(token, "Ada")).await
+        answers.resume(token, move |state| _ = state.found.insert(token, "Ada"))
     });
     state.tasks.insert(token, task);
     Ok(done)
@@ -134,8 +134,8 @@ fn read_late(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
     let (answers, uri) = (state.answers.clone(), read.uri().to_owned());
     let task = smol::spawn(async move {
         match uri.ends_with("wrong") {
-            true => answers.answer(token, |_, call| call.text("no tool was called")).await,
-            false => answers.answer_read(token, uri, |_, read| read.text("late")).await,
+            true => answers.answer(token, |_, call| call.text("no tool was called")),
+            false => answers.answer_read(token, uri, |_, read| read.text("late")),
         }
     });
     state.tasks.insert(token, task);
@@ -145,7 +145,7 @@ fn read_late(state: &mut State, read: &mut ReadResource<'_>) -> HandlerResult {
 fn get_late(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
     let (token, outcome) = get.later();
     let answers = state.answers.clone();
-    let task = smol::spawn(async move { answers.answer_prompt(token, |_, get| get.user("late")).await });
+    let task = smol::spawn(async move { answers.answer_prompt(token, |_, get| get.user("late")) });
     state.tasks.insert(token, task);
     outcome
 }
@@ -153,8 +153,7 @@ fn get_late(state: &mut State, get: &mut GetPrompt<'_>) -> HandlerResult {
 fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> HandlerResult {
     let (token, outcome) = complete.later();
     let (answers, value) = (state.answers.clone(), complete.value().to_owned());
-    let task =
-        smol::spawn(async move { answers.answer_complete(token, value, |_, it| it.matching(["late", "x"])).await });
+    let task = smol::spawn(async move { answers.answer_complete(token, value, |_, it| it.matching(["late", "x"])) });
     state.tasks.insert(token, task);
     outcome
 }
@@ -162,9 +161,10 @@ fn complete_late(state: &mut State, complete: &mut Complete<'_>) -> HandlerResul
 fn other_late(state: &mut State, other: &mut CustomRequest<'_>) -> HandlerResult {
     let (token, outcome) = other.later();
     let answers = state.answers.clone();
-    let task = smol::spawn(async move {
-        answers.answer_other(token, |_, other| other.result(Raw::constant(r#"{"late":true}"#))).await
-    });
+    let task =
+        smol::spawn(
+            async move { answers.answer_other(token, |_, other| other.result(Raw::constant(r#"{"late":true}"#))) },
+        );
     state.tasks.insert(token, task);
     outcome
 }
@@ -172,7 +172,7 @@ fn other_late(state: &mut State, other: &mut CustomRequest<'_>) -> HandlerResult
 /// Sends a log message to all clients.
 fn announce(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let answers = state.answers.clone();
-    smol::spawn(async move { answers.announce(LoggingLevel::Error, "hear, hear").await }).detach();
+    smol::spawn(async move { answers.announce(LoggingLevel::Error, "hear, hear") }).detach();
     call.text("done")
 }
 

@@ -17,7 +17,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{RequestToken, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, InputRequest, Service, Tool};
-use mcp_sansio_tower::{Body, Handle, Mcp, MountOptions, ResponseFuture};
+use mcp_sansio_tower::{Body, LateSender, Mcp, MountOptions, ResponseFuture, channel};
 use serde_json::{Value, json};
 use tower_service::Service as _;
 
@@ -31,7 +31,7 @@ pub struct Seen {
 }
 
 pub struct State {
-    pub mcp: Handle<State>,
+    pub late: LateSender<State>,
     pub seen: Arc<Mutex<Seen>>,
 }
 
@@ -61,7 +61,7 @@ static TOOLS: [Tool<State>; 7] = [
     }),
     Tool::new("change", "Changes the tools", |state: &mut State, call: &mut Call<'_>| {
         // From a handler, under the lock.
-        state.mcp.publish(ServerChange::Tools);
+        state.late.publish(ServerChange::Tools).unwrap();
         call.text("changed")
     }),
     Tool::new("publish", "Changes the tools too", |_, call: &mut Call<'_>| {
@@ -135,6 +135,7 @@ impl Wake for Count {
 /// A mount and what its handlers have seen.
 pub struct Web {
     pub mcp: Mcp<State>,
+    pub late: LateSender<State>,
     pub seen: Arc<Mutex<Seen>>,
     pub time: Arc<Time>,
 }
@@ -157,8 +158,10 @@ impl Web {
         let (seen, time) = (Arc::<Mutex<Seen>>::default(), Arc::<Time>::default());
         time.now.store(1_000, Ordering::SeqCst);
         let seen_by = Arc::clone(&seen);
-        let mcp = Mcp::with_handle(SERVICE, set(options(&time)), |mcp| State { mcp, seen: seen_by });
-        Web { mcp, seen, time }
+        let (late, receiver) = channel();
+        let state = State { late: late.clone(), seen: seen_by };
+        let mcp = Mcp::new(SERVICE, state, set(options(&time).late(receiver)));
+        Web { mcp, late, seen, time }
     }
 
     pub fn call<B>(&self, request: Request<B>) -> ResponseFuture

@@ -84,7 +84,7 @@ struct Running {
 fn start() -> Running {
     let server = HttpServer::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", server.local_addr().unwrap());
-    let stopper = server.stopper().unwrap();
+    let stopper = server.stopper();
     let thread = std::thread::spawn(move || server.serve(&service(), &mut World::new()).unwrap());
     Running { url, stopper, thread: Some(thread) }
 }

@@ -2,6 +2,7 @@
 mod mcp;
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::{Router, routing::get};
@@ -39,7 +40,7 @@ async fn main() -> std::io::Result<()> {
     eprintln!("serving at http://{0}/ and http://{0}/mcp", listener.local_addr()?);
     let stop = async move {
         let _ = tokio::signal::ctrl_c().await;
-        handle.shut_down(); // ends the event streams, for which axum waits
+        tokio::spawn(handle.stop(Duration::from_secs(5))); // axum waits for calls in flight, and they have 5 seconds
     };
     axum::serve(listener, app).with_graceful_shutdown(stop).await
 }

@@ -1,10 +1,12 @@
 //! Notes over HTTP, on smol: tools that change them, and a resource whose subscribers hear of each change.
 use std::io;
 
+use async_signal::{Signal, Signals};
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::ServerChange;
 use mcp_sansio::service::{Call, HandlerResult, Output, ReadResource, Service, resource, tool};
 use mcp_sansio_smol::http::HttpServer;
+use smol::stream::StreamExt;
 
 /// The state of the handlers. They run one after the other, so it needs no lock.
 #[derive(Default)]
@@ -56,6 +58,13 @@ fn main() -> io::Result<()> {
     let address = std::env::args().nth(1).unwrap_or("127.0.0.1:8931".into());
     let server = HttpServer::bind(address)?;
     eprintln!("serving at http://{}/mcp", server.local_addr()?);
+    let (stopper, mut signals) = (server.stopper(), Signals::new([Signal::Int, Signal::Term])?);
+    smol::spawn(async move {
+        while signals.next().await.is_some() {
+            stopper.stop(); // calls in flight may finish; the second time ends them
+        }
+    })
+    .detach();
     smol::block_on(server.serve(&SERVICE, &mut Notes::default()))
 }
 

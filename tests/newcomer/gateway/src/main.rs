@@ -10,7 +10,7 @@ use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{Progress, RequestToken, RpcError, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, Service};
 use mcp_sansio_smol::client::{Child, Client, ClientError, Events, OwnedEvent, SubscriptionEvent, events};
-use mcp_sansio_smol::{LateSender, OwnedTool, OwnedTools, Serve, channel};
+use mcp_sansio_smol::{LateSender, OwnedTool, OwnedTools, Serve, Work, channel};
 use smol::stream::StreamExt;
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("gateway", "0.1.0");
@@ -19,33 +19,26 @@ static PROFILE: ClientInfo<'static> = ClientInfo::new("gateway", "0.1.0");
 type Routes = Arc<Mutex<HashMap<PendingId, RequestToken>>>;
 
 struct State {
-    late: LateSender<State>,
-    /// Dropping one cancels its request at the child.
-    tasks: HashMap<RequestToken, smol::Task<()>>,
+    /// Dropping a future cancels its request at the child.
+    work: Work<State>,
 }
 
 /// Passes a call on to a child.
 fn forward(child: &Client, routes: &Routes, theirs: &str, state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let request = Request::call(theirs).with_progress().with_logs(LoggingLevel::Debug);
     let asked = child.request(request.arguments(&call.arguments()));
-    let (token, outcome) = call.later();
-    let (late, routes, theirs) = (state.late.clone(), routes.clone(), asked.token());
+    let (token, routes, theirs) = (call.token(), routes.clone(), asked.token());
     theirs.map(|theirs| routes.lock().unwrap().insert(theirs, token));
-    let task = async move {
+    let asking = state.work.future(move |_| async move {
         let answer = asked.await;
         theirs.map(|theirs| routes.lock().unwrap().remove(&theirs));
-        let pass_on = move |state: &mut State, call: &mut Call<'_>| {
-            state.tasks.remove(&token);
-            match answer {
-                Ok(answer) => call.result(answer.raw()),
-                Err(ClientError::Server(error)) => call.fail(&RpcError::new(error.code, &error.message)),
-                Err(error) => call.error(format_args!("{error}")),
-            }
-        };
-        let _ = late.answer(token, pass_on).await;
-    };
-    state.tasks.insert(token, smol::spawn(task));
-    outcome
+        answer
+    });
+    asking.then(call, |_, call, answer| match answer {
+        Ok(answer) => call.result(answer.raw()),
+        Err(ClientError::Server(error)) => call.fail(&RpcError::new(error.code, &error.message)),
+        Err(error) => call.error(format_args!("{error}")),
+    })
 }
 
 /// Passes progress and log messages of a child on.
@@ -57,11 +50,11 @@ async fn follow(mut events: Events, routes: Routes, late: LateSender<State>) {
                 let Some(token) = ours(token) else { continue };
                 let mut progress = Progress::new(done);
                 (progress.total, progress.message) = (total.map(Into::into), message.as_deref());
-                let _ = late.progress(token, progress).await;
+                let _ = late.progress(token, progress);
             }
             OwnedEvent::Log { token: Some(token), level, data, .. } => {
                 let Some(token) = ours(token) else { continue };
-                let _ = late.log(token, level.unwrap_or(LoggingLevel::Info), data).await;
+                let _ = late.log(token, level.unwrap_or(LoggingLevel::Info), data);
             }
             _ => {}
         }
@@ -88,7 +81,7 @@ async fn relist(child: Client, prefix: String, routes: Routes, tools: Arc<OwnedT
     let Ok(mut changes) = child.listen(&SubscriptionFilter::new().tools()) else { return };
     while let Some(Ok(change)) = changes.next().await {
         if matches!(change, SubscriptionEvent::Tools) && list(&child, &prefix, &routes, &tools).await.is_ok() {
-            let _ = late.publish(ServerChange::Tools).await;
+            let _ = late.publish(ServerChange::Tools);
         }
     }
 }
@@ -117,8 +110,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             .dynamic_tools(&*tools)
             .feature(ServerCapability::ToolsChanged)
             .feature(ServerCapability::Logging)
-            .on_cancel(|state: &mut State, token| drop(state.tasks.remove(&token)));
-        let mut state = State { late, tasks: HashMap::new() };
+            .on_cancel(|state: &mut State, token| state.work.cancel(token));
+        let mut state = State { work: Work::new(late, 100).spawner(|future| smol::spawn(future).detach()) };
         Serve::new(&service).late(receiver).stdio(&mut state).await?;
         for child in &children {
             child.close().await;

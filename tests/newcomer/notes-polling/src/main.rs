@@ -4,18 +4,28 @@ use std::error::Error;
 use std::io::{self, ErrorKind, Read, Write, stdin, stdout};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::line_server::{LineServer, NextStep};
-use mcp_sansio::server::{MessageLimits, Progress, ServerChange};
+use mcp_sansio::server::MessageLimits;
 use mcp_sansio::sink::LineSink;
-use notes_service::{Late, Notes, SERVICE};
+use mcp_sansio_host::channel;
+use notes_service::{Notes, SERVICE};
 use polling::{Event, Events, Poller};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 const IN: usize = 1;
 const OUT: usize = 2;
+
+/// Ends a wait of the poller.
+struct Notify(Arc<Poller>);
+
+impl Wake for Notify {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.notify();
+    }
+}
 
 /// Returns `None` if the descriptor is not ready.
 fn ready(done: io::Result<usize>) -> io::Result<Option<usize>> {
@@ -28,12 +38,9 @@ fn ready(done: io::Result<usize>) -> io::Result<Option<usize>> {
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("usage: notes-polling FILE")?;
     let poller = Arc::new(Poller::new()?);
-    let (late, happened) = channel();
-    let waker = poller.clone();
-    let mut notes = Notes::open(&file, move |token, what| {
-        let _ = late.send((token, what));
-        let _ = waker.notify();
-    })?;
+    let waker = Waker::from(Arc::new(Notify(poller.clone())));
+    let (late, mut receiver) = channel();
+    let mut notes = Notes::open(&file, late)?;
     // Without the buffers of the standard library: the session has its own.
     let mut input = std::fs::File::from(stdin().as_fd().try_clone_to_owned()?);
     let mut output = std::fs::File::from(stdout().as_fd().try_clone_to_owned()?);
@@ -46,16 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut server = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
     loop {
         server.expire(started.elapsed().as_millis() as u64);
-        for (token, what) in happened.try_iter() {
-            match what {
-                Late::Progress { done, total } => drop(server.progress(token, Progress::new(done).of(total))),
-                Late::Imported(result) => {
-                    let _ =
-                        server.answer(&SERVICE, &mut notes, token, |notes, call| notes.imported(token, result, call));
-                    server.publish(ServerChange::Resources); // cancelled, some lines are notes nevertheless
-                }
-            }
-        }
+        receiver.give(&mut server, &SERVICE, &mut notes);
         let next = server.run(&SERVICE, &mut notes);
         match ready(output.write(server.pending())) {
             Ok(sent) => server.sent(sent.unwrap_or(0)),
@@ -69,6 +67,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         poller.modify(&output, Event::new(OUT, false, next == NextStep::Write || !server.pending().is_empty()))?;
         let deadline = server.server().next_deadline();
         let wait = deadline.map(|at| Duration::from_millis(at).saturating_sub(started.elapsed()));
+        let more = receiver.poll_ready(&mut Context::from_waker(&waker)).is_ready();
+        let wait = if more { Some(Duration::ZERO) } else { wait };
         events.clear();
         poller.wait(&mut events, wait)?;
         if events.iter().any(|event| event.key == IN) {

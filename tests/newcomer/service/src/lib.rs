@@ -1,50 +1,27 @@
 //! The notes as a service, for any loop. It does no I/O but that of the file.
 
-use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_sansio::json::Text;
 use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
-use mcp_sansio::server::{RequestToken, RpcError, ServerChange};
+use mcp_sansio::server::{Progress, RpcError, ServerChange};
 use mcp_sansio::service::{
     Arguments, Call, Complete, DynamicResources, Form, GetPrompt, HandlerError, HandlerResult, Output, Prompt,
     ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, Tool, prompt, resource, tool,
 };
+use mcp_sansio_host::{LateSender, Work};
 use notes_db::{Db, Due, Error as DbError, Kind, Note};
 
 pub struct Notes {
     db: Db,
-    imports: HashMap<RequestToken, Arc<AtomicBool>>,
-    late: Arc<dyn Fn(RequestToken, Late) + Send + Sync>,
-}
-
-/// What the thread of an import has to say of its request.
-pub enum Late {
-    Progress { done: u64, total: u64 },
-    Imported(Result<u64, String>),
+    imports: Work<Notes>,
 }
 
 impl Notes {
-    pub fn open(file: &str, late: impl Fn(RequestToken, Late) + Send + Sync + 'static) -> Result<Self, String> {
+    pub fn open(file: &str, late: LateSender<Notes>) -> Result<Self, String> {
         let db = Db::open(file).map_err(|error| format!("{file}: {error}"))?;
-        Ok(Notes { db, imports: HashMap::new(), late: Arc::new(late) })
-    }
-
-    /// Answers an import that has ended.
-    pub fn imported(&mut self, token: RequestToken, result: Result<u64, String>, call: &mut Call<'_>) -> HandlerResult {
-        self.imports.remove(&token);
-        changed(call);
-        let imported = call.ok(result)?;
-        call.output(&Imported { imported })
-    }
-
-    fn cancelled(&mut self, token: RequestToken) {
-        if let Some(stop) = self.imports.remove(&token) {
-            stop.store(true, Ordering::Relaxed);
-        }
+        Ok(Notes { db, imports: Work::new(late, 4) })
     }
 }
 
@@ -132,28 +109,27 @@ struct Imported {
 #[tool(title = "Import notes", output = Imported)]
 fn import(notes: &mut Notes, call: &mut Call<'_>, path: String, kind: Option<Kind>) -> HandlerResult {
     let text = std::fs::read_to_string(&path).map_err(|error| call.failed(format_args!("{path}: {error}")))?;
-    let (token, outcome) = call.later();
-    let stop = Arc::new(AtomicBool::new(false));
-    notes.imports.insert(token, stop.clone());
-    let (late, file) = (notes.late.clone(), notes.db.file());
-    std::thread::spawn(move || {
-        let run = || -> Result<u64, String> {
-            let db = Db::open(&file).map_err(|error| error.to_string())?;
-            let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
-            let total = lines.len() as u64;
-            for (done, line) in (1..).zip(lines) {
-                if stop.load(Ordering::Relaxed) {
-                    return Ok(done - 1);
-                }
-                db.import(line, kind.unwrap_or(Kind::Idea)).map_err(|error| error.to_string())?;
-                std::thread::sleep(Duration::from_millis(100)); // so that there is something to watch
-                late(token, Late::Progress { done, total });
+    let file = notes.db.file();
+    let importing = notes.imports.thread(move |job| -> Result<u64, String> {
+        let db = Db::open(&file).map_err(|error| error.to_string())?;
+        let lines: Vec<_> = text.lines().filter(|line| !line.is_empty()).collect();
+        let total = lines.len() as u64;
+        for (done, line) in (1..).zip(lines) {
+            if job.is_cancelled() {
+                job.publish(ServerChange::Resources); // some lines are notes nevertheless
+                return Ok(done - 1);
             }
-            Ok(total)
-        };
-        late(token, Late::Imported(run()));
+            db.import(line, kind.unwrap_or(Kind::Idea)).map_err(|error| error.to_string())?;
+            std::thread::sleep(Duration::from_millis(100)); // so that there is something to watch
+            job.progress(Progress::new(done).of(total));
+        }
+        Ok(total)
     });
-    outcome
+    importing.then(call, |_, call, result| {
+        changed(call);
+        let imported = call.ok(result)?;
+        call.output(&Imported { imported })
+    })
 }
 
 /// Titles of all notes
@@ -253,4 +229,4 @@ pub const SERVICE: Service<'static, Notes> = Service::new("notes", env!("CARGO_P
     .feature(ServerCapability::Subscribe)
     .feature(ServerCapability::ResourcesChanged)
     .feature(ServerCapability::Logging)
-    .on_cancel(Notes::cancelled);
+    .on_cancel(|notes, token| notes.imports.cancel(token));

@@ -1,26 +1,25 @@
 //! Program 6: tests of the notes, in memory.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use mcp_sansio::revision::Revision;
-use mcp_sansio::server::{Progress, RequestToken};
 use mcp_sansio_host::testing::{Conversation, Delivery, Reply, assert_snapshot};
-use notes_service::{Late, Notes, SERVICE};
+use mcp_sansio_host::{LateReceiver, channel};
+use notes_service::{Notes, SERVICE};
 use serde_json::{Value, json};
 
 static FILES: AtomicU32 = AtomicU32::new(0);
 
 /// Opens empty notes; what imports say comes out of the channel.
-fn open(revision: Revision, cut: Delivery) -> (Conversation<'static, Notes>, Receiver<(RequestToken, Late)>) {
+fn open(revision: Revision, cut: Delivery) -> (Conversation<'static, Notes>, LateReceiver<Notes>) {
     let file = format!("{}/{}.db", env!("CARGO_TARGET_TMPDIR"), FILES.fetch_add(1, Ordering::Relaxed));
     let _ = std::fs::remove_file(&file);
-    let (late, events) = channel();
-    let notes = Notes::open(&file, move |token, what| drop(late.send((token, what)))).unwrap();
+    let (late, receiver) = channel();
+    let notes = Notes::open(&file, late).unwrap();
     let mut conversation = Conversation::new(const { &SERVICE }, notes).cut(cut);
     conversation.open(revision);
-    (conversation, events)
+    (conversation, receiver)
 }
 
 #[test]
@@ -56,17 +55,13 @@ fn asks_before_it_removes() {
 fn imports_with_progress() {
     let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/lines.txt");
     std::fs::write(file, "one\ntwo\n").unwrap();
-    let (mut notes, events) = open(Revision::V2025_06_18, Delivery::Whole);
+    let (mut notes, mut late) = open(Revision::V2025_06_18, Delivery::Whole);
     assert!(notes.call("import", &json!({"path": file})).is_pending());
-    let done = loop {
-        match events.recv_timeout(Duration::from_secs(5)).unwrap() {
-            (token, Late::Progress { done, total }) => drop(notes.progress(token, Progress::new(done).of(total))),
-            (token, Late::Imported(result)) => {
-                break notes.answer(token, |notes, call| notes.imported(token, result, call)).unwrap();
-            }
-        }
-    };
-    let done = Reply::of(done);
+    let mut lines = Vec::new();
+    while !lines.iter().any(|line: &String| line.contains("\"result\"")) {
+        lines.extend(notes.hear(&mut late, Duration::from_secs(5)));
+    }
+    let done = Reply::of(lines);
     assert_eq!(done.structured::<Value>(), json!({"imported": 2}));
     assert_eq!(done.notifications().iter().filter(|line| line.contains("\"progress\"")).count(), 2, "{done}");
 }

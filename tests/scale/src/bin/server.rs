@@ -1,21 +1,20 @@
 //! A server for the measurements of `scale`: `scale-server blocking|smol TOOLS http PORT`. `TOOLS` is the number of tools that
 //! are listed beside its own five, of which `echo` comes last.
 
-use std::{env, io, thread};
+use std::{env, io};
 
 use futures_lite::future::block_on;
 use mcp_sansio::json::Text;
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::{MessageLimits, RequestToken, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, ReadResource, ResourceTemplate, Service, Tool};
-use mcp_sansio_blocking::http::{App, EndpointConfig, EndpointLimits, HttpServer, HttpServerOptions};
-use mcp_sansio_smol::{LateSender, channel};
+use mcp_sansio_blocking::http::{EndpointConfig, EndpointLimits, HttpServer, HttpServerOptions};
+use mcp_sansio_blocking::{LateSender, channel};
 
 /// Requests that wait for `release`.
 struct State {
     waiting: Vec<RequestToken>,
-    release: bool,
-    late: Option<LateSender<State>>,
+    late: LateSender<State>,
 }
 
 const ONE_TEXT: &str = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
@@ -47,17 +46,9 @@ fn wait(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
 
 /// Answers all that wait, after itself.
 fn release(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
-    match state.late.clone() {
-        None => state.release = true,
-        Some(late) => {
-            let waiting = std::mem::take(&mut state.waiting);
-            thread::spawn(move || {
-                for token in waiting {
-                    // An error means that the server has ended.
-                    let _ = block_on(late.answer(token, |_, call| call.text("released")));
-                }
-            });
-        }
+    for token in std::mem::take(&mut state.waiting) {
+        // An error means that the server has ended.
+        let _ = state.late.answer(token, |_, call| call.text("released"));
     }
     call.text("they are answered")
 }
@@ -107,20 +98,11 @@ fn main() -> io::Result<()> {
         .limits(messages)
         .config(EndpointConfig::DEFAULT.request_share(most));
     let address = format!("127.0.0.1:{port}");
-    let mut state = State { waiting: Vec::new(), release: false, late: None };
+    let (late, receiver) = channel();
+    let mut state = State { waiting: Vec::new(), late };
     if driver == "blocking" {
-        let app = App::new(&service, &mut state);
-        return HttpServer::bind(address)?.options(options).serve_with(app, &mut |app, endpoint, _| {
-            if std::mem::take(&mut app.state.release) {
-                for token in std::mem::take(&mut app.state.waiting) {
-                    // An error means that the client has gone.
-                    let _ = endpoint.answer(app, token, |_, call| call.text("released"));
-                }
-            }
-            None
-        });
+        return HttpServer::bind(address)?.options(options).late(receiver).serve(&service, &mut state);
     }
-    let (sender, late) = channel();
-    state.late = Some(sender);
-    block_on(mcp_sansio_smol::http::HttpServer::bind(address)?.options(options).late(late).serve(&service, &mut state))
+    let server = mcp_sansio_smol::http::HttpServer::bind(address)?.options(options).late(receiver);
+    block_on(server.serve(&service, &mut state))
 }

@@ -1,0 +1,723 @@
+//! Answers, progress and changes from outside of the handlers: one channel for all adapters.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mcp_sansio::line_server::LineServer;
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::{OwnedServerChange, Progress, RequestToken, RespondError, RpcError, ServerChange};
+use mcp_sansio::service::{Call, Complete, CustomRequest, GetPrompt, HandlerResult, ReadResource, Service};
+use mcp_sansio::sink::Out;
+#[cfg(feature = "endpoint")]
+use mcp_sansio_http::endpoint::{App, Endpoint};
+
+use crate::work::Unpark;
+
+/// Number of notifications that [`channel`] holds.
+const CHANNEL: usize = 1024;
+/// Number of messages that one [`LateReceiver::give`] takes.
+const AT_ONCE: usize = 64;
+
+/// The error for a request that was answered as a request of another kind: its client must not wait for ever.
+const WRONG_KIND: RpcError<'static> = RpcError::internal("The handler's answer is of another kind than the request");
+const TOO_LARGE: RpcError<'static> = RpcError::internal("The answer is too large");
+
+/// Makes a channel to a server: one end for the state of the handlers, the other for the `late` of a server in any
+/// adapter. It holds 1,024 notifications, and an answer to each request.
+///
+/// ```
+/// use mcp_sansio::service::{Call, HandlerResult};
+/// use mcp_sansio_host::{LateSender, channel};
+///
+/// struct Kitchen {
+///     late: LateSender<Kitchen>,
+///     cups: u32,
+/// }
+///
+/// fn brew(kitchen: &mut Kitchen, call: &mut Call<'_>) -> HandlerResult {
+///     let (token, outcome) = call.later();
+///     let late = kitchen.late.clone();
+///     std::thread::spawn(move || {
+///         // What takes long is done here, or in a task.
+///         late.answer(token, |kitchen, call| {
+///             kitchen.cups += 1;
+///             call.text(format_args!("cup {}", kitchen.cups))
+///         })
+///     });
+///     outcome
+/// }
+/// # let _: fn(&mut Kitchen, &mut Call<'_>) -> HandlerResult = brew;
+///
+/// let (late, receiver) = channel();
+/// let kitchen = Kitchen { late, cups: 0 };
+/// // `Serve::new(&service).late(receiver)`, `HttpServer::bind(address)?.late(receiver)`, `MountOptions::late(receiver)`
+/// # drop((kitchen, receiver));
+/// ```
+#[must_use]
+pub fn channel<S: 'static>() -> (LateSender<S>, LateReceiver<S>) {
+    channel_of(CHANNEL)
+}
+
+/// Makes a [`channel`] that holds this number of notifications, at least 1.
+#[must_use]
+pub fn channel_of<S: 'static>(notifications: usize) -> (LateSender<S>, LateReceiver<S>) {
+    let queue = Queue {
+        messages: VecDeque::new(),
+        notifications: 0,
+        most: notifications.max(1),
+        closed: false,
+        receiver: None,
+        waiting: Vec::new(),
+    };
+    let shared = Arc::new(Shared { queue: Mutex::new(queue), room: Condvar::new() });
+    (LateSender(Arc::clone(&shared)), LateReceiver { shared, deferred: Vec::new(), decided: false })
+}
+
+struct Shared<S: 'static> {
+    queue: Mutex<Queue<S>>,
+    room: Condvar,
+}
+
+struct Queue<S: 'static> {
+    messages: VecDeque<LateMessage<S>>,
+    /// The messages that are no answers.
+    notifications: usize,
+    most: usize,
+    closed: bool,
+    receiver: Option<Waker>,
+    /// The tasks that wait for room.
+    waiting: Vec<Waker>,
+}
+
+impl<S> Shared<S> {
+    fn lock(&self) -> MutexGuard<'_, Queue<S>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, message: LateMessage<S>) -> Result<(), LateSendError> {
+        let waker = {
+            let mut queue = self.lock();
+            if queue.closed {
+                return Err(LateSendError::Ended);
+            }
+            if message.is_notification() {
+                if queue.notifications >= queue.most {
+                    return Err(LateSendError::Full);
+                }
+                queue.notifications += 1;
+            }
+            queue.messages.push_back(message);
+            queue.receiver.take()
+        };
+        waker.into_iter().for_each(Waker::wake);
+        Ok(())
+    }
+
+    fn next(&self) -> Option<LateMessage<S>> {
+        let mut queue = self.lock();
+        let message = queue.messages.pop_front()?;
+        if !message.is_notification() {
+            return Some(message);
+        }
+        let was_full = queue.notifications == queue.most;
+        queue.notifications -= 1;
+        if was_full {
+            let waiting = std::mem::take(&mut queue.waiting);
+            drop(queue);
+            self.room.notify_all();
+            waiting.into_iter().for_each(Waker::wake);
+        }
+        Some(message)
+    }
+
+    fn close(&self) {
+        let mut queue = self.lock();
+        queue.closed = true;
+        let (messages, waiting) = (std::mem::take(&mut queue.messages), std::mem::take(&mut queue.waiting));
+        drop(queue);
+        // Not under the lock: what they own may send.
+        drop(messages);
+        self.room.notify_all();
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl<S> Queue<S> {
+    /// Returns `Ok` if there is room for a notification, `None` while there is not.
+    const fn has_room(&self) -> Option<Result<(), LateSendError>> {
+        if self.closed {
+            Some(Err(LateSendError::Ended))
+        } else if self.notifications < self.most {
+            Some(Ok(()))
+        } else {
+            None
+        }
+    }
+}
+
+/// A function that answers a request, or prepares the state for its next run.
+#[allow(clippy::type_complexity, reason = "a table of functions is read best with their types in it")]
+enum Answer<S> {
+    Call(Box<dyn FnOnce(&mut S, &mut Call<'_>) -> HandlerResult + Send>),
+    Read(String, Box<dyn FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult + Send>),
+    Prompt(Box<dyn FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult + Send>),
+    Complete(String, Box<dyn FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult + Send>),
+    Other(Box<dyn FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult + Send>),
+    Resume(Box<dyn FnOnce(&mut S) + Send>),
+    Fail(i32, String),
+}
+
+enum LateMessage<S> {
+    Progress { token: RequestToken, progress: Progress<'static>, message: Option<String> },
+    Log { token: Option<RequestToken>, level: LoggingLevel, message: String },
+    Change(OwnedServerChange),
+    Answer(RequestToken, Answer<S>),
+    Decided,
+}
+
+impl<S> LateMessage<S> {
+    const fn is_notification(&self) -> bool {
+        !matches!(self, LateMessage::Answer(..))
+    }
+}
+
+/// The sending end of a [`channel`]. Clone it into each task and thread that answers or notifies; handlers may use it too.
+///
+/// No call waits. Messages are written in the order in which they were sent, but while the client of a request does not
+/// read, its answer waits alone. Messages for a stale token are dropped. An answer is always taken; other messages
+/// fail with [`LateSendError::Full`] while the channel is full, since clients do not read as fast: those that send many
+/// of them wait for [`room`](LateSender::room) before each.
+pub struct LateSender<S: 'static>(Arc<Shared<S>>);
+
+impl<S: 'static> LateSender<S> {
+    /// Answers a `tools/call` that was put off. `answer` runs on the side of the server, with the state of the handlers;
+    /// it does not run if the request was cancelled meanwhile. If the token belongs to a request of another method,
+    /// that request is answered with error -32603.
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn answer(
+        &self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut Call<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), LateSendError> {
+        self.send_answer(token, Answer::Call(Box::new(answer)))
+    }
+
+    /// Answers a `resources/read` that was put off, at the URI that [`ReadResource::uri`] gave; see
+    /// [`answer`](LateSender::answer).
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn answer_read(
+        &self,
+        token: RequestToken,
+        uri: impl Into<String>,
+        answer: impl FnOnce(&mut S, &mut ReadResource<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), LateSendError> {
+        self.send_answer(token, Answer::Read(uri.into(), Box::new(answer)))
+    }
+
+    /// Answers a `prompts/get` that was put off; see [`answer`](LateSender::answer).
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn answer_prompt(
+        &self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut GetPrompt<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), LateSendError> {
+        self.send_answer(token, Answer::Prompt(Box::new(answer)))
+    }
+
+    /// Answers a `completion/complete` that was put off, for the value that [`Complete::value`] gave; see
+    /// [`answer`](LateSender::answer).
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn answer_complete(
+        &self,
+        token: RequestToken,
+        value: impl Into<String>,
+        answer: impl FnOnce(&mut S, &mut Complete<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), LateSendError> {
+        self.send_answer(token, Answer::Complete(value.into(), Box::new(answer)))
+    }
+
+    /// Answers a request with a method of your own that was put off; see [`answer`](LateSender::answer).
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn answer_other(
+        &self,
+        token: RequestToken,
+        answer: impl FnOnce(&mut S, &mut CustomRequest<'_>) -> HandlerResult + Send + 'static,
+    ) -> Result<(), LateSendError> {
+        self.send_answer(token, Answer::Other(Box::new(answer)))
+    }
+
+    /// Resumes a request that its handler has [suspended](mcp_sansio::service::RequestContext::suspend). `prepare` puts its
+    /// finding into the state, then the handler runs again, and may ask. Neither runs if the request was cancelled
+    /// meanwhile. A request that is not suspended is answered with error -32603.
+    ///
+    /// ```
+    /// use mcp_sansio::json::Raw;
+    /// use mcp_sansio::server::RequestToken;
+    /// use mcp_sansio::service::{Call, HandlerResult, InputRequest};
+    /// use mcp_sansio_host::LateSender;
+    ///
+    /// struct Shop {
+    ///     late: LateSender<Shop>,
+    ///     prices: Vec<(RequestToken, u32)>,
+    /// }
+    /// const SURE: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{}}"#);
+    ///
+    /// fn order(shop: &mut Shop, call: &mut Call<'_>) -> HandlerResult {
+    ///     if let Some(answer) = call.answer("sure") {
+    ///         return call.text(if answer.accepted() { "ordered" } else { "not ordered" });
+    ///     }
+    ///     if let Some(at) = shop.prices.iter().position(|(token, _)| *token == call.token()) {
+    ///         let (_, price) = shop.prices.remove(at);
+    ///         return call.ask(&[InputRequest::elicit("sure", &format!("Pay {price}?"), SURE)], b"");
+    ///     }
+    ///     let (token, done) = call.suspend(b"")?;
+    ///     let late = shop.late.clone();
+    ///     std::thread::spawn(move || {
+    ///         let price = 12; // as some other server says
+    ///         late.resume(token, move |shop| shop.prices.push((token, price)))
+    ///     });
+    ///     Ok(done)
+    /// }
+    /// # let _: fn(&mut Shop, &mut Call<'_>) -> HandlerResult = order;
+    /// ```
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn resume(
+        &self,
+        token: RequestToken,
+        prepare: impl FnOnce(&mut S) + Send + 'static,
+    ) -> Result<(), LateSendError> {
+        self.send_answer(token, Answer::Resume(Box::new(prepare)))
+    }
+
+    /// Answers a request of any method that was put off with a JSON-RPC error. What a model should read is a result of the
+    /// tool: [`answer`](LateSender::answer) with [`Call::error`].
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn fail(&self, token: RequestToken, failure: &RpcError<'_>) -> Result<(), LateSendError> {
+        self.send_answer(token, Answer::Fail(failure.code, failure.message.to_owned()))
+    }
+
+    /// Sends `notifications/progress` for a request, if its client asked for
+    /// [progress](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress). Over HTTP it is
+    /// dropped if its stream has no room.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn progress(&self, token: RequestToken, progress: Progress<'_>) -> Result<(), LateSendError> {
+        let Progress { done, total, message, .. } = progress;
+        let mut progress = Progress::new(done);
+        progress.total = total;
+        self.0.send(LateMessage::Progress { token, progress, message: message.map(String::from) })
+    }
+
+    /// Sends `notifications/message` for a request, if its client wants messages of that level
+    /// ([logging](https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/logging)).
+    ///
+    /// Log messages are [deprecated](https://modelcontextprotocol.io/specification/2026-07-28/deprecated) from
+    /// 2026-07-28 on (SEP-2577): they still work; a new program logs to standard error or by OpenTelemetry.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn log(
+        &self,
+        token: RequestToken,
+        level: LoggingLevel,
+        message: impl Into<String>,
+    ) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::Log { token: Some(token), level, message: message.into() })
+    }
+
+    /// Sends `notifications/message` that belongs to no request: only to clients before 2026-07-28.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn announce(&self, level: LoggingLevel, message: impl Into<String>) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::Log { token: None, level, message: message.into() })
+    }
+
+    /// Announces a change to the clients that subscribed to it. A topic of an extension needs the feature `extensions` of
+    /// the adapter.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn publish(&self, change: ServerChange<'_>) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::Change(change.into()))
+    }
+
+    /// Announces that the `authorize` of an HTTP server can decide about a request for which it answered `Access::Later`:
+    /// it is asked again about each such request.
+    ///
+    /// # Errors
+    /// [`LateSendError`]
+    pub fn decided(&self) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::Decided)
+    }
+
+    /// Returns a future that waits until there is room for another notification.
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn room(&self) -> impl Future<Output = Result<(), LateSendError>> + Send + 'static {
+        let shared = Arc::clone(&self.0);
+        poll_fn(move |cx| {
+            let mut queue = shared.lock();
+            match queue.has_room() {
+                Some(has) => Poll::Ready(has),
+                None => {
+                    if !queue.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                        queue.waiting.push(cx.waker().clone());
+                    }
+                    Poll::Pending
+                }
+            }
+        })
+    }
+
+    /// Blocks the thread until there is room for another notification. Not for handlers: the server waits for them.
+    ///
+    /// # Errors
+    /// [`LateSendError::Ended`]
+    pub fn wait_for_room(&self) -> Result<(), LateSendError> {
+        let mut queue = self.0.lock();
+        loop {
+            if let Some(has) = queue.has_room() {
+                return has;
+            }
+            queue = self.0.room.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn send_answer(&self, token: RequestToken, answer: Answer<S>) -> Result<(), LateSendError> {
+        self.0.send(LateMessage::Answer(token, answer))
+    }
+}
+
+/// The receiving end of a [`channel`]. Adapters have a place for it; a loop of your own calls
+/// [`give`](LateReceiver::give). Dropping it ends the channel.
+pub struct LateReceiver<S: 'static> {
+    shared: Arc<Shared<S>>,
+    /// Answers that wait because their stream has no room.
+    deferred: Vec<(RequestToken, Answer<S>)>,
+    decided: bool,
+}
+
+impl<S: 'static> LateReceiver<S> {
+    /// Gives the waiting messages to a connection or an endpoint, 64 at most and as far as there is room. Returns `true`
+    /// if there may be more at once.
+    pub fn give(&mut self, target: &mut impl LateTarget<S>, service: &Service<'_, S>, state: &mut S) -> bool {
+        for (token, answer) in std::mem::take(&mut self.deferred) {
+            self.answer(target, service, state, token, answer);
+        }
+        for _ in 0..AT_ONCE {
+            if !target.is_open() {
+                return false;
+            }
+            let Some(message) = self.shared.next() else { return false };
+            match message {
+                LateMessage::Progress { token, mut progress, message } => {
+                    progress.message = message.as_deref();
+                    target.progress(token, progress);
+                }
+                LateMessage::Log { token, level, message } => target.log(service, state, token, level, &message),
+                LateMessage::Change(change) => target.publish(change.as_change()),
+                LateMessage::Answer(token, answer) => self.answer(target, service, state, token, answer),
+                LateMessage::Decided => self.decided = true,
+            }
+        }
+        true
+    }
+
+    /// Answers a request, or keeps the answer until its stream has room.
+    fn answer(
+        &mut self,
+        target: &mut impl LateTarget<S>,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: RequestToken,
+        answer: Answer<S>,
+    ) {
+        if target.is_crowded(token) {
+            self.deferred.push((token, answer));
+            return;
+        }
+        let failure = match target.respond(service, state, token, LateAnswer(answer)) {
+            Ok(()) | Err(RespondError::Stale) => return,
+            Err(RespondError::WrongKind) => WRONG_KIND,
+            Err(_) => TOO_LARGE,
+        };
+        target.fail(token, &failure);
+    }
+
+    /// Waits for messages: ready if there are any, else wakes the task when one comes. It also waits when all senders are
+    /// gone.
+    pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut queue = self.shared.lock();
+        if !queue.messages.is_empty() {
+            return Poll::Ready(());
+        }
+        match &mut queue.receiver {
+            Some(waker) => waker.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// Blocks the thread until there are messages, at most so long. Returns whether there are any.
+    pub fn wait(&mut self, at_most: Duration) -> bool {
+        let until = Instant::now().checked_add(at_most);
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        while self.poll_ready(&mut Context::from_waker(&waker)).is_pending() {
+            let left = until.map_or(at_most, |until| until.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return false;
+            }
+            thread::park_timeout(left);
+        }
+        true
+    }
+
+    /// Returns whether no message waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.deferred.is_empty() && self.shared.lock().messages.is_empty()
+    }
+
+    /// Returns whether [`LateSender::decided`] was called since the last time.
+    pub const fn take_decided(&mut self) -> bool {
+        std::mem::replace(&mut self.decided, false)
+    }
+}
+
+impl<S> Drop for LateReceiver<S> {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+/// An answer on its way to its request, for [`LateTarget::respond`].
+pub struct LateAnswer<S: 'static>(Answer<S>);
+
+/// The place where late messages go: a connection over lines, or an endpoint of HTTP.
+pub trait LateTarget<S: 'static> {
+    /// Returns whether a message may begin now.
+    fn is_open(&mut self) -> bool {
+        true
+    }
+
+    /// Returns whether the answer to a request has to wait until its client has read more.
+    fn is_crowded(&mut self, token: RequestToken) -> bool;
+
+    /// Answers or resumes a request.
+    ///
+    /// # Errors
+    /// Those of [`LineServer::answer`].
+    fn respond(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: RequestToken,
+        answer: LateAnswer<S>,
+    ) -> Result<(), RespondError>;
+
+    /// Answers a request with an error, if it is open.
+    fn fail(&mut self, token: RequestToken, failure: &RpcError<'_>);
+
+    /// Sends the progress of a request.
+    fn progress(&mut self, token: RequestToken, progress: Progress<'_>);
+
+    /// Sends a log message, of a request or of none.
+    fn log(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: Option<RequestToken>,
+        level: LoggingLevel,
+        message: &str,
+    );
+
+    /// Announces a change.
+    fn publish(&mut self, change: ServerChange<'_>);
+}
+
+impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
+    fn is_open(&mut self) -> bool {
+        !self.out().held() && self.out().room() > 0
+    }
+
+    fn is_crowded(&mut self, _: RequestToken) -> bool {
+        false
+    }
+
+    fn respond(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: RequestToken,
+        answer: LateAnswer<S>,
+    ) -> Result<(), RespondError> {
+        match answer.0 {
+            Answer::Call(answer) => self.answer(service, state, token, answer),
+            Answer::Read(uri, answer) => self.answer_read(service, state, token, &uri, answer),
+            Answer::Prompt(answer) => self.answer_prompt(service, state, token, answer),
+            Answer::Complete(value, answer) => self.answer_complete(service, state, token, &value, answer),
+            Answer::Other(answer) => self.answer_other(service, state, token, answer),
+            Answer::Resume(prepare) => self.resume(token).map(|()| prepare(state)),
+            Answer::Fail(code, message) => {
+                LateTarget::<S>::fail(self, token, &RpcError::new(code, &message));
+                Ok(())
+            }
+        }
+    }
+
+    fn fail(&mut self, token: RequestToken, failure: &RpcError<'_>) {
+        let (server, out) = self.parts();
+        let _ = server.fail(token, failure, out);
+    }
+
+    fn progress(&mut self, token: RequestToken, progress: Progress<'_>) {
+        let _ = self.progress(token, progress);
+    }
+
+    fn log(
+        &mut self,
+        service: &Service<'_, S>,
+        _: &mut S,
+        token: Option<RequestToken>,
+        level: LoggingLevel,
+        message: &str,
+    ) {
+        let (server, out) = self.parts();
+        let _ = server.log(service.about(), token, level, None, format_args!("{message}"), out);
+    }
+
+    fn publish(&mut self, change: ServerChange<'_>) {
+        self.publish(change);
+    }
+}
+
+#[cfg(feature = "endpoint")]
+impl<S: 'static> LateTarget<S> for Endpoint<'_> {
+    /// A stream takes an answer while half of its capacity is free. A client that does not read delays only its own
+    /// answers.
+    fn is_crowded(&mut self, token: RequestToken) -> bool {
+        self.with_stream_of(token, |_, out| out.room() < out.capacity() / 2) == Some(true)
+    }
+
+    fn respond(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: RequestToken,
+        answer: LateAnswer<S>,
+    ) -> Result<(), RespondError> {
+        let app = &mut App::new(service, state);
+        match answer.0 {
+            Answer::Call(answer) => self.answer(app, token, answer),
+            Answer::Read(uri, answer) => self.answer_read(app, token, &uri, answer),
+            Answer::Prompt(answer) => self.answer_prompt(app, token, answer),
+            Answer::Complete(value, answer) => self.answer_complete(app, token, &value, answer),
+            Answer::Other(answer) => self.answer_other(app, token, answer),
+            // The handler runs at once, so the state must be prepared before.
+            Answer::Resume(prepare) if self.is_suspended(token) => {
+                prepare(app.state);
+                self.resume(app, token)
+            }
+            Answer::Resume(_) => Err(RespondError::WrongKind),
+            Answer::Fail(code, message) => {
+                LateTarget::<S>::fail(self, token, &RpcError::new(code, &message));
+                Ok(())
+            }
+        }
+    }
+
+    fn fail(&mut self, token: RequestToken, failure: &RpcError<'_>) {
+        // The request may be over already; then there is nothing to fail.
+        let _ = self.with_stream_of(token, |server, out| server.fail(token, failure, out));
+    }
+
+    fn progress(&mut self, token: RequestToken, progress: Progress<'_>) {
+        let _ = self.progress(token, progress);
+    }
+
+    fn log(
+        &mut self,
+        service: &Service<'_, S>,
+        state: &mut S,
+        token: Option<RequestToken>,
+        level: LoggingLevel,
+        message: &str,
+    ) {
+        let app = App::new(service, state);
+        match token {
+            Some(token) => drop(self.log(&app, token, level, message)),
+            None => self.announce(&app, level, message),
+        }
+    }
+
+    fn publish(&mut self, change: ServerChange<'_>) {
+        self.publish(change);
+    }
+}
+
+/// The reason why a message was not sent to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LateSendError {
+    /// The server has ended.
+    Ended,
+    /// The channel is full: the message was not sent.
+    Full,
+}
+
+impl fmt::Display for LateSendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LateSendError::Ended => "the server has ended",
+            LateSendError::Full => "the channel to the server is full",
+        })
+    }
+}
+
+impl std::error::Error for LateSendError {}
+
+impl<S> Clone for LateSender<S> {
+    fn clone(&self) -> Self {
+        LateSender(Arc::clone(&self.0))
+    }
+}
+
+impl<S> fmt::Debug for LateSender<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LateSender")
+    }
+}
+
+impl<S> fmt::Debug for LateReceiver<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LateReceiver")
+    }
+}
+
+impl<S> fmt::Debug for LateAnswer<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LateAnswer")
+    }
+}

@@ -1,0 +1,331 @@
+//! Work for calls, and the channel that its answers take, around a connection without I/O.
+
+use std::future::pending;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mcp_sansio::json::Raw;
+use mcp_sansio::line_server::{LineServer, NextStep};
+use mcp_sansio::protocol::LoggingLevel;
+use mcp_sansio::server::{MessageLimits, Progress, RequestToken, RpcError, ServerChange};
+use mcp_sansio::service::{Call, HandlerResult, InputRequest, Service, Tool};
+use mcp_sansio::sink::LineSink;
+use mcp_sansio_host::{LateReceiver, LateSendError, LateSender, Work, WorkFuture, channel, channel_of};
+use serde_json::{Value, json};
+
+struct State {
+    work: Work<State>,
+    gate: Gate,
+    /// The number of values that were dropped in work.
+    dropped: Arc<AtomicUsize>,
+}
+
+/// Holds threads until the test lets them go.
+#[derive(Clone)]
+struct Gate(Arc<Mutex<mpsc::Receiver<()>>>);
+
+impl Gate {
+    fn pass(&self) {
+        let _ = self.0.lock().unwrap().recv();
+    }
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn brew(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let gate = state.gate.clone();
+    let brewing = state.work.thread(move |job| {
+        job.progress(Progress::new(1).of(2).message("brewing"));
+        gate.pass();
+        if job.is_cancelled() { Err("it was cancelled") } else { Ok("coffee") }
+    });
+    brewing.answer(call)
+}
+
+fn burn(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    state.work.thread(|_| Err::<&str, _>("it burns")).answer(call)
+}
+
+fn panic(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let gate = state.gate.clone();
+    let panics = state.work.thread(move |_| -> Result<&str, &str> {
+        gate.pass();
+        panic!("as it should")
+    });
+    panics.answer(call)
+}
+
+fn wait(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let counted = Counted(Arc::clone(&state.dropped));
+    let waits = state.work.future(|_| async move {
+        pending::<()>().await;
+        drop(counted);
+        Ok::<_, &str>("never")
+    });
+    waits.answer(call)
+}
+
+fn count(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    let counts = state.work.future(|job| async move {
+        job.log(LoggingLevel::Error, "one");
+        job.late().room().await.map(|()| 7)
+    });
+    counts.then(call, |state, call, result| call.text(format_args!("{result:?}, {} at work", state.work.running())))
+}
+
+const SURE: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{}}"#);
+
+fn order(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    if let Some(answer) = call.answer("sure") {
+        return call.text(if answer.accepted() { "ordered" } else { "not ordered" });
+    }
+    match state.work.take::<u32>(call) {
+        Some(price) => call.ask(&[InputRequest::elicit("sure", &format!("Pay {price}?"), SURE)], b""),
+        None => state.work.thread(|_| 12_u32).resume(call, b""),
+    }
+}
+
+static TOOLS: [Tool<State>; 6] = [
+    Tool::new("brew", "Brews", brew),
+    Tool::new("burn", "Burns", burn),
+    Tool::new("panic", "Panics", panic),
+    Tool::new("wait", "Waits", wait),
+    Tool::new("count", "Counts", count),
+    Tool::new("order", "Orders", order),
+];
+
+struct Rig {
+    service: Service<'static, State>,
+    lines: LineServer<'static, LineSink<Vec<u8>>>,
+    receiver: LateReceiver<State>,
+    state: State,
+    gate: mpsc::Sender<()>,
+}
+
+impl Rig {
+    fn new(most: usize, set: impl FnOnce(Work<State>) -> Work<State>) -> Rig {
+        let ((late, receiver), (gate, gated)) = (channel(), mpsc::channel());
+        let gated = Gate(Arc::new(Mutex::new(gated)));
+        let service =
+            Service::new("work", "1").tools(&TOOLS).on_cancel(|state: &mut State, token| state.work.cancel(token));
+        let mut rig = Rig {
+            service: service.feature(mcp_sansio::protocol::ServerCapability::Logging),
+            lines: LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new())),
+            receiver,
+            state: State { work: set(Work::new(late, most)), gate: gated, dropped: Arc::default() },
+            gate,
+        };
+        let client = json!({"name": "t", "version": "1"});
+        let params =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": client});
+        rig.send(json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}));
+        rig.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        rig.next();
+        rig
+    }
+
+    fn send(&mut self, message: Value) {
+        let line = format!("{message}\n");
+        self.lines.space()[..line.len()].copy_from_slice(line.as_bytes());
+        self.lines.filled(line.len());
+    }
+
+    fn call(&mut self, id: u32, name: &str) {
+        let params = json!({"name": name, "_meta": {"progressToken": id}});
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+        self.run();
+    }
+
+    fn run(&mut self) {
+        let Rig { service, lines, receiver, state, .. } = self;
+        assert_eq!(lines.run(service, state), NextStep::Read);
+        receiver.give(lines, service, state);
+        assert_eq!(lines.run(service, state), NextStep::Read);
+    }
+
+    /// Returns the next message of the server.
+    fn next(&mut self) -> Value {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            self.run();
+            if let Some(end) = self.lines.pending().iter().position(|byte| *byte == b'\n') {
+                let message = serde_json::from_slice(&self.lines.pending()[..end]).unwrap();
+                self.lines.sent(end + 1);
+                return message;
+            }
+            assert!(Instant::now() < until, "nothing comes");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Returns the text of the next answer, and whether it is an error of the tool.
+    fn text(&mut self) -> (String, bool) {
+        let answer = self.next();
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
+        (text, answer["result"]["isError"] == true)
+    }
+}
+
+#[test]
+fn a_thread_reports_and_answers() {
+    let mut rig = Rig::new(2, |work| work);
+    rig.call(1, "brew");
+    let progress = rig.next();
+    assert_eq!((&progress["params"]["progress"], &progress["params"]["message"]), (&json!(1), &json!("brewing")));
+    assert_eq!(rig.state.work.running(), 1);
+    rig.gate.send(()).unwrap();
+    assert_eq!(rig.text(), ("coffee".into(), false));
+    assert_eq!(rig.state.work.running(), 0);
+    rig.call(2, "burn");
+    assert_eq!(rig.text(), ("it burns".into(), true));
+}
+
+#[test]
+fn there_is_a_limit() {
+    let mut rig = Rig::new(1, |work| work);
+    rig.call(1, "brew");
+    rig.next();
+    rig.call(2, "burn");
+    let (text, is_error) = rig.text();
+    assert!(is_error && text.contains("too many calls"), "{text}");
+    // A handler that would be resumed is refused as well, and has not waited.
+    rig.call(3, "order");
+    assert_eq!(rig.next()["error"]["code"], -32603);
+    rig.gate.send(()).unwrap();
+    assert_eq!(rig.text().0, "coffee");
+    rig.call(4, "burn");
+    assert_eq!(rig.text().0, "it burns");
+}
+
+#[test]
+fn a_panic_is_an_error() {
+    let mut rig = Rig::new(1, |work| work);
+    rig.call(1, "panic");
+    rig.gate.send(()).unwrap();
+    let answer = rig.next();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32603)));
+    assert_eq!(rig.state.work.running(), 0);
+}
+
+#[test]
+fn a_cancelled_future_is_dropped() {
+    for on_threads in [true, false] {
+        let spawned = Arc::new(Mutex::new(Vec::<WorkFuture>::new()));
+        let queue = Arc::clone(&spawned);
+        let mut rig = Rig::new(1, |work| match on_threads {
+            true => work,
+            false => work.spawner(move |future| queue.lock().unwrap().push(future)),
+        });
+        rig.call(1, "wait");
+        let cx = &mut Context::from_waker(Waker::noop());
+        spawned.lock().unwrap().iter_mut().for_each(|future| assert!(future.as_mut().poll(cx).is_pending()));
+        let params = json!({"requestId": 1});
+        rig.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+        rig.run();
+        spawned.lock().unwrap().iter_mut().for_each(|future| assert!(future.as_mut().poll(cx).is_ready()));
+        let until = Instant::now() + Duration::from_secs(20);
+        while rig.state.dropped.load(Ordering::SeqCst) == 0 || rig.state.work.running() > 0 {
+            assert!(Instant::now() < until);
+            thread::sleep(Duration::from_millis(1));
+        }
+        rig.run();
+        assert!(rig.lines.pending().is_empty(), "a cancelled request is not answered");
+    }
+}
+
+/// A runtime that ends drops its futures; a state that is dropped cancels its work.
+#[test]
+fn nothing_is_left_behind() {
+    let spawned = Arc::new(Mutex::new(Vec::<WorkFuture>::new()));
+    let queue = Arc::clone(&spawned);
+    let mut rig = Rig::new(1, |work| work.spawner(move |future| queue.lock().unwrap().push(future)));
+    rig.call(1, "wait");
+    spawned.lock().unwrap().clear();
+    assert_eq!(rig.next()["error"]["code"], -32603);
+    rig.call(2, "wait");
+    let Rig { state, .. } = rig;
+    drop(state.work);
+    let cx = &mut Context::from_waker(Waker::noop());
+    assert!(spawned.lock().unwrap()[0].as_mut().poll(cx).is_ready());
+    assert_eq!(state.dropped.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn the_result_comes_with_the_state() {
+    let mut rig = Rig::new(1, |work| work);
+    rig.call(1, "count");
+    assert_eq!(rig.next()["method"], "notifications/message");
+    assert_eq!(rig.text().0, "Ok(7), 0 at work");
+}
+
+#[test]
+fn a_handler_asks_after_its_work() {
+    let mut rig = Rig::new(1, |work| work);
+    rig.call(1, "order");
+    let question = rig.next();
+    assert_eq!(question["params"]["message"], "Pay 12?");
+    rig.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {}}}));
+    assert_eq!(rig.text(), ("ordered".into(), false));
+}
+
+#[test]
+fn the_channel_has_room_for_so_much_and_for_each_answer() {
+    let (late, mut receiver): (LateSender<State>, _) = channel_of(2);
+    for _ in 0..2 {
+        late.publish(ServerChange::Tools).unwrap();
+    }
+    assert_eq!(late.publish(ServerChange::Tools), Err(LateSendError::Full));
+    let mut rig = Rig::new(1, |work| work);
+    rig.call(1, "brew");
+    rig.next();
+    // An answer always has room, of a foreign token too.
+    let token = foreign_token();
+    late.fail(token, &RpcError::internal("no")).unwrap();
+    let (mut room, cx) = (Box::pin(late.room()), &mut Context::from_waker(Waker::noop()));
+    assert!(room.as_mut().poll(cx).is_pending());
+    let waits = thread::spawn({
+        let late = late.clone();
+        move || late.wait_for_room()
+    });
+    assert!(poll_once(&mut receiver).is_ready());
+    let Rig { service, lines, state, .. } = &mut rig;
+    assert!(!receiver.give(lines, service, state));
+    assert!(receiver.is_empty() && poll_once(&mut receiver).is_pending());
+    assert_eq!((room.as_mut().poll(cx), waits.join().unwrap()), (Poll::Ready(Ok(())), Ok(())));
+    drop(receiver);
+    assert_eq!(late.publish(ServerChange::Tools), Err(LateSendError::Ended));
+    assert_eq!(late.fail(token, &RpcError::internal("no")), Err(LateSendError::Ended));
+    assert_eq!(late.wait_for_room(), Err(LateSendError::Ended));
+    let _ = rig.gate.send(());
+}
+
+fn foreign_token() -> RequestToken {
+    let mut lines = LineServer::growing(MessageLimits::default(), LineSink::new(Vec::new()));
+    static TAKES: [Tool<Option<RequestToken>>; 1] = [Tool::new("t", "Takes a token", |state, call| {
+        let (token, outcome) = call.later();
+        *state = Some(token);
+        outcome
+    })];
+    let mut token = None;
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let line = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t", "_meta": meta}})
+        .to_string()
+        + "\n";
+    lines.space()[..line.len()].copy_from_slice(line.as_bytes());
+    lines.filled(line.len());
+    let _ = lines.run(&Service::new("t", "1").tools(&TAKES), &mut token);
+    token.unwrap()
+}
+
+fn poll_once(receiver: &mut LateReceiver<State>) -> Poll<()> {
+    receiver.poll_ready(&mut Context::from_waker(Waker::noop()))
+}
