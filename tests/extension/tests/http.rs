@@ -9,7 +9,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::server::{MessageLimits, Server, ServerChange};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_blocking::client::{Client, Http, HttpClientConfig, HttpOptions, Ignore};
-use mcp_sansio_blocking::http::HttpServer;
+use mcp_sansio_blocking::http::{App, HttpServer};
 use mcp_sansio_extension_tests::{ID, Kitchen, NAMES, SERVICE};
 use mcp_sansio_http::endpoint::{
     Access, Endpoint, EndpointConfig, EndpointLimits, RequestHead, ResponseBody, StreamId, StreamStatus,
@@ -146,7 +146,7 @@ fn each_stream_gets_the_topics_of_its_user() {
 
 #[test]
 fn the_client_of_this_project_over_sockets() {
-    let server = HttpServer::bind("127.0.0.1:0").unwrap();
+    let server = HttpServer::<Kitchen>::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", server.local_addr().unwrap());
     let stopper = server.stopper();
     let serving = thread::spawn(move || {
