@@ -50,11 +50,11 @@ mod serve;
 mod writer;
 
 pub use mcp_sansio;
-#[cfg(any(feature = "client", feature = "http"))]
-pub use mcp_sansio_host::{OwnedTool, OwnedTools};
 pub use mcp_sansio_host::{
     Job, LateReceiver, LateSendError, LateSender, NewWork, Stopper, Work, WorkFuture, channel, channel_of,
 };
+#[cfg(any(feature = "client", feature = "http"))]
+pub use mcp_sansio_host::{OwnedTool, OwnedTools};
 pub use serve::Serve;
 pub use writer::WriterOut;
 

@@ -18,7 +18,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_blocking::client::{Client, ClientEvent, ClientHandle, Http, HttpOptions, Ignore, Transport};
-use mcp_sansio_blocking::http::{App, HttpServer, Stopper};
+use mcp_sansio_blocking::http::{HttpServer, Stopper};
 
 /// A server at a Unix socket, in a folder of its own.
 struct Running {
@@ -37,7 +37,7 @@ fn folder(name: &str) -> PathBuf {
 fn start(name: &str) -> Running {
     let folder = folder(name);
     let server = HttpServer::bind_unix(folder.join("s")).unwrap();
-    let stopper = server.stopper().unwrap();
+    let stopper = server.stopper();
     let thread = thread::spawn(move || server.serve(&service(), &mut ()));
     Running { folder, stopper, thread: Some(thread) }
 }
@@ -131,7 +131,7 @@ fn the_file_of_a_unix_socket() {
     let path = server.path();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     // A second server does not take the socket of the first.
-    let second = HttpServer::bind_unix(&path).unwrap_err();
+    let second = HttpServer::<()>::bind_unix(&path).unwrap_err();
     assert!(second.kind() == ErrorKind::AddrInUse && second.to_string().contains("/s: another process"), "{second}");
     let mut client = Client::new(Http::new(&server.url(), &PROFILE).unwrap(), Ignore);
     client.connect().unwrap();
@@ -146,7 +146,7 @@ fn the_file_of_a_unix_socket() {
     assert!(error.contains(path.to_str().unwrap()) && error.contains("No such file"), "{error}");
     // A socket that a killed server has left is replaced.
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    let third = HttpServer::bind_unix_with(&path, 0o660).unwrap();
+    let third = HttpServer::<()>::bind_unix_with(&path, 0o660).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
     assert!(third.local_addr().is_err());
 }
@@ -158,7 +158,7 @@ fn over_pipes<'m>(
     let (requests, to_server) = pipe().unwrap();
     let (answers, to_client) = pipe().unwrap();
     let server = HttpServer::over(requests, to_client).unwrap();
-    let stopper = server.stopper().unwrap();
+    let stopper = server.stopper();
     let thread = thread::spawn(move || server.serve(&service(), &mut ()));
     (Http::over(answers, to_server, profile, HttpOptions::new()).unwrap(), stopper, thread)
 }
@@ -240,7 +240,7 @@ fn pipelined_requests_of_any_reader() {
     client.write_all(request.repeat(40).as_bytes()).unwrap();
     let output = Shared::default();
     let server = HttpServer::over(input, output.clone()).unwrap();
-    let (seen, stopper) = (output.clone(), server.stopper().unwrap());
+    let (seen, stopper) = (output.clone(), server.stopper());
     let watching = thread::spawn(move || {
         let until = std::time::Instant::now() + Duration::from_secs(20);
         let count = || String::from_utf8_lossy(&seen.0.lock().unwrap()).matches("at last").count();
@@ -254,13 +254,13 @@ fn pipelined_requests_of_any_reader() {
     });
     let service = Service::new("late", "1").tools(&LATE);
     let mut tokens = Vec::new();
-    let served = server.serve_with(App::new(&service, &mut tokens), &mut |app, endpoint, now| {
+    let server = server.tick(|app, endpoint, now| {
         for token in std::mem::take(app.state) {
             endpoint.answer(app, token, |_, call| call.text("at last")).unwrap();
         }
         Some(now + 5)
     });
-    served.unwrap();
+    server.serve(&service, &mut tokens).unwrap();
     assert!(!watching.is_finished(), "only the stop has ended the server");
     assert_eq!(String::from_utf8_lossy(&output.0.lock().unwrap()).matches("at last").count(), 40);
 }

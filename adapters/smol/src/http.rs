@@ -33,8 +33,8 @@ use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
 #[cfg(unix)]
 use mcp_sansio_host::UnixSocketFile;
-use mcp_sansio_host::{HttpShutdown, LateReceiver};
 pub use mcp_sansio_host::{HttpServerOptions, Stopper};
+use mcp_sansio_host::{HttpShutdown, LateReceiver};
 pub use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamPolicy};
 #[cfg(feature = "resource-server")]
 pub use mcp_sansio_http::endpoint::{Grant, MessageAccess, Refusal};

@@ -97,11 +97,11 @@ mod serve;
 mod stream;
 
 pub use mcp_sansio;
-#[cfg(any(feature = "client", feature = "http"))]
-pub use mcp_sansio_host::{OwnedTool, OwnedTools};
 pub use mcp_sansio_host::{
     Job, LateReceiver, LateSendError, LateSender, NewWork, Stopper, Work, WorkFuture, channel, channel_of,
 };
+#[cfg(any(feature = "client", feature = "http"))]
+pub use mcp_sansio_host::{OwnedTool, OwnedTools};
 pub use serve::{Serve, serve, serve_stdio};
 
 /// The program of the README is a test too.

@@ -45,8 +45,8 @@ fn brew(state: &mut Sender, call: &mut Call<'_>) -> HandlerResult {
     let Some(answers) = state.0.clone() else { return outcome };
     smol::spawn(async move {
         Timer::after(Duration::from_millis(5)).await;
-        let _ = answers.progress(token, Progress::new(1)).await;
-        let _ = answers.answer(token, |_, call| call.text("at last")).await;
+        let _ = answers.progress(token, Progress::new(1));
+        let _ = answers.answer(token, |_, call| call.text("at last"));
     })
     .detach();
     outcome

@@ -29,7 +29,13 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
     ),
     (
         "adapters/http/src",
-        &[&["names", "param_headers", "seal", "sse", "token"], &["endpoint"], &["http1"], &["client", "host"], &["lib"]],
+        &[
+            &["names", "param_headers", "seal", "sse", "token"],
+            &["endpoint"],
+            &["http1"],
+            &["client", "host"],
+            &["lib"],
+        ],
     ),
     (
         "adapters/auth/src",

@@ -26,8 +26,8 @@ use std::time::Duration;
 
 use mcp_sansio::server::Millis;
 use mcp_sansio::service::Service;
-use mcp_sansio_host::{HttpShutdown, LateReceiver, UnixSocketFile};
 pub use mcp_sansio_host::{HttpServerOptions, Stopper};
+use mcp_sansio_host::{HttpShutdown, LateReceiver, UnixSocketFile};
 pub use mcp_sansio_http::endpoint::{
     Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead, StreamId, StreamPolicy,
 };

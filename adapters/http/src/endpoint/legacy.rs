@@ -18,10 +18,10 @@ use super::head::{EndpointResponse, RequestHead, ResponseBody};
 use super::ids::{SessionId, StreamId};
 use super::media::is_json;
 use super::refusal::refuse;
-#[cfg(all(feature = "seal", feature = "alloc"))]
-use super::sealed::Found;
 #[cfg(feature = "alloc")]
 use super::request::is_request;
+#[cfg(all(feature = "seal", feature = "alloc"))]
+use super::sealed::Found;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
 use super::{App, Asker, Endpoint};
