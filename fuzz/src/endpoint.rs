@@ -289,7 +289,7 @@ impl World<'_> {
             return Ok(());
         }
         let (token, text) = self.state.open[u.choose_index(self.state.open.len())?].clone();
-        let _ = site.progress(token, Progress::new(u.arbitrary()?));
+        let _ = site.progress(token, Progress::new(u.arbitrary::<u64>()?));
         let mut app = App::new(&self.service, &mut self.state);
         match site.answer(&mut app, token, |_, call| call.text(&text)) {
             Ok(()) | Err(RespondError::Stale) => self.state.open.retain(|(open, _)| *open != token),

@@ -50,6 +50,8 @@ struct World {
     known: u64,
     /// The time at which it must have given up.
     end: Option<u64>,
+    /// The time that is left while the end is not known.
+    left: u64,
     /// The open questions, and whether they were answered.
     open: BTreeMap<String, bool>,
     /// The keys whose answers the server has taken.
@@ -161,8 +163,10 @@ impl World {
     fn reconnect(&mut self) {
         self.engine = connected(self.revision);
         self.task.reconnected();
-        // The clock of the new connection.
-        self.end = self.end.take().map(|end| end.saturating_sub(self.known));
+        // The clock of the new connection, which the follower knows when it is asked next.
+        if let Some(end) = self.end.take() {
+            self.left = end.saturating_sub(self.known);
+        }
         (self.now, self.known) = (0, 0);
     }
 
@@ -172,7 +176,7 @@ impl World {
         let handle: TaskHandle = text.parse().expect("it was written by a handle");
         assert_eq!(&handle, self.task.handle());
         self.task = TaskFollower::resume(handle, limits());
-        (self.end, self.has_ended) = (None, false);
+        (self.end, self.left, self.has_ended) = (None, AT_MOST, false);
         self.open.clear();
         self.reconnect();
     }
@@ -220,7 +224,7 @@ impl World {
             }
             7 => self.now += u.int_in_range(0..=3_000)?,
             _ => {
-                let end = *self.end.get_or_insert(self.now + AT_MOST);
+                let end = *self.end.get_or_insert(self.now + self.left);
                 self.known = self.now;
                 match self.task.next(self.now) {
                     TaskStep::Send(request) => {
@@ -251,6 +255,7 @@ pub fn run(u: &mut Unstructured<'_>) -> Result<()> {
         now: 0,
         known: 0,
         end: None,
+        left: AT_MOST,
         open: BTreeMap::new(),
         taken: Vec::new(),
         has_ended: false,

@@ -288,7 +288,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
             }
             6 if !state.open.is_empty() => {
                 let (token, text) = state.open[u.choose_index(state.open.len())?].clone();
-                session.progress(token, Progress::new(u.arbitrary()?));
+                session.progress(token, Progress::new(u.arbitrary::<u64>()?));
                 // Only the last of these fits the request.
                 let answered = match u.int_in_range(0..=7)? {
                     0 => session.answer_read(&service, &mut state, token, "r://one", |_, read| read.text("at last")),
