@@ -106,7 +106,7 @@ pub(crate) fn tell(
 ) {
     match news {
         News::Sampled(token, taken, of) => {
-            let _ = session.progress(token, Progress::new(taken.into()).of(of.into()));
+            let _ = session.progress(token, Progress::new(taken).of(of));
         }
         News::Measured(token, mean) => answer(token, mean, device, session),
         News::Switched => session.publish(ServerChange::Resource(STATUS)),

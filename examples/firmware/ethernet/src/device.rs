@@ -155,7 +155,7 @@ fn step(measurement: &mut Measurement, app: &mut App<'_>, endpoint: &mut Endpoin
         measurement.sum += u32::from(app.state.adc.reading());
         measurement.taken += 1;
         measurement.due = now.saturating_add(measurement.every);
-        let progress = Progress::new(measurement.taken.into()).of(measurement.samples.into());
+        let progress = Progress::new(measurement.taken).of(measurement.samples);
         // A client that reads too slowly misses this report.
         let _ = endpoint.progress(measurement.token, progress);
         return false;

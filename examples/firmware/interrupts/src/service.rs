@@ -143,7 +143,7 @@ fn step(mut measurement: Measurement, device: &mut Device, session: &mut Connect
     if taken < samples {
         if taken > measurement.told {
             measurement.told = taken;
-            let _ = session.progress(token, Progress::new(taken.into()).of(samples.into()));
+            let _ = session.progress(token, Progress::new(taken).of(samples));
         }
         return Some(measurement);
     }
