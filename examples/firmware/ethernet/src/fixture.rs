@@ -16,7 +16,7 @@ const TASKS: usize = 16;
 /// The results of tasks, and the questions to their clients.
 const RESULTS: usize = 3 * 1024;
 /// The time for which a finished task is kept, in milliseconds.
-const KEEP: Millis = 5_000;
+const KEEP: Millis = 2_500;
 
 static TASK_SLOTS: Static<[TaskSlot; TASKS]> = Static::new([TaskSlot::FREE; TASKS]);
 static RESULT_BYTES: Static<[u8; RESULTS]> = Static::new([0; RESULTS]);
