@@ -46,7 +46,7 @@ fn clear(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
 /// All notes, a line for each
 #[resource("notes://all", mime = "text/plain")]
 fn all(notes: &mut Notes, read: &mut ReadResource<'_>) -> HandlerResult {
-    read.text(&notes.0.join("\n"))
+    read.text(notes.0.join("\n"))
 }
 
 const SERVICE: Service<'static, Notes> = Service::new("notes", env!("CARGO_PKG_VERSION"))
