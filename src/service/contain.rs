@@ -37,8 +37,8 @@ impl<S> Service<'_, S> {
     /// poisoned. The message of the panic goes to standard error, as always. A program with `panic = "abort"` ends all the
     /// same.
     ///
-    /// Contained are handlers of requests, also when they run again and when they answer late; lists; sources, whose content
-    /// breaks off there; [`on_cancel`](Service::on_cancel) and [`on_notification`](Service::on_notification). The part of a
+    /// Contained are handlers of requests, also when they run again and when they answer late; lists, and the search in those that
+    /// come from the state; sources, whose content breaks off there; [`on_cancel`](Service::on_cancel) and [`on_notification`](Service::on_notification). The part of a
     /// list that is sent in windows after its first one is not.
     ///
     /// ```
@@ -57,6 +57,12 @@ impl<S> Service<'_, S> {
     pub const fn contain_panics(mut self, catch: CatchPanic) -> Self {
         self.routes.catch = Some(catch);
         self
+    }
+
+    /// Runs a function of the program beside the handlers, such as the preparation of one that runs again. Returns whether it came
+    /// to its end: `false` if it panicked and panics are [contained](Service::contain_panics).
+    pub fn contained(&self, run: &mut dyn FnMut()) -> bool {
+        self.run_contained(run)
     }
 
     /// Runs the handler of a request, and contains its panic. Apart from those that are not contained: there the context

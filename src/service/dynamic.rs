@@ -47,6 +47,9 @@ use crate::server::RpcError;
 pub trait DynamicTools<S> {
     /// Passes the descriptions to `with`, in order, beginning with the one at index `from`, until `with` returns `false`.
     ///
+    /// For a list that changes, `from` comes from the cursor of a client, who can choose it: it may be far beyond the end, where
+    /// there is nothing to pass. `iter().skip(from)` does that, and `[from..]` panics.
+    ///
     /// It is called once for a list that fits into the sink; in [windows](Service::pump) once for each window. A tool whose
     /// description is larger than an empty window is left out.
     fn list(&self, state: &S, from: usize, with: &mut dyn FnMut(&ToolInfo<'_>) -> bool);

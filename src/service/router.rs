@@ -139,7 +139,11 @@ impl<S> Service<'_, S> {
         out: &mut dyn Out,
     ) -> Result<Dispatched, FullError> {
         // 2. Admit: the server answers requests without a handler, and gives a slot to the others.
-        let has_resource = |uri: &Text<'_>| self.find_resource(&*state, uri).is_some();
+        let has_resource = |uri: &Text<'_>| {
+            let mut found = false;
+            self.run_contained(|| found = self.find_resource(&*state, uri).is_some());
+            found
+        };
         #[cfg(feature = "extensions")]
         let listening = super::extension::Listening {
             service: self,
@@ -256,6 +260,12 @@ impl<S> Service<'_, S> {
             Method::Complete => RpcError::invalid_params("Unknown completion reference"),
             _ => RpcError::method_not_found(),
         })?;
+        #[cfg(feature = "std")]
+        if let Some(catch) = self.routes.catch {
+            let mut target = None;
+            catch(&mut || target = Some((route.find)(self, state, gate, slot, asked)));
+            return Ok((route, target.unwrap_or(Err(super::contain::PANICKED))?));
+        }
         Ok((route, (route.find)(self, state, gate, slot, asked)?))
     }
 

@@ -112,6 +112,22 @@ fn calls_in_flight_finish_and_nothing_else_begins() {
     assert!(begun.elapsed() < 10 * SECOND);
 }
 
+/// Nothing has woken the server before.
+#[test]
+fn a_server_that_has_served_nothing_ends() {
+    for pause in [Duration::ZERO, SECOND / 5] {
+        let server = super::start(600 * SECOND);
+        thread::sleep(pause);
+        server.stopper.stop();
+        let begun = Instant::now();
+        while !server.thread.is_finished() {
+            assert!(begun.elapsed() < 20 * SECOND, "it goes on");
+            thread::sleep(SECOND / 100);
+        }
+        server.end();
+    }
+}
+
 #[test]
 fn calls_that_take_too_long_get_an_error() {
     let server = super::start(SECOND / 2);

@@ -228,9 +228,11 @@ impl<S> Loop<'_, '_, '_, S> {
                 None => self.events.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match next {
-                Ok(Event::Input(bytes)) => self.feed(&bytes),
+                Ok(Event::Input(bytes)) if self.patience.is_none() => self.feed(&bytes),
                 Ok(Event::Failed(error)) => return Err(error),
-                Ok(Event::End) => self.end_input(),
+                Ok(Event::End) if self.patience.is_none() => self.end_input(),
+                // What comes after a stop is not read.
+                Ok(Event::Input(_) | Event::End) => {}
                 // The loop has a sender itself.
                 Ok(Event::Woken) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }

@@ -132,3 +132,59 @@ fn a_writer_that_fails_ends_it_at_once() {
     assert_eq!(serve(io::ErrorKind::StorageFull), Err(io::ErrorKind::StorageFull));
     assert_eq!(serve(io::ErrorKind::BrokenPipe), Ok(()));
 }
+
+/// After a stop nothing is read: no call begins, and half a message is no message.
+#[cfg(unix)]
+#[test]
+fn a_server_that_was_stopped_takes_no_requests() {
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use mcp_sansio_blocking::{LateSender, Serve, channel};
+
+    struct State {
+        late: LateSender<State>,
+        stopper: mcp_sansio_blocking::Stopper,
+    }
+    static TOOLS: [Tool<State>; 1] =
+        [Tool::new("stop", "Stops the server, and answers later", |state: &mut State, call| {
+            let (token, outcome) = call.later();
+            let (late, stopper) = (state.late.clone(), state.stopper.clone());
+            std::thread::spawn(move || {
+                stopper.stop();
+                std::thread::sleep(Duration::from_millis(500));
+                late.answer(token, |_, call| call.text("at last"))
+            });
+            outcome
+        })];
+    let call = |id: u8| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"stop","_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+        ) + "\n"
+    };
+    let (mut client, server) = UnixStream::pair().unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let serving = std::thread::spawn(move || {
+        let service = Service::new("stopped", "1.0").tools(&TOOLS);
+        let (late, receiver) = channel();
+        let serve = Serve::new(&service).late(receiver).grace(Duration::from_secs(20));
+        let mut state = State { late, stopper: serve.stopper() };
+        serve.over(server.try_clone().unwrap(), server, &mut state)
+    });
+    client.write_all(call(1).as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let second = call(2);
+    let (half, rest) = second.split_at(40);
+    client.write_all(half.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    client.write_all(rest.as_bytes()).unwrap();
+    let mut text = String::new();
+    let mut byte = [0];
+    while !text.ends_with('\n') && client.read(&mut byte).is_ok_and(|n| n == 1) {
+        text.push(char::from(byte[0]));
+    }
+    assert!(text.contains("at last") && text.contains("\"id\":1"), "{text}");
+    drop(client);
+    serving.join().unwrap().unwrap();
+}

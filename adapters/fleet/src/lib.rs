@@ -90,7 +90,8 @@ impl std::error::Error for FleetError {
     }
 }
 
-/// A process among others that serve the same clients. Clones are the same process; with the last one it leaves.
+/// A process among others that serve the same clients. Clones are the same process; with the last one it leaves: to drop it
+/// waits until the changes that are left are sent, for [`timeout`](FleetOptions::timeout) at most, and not if Redis is away.
 #[derive(Clone)]
 pub struct Fleet(Arc<Membership>);
 
@@ -100,6 +101,7 @@ struct Membership(Arc<Member>);
 impl Drop for Membership {
     fn drop(&mut self) {
         self.0.outbox.end();
+        self.0.outbox.wait_left(self.0.options.timeout);
     }
 }
 

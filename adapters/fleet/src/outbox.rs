@@ -18,6 +18,8 @@ pub(crate) struct Outbox {
 struct Waiting {
     changes: VecDeque<OwnedServerChange>,
     ended: bool,
+    /// Nothing is taken any more.
+    left: bool,
 }
 
 impl Outbox {
@@ -49,15 +51,15 @@ impl Outbox {
         self.filled.notify_all();
     }
 
-    /// Waits for a change, and takes it. `None` if the queue has ended.
+    /// Waits for a change, and takes it. `None` if the queue has ended and is empty.
     pub(crate) fn take(&self) -> Option<OwnedServerChange> {
         let mut waiting = self.lock();
         loop {
-            if waiting.ended {
-                return None;
-            }
             if let Some(change) = waiting.changes.pop_front() {
                 return Some(change);
+            }
+            if waiting.ended {
+                return None;
             }
             waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
@@ -68,10 +70,22 @@ impl Outbox {
         self.lock().changes.len()
     }
 
-    /// Ends the queue: nothing is added or taken any more.
+    /// Ends the queue: nothing is added any more.
     pub(crate) fn end(&self) {
         self.lock().ended = true;
         self.filled.notify_all();
+    }
+
+    /// Notes that nothing is taken any more.
+    pub(crate) fn leave(&self) {
+        self.lock().left = true;
+        self.filled.notify_all();
+    }
+
+    /// Waits for a time, or until nothing is taken any more.
+    pub(crate) fn wait_left(&self, time: Duration) {
+        let waiting = self.lock();
+        drop(self.filled.wait_timeout_while(waiting, time, |waiting| !waiting.left));
     }
 
     /// Returns whether the queue has ended.

@@ -41,8 +41,13 @@ impl Member {
     }
 }
 
-/// Sends the changes of this process until the outbox ends.
+/// Sends the changes of this process until the outbox ends, and those that it still has if Redis takes them.
 pub(crate) fn send(member: &Arc<Member>) {
+    send_all(member);
+    member.outbox.leave();
+}
+
+fn send_all(member: &Member) {
     let mut connection = None;
     let mut number: u64 = 0;
     while let Some(change) = member.outbox.take() {

@@ -25,6 +25,8 @@ const AT_ONCE: usize = 64;
 
 /// The error for a request that was answered as a request of another kind: its client must not wait for ever.
 const WRONG_KIND: RpcError<'static> = RpcError::internal("The handler's answer is of another kind than the request");
+/// The error for a request whose preparation to run again has panicked.
+const UNPREPARED: RpcError<'static> = RpcError::internal("The handler has panicked");
 const TOO_LARGE: RpcError<'static> = RpcError::internal("The answer is too large");
 
 /// Makes a channel to a server: one end for the state of the handlers, the other for the `late` of a server in any
@@ -188,7 +190,8 @@ impl<S> LateMessage<S> {
 
 /// The sending end of a [`channel`]. Clone it into each task and thread that answers or notifies; handlers may use it too.
 ///
-/// No call waits. Messages are written in the order in which they were sent, but while the client of a request does not
+/// No call waits for the server. With the tower mount, a call may run handlers that have become ready on its own thread: hold no
+/// lock that a handler takes. Messages are written in the order in which they were sent, but while the client of a request does not
 /// read, its answer waits alone. Messages for a stale token are dropped. An answer is always taken; other messages
 /// fail with [`LateSendError::Full`] while the channel is full, since clients do not read as fast: those that send many
 /// of them wait for [`room`](LateSender::room) before each.
@@ -557,6 +560,16 @@ pub trait LateTarget<S: 'static> {
     fn publish(&mut self, change: ServerChange<'_>);
 }
 
+/// Prepares the state for a handler that runs again. Returns whether that came to its end.
+fn prepared<S>(service: &Service<'_, S>, state: &mut S, prepare: Box<dyn FnOnce(&mut S) + Send>) -> bool {
+    let mut prepare = Some(prepare);
+    service.contained(&mut || {
+        if let Some(prepare) = prepare.take() {
+            prepare(state);
+        }
+    })
+}
+
 impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
     fn is_open(&mut self) -> bool {
         !self.out().held() && self.out().room() > 0
@@ -579,7 +592,14 @@ impl<S: 'static, O: Out> LateTarget<S> for LineServer<'_, O> {
             Answer::Prompt(answer) => self.answer_prompt(service, state, token, answer),
             Answer::Complete(value, answer) => self.answer_complete(service, state, token, &value, answer),
             Answer::Other(answer) => self.answer_other(service, state, token, answer),
-            Answer::Resume(prepare) => self.resume(token).map(|()| prepare(state)),
+            Answer::Resume(prepare) if self.server().is_suspended(token) => {
+                if prepared(service, state, prepare) {
+                    return self.resume(token);
+                }
+                LateTarget::<S>::fail(self, token, &UNPREPARED);
+                Ok(())
+            }
+            Answer::Resume(_) => Err(RespondError::WrongKind),
             Answer::Fail(code, message) => {
                 LateTarget::<S>::fail(self, token, &RpcError::new(code, &message));
                 Ok(())
@@ -637,8 +657,11 @@ impl<S: 'static> LateTarget<S> for Endpoint<'_> {
             Answer::Other(answer) => self.answer_other(app, token, answer),
             // The handler runs at once, so the state must be prepared before.
             Answer::Resume(prepare) if self.is_suspended(token) => {
-                prepare(app.state);
-                self.resume(app, token)
+                if prepared(app.service, app.state, prepare) {
+                    return self.resume(app, token);
+                }
+                LateTarget::<S>::fail(self, token, &UNPREPARED);
+                Ok(())
             }
             Answer::Resume(_) => Err(RespondError::WrongKind),
             Answer::Fail(code, message) => {

@@ -154,9 +154,13 @@ impl<S: 'static> Work<S> {
     /// Ends the work of a request that was cancelled. Without such work it does nothing.
     pub fn cancel(&self, token: RequestToken) {
         let mut table = self.shared.lock();
-        table.results.retain(|(of, _)| *of != token);
+        // Not dropped under the lock: they are the application's.
+        let (gone, kept): (VecDeque<_>, _) =
+            std::mem::take(&mut table.results).into_iter().partition(|(of, _)| *of == token);
+        table.results = kept;
         let flag = table.running.get(&token).cloned();
         drop(table);
+        drop(gone);
         flag.into_iter().for_each(|flag| flag.set());
     }
 
@@ -320,6 +324,9 @@ impl<S: 'static> Job<S> {
     }
 }
 
+/// The results that may wait for their handlers, beside one for each place. Those of requests in flight that wait for room.
+const UNTAKEN: usize = 1024;
+
 struct Shared {
     table: Mutex<Table>,
     most: usize,
@@ -338,8 +345,8 @@ impl Shared {
 
     fn keep(&self, token: RequestToken, result: Box<dyn Any + Send>) {
         let mut table = self.lock();
-        // Those of handlers that do not take them.
-        let oldest = if table.results.len() >= self.most { table.results.pop_front() } else { None };
+        // A handler that never takes its result must not fill the memory. Those that will are fewer.
+        let oldest = if table.results.len() >= self.most + UNTAKEN { table.results.pop_front() } else { None };
         table.results.push_back((token, result));
         drop(table);
         drop(oldest);

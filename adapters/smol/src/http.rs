@@ -123,7 +123,7 @@ impl<'a, S> HttpServer<'a, S> {
     #[cfg(unix)]
     pub fn bind_unix_with(path: impl AsRef<Path>, mode: u32) -> io::Result<Self> {
         let (listener, file) = UnixSocketFile::bind(path.as_ref(), mode)?;
-        Ok(HttpServer::new(Listener::Unix(Async::new(listener)?, file)))
+        Ok(HttpServer::new(Listener::Unix(file, Async::new(listener)?)))
     }
 
     /// Makes a server of one connection over any stream of bytes: two pipes, a serial line, a connection that another

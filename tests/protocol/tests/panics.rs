@@ -11,8 +11,8 @@ use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{Progress, ServerChange};
 use mcp_sansio::service::{
-    Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, Prompt, PromptArgument, ReadResource,
-    Resource, ResourceTemplate, Service, SourceError, Tool,
+    Call, Complete, CustomRequest, DynamicResources, DynamicTools, GetPrompt, HandlerResult, InputRequest, Prompt,
+    PromptArgument, ReadResource, Resource, ResourceInfo, ResourceTemplate, Service, SourceError, Tool, ToolInfo,
 };
 use mcp_sansio_host::testing::{Conversation, Reply};
 
@@ -274,6 +274,52 @@ fn each_kind_of_handler_over_http() {
         let reply = web.call(&session, n, "torn", json!({}));
         assert_eq!(reply.code(), -32603, "{reply:?}");
         assert_eq!(web.call(&session, 100 + n, "fine", json!({})).text(), "fine");
+    }
+}
+
+/// Lists whose lock is poisoned, or whose query fails.
+struct Broken;
+
+impl DynamicTools<World> for Broken {
+    fn list(&self, _: &World, _: usize, _: &mut dyn FnMut(&ToolInfo<'_>) -> bool) {
+        panic!("in a list")
+    }
+    fn call(&self, _: usize, _: &mut World, call: &mut Call<'_>) -> HandlerResult {
+        call.text("never")
+    }
+}
+
+impl DynamicResources<World> for Broken {
+    fn list(&self, _: &World, _: usize, _: &mut dyn FnMut(&ResourceInfo<'_>) -> bool) {
+        panic!("in a list")
+    }
+    fn read(&self, _: usize, _: &mut World, read: &mut ReadResource<'_>) -> HandlerResult {
+        read.text("never")
+    }
+}
+
+#[test]
+fn the_search_in_lists_from_the_state() {
+    be_quiet();
+    let service = Service::new("panics", "1.0")
+        .tools(&TOOLS)
+        .dynamic_tools(&Broken)
+        .dynamic_resources(&Broken)
+        .feature(ServerCapability::Subscribe)
+        .contain_panics(catch_panic);
+    for revision in Revision::ALL {
+        let mut talk = Conversation::new(&service, World::default());
+        talk.open(revision);
+        for _ in 0..20 {
+            assert_panicked(&talk.call("of the state", &()));
+            assert_panicked(&talk.read("test://of-the-state"));
+            assert_panicked(&talk.request("tools/list", &json!({})));
+            if revision != Revision::V2026_07_28 {
+                let reply = talk.request("resources/subscribe", &json!({"uri": "test://of-the-state"}));
+                assert!(reply.error().is_some());
+            }
+            assert_eq!(talk.call("fine", &()).text(), "fine");
+        }
     }
 }
 

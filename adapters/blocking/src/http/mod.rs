@@ -128,7 +128,7 @@ impl<'a, S> HttpServer<'a, S> {
     pub fn bind_unix_with(path: impl AsRef<Path>, mode: u32) -> io::Result<Self> {
         let (listener, file) = UnixSocketFile::bind(path.as_ref(), mode)?;
         listener.set_nonblocking(true)?;
-        Ok(HttpServer::new(Listener::Unix(listener, file)))
+        Ok(HttpServer::new(Listener::Unix(file, listener)))
     }
 
     /// Makes a server of one connection over any stream of bytes: two pipes, a serial line, a connection that another

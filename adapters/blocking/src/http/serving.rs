@@ -157,7 +157,8 @@ impl<'a, S> Serving<'a, S> {
     }
 
     pub(super) fn run(&mut self) -> io::Result<()> {
-        let mut wake = None;
+        // The first turn does not wait: it registers what wakes the others.
+        let mut wake = Some(0);
         loop {
             self.wait(wake)?;
             self.time = self.now();

@@ -13,8 +13,9 @@ use crate::pump::Pump;
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
-    /// The file is removed when the listener is dropped.
-    Unix(UnixListener, #[allow(dead_code, reason = "it acts when it is dropped")] UnixSocketFile),
+    /// The file is removed when this is dropped, while the socket still listens: another server that waits for the path must not
+    /// have its own file removed.
+    Unix(#[allow(dead_code, reason = "it acts when it is dropped")] UnixSocketFile, UnixListener),
     /// One connection; `None` when it was taken.
     Stream(Option<(UnixStream, Pump)>),
 }
@@ -23,7 +24,7 @@ impl Listener {
     pub(super) fn accept(&self) -> io::Result<Socket> {
         match self {
             Listener::Tcp(listener) => listener.accept().map(|(socket, _)| Socket::Tcp(socket)),
-            Listener::Unix(listener, _) => listener.accept().map(|(socket, _)| Socket::Unix(socket)),
+            Listener::Unix(_, listener) => listener.accept().map(|(socket, _)| Socket::Unix(socket)),
             Listener::Stream(_) => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -40,7 +41,7 @@ impl Listener {
     pub(super) fn fd(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Listener::Tcp(listener) => Some(listener.as_fd()),
-            Listener::Unix(listener, _) => Some(listener.as_fd()),
+            Listener::Unix(_, listener) => Some(listener.as_fd()),
             Listener::Stream(_) => None,
         }
     }

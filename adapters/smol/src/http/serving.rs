@@ -165,14 +165,6 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
 
         let stops = self.stopper.count(cx);
         let mut again = false;
-        if let Some(late) = late {
-            late.give(&mut hall.endpoint, app.service, app.state);
-            again |= late.poll_ready(cx).is_ready();
-            #[cfg(feature = "resource-server")]
-            if late.take_decided() {
-                hall.ask_again(&mut app);
-            }
-        }
         if let Some(socket) = hall.listener.as_mut().and_then(Listener::take_stream) {
             // Its client cannot open another connection, so it is not closed for being idle.
             hall.limits.idle_time = FOREVER;
@@ -183,6 +175,15 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             (watch.look)(app.state, &mut hall.endpoint);
         }
         hall.expire(&mut app);
+        // After the sockets that have woken: an answer may wait for the room that they give.
+        if let Some(late) = late {
+            late.give(&mut hall.endpoint, app.service, app.state);
+            again |= late.poll_ready(cx).is_ready();
+            #[cfg(feature = "resource-server")]
+            if late.take_decided() {
+                hall.ask_again(&mut app);
+            }
+        }
         if let Some(tick) = tick {
             let now = hall.now();
             *tick_at = tick(&mut app, &mut hall.endpoint, now);

@@ -21,9 +21,10 @@ use crate::stream::ByteStream;
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(Async<TcpListener>),
-    /// The file is removed when the listener is dropped.
+    /// The file is removed when this is dropped, while the socket still listens: another server that waits for the path must not
+    /// have its own file removed.
     #[cfg(unix)]
-    Unix(Async<UnixListener>, #[allow(dead_code, reason = "it acts when it is dropped")] UnixSocketFile),
+    Unix(#[allow(dead_code, reason = "it acts when it is dropped")] UnixSocketFile, Async<UnixListener>),
     /// One connection; `None` when it was taken.
     Stream(Option<ByteStream>),
 }
@@ -37,7 +38,7 @@ impl Listener {
                 Async::new(socket).map(Socket::Tcp)
             }
             #[cfg(unix)]
-            Listener::Unix(listener, _) => {
+            Listener::Unix(_, listener) => {
                 let (socket, _) = listener.get_ref().accept()?;
                 Async::new(socket).map(Socket::Unix)
             }
@@ -49,7 +50,7 @@ impl Listener {
         match self {
             Listener::Tcp(listener) => listener.poll_readable(cx),
             #[cfg(unix)]
-            Listener::Unix(listener, _) => listener.poll_readable(cx),
+            Listener::Unix(_, listener) => listener.poll_readable(cx),
             Listener::Stream(_) => Poll::Pending,
         }
     }
