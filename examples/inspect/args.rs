@@ -87,7 +87,8 @@ Options
   -V, --version            print the version
   -h, --help               print this
 
-Questions of the server are asked on the terminal; without one they are declined.
+Questions of the server are asked on the terminal. Without one, the server learns
+that they get no answers: its tool does without, or the call is refused.
 A call may become a task: its status is shown until it has a result, for at most an
 hour, or the seconds of --timeout. Ctrl-C asks the server to cancel the task; the
 second Ctrl-C does not wait for its end.
