@@ -14,6 +14,29 @@ use crate::server::{
 use crate::sink::{FullError, MessageKind, Out, Writer, whole};
 
 impl<S> Service<'_, S> {
+    /// Answers a request for a list, of which a part may come from the program.
+    #[inline(always)]
+    pub(crate) fn run_list(
+        &self,
+        state: &mut S,
+        token: RequestToken,
+        request: &IncomingRequest<'_>,
+        server: &mut Server<'_>,
+        out: &mut dyn Out,
+    ) -> Result<Dispatched, FullError> {
+        #[cfg(feature = "std")]
+        if let Some(catch) = self.routes.catch {
+            let mark = out.mark();
+            let mut listed = None;
+            catch(&mut || listed = Some(self.list(state, token, request, server, out)));
+            return listed.unwrap_or_else(|| {
+                out.roll_back(mark);
+                fail(server, token, &super::contain::PANICKED, out)
+            });
+        }
+        self.list(state, token, request, server, out)
+    }
+
     /// Answers a request for a list.
     pub(crate) fn list(
         &self,

@@ -167,17 +167,7 @@ impl<S> Service<'_, S> {
         };
         let method = request.method();
         if matches!(method, Method::ToolsList | Method::ResourcesList | Method::TemplatesList | Method::PromptsList) {
-            #[cfg(feature = "std")]
-            if let Some(catch) = self.routes.catch {
-                let mark = out.mark();
-                let mut listed = None;
-                catch(&mut || listed = Some(self.list(state, token, request, server, out)));
-                return listed.unwrap_or_else(|| {
-                    out.roll_back(mark);
-                    fail(server, token, &super::contain::PANICKED, out)
-                });
-            }
-            return self.list(state, token, request, server, out);
+            return self.run_list(state, token, request, server, out);
         }
         let Some(slot) = server.slot(token) else { return Ok(Dispatched::Handled) };
         let modern = slot.revision.is_modern();
