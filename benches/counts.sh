@@ -7,6 +7,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}
 cargo build --quiet --profile fast -p mcp-sansio-bench --features http
+# One at a time: together, each would have the features of all.
+cargo build --quiet --profile fast -p mcp-sansio-bench --features client --bin client
+cargo build --quiet --profile fast -p mcp-sansio-bench --features client-smol --bin client-smol
 fast=$target/fast
 lines=$(mktemp -d)
 trap 'rm -rf "$lines"' EXIT
@@ -48,6 +51,14 @@ endpoint() { # SESSIONS N: `initialize` where there are so many sessions
   each "endpoint/initialize$1" "$2" "$(count /dev/null "$fast/endpoint" "$1" "$2")" "$(count /dev/null "$fast/endpoint" "$1" $((3 * $2)))"
 }
 
+client() { # PROGRAM NAME REVISION KIND N: the client's part of calls over the pipes to a child process, without the server's
+  count_client() {
+    timeout 120 valgrind --tool=callgrind --callgrind-out-file=/dev/null "$fast/$1" ${2:+"$2"} "$3" "$fast/calc-stdio" 2>&1 >/dev/null |
+      sed -n 's/.*Collected : //p'
+  }
+  each "$2/$4" "$5" "$(count_client "$1" "$3" "$5")" "$(count_client "$1" "$3" $((3 * $5)))"
+}
+
 echo "# Instructions per message, by benches/counts.sh. Checked by benches/check-counts.sh."
 echo "toolchain $(rustc --version)"
 for server in calc floor; do
@@ -61,6 +72,10 @@ http calc calc modern32 1000
 http calc calc echo32 1000
 http floor-http floor modern32 1000
 http floor-http floor echo32 1000
+client client client "" echo32 500
+client client client 2026-07-28 modern32 500
+client client-smol client-smol "" echo32 500
+client client-smol client-smol 2026-07-28 modern32 500
 endpoint 100 1000
 endpoint 10000 1000
 engine scan 1000

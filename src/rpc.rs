@@ -130,6 +130,8 @@ impl<'a> Envelope<'a> {
         } else if scanner.eat(b"\"params\":") {
             let params = object(scanner, |scanner| self.param(scanner))?;
             self.set(Member::Params, params);
+        } else if scanner.eat(b"\"result\":") {
+            self.set(Member::Result, scanner.read_value()?);
         } else {
             self.read_member(Part::Envelope, scanner)?;
         }

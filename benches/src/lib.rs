@@ -5,7 +5,19 @@
 pub mod calls;
 pub mod counting;
 #[cfg(feature = "http")]
+pub mod load;
+#[cfg(feature = "http")]
 pub mod web;
+
+/// Returns the processor time of all threads of a process, in nanoseconds.
+pub fn processor_time(process: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let time = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        stat.split_whitespace().next().and_then(|n| n.parse::<u64>().ok()).unwrap_or(0)
+    };
+    threads.map(time).sum()
+}
 
 /// A kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +36,10 @@ pub enum Kind {
     Escaped64k,
     /// 1 MiB of plain text.
     Plain1m,
+    /// 64 KiB of plain text under 2026-07-28.
+    Modern64k,
+    /// 1 MiB of plain text under 2026-07-28.
+    Modern1m,
 }
 
 const META: &str = r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
@@ -41,8 +57,8 @@ pub fn text(kind: Kind, n: u64) -> String {
     let size = match kind {
         Kind::Ping | Kind::List => return String::new(),
         Kind::Echo32 | Kind::Modern32 => 32,
-        Kind::Plain64k | Kind::Escaped64k => 64 << 10,
-        Kind::Plain1m => 1 << 20,
+        Kind::Plain64k | Kind::Escaped64k | Kind::Modern64k => 64 << 10,
+        Kind::Plain1m | Kind::Modern1m => 1 << 20,
     };
     let mut text = format!("{n:010}");
     match kind {
@@ -65,8 +81,22 @@ pub fn id(n: u64) -> u64 {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 7] =
-        [Kind::Ping, Kind::List, Kind::Echo32, Kind::Modern32, Kind::Plain64k, Kind::Escaped64k, Kind::Plain1m];
+    pub const ALL: [Kind; 9] = [
+        Kind::Ping,
+        Kind::List,
+        Kind::Echo32,
+        Kind::Modern32,
+        Kind::Plain64k,
+        Kind::Escaped64k,
+        Kind::Plain1m,
+        Kind::Modern64k,
+        Kind::Modern1m,
+    ];
+
+    /// Returns whether it is of 2026-07-28.
+    pub const fn is_modern(self) -> bool {
+        matches!(self, Kind::Modern32 | Kind::Modern64k | Kind::Modern1m)
+    }
 
     /// Returns its name on the command line and in tables.
     pub fn name(self) -> &'static str {
@@ -78,6 +108,8 @@ impl Kind {
             Kind::Plain64k => "plain64k",
             Kind::Escaped64k => "escaped64k",
             Kind::Plain1m => "plain1m",
+            Kind::Modern64k => "modern64k",
+            Kind::Modern1m => "modern1m",
         }
     }
 
@@ -93,7 +125,7 @@ impl Kind {
             Kind::Ping => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n"),
             Kind::List => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n"),
             _ => {
-                let (text, meta) = (text(self, n), if self == Kind::Modern32 { META } else { "" });
+                let (text, meta) = (text(self, n), if self.is_modern() { META } else { "" });
                 format!(
                     "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",\"arguments\":{{\"text\":\"{text}\"}}{meta}}}}}\n"
                 )

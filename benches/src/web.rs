@@ -18,6 +18,9 @@ pub struct Server {
 
 impl Server {
     /// Starts `PROGRAM http PORT` on one processor, and waits until it listens.
+    ///
+    /// # Panics
+    /// If it does not within 20 s.
     pub fn start(program: &str, cpu: usize) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port");
         let port = free.port();
@@ -26,10 +29,12 @@ impl Server {
             .args(program.split(' '))
             .args(["http", &port.to_string()])
             .stdout(Stdio::null())
+            // One of them writes all requests and answers there.
+            .stderr(Stdio::null())
             .spawn()
             .expect("the server starts");
         let server = Server { child, port };
-        for _ in 0..500 {
+        for _ in 0..1000 {
             if TcpStream::connect(("127.0.0.1", port)).is_ok() {
                 return server;
             }
@@ -52,10 +57,9 @@ impl Server {
         links.filter(|link| link.to_string_lossy().starts_with("socket")).count()
     }
 
-    /// Returns its processor time in nanoseconds.
+    /// Returns the processor time of its threads, in nanoseconds.
     pub fn processor_time(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).unwrap_or_default();
-        stat.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0)
+        crate::processor_time(self.child.id())
     }
 }
 
@@ -154,8 +158,13 @@ impl Client {
 
 /// Returns a `POST` of a message, with more header fields.
 pub fn post(body: &str, fields: &str) -> Vec<u8> {
+    post_to("127.0.0.1", body, fields)
+}
+
+/// Returns a `POST` of a message to a server with this name, with more header fields.
+pub fn post_to(host: &str, body: &str, fields: &str) -> Vec<u8> {
     let length = body.len();
-    format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{fields}Content-Length: {length}\r\n\r\n{body}").into_bytes()
+    format!("POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{fields}Content-Length: {length}\r\n\r\n{body}").into_bytes()
 }
 
 /// Returns the header fields of a message in a session.
@@ -225,7 +234,7 @@ impl Load {
 }
 
 /// Writes a number of ten digits.
-fn number(place: &mut [u8], mut n: u64) {
+pub(crate) fn number(place: &mut [u8], mut n: u64) {
     for digit in place[..10].iter_mut().rev() {
         *digit = b'0' + (n % 10) as u8;
         n /= 10;

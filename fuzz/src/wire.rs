@@ -205,7 +205,7 @@ fn read_request(input: &[u8]) -> Option<(Request, usize, bool)> {
             let end = at.checked_add(length.parse().ok()?)?;
             (input.get(at..end)?.to_vec(), end)
         }
-        ([], [coding]) if !http10 && coding.trim_matches([' ', ',']) == "chunked" => read_chunks(input, at)?,
+        ([], [coding]) if !http10 && coding.trim_matches([' ', '\t', ',']) == "chunked" => read_chunks(input, at)?,
         _ => return None,
     };
     if hosts.len() > 1 || (!http10 && hosts.is_empty()) {

@@ -565,7 +565,10 @@ mod tests {
         let fields: String = (0..=FIELDS).map(|n| format!(r#","{n}":{{}}"#)).collect();
         let huge = format!(r#"{{"properties":{{{}}}}}"#, fields.trim_start_matches(','));
         assert_eq!(flaw(&huge), ViewError::Value("properties"));
-        let long = format!(r#"{{"properties":{{}},"x":"{}"}}"#, "x".repeat(SCHEMA_BYTES));
-        assert_eq!(flaw(&long), ViewError::Value("requestedSchema"));
+        // Miri would read a megabyte for minutes.
+        if !cfg!(miri) {
+            let long = format!(r#"{{"properties":{{}},"x":"{}"}}"#, "x".repeat(SCHEMA_BYTES));
+            assert_eq!(flaw(&long), ViewError::Value("requestedSchema"));
+        }
     }
 }

@@ -48,13 +48,10 @@ impl<'a> ErrorObject<'a> {
     /// Reads an `error` object.
     #[must_use]
     pub fn read(error: Raw<'a>) -> Self {
-        let code = error.get("code").and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
-        let message = error.get("message").and_then(|message| message.text());
-        ErrorObject {
-            code: code.unwrap_or(0),
-            message: message.unwrap_or(Text::from_raw(b"")),
-            data: error.get("data"),
-        }
+        let [code, message, data] = error.pick(["code", "message", "data"]);
+        let code = code.and_then(|code| code.i64()).and_then(|code| i32::try_from(code).ok());
+        let message = message.and_then(|message| message.text());
+        ErrorObject { code: code.unwrap_or(0), message: message.unwrap_or(Text::EMPTY), data }
     }
 
     /// Returns `true` if the error means that the resource does not exist: -32002, or -32602 with `data.uri`
@@ -118,7 +115,7 @@ impl Client<'_> {
     }
 
     fn result<'a>(&mut self, token: u32, result: Raw<'a>) -> Option<ClientEvent<'a>> {
-        let kind = result.get("resultType").filter(|_| self.is_modern()).map(|kind| kind.text());
+        let kind = if self.is_modern() { result.get("resultType").map(|kind| kind.text()) } else { None };
         let outcome = match kind {
             _ if result.kind() != JsonKind::Object => Err(TransportError::Invalid),
             None => Ok(result),
@@ -153,10 +150,15 @@ impl Client<'_> {
         Some(ClientEvent::Done { token: PendingId(token), method: ended.method, retried: ended.rounds > 0, outcome })
     }
 
+    /// Returns whether the server may answer a request with an error that asks for visits of the user first.
+    pub(crate) fn takes_visits(&self) -> bool {
+        self.revision.is_some_and(Revision::has_url_elicitation_error)
+            && self.declared().has(ClientCapability::ElicitUrl)
+    }
+
     fn error<'a>(&mut self, token: u32, error: ErrorObject<'a>) -> Option<ClientEvent<'a>> {
         let (modern, rounds_max) = (self.is_modern(), self.rounds_max);
-        let visits = self.revision.is_some_and(Revision::has_url_elicitation_error)
-            && self.declared().has(ClientCapability::ElicitUrl);
+        let visits = self.takes_visits();
         let pending = self.pending_mut(token)?;
         if error.code == code::HEADER_MISMATCH && pending.method == Method::ToolsCall && modern && pending.list_tools()
         {
@@ -186,7 +188,7 @@ impl Client<'_> {
     /// Takes an `InputRequiredResult`. Returns `None` if it has no `inputRequests`: the client then sends the
     /// request again with the `requestState`.
     fn input_required<'a>(&mut self, token: u32, result: Raw<'a>) -> Result<Option<InputRequests<'a>>, TransportError> {
-        let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
+        let [requests, state] = result.pick(["inputRequests", "requestState"]);
         let members = || requests.iter().flat_map(Raw::members);
         let count = members().count();
         let broken = requests.is_some_and(|requests| requests.kind() != JsonKind::Object)

@@ -521,6 +521,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "some minutes")]
     fn a_model_wants_only_so_much_at_once() {
         let conversation = |n: usize| {
             let wishes: String = (0..n).map(|i| format!(r#",{{"type":"tool_use","id":"{i}"}}"#)).collect();

@@ -55,7 +55,7 @@ struct LastRecord<'h, 'm> {
 
 impl Storage for LastRecord<'_, '_> {
     fn bytes(&self) -> &[u8] {
-        self.records.get(self.at).map_or(&[], |record| record.data)
+        self.records.last(self.at)
     }
 
     fn append(&mut self, bytes: &[u8]) -> bool {
@@ -77,7 +77,7 @@ impl Client<'_> {
     /// Keeps the params of a request if the server may ask for input. If the store is too small, the client sends
     /// the request all the same; it then ends if the server asks.
     pub(crate) fn keep_params(&mut self, token: u32, request: &Request<'_>, revision: Revision) {
-        let retries = revision.is_modern() || revision.has_url_elicitation_error();
+        let retries = revision.is_modern() || self.takes_visits();
         if !request.method.may_ask() || !retries || self.held.limit() == 0 {
             return;
         }

@@ -11,6 +11,8 @@ pub mod constant;
 pub mod de;
 mod number;
 pub(crate) mod object;
+#[cfg(feature = "alloc")]
+mod owned;
 mod raw;
 pub(crate) mod run;
 mod scan;
@@ -24,6 +26,8 @@ pub mod write;
 #[cfg(feature = "serde")]
 pub use de::DeserializeError;
 pub use object::Object;
+#[cfg(feature = "alloc")]
+pub use owned::OwnedRaw;
 pub use raw::{ArrayItems, JsonKind, ObjectMembers, Raw};
 pub use scan::{DEPTH, ParseError, Scanner};
 #[cfg(feature = "serde")]

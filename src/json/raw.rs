@@ -113,6 +113,25 @@ impl<'a> Raw<'a> {
         self.members().filter(|(found, _)| found.eq_str(key)).last().map(|(_, value)| value)
     }
 
+    /// Returns the members with these names, found in one pass; `None` in place of one that is missing. If a member exists
+    /// twice, the last one counts.
+    pub(crate) fn pick<const N: usize>(&self, names: [&str; N]) -> [Option<Raw<'a>>; N] {
+        let mut picked = [None; N];
+        if N > 0 {
+            self.pick_into(&names, &mut picked);
+        }
+        picked
+    }
+
+    // Once for all numbers of names: 1,300 bytes of a device's client.
+    #[cfg_attr(not(target_pointer_width = "64"), inline(never))]
+    fn pick_into(&self, names: &[&str], picked: &mut [Option<Raw<'a>>]) {
+        for (key, value) in self.members() {
+            let place = picked.iter_mut().zip(names).find(|(_, name)| key.eq_str(name));
+            place.into_iter().for_each(|(place, _)| *place = Some(value));
+        }
+    }
+
     /// Returns the members of this object in their order; no members if it is not an object.
     #[must_use]
     pub fn members(&self) -> ObjectMembers<'a> {
@@ -298,6 +317,9 @@ mod tests {
         assert_eq!(items.next().and_then(|i| i.get("x")).map(|x| x.kind()), Some(JsonKind::Null));
         assert!(items.next().is_none() && items.next().is_none());
         assert!(object.get("c").is_none());
+        let [c, b_too, a] = object.pick(["c", "b\n", "a"]);
+        assert_eq!(b_too.map(|b| b.as_str()), Some(b.as_str()));
+        assert!(c.is_none() && a.is_some_and(|a| a.as_str() == "\"two\""), "the last one counts");
         assert_eq!(object.items().count(), 0);
         assert_eq!(b.members().count(), 0);
         assert_eq!(raw("{}").members().count() + raw("[]").items().count(), 0);

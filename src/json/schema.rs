@@ -373,7 +373,8 @@ mod tests {
 
     #[test]
     fn many_names_end() {
-        let names: std::vec::Vec<_> = (0..3000).map(|n| std::format!("\"name{n}\"")).collect();
+        let many = if cfg!(miri) { 100 } else { 3000 };
+        let names: std::vec::Vec<_> = (0..many).map(|n| std::format!("\"name{n}\"")).collect();
         let properties: std::vec::Vec<_> = names.iter().map(|name| std::format!("{name}:{{}}")).collect();
         let text = std::format!(r#"{{"properties":{{{}}},"required":[{}]}}"#, properties.join(","), names.join(","));
         assert_eq!(check_schema(&text), Ok(()));

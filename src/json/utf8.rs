@@ -38,8 +38,10 @@ mod tests {
     /// Compares with core: each first byte with each second byte, and the borders of the bytes that may follow.
     #[test]
     fn as_core_does() {
-        for lead in 0x80..=0xff {
-            for second in 0..=0xff {
+        // Miri runs some thousand times slower: it sees a few of the bytes.
+        let step = if cfg!(miri) { 21 } else { 1 };
+        for lead in (0x80..=0xff).step_by(step) {
+            for second in (0..=0xff).step_by(step) {
                 for third in [0x00, 0x7f, 0x80, 0xbf, 0xc0, 0xff] {
                     for fourth in [0x7f, 0x80, 0xbf, 0xc0] {
                         compare(&[lead, second, third, fourth, b'x']);

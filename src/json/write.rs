@@ -494,7 +494,7 @@ mod tests {
         assert_eq!(written(|out| base64(out, &[0xfb, 0xff, 0xfe])), "+//+");
         // More than one chunk, with each length.
         let bytes: Vec<u8> = (0..200).map(|n| (n * 7) as u8).collect();
-        for len in 0..bytes.len() {
+        for len in (0..bytes.len()).step_by(if cfg!(miri) { 41 } else { 1 }) {
             let whole = written(|out| base64(out, bytes.get(..len).unwrap()));
             let parts = bytes.get(..len).unwrap().chunks(3).map(|part| written(|out| base64(out, part)));
             assert_eq!(whole, parts.collect::<String>());

@@ -131,6 +131,11 @@ impl<'m> Records<'m> {
         self.used = self.used.min(at);
     }
 
+    /// Returns the data of the last record, which begins at `at`.
+    pub(crate) fn last(&self, at: usize) -> &[u8] {
+        self.store.bytes().get(at + OVERHEAD..self.used).unwrap_or(&[])
+    }
+
     /// Returns the record at `at`.
     #[must_use]
     pub fn get(&self, at: usize) -> Option<Record<'_>> {

@@ -409,11 +409,8 @@ impl Server<'_> {
         request: &mut IncomingRequest<'a>,
         out: &mut dyn Out,
     ) -> Result<Option<ServerEvent<'a>>, FullError> {
-        match request.envelope.shape() {
-            MessageShape::Request { id, method } => {
-                (request.id, request.name, request.method) = (id, method, Method::from_name(&method));
-                self.request(context, request, out)
-            }
+        match request.shape() {
+            MessageShape::Request { .. } => self.request(context, request, out),
             MessageShape::Notification { method } => self.notification(&request.envelope, method, out),
             MessageShape::Response { id } => self.response(&request.envelope, id, out).map(|()| None),
             MessageShape::Invalid { id } => {

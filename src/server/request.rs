@@ -3,7 +3,7 @@
 use crate::json::{JsonKind, ParseError, Raw, Text};
 use crate::protocol::{ClientCapabilities, LoggingLevel, Method};
 use crate::revision::Revision;
-use crate::rpc::{Envelope, RequestMembers};
+use crate::rpc::{Envelope, MessageShape, RequestMembers};
 
 /// A message taken apart, see [requests](https://modelcontextprotocol.io/specification/2025-11-25/basic#requests). It
 /// borrows the message.
@@ -13,6 +13,8 @@ pub struct IncomingRequest<'a> {
     pub(crate) id: Raw<'a>,
     pub(crate) name: Text<'a>,
     pub(crate) method: Method,
+    /// It is a request, and its id and method are noted.
+    is_request: bool,
 }
 
 /// The revision that a request is served under, the capabilities of its client, and the level of its log messages.
@@ -29,7 +31,23 @@ impl<'a> IncomingRequest<'a> {
     /// # Errors
     /// The [`ParseError`]: the message is not valid JSON or not an object.
     pub fn read(&mut self, message: &'a [u8]) -> Result<(), ParseError> {
+        self.is_request = false;
         self.envelope.read(message)
+    }
+
+    /// Returns the shape of the message that was [read](IncomingRequest::read). Of a request, it notes `id` and method:
+    /// [`id`](IncomingRequest::id) and [`method`](IncomingRequest::method) return them from then on. A second call costs
+    /// nothing.
+    pub fn shape(&mut self) -> MessageShape<'a> {
+        if self.is_request {
+            return MessageShape::Request { id: self.id, method: self.name };
+        }
+        let shape = self.envelope.shape();
+        if let MessageShape::Request { id, method } = shape {
+            (self.id, self.name, self.method) = (id, method, Method::from_name(&method));
+            self.is_request = true;
+        }
+        shape
     }
 
     /// Returns the message, taken apart.
@@ -46,6 +64,7 @@ impl<'a> IncomingRequest<'a> {
             id: Raw::trusted(b"0"),
             name: Text::new(b"", false),
             method: Method::Other,
+            is_request: false,
         }
     }
 

@@ -164,6 +164,14 @@ impl Server<'_> {
         self.subscriptions.iter().any(|record| record.owner == scope.0)
     }
 
+    /// Returns whether a listen has selected the key of a topic.
+    #[cfg(all(feature = "extensions", feature = "alloc"))]
+    #[must_use]
+    pub fn has_topic(&self, member: &str, key: &str) -> bool {
+        let wanted = (member.as_bytes(), key.as_bytes());
+        self.subscriptions.iter().any(|record| is_topic(&record) && split_topic(&record) == wanted)
+    }
+
     /// Returns whether an open listen of the present scope has this id.
     pub(crate) fn has_listen(&self, id: &[u8]) -> bool {
         // Over HTTP each request of 2026-07-28 has a scope of its own, and sessions have no listens.
@@ -298,6 +306,15 @@ impl Server<'_> {
 
     fn set_tags(&mut self, tag: impl Fn(&Record<'_>) -> Option<u8>) {
         self.news |= self.subscriptions.retag(tag);
+    }
+
+    /// Publishes a change of a resource to the subscriptions of one scope, for a transport that learns of a subscription after the
+    /// change.
+    pub fn publish_in(&mut self, scope: Scope, uri: &str) {
+        self.set_tags(|record| {
+            let is_changed = record.kind == URI && record.owner == scope.0 && record.data == uri.as_bytes();
+            is_changed.then_some(record.tag | CHANGED)
+        });
     }
 
     fn write_changes(

@@ -133,6 +133,8 @@ impl<S> Service<'_, S> {
             crowded,
             #[cfg(feature = "alloc")]
             published: Some(published),
+            #[cfg(all(feature = "ask", feature = "extensions", feature = "alloc"))]
+            relay: None,
             settled: None,
         };
         Some((context, asks))

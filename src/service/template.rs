@@ -179,7 +179,7 @@ mod tests {
             let text = Text::from_raw(escaped.as_bytes());
             assert_eq!(matches_text(template, &text), matches(template, uri), "{template} {uri}");
         }
-        let long = format!("file:{}", "\\/a".repeat(5_000));
+        let long = format!("file:{}", "\\/a".repeat(if cfg!(miri) { 100 } else { 5_000 }));
         assert!(matches_text("file:///{+path}", &Text::from_raw(long.replacen("\\/a", "\\/\\/\\/a", 1).as_bytes())));
         for half in ["file:///\\ud800", "file:///a\\udc00b"] {
             assert!(!matches_text("file:///{+path}", &Text::from_raw(half.as_bytes())));

@@ -8,9 +8,10 @@ usage: tests/scale/changes.py CONFORMANCE-SERVER
 import http.client
 import json
 import socket
-import subprocess
 import sys
 import time
+
+from processes import START_LIMIT, Processes
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -18,13 +19,6 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "changes", "version": "1"},
 }
 LISTENERS = 4  # at each process
-
-
-def free_port():
-    """Returns a port of this machine that was free."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 def post(port, method, params, name=None):
@@ -71,85 +65,55 @@ class Listener:
         return False
 
 
-class Fleet:
-    """The processes and their Redis."""
+def change(fleet, number):
+    """Changes the tools at one process."""
+    name = "test_trigger_tool_change"
+    _, response = post(fleet.ports[number], "tools/call", {"name": name, "arguments": {}}, name)
+    assert b"result" in response.read()
 
-    def __init__(self, program):
-        self.program, self.redis_port, self.redis = program, free_port(), None
-        self.ports, self.servers = [free_port() for _ in range(3)], [None] * 3
 
-    def start_redis(self):
-        """Starts a Redis that remembers nothing."""
-        self.redis = subprocess.Popen(["redis-server", "--bind", "127.0.0.1", "--port", str(self.redis_port), "--save", "",
-                                       "--appendonly", "no"], stdout=subprocess.DEVNULL)
+def listen(fleet):
+    """Opens listeners at all processes."""
+    return [Listener(port) for port in fleet.ports for _ in range(LISTENERS)]
 
-    def start(self, number):
-        """Starts a process, and waits until it is in the fleet."""
-        server = subprocess.Popen([self.program, "--port", str(self.ports[number]), "--fleet",
-                                   f"redis://127.0.0.1:{self.redis_port}/"], stderr=subprocess.PIPE, text=True)
-        self.servers[number] = server
-        self.wait(number, "Joined")
 
-    def wait(self, number, what):
-        """Waits until a process says something about the fleet."""
-        for line in self.servers[number].stderr:
-            if what in line:
-                return
-        raise AssertionError(f"process {number} has not said {what}")
-
-    def listen(self):
-        """Opens listeners at all processes."""
-        return [Listener(port) for port in self.ports for _ in range(LISTENERS)]
-
-    def change(self, number):
-        """Changes the tools at one process."""
-        name = "test_trigger_tool_change"
-        _, response = post(self.ports[number], "tools/call", {"name": name, "arguments": {}}, name)
-        assert b"result" in response.read()
-
-    def end(self):
-        """Ends all."""
-        for process in [*self.servers, self.redis]:
-            if process:
-                process.kill()
-                process.wait()
+def wait_alone(fleet, number):
+    """Waits until a process has said that it is alone."""
+    deadline = time.monotonic() + START_LIMIT
+    while fleet.is_joined(number):
+        assert time.monotonic() < deadline, f"process {number} has not said that it is alone"
+        time.sleep(0.02)
 
 
 def main():
-    fleet = Fleet(sys.argv[1])
-    try:
-        fleet.start_redis()
-        for number in range(3):
-            fleet.start(number)
-
+    with Processes(sys.argv[1], proxy=False) as fleet:
         # Each change is heard once by each listener, whichever process it was made at.
-        listeners = fleet.listen()
+        listeners = listen(fleet)
         for number in range(3):
-            fleet.change(number)
+            change(fleet, number)
             for listener in listeners:
                 listener.next("tools/list_changed")
         assert all(listener.silent() for listener in listeners), "a change was heard twice"
         print("changes: each of", len(listeners), "listeners heard each change once")
 
         # A process dies and comes back: its listeners come back, and hear as before.
-        fleet.servers[1].kill()
-        fleet.servers[1].wait()
+        fleet.kill(1)
         fleet.start(1)
-        listeners = fleet.listen()
-        fleet.change(1)
-        fleet.change(0)
+        fleet.wait_joined(1)
+        listeners = listen(fleet)
+        change(fleet, 1)
+        change(fleet, 0)
         # Two changes before a listener is written may be one notification.
         for listener in listeners:
             listener.next("tools/list_changed")
         print("changes: heard after a process was killed")
 
         # Redis dies: each process goes on alone.
-        listeners = fleet.listen()
-        fleet.redis.kill()
-        fleet.redis.wait()
+        listeners = listen(fleet)
+        fleet.kill_redis()
         for number in range(3):
-            fleet.wait(number, "Alone")
-        fleet.change(2)
+            wait_alone(fleet, number)
+        change(fleet, 2)
         own, others = listeners[2 * LISTENERS:], listeners[:2 * LISTENERS]
         for listener in own:
             listener.next("tools/list_changed")
@@ -160,15 +124,13 @@ def main():
         for listener in others:
             listener.next("tools/list_changed")
         for number in range(3):
-            fleet.wait(number, "Joined")
-        listeners = fleet.listen()
+            fleet.wait_joined(number)
+        listeners = listen(fleet)
         time.sleep(0.5)
-        fleet.change(0)
+        change(fleet, 0)
         for listener in listeners:
             listener.next("tools/list_changed")
         print("changes: heard after Redis was started anew")
-    finally:
-        fleet.end()
 
 
 if __name__ == "__main__":

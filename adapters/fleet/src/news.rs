@@ -1,19 +1,14 @@
-//! The news of a fleet.
+//! The news of a fleet, for the operator's log.
 
-use mcp_sansio::server::OwnedServerChange;
-
-/// News that a process gets from its fleet.
+/// News that a process gets from its fleet. The server needs none of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FleetNews {
-    /// Another process has published a change, or changes were lost ([`ServerChange::All`](mcp_sansio::server::ServerChange::All)): publish it to the clients of this
-    /// process.
-    Changed(OwnedServerChange),
-    /// Redis has answered: changes go to and fro from now on.
+    /// Redis has answered: messages go to and fro from now on.
     Joined,
     /// Redis does not answer. The process is alone until [`Joined`](FleetNews::Joined).
     Alone {
-        /// The error of the last connection, in one line, for a log.
+        /// The error of the last connection, in one line.
         reason: String,
     },
 }

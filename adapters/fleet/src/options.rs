@@ -6,38 +6,58 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FleetOptions {
-    /// See [`key`](FleetOptions::key).
-    pub key: String,
+    /// See [`prefix`](FleetOptions::prefix).
+    pub prefix: String,
     /// See [`keep`](FleetOptions::keep).
     pub keep: usize,
     /// See [`queue`](FleetOptions::queue).
     pub queue: usize,
+    /// See [`queue_bytes`](FleetOptions::queue_bytes).
+    pub queue_bytes: usize,
     /// See [`timeout`](FleetOptions::timeout).
     pub timeout: Duration,
+    /// See [`silence`](FleetOptions::silence).
+    pub silence: Duration,
 }
 
 impl FleetOptions {
     /// Makes the settings of a server with this name. All its processes have the same, and no other server of the same Redis.
     pub fn new(name: &str) -> Self {
-        FleetOptions { key: format!("mcp:{name}:changes"), keep: 10_000, queue: 1_000, timeout: Duration::from_secs(2) }
+        FleetOptions {
+            prefix: format!("mcp:{name}:"),
+            keep: 10_000,
+            queue: 10_000,
+            queue_bytes: 64 << 20,
+            timeout: Duration::from_secs(2),
+            silence: Duration::from_secs(4),
+        }
     }
 
-    /// Sets the key of the stream in Redis. Default: `mcp:NAME:changes`.
+    /// Sets the beginning of the keys in Redis. Default: `mcp:NAME:`.
     #[must_use]
-    pub fn key(self, key: impl Into<String>) -> Self {
-        FleetOptions { key: key.into(), ..self }
+    pub fn prefix(self, prefix: impl Into<String>) -> Self {
+        FleetOptions { prefix: prefix.into(), ..self }
     }
 
-    /// Sets how many changes Redis keeps, about, for processes that are away. Default: 10,000, some hundred bytes each.
+    /// Sets how many messages Redis keeps, about, for processes that are away: of those for all, and of those for each process.
+    /// Default: 10,000, mostly some hundred bytes each.
     #[must_use]
-    pub fn keep(self, changes: usize) -> Self {
-        FleetOptions { keep: changes.max(1), ..self }
+    pub fn keep(self, messages: usize) -> Self {
+        FleetOptions { keep: messages.max(1), ..self }
     }
 
-    /// Sets how many changes of this process may wait to be sent. Default: 1,000.
+    /// Sets how many messages and log entries of this process may wait to be sent, and how many arrivals for it may wait to be taken.
+    /// Default: 10,000.
     #[must_use]
-    pub fn queue(self, changes: usize) -> Self {
-        FleetOptions { queue: changes.max(1), ..self }
+    pub fn queue(self, messages: usize) -> Self {
+        FleetOptions { queue: messages.max(1), ..self }
+    }
+
+    /// Sets how many bytes the messages and entries may have that wait to be sent, and those that wait to be taken. Default:
+    /// 64 MiB each.
+    #[must_use]
+    pub fn queue_bytes(self, bytes: usize) -> Self {
+        FleetOptions { queue_bytes: bytes, ..self }
     }
 
     /// Sets how long Redis may take to accept a connection or to answer. Default: 2 s.
@@ -45,4 +65,31 @@ impl FleetOptions {
     pub fn timeout(self, timeout: Duration) -> Self {
         FleetOptions { timeout, ..self }
     }
+
+    /// Sets after how long a process that is not heard counts as gone. Each says something once a second. Default: 4 s.
+    #[must_use]
+    pub fn silence(self, silence: Duration) -> Self {
+        FleetOptions { silence: silence.max(BEAT * 2), ..self }
+    }
+
+    /// Returns the key of the messages for all.
+    pub(crate) fn all(&self) -> String {
+        format!("{}all", self.prefix)
+    }
+
+    /// Returns the key of the messages for one process.
+    pub(crate) fn to(&self, tag: u32) -> String {
+        format!("{}to:{tag:05x}", self.prefix)
+    }
+
+    /// Returns the key of a log.
+    pub(crate) fn log(&self, name: &str) -> String {
+        format!("{}log:{name}", self.prefix)
+    }
 }
+
+/// The time that a read waits for entries.
+pub(crate) const BLOCK: Duration = Duration::from_secs(1);
+
+/// The period in which a process says something.
+pub(crate) const BEAT: Duration = Duration::from_secs(1);

@@ -1,31 +1,85 @@
-//! Changes that wait to be sent to the other processes.
+//! Calls of the engine that wait to be sent.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use mcp_sansio::server::{OwnedServerChange, ServerChange};
+use mcp_sansio_http::fleet::ProcessTag;
 
-/// A queue with a limit. If it is full, its changes become one [`ServerChange::All`]: nothing is lost without a word.
+/// A call that goes to Redis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// A message for all others, with its number among these.
+    Tell { number: u64, message: Vec<u8>, until: Option<Instant> },
+    /// A message for one process, with its number among all such messages of this process.
+    Send { to: ProcessTag, number: u64, message: Vec<u8>, until: Option<Instant> },
+    Append {
+        log: String,
+        id: Option<u64>,
+        entry: Vec<u8>,
+        keep: u64,
+        /// The entries before it are removed.
+        alone: bool,
+    },
+    /// Reads a log that is in the list of those that are read.
+    Read { log: String },
+}
+
+impl Command {
+    fn size(&self) -> usize {
+        match self {
+            Command::Tell { message, .. } | Command::Send { message, .. } => message.len(),
+            Command::Append { log, entry, .. } => log.len() + entry.len(),
+            Command::Read { log } => log.len(),
+        }
+    }
+
+    /// Returns whether it is too late for it.
+    pub(crate) fn is_late(&self, now: Instant) -> bool {
+        match self {
+            Command::Tell { until, .. } | Command::Send { until, .. } => until.is_some_and(|until| until <= now),
+            _ => false,
+        }
+    }
+}
+
+/// A queue with limits. The number of a message that has no room stays free: the others then know that one is missing.
 #[derive(Debug)]
 pub(crate) struct Outbox {
     waiting: Mutex<Waiting>,
     filled: Condvar,
     most: usize,
+    most_bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    changes: VecDeque<OwnedServerChange>,
+    commands: VecDeque<Command>,
+    bytes: usize,
+    /// The numbers of the last messages for all, and for one.
+    told: u64,
+    sent: u64,
     ended: bool,
     /// Nothing is taken any more.
     left: bool,
 }
 
+/// The state of the queue after some commands were taken.
+pub(crate) struct Taken {
+    /// The queue has ended, and everything was taken.
+    pub(crate) ended: bool,
+    /// The number of the last message for all, taken or left out; `None` while more commands wait.
+    pub(crate) told: Option<u64>,
+}
+
+/// The commands that are taken at once, and their bytes.
+const BATCH: usize = 100;
+const BATCH_BYTES: usize = 1 << 20;
+
 impl Outbox {
-    /// Makes a queue of at most `most` changes.
-    pub(crate) fn new(most: usize) -> Self {
-        Outbox { waiting: Mutex::default(), filled: Condvar::new(), most: most.max(1) }
+    /// Makes a queue of at most `most` commands of at most `most_bytes` bytes.
+    pub(crate) fn new(most: usize, most_bytes: usize) -> Self {
+        Outbox { waiting: Mutex::default(), filled: Condvar::new(), most, most_bytes }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -33,41 +87,61 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a change that does not wait already. Never blocks.
-    pub(crate) fn push(&self, change: ServerChange<'_>) {
-        let change = OwnedServerChange::from(change);
+    /// Adds a message for all others.
+    pub(crate) fn tell(&self, message: &[u8], until: Option<Instant>) {
         let mut waiting = self.lock();
-        let covered = waiting.changes.iter().any(|other| *other == change || other.as_change() == ServerChange::All);
-        if covered || waiting.ended {
-            return;
-        }
-        if waiting.changes.len() >= self.most {
-            waiting.changes.clear();
-            waiting.changes.push_back(ServerChange::All.into());
-        } else {
-            waiting.changes.push_back(change);
-        }
-        drop(waiting);
-        self.filled.notify_all();
+        waiting.told += 1;
+        let number = waiting.told;
+        self.push(waiting, Command::Tell { number, message: message.into(), until });
     }
 
-    /// Waits for a change, and takes it. `None` if the queue has ended and is empty.
-    pub(crate) fn take(&self) -> Option<OwnedServerChange> {
+    /// Adds a message for one process.
+    pub(crate) fn send(&self, to: ProcessTag, message: &[u8], until: Option<Instant>) {
         let mut waiting = self.lock();
-        loop {
-            if let Some(change) = waiting.changes.pop_front() {
-                return Some(change);
-            }
-            if waiting.ended {
-                return None;
-            }
-            waiting = self.filled.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-        }
+        waiting.sent += 1;
+        let number = waiting.sent;
+        self.push(waiting, Command::Send { to, number, message: message.into(), until });
     }
 
-    /// Returns the number of changes that wait.
+    /// Adds another command. Returns whether there was room.
+    pub(crate) fn add(&self, command: Command) -> bool {
+        self.push(self.lock(), command)
+    }
+
+    fn push(&self, mut waiting: MutexGuard<'_, Waiting>, command: Command) -> bool {
+        let bytes = waiting.bytes.saturating_add(command.size());
+        let fits = waiting.commands.len() < self.most && bytes <= self.most_bytes && !waiting.ended;
+        if fits {
+            waiting.bytes = bytes;
+            waiting.commands.push_back(command);
+            drop(waiting);
+            self.filled.notify_all();
+        }
+        fits
+    }
+
+    /// Waits until there are commands, or for a time, and takes some.
+    pub(crate) fn take(&self, time: Duration, batch: &mut VecDeque<Command>) -> Taken {
+        let waiting = self.lock();
+        let waiting =
+            self.filled.wait_timeout_while(waiting, time, |waiting| waiting.commands.is_empty() && !waiting.ended);
+        let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner).0;
+        let mut bytes = 0;
+        while batch.len() < BATCH
+            && bytes < BATCH_BYTES
+            && let Some(command) = waiting.commands.pop_front()
+        {
+            bytes += command.size();
+            batch.push_back(command);
+        }
+        waiting.bytes -= bytes.min(waiting.bytes);
+        let is_empty = waiting.commands.is_empty();
+        Taken { ended: waiting.ended && is_empty && batch.is_empty(), told: is_empty.then_some(waiting.told) }
+    }
+
+    /// Returns the number of commands that wait.
     pub(crate) fn len(&self) -> usize {
-        self.lock().changes.len()
+        self.lock().commands.len()
     }
 
     /// Ends the queue: nothing is added any more.
@@ -106,19 +180,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_changes_wait_once_and_too_many_become_one() {
-        let outbox = Outbox::new(2);
-        outbox.push(ServerChange::Tools);
-        outbox.push(ServerChange::Tools);
-        outbox.push(ServerChange::Resource("a"));
-        assert_eq!(outbox.lock().changes.len(), 2);
-        outbox.push(ServerChange::Resource("b"));
-        outbox.push(ServerChange::Resource("c"));
-        assert_eq!(outbox.take().unwrap().as_change(), ServerChange::All);
-        assert!(outbox.lock().changes.is_empty());
-        outbox.push(ServerChange::Prompts);
-        assert_eq!(outbox.take().unwrap().as_change(), ServerChange::Prompts);
+    fn a_message_without_room_leaves_its_number_free() {
+        let outbox = Outbox::new(2, 10);
+        for message in [&b"a"[..], b"b", b"c"] {
+            outbox.tell(message, None);
+        }
+        let mut batch = VecDeque::new();
+        let taken = outbox.take(Duration::ZERO, &mut batch);
+        assert!(!taken.ended && taken.told == Some(3) && batch.len() == 2 && outbox.len() == 0);
+        outbox.tell(b"long enough", None);
+        outbox.tell(b"d", None);
+        outbox.take(Duration::ZERO, &mut batch);
+        let numbers = batch.iter().map(|command| match command {
+            Command::Tell { number, .. } => *number,
+            _ => 0,
+        });
+        assert_eq!(numbers.collect::<Vec<_>>(), [1, 2, 5]);
+        batch.clear();
         outbox.end();
-        assert!(outbox.take().is_none() && outbox.pause(Duration::from_secs(60)));
+        assert!(outbox.take(Duration::from_secs(60), &mut batch).ended && outbox.pause(Duration::from_secs(60)));
+        assert!(!outbox.add(Command::Read { log: "a".into() }));
     }
 }

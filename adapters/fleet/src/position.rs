@@ -1,24 +1,8 @@
-//! The place of a process in the stream of changes: which entries are new, and whether some were missed.
+//! The place of a process in the stream of messages for all: which entries are new, and whether some were missed.
 
 use std::collections::HashMap;
 
-/// The number of an entry: milliseconds, and a number within these.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EntryId(u64, u64);
-
-impl EntryId {
-    /// Reads `1700000000000-0`.
-    pub(crate) fn read(text: &str) -> Option<Self> {
-        let (milliseconds, number) = text.split_once('-')?;
-        Some(EntryId(milliseconds.parse().ok()?, number.parse().ok()?))
-    }
-}
-
-impl std::fmt::Display for EntryId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}-{}", self.0, self.1)
-    }
-}
+use crate::entry::EntryId;
 
 /// The state of the stream at the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +17,17 @@ pub(crate) struct StreamState {
     pub(crate) length: u64,
 }
 
-/// The processes whose last number is kept. Each process that ever sent a change counts; of more, some are forgotten.
+/// An entry, by the numbers of its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It was heard before: a process whose connection was lost may send its message twice.
+    Again,
+    New,
+    /// Messages of the sender before it are missing.
+    Gap,
+}
+
+/// The processes whose last number is kept. Of more, some are forgotten.
 const PROCESSES: usize = 4096;
 
 /// The place in the stream.
@@ -60,6 +54,8 @@ impl Position {
         };
         if known.is_none() || missed {
             (self.at, self.passed) = (state.last, state.added);
+            // The gaps are known.
+            self.numbers.clear();
         }
         missed
     }
@@ -69,20 +65,31 @@ impl Position {
         self.at
     }
 
-    /// Takes the next entry. Returns whether it is a new one: a process whose connection was lost may have sent its
-    /// change twice.
-    pub(crate) fn advance(&mut self, id: EntryId, from: &str, number: u64) -> bool {
+    /// Takes the next entry: the `number` of its sender's messages, this one with them.
+    pub(crate) fn advance(&mut self, id: EntryId, from: &str, number: u64) -> Step {
         (self.at, self.passed) = (id, self.passed + 1);
         if let Some(last) = self.numbers.get_mut(from) {
-            let is_new = number > *last;
+            let step = match number {
+                _ if number <= *last => Step::Again,
+                _ if number == *last + 1 => Step::New,
+                _ => Step::Gap,
+            };
             *last = number.max(*last);
-            return is_new;
+            return step;
         }
         if self.numbers.len() >= PROCESSES {
             self.numbers.clear();
         }
         self.numbers.insert(from.to_owned(), number);
-        true
+        Step::New
+    }
+
+    /// Takes the next entry, which has no message: `number` is the one of its sender's last message. Returns `true` if that is
+    /// missing.
+    pub(crate) fn beat(&mut self, id: EntryId, from: &str, number: u64) -> bool {
+        let last = self.numbers.get(from).copied();
+        self.advance(id, from, number);
+        last.is_some_and(|last| number > last)
     }
 }
 
@@ -95,20 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn ids_in_order() {
-        assert_eq!(EntryId::read("12-3").unwrap().to_string(), "12-3");
-        assert!(EntryId::read("12-3") > EntryId::read("12-2") && EntryId::read("13-0") > EntryId::read("12-9"));
-        assert_eq!(EntryId::read("12"), None);
-    }
-
-    #[test]
     fn begins_at_the_end_and_continues_where_it_was() {
         let mut position = Position::default();
         assert!(!position.meet(&state("a", 7, 3)));
         assert_eq!(position.at(), EntryId(7, 0));
         assert!(!position.meet(&state("a", 9, 2)));
         assert_eq!(position.at(), EntryId(7, 0));
-        assert!(position.advance(EntryId(8, 0), "x", 1));
+        assert_eq!(position.advance(EntryId(8, 0), "x", 1), Step::New);
         assert!(!position.meet(&state("a", 10, 2)));
     }
 
@@ -124,11 +124,15 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_was_sent_twice_counts_once() {
+    fn an_entry_that_was_sent_twice_counts_once_and_gaps_are_seen() {
         let mut position = Position::default();
-        assert!(position.advance(EntryId(1, 0), "x", 1));
-        assert!(!position.advance(EntryId(2, 0), "x", 1));
-        assert!(position.advance(EntryId(3, 0), "y", 1) && position.advance(EntryId(4, 0), "x", 2));
-        assert_eq!(position.at(), EntryId(4, 0));
+        assert_eq!(position.advance(EntryId(1, 0), "x", 5), Step::New);
+        assert_eq!(position.advance(EntryId(2, 0), "x", 5), Step::Again);
+        assert_eq!(position.advance(EntryId(3, 0), "y", 1), Step::New);
+        assert_eq!(position.advance(EntryId(4, 0), "x", 6), Step::New);
+        assert_eq!(position.advance(EntryId(5, 0), "x", 8), Step::Gap);
+        assert!(!position.beat(EntryId(6, 0), "x", 8) && position.beat(EntryId(7, 0), "x", 9));
+        assert!(!position.beat(EntryId(8, 0), "z", 4));
+        assert_eq!(position.at(), EntryId(8, 0));
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use mcp_sansio::client::InitializeResult;
 use mcp_sansio::client::views::{View, ViewError};
-use mcp_sansio::json::{DeserializeError, Raw, Text};
+use mcp_sansio::json::{DeserializeError, OwnedRaw, Raw, Text};
 use mcp_sansio::protocol::{Method, ServerCapabilities, meta};
 use mcp_sansio::revision::Revision;
 
@@ -25,54 +25,15 @@ use mcp_sansio::revision::Revision;
 #[derive(Clone, PartialEq, Eq)]
 pub struct OwnedResult {
     method: Method,
-    bytes: Kept,
+    result: OwnedRaw<184>,
     retried: bool,
 }
-
-/// The longest result that needs no allocation.
-const SHORT: usize = 184;
-
-/// The bytes of a result.
-#[derive(Clone)]
-#[allow(clippy::large_enum_variant, reason = "most results are short")]
-enum Kept {
-    Short([u8; SHORT], u8),
-    Long(Box<[u8]>),
-}
-
-impl Kept {
-    fn new(bytes: &[u8]) -> Self {
-        let mut short = [0; SHORT];
-        match short.get_mut(..bytes.len()) {
-            Some(place) => {
-                place.copy_from_slice(bytes);
-                Kept::Short(short, bytes.len() as u8)
-            }
-            None => Kept::Long(bytes.into()),
-        }
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        match self {
-            Kept::Short(bytes, len) => bytes.get(..usize::from(*len)).unwrap_or_default(),
-            Kept::Long(bytes) => bytes,
-        }
-    }
-}
-
-impl PartialEq for Kept {
-    fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
-    }
-}
-
-impl Eq for Kept {}
 
 impl OwnedResult {
     /// Keeps a copy of a result.
     #[must_use]
     pub fn new(method: Method, raw: Raw<'_>) -> Self {
-        OwnedResult { method, bytes: Kept::new(raw.as_bytes()), retried: false }
+        OwnedResult { method, result: raw.into(), retried: false }
     }
 
     /// Notes whether the request was sent again: `retried` of [`ClientEvent::Done`](mcp_sansio::client::ClientEvent::Done).
@@ -98,13 +59,13 @@ impl OwnedResult {
     /// Returns the result as the server wrote it, a JSON object.
     #[must_use]
     pub fn raw(&self) -> Raw<'_> {
-        reread(self.bytes.as_bytes())
+        self.result.raw()
     }
 
     /// Returns the result as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(self.bytes.as_bytes()).unwrap_or_default()
+        self.result.as_str()
     }
 
     /// Returns a typed view of the result, one of [`views`](mcp_sansio::client::views).
@@ -142,11 +103,6 @@ fn read_owned<T: serde::de::DeserializeOwned>(raw: Raw<'_>) -> Result<T, Deseria
     raw.to(&mut vec![0; raw.as_bytes().len()])
 }
 
-/// Reads bytes again that were valid JSON before.
-fn reread(bytes: &[u8]) -> Raw<'_> {
-    Raw::parse(bytes).unwrap_or(Raw::constant("null"))
-}
-
 impl fmt::Debug for OwnedResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Answer({})", self.as_str())
@@ -159,20 +115,20 @@ impl fmt::Debug for OwnedResult {
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerHello {
     revision: Revision,
-    result: Box<[u8]>,
+    result: OwnedRaw,
 }
 
 impl ServerHello {
     /// Keeps a copy of the server's answer when the connection was opened.
     #[must_use]
     pub fn new(connected: &InitializeResult<'_>) -> Self {
-        ServerHello { revision: connected.revision, result: connected.result.as_bytes().into() }
+        ServerHello { revision: connected.revision, result: connected.result.into() }
     }
 
     /// Makes the value for a server that was not asked.
     #[must_use]
     pub fn unasked(revision: Revision) -> Self {
-        ServerHello { revision, result: (*b"null").into() }
+        ServerHello { revision, result: Raw::constant("null").into() }
     }
 
     /// Returns the revision that both sides use.
@@ -184,7 +140,7 @@ impl ServerHello {
     /// Returns the whole result; `null` if the server was not asked.
     #[must_use]
     pub fn raw(&self) -> Raw<'_> {
-        reread(&self.result)
+        self.result.raw()
     }
 
     /// Returns `serverInfo`: the name of the server in its own words, for display only.
@@ -218,6 +174,6 @@ impl ServerHello {
 
 impl fmt::Debug for ServerHello {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hello").field("revision", &self.revision).field("result", &self.raw().as_str()).finish()
+        f.debug_struct("Hello").field("revision", &self.revision).field("result", &self.result.as_str()).finish()
     }
 }

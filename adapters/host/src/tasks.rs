@@ -1,7 +1,7 @@
 //! The outcomes of requests about tasks, and notifications.
 
 use mcp_sansio::client::{Client, SendError, TransportError};
-use mcp_sansio::json::{Raw, Text};
+use mcp_sansio::json::{OwnedRaw, Raw, Text};
 use mcp_sansio::server::Millis;
 use mcp_sansio_tasks::client::TaskFollower;
 
@@ -50,7 +50,7 @@ const fn may_pass(error: &ClientError) -> bool {
 /// The last notification about a task that is followed.
 #[derive(Debug, Default)]
 pub struct TaskNotice {
-    latest: Option<Box<[u8]>>,
+    latest: Option<OwnedRaw>,
 }
 
 impl TaskNotice {
@@ -64,7 +64,7 @@ impl TaskNotice {
 
     /// Keeps a copy of the params. Each has the whole state, so the latest is enough.
     pub fn keep(&mut self, params: Raw<'_>) {
-        self.latest = Some(params.as_bytes().into());
+        self.latest = Some(params.into());
     }
 
     /// Returns whether there are any.
@@ -75,10 +75,8 @@ impl TaskNotice {
 
     /// Gives them to the task. Returns whether there were any.
     pub fn give(&mut self, task: &mut TaskFollower, now: Millis, engine: &Client<'_>) -> bool {
-        let Some(bytes) = self.latest.take() else { return false };
-        if let Ok(params) = Raw::parse(&bytes) {
-            task.notified(params, now, engine);
-        }
+        let Some(params) = self.latest.take() else { return false };
+        task.notified(params.raw(), now, engine);
         true
     }
 }

@@ -99,8 +99,9 @@ pub enum WaitFor {
     Shut,
     /// Send the pending bytes, then close.
     Close,
-    /// The request waits until the stream of its session was read: read nothing, send the pending bytes, and serve again when
-    /// streams were written. See [`HttpConnection::set_waits_for_streams`].
+    /// The request waits until the stream of its session was read, or in a fleet for news of another process: read nothing, send
+    /// the pending bytes, and serve again when streams were written or the fleet was met. See
+    /// [`HttpConnection::set_waits_for_streams`].
     #[cfg(feature = "alloc")]
     Stream,
     /// The application has not decided about the request ([`Access::Later`](crate::endpoint::Access::Later)): read
@@ -202,8 +203,8 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
     }
 
     /// Sets whether a request of HTTP with SSE waits while the stream of its session [must be
-    /// read](Endpoint::must_wait_for): [`serve`](HttpConnection::serve) then returns [`WaitFor::Stream`]. Default: `false`, such
-    /// a request may get 503.
+    /// read](Endpoint::must_wait_for), and one that is [undecided](EndpointResponse::is_undecided): [`serve`](HttpConnection::serve)
+    /// then returns [`WaitFor::Stream`]. Default: `false`, such a request may get 503.
     #[cfg(feature = "alloc")]
     pub const fn set_waits_for_streams(&mut self, waits: bool) {
         self.waits_for_streams = waits;
@@ -367,7 +368,15 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 ConnectionStep::Request if self.must_wait(host) => return WaitFor::Stream,
                 ConnectionStep::Request => {
                     requests += 1;
-                    self.request(host, random);
+                    #[cfg_attr(
+                        not(feature = "fleet"),
+                        allow(unused_variables, reason = "only a fleet puts requests off")
+                    )]
+                    let answered = self.request(host, random);
+                    #[cfg(feature = "fleet")]
+                    if !answered {
+                        return WaitFor::Stream;
+                    }
                 }
                 _ => match self.pull(host) {
                     Some(wait) => return wait,
@@ -429,15 +438,26 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         HeadCheck::Refused
     }
 
+    /// Handles a whole request. Returns `false` if it cannot be answered yet.
     #[cfg_attr(feature = "resource-server", inline(never))]
-    fn request<S, B: Storage>(&mut self, host: &mut ServeContext<'_, '_, '_, S, B>, random: &mut dyn FnMut(&mut [u8])) {
-        let Some((request, answer)) = self.connection.exchange() else { return };
+    fn request<S, B: Storage>(
+        &mut self,
+        host: &mut ServeContext<'_, '_, '_, S, B>,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> bool {
+        let Some((request, answer)) = self.connection.exchange() else { return true };
         let mut head = request.head.request_head();
         let admission = self.admission.take();
         if let Some(admission) = &admission {
             head = head.admitted(admission);
         }
         let response = host.endpoint.request(host.app, &head, request.body, host.now, random, host.body);
+        #[cfg(feature = "fleet")]
+        if response.is_undecided() && self.waits_for_streams {
+            host.body.storage.truncate(0);
+            self.admission = admission;
+            return false;
+        }
         let written = write_response(&response, answer, host.body.storage.bytes());
         host.body.storage.truncate(0);
         match (written, response.content) {
@@ -452,6 +472,7 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             }
         }
         self.connection.consume();
+        true
     }
 
     /// Writes the messages of the open stream. Returns `None` if the connection goes on to its next step.

@@ -50,13 +50,15 @@
 
 #[cfg(feature = "alloc")]
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, all(feature = "fleet", feature = "std")))]
 extern crate std;
 
 pub use mcp_sansio;
 
 pub mod client;
 pub mod endpoint;
+#[cfg(feature = "fleet")]
+pub mod fleet;
 pub mod host;
 pub mod http1;
 mod names;

@@ -56,17 +56,28 @@ impl Known {
 /// and lower case. Of the other bytes of names, this makes only `^` and `~` equal.
 pub(crate) fn same_name(one: &[u8], other: &[u8]) -> bool {
     const CASE: u8 = 0x20;
-    const CASES: u64 = u64::from_ne_bytes([CASE; 8]);
-    let same = |a: &[u8; 8], b: &[u8; 8]| (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) | CASES == CASES;
+    let long = |a: &[u8; 8], b: &[u8; 8]| {
+        (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)) | u64::from_ne_bytes([CASE; 8])
+            == u64::from_ne_bytes([CASE; 8])
+    };
+    let short = |a: &[u8; 4], b: &[u8; 4]| {
+        (u32::from_ne_bytes(*a) ^ u32::from_ne_bytes(*b)) | u32::from_ne_bytes([CASE; 4])
+            == u32::from_ne_bytes([CASE; 4])
+    };
     if one.len() != other.len() {
         return false;
     }
+    // The last word overlaps the one before it.
     match (one.last_chunk(), other.last_chunk()) {
-        // The last word overlaps the one before it.
         (Some(a), Some(b)) => {
             let words = one.as_chunks().0.iter().zip(other.as_chunks().0);
-            same(a, b) && words.into_iter().all(|(a, b)| same(a, b))
+            long(a, b) && words.into_iter().all(|(a, b)| long(a, b))
         }
-        _ => one.iter().zip(other).all(|(a, b)| (a ^ b) | CASE == CASE),
+        _ => match (one.split_first_chunk(), other.split_first_chunk()) {
+            (Some((a, _)), Some((b, _))) => {
+                short(a, b) && one.last_chunk().zip(other.last_chunk()).is_some_and(|(a, b)| short(a, b))
+            }
+            _ => one.iter().zip(other).all(|(a, b)| (a ^ b) | CASE == CASE),
+        },
     }
 }

@@ -6,6 +6,9 @@ use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,6 +22,7 @@ use mcp_sansio::service::{Call, HandlerResult, InputRequest, Service, Tool};
 use mcp_sansio_smol::client::{Client, ClientEvent, ClientHandle, Http, HttpOptions, Ignore};
 use mcp_sansio_smol::http::{HttpServer, Stopper};
 use mcp_sansio_smol::{LateSender, channel};
+use smol::io::AsyncWrite;
 use smol::{Timer, Unblock, future};
 
 type State = LateSender<Sender>;
@@ -210,4 +214,41 @@ fn a_server_over_pipes_stops() {
         assert!(error.contains("one connection"), "{error}");
         client.close().await;
     });
+}
+
+/// Keeps the bytes of each write.
+struct Writes(Arc<Mutex<Vec<String>>>);
+
+impl AsyncWrite for Writes {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        self.0.lock().unwrap().push(String::from_utf8_lossy(bytes).into_owned());
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_one_write() {
+    let body = concat!(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":20,"b":22},"_meta":{"#,
+        r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"#,
+        r#""io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}}}}"#
+    );
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, \
+        text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: add\r\n";
+    let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let writes = Arc::new(Mutex::new(Vec::new()));
+    let input = smol::io::Cursor::new(request.repeat(6).into_bytes());
+    let server = HttpServer::over(input, Writes(Arc::clone(&writes)));
+    let service = Service::new("own", "1").tools(&TOOLS);
+    smol::block_on(server.serve(&service, &mut Sender(None))).unwrap();
+    let writes = writes.lock().unwrap();
+    assert_eq!(writes.iter().map(|bytes| bytes.matches("\"42\"").count()).collect::<Vec<_>>(), [6], "{writes:?}");
 }

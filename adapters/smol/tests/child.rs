@@ -3,8 +3,11 @@
 
 use std::collections::HashSet;
 use std::future::Future;
+use std::io::{BufRead, BufReader, Write};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use mcp_sansio::client::result::ClientResult;
@@ -356,6 +359,59 @@ fn over_a_socket() {
         };
         future::zip(using, future::zip(driver, serving)).await;
     }));
+}
+
+/// Counts how often a task is woken.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A lone request is written and its answer read in its own task; several are written by the driver, at once.
+#[test]
+fn a_lone_request_needs_no_driver() {
+    let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    far.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let near = smol::net::unix::UnixStream::from(smol::Async::new(near).unwrap());
+    let (client, driver) = Client::new(StreamTransport::new(near.clone(), near, &PROFILE), Ignore);
+    let (mut driver, wakes, own) = (Box::pin(driver), Arc::new(Wakes::default()), Arc::new(Wakes::default()));
+    let (driver_waker, own_waker) = (Waker::from(wakes.clone()), Waker::from(own.clone()));
+    let (mut driver_cx, mut cx) = (Context::from_waker(&driver_waker), Context::from_waker(&own_waker));
+    smol::block_on(client.connect_as(Revision::V2026_07_28)).unwrap();
+    let mut lines = BufReader::new(&far).lines();
+    let mut id_of_next = || {
+        let line = lines.next().unwrap().unwrap();
+        Raw::parse(line.as_bytes()).unwrap().get("id").and_then(|id| id.u64())
+    };
+    // The first deadline needs the driver's timer.
+    let first = client.request(Request::call("echo"));
+    assert!(driver.as_mut().poll(&mut driver_cx).is_pending());
+    assert!(id_of_next().is_some());
+    drop(first);
+    // Its cancellation.
+    assert!(driver.as_mut().poll(&mut driver_cx).is_pending());
+    assert_eq!(id_of_next(), None);
+
+    let before = wakes.0.load(Ordering::SeqCst);
+    let mut answer = Box::pin(client.request(Request::call("echo")));
+    let id = id_of_next().unwrap();
+    assert!(answer.as_mut().poll(&mut cx).is_pending());
+    assert_eq!(wakes.0.load(Ordering::SeqCst), before, "it was written without the driver");
+    writeln!(&far, r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","content":[]}}}}"#).unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    while wakes.0.load(Ordering::SeqCst) == before && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(matches!(answer.as_mut().poll(&mut cx), Poll::Ready(Ok(_))), "it was read without the driver");
+    assert_eq!(own.0.load(Ordering::SeqCst), 0, "the task did not wake itself");
+
+    let before = wakes.0.load(Ordering::SeqCst);
+    let _several = [client.request(Request::call("echo")), client.request(Request::call("echo"))];
+    assert!(wakes.0.load(Ordering::SeqCst) > before, "the driver writes the second");
 }
 
 /// The handler panics with a clear message; it would wait for itself otherwise.

@@ -7,13 +7,14 @@ use mcp_sansio::memory::FixedText;
 use mcp_sansio::protocol::code;
 use mcp_sansio::protocol::meta::RELATED_TASK;
 use mcp_sansio::revision::{Revision, Revisions};
-use mcp_sansio::rpc::Envelope;
 use mcp_sansio::server::{Millis, RpcError, Scope};
 use mcp_sansio::service::{Call, CustomRequest, HandlerResult, InputError, InputRequest, Tool};
 use mcp_sansio::sink::FullError;
 
 use crate::machine::TaskStatus;
-use crate::store::{HasTasks, QUESTIONS_MAX, TOO_LARGE, TaskError, TaskToken, Tasks};
+use crate::place::find;
+use crate::response::{HAS_ENDED, WAS_CANCELLED, write_response};
+use crate::store::{HasTasks, QUESTIONS_MAX, TaskError, TaskToken, Tasks};
 use crate::waiters;
 
 /// The revision with these tasks.
@@ -21,12 +22,6 @@ pub(crate) const ALONE: Revisions = Revisions::NONE.with(Revision::V2025_11_25);
 /// The same, and those with the extension.
 pub(crate) const AND_LATER: Revisions = Revisions::from(Revision::V2025_11_25);
 
-/// The error of `tasks/cancel` for a task that has ended.
-pub(crate) const HAS_ENDED: RpcError<'static> =
-    RpcError::invalid_params("The task has ended already: it cannot be cancelled");
-/// The error of `tasks/result` for a task that was cancelled.
-pub(crate) const WAS_CANCELLED: RpcError<'static> =
-    RpcError::invalid_params("The task was cancelled: it has no result");
 /// The error of a `tasks/result` whose place another one has taken.
 pub(crate) const TOO_MANY_WAIT: RpcError<'static> =
     RpcError::internal("Overloaded: too many requests wait for the task");
@@ -169,8 +164,8 @@ pub(crate) fn write_page(
 /// `tasks/result`: the result of the task. Until there is one the request is suspended, or asks the questions of the task.
 pub(crate) fn result<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
     let (waiter, is_first) = (request.token(), request.state().is_empty());
+    let token = find!(state, request, Result);
     let tasks = state.tasks_mut();
-    let token = tasks.named_by(request)?;
     let mut is_unanswered = false;
     // A run that was woken sees old answers.
     if !is_first && !request.is_resumed() {
@@ -226,23 +221,7 @@ fn write_result(tasks: &Tasks<'_>, token: TaskToken, request: &mut CustomRequest
     if tasks.status(token) == Some(TaskStatus::Cancelled) {
         return Err(WAS_CANCELLED.into());
     }
-    let result = match tasks.response(token) {
-        Some(Envelope { result: Some(result), .. }) => result,
-        Some(Envelope { error: Some(error), .. }) => return request.fail_raw(error),
-        _ => return Err(RpcError::internal(TOO_LARGE).into()),
-    };
-    request.result_as("complete", &mut |out| {
-        for (key, value) in result.members().filter(|(key, _)| !key.eq_str("_meta")) {
-            out.member(key, value)?;
-        }
-        let mut meta = Object::open(out.key("_meta"));
-        let own = result.get("_meta").into_iter().flat_map(|own| own.members());
-        for (key, value) in own.filter(|(key, _)| !key.eq_str(RELATED_TASK)) {
-            meta.member(key, value)?;
-        }
-        let mut related = Object::open(meta.key(RELATED_TASK));
-        related.text("taskId", tasks.id(token).unwrap_or(FixedText::EMPTY).as_str())?;
-        related.close()?;
-        meta.close()
-    })
+    let response = tasks.response(token);
+    let (result, error) = response.map_or((None, None), |response| (response.result, response.error));
+    write_response(result, error, tasks.id(token).unwrap_or(FixedText::EMPTY).as_str(), request)
 }

@@ -99,11 +99,15 @@ extern crate alloc;
 #[cfg(feature = "client")]
 pub mod client;
 mod date;
+#[cfg(feature = "alloc")]
+mod elsewhere;
 mod legacy;
 mod machine;
 mod methods;
+mod place;
 #[cfg(feature = "client")]
 pub mod receiver;
+mod response;
 mod store;
 mod waiters;
 

@@ -8,6 +8,7 @@ use mcp_sansio::service::{CustomRequest, Extension, ExtensionMethod, HandlerResu
 use mcp_sansio::sink::FullError;
 
 use crate::legacy;
+use crate::place::find;
 use crate::store::{HasTasks, ID, TaskError};
 
 /// Returns the extension: `tasks/get`, `tasks/update`, `tasks/cancel`, and `notifications/tasks` for listens with `taskIds`. With
@@ -36,15 +37,29 @@ impl<S: HasTasks> Tables<S> {
         ExtensionMethod::new("tasks/list", legacy::list).revisions(legacy::ALONE).reserve(usize::MAX),
     ];
 
-    const TOPICS: &'static [Topic<S>] = &[Topic::new("taskIds", "notifications/tasks", |state: &S, id, params| {
+    const TOPIC: Topic<S> = Topic::new("taskIds", "notifications/tasks", |state: &S, id, params| {
         let tasks = state.tasks();
         // A task that was forgotten has no state to write.
         tasks.write_detailed(tasks.find(id).ok_or(FullError::Never)?, params)
     })
     .agrees(|state, id, user| {
         let tasks = state.tasks();
-        tasks.find(id).is_some_and(|token| !tasks.is_legacy(token) && tasks.belongs_to(token, user))
-    })];
+        match tasks.find(id) {
+            Some(token) => !tasks.is_legacy(token) && tasks.belongs_to(token, user),
+            #[cfg(feature = "alloc")]
+            None if S::FLEET => tasks.process_of(id).is_some(),
+            None => false,
+        }
+    });
+
+    #[cfg(not(feature = "alloc"))]
+    const TOPICS: &'static [Topic<S>] = &[Self::TOPIC];
+
+    #[cfg(feature = "alloc")]
+    const TOPICS: &'static [Topic<S>] = match S::FLEET {
+        false => &[Self::TOPIC],
+        true => &[Self::TOPIC.outlives(|state: &S, id| state.tasks().kept(id), crate::elsewhere::write_ended)],
+    };
 
     const EXTENSION: Extension<S> = match S::LEGACY {
         false => Extension::new(ID).methods(Self::METHODS).topics(Self::TOPICS),
@@ -57,7 +72,7 @@ impl<S: HasTasks> Tables<S> {
 }
 
 fn get<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = state.tasks_mut().named_by(request)?;
+    let token = find!(state, request, Task);
     let tasks = state.tasks();
     request.result_as("complete", &mut |result| match tasks.is_legacy(token) {
         true => tasks.write_task(token, result),
@@ -66,7 +81,7 @@ fn get<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerRe
 }
 
 fn update<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = state.tasks_mut().named_by(request)?;
+    let token = find!(state, request, Update);
     let responses = request.params().and_then(|params| params.get("inputResponses"));
     let Some(responses) = responses.filter(|responses| responses.kind() == JsonKind::Object) else {
         return Err(RpcError::invalid_params("Invalid params: inputResponses is not an object").into());
@@ -79,7 +94,7 @@ fn update<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> Handle
 }
 
 fn cancel<S: HasTasks>(state: &mut S, request: &mut CustomRequest<'_>) -> HandlerResult {
-    let token = state.tasks_mut().named_by(request)?;
+    let token = find!(state, request, Cancel);
     // A task that has ended stays as it is.
     let cancelled = state.tasks_mut().cancel(token, request.now());
     if S::LEGACY && !request.revision().is_modern() {

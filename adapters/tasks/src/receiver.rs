@@ -79,6 +79,7 @@ use mcp_sansio::sink::{MessageKind, whole};
 use crate::client::handle::written;
 use crate::legacy::{self, PAGE};
 use crate::machine::TaskStatus;
+use crate::response::{HAS_ENDED, WAS_CANCELLED};
 use crate::store::{self, Owner, TOO_LARGE, TaskError, TaskOptions, TaskToken, Tasks, UNKNOWN};
 use crate::waiters::WAITERS_MAX;
 
@@ -142,7 +143,7 @@ impl Receiver {
                 reply(id, &write, link)
             }),
             ServerRequestKind::CancelTask => self.tasks.named(params).and_then(|token| {
-                self.tasks.cancel(token, now).map_err(|_| legacy::HAS_ENDED)?;
+                self.tasks.cancel(token, now).map_err(|_| HAS_ENDED)?;
                 Ok(self.show(id, token, link))
             }),
             ServerRequestKind::GetTaskPayload => self.tasks.named(params).map(|token| self.wait(id, token, link)),
@@ -265,7 +266,7 @@ impl Receiver {
     ) -> Result<(), SendError> {
         match (self.tasks.status(token), self.tasks.response(token)) {
             (None, _) => link.refuse(id, &UNKNOWN),
-            (Some(TaskStatus::Cancelled), _) => link.refuse(id, &legacy::WAS_CANCELLED),
+            (Some(TaskStatus::Cancelled), _) => link.refuse(id, &WAS_CANCELLED),
             (_, Some(Envelope { result: Some(result), .. })) => link.reply(id, &ClientResult::raw(result)),
             (_, Some(Envelope { error: Some(error), .. })) => {
                 let error = ErrorObject::read(error);

@@ -3,7 +3,8 @@
 //! - `http load NAME=PROGRAM...` prints rates over 1 and 16 kept connections, in rounds, compared with the
 //!   first server.
 //! - `http allocations` counts the allocations of the blocking server and the endpoint for each request.
-//! - `http requests KIND N PROGRAM` sends N requests over one connection, to count instructions.
+//! - `http requests KIND N PROGRAM [MICROSECONDS]` sends N requests over one connection, to count instructions or system
+//!   calls, with a pause before each.
 
 use mcp_sansio_bench::Kind;
 use mcp_sansio_bench::counting::{self, Counting};
@@ -97,14 +98,16 @@ fn main() {
             loads(&servers.iter().map(|s| s.split_once('=').expect("NAME=PROGRAM")).collect::<Vec<_>>());
         }
         ["allocations"] => allocations(),
-        ["requests", kind, n, program] => {
+        ["requests", kind, n, program, ref pause @ ..] => {
+            let pause = pause.first().map_or(0, |pause| pause.parse().expect("microseconds"));
             let server = Server::start(program, 0);
             let mut load = Load::new(server.port, Kind::named(kind));
             for _ in 0..n.parse().expect("a number") {
+                std::thread::sleep(Duration::from_micros(pause));
                 load.send();
                 load.check();
             }
         }
-        _ => eprintln!("usage: http load NAME=PROGRAM... | allocations | requests KIND N PROGRAM"),
+        _ => eprintln!("usage: http load NAME=PROGRAM... | allocations | requests KIND N PROGRAM [MICROSECONDS]"),
     }
 }

@@ -1,7 +1,7 @@
 //! Views of content: tool results, prompt messages, resource contents.
 
 use super::server::AnnotationsView;
-use super::{ResourceView, View, ViewError, array, may, must, object, part, shape, text, view};
+use super::{ResourceView, View, ViewError, array, may, must, must_be, object, part, shape, text, view};
 use crate::content::Role;
 use crate::json::{JsonKind, Raw, Text, write};
 
@@ -83,8 +83,10 @@ impl<'a> View<'a> for ContentBlockView<'a> {
         shape(raw)?;
         let get = |key| must(raw, key, text);
         let data = || must(raw, "data", blob);
-        let kind = match get("type")? {
-            kind if kind.eq_str("text") => ContentBlockKind::Text(get("text")?),
+        // Those of text, the usual kind, are found in one pass.
+        let [kind, said] = raw.pick(["type", "text"]);
+        let kind = match must_be(kind, "type", text)? {
+            kind if kind.eq_str("text") => ContentBlockKind::Text(must_be(said, "text", text)?),
             kind if kind.eq_str("image") => ContentBlockKind::Image { data: data()?, mime: get("mimeType")? },
             kind if kind.eq_str("audio") => ContentBlockKind::Audio { data: data()?, mime: get("mimeType")? },
             kind if kind.eq_str("resource") => ContentBlockKind::Resource(View::of(must(raw, "resource", object)?)?),

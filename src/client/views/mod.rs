@@ -165,12 +165,22 @@ pub(crate) fn shape(raw: Raw<'_>) -> Result<(), ViewError> {
 
 /// Reads a required member.
 pub(crate) fn must<'a, T>(raw: Raw<'a>, key: &'static str, read: Read<'a, T>) -> Result<T, ViewError> {
-    may(raw, key, read)?.ok_or(ViewError::Missing(key))
+    must_be(raw.get(key), key, read)
 }
 
 /// Reads an optional member; `null` counts as missing.
 pub(crate) fn may<'a, T>(raw: Raw<'a>, key: &'static str, read: Read<'a, T>) -> Result<Option<T>, ViewError> {
-    let member = raw.get(key).filter(|member| member.kind() != JsonKind::Null);
+    may_be(raw.get(key), key, read)
+}
+
+/// Reads a required member that was [picked](Raw::pick).
+fn must_be<'a, T>(member: Option<Raw<'a>>, key: &'static str, read: Read<'a, T>) -> Result<T, ViewError> {
+    may_be(member, key, read)?.ok_or(ViewError::Missing(key))
+}
+
+/// Reads an optional member that was [picked](Raw::pick); `null` counts as missing.
+fn may_be<'a, T>(member: Option<Raw<'a>>, key: &'static str, read: Read<'a, T>) -> Result<Option<T>, ViewError> {
+    let member = member.filter(|member| member.kind() != JsonKind::Null);
     member.map(|member| read(member, key)).transpose()
 }
 
@@ -212,10 +222,12 @@ macro_rules! view {
 
             fn of(raw: Raw<'a>) -> Result<Self, ViewError> {
                 super::shape(raw)?;
+                // Large lists and schemas are among the members: all of them are found in one pass.
+                let mut _members = raw.pick([$($($must_key,)*)? $($($list_key,)*)?]).into_iter();
                 let view = $name {
                     raw,
-                    $($($must: super::must(raw, $must_key, $must_read)?,)*)?
-                    $($($list: super::must(raw, $list_key, $list_read)?,)*)?
+                    $($($must: super::must_be(_members.next().flatten(), $must_key, $must_read)?,)*)?
+                    $($($list: super::must_be(_members.next().flatten(), $list_key, $list_read)?,)*)?
                 };
                 $($valid(raw)?;)?
                 Ok(view)

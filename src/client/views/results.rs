@@ -1,51 +1,70 @@
 //! Views of the results of tools, resources, prompts and completions.
 
 use super::{
-    ContentBlockView, PromptMessageView, ResourceContentsView, View, ViewError, array, boolean, may, must, object,
-    shape, text, view, whole,
+    ContentBlockView, PromptMessageView, ResourceContentsView, View, ViewError, array, boolean, may, may_be, must,
+    object, shape, text, view, whole,
 };
 use crate::json::{Raw, Text};
 
-view! {
-    /// The result of `tools/call` ([tool
-    /// result](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result)).
-    ///
-    /// The library does not check it against the tool's `outputSchema`: see `docs/duties-client.md`, "Results".
-    ///
-    /// ```
-    /// use mcp_sansio::client::views::{CallToolResult, View};
-    /// use mcp_sansio::json::Raw;
-    ///
-    /// let result = Raw::constant(r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#);
-    /// let result = CallToolResult::of(result)?;
-    /// assert!(result.is_error());
-    /// assert!(result.text().is_some_and(|text| text.eq_str("no such city")));
-    /// # Ok::<(), mcp_sansio::client::views::ViewError>(())
-    /// ```
-    ///
-    /// `content` may be missing beside `structuredContent`. [`View::of`] fails if `isError` is not a boolean: an
-    /// application must not take a failure for a success.
-    CallToolResult {
-        valid is_call_result;
-        flags {
-            /// Returns `isError`: `true` if the tool failed. The content then has the reason, for the model.
-            is_error = "isError";
-        }
-        lists {
-            /// Returns the content blocks.
-            content: ContentBlockView = "content";
-        }
-    }
+/// The result of `tools/call` ([tool
+/// result](https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-result)).
+///
+/// The library does not check it against the tool's `outputSchema`: see `docs/duties-client.md`, "Results".
+///
+/// ```
+/// use mcp_sansio::client::views::{CallToolResult, View};
+/// use mcp_sansio::json::Raw;
+///
+/// let result = Raw::constant(r#"{"content":[{"type":"text","text":"no such city"}],"isError":true}"#);
+/// let result = CallToolResult::of(result)?;
+/// assert!(result.is_error());
+/// assert!(result.text().is_some_and(|text| text.eq_str("no such city")));
+/// # Ok::<(), mcp_sansio::client::views::ViewError>(())
+/// ```
+///
+/// `content` may be missing beside `structuredContent`. [`View::of`] fails if `isError` is not a boolean: an
+/// application must not take a failure for a success.
+#[derive(Clone, Copy, Debug)]
+pub struct CallToolResult<'a> {
+    raw: Raw<'a>,
+    content: Option<Raw<'a>>,
+    structured: Option<Raw<'a>>,
+    is_error: bool,
 }
 
-fn is_call_result(raw: Raw<'_>) -> Result<(), ViewError> {
-    if may(raw, "content", array)?.is_none() && raw.get("structuredContent").is_none() {
-        return Err(ViewError::Missing("content"));
+impl<'a> View<'a> for CallToolResult<'a> {
+    fn of(raw: Raw<'a>) -> Result<Self, ViewError> {
+        shape(raw)?;
+        let [content, structured, is_error] = raw.pick(["content", "structuredContent", "isError"]);
+        let content = may_be(content, "content", array)?;
+        if content.is_none() && structured.is_none() {
+            return Err(ViewError::Missing("content"));
+        }
+        let is_error = may_be(is_error, "isError", boolean)?.unwrap_or(false);
+        Ok(CallToolResult { raw, content, structured, is_error })
     }
-    may(raw, "isError", boolean).map(|_| ())
+
+    fn raw(&self) -> Raw<'a> {
+        self.raw
+    }
+
+    fn check(&self) -> Result<(), ViewError> {
+        may(self.raw, "_meta", object).map(|_| ())
+    }
 }
 
 impl<'a> CallToolResult<'a> {
+    /// Returns `isError`: `true` if the tool failed. The content then has the reason, for the model.
+    #[must_use]
+    pub const fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// Returns the content blocks.
+    pub fn content(&self) -> impl Iterator<Item = Result<ContentBlockView<'a>, ViewError>> + Clone + use<'a> {
+        self.content.into_iter().flat_map(|content| content.items()).map(ContentBlockView::of)
+    }
+
     /// Returns the first text block.
     #[must_use]
     pub fn text(&self) -> Option<Text<'a>> {
@@ -56,8 +75,8 @@ impl<'a> CallToolResult<'a> {
     /// `null`.
     #[doc(alias = "structuredContent")]
     #[must_use]
-    pub fn structured(&self) -> Option<Raw<'a>> {
-        self.raw.get("structuredContent")
+    pub const fn structured(&self) -> Option<Raw<'a>> {
+        self.structured
     }
 }
 

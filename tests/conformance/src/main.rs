@@ -1,6 +1,7 @@
 //! The server for the official conformance suites: all revisions in one process, at `http://127.0.0.1:PORT/mcp`. The
 //! suites prescribe the answers of the tools. With `--mount axum`, `hyper` or `tiny_http` it is mounted there. With `--fleet URL` it
-//! is one of several processes, whose changes go over the Redis at that URL.
+//! is one of several processes, whose changes go over the Redis at that URL. With `--key` it seals its sessions, so that
+//! each process with the key serves them.
 
 mod mount;
 
@@ -8,11 +9,10 @@ use std::io;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
-use mcp_sansio::server::ServerChange;
-use mcp_sansio_blocking::channel;
-use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, StreamPolicy};
+use mcp_sansio_blocking::http::fleet::Engine;
+use mcp_sansio_blocking::http::{EndpointConfig, HmacSeal, HttpServer, HttpServerOptions, SessionSeal, StreamPolicy};
 use mcp_sansio_conformance_fixture::{Fixture, RandomBytes, SERVICE, go_on};
-use mcp_sansio_fleet::{Fleet, FleetNews, FleetOptions};
+use mcp_sansio_fleet::{Fleet, FleetOptions};
 use mcp_sansio_tasks::Tasks;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -92,25 +92,28 @@ const KEEP: u64 = 60_000;
 /// A scenario checks streams, and prefers them to JSON.
 const CONFIG: EndpointConfig<'static> = EndpointConfig::DEFAULT.streams(StreamPolicy::Preferred);
 
-fn fixture() -> Fixture {
-    Fixture::new(Tasks::growing(256, 1 << 20), KEEP, Box::leak(Box::new(System)))
+/// Makes the state; `process` is the number of the process in its fleet, or 0.
+fn fixture(process: u32) -> Fixture {
+    Fixture::new(Tasks::growing(256, 1 << 20).process(process), KEEP, Box::leak(Box::new(System)))
 }
 
 fn serve(port: u16, fleet: Option<&str>) -> io::Result<()> {
-    let mut fixture = fixture();
-    let server = HttpServer::bind(("127.0.0.1", port))?.options(HttpServerOptions::new().config(CONFIG).seal(&*SEAL));
-    stop_on_signals(&server)?;
-    let (late, receiver) = channel();
-    if let Some(url) = fleet {
-        let joined = Fleet::start(url, FleetOptions::new("conformance"), move |news| match news {
-            // It fails only when the server has ended.
-            FleetNews::Changed(change) => drop(late.publish(change.as_change())),
-            news => eprintln!("fleet: {news:?}"),
-        });
-        let joined: &'static Fleet = Box::leak(Box::new(joined.map_err(io::Error::other)?));
-        fixture = fixture.others(Box::leak(Box::new(|change: ServerChange<'_>| joined.publish_to_others(change))));
+    let mut options = HttpServerOptions::new().config(CONFIG).seal(&*SEAL);
+    if KEY.get().is_some() {
+        options = options.session_seal(SessionSeal::new(&*SEAL));
     }
-    server.late(receiver).tick(go_on).serve(&SERVICE, &mut fixture)
+    let server = HttpServer::bind(("127.0.0.1", port))?.options(options);
+    stop_on_signals(&server)?;
+    let (server, process) = match fleet {
+        Some(url) => {
+            let news = |news| eprintln!("fleet: {news:?}");
+            let fleet = Fleet::start(url, FleetOptions::new("conformance"), news).map_err(io::Error::other)?;
+            let process = fleet.tag().number();
+            (server.fleet(fleet), process)
+        }
+        None => (server, 0),
+    };
+    server.tick(go_on).serve(&SERVICE, &mut fixture(process))
 }
 
 fn stop_on_signals<S>(server: &HttpServer<'_, S>) -> io::Result<()> {

@@ -14,6 +14,8 @@ const ROUNDS: usize = 60;
 /// The packages that are mutated, with every feature: what a default leaves out compiles, too.
 const MUTATED: &[&str] = &[
     "check",
+    // All errors of a round, not only those of the first package that has some.
+    "--keep-going",
     "--all-features",
     "-p",
     "mcp-sansio",
@@ -27,6 +29,8 @@ const MUTATED: &[&str] = &[
     "mcp-sansio-blocking",
     "-p",
     "mcp-sansio-smol",
+    "-p",
+    "mcp-sansio-embedded",
 ];
 
 /// The tests, with the features that the gate tests besides the default ones.

@@ -1,4 +1,4 @@
-//! Mutation testing of the core, of `auth`, `http` and `host`, and of both drivers.
+//! Mutation testing of the core, of `auth`, `http`, `host` and `embedded`, and of both drivers.
 //!
 //! Every mutant is written into one copy of the project as `if on(ID) { mutant } else { original }`, and the environment
 //! variable `MUTANT` switches one of them on. So the tests are compiled once, not once for each mutant:

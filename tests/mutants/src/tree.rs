@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Source folders that are mutated, and how their code names the switch.
-pub const MUTATED: [(&str, &str); 6] = [
+pub const MUTATED: [(&str, &str); 7] = [
     ("src", "crate::mutant_switch::on"),
     ("adapters/auth/src", "mcp_sansio::mutant_switch::on"),
     ("adapters/http/src", "mcp_sansio::mutant_switch::on"),
     ("adapters/host/src", "mcp_sansio::mutant_switch::on"),
     ("adapters/blocking/src", "mcp_sansio::mutant_switch::on"),
     ("adapters/smol/src", "mcp_sansio::mutant_switch::on"),
+    ("adapters/embedded/src", "mcp_sansio::mutant_switch::on"),
 ];
 
 /// The switch, added to the core. `MUTANT` is the number of the mutant that is on. Where `MUTANT_TRACE` names a file, each
@@ -24,11 +25,13 @@ const SWITCH: &str = r#"
 pub mod mutant_switch {
     extern crate std;
     use std::io::Write;
-    use std::sync::Mutex;
-    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::{Mutex, OnceLock};
 
     static ACTIVE: OnceLock<u32> = OnceLock::new();
-    static TRACE: OnceLock<Option<Mutex<(std::fs::File, std::collections::HashSet<u32>)>>> = OnceLock::new();
+    static TRACE: OnceLock<Option<Mutex<std::fs::File>>> = OnceLock::new();
+    // A bit for each number, so that a test that reaches a mutant a million times takes little longer.
+    static SEEN: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
     pub fn on(id: u32) -> bool {
         let active = *ACTIVE.get_or_init(|| std::env::var("MUTANT").ok().and_then(|id| id.parse().ok()).unwrap_or(u32::MAX));
@@ -38,18 +41,22 @@ pub mod mutant_switch {
         active == id
     }
 
-    #[cold]
     fn trace(id: u32) {
+        let (word, bit) = (&SEEN[id as usize / 64], 1 << (id % 64));
+        if word.load(Ordering::Relaxed) & bit == 0 && word.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            write(id);
+        }
+    }
+
+    #[cold]
+    fn write(id: u32) {
         let trace = TRACE.get_or_init(|| {
             let path = std::env::var_os("MUTANT_TRACE")?;
             let file = std::fs::OpenOptions::new().append(true).create(true).open(path).ok()?;
-            Some(Mutex::new((file, std::collections::HashSet::new())))
+            Some(Mutex::new(file))
         });
-        if let Some(trace) = trace
-            && let Ok(mut trace) = trace.lock()
-            && trace.1.insert(id)
-        {
-            let _ = writeln!(trace.0, "{id}");
+        if let Some(Ok(mut file)) = trace.as_ref().map(Mutex::lock) {
+            let _ = writeln!(file, "{id}");
         }
     }
 }

@@ -146,10 +146,16 @@ fn another_request_waits_for_a_reply_in_windows() {
     assert!(waits(&web, &to));
     assert!(!waits(&web, &to.replace("messages", "elsewhere")) && !waits(&web, "/messages?session=0001"));
     web.request("POST", &to, &[JSON], &call("2024-11-05", 2, "count", json!({}))).refused(503);
+    // Also while there is room for its answer: nothing may stand in the middle of a reply, so no handler runs.
+    let _ = web.sip(stream, 600);
+    assert!(waits(&web, &to));
+    web.request("POST", &to, &[JSON], &call("2024-11-05", 2, "count", json!({}))).refused(503);
+    assert_eq!(web.world.effects, 0);
     assert_eq!(web.pull(stream).json()[0]["result"]["content"][0]["text"], common::handlers::book_text());
     assert!(!waits(&web, &to));
     post(&mut web, &to, &call("2024-11-05", 2, "count", json!({})));
     assert_eq!(web.pull(stream).json()[0]["id"], 2);
+    assert_eq!(web.world.effects, 1);
 }
 
 #[test]

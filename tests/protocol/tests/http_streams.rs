@@ -2,10 +2,11 @@
 mod common;
 
 use common::http::*;
-use common::{Value, cancel, json, notify};
+use common::{Value, World, answer, cancel, json, notify};
 use data_encoding::BASE64;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::{NotifyStatus, Progress, ServerChange};
+use mcp_sansio::service::{Service, Tool};
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_http::endpoint::{
     App, EndpointConfig, EndpointLimits, RequestHead, StreamId, StreamPolicy, StreamStatus,
@@ -80,6 +81,37 @@ fn resumed_where_it_broke_off() {
         assert!(pulled.ended && pulled.json()[1]["result"]["content"][0]["text"] == "at last");
     }
     assert_eq!(web.endpoint.load(), (0, 1, 0));
+}
+
+/// The stream of a call that its handler releases ends after the first event, and the client comes back for the answer.
+/// Clients of a revision without that first event could not come back: their stream stays.
+#[test]
+fn released() {
+    static TOOLS: [Tool<World>; 1] = [Tool::new("slow", "Answers long after", |world, call| {
+        call.release();
+        common::handlers::later(world, call)
+    })];
+    for (revision, released) in [("2025-06-18", false), ("2025-11-25", true)] {
+        let mut web = Web::new();
+        web.service = Service::new("slow", "1").tools(&TOOLS);
+        let session = web.open(revision);
+        let stream = web.call(&session, 1, "slow", json!({"tag": "t"})).opened();
+        let pulled = web.pull(stream);
+        assert_eq!((pulled.ended, pulled.events.len()), (released, usize::from(released)));
+        assert_eq!(web.endpoint.load(), (1, 1, 1), "the call goes on");
+        let again = match pulled.events.first() {
+            Some(first) => {
+                assert_eq!(web.sip(stream, 1000), (StreamStatus::Stale, 0));
+                let again = web.listen(&session, first.id.as_deref()).opened();
+                assert!(!web.pull(again).ended, "once is enough: the client waits now");
+                again
+            }
+            None => stream,
+        };
+        web.answer(web.later("t"), "done").unwrap();
+        assert_eq!(web.pull(again).only()["result"]["content"][0]["text"], "done");
+        assert_eq!(web.endpoint.load(), (0, 1, 0));
+    }
 }
 
 #[test]
@@ -577,6 +609,33 @@ fn a_large_reply_whose_reader_is_gone() {
     assert_eq!(web.endpoint.load(), (0, 1, 0));
     let book = web.call(&session, 8, "book", json!({})).opened();
     assert!(web.pull(book).only()["result"]["content"].is_array());
+}
+
+/// A handler whose question is answered while slow readers fill the log runs as soon as one of them reads.
+#[test]
+fn an_answered_question_waits_for_room_in_the_log() {
+    let mut web = Web::lent(1, 4, 4096);
+    let session = web.open("2025-11-25");
+    let asking = web.call(&session, 1, "confirm", json!({})).opened();
+    let question = web.pull(asking).json()[0]["id"].clone();
+    let full: Vec<StreamId> = [2, 3, 4]
+        .into_iter()
+        .map(|id| {
+            let params = json!({"name": "later", "arguments": {"tag": id.to_string()}, "_meta": {"progressToken": id}});
+            let stream = web.say(&session, &common::request("2025-11-25", id, "tools/call", params)).opened();
+            let token = web.later(&id.to_string());
+            let told = (0..100).take_while(|n| web.endpoint.progress(token, Progress::new(*n)) == NotifyStatus::Sent);
+            assert!((1..100).contains(&told.count()));
+            stream
+        })
+        .collect();
+    let accepted = json!({"action": "accept", "content": {"name": "Ada"}});
+    assert_eq!(web.say(&session, &answer(&question, accepted)).status, 202);
+    assert!(web.pull(asking).events.is_empty());
+    assert_eq!((web.world.runs, web.is_ready(asking)), (1, false));
+    assert_eq!(web.sip(full[0], usize::MAX).0, StreamStatus::Idle);
+    assert_eq!((web.world.runs, web.is_ready(asking)), (2, true));
+    assert_eq!(web.pull(asking).only()["result"]["content"][0]["text"], "accepted Ada");
 }
 
 #[test]

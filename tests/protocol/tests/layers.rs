@@ -30,7 +30,7 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
     (
         "adapters/http/src",
         &[
-            &["names", "param_headers", "seal", "sse", "token"],
+            &["fleet", "names", "param_headers", "seal", "sse", "token"],
             &["endpoint"],
             &["http1"],
             &["client", "host"],
@@ -65,7 +65,16 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
     ("adapters/apps/src", &[&["capability", "constant"], &["meta", "page"], &["lib"]]),
     (
         "adapters/tasks/src",
-        &[&["date", "machine", "waiters"], &["client", "store"], &["legacy"], &["methods", "receiver"], &["lib"]],
+        &[
+            &["date", "machine", "waiters"],
+            &["client", "store"],
+            &["response"],
+            &["elsewhere"],
+            &["place"],
+            &["legacy"],
+            &["methods", "receiver"],
+            &["lib"],
+        ],
     ),
     ("adapters/blocking/src", &[&["pump", "sockets", "writer"], &["lib"], &["client", "http", "serve"]]),
     (
@@ -83,7 +92,17 @@ const CRATES: [(&str, &[&[&str]]); 12] = [
             &["lib"],
         ],
     ),
-    ("adapters/fleet/src", &[&["message", "news", "options", "outbox", "position"], &["redis_stream"], &["lib"]]),
+    (
+        "adapters/fleet/src",
+        &[
+            &["entry", "news", "options", "outbox"],
+            &["inbox", "position"],
+            &["member"],
+            &["sending"],
+            &["hearing"],
+            &["lib"],
+        ],
+    ),
     ("adapters/derive/src", &[&["attributes"], &["members"], &["arguments", "entry", "output"], &["lib"]]),
     ("adapters/embedded/src", &[&["error"], &["wire", "packet"], &["asynch", "client"], &["lib"]]),
 ];

@@ -10,7 +10,7 @@ use mcp_sansio::server::{
 };
 use mcp_sansio::service::{Dispatched, MessageSource};
 use mcp_sansio::sink::{FullError, LineSink, Out, SliceStorage};
-use mcp_sansio_http::endpoint::{Access, Endpoint, EndpointConfig, EndpointLimits, RequestHead};
+use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead};
 use std::cell::Cell;
 use std::collections::HashSet;
 
@@ -308,6 +308,69 @@ fn used_sessions_stay_if_the_server_wants_it() {
     for session in &sessions {
         assert_eq!(web.say(session, &request(D, 2, "ping", json!({}))).status, 200);
     }
+}
+
+/// Principals end in the order in which they came, with others in the same rows of the index: those that stay are found.
+#[test]
+fn principals_come_and_go() {
+    const MANY: usize = 40;
+    let names: Vec<&'static str> = (0..MANY).map(|n| &*format!("user {n}").leak()).collect();
+    let limits = EndpointLimits { sessions: 64, ..EndpointLimits::default() };
+    let mut web = Web::limited(config().session_share(1), limits);
+    let known = names.clone();
+    web.authorize = Box::new(move |head| Access::Granted {
+        principal: known.iter().copied().find(|name| head.text("authorization") == Some(*name)),
+    });
+    for round in 0..2 {
+        let sessions: Vec<String> = names
+            .iter()
+            .map(|name| {
+                let session = begin(&mut web, name).header("mcp-session-id").unwrap().to_owned();
+                let headers = [JSON, ACCEPT, ("authorization", name), ("mcp-session-id", &session)];
+                let initialized = notify("notifications/initialized", json!({}));
+                assert_eq!(web.request("POST", "/mcp", &headers, &initialized).status, 202);
+                session
+            })
+            .collect();
+        // First in the order in which they came, then the other way.
+        let order: Vec<usize> = if round == 0 { (0..MANY).collect() } else { (0..MANY).rev().collect() };
+        for (gone, &index) in order.iter().enumerate() {
+            let headers = [("authorization", names[index]), ("mcp-session-id", &*sessions[index])];
+            assert_eq!(web.request("DELETE", "/mcp", &headers, "").status, 204);
+            assert_eq!(web.endpoint.load().1, MANY - gone - 1);
+            for &stays in &order[gone + 1..] {
+                begin(&mut web, names[stays]).refused(503);
+            }
+        }
+    }
+}
+
+/// The key of the index of principals is random, and made once: with the first principal.
+#[test]
+fn names_of_principals_are_hashed_with_a_random_key() {
+    let mut web = web(config(), MessageLimits { in_flight: 8, ..MessageLimits::default() });
+    let mut drawn = |name: &'static str| {
+        let body = request(MODERN, 1, "tools/list", json!({}));
+        let headers: &[(&str, &[u8])] = &[
+            ("content-type", b"application/json"),
+            ("accept", BOTH.as_bytes()),
+            ("mcp-protocol-version", MODERN.as_bytes()),
+            ("mcp-method", b"tools/list"),
+        ];
+        let mut drawn = Vec::new();
+        let mut out = LineSink::new(Vec::new());
+        let allow = |_: &RequestHead<'_>| Access::Granted { principal: Some(name).filter(|name| !name.is_empty()) };
+        let mut app = App::new(&web.service, &mut web.world).authorize(&allow);
+        let mut random = |bytes: &mut [u8]| {
+            bytes.fill(7);
+            drawn.push(bytes.len());
+        };
+        let head = RequestHead::new("POST", "/mcp", None, &headers);
+        let response = web.endpoint.request(&mut app, &head, body.as_bytes(), 1000, &mut random, &mut out);
+        assert_eq!(response.status, 200);
+        drawn
+    };
+    assert_eq!((drawn(""), drawn("alice"), drawn("bob")), (vec![], vec![8], vec![]));
 }
 
 #[test]

@@ -238,7 +238,7 @@ impl<'m> Child<'m> {
         }
     }
 
-    /// Reads once. Returns whether there was anything.
+    /// Reads once. Returns whether there may be more.
     fn read(&mut self) -> bool {
         if self.gone.is_some() || !self.wants_more() {
             return false;
@@ -250,7 +250,7 @@ impl<'m> Child<'m> {
                     tracing.received(&space[..n]);
                 }
                 self.session.filled(n);
-                return true;
+                return self.pipes.has_more();
             }
             Got::End => self.gone = Some(ExitReason::Output),
             Got::Nothing if self.pipes.may_have_ended() && self.process.status().is_some() => {

@@ -79,6 +79,8 @@ pub struct Http<'m> {
     trouble: String,
     started: Instant,
     time: Millis,
+    /// The last turn has taken an event, and more of the same bytes may follow.
+    took: bool,
     #[cfg(feature = "tls")]
     secure: Option<TlsConnector>,
     /// For the authorization server.
@@ -206,6 +208,7 @@ impl<'m> Http<'m> {
             trouble: String::new(),
             started: Instant::now(),
             time: 0,
+            took: false,
             #[cfg(feature = "tls")]
             secure: parts.tls,
             #[cfg(all(feature = "auth", feature = "tls"))]
@@ -373,11 +376,11 @@ impl<'m> Http<'m> {
                 }
             }
             Carrier::Plain(mut socket) => {
-                let done = self.move_bytes(slot, &mut socket);
+                let done = self.move_bytes(slot, &mut socket, false);
                 self.keep(slot, Carrier::Plain(socket), done)
             }
             Carrier::Local(mut socket) => {
-                let done = self.move_bytes(slot, &mut socket);
+                let done = self.move_bytes(slot, &mut socket, false);
                 self.keep(slot, Carrier::Local(socket), done)
             }
             #[cfg(feature = "tls")]
@@ -393,7 +396,7 @@ impl<'m> Http<'m> {
                         }
                     }
                 }
-                let done = self.move_bytes(slot, &mut *tls);
+                let done = self.move_bytes(slot, &mut *tls, true);
                 let done = done.and_then(|any| io::Write::flush(&mut *tls).map(|()| any));
                 self.keep(slot, Carrier::Secure(tls), done)
             }
@@ -435,7 +438,12 @@ impl<'m> Http<'m> {
     }
 
     /// Writes the pending bytes and reads. Returns `UnexpectedEof` at the end of the connection.
-    fn move_bytes<C: io::Read + io::Write>(&mut self, slot: usize, socket: &mut C) -> io::Result<bool> {
+    fn move_bytes<C: io::Read + io::Write>(
+        &mut self,
+        slot: usize,
+        socket: &mut C,
+        holds_more: bool,
+    ) -> io::Result<bool> {
         let remote = self.web.remote();
         let mut any = false;
         // Reads before it writes: a server may have closed an idle connection. Then nothing was sent, and the request
@@ -445,6 +453,9 @@ impl<'m> Http<'m> {
             match tcp::read(socket, remote.space(slot))? {
                 Got::Nothing => self.sockets[slot].ready = false,
                 Got::Bytes(n) => {
+                    // A socket gives all that it has. What comes later, and its end, wakes the next wait. TLS may hold more.
+                    let all = n < remote.space(slot).len();
+                    self.sockets[slot].ready = !all || holds_more;
                     remote.filled(slot, n);
                     any = true;
                     // One read per turn: the handler gets these messages before the next ones are read.
@@ -465,6 +476,36 @@ impl<'m> Http<'m> {
 }
 
 /// Returns the events that a TLS connection itself waits for.
+/// Waits for sockets, at most this time. Returns which slots have something to read, or are connected. Allocates nothing.
+fn poll_sockets(
+    wanted: &[Option<(usize, BorrowedFd<'_>, PollFlags)>; CONNECTIONS],
+    time: Duration,
+) -> io::Result<[bool; CONNECTIONS]> {
+    let mut ready = [false; CONNECTIONS];
+    // In the places behind those that are wanted is the first one again, so the list needs no allocation.
+    let first = wanted.iter().flatten().next().copied();
+    let mut listed = first.map(|first| {
+        let mut listed = wanted.iter().flatten();
+        [(); CONNECTIONS].map(|()| {
+            let (_, fd, flags) = listed.next().copied().unwrap_or(first);
+            PollFd::from_borrowed_fd(fd, flags)
+        })
+    });
+    let count = wanted.iter().flatten().count();
+    let fds = listed.as_mut().map_or(&mut [][..], |fds| &mut fds[..count]);
+    match rustix::event::poll(fds, Timespec::try_from(time).ok().as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    for (fd, &(slot, _, flags)) in fds.iter().zip(wanted.iter().flatten()) {
+        let told = fd.revents();
+        // Room to write is not recorded: each turn tries to write.
+        ready[slot] = told.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
+            || (flags == PollFlags::OUT && told.intersects(PollFlags::OUT));
+    }
+    Ok(ready)
+}
+
 #[cfg(feature = "tls")]
 fn tls_wants(tls: &TlsStream<TcpStream>) -> PollFlags {
     let read = if tls.is_up() { PollFlags::empty() } else { PollFlags::IN };
@@ -482,19 +523,24 @@ impl<'m> Transport<'m> for Http<'m> {
 
     fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> io::Result<bool> {
         self.time = now;
-        Ok(self.web.run(now, handler, &mut self.outer) || self.carry())
+        // The messages that were read before come first.
+        if !std::mem::take(&mut self.took) {
+            self.carry();
+        }
+        self.took = self.web.run(now, handler, &mut self.outer);
+        Ok(self.took || self.carry())
     }
 
     fn wait(&mut self, at_most: Duration) -> io::Result<()> {
         let mut time = at_most;
         let (remote, sockets) = (self.web.remote(), &self.sockets);
-        let mut wanted: Vec<(usize, BorrowedFd<'_>, PollFlags)> = Vec::with_capacity(CONNECTIONS);
-        for (slot, socket) in sockets.iter().enumerate() {
+        let mut wanted = [None::<(usize, BorrowedFd<'_>, PollFlags)>; CONNECTIONS];
+        for ((slot, socket), place) in sockets.iter().enumerate().zip(&mut wanted) {
             let (fd, mut flags) = match &socket.link {
                 Carrier::None => continue,
                 Carrier::Connecting(connecting) => {
                     time = time.min(connecting.time_left());
-                    wanted.push((slot, connecting.fd(), PollFlags::OUT));
+                    *place = Some((slot, connecting.fd(), PollFlags::OUT));
                     continue;
                 }
                 Carrier::Plain(stream) => (stream.as_fd(), PollFlags::empty()),
@@ -508,30 +554,11 @@ impl<'m> Transport<'m> for Http<'m> {
             if !remote.pending(slot).is_empty() {
                 flags |= PollFlags::OUT;
             }
-            if !flags.is_empty() {
-                wanted.push((slot, fd, flags));
-            }
+            *place = Some((slot, fd, flags)).filter(|_| !flags.is_empty());
         }
-        let mut fds: Vec<_> = wanted.iter().map(|(_, fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
-        match rustix::event::poll(&mut fds, Timespec::try_from(time).ok().as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let ready: Vec<usize> = fds
-            .iter()
-            .zip(&wanted)
-            .filter(|(fd, (_, _, flags))| {
-                let told = fd.revents();
-                // Room to write is not recorded: each turn tries to write.
-                told.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR)
-                    || (*flags == PollFlags::OUT && told.intersects(PollFlags::OUT))
-            })
-            .map(|(_, (slot, _, _))| *slot)
-            .collect();
-        drop(fds);
-        drop(wanted);
-        for slot in ready {
-            self.sockets[slot].ready = true;
+        let ready = poll_sockets(&wanted, time)?;
+        for (socket, ready) in self.sockets.iter_mut().zip(ready) {
+            socket.ready |= ready;
         }
         Ok(())
     }

@@ -152,7 +152,10 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
                 self.waits.hello = Some(ServerHello::unasked(revision));
                 Ok(())
             }
-            None => self.until(None, |client| client.waits.opened.take()).and_then(|opened| opened.unwrap_or(Ok(()))),
+            None => {
+                self.step()?;
+                self.until(None, |client| client.waits.opened.take()).and_then(|opened| opened.unwrap_or(Ok(())))
+            }
         };
         self.waits.opening = false;
         opened?;
@@ -165,6 +168,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     fn settle(&mut self) -> Result<(), ClientError> {
         if std::mem::take(&mut self.waits.unsettled) {
             let time = self.transport.settle_time();
+            self.step()?;
             self.until(Some(time), |client| (!client.transport.is_settling()).then_some(()))?;
         }
         Ok(())
@@ -183,7 +187,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// else in the time of the [`ClientOptions`](ClientOptions::timeout).
     pub fn request(&mut self, request: &Request<'_>) -> Result<OwnedResult, ClientError> {
         let token = self.send(request)?;
-        self.wait(token)
+        self.outcome(token)
     }
 
     /// Sends a request and returns at once. The client keeps its outcome for [`wait`](Client::wait) or
@@ -193,9 +197,10 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// # Errors
     /// [`ClientError::NotSent`] if it cannot be sent; [`ClientError::Lost`] if the connection is closed.
     pub fn send(&mut self, request: &Request<'_>) -> Result<PendingId, ClientError> {
-        let begun = Instant::now();
+        let mut begun = None;
         // The client is opening a new session after the server ended the last one.
         if self.engine().is_opening() {
+            self.step()?;
             self.until(None, |client| (!client.engine().is_opening()).then_some(()))?;
         }
         self.settle()?;
@@ -207,8 +212,12 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
                     return Ok(token);
                 }
                 // All connections are in use. One becomes free: requests in flight have deadlines.
-                Err(SendError::FullNow) if begun.elapsed() < PATIENCE => {
-                    self.rest(Some(PATIENCE.saturating_sub(begun.elapsed())))?;
+                Err(SendError::FullNow) => {
+                    let left = PATIENCE.saturating_sub(begun.get_or_insert_with(Instant::now).elapsed());
+                    if left.is_zero() {
+                        return Err(self.not_sent(SendError::FullNow));
+                    }
+                    self.rest(Some(left))?;
                     self.step()?;
                 }
                 Err(error) => return Err(self.not_sent(error)),
@@ -233,6 +242,12 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// As [`request`](Client::request); [`SendError::Stale`] if the token is of no such request.
     pub fn wait(&mut self, token: PendingId) -> Result<OwnedResult, ClientError> {
         self.waits.place(token).ok_or(SendError::Stale)?;
+        self.step()?;
+        self.outcome(token)
+    }
+
+    /// Waits for the outcome of a request that is sent, without a turn before the first look.
+    fn outcome(&mut self, token: PendingId) -> Result<OwnedResult, ClientError> {
         match self.until(None, |client| client.waits.take(token))? {
             Some(outcome) => outcome,
             None => Err(ClientError::lost_by(TransportError::Closed)),
@@ -428,7 +443,6 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     ) -> Result<Option<R>, ClientError> {
         let end = at_most.map(|time| Instant::now() + time);
         loop {
-            self.step()?;
             if let Some(seen) = look(self) {
                 return Ok(Some(seen));
             }
@@ -437,6 +451,7 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
                 return Ok(None);
             }
             self.rest(left)?;
+            self.step()?;
         }
     }
 

@@ -96,6 +96,11 @@ mod poll {
             self.output.read(space)
         }
 
+        /// Returns whether the output may have more than what was read last.
+        pub(in super::super) const fn has_more(&self) -> bool {
+            self.output.ready
+        }
+
         /// Reads one chunk of stderr. Returns whether there was anything.
         pub(in super::super) fn read_errors(&mut self, log: &mut Log) -> bool {
             if !self.errors.ready {
@@ -317,6 +322,11 @@ mod threads {
                 let _ = inbox.leave[0].try_send(());
             }
             Got::Bytes(n)
+        }
+
+        /// Returns whether the output may have more than what was read last.
+        pub(in super::super) const fn has_more(&self) -> bool {
+            true
         }
 
         pub(in super::super) fn read_errors(&mut self, log: &mut Log) -> bool {

@@ -32,6 +32,8 @@ pub(super) struct Serving<'a, S: 'static> {
     /// The time to look for changes next; `None` while no stream is open.
     look_at: Option<Millis>,
     tick: Option<Tick<S>>,
+    #[cfg(feature = "fleet")]
+    fleet: Option<Box<dyn mcp_sansio_http::fleet::Engine>>,
     stopper: Stopper,
     shutdown: HttpShutdown,
     /// Ends a wait of the loop, from any thread.
@@ -118,6 +120,16 @@ impl<'a, S> Serving<'a, S> {
         if let Some(listener) = server.listener.fd() {
             sockets.add(listener, Wants::Read, LISTENER)?;
         }
+        let endpoint = server.options.endpoint();
+        let waker = Waker::from(Arc::new(Bell(bell)));
+        #[cfg(feature = "fleet")]
+        let (mut server, mut endpoint) = (server, endpoint);
+        #[cfg(feature = "fleet")]
+        if let Some(engine) = &mut server.fleet {
+            let waker = waker.clone();
+            engine.set_waker(Arc::new(move || waker.wake_by_ref()));
+            endpoint = endpoint.join_fleet(engine.tag(), server.options.fleet_limits);
+        }
         Ok(Serving {
             is_single: server.listener.fd().is_none(),
             listener: Some(server.listener),
@@ -125,11 +137,13 @@ impl<'a, S> Serving<'a, S> {
             watch: server.watch,
             look_at: None,
             tick: server.tick,
+            #[cfg(feature = "fleet")]
+            fleet: server.fleet,
             stopper: server.stopper,
             shutdown: server.shutdown,
-            waker: Waker::from(Arc::new(Bell(bell))),
+            waker,
             woken,
-            endpoint: server.options.endpoint(),
+            endpoint,
             app,
             body: BodyBuffer::new(Vec::new()),
             random: File::open("/dev/urandom")?,
@@ -183,7 +197,8 @@ impl<'a, S> Serving<'a, S> {
             let (more, mut asks) = self.hear();
             self.expire();
             self.look();
-            let now = self.now();
+            // Each look at the clock is 1 % of the instructions of a `tools/call`.
+            let now = if self.tick.is_some() { self.now() } else { self.time };
             wake = more.then_some(now);
             if let Some(tick) = &mut self.tick {
                 wake = wake.into_iter().chain(tick(&mut self.app, &mut self.endpoint, now)).min();
@@ -192,6 +207,9 @@ impl<'a, S> Serving<'a, S> {
             }
             if asks {
                 self.ask_again();
+            }
+            if self.meet_fleet() {
+                wake = Some(now);
             }
             if self.write_streams() {
                 // A handler may have run after `tick`, which has to see its effects.
@@ -225,6 +243,20 @@ impl<'a, S> Serving<'a, S> {
         (late.poll_ready(&mut Context::from_waker(waker)).is_ready(), late.take_decided())
     }
 
+    /// Exchanges messages with the other processes. Returns whether there may be more.
+    #[cfg(feature = "fleet")]
+    fn meet_fleet(&mut self) -> bool {
+        let now = self.now();
+        let Serving { fleet, endpoint, app, .. } = self;
+        fleet.as_mut().is_some_and(|engine| endpoint.meet_fleet(app, &mut **engine, now))
+    }
+
+    #[cfg(not(feature = "fleet"))]
+    #[allow(clippy::unused_self, reason = "the same as in a fleet")]
+    const fn meet_fleet(&self) -> bool {
+        false
+    }
+
     /// Asks the application again about the requests about which it has not decided.
     fn ask_again(&mut self) {
         #[cfg(feature = "resource-server")]
@@ -238,8 +270,7 @@ impl<'a, S> Serving<'a, S> {
 
     /// Looks for changes, if it is time.
     fn look(&mut self) {
-        let now = self.now();
-        let Some(watch) = &self.watch else { return };
+        let (Some(watch), now) = (&self.watch, self.time) else { return };
         if self.look_at.take_if(|at| *at <= now).is_some() {
             (watch.look)(self.app.state, &mut self.endpoint);
         }
@@ -251,6 +282,9 @@ impl<'a, S> Serving<'a, S> {
     /// Takes the steps to the end of the server. Returns whether it has ended.
     fn end(&mut self) -> bool {
         let stops = self.stopper.count(&Context::from_waker(&self.waker));
+        if stops == 0 {
+            return false;
+        }
         loop {
             let is_drained = !self.shutdown.is_serving() && self.is_drained();
             match self.shutdown.step(stops, is_drained, Instant::now()) {
@@ -521,5 +555,55 @@ impl<'a, S> Serving<'a, S> {
             .iter_mut()
             .flatten()
             .all(|connection| connection.wired.pending().is_empty() && connection.wired.stream().is_none())
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    fn echo(_: &mut (), call: &mut Call<'_>) -> HandlerResult {
+        call.text("here")
+    }
+
+    static TOOLS: [Tool<()>; 1] = [Tool::new("echo", "Answers", echo)];
+
+    #[test]
+    fn pipelined_requests_are_answered_in_one_write() {
+        // Over such a pair each write is a record, and a read takes one.
+        let flags = SocketFlags::CLOEXEC;
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+        let serving = std::thread::spawn(move || {
+            let service = Service::new("test", "1").tools(&TOOLS);
+            let (server, mut state) = (HttpServer::new(Listener::Stream(None)), ());
+            let mut serving = Serving::new(server, App::new(&service, &mut state)).unwrap();
+            serving.carry(UnixStream::from(theirs)).unwrap();
+            serving.run().unwrap();
+        });
+        let body = concat!(
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","_meta":{"#,
+            r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"#,
+            r#""io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"}}}}"#
+        );
+        let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, \
+            text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: echo\r\n";
+        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+        let mut client = UnixStream::from(ours);
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        for many in [1, 6] {
+            client.write_all(request.repeat(many).as_bytes()).unwrap();
+            let mut record = vec![0; 64 * 1024];
+            let n = client.read(&mut record).unwrap();
+            let answers = String::from_utf8_lossy(&record[..n]);
+            assert_eq!(
+                (answers.matches("HTTP/1.1 200 OK").count(), answers.matches("here").count()),
+                (many, many),
+                "{answers}"
+            );
+        }
+        drop(client);
+        serving.join().unwrap();
     }
 }

@@ -494,20 +494,22 @@ impl<'m> ExchangeSlot<'m> {
     // Reading.
 
     /// Reads the received bytes up to the next event.
-    pub(crate) fn step(&mut self, origin: &mut OriginState<'_>) {
-        loop {
-            let goes_on = match self.state {
-                State::Refused => {
-                    self.lose(FailureReason::Refused, origin);
-                    false
-                }
-                State::Head { wire } => self.read_head(wire, origin),
-                State::Body { wire, .. } | State::Drain { wire } => self.read_body(wire, origin),
-                _ => false,
-            };
-            if !goes_on {
-                return;
+    pub(crate) fn step(&mut self, origin: &mut OriginState<'_>) -> bool {
+        let works =
+            matches!(self.state, State::Refused | State::Head { .. } | State::Body { .. } | State::Drain { .. });
+        while self.step_once(origin) {}
+        works
+    }
+
+    fn step_once(&mut self, origin: &mut OriginState<'_>) -> bool {
+        match self.state {
+            State::Refused => {
+                self.lose(FailureReason::Refused, origin);
+                false
             }
+            State::Head { wire } => self.read_head(wire, origin),
+            State::Body { wire, .. } | State::Drain { wire } => self.read_body(wire, origin),
+            _ => false,
         }
     }
 

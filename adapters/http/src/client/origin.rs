@@ -179,13 +179,19 @@ impl<'m> OriginState<'m> {
 
     /// Returns the URL of a slot's request: the server's, or the endpoint or redirect that it goes to.
     pub(crate) fn url_of(&self, slot: usize, posts: bool) -> Url<'_> {
-        self.url().with_target(self.target(slot, posts))
+        let url = self.url();
+        url.with_target(self.other_target(slot, posts).unwrap_or_else(|| url.target()))
     }
 
     /// Returns the request target of a slot's message, or of its stream if it does not post.
     pub(crate) fn target(&self, slot: usize, posts: bool) -> &str {
+        self.other_target(slot, posts).unwrap_or_else(|| self.url().target())
+    }
+
+    /// Returns the endpoint or redirect of a slot's request, if it does not go to the server's URL.
+    fn other_target(&self, slot: usize, posts: bool) -> Option<&str> {
         let endpoint = || self.text(0, ENDPOINT).filter(|_| posts);
-        self.text(owner(slot), REDIRECT).or_else(endpoint).unwrap_or_else(|| self.url().target())
+        self.text(owner(slot), REDIRECT).or_else(endpoint)
     }
 
     pub(crate) fn session(&self) -> Option<&str> {

@@ -200,8 +200,10 @@ impl HttpTransport<'_> {
             for round in 0..slots {
                 let at = self.next + round;
                 let at = if at >= slots { at - slots } else { at };
-                self.slots.get_mut(at)?.step(&mut self.origin);
-                any |= self.settle();
+                // Most slots are at rest, and change nothing for the others.
+                if self.slots.get_mut(at)?.step(&mut self.origin) {
+                    any |= self.settle();
+                }
                 if self.slots.get(at)?.has_event() {
                     self.next = if at + 1 >= slots { 0 } else { at + 1 };
                     self.given = Some(at);

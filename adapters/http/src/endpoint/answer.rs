@@ -1,8 +1,12 @@
 //! Messages about a request after its POST was handled: late answers, progress, log messages, and messages of
 //! handlers that run again. All of them go to the request's own stream.
 
+#[cfg(feature = "fleet")]
+use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::server::{NotifyStatus, Peer, Progress, RequestToken, RespondError, Scope, Server};
+#[cfg(feature = "fleet")]
+use mcp_sansio::service::Relay;
 use mcp_sansio::service::{Call, Complete, CustomRequest, Dispatched, GetPrompt, HandlerResult, ReadResource};
 use mcp_sansio::sink::Out;
 
@@ -10,7 +14,6 @@ use super::events::StreamOut;
 use super::exchange::origin_of;
 use super::ids::StreamId;
 use super::share::Place;
-use super::stream::Purpose;
 use super::{App, Endpoint};
 
 impl<'m> Endpoint<'m> {
@@ -157,7 +160,7 @@ impl<'m> Endpoint<'m> {
         let route = self.server.route(token)?;
         let slot = Place::from_note(self.server.note(token)?).stream;
         let stream = self.streams.at(slot)?;
-        let answers = stream.route == route && matches!(stream.purpose, Purpose::Post | Purpose::Old);
+        let answers = stream.route == route && stream.is_of_requests();
         answers.then(|| self.streams.id(slot))
     }
 
@@ -194,6 +197,8 @@ impl<'m> Endpoint<'m> {
     pub(crate) fn said(&mut self, id: StreamId, route: u32) {
         if !self.server.has_route(route) {
             self.streams.answered(&mut self.sessions, id.slot);
+            #[cfg(feature = "fleet")]
+            self.end_copy(id.slot, route);
         }
         self.streams.stir(id.slot);
     }
@@ -210,10 +215,18 @@ impl<'m> Endpoint<'m> {
         let mut first = 0;
         while let Some((number, token)) = self.server.ready_from(first) {
             first = number + 1;
+            #[cfg(feature = "fleet")]
+            let kept = self.take_ended(token);
+            #[cfg(feature = "fleet")]
+            let params = kept.as_ref().and_then(|kept| Raw::parse(kept.as_deref()?).ok());
+            #[cfg(feature = "fleet")]
+            let relay = kept.is_some().then(|| Relay::ended(params));
             let resumed = self.on_stream_of(token, |service_server, session, out| {
                 let (server, state) = (service_server, &mut *app.state);
                 let gate = ();
                 let origin = origin_of(&gate, session);
+                #[cfg(feature = "fleet")]
+                let origin = relay.as_ref().map_or(origin, |relay| origin.relay(relay));
                 app.service.resume_from(&origin, state, token, server, out)
             });
             // Its own stream is full and must be read first; the others do not wait for it.

@@ -11,6 +11,13 @@ impl Endpoint<'_> {
         self.tick(now);
         self.expire_sessions(app);
         self.expire_streams();
+        #[cfg(feature = "fleet")]
+        {
+            self.expire_given(app);
+            self.tell_counts();
+            self.tend_follows(now);
+            self.tend_endings(app);
+        }
         self.go_on(app);
         // Handlers may just have answered on streams without a connection.
         self.streams.stamp(now);
@@ -46,6 +53,8 @@ impl Endpoint<'_> {
                 self.streams.look_again(slot, now);
             } else {
                 self.streams.answered(&mut self.sessions, slot);
+                #[cfg(feature = "fleet")]
+                self.end_copy(slot, route);
             }
         }
         while let Some((slot, written)) = self.streams.oldest_attached()
@@ -61,6 +70,17 @@ impl Endpoint<'_> {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         let mut soonest = self.server.next_deadline();
+        #[cfg(feature = "fleet")]
+        {
+            for deadline in self.fleet_deadlines().into_iter().flatten() {
+                soonest = Some(soonest.map_or(deadline, |soonest| soonest.min(deadline)));
+            }
+            if let (Some(fleet), Some(copies)) = (&self.fleet, &self.log.copies) {
+                let within = self.config.resume_within;
+                let fleet = fleet.follows.next_deadline(within).into_iter().chain(copies.next_deadline(within));
+                soonest = soonest.into_iter().chain(fleet).min();
+            }
+        }
         let mut note = |since: Option<(u16, Millis)>, after: Millis| {
             if let Some((_, since)) = since.filter(|_| after > 0) {
                 let at = since.saturating_add(after);

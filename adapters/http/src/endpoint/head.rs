@@ -84,34 +84,35 @@ impl<'h> Field<'h> {
 }
 
 /// The headers that the endpoint uses, found in one walk through the head.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Fields<'h> {
-    pub(crate) host: Field<'h>,
-    pub(crate) authority: Field<'h>,
-    pub(crate) origin: Field<'h>,
-    /// `Sec-Fetch-Site`.
-    pub(crate) site: Field<'h>,
-    pub(crate) content_type: Field<'h>,
+    /// The value of the first line of each, by [`Known`], without white space around it.
+    pub(crate) values: [Option<&'h [u8]>; Known::READ],
+    /// Those with several lines that differ: a bit for each.
+    pub(crate) differing: u16,
+    /// All values are known to have visible ASCII, spaces and tabs only.
+    pub(crate) visible: bool,
     pub(crate) accept: Accept,
-    /// `Mcp-Session-Id`.
-    pub(crate) session: Field<'h>,
-    /// `MCP-Protocol-Version`.
-    pub(crate) version: Field<'h>,
-    /// `Mcp-Method`.
-    pub(crate) method: Field<'h>,
-    /// `Mcp-Name`.
-    pub(crate) name: Field<'h>,
-    pub(crate) last_event_id: Field<'h>,
+    pub(crate) authority: Field<'h>,
 }
 
 impl<'h> Fields<'h> {
     fn of(headers: &'h dyn RequestHeaders) -> Self {
-        let mut fields = Fields::default();
+        let mut fields = Fields {
+            values: [None; Known::READ],
+            differing: 0,
+            visible: false,
+            accept: Accept::default(),
+            authority: Field::default(),
+        };
         headers.all(&mut |name, value| match Known::of(name) {
             Some(Known::Accept) => fields.accept.take(value),
             Some(known) => {
-                if let Some(field) = fields.place(known) {
+                if let Some(place) = fields.values.get_mut(known as usize) {
+                    let mut field = Field::new(*place, false, false);
                     field.note(value);
+                    *place = field.value;
+                    fields.differing |= u16::from(field.differs) << known as u16;
                 }
             }
             None if same_name(name, b":authority") => fields.authority.note(value),
@@ -120,19 +121,11 @@ impl<'h> Fields<'h> {
         fields
     }
 
-    const fn place(&mut self, known: Known) -> Option<&mut Field<'h>> {
-        Some(match known {
-            Known::Host => &mut self.host,
-            Known::Origin => &mut self.origin,
-            Known::Site => &mut self.site,
-            Known::ContentType => &mut self.content_type,
-            Known::Session => &mut self.session,
-            Known::Version => &mut self.version,
-            Known::Method => &mut self.method,
-            Known::Name => &mut self.name,
-            Known::LastEventId => &mut self.last_event_id,
-            _ => return None,
-        })
+    /// Returns one of the headers that the endpoint reads.
+    #[inline]
+    pub(crate) fn get(&self, known: Known) -> Field<'h> {
+        let value = self.values.get(known as usize).copied().flatten();
+        Field::new(value, self.differing & 1 << known as u16 != 0, self.visible)
     }
 }
 
@@ -278,8 +271,8 @@ pub struct EndpointResponse<'r> {
     /// The headers that the application adds.
     #[cfg(feature = "resource-server")]
     pub extra: super::ExtraHeaders<{ super::REFUSAL_HEADERS }>,
-    /// The application has not decided yet.
-    #[cfg(feature = "resource-server")]
+    /// The application has not decided yet, or another process of the fleet knows more.
+    #[cfg(any(feature = "resource-server", feature = "fleet"))]
     pub(crate) undecided: bool,
 }
 
@@ -296,13 +289,23 @@ impl<'r> EndpointResponse<'r> {
             requested: None,
             #[cfg(feature = "resource-server")]
             extra: super::ExtraHeaders::EMPTY,
-            #[cfg(feature = "resource-server")]
+            #[cfg(any(feature = "resource-server", feature = "fleet"))]
             undecided: false,
         }
     }
 
     pub(crate) const fn with(self, content: ResponseBody) -> Self {
         EndpointResponse { content, ..self }
+    }
+
+    /// Returns `true` if more must be known: in a fleet, a client resumes an event stream of another process, and what that
+    /// process has sent is asked for. Keep the request, and give it to [`Endpoint::request`](super::Endpoint::request) again
+    /// after [`Endpoint::meet_fleet`](super::Endpoint::meet_fleet) has taken something; this takes at most some seconds. Or send
+    /// the response, a 503: the client comes again.
+    #[cfg(feature = "fleet")]
+    #[must_use]
+    pub const fn is_undecided(&self) -> bool {
+        self.undecided
     }
 
     /// Gives each header to `tell`, except those of framing and connection.

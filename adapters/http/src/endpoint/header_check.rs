@@ -8,6 +8,7 @@ use mcp_sansio::revision::{Era, Revision, Revisions};
 use mcp_sansio::server::{IncomingRequest, RpcError, TransportChecks};
 
 use super::head::{BadField, Field, RequestHead};
+use crate::names::Known;
 use crate::param_headers::{ANNOTATION, CLOSE, DEPTH, OPEN, PARAM};
 
 /// Compares headers with the body.
@@ -43,7 +44,7 @@ pub(crate) enum Version<'h> {
 
 impl<'h> Version<'h> {
     pub(crate) fn of(head: &RequestHead<'h>, served: Revisions) -> Self {
-        match head.fields.version.only() {
+        match head.fields.get(Known::Version).only() {
             Ok(None) => Version::None,
             Err(bad) => Version::Bad(bad),
             Ok(Some(version)) => {
@@ -64,11 +65,11 @@ pub(crate) fn check_version<'e>(
     served: Revisions,
     head: &RequestHead<'_>,
     (request, method): (&IncomingRequest<'e>, Option<Method>),
-    buffer: &'e mut VersionBuffer,
+    buffer: &'e mut Option<VersionBuffer>,
 ) -> Result<(), RpcError<'e>> {
     let has_sessions = served.has_era(Era::Legacy);
     let by_itself = served.has_era(Era::Modern) && request.envelope().meta.is_modern();
-    let in_session = has_sessions && head.fields.session.is_there();
+    let in_session = has_sessions && head.fields.get(Known::Session).is_there();
     if !served.has_era(Era::Modern) || in_session && !by_itself {
         // Clients take -32020 and -32022 as signs of the stateless era.
         return match version {
@@ -84,7 +85,7 @@ pub(crate) fn check_version<'e>(
         }
         // The version in a request's `_meta` is compared with it later.
         Version::Unsupported(version) if !by_itself || method.is_none() => {
-            Err(RpcError::unsupported_version(quoted(version, buffer), served))
+            Err(RpcError::unsupported_version(quoted(version, buffer.insert([0; 66])), served))
         }
         Version::None if method.is_some() && !by_itself && !has_sessions => Err(mismatch(NO_VERSION_HEADER)),
         _ => Ok(()),
@@ -117,7 +118,7 @@ impl TransportChecks for HeaderGate<'_> {
     }
 
     fn version(&self, version: &Text<'_>) -> Result<(), RpcError<'static>> {
-        match only(&self.head.fields.version)? {
+        match only(self.head.fields.get(Known::Version))? {
             Some(header) if is_text(header, version) => Ok(()),
             Some(_) => Err(mismatch("MCP-Protocol-Version differs from the version in _meta")),
             None => Err(mismatch(NO_VERSION_HEADER)),
@@ -125,13 +126,13 @@ impl TransportChecks for HeaderGate<'_> {
     }
 
     fn routing(&self, method: &Text<'_>, target: Option<&Text<'_>>) -> Result<(), RpcError<'static>> {
-        match only(&self.head.fields.method)? {
+        match only(self.head.fields.get(Known::Method))? {
             Some(header) if is_text(header, method) => {}
             Some(_) => return Err(mismatch("Mcp-Method differs from the method")),
             None => return Err(mismatch("Mcp-Method is missing")),
         }
         let Some(target) = target else { return Ok(()) };
-        match only(&self.head.fields.name)? {
+        match only(self.head.fields.get(Known::Name))? {
             Some(header) if same(header, target) => Ok(()),
             Some(_) => Err(mismatch("Mcp-Name differs from what the request names")),
             None => Err(mismatch("Mcp-Name is missing")),
@@ -146,7 +147,7 @@ impl TransportChecks for HeaderGate<'_> {
 }
 
 /// Returns the value of a header that repeats a part of the body.
-fn only<'h>(field: &Field<'h>) -> Result<Option<&'h [u8]>, RpcError<'static>> {
+fn only<'h>(field: Field<'h>) -> Result<Option<&'h [u8]>, RpcError<'static>> {
     field.only().map_err(|bad| mismatch(bad.words()))
 }
 
@@ -189,7 +190,7 @@ impl<'h> HeaderGate<'h> {
             *place = *byte;
         }
         let name = name.get(..prefix.len() + suffix.len()).and_then(|name| core::str::from_utf8(name).ok());
-        name.map_or(Ok(None), |name| only(&self.head.field(name)))
+        name.map_or(Ok(None), |name| only(self.head.field(name)))
     }
 }
 

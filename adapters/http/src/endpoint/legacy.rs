@@ -12,7 +12,7 @@ use mcp_sansio::sink::Out;
 use super::config::same_path;
 #[cfg(feature = "alloc")]
 use super::drain::going_away;
-use super::events::{StreamOut, read_event_id};
+use super::events::{EventId, StreamOut};
 use super::exchange::{Message, origin_of};
 use super::head::{EndpointResponse, RequestHead, ResponseBody};
 use super::ids::{SessionId, StreamId};
@@ -25,6 +25,7 @@ use super::sealed::Found;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
 use super::{App, Asker, Endpoint};
+use crate::names::Known;
 
 const UNREAD: &str = "Overloaded: the event stream is not being read";
 
@@ -37,6 +38,19 @@ enum NoSession {
     /// It was opened elsewhere, and there is no room for it here.
     #[cfg(all(feature = "seal", feature = "alloc"))]
     NoRoom,
+}
+
+/// The reason why a GET has no stream.
+pub(crate) enum NoStream {
+    /// `Last-Event-ID` names no event that can be sent after.
+    Unknown,
+    NoRoom,
+    /// Another process had the stream, and what is known of it has not arrived yet.
+    #[cfg(feature = "fleet")]
+    Undecided,
+    /// Another process has the stream, and its events cannot be had now.
+    #[cfg(feature = "fleet")]
+    Unavailable,
 }
 
 /// The code of an unknown session. The specification defines none; the SDKs write this one, and clients look for
@@ -56,7 +70,7 @@ impl Endpoint<'_> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        if method == Some(Method::Initialize) && !head.fields.session.is_there() {
+        if method == Some(Method::Initialize) && !head.fields.get(Known::Session).is_there() {
             return self.open_session(app, head, request, principal, random, body);
         }
         match self.session_of(app, head, principal) {
@@ -118,7 +132,7 @@ impl Endpoint<'_> {
     }
 
     /// Returns the stream of the request that a message cancels.
-    fn cancels(&mut self, slot: u16, message: &Message<'_, '_>) -> Option<StreamId> {
+    pub(crate) fn cancels(&mut self, slot: u16, message: &Message<'_, '_>) -> Option<StreamId> {
         let Message::Read(request) = message else { return None };
         if request.envelope().id.is_some() {
             return None;
@@ -134,7 +148,7 @@ impl Endpoint<'_> {
     }
 
     /// Handles a cancellation: its messages go to the stream of its request, and that stream ends.
-    fn cancel<S>(
+    pub(crate) fn cancel<S>(
         &mut self,
         app: &mut App<'_, S>,
         slot: u16,
@@ -172,6 +186,10 @@ impl Endpoint<'_> {
         let Some(session) = self.sessions.get(slot) else { return no_session(NoSession::Unknown, body) };
         let (scope, mut peer) = (session.scope, session.peer);
         if let Some(id) = self.cancels(slot, &message) {
+            #[cfg(feature = "fleet")]
+            if let Some(fleet) = &mut self.fleet {
+                fleet.sessions.cancels_here = true;
+            }
             self.cancel(app, slot, id, principal, message);
             return EndpointResponse::status(202);
         }
@@ -205,7 +223,7 @@ impl Endpoint<'_> {
         if !head.fields.accept.names_stream() {
             return refuse(body, 406, code::INVALID_REQUEST, "Accept must have text/event-stream");
         }
-        let bare = !head.fields.session.is_there() && !head.fields.version.is_there();
+        let bare = !head.fields.get(Known::Session).is_there() && !head.fields.get(Known::Version).is_there();
         if bare {
             // Clients of 2024-11-05 open their stream at the same URL.
             return self.old_get(app, head, principal, random, body);
@@ -216,35 +234,46 @@ impl Endpoint<'_> {
         };
         self.sessions.touch(slot, self.now);
         #[cfg(feature = "alloc")]
-        if self.draining && !head.fields.last_event_id.is_there() {
+        if self.draining && !head.fields.get(Known::LastEventId).is_there() {
             return going_away(None, body);
         }
-        let last = head.fields.last_event_id.first().and_then(|last| core::str::from_utf8(last).ok());
+        let last = head.fields.get(Known::LastEventId).first().and_then(|last| core::str::from_utf8(last).ok());
         let stream = match last {
             Some(last) => self.come_back(slot, last),
-            None => self.open_session_stream(slot),
+            None => self.open_session_stream(slot).ok_or(NoStream::NoRoom),
         };
-        match (stream, last) {
-            (Some(id), _) => EndpointResponse::status(200).with(ResponseBody::Stream(id)),
-            (None, Some(_)) => refuse(body, 400, code::INVALID_REQUEST, "Last-Event-ID is unknown or too old"),
-            (None, None) => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
+        match stream {
+            Ok(id) => EndpointResponse::status(200).with(ResponseBody::Stream(id)),
+            Err(NoStream::Unknown) => refuse(body, 400, code::INVALID_REQUEST, "Last-Event-ID is unknown or too old"),
+            Err(NoStream::NoRoom) => refuse(body, 503, code::INTERNAL, "Overloaded: too many streams"),
+            #[cfg(feature = "fleet")]
+            Err(none) => {
+                let mut response = refuse(body, 503, code::INTERNAL, "Another process has the stream: try again");
+                response.undecided = matches!(none, NoStream::Undecided);
+                response
+            }
         }
     }
 
     /// Resumes a stream of the client's own session
     /// ([resumability](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
-    fn come_back(&mut self, slot: u16, last: &str) -> Option<StreamId> {
-        let (place, number, event) = read_event_id(last)?;
-        let stream = self.streams.at(place)?;
-        let known = stream.number == number && stream.session() == Some(slot) && stream.resumable;
-        // Only events that were sent and not forgotten since.
-        if !known || event >= stream.seen || event + 1 < stream.chain.first() {
+    fn come_back(&mut self, slot: u16, last: &str) -> Result<StreamId, NoStream> {
+        let id = EventId::read(last).ok_or(NoStream::Unknown)?;
+        #[cfg(feature = "fleet")]
+        if let Some(tag) = id.tag.filter(|_| self.fleet.is_some()) {
+            return self.come_back_in_fleet(slot, &id, tag);
+        }
+        self.come_back_here(slot, &id).ok_or(NoStream::Unknown)
+    }
+
+    /// Resumes a stream of this process.
+    pub(crate) fn come_back_here(&mut self, slot: u16, id: &EventId) -> Option<StreamId> {
+        let stream = self.streams.at(id.slot)?;
+        if stream.number != id.stream {
             return None;
         }
-        let purpose = stream.purpose;
-        self.log.seek(self.streams.slots_mut(), place, event + 1);
-        // Of the session's streams, this one is in use again.
-        let id = self.streams.attach(&mut self.sessions, place, event + 1, self.now);
+        let (purpose, place) = (stream.purpose, id.slot);
+        let id = self.resume_at(slot, place, id.event)?;
         if purpose == Purpose::Session {
             self.replace_session_stream(slot, id)?;
             #[cfg(feature = "alloc")]
@@ -256,7 +285,19 @@ impl Endpoint<'_> {
         Some(id)
     }
 
-    fn open_session_stream(&mut self, slot: u16) -> Option<StreamId> {
+    /// Sends the events after one on a stream of a session, on another connection.
+    pub(crate) fn resume_at(&mut self, session: u16, place: u16, event: u32) -> Option<StreamId> {
+        let stream = self.streams.at(place).filter(|stream| stream.session() == Some(session) && stream.resumable)?;
+        // Only events that were sent and not forgotten since.
+        if event >= stream.heard() || event + 1 < stream.chain.first() {
+            return None;
+        }
+        self.log.seek(self.streams.slots_mut(), place, event + 1);
+        // Of the session's streams, this one is in use again.
+        Some(self.streams.attach(&mut self.sessions, place, event + 1, self.now))
+    }
+
+    pub(crate) fn open_session_stream(&mut self, slot: u16) -> Option<StreamId> {
         let session = self.sessions.get(slot)?;
         let primed = session.peer.revision().is_some_and(Revision::primes_streams);
         let scope = session.scope;
@@ -264,6 +305,8 @@ impl Endpoint<'_> {
         let stream = self.reserve_stream(&asker, 0)?;
         let id = self.send_stream(stream, Purpose::Session);
         self.replace_session_stream(slot, id)?;
+        #[cfg(feature = "fleet")]
+        self.inform_of_session_stream(slot);
         Some(id)
     }
 
@@ -285,6 +328,12 @@ impl Endpoint<'_> {
     ) -> EndpointResponse<'r> {
         match self.session_of(app, head, principal) {
             Ok(slot) => {
+                #[cfg(feature = "fleet")]
+                if self.awaits_end(head.fields.get(Known::Session).first().unwrap_or(&[]), principal) {
+                    let mut response = refuse(body, 503, code::INTERNAL, "The other processes do not know of it yet");
+                    response.undecided = true;
+                    return response;
+                }
                 #[cfg(all(feature = "seal", feature = "alloc"))]
                 if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
                     sealed.close(&session.id, true, self.now);
@@ -324,6 +373,8 @@ impl Endpoint<'_> {
             self.sessions.close(slot);
             return refuse(body, 503, code::INTERNAL, overloaded);
         };
+        #[cfg(feature = "fleet")]
+        self.seal_old(slot, principal, random);
         let id = self.send_stream(stream, Purpose::Old);
         if let Some(session) = self.sessions.get_mut(slot) {
             session.stream = Some(id);
@@ -340,7 +391,7 @@ impl Endpoint<'_> {
         principal: Option<&str>,
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        if !is_json(head.fields.content_type.first()) {
+        if !is_json(head.fields.get(Known::ContentType).first()) {
             return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
         }
         #[cfg(feature = "alloc")]
@@ -351,27 +402,57 @@ impl Endpoint<'_> {
             }
         }
         let Some(given) = head.member("session") else { return no_session(NoSession::Missing, body) };
-        let Some(slot) = self
-            .sessions
-            .find(given.as_bytes(), principal)
-            .filter(|slot| self.sessions.get(*slot).is_some_and(|s| s.old))
-        else {
+        let Some(slot) = self.old_session(given.as_bytes(), principal) else {
+            #[cfg(feature = "fleet")]
+            if let Some(response) = self.pass_on_old(given.as_bytes(), content, principal, body) {
+                return response;
+            }
             return no_session(NoSession::Unknown, body);
         };
+        match self.old_message(app, slot, content, principal) {
+            true => EndpointResponse::status(202),
+            false => refuse(body, 503, code::INTERNAL, UNREAD),
+        }
+    }
+
+    fn is_old(&self, slot: u16) -> bool {
+        self.sessions.get(slot).is_some_and(|session| session.old)
+    }
+
+    /// Returns the session of 2024-11-05 with this id.
+    pub(crate) fn old_session(&self, given: &[u8], principal: Option<&str>) -> Option<u16> {
+        #[cfg(feature = "fleet")]
+        if given.len() > SessionId::LEN {
+            let slot = self.sealed_slot(given).filter(|slot| self.sessions.is(*slot, given, principal));
+            return slot.filter(|slot| self.is_old(*slot));
+        }
+        self.sessions.find(given, principal).filter(|slot| self.is_old(*slot))
+    }
+
+    /// Returns the slot of an open session whose sealed id begins as this one.
+    #[cfg(feature = "fleet")]
+    fn sealed_slot(&self, given: &[u8]) -> Option<u16> {
+        self.sealed.as_ref()?.slot_of(&super::sealed::nonce_of(given)?)
+    }
+
+    /// Handles a message of a session of 2024-11-05. Returns `false` if its stream has no room for the answers.
+    pub(crate) fn old_message<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        slot: u16,
+        content: &[u8],
+        principal: Option<&str>,
+    ) -> bool {
         let scope = self.sessions.get(slot).map_or_else(Default::default, |session| session.scope);
         let client = self.client_of(scope, false, principal);
-        self.allow_places(client);
-        let Some(session) = self.sessions.get_mut(slot) else {
-            return no_session(NoSession::Unknown, body);
-        };
-        let Some(id) = session.stream else {
-            return no_session(NoSession::Unknown, body);
-        };
+        self.allow_places(client, principal);
+        let Some(session) = self.sessions.get_mut(slot) else { return false };
+        let Some(id) = session.stream else { return false };
         let streams = self.streams.slots_mut();
         let Some(&Stream { route, .. }) =
             streams.get(usize::from(id.slot)).filter(|stream| stream.unread() < self.log.unread)
         else {
-            return refuse(body, 503, code::INTERNAL, UNREAD);
+            return false;
         };
         let server = &mut self.server;
         server.swap_peer(&mut session.peer, scope);
@@ -388,12 +469,9 @@ impl Endpoint<'_> {
         drop(out);
         server.swap_peer(&mut session.peer, Default::default());
         self.streams.stir(id.slot);
-        self.settle(app, client, route, id.slot);
+        self.settle(app, client, principal, route, id.slot);
         self.run_ready(app);
-        match step {
-            Ok(_) => EndpointResponse::status(202),
-            Err(_) => refuse(body, 503, code::INTERNAL, UNREAD),
-        }
+        step.is_ok()
     }
 
     /// Returns `true` if a request should wait: it belongs to a session of HTTP with SSE, and the session's only
@@ -411,8 +489,23 @@ impl Endpoint<'_> {
         let session = head
             .member("session")
             .filter(|_| same_path(self.config.post_path, head.path))
-            .and_then(|id| SessionId::slot_of(id.as_bytes()));
-        let session = session.and_then(|slot| self.sessions.get(slot));
+            .and_then(|id| self.slot_named_by(id.as_bytes()));
+        self.unread_stream_of(session?)
+    }
+
+    /// Returns the slot in an id of a session.
+    #[allow(clippy::unused_self, reason = "sealed ids do not name it")]
+    fn slot_named_by(&self, id: &[u8]) -> Option<u16> {
+        #[cfg(feature = "fleet")]
+        if id.len() > SessionId::LEN {
+            return self.sealed_slot(id);
+        }
+        SessionId::slot_of(id)
+    }
+
+    /// Returns the stream of a session of 2024-11-05 if it must be read before a request is handled.
+    pub(crate) fn unread_stream_of(&self, slot: u16) -> Option<StreamId> {
+        let session = self.sessions.get(slot);
         let id = session.and_then(|session| session.stream).filter(|_| session.is_some_and(|session| session.old))?;
         let stream = self.streams.get(id)?;
         (self.server.streaming(stream.route).is_some() || stream.chain.unsent() > 0).then_some(id)
@@ -431,6 +524,10 @@ impl Endpoint<'_> {
         #[cfg(all(feature = "seal", feature = "alloc"))]
         if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
             sealed.close(&session.id, false, self.now);
+            #[cfg(feature = "fleet")]
+            if let Some(fleet) = &mut self.fleet {
+                fleet.forget_session(&session.id);
+            }
         }
         self.sessions.close(slot);
         while let Some(stream) = self.sessions.streams_mut(slot).and_then(|streams| streams.first()) {
@@ -481,7 +578,7 @@ impl Endpoint<'_> {
         head: &RequestHead<'_>,
         principal: Option<&str>,
     ) -> Result<u16, NoSession> {
-        let field = &head.fields.session;
+        let field = head.fields.get(Known::Session);
         let given = match field.first() {
             None => return Err(NoSession::Missing),
             Some(_) if field.differs() => return Err(NoSession::Differing),
@@ -512,6 +609,17 @@ impl Endpoint<'_> {
         Some(session.id)
     }
 
+    /// Returns the session of a sealed id that another process has got.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn session_named<S>(
+        &mut self,
+        app: &mut App<'_, S>,
+        given: &[u8],
+        principal: Option<&str>,
+    ) -> Option<u16> {
+        self.sealed_session(app, given, principal).ok()
+    }
+
     /// Returns the session of a sealed id. Opens it anew if another endpoint has opened it.
     fn sealed_session<S>(
         &mut self,
@@ -522,7 +630,7 @@ impl Endpoint<'_> {
         let Some(sealed) = &self.sealed else { return Err(NoSession::Unknown) };
         let (nonce, end, peer) = match sealed.find(given, principal, self.now) {
             Found::New(nonce, end, peer) => (nonce, end, peer),
-            Found::Open(slot) if self.sessions.is(slot, given, principal) => return Ok(slot),
+            Found::Open(slot) if self.sessions.is(slot, given, principal) && !self.is_old(slot) => return Ok(slot),
             Found::Over(slot) => {
                 self.end_session(app, slot);
                 return Err(NoSession::Unknown);
@@ -543,6 +651,10 @@ impl Endpoint<'_> {
         }
         if let Some(sealed) = &mut self.sealed {
             sealed.opened(nonce, slot, end);
+        }
+        #[cfg(feature = "fleet")]
+        if let Some(fleet) = &mut self.fleet {
+            fleet.read_session(&nonce);
         }
         Ok(slot)
     }

@@ -10,7 +10,7 @@ pub(crate) const EVENTS: &str = "text/event-stream";
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Accept {
     given: bool,
-    ranges: usize,
+    ranges: u16,
     json: Said,
     stream: Said,
 }
@@ -22,7 +22,7 @@ struct Said {
     /// It is accepted, and not by `*/*` alone.
     meant: bool,
     /// If it is named itself: its weight, and its place in the list.
-    named: Option<(u16, usize)>,
+    named: Option<(u16, u16)>,
 }
 
 impl Accept {
@@ -67,7 +67,7 @@ impl Accept {
                 said.meant |= essence != b"*/*";
             }
         }
-        self.ranges += 1;
+        self.ranges = self.ranges.saturating_add(1);
     }
 
     /// Returns `true` if the client accepts JSON.
@@ -175,6 +175,11 @@ mod tests {
         assert!(accepted.json() && accepted.stream() && !accepted.prefers_stream());
         accepted.take(b"text/event-stream");
         accepted.take(b"application/json");
+        assert!(accepted.json() && accepted.stream() && accepted.prefers_stream());
+        // The usual value in a further line is not all of the list.
+        let mut accepted = Accept::default();
+        accepted.take(b"application/json;q=0.5");
+        accepted.take(b"application/json, text/event-stream");
         assert!(accepted.json() && accepted.stream() && accepted.prefers_stream());
     }
 

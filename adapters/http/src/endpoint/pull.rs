@@ -123,8 +123,12 @@ impl Endpoint<'_> {
     fn is_over(&self, stream: &Stream) -> bool {
         match stream.purpose {
             Purpose::Post => !self.server.has_route(stream.route),
+            #[cfg(feature = "fleet")]
+            Purpose::Relayed => !self.server.has_route(stream.route),
             Purpose::Listen => !self.server.has_subscriptions(stream.scope),
             Purpose::Session => stream.has_ended(),
+            #[cfg(feature = "fleet")]
+            Purpose::Followed => stream.has_ended(),
             Purpose::Old => stream.has_ended() && !self.owes_answers(stream),
         }
     }
@@ -192,8 +196,9 @@ impl Endpoint<'_> {
             return false;
         }
         let (route, purpose, scope, session) = (stream.route, stream.purpose, stream.scope, stream.session());
+        let of_requests = stream.is_of_requests();
         let server = &mut self.server;
-        if let Some(token) = server.streaming(route).filter(|_| matches!(purpose, Purpose::Post | Purpose::Old)) {
+        if let Some(token) = server.streaming(route).filter(|_| of_requests) {
             let mut out = StreamOut::new(log, streams, id.slot, true);
             // Changes come after it.
             let _ = app.service.pump(app.state, token, server, &mut out);
@@ -210,6 +215,19 @@ impl Endpoint<'_> {
         };
         let mut out = StreamOut::new(log, streams, id.slot, false);
         server.swap_peer(peer, scope);
+        #[cfg(feature = "fleet")]
+        let heard = self.fleet.as_ref().map(|fleet| &fleet.topics).filter(|topics| topics.has_heard());
+        #[cfg(feature = "fleet")]
+        let pulled = match heard.filter(|_| purpose == Purpose::Listen) {
+            Some(topics) => app.service.pull_with(
+                app.state,
+                &|member, key, params| topics.write(app, scope, (member, key), params),
+                server,
+                &mut out,
+            ),
+            None => app.service.pull(app.state, server, &mut out),
+        };
+        #[cfg(not(feature = "fleet"))]
         let pulled = app.service.pull(app.state, server, &mut out);
         server.swap_peer(peer, Scope(0));
         pulled == server::PullStatus::More

@@ -1,7 +1,7 @@
 //! Requests: checks the head, reads the body, and calls the handler of the revision.
 
 use mcp_sansio::json::{JsonKind, Raw};
-use mcp_sansio::protocol::{Method, code};
+use mcp_sansio::protocol::code;
 use mcp_sansio::revision::{Era, Revisions};
 use mcp_sansio::rpc::{Envelope, MessageShape};
 use mcp_sansio::server::{IncomingRequest, Millis};
@@ -14,8 +14,8 @@ use super::authorize::Judged;
 use super::config::same_path;
 #[cfg(feature = "alloc")]
 use super::drain::going_away;
-use super::head::{Admission, EndpointResponse, Fields, RequestHead};
-use super::header_check::{NO_VERSION, Version, VersionBuffer, check_version};
+use super::head::{Admission, EndpointResponse, RequestHead};
+use super::header_check::{NO_VERSION, Version, check_version};
 use super::ids::PRINCIPAL_MAX;
 #[cfg(not(feature = "resource-server"))]
 use super::ids::Principal;
@@ -23,6 +23,7 @@ use super::media::is_json;
 use super::metadata::{is_metadata, serve_metadata};
 use super::refusal::{not_allowed, refuse, refuse_request};
 use super::{Access, App, Endpoint};
+use crate::names::Known;
 
 impl Endpoint<'_> {
     /// Checks the head of a request before its body is read: `Host`, `Origin`, `Sec-Fetch-Site`, path, method,
@@ -195,15 +196,15 @@ impl Endpoint<'_> {
     /// Returns `true` if `Host` or `Origin` names a site that is not allowed, or a foreign page sends a request
     /// without `Origin`, for example with `<img>`. `Sec-Fetch-Site` shows that; only browsers send it.
     fn is_foreign(&self, head: &RequestHead<'_>) -> bool {
-        let Fields { host, authority, origin, site, .. } = &head.fields;
-        let (host, name) = if host.is_there() { (host, "host") } else { (authority, ":authority") };
+        let (host, origin) = (head.fields.get(Known::Host), head.fields.get(Known::Origin));
+        let (host, name) = if host.is_there() { (host, "host") } else { (head.fields.authority, ":authority") };
         let mut foreign = host.first().is_some_and(|host| !self.config.allows(host));
         if host.differs() {
             head.headers.each(name, &mut |host| foreign |= !self.config.allows(host.trim_ascii()));
         }
         // A browser sends one line. If there are several, a proxy may check another one.
         foreign |= origin.first().is_some_and(|first| origin.differs() || !self.config.allows_origin(first));
-        let is_hidden = !origin.is_there() && site.first() == Some(b"cross-site");
+        let is_hidden = !origin.is_there() && head.fields.get(Known::Site).first() == Some(b"cross-site");
         foreign || is_hidden && !self.config.any_host
     }
 
@@ -250,7 +251,7 @@ impl Endpoint<'_> {
         random: &mut dyn FnMut(&mut [u8]),
         body: &mut dyn Out,
     ) -> EndpointResponse<'r> {
-        if !is_json(head.fields.content_type.first()) {
+        if !is_json(head.fields.get(Known::ContentType).first()) {
             return refuse(body, 415, code::INVALID_REQUEST, "Content-Type is not application/json");
         }
         if !head.fields.accept.json() {
@@ -266,16 +267,18 @@ impl Endpoint<'_> {
         }
         if read.is_err() {
             return match version {
-                Version::None | Version::Legacy if !modern => self.legacy_batch(app, head, content, principal, body),
+                Version::None | Version::Legacy if !modern => {
+                    let response = self.legacy_batch(app, head, content, principal, body);
+                    #[cfg(feature = "fleet")]
+                    self.pass_on_accepted(head, content, principal, &response);
+                    response
+                }
                 _ => self.unreadable(content, body),
             };
         }
-        let shape = request.envelope().shape();
-        let method = match &shape {
-            MessageShape::Request { method, .. } => Some(Method::from_name(method)),
-            _ => None,
-        };
-        let mut buffer: VersionBuffer = [0; 66];
+        let shape = request.shape();
+        let method = matches!(shape, MessageShape::Request { .. }).then(|| request.method());
+        let mut buffer = None;
         if let Err(failure) = check_version(version, served, head, (&request, method), &mut buffer) {
             return refuse_request(body, 400, id_of(&shape), &failure);
         }
@@ -289,7 +292,12 @@ impl Endpoint<'_> {
             // In this revision a client cancels by closing the connection, so a notification needs no handling.
             (true, MessageShape::Notification { .. }) => EndpointResponse::status(202),
             (true, _) => self.modern_post(app, head, &mut request, method, principal, body),
-            (false, _) => self.legacy_post(app, head, &mut request, method, principal, random, body),
+            (false, _) => {
+                let response = self.legacy_post(app, head, &mut request, method, principal, random, body);
+                #[cfg(feature = "fleet")]
+                self.pass_on_accepted(head, content, principal, &response);
+                response
+            }
         }
     }
 
@@ -361,7 +369,7 @@ pub(crate) fn is_request(envelope: &Envelope<'_>) -> bool {
 /// Returns `true` if a notification or a response can be accepted: only the status answers it
 /// ([sending messages](https://modelcontextprotocol.io/specification/2025-11-25/basic/transports)).
 /// The engine answers all other messages.
-fn is_acceptable(shape: &MessageShape<'_>, envelope: &Envelope<'_>) -> bool {
+pub(crate) fn is_acceptable(shape: &MessageShape<'_>, envelope: &Envelope<'_>) -> bool {
     let is_object = |value: Raw<'_>| value.kind() == JsonKind::Object;
     let is_sound = envelope.jsonrpc && !envelope.duplicate;
     match shape {

@@ -8,12 +8,17 @@ use mcp_sansio::revision::Revision;
 use mcp_sansio::server::{AssociatedData, Millis, Peer, Seal};
 
 use super::ids::SessionId;
+#[cfg(feature = "fleet")]
+use crate::fleet::ProcessTag;
 
 /// Stands for a method in the data that the seal is bound to: no `requestState` has it.
 const METHOD: &str = "Mcp-Session-Id";
 
 /// The first byte of what is sealed. A later format has another one.
 const FORMAT: u8 = 1;
+/// The first byte of what is sealed of a session of 2024-11-05.
+#[cfg(feature = "fleet")]
+const FORMAT_OLD: u8 = 2;
 
 /// Length of what is sealed: format, end, revision, capabilities.
 const STATE: usize = 1 + END + 1 + 2;
@@ -138,11 +143,44 @@ impl<'m> SealedSessions<'m> {
         for (place, byte) in state.iter_mut().zip(parts.chain(peer.capabilities().to_bits().to_be_bytes())) {
             *place = byte;
         }
+        self.seal_state(slot, &state, end, principal, random)
+    }
+
+    /// Seals the id of a session of 2024-11-05, which names its process and has no end of its own.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn seal_old(
+        &mut self,
+        slot: u16,
+        owner: ProcessTag,
+        principal: Option<&str>,
+        random: [u8; NONCE / 4 * 3],
+    ) -> Option<SessionId> {
+        let [_, o0, o1, o2] = owner.number().to_be_bytes();
+        self.seal_state(slot, &[FORMAT_OLD, 0, 0, 0, 0, 0, 0, o0, o1, o2], Millis::MAX, principal, random)
+    }
+
+    /// Returns the process in the id of a session of 2024-11-05.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn open_old(&self, given: &[u8], principal: Option<&str>) -> Option<ProcessTag> {
+        match self.open_state(given, nonce_of(given)?, principal)? {
+            [FORMAT_OLD, 0, 0, 0, 0, 0, 0, o0, o1, o2] => ProcessTag::from_number(u32::from_be_bytes([0, o0, o1, o2])),
+            _ => None,
+        }
+    }
+
+    fn seal_state(
+        &mut self,
+        slot: u16,
+        state: &[u8; STATE],
+        end: Millis,
+        principal: Option<&str>,
+        random: [u8; NONCE / 4 * 3],
+    ) -> Option<SessionId> {
         let mut id = [0; SessionId::MAX];
         encode(&random, id.get_mut(..NONCE)?)?;
         let nonce = nonce_of(&id)?;
         let mut sealed = [0; SEALED];
-        let len = self.with.seal.seal(&bound(&nonce, principal), &state, &mut sealed).ok()?;
+        let len = self.with.seal.seal(&bound(&nonce, principal), state, &mut sealed).ok()?;
         encode(sealed.get(..len)?, id.get_mut(NONCE..)?)?;
         self.known.insert(nonce, Known::Open(slot, end));
         SessionId::of(&id)
@@ -163,14 +201,47 @@ impl<'m> SealedSessions<'m> {
     }
 
     fn open(&self, given: &[u8], nonce: Nonce, principal: Option<&str>) -> Option<(Millis, Peer)> {
+        let state = self.open_state(given, nonce, principal)?;
+        let [FORMAT, e0, e1, e2, e3, e4, e5, revision, c0, c1] = state else { return None };
+        let revision = *Revision::ALL.get(usize::from(revision))?;
+        let client = ClientCapabilities::from_bits(u16::from_be_bytes([c0, c1]));
+        Some((Millis::from_be_bytes([0, 0, e0, e1, e2, e3, e4, e5]), Peer::opened_elsewhere(revision, client)))
+    }
+
+    fn open_state(&self, given: &[u8], nonce: Nonce, principal: Option<&str>) -> Option<[u8; STATE]> {
         let mut sealed = [0; SEALED];
         let len = decode(given.get(NONCE..).filter(|_| given.len() <= SessionId::MAX)?, &mut sealed)?;
         let mut state = [0; STATE];
         let opened = self.with.seal.open(&bound(&nonce, principal), sealed.get(..len)?, &mut state).ok()?;
-        let [FORMAT, e0, e1, e2, e3, e4, e5, revision, c0, c1] = state else { return None };
-        let revision = *Revision::ALL.get(usize::from(revision)).filter(|_| opened == STATE)?;
-        let client = ClientCapabilities::from_bits(u16::from_be_bytes([c0, c1]));
-        Some((Millis::from_be_bytes([0, 0, e0, e1, e2, e3, e4, e5]), Peer::opened_elsewhere(revision, client)))
+        (opened == STATE).then_some(state)
+    }
+
+    /// Returns the end of a session that is open here.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn end_of(&self, nonce: &Nonce) -> Option<Millis> {
+        match self.known.get(nonce)? {
+            Known::Open(_, end) => Some(*end),
+            Known::Ended => None,
+        }
+    }
+
+    /// Returns the slot of a session that is open here.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn slot_of(&self, nonce: &Nonce) -> Option<u16> {
+        match self.known.get(nonce)? {
+            Known::Open(slot, _) => Some(*slot),
+            Known::Ended => None,
+        }
+    }
+
+    /// Returns the sessions that are open here.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn open_ones(&self) -> impl Iterator<Item = &Nonce> {
+        // Those of 2024-11-05 have no end, and no log.
+        self.known
+            .iter()
+            .filter(|(_, known)| matches!(known, Known::Open(_, end) if *end != Millis::MAX))
+            .map(|(nonce, _)| nonce)
     }
 
     /// Notes that a session was opened anew.
@@ -187,6 +258,11 @@ impl<'m> SealedSessions<'m> {
             self.known.remove(&nonce);
             return;
         }
+        self.remember_ended(nonce, end, now);
+    }
+
+    /// Notes that the client of a session has ended it.
+    pub(crate) fn remember_ended(&mut self, nonce: Nonce, end: Millis, now: Millis) {
         self.known.insert(nonce, Known::Ended);
         self.ended.insert((end, nonce));
         while let Some(&(end, nonce)) = self.ended.first()
@@ -213,7 +289,7 @@ fn bound<'b>(nonce: &'b Nonce, principal: Option<&'b str>) -> AssociatedData<'b>
 }
 
 /// Returns the unsealed part of an id. Ids that are not sealed are shorter.
-fn nonce_of(id: &[u8]) -> Option<Nonce> {
+pub(crate) fn nonce_of(id: &[u8]) -> Option<Nonce> {
     id.first_chunk::<NONCE>().copied().filter(|_| id.len() > SessionId::LEN)
 }
 

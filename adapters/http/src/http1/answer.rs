@@ -83,8 +83,10 @@ enum Content {
 }
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
-const JSON: &[u8] = b"Content-Type: application/json\r\n";
-const EVENTS: &[u8] = b"Content-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
+/// Lines of a head, with the end of the line before them.
+const NO_LINES: &[u8] = b"\r\n";
+const JSON: &[u8] = b"\r\nContent-Type: application/json\r\n";
+const EVENTS: &[u8] = b"\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes reserved for the end of a chunk and for the last chunk.
 const TAIL: usize = 2 + LAST_CHUNK.len();
@@ -164,7 +166,7 @@ impl<'m> ResponseBuffer<'m> {
 
     /// Writes a whole answer with the headers that `fields` gives.
     pub(crate) fn full_with(&mut self, status: Status, fields: GiveFields<'_>, body: &[u8]) -> Result<(), FullError> {
-        self.whole(status, b"", fields, body)
+        self.whole(status, NO_LINES, fields, body)
     }
 
     /// Writes a whole answer with a body of JSON, and the headers that `fields` gives.
@@ -202,7 +204,7 @@ impl<'m> ResponseBuffer<'m> {
     /// # Errors
     /// As for [`stream`](ResponseBuffer::stream).
     pub fn stream_with(&mut self, status: Status, fields: HeaderFields<'_>) -> Result<(), FullError> {
-        self.begin_stream(status, b"", &|give| give_all(fields, give))
+        self.begin_stream(status, NO_LINES, &|give| give_all(fields, give))
     }
 
     fn begin_stream(&mut self, status: Status, lines: &[u8], fields: GiveFields<'_>) -> Result<(), FullError> {
@@ -323,7 +325,7 @@ impl<'m> ResponseBuffer<'m> {
     pub(super) fn body_head(fields: HeaderFields<'_>) -> usize {
         let fields = fields.iter().map(|(name, value)| name.len() + value.len() + 4);
         let line = "HTTP/1.1 200 \r\n".len() + Status::LONGEST;
-        let length = "Content-Length: \r\n".len() + PLACES;
+        let length = "Content-Length: ".len() + PLACES;
         fields.fold(line + length + JSON.len() + "Connection: keep-alive\r\n\r\n".len(), usize::saturating_add)
     }
 
@@ -421,7 +423,7 @@ impl<'m> ResponseBuffer<'m> {
         let (Phase::Draft, Some(began)) = (self.phase, self.began) else { return self.full(status, fields, b"") };
         let length = self.end.saturating_sub(self.body_at);
         let fields: GiveFields<'_> = &|give| give_all(fields, give);
-        let plan = self.plan(status, b"", fields, Content::Known(length));
+        let plan = self.plan(status, NO_LINES, fields, Content::Known(length));
         let mut head = 0;
         lay_head(&plan, &mut |parts| {
             head += parts.iter().map(|part| part.len()).sum::<usize>();
@@ -487,7 +489,7 @@ impl<'m> ResponseBuffer<'m> {
         lay_head(plan, &mut |parts| {
             let put = self.append_all(parts);
             if !begun {
-                self.length_at = self.end.saturating_sub(plan.lines.len() + 2 + PLACES);
+                self.length_at = self.end.saturating_sub(plan.lines.len() + PLACES);
                 begun = true;
             }
             put
@@ -652,7 +654,7 @@ impl Sink for ResponseBuffer<'_> {
 /// The parts of a head.
 struct Plan<'p> {
     status: Status,
-    /// Headers that are already lines.
+    /// The end of the line before, and headers that are already lines.
     lines: &'p [u8],
     fields: GiveFields<'p>,
     content: Content,
@@ -663,17 +665,17 @@ struct Plan<'p> {
 
 /// Gives a head to `put`, in pieces. The first piece ends with the line of the length and the `lines`.
 fn lay_head(plan: &Plan<'_>, put: &mut dyn FnMut(&[&[u8]]) -> bool) -> bool {
-    let (status, mut places, mut digits) = (plan.status, [b' '; PLACES], [0; 13]);
-    let line = status.line().map_or_else(|| status.unnamed_line(&mut digits), str::as_bytes);
-    let (name, value, end): (&[u8], &[u8], &[u8]) = match (plan.framing, plan.content) {
-        (_, Content::Known(length)) if !status.is_bodiless() => {
-            (b"\r\nContent-Length: ", decimal(length, &mut places), b"\r\n")
-        }
-        (Delimited::ByLength, _) => (b"\r\nContent-Length: ", &places, b"\r\n"),
-        (Delimited::ByChunks, _) => (b"\r\nTransfer-Encoding: ", b"chunked", b"\r\n"),
-        (Delimited::ByClose | Delimited::NoBody, _) => (b"\r\n", b"", b""),
+    let (status, mut places, mut line) = (plan.status, [b' '; PLACES], Status::UNNAMED);
+    let start = status.start().map_or_else(|| status.unnamed_start(&mut line), str::as_bytes);
+    let (end, value): (&[u8], &[u8]) = match (plan.framing, plan.content) {
+        (_, Content::Known(length)) if !status.is_bodiless() => (Status::LENGTH, decimal(length, &mut places)),
+        (Delimited::ByLength, _) => (Status::LENGTH, &places),
+        (Delimited::ByChunks, _) => (b"", b"\r\nTransfer-Encoding: chunked"),
+        (Delimited::ByClose | Delimited::NoBody, _) => (b"", b""),
     };
-    let mut fits = put(&[line, name, value, end, plan.lines]);
+    // Most answers have a length, so it is a part of the start.
+    let start = if end.is_empty() { start.strip_suffix(Status::LENGTH).unwrap_or(start) } else { start };
+    let mut fits = put(&[start, value, plan.lines]);
     (plan.fields)(&mut |name, value| fits = fits && lay_field(name, value, put));
     fits && put(&[match (plan.close, plan.http10) {
         (true, _) => b"Connection: close\r\n\r\n",

@@ -3,25 +3,17 @@
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH: u64 = ONES << 7;
 
-/// Marks the bytes of `word` that are less than `least`, which is at most 128: the high bit of each. The first mark, of
-/// the byte in the lowest place, is exact; those after it may be wrong.
-pub(crate) const fn below(word: u64, least: u8) -> u64 {
-    word.wrapping_sub(ONES.wrapping_mul(least as u64)) & !word & HIGH
+/// Marks the bytes of `word` that are `byte` or less than `least`, both of which are ASCII: the high bit of each. The first
+/// mark, of the byte in the lowest place, is exact; those after it may be wrong.
+pub(crate) const fn equal_or_below(word: u64, byte: u8, least: u8) -> u64 {
+    let equal = (word ^ ONES.wrapping_mul(byte as u64)).wrapping_sub(ONES);
+    (equal | word.wrapping_sub(ONES.wrapping_mul(least as u64))) & !word & HIGH
 }
 
-/// Marks the bytes of `word` that are `byte`, as [`below`] does.
-pub(crate) const fn equal(word: u64, byte: u8) -> u64 {
-    below(word ^ ONES.wrapping_mul(byte as u64), 1)
-}
-
-/// Returns a word with a [`HIGH`] bit if one of the bytes of `word` is 127 or more.
-pub(crate) const fn above(word: u64) -> u64 {
-    word | (word & !HIGH).wrapping_add(ONES)
-}
-
-/// The high bit of each byte.
-pub(crate) const fn high(word: u64) -> u64 {
-    word & HIGH
+/// Marks the bytes of `word` that are less than `least`, which is at most 127, and those that are 127 or more, as
+/// [`equal_or_below`] does.
+pub(crate) const fn outside(word: u64, least: u8) -> u64 {
+    (word.wrapping_sub(ONES.wrapping_mul(least as u64)) | word | word.wrapping_add(ONES)) & HIGH
 }
 
 /// Returns the place of the first byte that `marks` marks in its word. The words are
@@ -63,11 +55,11 @@ mod tests {
                     let mut text = [b'a'; 20];
                     text[place] = byte;
                     let text = &text[..len];
-                    let control = |word| below(word, b' ') | equal(word, 0x7f);
-                    assert_eq!(find(text, control), text.iter().position(u8::is_ascii_control), "{byte} at {place}");
-                    let colon = text.iter().position(|byte| *byte == b':');
-                    assert_eq!(find(text, |word| equal(word, b':')), colon, "{byte} at {place} of {len}");
-                    assert_eq!(high(above(u64::from_le_bytes([byte; 8]))) != 0, byte >= 127);
+                    let visible = text.iter().position(|byte| !matches!(byte, b' '..=b'~'));
+                    assert_eq!(find(text, |word| outside(word, b' ')), visible, "{byte} at {place} of {len}");
+                    let colon = text.iter().position(|byte| matches!(byte, b':' | ..=b' '));
+                    let found = find(text, |word| equal_or_below(word, b':', b'!'));
+                    assert_eq!(found, colon, "{byte} at {place} of {len}");
                 }
             }
         }

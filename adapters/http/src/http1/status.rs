@@ -27,10 +27,10 @@ macro_rules! statuses {
                 }
             }
 
-            /// Returns the status line of an answer, without its end; `None` for a code without a reason here.
-            pub(crate) const fn line(self) -> Option<&'static str> {
+            /// Returns the status line of an answer and [`LENGTH`](Status::LENGTH); `None` for a code without a reason here.
+            pub(crate) const fn start(self) -> Option<&'static str> {
                 match self.0 {
-                    $($code => Some(concat!("HTTP/1.1 ", $code, " ", $reason)),)*
+                    $($code => Some(concat!("HTTP/1.1 ", $code, " ", $reason, "\r\nContent-Length: ")),)*
                     _ => None,
                 }
             }
@@ -73,13 +73,18 @@ impl Status {
         self.0 < 200 || self.0 == 204 || self.0 == 304
     }
 
-    /// Writes the status line of an answer whose code has no reason here, and returns it.
-    pub(crate) fn unnamed_line(self, line: &mut [u8; 13]) -> &[u8] {
+    /// The start of the line of a length, with the end of the status line.
+    pub(crate) const LENGTH: &[u8] = b"\r\nContent-Length: ";
+
+    /// The start of an answer whose code has no reason here.
+    pub(crate) const UNNAMED: [u8; 31] = *b"HTTP/1.1 000 \r\nContent-Length: ";
+
+    /// Writes the code into [`UNNAMED`](Status::UNNAMED), and returns it.
+    pub(crate) fn unnamed_start(self, start: &mut [u8; 31]) -> &[u8] {
         let code = if self.0 < 1000 { self.0 } else { 500 };
         let digit = |value: u16| b'0' + (value % 10) as u8;
-        *line = *b"HTTP/1.1 000 ";
-        let [.., hundreds, tens, ones, _] = line;
+        let [_, _, _, _, _, _, _, _, _, hundreds, tens, ones, ..] = start;
         (*hundreds, *tens, *ones) = (digit(code / 100), digit(code / 10), digit(code));
-        line
+        start
     }
 }

@@ -1,6 +1,7 @@
 //! The outcomes that tasks wait for.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -12,7 +13,7 @@ use super::{ClientError, OwnedResult, ServerHello};
 /// The outcomes that tasks wait for: sent requests, subscriptions, and the opening of the connection.
 #[derive(Default)]
 pub(super) struct Book {
-    pub(super) requests: HashMap<PendingId, Pending>,
+    pub(super) requests: HashMap<PendingId, Pending, BuildHasherDefault<TokenHasher>>,
     pub(super) listens: HashMap<PendingId, Heard>,
     /// The requests that have got their outcome in this turn.
     pub(super) fresh: Vec<PendingId>,
@@ -25,6 +26,25 @@ pub(super) struct Book {
     /// The tasks that are followed, the newest last.
     #[cfg(feature = "tasks")]
     pub(super) followed: Vec<Followed>,
+}
+
+/// Hashes tokens, which the client counts by itself: no server can choose them, and five look-ups are made for each request.
+#[derive(Default)]
+pub(super) struct TokenHasher(u64);
+
+impl Hasher for TokenHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        // Fibonacci hashing.
+        self.0 = (self.0 ^ u64::from(number)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// A task that is followed.

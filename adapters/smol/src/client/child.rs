@@ -10,7 +10,9 @@ use std::process::{ExitStatus, Stdio};
 use std::task::{Context, Poll, ready};
 
 use async_io::Timer;
-use async_process::{Child as Spawned, ChildStderr, ChildStdin, ChildStdout, Command};
+#[cfg(not(unix))]
+use async_process::ChildStdout as OutputPipe;
+use async_process::{Child as Spawned, ChildStderr, ChildStdin, Command};
 use futures_lite::AsyncRead;
 use mcp_sansio::client::{ClientHandle, ClientHandler, ClientInfo, TransportError};
 use mcp_sansio::server::Millis;
@@ -18,6 +20,8 @@ use mcp_sansio_host::{ExitReason, ShutdownTimeouts};
 
 use super::alarm::Alarm;
 use super::lines::{Got, Talk};
+#[cfg(unix)]
+use super::pipe::OutputPipe;
 use super::stderr::{Log, OnLine};
 use super::{ChildExit, ClientError, Stderr, StopSignal, Trace, Transport};
 use crate::interrupted::retry;
@@ -44,7 +48,7 @@ pub type ChildOptions = mcp_sansio_host::ChildOptions<OnLine>;
 /// process in the same order, on a thread of [`blocking`]: closes its stdin, then sends SIGTERM, then SIGKILL
 /// ([shutdown](https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#stdio)).
 pub struct Child {
-    talk: Talk<ChildStdout, ChildStdin>,
+    talk: Talk<OutputPipe, ChildStdin>,
     command: Command,
     /// `None` while this is dropped.
     life: Option<Life>,
@@ -86,7 +90,7 @@ impl Child {
             return Err(ClientError::Io(io::ErrorKind::BrokenPipe.into()));
         };
         Ok(Child {
-            talk: Talk::new(output, input, profile, &options),
+            talk: Talk::new(taken(output)?, input, profile, &options),
             command,
             id: child.id(),
             life: Some(Life::new(child, Log::new(stderr), timeouts)),
@@ -107,7 +111,8 @@ impl Child {
         let reader = self.talk.restart();
         stop(old, reader);
         let Ok(mut child) = self.command.spawn() else { return false };
-        (self.talk.writer, self.talk.reader) = (child.stdin.take(), child.stdout.take());
+        let output = child.stdout.take().and_then(|output| taken(output).ok());
+        (self.talk.writer, self.talk.reader) = (child.stdin.take(), output);
         self.id = child.id();
         self.life = Some(Life::new(child, log, timeouts));
         (self.ending, self.gone) = (None, None);
@@ -127,13 +132,26 @@ impl Child {
             self.ending = Some(now.saturating_add(LEARN));
         }
         let reason = match (self.ending, status) {
-            (_, Some(_)) if got != Got::Bytes => ExitReason::Process,
+            (_, Some(_)) if !matches!(got, Got::Bytes | Got::Last) => ExitReason::Process,
             (Some(until), _) if until <= now => ExitReason::Output,
             (None, _) if got == Got::Nothing && self.talk.last_words().is_some_and(|at| at <= now) => ExitReason::Input,
             _ => return,
         };
         self.gone.get_or_insert(reason);
     }
+}
+
+/// Takes over the pipe from the process.
+#[cfg(unix)]
+fn taken(output: async_process::ChildStdout) -> io::Result<OutputPipe> {
+    OutputPipe::new(output)
+}
+
+/// Takes over the pipe from the process.
+#[cfg(not(unix))]
+#[allow(clippy::unnecessary_wraps, reason = "as on Unix")]
+fn taken(output: OutputPipe) -> io::Result<OutputPipe> {
+    Ok(output)
 }
 
 impl Transport for Child {
@@ -152,7 +170,9 @@ impl Transport for Child {
         if self.gone.is_none() && !owing {
             let got = self.talk.poll_read(cx);
             self.look(now, got);
-            more |= got == Got::Bytes;
+            // What was read last is handled before the end of the process.
+            let has_ended = self.life.as_ref().is_some_and(|life| life.status.is_some());
+            more |= got == Got::Bytes || got == Got::Last && has_ended;
         }
         if self.gone.is_some() {
             match self.start_again() {
@@ -214,7 +234,7 @@ impl Drop for Child {
 }
 
 /// Stops a process whose stdin is closed, on a thread of [`blocking`].
-fn stop(mut life: Life, mut reader: Option<ChildStdout>) {
+fn stop(mut life: Life, mut reader: Option<OutputPipe>) {
     if life.ended.is_none() {
         let end = poll_fn(move |cx| life.poll_end(&mut reader, cx));
         blocking::unblock(move || futures_lite::future::block_on(end)).detach();
@@ -304,7 +324,7 @@ impl Life {
 
     /// Continues to stop the process. Reads its output meanwhile: with a full pipe, the process would wait for its
     /// reader.
-    fn poll_end(&mut self, output: &mut Option<ChildStdout>, cx: &mut Context<'_>) -> Poll<ChildExit> {
+    fn poll_end(&mut self, output: &mut Option<OutputPipe>, cx: &mut Context<'_>) -> Poll<ChildExit> {
         self.begin_end(cx);
         while self.ended.is_none() {
             let status = self.poll_status(cx);
@@ -345,7 +365,7 @@ impl Life {
 }
 
 /// Reads and drops output. Returns whether there may be more at once.
-fn poll_waste(output: &mut Option<ChildStdout>, cx: &mut Context<'_>) -> bool {
+fn poll_waste(output: &mut Option<OutputPipe>, cx: &mut Context<'_>) -> bool {
     let mut waste = [0; 4096];
     (0..CHUNKS).all(|_| matches!(poll_read(output, cx, &mut waste), Poll::Ready(n) if n > 0))
 }

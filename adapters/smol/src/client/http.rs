@@ -17,6 +17,7 @@ use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpParts};
 use mcp_sansio_http::client::OutgoingRequest;
 use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, SocketAction};
 
+use super::alarm::Alarm;
 use super::authorize::{Asking, Authorize};
 use super::socket::{Dialing, Place, Socket};
 use super::{ChildExit, ClientError, Direction, ExcludedTool, IN_FLIGHT, Trace, Transport};
@@ -31,7 +32,7 @@ enum Carrier {
     #[default]
     None,
     Dialing(Dialing),
-    Up(Socket),
+    Up(Socket, Alarm),
 }
 
 /// A server over HTTP: [Streamable
@@ -270,7 +271,7 @@ impl Http {
                 SocketAction::Close(slot) => self.sockets[slot] = Carrier::None,
                 SocketAction::Connect(slot) => match self.stream.take() {
                     Some(stream) => {
-                        self.sockets[slot] = Carrier::Up(Socket::Stream(stream));
+                        self.sockets[slot] = Carrier::Up(Socket::Stream(stream), Alarm::new());
                         self.web.remote().connected(slot);
                     }
                     None => self.sockets[slot] = Carrier::Dialing(Box::pin(self.place.clone().dial())),
@@ -294,7 +295,7 @@ impl Http {
                     if let (Some(authorizer), Some(address)) = (&self.outer.asking.authorizer, dialed.address) {
                         authorizer.reached(address);
                     }
-                    self.sockets[slot] = Carrier::Up(dialed.socket);
+                    self.sockets[slot] = Carrier::Up(dialed.socket, Alarm::new());
                     self.web.remote().connected(slot);
                     true
                 }
@@ -308,13 +309,13 @@ impl Http {
                     false
                 }
             },
-            Carrier::Up(mut socket) => match self.move_bytes(slot, &mut socket, cx) {
+            Carrier::Up(mut socket, alarm) => match self.move_bytes(slot, &mut socket, &alarm, cx) {
                 Ok(Moved::End) => {
                     self.web.remote().closed(slot);
                     true
                 }
                 Ok(moved) => {
-                    self.sockets[slot] = Carrier::Up(socket);
+                    self.sockets[slot] = Carrier::Up(socket, alarm);
                     moved == Moved::Some
                 }
                 Err(error) => {
@@ -332,11 +333,21 @@ impl Http {
 
     /// Reads once, and writes only if there was nothing to read. The server may have closed an idle connection: then
     /// nothing was sent, and the request may safely go over a new one. Or it has answered early and closed.
-    fn move_bytes(&mut self, slot: usize, socket: &mut Socket, cx: &mut Context<'_>) -> io::Result<Moved> {
+    fn move_bytes(
+        &mut self,
+        slot: usize,
+        socket: &mut Socket,
+        alarm: &Alarm,
+        cx: &mut Context<'_>,
+    ) -> io::Result<Moved> {
         let remote = self.web.remote();
+        // A server may have closed an idle connection. Then nothing is sent, and the request may safely go over a new one.
+        if !remote.pending(slot).is_empty() {
+            alarm.ring();
+        }
         let space = remote.space(slot);
         if !space.is_empty()
-            && let Poll::Ready(read) = socket.poll_read(cx, space)
+            && let Poll::Ready(read) = alarm.poll(cx, |cx| socket.poll_read(cx, space))
         {
             return Ok(match read? {
                 0 => Moved::End,

@@ -48,7 +48,10 @@ pub(super) struct Talk<R, W> {
 pub(super) enum Got {
     /// There is nothing to read now.
     Nothing,
+    /// There may be more.
     Bytes,
+    /// Bytes, and the reader wakes the driver when there is more.
+    Last,
     /// The reader is at its end.
     End,
 }
@@ -139,24 +142,31 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Talk<R, W> {
         }
     }
 
-    /// Reads once.
+    /// Reads what there is, in two reads at most.
     pub(super) fn poll_read(&mut self, cx: &Context<'_>) -> Got {
-        let Some(reader) = &mut self.reader else { return Got::End };
-        let space = self.session.space();
-        match self.alarm.poll(cx, |cx| retry(|| Pin::new(&mut *reader).poll_read(cx, space))) {
-            Poll::Ready(Ok(n)) if n > 0 => {
-                if let Some(tracing) = &mut self.tracing {
-                    tracing.received(&space[..n]);
+        let mut got = Got::Nothing;
+        // Twice: after a read that was not full the reader only has to wake the driver, in the same turn.
+        for _ in 0..2 {
+            let Some(reader) = &mut self.reader else { return Got::End };
+            let space = self.session.space();
+            match self.alarm.poll(cx, |cx| retry(|| Pin::new(&mut *reader).poll_read(cx, space))) {
+                Poll::Ready(Ok(n)) if n > 0 => {
+                    if let Some(tracing) = &mut self.tracing {
+                        tracing.received(&space[..n]);
+                    }
+                    let full = n == space.len();
+                    self.session.filled(n);
+                    got = Got::Bytes;
+                    if full {
+                        break;
+                    }
                 }
-                self.session.filled(n);
-                Got::Bytes
+                Poll::Ready(_) => self.reader = None,
+                Poll::Pending if got == Got::Bytes => return Got::Last,
+                Poll::Pending => return Got::Nothing,
             }
-            Poll::Ready(_) => {
-                self.reader = None;
-                Got::End
-            }
-            Poll::Pending => Got::Nothing,
         }
+        got
     }
 
     /// Returns the time to stop reading after the writer has failed.

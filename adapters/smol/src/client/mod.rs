@@ -44,8 +44,9 @@
 //! # Events and requests of the server
 //!
 //! Requests of the server, progress and log messages go to the [`ClientHandler`] that [`Client::new`] got: an
-//! `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)`. It runs inside the driver. It must not wait, and must not use the client
-//! (this panics); it answers through the [`ClientHandle`]. Or take the events in a task, through the channel of [`events`]:
+//! `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)`. It runs inside the driver or, while one request is under way,
+//! inside the task of that request. It must not wait, and must not use the client (this panics); it answers through
+//! the [`ClientHandle`]. Or take the events in a task, through the channel of [`events`]:
 //!
 //! ```no_run
 //! use mcp_sansio::client::result::ClientResult;
@@ -102,6 +103,8 @@ mod http;
 mod lines;
 mod listen;
 mod outcome;
+#[cfg(unix)]
+mod pipe;
 mod shared;
 #[cfg(feature = "http")]
 mod socket;
@@ -272,9 +275,9 @@ impl Drop for Handle {
 impl Client {
     /// Makes a client over `transport`, and the future that does its input and output: spawn it. `handler` gets the
     /// events that no task waits for: it is an `FnMut(ClientEvent<'_>, &mut ClientHandle<'_, '_>)`, [`events`], or [`Ignore`].
-    pub fn new<H: ClientHandler + Unpin>(transport: impl Transport + 'static, handler: H) -> (Self, Driver<H>) {
-        let shared = Arc::new(Shared::new(Box::new(transport)));
-        let driver = Driver::new(shared.clone(), handler);
+    pub fn new(transport: impl Transport + 'static, handler: impl ClientHandler + Send + 'static) -> (Self, Driver) {
+        let shared = Arc::new(Shared::new(Box::new(transport), Box::new(handler)));
+        let driver = Driver::new(shared.clone());
         (Client(Arc::new(Handle(shared))), driver)
     }
 
@@ -428,7 +431,7 @@ impl Client {
         self.with(|state| Ok(look(state.link()?.client)))
     }
 
-    /// Calls `trace` with every message in both directions. It runs inside the driver.
+    /// Calls `trace` with every message in both directions. It runs where the handler does.
     pub fn trace(&self, trace: impl FnMut(Direction, &[u8]) + Send + 'static) {
         self.with(|state| {
             if let Some(transport) = &mut state.transport {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::Transport;
-use super::state::State;
+use super::state::{Handler, State};
 
 /// The state of one client, behind a lock. The driver holds the lock for one turn.
 pub(super) struct Shared {
@@ -14,8 +14,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(transport: Box<dyn Transport>) -> Self {
-        Shared { state: Mutex::new(State::new(transport)), holder: AtomicUsize::new(0) }
+    pub(super) fn new(transport: Box<dyn Transport>, handler: Handler) -> Self {
+        Shared { state: Mutex::new(State::new(transport, handler)), holder: AtomicUsize::new(0) }
     }
 
     /// Reads or changes the state. Wakes tasks after the lock is released.
@@ -41,7 +41,7 @@ impl Shared {
         }
         // Relaxed is enough: if the value is this thread's number, this thread wrote it.
         let held = self.holder.load(Ordering::Relaxed) == this_thread();
-        assert!(!held, "a client was used by its own handler, inside the driver: use the link, or another task");
+        assert!(!held, "a client was used by its own handler: use the link, or another task");
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,12 +7,12 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use mcp_sansio::client::{
-    ClientHandle, OwnedRequest, PendingId, Request, SendError, SubscriptionFilter, TransportError,
+    ClientHandle, ClientHandler, OwnedRequest, PendingId, Request, SendError, SubscriptionFilter, TransportError,
 };
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 
-use super::book::{Book, Pending};
+use super::book::{Book, Pending, Tap};
 use super::listen::Heard;
 use super::wakes::Wakes;
 use super::{ChildExit, ClientError, OwnedResult, ServerHello, Transport};
@@ -20,10 +20,20 @@ use super::{ChildExit, ClientError, OwnedResult, ServerHello, Transport};
 /// The longest time that a request without a time of its own waits while no waiting request is sent.
 const PATIENCE: Millis = 60_000;
 
+/// The limit of the transport's turns before other tasks run.
+const TURNS: usize = 32;
+
+/// A function that gets the events that no task waits for.
+pub(super) type Handler = Box<dyn ClientHandler + Send>;
+
 pub(super) struct State {
     /// `None` after the connection was closed.
     pub(super) transport: Option<Box<dyn Transport>>,
+    /// Gets the events that no task waits for; `None` after the connection was closed.
+    handler: Option<Handler>,
     pub(super) book: Book,
+    /// The time for which the driver has set its timer.
+    pub(super) alarm: Option<Millis>,
     /// The requests that wait for their turn, in order.
     line: VecDeque<Waiting>,
     /// The time when the line began, or when a request of it was last sent.
@@ -74,10 +84,12 @@ pub(super) enum Ticket {
 }
 
 impl State {
-    pub(super) fn new(transport: Box<dyn Transport>) -> Self {
+    pub(super) fn new(transport: Box<dyn Transport>, handler: Handler) -> Self {
         State {
             transport: Some(transport),
+            handler: Some(handler),
             book: Book::default(),
+            alarm: None,
             line: VecDeque::new(),
             moved: 0,
             last_ticket: 0,
@@ -111,6 +123,49 @@ impl State {
             // `wakes` keeps the old waker until the lock is released: dropping a waker may run code of the executor.
             self.wakes.extend(self.driver.replace(cx.waker().clone()));
         }
+    }
+
+    /// Reads and writes as much as is possible without waiting, and passes the events on. Returns whether there may be more.
+    pub(super) fn run(&mut self, cx: &mut Context<'_>) -> bool {
+        for _ in 0..TURNS {
+            self.cancel_again();
+            let now = self.now();
+            let State { transport: Some(transport), handler: Some(handler), book, .. } = self else { return false };
+            let mut tap = Tap { book, handler: &mut **handler, happened: false };
+            let more = transport.poll_run(now, cx, &mut tap);
+            if tap.happened {
+                self.tell();
+            }
+            self.admit();
+            if !more {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Does the driver's work in the task of a lone request: to wake the driver, and to be woken by it, costs more than all
+    /// else of a call. What is waited for still wakes the driver. With more requests under way the driver writes and reads
+    /// for all of them at once.
+    fn run_for_driver(&mut self) {
+        // There is no waker before the driver runs, and only the driver closes the connection.
+        let driver = self.driver.clone().filter(|_| self.is_lone() && !self.closing);
+        let more = driver.is_none_or(|driver| self.run(&mut Context::from_waker(&driver)));
+        if more || self.sooner_than_alarm().is_some() {
+            self.wake_driver();
+        }
+    }
+
+    /// Returns whether there is one request, and none that waits for its turn.
+    fn is_lone(&self) -> bool {
+        self.book.requests.len() == 1 && self.line.is_empty()
+    }
+
+    /// Returns the time of the next deadline if the driver's timer is not set for it, nor for an earlier time.
+    pub(super) fn sooner_than_alarm(&self) -> Option<Millis> {
+        let transport = self.transport.as_ref()?;
+        let due = transport.next_deadline().into_iter().chain(self.line_due()).min()?;
+        Some(due).filter(|due| self.alarm.is_none_or(|alarm| *due < alarm))
     }
 
     /// Returns the engine, with its time set, and its sink.
@@ -158,7 +213,7 @@ impl State {
         match link.send(request) {
             Ok(token) => {
                 self.book.requests.insert(token, Pending::default());
-                self.wake_driver();
+                self.run_for_driver();
                 Ok(Some(token))
             }
             Err(SendError::FullNow | SendError::Busy) => Ok(None),
@@ -171,6 +226,9 @@ impl State {
     /// Returns whether requests still wait until the server can send requests to the client (over HTTP, its stream is
     /// open): the first request may cause one.
     fn is_settling(&mut self) -> bool {
+        if self.settles.is_none() {
+            return false;
+        }
         let now = self.now();
         let settling = self.transport.as_ref().is_some_and(|transport| transport.is_settling());
         self.settles = self.settles.filter(|&until| settling && now < until);
@@ -200,12 +258,19 @@ impl State {
             Ticket::Failed(_) | Ticket::Sent(_) | Ticket::Over => {}
         }
         if let Ticket::Sent(token) = ticket {
+            // Woken, it looks for its answer by itself.
+            let waits = self.book.requests.get_mut(token).filter(|pending| pending.outcome.is_none());
+            let woken = waits.and_then(|pending| pending.waker.take());
+            if woken.is_some() && self.is_lone() {
+                self.run_for_driver();
+            }
             let Some(pending) = self.book.requests.get_mut(token) else {
                 *ticket = Ticket::Over;
                 return Poll::Ready(Err(closed(self.over.as_deref())));
             };
             if pending.outcome.is_none() {
-                self.wakes.extend(pending.waker.replace(cx.waker().clone()).filter(|old| !old.will_wake(cx.waker())));
+                let same = woken.filter(|waker| waker.will_wake(cx.waker()));
+                pending.waker = Some(same.unwrap_or_else(|| cx.waker().clone()));
                 return Poll::Pending;
             }
             let outcome = self.book.requests.remove(token).and_then(|pending| pending.outcome);
@@ -270,6 +335,9 @@ impl State {
 
     /// Wakes the first task in the line, and the tasks whose time is over.
     pub(super) fn admit(&mut self) {
+        if self.line.is_empty() {
+            return;
+        }
         let (now, moved) = (self.now(), self.moved);
         for waiting in self.line.iter_mut().filter(|waiting| waiting.due(moved) <= now && !waiting.overdue) {
             waiting.overdue = true;
@@ -404,8 +472,9 @@ impl State {
     }
 
     /// Ends all requests and subscriptions, and wakes all tasks.
-    pub(super) fn finish(&mut self) -> Option<Box<dyn Transport>> {
+    pub(super) fn finish(&mut self) -> Option<(Box<dyn Transport>, Option<Handler>)> {
         let transport = self.transport.take()?;
+        let handler = self.handler.take();
         let why = transport.explain(TransportError::Closed);
         for pending in self.book.requests.values_mut() {
             pending.outcome.get_or_insert_with(|| Err(closed(Some(&why))));
@@ -421,7 +490,7 @@ impl State {
         self.wakes.extend(self.closers.drain(..));
         self.wakes.extend(self.line.iter_mut().filter_map(|waiting| waiting.waker.take()));
         self.wakes.extend(self.driver.take());
-        Some(transport)
+        Some((transport, handler))
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     abandoned: bool,
     /// The buffer has no room for input.
     full: bool,
+    /// The last read took all bytes that were there, and the socket has not woken since.
+    drained: bool,
     /// It is in the list of connections that wait for a stream.
     pub(crate) parked: bool,
     /// It is in the list of connections about which the application decides later.
@@ -70,6 +72,7 @@ impl Connection {
             ended: false,
             abandoned: false,
             full: false,
+            drained: false,
             parked: false,
             #[cfg(feature = "resource-server")]
             listed: false,
@@ -94,7 +97,7 @@ impl Connection {
         random: &mut dyn FnMut(&mut [u8]),
         budget: &mut Budget,
     ) -> Turn {
-        self.bell.reset();
+        self.drained &= !self.bell.reset();
         self.full = false;
         if self.abandoned {
             return Turn::Over;
@@ -132,6 +135,7 @@ impl Connection {
     /// Takes the bytes that are there, and makes the connection close after its current answer.
     pub(crate) fn drain(&mut self, budget: &mut Budget) {
         let waker = self.waker.clone();
+        self.drained = false;
         if let Poll::Ready(false) = self.read(&mut Context::from_waker(&waker), budget) {
             self.abandoned = true;
         }
@@ -160,8 +164,14 @@ impl Connection {
             // Without a stream, the request was refused because it has no room; the refusal is written next.
             return if streams { Poll::Pending } else { Poll::Ready(true) };
         }
-        let read = std::task::ready!(self.socket.poll_read(cx, space));
-        match read {
+        // Another read would only find that there is nothing: one system call for each request.
+        if self.drained && self.socket.poll_readable(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let room = space.len();
+        let read = self.socket.poll_read(cx, space);
+        self.drained = matches!(read, Poll::Pending) || matches!(read, Poll::Ready(Ok(n)) if n < room);
+        match std::task::ready!(read) {
             Ok(0) => {
                 self.ended = true;
                 self.wired.end_of_input();

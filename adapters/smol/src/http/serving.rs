@@ -32,6 +32,8 @@ pub(crate) struct Serving<'s, 't, 'a, S: 'static> {
     tick: Option<Tick<S>>,
     /// The time to call `tick` next.
     tick_at: Option<Millis>,
+    #[cfg(feature = "fleet")]
+    fleet: Option<Box<dyn super::fleet::Engine>>,
     stopper: Stopper,
     shutdown: HttpShutdown,
     hall: Hall,
@@ -99,8 +101,18 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
     pub(crate) fn new(server: HttpServer<'a, S>, service: &'s Service<'t, S>, state: &'s mut S) -> Self {
         // A wall clock at the start, and then a monotonic one: a `requestState` may come back to another process.
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as Millis);
+        let woken = Arc::<Woken>::default();
+        let endpoint = server.options.endpoint();
+        #[cfg(feature = "fleet")]
+        let (mut server, mut endpoint) = (server, endpoint);
+        #[cfg(feature = "fleet")]
+        if let Some(engine) = &mut server.fleet {
+            let woken = Arc::clone(&woken);
+            engine.set_waker(Arc::new(move || woken.wake()));
+            endpoint = endpoint.join_fleet(engine.tag(), server.options.fleet_limits);
+        }
         let hall = Hall {
-            endpoint: server.options.endpoint(),
+            endpoint,
             body: BodyBuffer::new(Vec::new()),
             epoch,
             started: Instant::now(),
@@ -118,7 +130,7 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             soonest: NEVER,
             streams: HashMap::new(),
             ready: Vec::new(),
-            woken: Arc::default(),
+            woken,
             accept_at: None,
             slots: Vec::new(),
             parked: Vec::new(),
@@ -135,6 +147,8 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
             watch: server.watch,
             tick: server.tick,
             tick_at: None,
+            #[cfg(feature = "fleet")]
+            fleet: server.fleet,
             stopper: server.stopper,
             shutdown: server.shutdown,
             hall,
@@ -187,6 +201,11 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         if let Some(tick) = tick {
             let now = hall.now();
             *tick_at = tick(&mut app, &mut hall.endpoint, now);
+        }
+        #[cfg(feature = "fleet")]
+        if let Some(engine) = &mut self.fleet {
+            let now = hall.now();
+            again |= hall.endpoint.meet_fleet(&mut app, &mut **engine, now);
         }
         again |= hall.write_streams(&mut app);
         again |= hall.serve_parked(&mut app);
@@ -264,6 +283,12 @@ impl Hall {
             return Ok(false);
         }
         self.accept_at = None;
+        let has_room = self.connections.len() - self.free.len() < self.most && !self.crowded;
+        // To try without a sign would cost each request a system call.
+        match self.listener.as_ref().filter(|_| has_room).map(|listener| listener.poll_readable(cx)) {
+            None | Some(Poll::Pending) => return Ok(false),
+            Some(Poll::Ready(ready)) => ready?,
+        }
         let mut any = false;
         for _ in 0..AT_ONCE {
             let open = self.connections.len() - self.free.len();

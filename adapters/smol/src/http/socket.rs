@@ -92,6 +92,18 @@ impl Socket {
         }
     }
 
+    /// Waits for bytes that were not there when it was read last. Ready if only a read can find out.
+    pub(super) fn poll_readable(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // The first call may report the event before that read. The second one does not: it watches the socket anew.
+        match self {
+            Socket::Tcp(socket) if socket.poll_readable(cx).is_ready() => socket.poll_readable(cx).map(drop),
+            #[cfg(unix)]
+            Socket::Unix(socket) if socket.poll_readable(cx).is_ready() => socket.poll_readable(cx).map(drop),
+            Socket::Stream(_) => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Tcp(socket) => retry(|| Pin::new(&mut *socket).poll_write(cx, bytes)),

@@ -29,6 +29,13 @@ impl Woken {
         std::mem::swap(&mut inner.slots, slots);
     }
 
+    /// Wakes the future that serves: something has come that is no socket's.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn wake(&self) {
+        let waker = self.inner.lock().unwrap_or_else(PoisonError::into_inner).waker.take();
+        waker.into_iter().for_each(Waker::wake);
+    }
+
     fn push(&self, slot: usize) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.slots.push(slot);
@@ -54,9 +61,10 @@ impl Bell {
         Arc::new(Bell { slot, rung: AtomicBool::new(false), woken })
     }
 
-    /// Allows the next wake. Called before a turn, so that wakes during the turn are kept.
-    pub(crate) fn reset(&self) {
-        self.rung.store(false, Ordering::Release);
+    /// Allows the next wake, and returns whether there was one. Called before a turn, so that wakes during the turn are
+    /// kept.
+    pub(crate) fn reset(&self) -> bool {
+        self.rung.swap(false, Ordering::AcqRel)
     }
 }
 

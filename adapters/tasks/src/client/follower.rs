@@ -8,13 +8,13 @@ use core::fmt;
 use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::views::View;
 use mcp_sansio::client::{Client, Request, SendError, ServerRequestKind, TransportError, printable_line};
-use mcp_sansio::json::{Object, Raw, write};
+use mcp_sansio::json::{Object, OwnedRaw, Raw, write};
 use mcp_sansio::protocol::code;
 use mcp_sansio::revision::Revision;
 use mcp_sansio::server::Millis;
 use mcp_sansio::trace_context::TraceContext;
 
-use super::handle::{OwnedJson, TaskHandle, written};
+use super::handle::{TaskHandle, written};
 use super::task::DetailedTask;
 use crate::machine::TaskStatus;
 
@@ -127,7 +127,7 @@ pub struct TaskQuestion {
     /// The kind.
     pub kind: ServerRequestKind,
     /// The `params`.
-    pub params: OwnedJson,
+    pub params: OwnedRaw,
 }
 
 /// The way in which following a task has ended.
@@ -135,9 +135,9 @@ pub struct TaskQuestion {
 #[non_exhaustive]
 pub enum TaskEnd {
     /// `completed`: the result of the call, also one with `isError`.
-    Completed(OwnedJson),
+    Completed(OwnedRaw),
     /// `failed`: the JSON-RPC error of the call, for [`ErrorObject::read`](mcp_sansio::client::ErrorObject::read).
-    Failed(OwnedJson),
+    Failed(OwnedRaw),
     /// `cancelled`.
     Cancelled,
     /// The server does not know the task (-32602; in 2025-11-25 also -32002): its time is over, or it is a task of another
@@ -415,7 +415,7 @@ impl TaskFollower {
                 }
                 _ => self.taken(),
             },
-            Some(Sent::Result) => self.finish(TaskEnd::Completed(OwnedJson::new(result))),
+            Some(Sent::Result) => self.finish(TaskEnd::Completed(OwnedRaw::new(result))),
             None => {}
         }
     }
@@ -441,7 +441,7 @@ impl TaskFollower {
                     error.close()
                 });
                 let error = error.as_deref().ok().and_then(|error| Raw::parse(error).ok());
-                self.finish(error.map_or(INVALID, |error| TaskEnd::Failed(OwnedJson::new(error))));
+                self.finish(error.map_or(INVALID, |error| TaskEnd::Failed(OwnedRaw::new(error))));
             }
             _ => self.finish(TaskEnd::Refused { code, message: message.into() }),
         }
@@ -568,8 +568,8 @@ impl TaskFollower {
                 Ok(()) => return,
                 Err(why) => TaskEnd::Invalid(why),
             },
-            TaskStatus::Completed => task.result().map_or(INVALID, |result| TaskEnd::Completed(OwnedJson::new(result))),
-            TaskStatus::Failed => task.error().map_or(INVALID, |error| TaskEnd::Failed(OwnedJson::new(error))),
+            TaskStatus::Completed => task.result().map_or(INVALID, |result| TaskEnd::Completed(OwnedRaw::new(result))),
+            TaskStatus::Failed => task.error().map_or(INVALID, |error| TaskEnd::Failed(OwnedRaw::new(error))),
             TaskStatus::Cancelled => TaskEnd::Cancelled,
         };
         self.finish(end);
@@ -596,7 +596,7 @@ impl TaskFollower {
             }
             let (kind, params) = engine.input_request(request)?;
             self.questions.push(Open { key: key.clone(), answer: None, is_sent: false });
-            self.events.push_back(TaskEvent::Asked(TaskQuestion { key, kind, params: OwnedJson::new(params) }));
+            self.events.push_back(TaskEvent::Asked(TaskQuestion { key, kind, params: OwnedRaw::new(params) }));
         }
         Ok(())
     }

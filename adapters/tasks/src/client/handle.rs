@@ -1,6 +1,5 @@
 //! The part of a task that a client keeps.
 
-use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -17,28 +16,6 @@ use super::task::DetailedTask;
 
 /// The revision of a handle that is kept, if it is not the latest.
 const LEGACY: &str = "2025-11-25";
-
-/// JSON that owns its bytes.
-#[derive(Clone, PartialEq, Eq)]
-pub struct OwnedJson(Box<[u8]>);
-
-impl OwnedJson {
-    pub(super) fn new(raw: Raw<'_>) -> Self {
-        OwnedJson(raw.as_bytes().into())
-    }
-
-    /// Returns the value.
-    #[must_use]
-    pub fn raw(&self) -> Raw<'_> {
-        Raw::parse(&self.0).unwrap_or(Raw::constant("null"))
-    }
-}
-
-impl fmt::Debug for OwnedJson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.raw().as_str())
-    }
-}
 
 /// Writes JSON into memory.
 pub(crate) fn written(write: impl FnOnce(&mut Writer<'_>) -> Result<(), FullError>) -> Result<Vec<u8>, FullError> {

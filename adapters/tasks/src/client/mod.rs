@@ -43,7 +43,7 @@ pub(crate) mod handle;
 mod task;
 
 pub use follower::{FollowLimits, TaskEnd, TaskEvent, TaskFollower, TaskQuestion, TaskStep};
-pub use handle::{OwnedJson, ParseTaskHandleError, TaskHandle};
+pub use handle::{ParseTaskHandleError, TaskHandle};
 pub use task::DetailedTask;
 
 use mcp_sansio::json::Raw;

@@ -41,6 +41,8 @@ pub struct Reply {
     /// The JSON body, or `null`.
     pub body: Value,
     pub stream: Option<StreamId>,
+    /// In a fleet: more must be known.
+    pub undecided: bool,
 }
 
 impl Reply {
@@ -236,7 +238,13 @@ impl Web {
         let head = RequestHead::new(method, path, query, &headers);
         let mut random = |bytes: &mut [u8]| bytes.fill_with(|| dice.roll(256) as u8);
         let response = endpoint.request(&mut app, &head, body.as_bytes(), *now, &mut random, &mut out);
-        let mut reply = Reply { status: response.status, headers: Vec::new(), body: Value::Null, stream: None };
+        let mut reply = Reply {
+            status: response.status,
+            headers: Vec::new(),
+            body: Value::Null,
+            stream: None,
+            undecided: response.is_undecided(),
+        };
         response.headers(&mut |name, value| reply.headers.push((name.into(), value.into())));
         let line = String::from_utf8(out.pending().to_vec()).expect("UTF-8");
         match response.content {
@@ -290,7 +298,8 @@ impl Web {
         }
     }
 
-    fn hear(&mut self, revision: &str, body: &str) {
+    /// Notes the requests of a message that the client sends, perhaps to another process.
+    pub fn hear(&mut self, revision: &str, body: &str) {
         let Ok(value) = serde_json::from_str::<Value>(body) else { return };
         let messages = value.as_array().cloned().unwrap_or_else(|| vec![value]);
         for message in messages {
@@ -403,6 +412,12 @@ impl Web {
             );
         }
         self.now = end;
+    }
+
+    /// Exchanges messages with the other processes of a fleet. Returns whether there may be more.
+    pub fn meet(&mut self, engine: &mut dyn mcp_sansio_http::fleet::Engine) -> bool {
+        let Web { endpoint, service, world, now, .. } = self;
+        endpoint.meet_fleet(&mut App::new(service, world), engine, *now)
     }
 
     pub fn publish(&mut self, change: ServerChange<'_>) {

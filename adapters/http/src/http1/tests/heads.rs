@@ -313,7 +313,7 @@ fn another_parser_agrees_on_each_byte() {
             let others = other.headers.iter().map(|header| (header.name, header.value));
             assert!(head.iter().eq(others), "{shown}");
             // What the endpoint sees is what a walk through the headers finds.
-            let session = head.request_head().fields.session.first();
+            let session = head.request_head().fields.get(crate::names::Known::Session).first();
             assert_eq!(session, head.get("mcp-session-id").map(<[u8]>::trim_ascii), "{shown}");
         }
     }

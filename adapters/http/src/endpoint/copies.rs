@@ -1,0 +1,261 @@
+//! Copies of event streams in logs of the fleet's engine: where the connection of a stream breaks, another process goes on.
+//!
+//! A stream that answers a POST of a session with a sealed id has a log, with one entry for each turn in which it had events. An
+//! entry is a byte for the version of the format, then records: a byte for the kind, the length of the rest in four bytes, the
+//! rest. Unknown kinds are ignored.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcp_sansio::server::Millis;
+
+use super::sealed::Nonce;
+use super::stream::Origin;
+use crate::fleet::wire::Fields;
+use crate::fleet::{Engine, FleetLimits};
+
+/// The version of the format.
+const VERSION: u8 = 1;
+
+const BEGIN: u8 = 1;
+const EVENT: u8 = 2;
+const CUT: u8 = 3;
+const END: u8 = 4;
+const GOES_ON: u8 = 5;
+
+/// Bytes of a record before its content.
+const HEAD: usize = 5;
+
+/// Number of bytes that are counted for each log besides its records: what a database needs for one, and the lists here.
+const EACH: usize = 256;
+
+/// A record of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CopyRecord<'r> {
+    /// The first: the session, and the ids of the requests that will be answered.
+    Begin(&'r Nonce, CopiedIds<'r>),
+    /// An event with its number.
+    Event(u32, &'r [u8]),
+    /// The events that follow are not copied.
+    Cut,
+    /// No event follows. `true`: requests without an answer will get none.
+    End(bool),
+}
+
+/// Ids of requests, as JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CopiedIds<'r>(&'r [u8]);
+
+impl<'r> Iterator for CopiedIds<'r> {
+    type Item = &'r [u8];
+
+    fn next(&mut self) -> Option<&'r [u8]> {
+        let mut fields = Fields(self.0);
+        let id = fields.bytes()?;
+        self.0 = fields.0;
+        Some(id)
+    }
+}
+
+/// Returns the records of an entry; `None` if its version is unknown. Those after a damaged one are left out.
+pub(crate) fn records(entry: &[u8]) -> Option<impl Iterator<Item = CopyRecord<'_>>> {
+    let (&VERSION, entry) = entry.split_first()? else { return None };
+    let mut fields = Fields(entry);
+    let all = core::iter::from_fn(move || {
+        let (&kind, rest) = fields.0.split_first()?;
+        fields = Fields(rest);
+        Some((kind, fields.bytes()?))
+    });
+    Some(all.filter_map(|(kind, content)| {
+        Some(match kind {
+            BEGIN => {
+                let (nonce, ids) = content.split_first_chunk()?;
+                CopyRecord::Begin(nonce, CopiedIds(ids))
+            }
+            EVENT => {
+                let mut fields = Fields(content);
+                CopyRecord::Event(fields.number()?, fields.0)
+            }
+            CUT => CopyRecord::Cut,
+            END => CopyRecord::End(!content.is_empty()),
+            _ => return None,
+        })
+    }))
+}
+
+/// Returns the name of the log of a stream.
+pub(crate) fn log_name(origin: Origin) -> String {
+    let Origin { tag, slot, number } = origin;
+    alloc::format!("e:{tag}-{slot}-{number}")
+}
+
+/// Reads the name of a log.
+pub(crate) fn read_log_name(name: &str) -> Option<Origin> {
+    let mut parts = name.strip_prefix("e:")?.splitn(3, '-');
+    let mut next = || parts.next();
+    Some(Origin { tag: next()?.parse().ok()?, slot: next()?.parse().ok()?, number: next()?.parse().ok()? })
+}
+
+/// The copies of the streams of this process.
+#[derive(Debug)]
+pub(crate) struct Copies {
+    /// Most bytes of one stream, and of all.
+    share: usize,
+    total: usize,
+    open: BTreeMap<u64, StreamCopy>,
+    /// Those with records for the engine.
+    changed: Vec<u64>,
+    /// Bytes of all that the engine keeps.
+    bytes: usize,
+    /// Bytes of those that have ended, and the times when the engine forgets them.
+    ended: VecDeque<(Millis, usize)>,
+    /// Those that are open, by the time of the last sign that they go on.
+    signs: VecDeque<(Millis, u64)>,
+}
+
+/// The copy of a stream.
+#[derive(Debug)]
+struct StreamCopy {
+    origin: Origin,
+    /// The id of the last entry.
+    entry: u64,
+    /// The records of the next entry.
+    records: Vec<u8>,
+    bytes: usize,
+    is_cut: bool,
+    has_ended: bool,
+}
+
+impl StreamCopy {
+    /// Begins a record, for which there is room: the content has `len` bytes.
+    fn record(&mut self, changed: &mut Vec<u64>, number: u64, kind: u8, len: usize) -> &mut Vec<u8> {
+        if self.records.is_empty() {
+            changed.push(number);
+            self.records.push(VERSION);
+        }
+        self.records.push(kind);
+        put_number(&mut self.records, len);
+        &mut self.records
+    }
+}
+
+fn put_number(bytes: &mut Vec<u8>, number: usize) {
+    bytes.extend_from_slice(&u32::try_from(number).unwrap_or(u32::MAX).to_be_bytes());
+}
+
+impl Copies {
+    pub(crate) const fn new(limits: &FleetLimits) -> Self {
+        Copies {
+            share: limits.copied_stream,
+            total: limits.copied,
+            open: BTreeMap::new(),
+            changed: Vec::new(),
+            bytes: 0,
+            ended: VecDeque::new(),
+            signs: VecDeque::new(),
+        }
+    }
+
+    /// Begins the copy of a stream with the ids of its requests. Returns `false` if there is no room for it.
+    pub(crate) fn begin<'i>(
+        &mut self,
+        origin: Origin,
+        session: &Nonce,
+        ids: impl Iterator<Item = &'i [u8]>,
+        now: Millis,
+    ) -> bool {
+        let mut content = Vec::from(session);
+        for id in ids {
+            put_number(&mut content, id.len());
+            content.extend_from_slice(id);
+        }
+        let (number, bytes) = (origin.number, content.len() + EACH);
+        let mut copy = StreamCopy { origin, entry: 0, records: Vec::new(), bytes: 0, is_cut: false, has_ended: false };
+        if !self.has_room(&copy, bytes) {
+            return false;
+        }
+        copy.bytes = bytes;
+        self.bytes += bytes;
+        copy.record(&mut self.changed, number, BEGIN, content.len()).append(&mut content);
+        self.open.insert(number, copy);
+        self.signs.push_back((now, number));
+        true
+    }
+
+    fn has_room(&self, copy: &StreamCopy, bytes: usize) -> bool {
+        copy.bytes.saturating_add(bytes) <= self.share && self.bytes.saturating_add(bytes) <= self.total
+    }
+
+    /// Begins the record of an event, and returns the place for its `len` bytes. `None` if it is not copied: one before it was
+    /// not, it has no room, or it is no whole message.
+    pub(crate) fn event(&mut self, number: u64, event: u32, len: usize, is_whole: bool) -> Option<&mut Vec<u8>> {
+        let copy = self.open.get(&number).filter(|copy| !copy.is_cut && !copy.has_ended)?;
+        let bytes = len.saturating_add(HEAD + 4);
+        let has_room = is_whole && self.has_room(copy, bytes);
+        let copy = self.open.get_mut(&number)?;
+        if !has_room {
+            copy.is_cut = true;
+            copy.record(&mut self.changed, number, CUT, 0);
+            return None;
+        }
+        copy.bytes += bytes;
+        self.bytes += bytes;
+        let records = copy.record(&mut self.changed, number, EVENT, len + 4);
+        put_number(records, event as usize);
+        Some(records)
+    }
+
+    /// Notes that no more events come on a stream; `is_lost` if requests may have no answer.
+    pub(crate) fn end(&mut self, number: u64, is_lost: bool) {
+        let Some(copy) = self.open.get_mut(&number).filter(|copy| !copy.has_ended) else { return };
+        copy.has_ended = true;
+        let records = copy.record(&mut self.changed, number, END, is_lost.into());
+        records.extend(is_lost.then_some(1));
+    }
+
+    /// Returns whether a stream is being copied.
+    pub(crate) fn is_open(&self, number: u64) -> bool {
+        self.open.contains_key(&number)
+    }
+
+    /// Notes the time. `within` is the time in which a client may come back.
+    pub(crate) fn tick(&mut self, now: Millis, within: Millis) {
+        while let Some(&(until, bytes)) = self.ended.front()
+            && until <= now
+        {
+            self.ended.pop_front();
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+        // Without a sign in time the log of a long request would be forgotten.
+        while let Some(&(since, number)) = self.signs.front()
+            && now.saturating_sub(since) >= within
+        {
+            self.signs.pop_front();
+            if let Some(copy) = self.open.get_mut(&number) {
+                copy.record(&mut self.changed, number, GOES_ON, 0);
+                self.signs.push_back((now, number));
+            }
+        }
+    }
+
+    /// Gives the engine what is new.
+    pub(crate) fn hand_over(&mut self, engine: &mut dyn Engine, now: Millis, within: Millis) {
+        let keep = within.saturating_mul(2);
+        for number in self.changed.drain(..) {
+            let Some(copy) = self.open.get_mut(&number) else { continue };
+            copy.entry += 1;
+            let records = core::mem::take(&mut copy.records);
+            engine.append(&log_name(copy.origin), Some(copy.entry), &records, keep);
+            if copy.has_ended {
+                self.ended.push_back((now.saturating_add(keep), copy.bytes));
+                self.open.remove(&number);
+            }
+        }
+    }
+
+    /// Returns the time of the next sign that is due.
+    pub(crate) fn next_deadline(&self, within: Millis) -> Option<Millis> {
+        self.signs.front().map(|(since, _)| since.saturating_add(within))
+    }
+}

@@ -1,0 +1,90 @@
+//! The errands of an endpoint to its engine, until the two meet.
+
+use alloc::collections::VecDeque;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use mcp_sansio::server::{Millis, ServerChange};
+
+use super::wire::{Message, encode};
+use super::{Engine, FleetLimits, Recipients};
+
+/// A call of an [`Engine`] that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    Publish { to: Recipients, message: Vec<u8>, within: Millis },
+    Append { log: String, id: Option<u64>, entry: Vec<u8>, keep: Millis },
+    Replace { log: String, entry: Vec<u8>, keep: Millis },
+    Read { log: String, after: u64, follow: Option<Millis> },
+    Stop { log: String },
+}
+
+impl Errand {
+    fn size(&self) -> usize {
+        match self {
+            Errand::Publish { message, .. } => message.len(),
+            Errand::Append { log, entry, .. } | Errand::Replace { log, entry, .. } => log.len() + entry.len(),
+            Errand::Read { log, .. } | Errand::Stop { log } => log.len(),
+        }
+    }
+}
+
+/// A queue with limits. If it is full, its changes become one [`ServerChange::All`], and other errands are left out.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    waiting: VecDeque<Errand>,
+    bytes: usize,
+    /// Changes were left out.
+    lost: bool,
+    most: usize,
+    most_bytes: usize,
+}
+
+impl Outbox {
+    pub(crate) const fn new(limits: &FleetLimits) -> Self {
+        let (most, most_bytes) = (limits.outbox, limits.outbox_bytes);
+        Outbox { waiting: VecDeque::new(), bytes: 0, lost: false, most, most_bytes }
+    }
+
+    /// Adds an errand. Returns `false` if there is no room.
+    pub(crate) fn push(&mut self, errand: Errand) -> bool {
+        let bytes = self.bytes.saturating_add(errand.size());
+        if self.waiting.len() >= self.most || bytes > self.most_bytes {
+            return false;
+        }
+        self.bytes = bytes;
+        self.waiting.push_back(errand);
+        true
+    }
+
+    /// Adds a change for all others, if it does not wait already.
+    pub(crate) fn change(&mut self, change: ServerChange<'_>) {
+        let message = encode(&Message::Change(change));
+        let errand = Errand::Publish { to: Recipients::Others, message, within: Millis::MAX };
+        // A few: repeated changes come one after the other.
+        let is_there = self.waiting.iter().rev().take(REPEATED).any(|waiting| *waiting == errand);
+        if !is_there && !self.lost {
+            self.lost = !self.push(errand);
+        }
+    }
+
+    /// Gives all errands to an engine, in their order.
+    pub(crate) fn hand_over(&mut self, engine: &mut dyn Engine) {
+        self.bytes = 0;
+        for errand in self.waiting.drain(..) {
+            match errand {
+                Errand::Publish { to, message, within } => engine.publish(to, &message, within),
+                Errand::Append { log, id, entry, keep } => engine.append(&log, id, &entry, keep),
+                Errand::Replace { log, entry, keep } => engine.replace(&log, &entry, keep),
+                Errand::Read { log, after, follow } => engine.read(&log, after, follow),
+                Errand::Stop { log } => engine.stop(&log),
+            }
+        }
+        if core::mem::take(&mut self.lost) {
+            engine.publish(Recipients::Others, &encode(&Message::Change(ServerChange::All)), Millis::MAX);
+        }
+    }
+}
+
+/// Number of waiting errands that are compared with a change.
+const REPEATED: usize = 16;
