@@ -540,6 +540,34 @@ fn an_answer_that_was_sent_counts_as_taken() {
     assert_eq!(asked(&notify(&mut task, &with_questions(&["a", "c"]))), ["c"]);
 }
 
+/// Following ends while an answer is on its way, but the task goes on: who follows it again is not asked what the server has
+/// taken, and is asked what it has not.
+#[test]
+fn an_answer_that_is_taken_after_the_end_is_in_the_handle() {
+    let broken = got("input_required", "");
+    for (is_taken, again) in [(true, vec!["b"]), (false, vec!["a", "b"])] {
+        let mut task = resumed(FollowLimits::DEFAULT);
+        feed(&mut task, 0, &with_questions(&["a", "b"]));
+        assert_eq!(std::iter::from_fn(|| task.event()).filter(|event| matches!(event, TaskEvent::Asked(_))).count(), 2);
+        task.answer("a", &ClientResult::decline()).unwrap();
+        assert_eq!(sent(&mut task, 0), "tasks/update");
+        task.notified(Raw::parse(broken.as_bytes()).unwrap(), 10, &engine());
+        assert_eq!(end(&mut task), TaskEnd::Invalid(TransportError::Invalid));
+        assert_eq!(task.answer("b", &ClientResult::decline()), Err(SendError::Stale));
+        assert!(task.awaits_answer());
+        if is_taken {
+            task.answered(Raw::constant("{}"), 20, &engine());
+        } else {
+            task.refused(-32603, "", 20);
+        }
+        assert!(matches!(task.next(20), TaskStep::End) && task.event().is_none());
+        let mut task = TaskFollower::resume(task.handle().to_string().parse().unwrap(), FollowLimits::DEFAULT);
+        feed(&mut task, 0, &with_questions(&["a", "b"]));
+        let events: Vec<_> = std::iter::from_fn(|| task.event()).collect();
+        assert_eq!(asked(&events), again);
+    }
+}
+
 /// In 2025-11-25 the result comes by `tasks/result`, and the questions with it.
 // spec: B189 K011 K012 K013 K019 K056 K061 K072
 #[test]

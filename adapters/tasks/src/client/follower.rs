@@ -397,17 +397,13 @@ impl TaskFollower {
         self.now = now;
         let sent = self.sent.take();
         match sent {
+            // The task may go on, and be followed again with the handle.
+            Some(Sent::Update) => self.note_taken(),
             _ if self.state == FollowState::Ended => {}
             Some(Sent::Get) => match DetailedTask::of(result) {
                 Ok(task) => self.observe(&task, engine),
                 Err(_) => self.finish(TaskEnd::Invalid(TransportError::Invalid)),
             },
-            Some(Sent::Update) => {
-                self.failures = 0;
-                let sent = self.questions.extract_if(.., |question| question.is_sent);
-                self.handle.answered.extend(sent.map(|question| question.key));
-                self.due = now.saturating_add(self.limits.shortest);
-            }
             // In 2025-11-25 the answer is the task, which is cancelled before the server answers, and need not be kept.
             Some(Sent::Cancel) => match DetailedTask::of(result) {
                 Ok(task) if self.handle.is_legacy && task.status() == TaskStatus::Cancelled => {
@@ -418,6 +414,14 @@ impl TaskFollower {
             Some(Sent::Result) => self.finish(TaskEnd::Completed(OwnedRaw::new(result))),
             None => {}
         }
+    }
+
+    /// Notes that the server has taken the answers that were sent.
+    fn note_taken(&mut self) {
+        self.failures = 0;
+        let sent = self.questions.extract_if(.., |question| question.is_sent);
+        self.handle.answered.extend(sent.map(|question| question.key));
+        self.due = self.now.saturating_add(self.limits.shortest);
     }
 
     /// Takes an error that the server answered the last request with.
@@ -624,7 +628,8 @@ impl TaskFollower {
     fn finish(&mut self, end: TaskEnd) {
         if self.state != FollowState::Ended {
             self.change("end", FollowState::Ended);
-            self.questions.clear();
+            // Answers may be on their way.
+            self.questions.retain(|question| question.is_sent && self.sent == Some(Sent::Update));
             self.events.push_back(TaskEvent::Ended(end));
         }
     }
