@@ -664,3 +664,32 @@ fn messages_for_a_stream_that_is_not_read_have_limits() {
         fleet.settle();
     }
 }
+
+/// Writes a message of the fleet: a kind, then numbers and texts.
+fn raw(kind: u8, fields: &[&[u8]]) -> Vec<u8> {
+    [&[&[1, kind][..]], fields].concat().concat()
+}
+
+fn field(text: &str) -> Vec<u8> {
+    [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat()
+}
+
+/// A broken engine hands the request of another process in twice: it is served once, and nothing is left of it.
+#[test]
+fn a_relayed_request_that_comes_twice_is_served_once() {
+    let mut fleet = Fleet::of(1);
+    let mut other = fleet.hub.join(ProcessTag::new(9));
+    let (to, number) = (Recipients::One(ProcessTag::new(1)), 7u32.to_be_bytes());
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"name": "later", "arguments": {"tag": "a"}, "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    let relay = raw(40, &[&number, &field(""), &0u32.to_be_bytes(), &field(&call)]);
+    for _ in 0..3 {
+        other.publish(to, &relay, 1_000);
+        fleet.settle();
+        assert_eq!(fleet.web(0).endpoint.load(), (1, 0, 1));
+    }
+    other.publish(to, &raw(42, &[&number]), 1_000);
+    fleet.settle();
+    assert_eq!(fleet.web(0).endpoint.load(), (0, 0, 0));
+}

@@ -243,7 +243,7 @@ impl Endpoint<'_> {
             Some(Message::InFlight(entries)) => {
                 let now = self.now;
                 if let Some(fleet) = &mut self.fleet {
-                    fleet.counts.heard(from, entries, fleet.limits.principals, now);
+                    fleet.counts.heard(from, entries, &fleet.limits, now);
                 }
             }
             Some(Message::State { member, key, principal, params }) => {

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::endpoint::Endpoint;
 use crate::endpoint::share::{Client, Place};
 use crate::fleet::wire::{Message, encode};
-use crate::fleet::{Errand, ProcessTag, Recipients};
+use crate::fleet::{Errand, FleetLimits, ProcessTag, Recipients};
 
 /// Milliseconds between two messages with counts.
 const EVERY: Millis = 200;
@@ -71,16 +71,27 @@ impl Counts {
     }
 
     /// Handles the counts of another process.
-    pub(crate) fn heard(&mut self, from: ProcessTag, entries: &[u8], most: usize, now: Millis) {
+    pub(crate) fn heard(&mut self, from: ProcessTag, entries: &[u8], limits: &FleetLimits, now: Millis) {
         let read = |entry: &[u8]| {
             let (digest, count) = entry.split_first_chunk()?;
             Some((*digest, u32::from_be_bytes(count.try_into().ok()?)))
         };
-        let counts: BTreeMap<_, _> = entries.chunks_exact(ENTRY).take(most).filter_map(read).collect();
+        let counts: BTreeMap<_, _> = entries.chunks_exact(ENTRY).take(limits.principals).filter_map(read).collect();
         match counts.is_empty() {
             true => drop(self.others.remove(&from)),
-            false => drop(self.others.insert(from, Others { heard: now, counts })),
+            false if self.has_place(from, limits.processes, now) => {
+                self.others.insert(from, Others { heard: now, counts });
+            }
+            false => {}
         }
+    }
+
+    /// Returns whether the counts of a process may be kept.
+    fn has_place(&mut self, process: ProcessTag, most: usize, now: Millis) -> bool {
+        if self.others.len() >= most && !self.others.contains_key(&process) {
+            self.others.retain(|_, others| now.saturating_sub(others.heard) < SILENT);
+        }
+        self.others.len() < most || self.others.contains_key(&process)
     }
 
     /// Forgets the counts of a process that has left.
@@ -143,5 +154,30 @@ impl Endpoint<'_> {
         // Without room for it, it is said again in time.
         fleet.outbox.push(errand);
         (fleet.counts.sent, fleet.counts.sent_at) = (message, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counts_of_so_many_processes_are_kept() {
+        let limits = FleetLimits { processes: 2, principals: 1, ..FleetLimits::default() };
+        let (mut counts, ann) = (Counts::default(), digest("ann"));
+        let entries = [&ann[..], &3u32.to_be_bytes(), &digest("bob"), &4u32.to_be_bytes()].concat();
+        for tag in 1..100 {
+            counts.heard(ProcessTag::new(tag), &entries, &limits, 0);
+        }
+        assert_eq!((counts.elsewhere("ann", 0), counts.elsewhere("bob", 0)), (6, 0));
+        // Those that are known go on, and make room.
+        counts.heard(ProcessTag::new(2), &[&ann[..], &5u32.to_be_bytes()].concat(), &limits, 0);
+        assert_eq!(counts.elsewhere("ann", 0), 8);
+        counts.heard(ProcessTag::new(1), b"", &limits, 0);
+        counts.heard(ProcessTag::new(50), &entries, &limits, 0);
+        assert_eq!(counts.elsewhere("ann", 0), 8);
+        // Silent ones make room too.
+        counts.heard(ProcessTag::new(51), &entries, &limits, SILENT);
+        assert_eq!(counts.elsewhere("ann", SILENT), 3);
     }
 }

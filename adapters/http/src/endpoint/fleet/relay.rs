@@ -413,6 +413,10 @@ impl Endpoint<'_> {
     ) {
         let Some(fleet) = &self.fleet else { return };
         let limits = fleet.limits;
+        if fleet.relays.taken.contains_key(&key) {
+            // It is served already: the engine has brought it twice.
+            return;
+        }
         if fleet.relays.taken.len() >= limits.relayed || request.len() > limits.relay_bytes {
             return self.refuse_relayed(key, request, &OVERLOADED);
         }
