@@ -99,6 +99,31 @@ fn shown(u: &mut Unstructured<'_>) -> Result<Value> {
     Ok(task)
 }
 
+/// Reads the text of a handle that a disk or a person has changed, at each place: what is read is written and read again the same.
+fn damaged(text: &str) {
+    for (at, _) in text.char_indices() {
+        let (before, after) = text.split_at(at);
+        let cut = format!("{before}{}", after.get(1..).unwrap_or(""));
+        let other = format!("{before}1{}", after.get(1..).unwrap_or(""));
+        for handle in [before, &cut, &other].into_iter().filter_map(|text| text.parse::<TaskHandle>().ok()) {
+            assert!(!handle.id().is_empty());
+            assert_eq!(handle.to_string().parse(), Ok(handle));
+        }
+    }
+}
+
+/// Reads what might be the result of the call: a task of each era, or something else.
+fn begun(result: &Value) {
+    let mut task = result.clone();
+    task["resultType"] = json!("task");
+    for result in [json!({ "task": result }), task, result.clone()] {
+        let text = result.to_string();
+        if let Ok(Some(handle)) = TaskHandle::of(Raw::parse(text.as_bytes()).expect("it is JSON")) {
+            assert_eq!(handle.to_string().parse(), Ok(handle));
+        }
+    }
+}
+
 impl World {
     /// Sends a request, and gives the follower what comes back.
     fn send(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
@@ -127,7 +152,11 @@ impl World {
             }
             1 => json!({ "error": { "code": u.choose(&[-32602, -32603, -32601, 5])?, "message": "m" } }),
             2 => json!({ "result": *u.choose(&[&json!({}), &json!({ "content": [] })])? }),
-            _ => json!({ "result": shown(u)? }),
+            _ => {
+                let task = shown(u)?;
+                begun(&task);
+                json!({ "result": task })
+            }
         };
         let mut answer = answer;
         (answer["jsonrpc"], answer["id"]) = (json!("2.0"), sent["id"].clone());
@@ -175,6 +204,7 @@ impl World {
         let text = self.task.handle().to_string();
         let handle: TaskHandle = text.parse().expect("it was written by a handle");
         assert_eq!(&handle, self.task.handle());
+        damaged(&text);
         self.task = TaskFollower::resume(handle, limits());
         (self.end, self.left, self.has_ended) = (None, AT_MOST, false);
         self.open.clear();

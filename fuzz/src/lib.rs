@@ -6,6 +6,7 @@ mod auth;
 mod client;
 mod endpoint;
 mod engine;
+mod fleet;
 mod follow;
 mod receiver;
 mod service;
@@ -19,6 +20,34 @@ use mcp_sansio::frame::{LineBuffer, LineStatus};
 use mcp_sansio::json::{DEPTH, ParseError, Raw};
 use mcp_sansio::rpc::Envelope;
 use mcp_sansio_http::sse::{SseDecoder, SseItem};
+
+/// Measures the memory of a run.
+#[global_allocator]
+static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocator::Counting;
+
+/// The body of a target.
+pub type Body = fn(&[u8]);
+
+/// All targets, by name.
+pub const TARGETS: [(&str, Body); 17] = [
+    ("line", line),
+    ("scan", scan),
+    ("envelope", envelope),
+    ("server_ops", server_ops),
+    ("http", http),
+    ("http_wire", http_wire),
+    ("sse", sse),
+    ("http_client", http_client),
+    ("client", client),
+    ("auth", auth),
+    ("challenge", challenge),
+    ("tokens", tokens),
+    ("follow", follow),
+    ("receiver", receiver),
+    ("tasks", tasks),
+    ("skills", skills),
+    ("fleet", fleet),
+];
 
 /// Checks that a stream gives the same lines for all cuts, and that no line is lost or invented.
 pub fn line(data: &[u8]) {
@@ -203,7 +232,61 @@ pub fn scan(data: &[u8]) {
                 assert_eq!(&found, member, "{key}");
             }
         }
+        same_value(raw, &value);
     }
+}
+
+/// Checks that the functions of a value return what `serde_json` has read.
+fn same_value(ours: Raw<'_>, theirs: &serde_json::Value) {
+    use serde_json::Value;
+    assert_eq!(ours.bool(), theirs.as_bool());
+    assert_eq!(ours.items().count(), theirs.as_array().map_or(0, Vec::len));
+    let text = ours.text();
+    assert_eq!(text.is_some(), theirs.is_string());
+    match theirs {
+        Value::Number(_) => number(ours),
+        Value::String(theirs) => {
+            let text = text.expect("it is a string");
+            let mut scratch = vec![0; text.raw().len()];
+            assert_eq!(text.decode(&mut scratch), Ok(theirs.as_str()));
+            assert_eq!(text.decoded_len(), Some(theirs.len()));
+            assert!(text.eq_str(theirs) && !text.eq_str(&format!("{theirs}x")) && text.same(&text));
+            assert!(text.chars().map_while(Result::ok).eq(theirs.chars()));
+            assert!(text.plain().is_none_or(|plain| plain == theirs));
+        }
+        Value::Array(theirs) => ours.items().zip(theirs).for_each(|(ours, theirs)| same_value(ours, theirs)),
+        Value::Object(theirs) => {
+            for (key, member) in theirs {
+                same_value(ours.get(key).expect("it is a member"), member);
+            }
+        }
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Checks a number against decimal digits and a power of ten.
+fn number(ours: Raw<'_>) {
+    let written = ours.as_str();
+    let (negative, positive) = written.strip_prefix('-').map_or((false, written), |rest| (true, rest));
+    let (mantissa, power) = positive.split_once(['e', 'E']).unwrap_or((positive, "0"));
+    let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{before}{after}");
+    let bare = digits.trim_start_matches('0').trim_end_matches('0');
+    // Nobody writes so many digits that a larger power would matter.
+    let far = if power.starts_with('-') { -1_000_000 } else { 1_000_000 };
+    let zeros = digits.len() - digits.trim_end_matches('0').len();
+    let power = power.parse::<i64>().unwrap_or(far).clamp(-1_000_000, 1_000_000) - after.len() as i64 + zeros as i64;
+    let whole = bare.is_empty() || power >= 0;
+    let value = match bare {
+        "" => Some(0),
+        _ if power < 0 || bare.len() as i64 + power > 20 => None,
+        _ => bare.parse::<i128>().ok().map(|bare| bare * 10_i128.pow(power as u32)),
+    };
+    let value = value.map(|value| if negative { -value } else { value });
+    assert_eq!(ours.is_whole(), whole, "{written}");
+    assert_eq!(ours.is_integer(), positive.bytes().all(|byte| byte.is_ascii_digit()), "{written}");
+    assert_eq!(ours.u64(), value.and_then(|value| value.try_into().ok()), "{written}");
+    assert_eq!(ours.i64(), value.and_then(|value| value.try_into().ok()), "{written}");
 }
 
 /// Returns the depth of a text of brackets only: `[[[]]]` is 3.
@@ -289,6 +372,12 @@ pub fn auth(data: &[u8]) {
 /// accepted if and only if a model says so; a proof is good once.
 pub fn tokens(data: &[u8]) {
     let _ = tokens::run(&mut Unstructured::new(data));
+}
+
+/// Checks processes of a fleet against all that another process or a broken engine may hand in: their memory has a limit, their
+/// streams carry whole messages, and nothing is left when they are alone and their clients are gone.
+pub fn fleet(data: &[u8]) {
+    let _ = fleet::run(&mut Unstructured::new(data));
 }
 
 /// Checks skills: a skill is loaded only with the bytes and the front matter of its entry, and its files are within its
@@ -504,6 +593,14 @@ mod tests {
         over_corpus("follow", crate::follow);
         for seed in 1..150u64 {
             crate::follow(&noise(seed, 700));
+        }
+    }
+
+    #[test]
+    fn fleet() {
+        over_corpus("fleet", crate::fleet);
+        for seed in 1..150u64 {
+            crate::fleet(&noise(seed, 1500));
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn for_client(principal: Option<&str>) -> String {
     format!("for {};", principal.unwrap_or("anybody"))
 }
 
-fn now(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+pub(crate) fn now(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let text = for_client(call.principal());
     call.log(LoggingLevel::Info, &text);
     call.progress(Progress::new(1).of(2).message(&text));
@@ -41,14 +41,14 @@ fn much(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     ])
 }
 
-fn later(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+pub(crate) fn later(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     let text = for_client(call.principal());
     let (token, outcome) = call.later();
     state.open.push((token, text));
     outcome
 }
 
-fn source(_: &mut State, key: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
+pub(crate) fn source(_: &mut State, key: u32, at: u32, bytes: &mut [u8]) -> Result<usize, SourceError> {
     if key == 1 && at > 500 {
         return Err(SourceError);
     }
@@ -58,13 +58,13 @@ fn source(_: &mut State, key: u32, at: u32, bytes: &mut [u8]) -> Result<usize, S
     Ok(n)
 }
 
-fn stream(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+pub(crate) fn stream(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     if call.arguments().get("broken").is_some() { call.stream_image(1, "image/png") } else { call.stream_text(0) }
 }
 
 const FORM: Raw<'static> = Raw::constant(r#"{"type":"object","properties":{"yes":{"type":"boolean"}}}"#);
 
-fn ask(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
+pub(crate) fn ask(_: &mut State, call: &mut Call<'_>) -> HandlerResult {
     if call.answer("form").is_some() && call.answer("model").is_some() {
         return call.text(for_client(call.principal()));
     }

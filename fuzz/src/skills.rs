@@ -4,7 +4,7 @@ use mcp_sansio::json::Raw;
 use mcp_sansio_skills::digest::Digest;
 use mcp_sansio_skills::front_matter::{FrontMatter, split};
 use mcp_sansio_skills::uri::SkillUri;
-use mcp_sansio_skills::{Skill, SkillLimits, SkillsPage};
+use mcp_sansio_skills::{Catalog, Skill, SkillId, SkillLimits, SkillsPage};
 
 const LIMITS: SkillLimits = SkillLimits::DEFAULT;
 const URI: &str = "skill://a/SKILL.md";
@@ -13,6 +13,24 @@ const URI: &str = "skill://a/SKILL.md";
 fn entries(data: &[u8]) {
     let Ok(json) = Raw::parse(data) else { return };
     let page = SkillsPage::of(json);
+    let mut catalog = Catalog::new();
+    for skill in page.iter().flat_map(|page| page.skills(&LIMITS)) {
+        match skill {
+            // The second server has a label that looks like a part of a path.
+            Ok(skill) => {
+                let known = catalog.get(&SkillId::new("a", skill.uri())).is_some();
+                assert_eq!(catalog.add("a", skill.clone()).is_err(), known);
+                assert_eq!(catalog.refresh("a/skill:", skill).is_some(), known);
+            }
+            Err(error) => assert!(!error.to_string().chars().any(char::is_control), "{error}"),
+        }
+    }
+    let labels: Vec<_> = catalog.iter().map(|(id, _)| (id, catalog.label(id))).collect();
+    for (id, label) in &labels {
+        // One label, one skill; a label that two have finds none.
+        let is_alone = labels.iter().filter(|(_, other)| other == label).count() == 1;
+        assert_eq!(catalog.labelled(label).map(|(found, _)| found), is_alone.then_some(*id), "{label}");
+    }
     for skill in page.iter().flat_map(|page| page.skills(&LIMITS)).chain([Skill::of(json, &LIMITS)]).flatten() {
         let place = SkillUri::of(skill.uri()).expect("the URI of a SKILL.md");
         assert_eq!(place.name(), skill.name());

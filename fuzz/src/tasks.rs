@@ -312,7 +312,8 @@ impl World {
             changed.push(id.as_str().to_owned());
         }
         let mut expected: Vec<_> = self.live.iter().filter(|task| task.changed).map(|task| task.id.clone()).collect();
-        (changed.sort_unstable(), expected.sort_unstable());
+        changed.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(changed, expected);
         let mut out = LineSink::new(Vec::new());
         let _ = SERVICE.pull(&self.state, &mut self.server, &mut out);
@@ -331,7 +332,8 @@ impl World {
             due.map(|id| (*listen, id.clone())).collect::<Vec<_>>()
         };
         let mut expected: Vec<_> = self.listens.iter().flat_map(due).collect();
-        (heard.sort_unstable(), expected.sort_unstable());
+        heard.sort_unstable();
+        expected.sort_unstable();
         assert_eq!(heard, expected);
         self.live.iter_mut().for_each(|task| task.changed = false);
     }

@@ -5,7 +5,8 @@ use arbitrary::{Result, Unstructured};
 use mcp_sansio::json::Raw;
 use mcp_sansio_auth::dpop::{ProofCheck, ProofError, ReplayEntry, ReplayTable};
 use mcp_sansio_auth::jose::{Jwk, Jwks, Jws, Verifier};
-use mcp_sansio_auth::resource_server::{ResourceServer, TokenError, TrustedIssuer};
+use mcp_sansio_auth::resource_server::{AccessToken, PresentedToken, ResourceServer, TokenError, TrustedIssuer};
+use mcp_sansio_http::endpoint::RequestHead;
 
 const RESOURCE: &str = "https://h.example/mcp";
 const NOW: u64 = 1_700_000_000;
@@ -93,7 +94,9 @@ fn any_bytes(bytes: &[u8]) {
             let header = server.challenge(error, &["a"]).to_string();
             assert!(header.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{header}");
         }
-        let _ = server.check_introspection(bytes, NOW);
+        if let Ok(found) = server.check_introspection(bytes, NOW) {
+            let _ = (server.require(&found, &["a"]), format!("{found:?}"));
+        }
         let mut entries = [ReplayEntry::FREE; ENTRIES];
         let mut table = ReplayTable::new(&mut entries);
         let check = ProofCheck::new("POST", RESOURCE, TOKEN, &[0; 32], NOW);
@@ -128,8 +131,10 @@ fn token(u: &mut Unstructured<'_>) -> Result<()> {
     let kid_member = if kid.is_empty() { String::new() } else { format!(",\"kid\":\"{kid}\"") };
     let header = format!("{{\"typ\":{typ},\"alg\":\"{alg}\"{kid_member}{crit}}}");
     let nbf_member = if nbf.is_empty() { String::new() } else { format!(",\"nbf\":{nbf}") };
+    // Without a key the token goes to any bearer; with one, it never does.
+    let cnf = *u.choose(&["", "", ",\"cnf\":{\"jkt\":\"x\"}", ",\"cnf\":7"])?;
     let claims =
-        format!("{{\"iss\":\"{iss}\",\"aud\":{aud},\"exp\":{exp}{nbf_member},\"sub\":\"ann\",\"scope\":\"a b\"}}");
+        format!("{{\"iss\":\"{iss}\",\"aud\":{aud},\"exp\":{exp}{nbf_member}{cnf},\"sub\":\"ann\",\"scope\":\"a b\"}}");
     let token = compact(&header, &claims, signature);
     // The only keys that may sign: `a1` of the first issuer by its name, `b1` of the second, which has no name.
     let signed = match iss {
@@ -148,11 +153,31 @@ fn token(u: &mut Unstructured<'_>) -> Result<()> {
                 assert!(good, "{header} {claims} {signature}");
                 assert!(server.require(&found, &["b", "a"]).is_ok());
                 assert_eq!(server.require(&found, &["a", "c"]), Err(TokenError::Scope));
+                possession(server, &found, &token);
             }
             Err(error) => assert!(!good || space.len() < token.len(), "{error}: {header} {claims} {signature}"),
         }
         Ok(())
     })
+}
+
+/// A good token, as it comes in the head of a request.
+fn possession(server: &ResourceServer<'_>, found: &AccessToken<'_>, token: &str) {
+    let mut entries = [ReplayEntry::FREE; 1];
+    let is_bound = found.claims().get("cnf").is_some();
+    for (scheme, expected) in [
+        ("Bearer", if is_bound { Some(TokenError::Bound) } else { None }),
+        ("dpop", Some(if is_bound { TokenError::Bound } else { TokenError::Unbound })),
+    ] {
+        let value = format!("{scheme} {token}");
+        let headers: &[(&str, &[u8])] = &[("authorization", value.as_bytes())];
+        let head = RequestHead::new("POST", "/mcp", None, &headers);
+        let presented = PresentedToken::read(&head).expect("it is a token");
+        assert_eq!(presented.token(), token);
+        let mut table = ReplayTable::new(&mut entries);
+        let checked = server.check_possession(&presented, found, "POST", NOW, &mut table, &mut [0; 64]);
+        assert_eq!(checked.err(), expected, "{scheme}");
+    }
 }
 
 /// Proofs of one key, one after the other: each is good once.
