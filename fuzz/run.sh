@@ -4,6 +4,8 @@
 #   fuzz/run.sh                       # the gate: the same inputs each time, a fixed number of them from a fixed seed
 #   fuzz/run.sh SECONDS [TARGET...]   # to find something new: so many seconds each, from a seed of its own
 #
+# For hours of all targets side by side: fuzz/hours.py. For what the corpora reach: fuzz/coverage.py. README.md has both.
+#
 # What is found is in fuzz/artifacts, to be run again with: cargo +nightly fuzz run --features libfuzzer TARGET FILE
 # Once it is fixed, it stays in fuzz/corpus/TARGET under a name that tells what it was: the tests of fuzz/ and the gate
 # begin with all of those.
@@ -15,7 +17,7 @@ targets=("${@:2}")
 version=0.13.2
 
 # How many inputs the gate tries: ten to thirty seconds' worth on one core. The time is only a bound, for a machine that is slow.
-declare -A runs=([line]=100000 [scan]=80000 [envelope]=80000 [server_ops]=5000 [http]=5000 [http_wire]=40000 [tokens]=20000 [tasks]=2000)
+declare -A runs=([line]=100000 [scan]=80000 [envelope]=80000 [server_ops]=5000 [http]=5000 [http_wire]=40000 [tokens]=20000 [tasks]=2000 [fleet]=1500)
 bound=120
 
 # Where things are in memory leaves traces in what is tried next.
