@@ -76,15 +76,6 @@ impl Number {
         if self.negative { 0i64.checked_sub_unsigned(whole) } else { i64::try_from(whole).ok() }
     }
 
-    /// Returns whether the value has no fraction. A value larger than all kept digits has none.
-    pub(super) fn is_whole(&self) -> bool {
-        if self.exponent >= 0 || self.digits == 0 {
-            return true;
-        }
-        let scale = 10u64.checked_pow(self.exponent.unsigned_abs());
-        self.exact && scale.is_some_and(|scale| self.digits.checked_rem(scale) == Some(0))
-    }
-
     /// Compares two numbers as written. Numbers that differ only after the kept digits are equal.
     pub(super) fn compare(&self, other: &Number) -> Ordering {
         match (self.sign(), other.sign()) {
@@ -126,6 +117,28 @@ impl Number {
     fn places(&self) -> i64 {
         i64::from(self.digits.checked_ilog10().unwrap_or(0)) + i64::from(self.exponent)
     }
+}
+
+/// Returns whether the value of a number that the scanner has checked has no fraction, however many digits it has.
+pub(super) fn is_whole(text: &[u8]) -> bool {
+    let (mut point, mut after, mut zeros) = (false, 0_i32, None);
+    let mut rest = text.iter();
+    while let Some(&byte) = rest.next() {
+        match byte {
+            b'-' => {}
+            b'.' => point = true,
+            b'0'..=b'9' => {
+                after = after.saturating_add(i32::from(point));
+                // The zeros behind the last digit that is none.
+                zeros = if byte == b'0' { zeros.map(|zeros: i32| zeros.saturating_add(1)) } else { Some(0) };
+            }
+            _ => {
+                let power = exponent(rest.as_slice());
+                return zeros.is_none_or(|zeros| zeros.saturating_add(power) >= after);
+            }
+        }
+    }
+    zeros.is_none_or(|zeros| zeros >= after)
 }
 
 #[cfg(any(feature = "serde", feature = "derive"))]
@@ -258,12 +271,30 @@ mod tests {
 
     #[test]
     fn without_fraction() {
-        let whole = |text: &str| Number::read(text.as_bytes()).is_whole();
-        for text in ["0", "-3", "2.0", "1e400", "100e-2", "0.0e-99", "1e99999999999", "123456789012345678901234567890"]
-        {
+        let whole = |text: &str| is_whole(text.as_bytes());
+        for text in [
+            "0",
+            "-3",
+            "2.0",
+            "1e400",
+            "100e-2",
+            "0.0e-99",
+            "1e99999999999",
+            "123456789012345678901234567890",
+            "123456789012345678901234567890.50e1",
+        ] {
             assert!(whole(text), "{text}");
         }
-        for text in ["0.5", "1e-1", "95.5", "-2.25e1", "1e-400", "1.00000000000000000000000000000001"] {
+        for text in [
+            "0.5",
+            "1e-1",
+            "95.5",
+            "-2.25e1",
+            "1e-400",
+            "1.00000000000000000000000000000001",
+            "123456789012345678901234567890.5",
+            "123456789012345678901234567890.55e1",
+        ] {
             assert!(!whole(text), "{text}");
         }
     }

@@ -1,6 +1,6 @@
 //! One JSON value of a message, unchanged.
 
-use super::number::Number;
+use super::number::{Number, is_whole};
 use super::{ParseError, Scanner, Text, constant, run};
 use core::fmt;
 use core::mem::take;
@@ -208,7 +208,7 @@ impl<'a> Raw<'a> {
     /// Returns whether this is a number whose value has no fraction: `2`, `2.0`, `1e30`.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.number().is_some_and(|number| number.is_whole())
+        self.kind() == JsonKind::Number && is_whole(self.0)
     }
 
     /// Compares two numbers exactly as written. `None` if one of them is not a number.
