@@ -15,7 +15,7 @@ for target in "${targets[@]}"; do
   small=$(mktemp -d)
   mkdir -p "$folder/$target"
   # The committed ones come first: what is in both, stays. A run that ends too late is no finding here.
-  nice "$programs/$target" -merge=1 -use_counters=0 -timeout=60 -max_len=4096 "$small" "corpus/$target" "$folder/$target" >"$small.log" 2>&1 ||
+  nice -n "${NICE:-10}" "$programs/$target" -merge=1 -use_counters=0 -timeout=60 -max_len=4096 "$small" "corpus/$target" "$folder/$target" >"$small.log" 2>&1 ||
     { echo "$target: $(tail -1 "$small.log")" >&2; rm -rf "$small"; continue; }
   before=$(find "corpus/$target" -type f | wc -l)
   find "corpus/$target" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
