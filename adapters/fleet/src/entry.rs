@@ -6,11 +6,13 @@ use mcp_sansio_http::fleet::ProcessTag;
 use redis::streams::StreamId;
 
 /// The fields of an entry: the process that made it, its number there, and the message. An entry without a message says only that the
-/// process is alive; [`LEFT`] that it leaves.
+/// process is alive; [`LEFT`] that it leaves. One with [`JOINED`] has no number: the process has joined, and asks all others for a sign of
+/// life.
 pub(crate) const FROM: &str = "f";
 pub(crate) const NUMBER: &str = "n";
 pub(crate) const MESSAGE: &str = "m";
 pub(crate) const LEFT: &str = "l";
+pub(crate) const JOINED: &str = "j";
 
 /// The id of an entry: milliseconds, and a number within these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use mcp_sansio_http::fleet::{Arrival, ProcessTag};
 use redis::streams::{StreamId, StreamRangeReply, StreamReadReply};
-use redis::{Connection, RedisResult, Value, cmd, pipe};
+use redis::{Connection, ErrorKind, RedisError, RedisResult, Value, cmd, pipe};
 
-use crate::entry::{EntryId, FROM, LEFT, MESSAGE, NUMBER, field, sender, text};
+use crate::entry::{EntryId, FROM, JOINED, LEFT, MESSAGE, NUMBER, field, sender, text};
 use crate::inbox::Reading;
 use crate::member::Member;
 use crate::news::FleetNews;
@@ -86,12 +86,18 @@ impl Ear<'_> {
             // Redis was started anew.
             self.mailbox.at = EntryId::default();
         }
+        self.announce(&mut connection)?;
+        member.outbox.note_refused(None);
         joined();
         member.inbox.push(Arrival::Joined(member.tag));
         if missed {
             member.inbox.push(Arrival::Lost);
         }
         while !member.outbox.has_ended() {
+            if let Some(answer) = member.outbox.refused() {
+                // The others do not hear of this process any more.
+                return Err(RedisError::from((ErrorKind::Client, "Redis refuses what is sent", answer)));
+            }
             let logs = member.inbox.followed(Instant::now());
             let read = self.read(&logs, &mut connection)?;
             let mut is_full = false;
@@ -152,6 +158,14 @@ impl Ear<'_> {
             return;
         }
         let name = text(entry, FROM).unwrap_or_default();
+        if source == Source::All && entry.map.contains_key(JOINED) {
+            self.position.pass(id);
+            if let Some(from) = sender(&name).filter(|_| name != self.member.name) {
+                self.note(from);
+                self.member.outbox.ask();
+            }
+            return;
+        }
         let number = text(entry, NUMBER).and_then(|number| number.parse().ok()).unwrap_or(0);
         let message = field(entry, MESSAGE);
         let from = sender(&name).filter(|_| name != self.member.name);
@@ -202,6 +216,14 @@ impl Ear<'_> {
         let silent: Vec<_> =
             self.heard.iter().filter(|(_, at)| at.elapsed() >= silence).map(|(process, _)| *process).collect();
         silent.into_iter().for_each(|process| self.lose(process));
+    }
+
+    /// Announces this process to the others: each that is alive answers with a sign of life. An error if Redis refuses that.
+    fn announce(&self, connection: &mut Connection) -> RedisResult<()> {
+        let options = &self.member.options;
+        let mut add = cmd("XADD");
+        add.arg(options.all()).arg(("MAXLEN", "~", options.keep, "*", FROM, &self.member.name, JOINED)).arg("");
+        add.query::<Value>(connection).map(drop)
     }
 
     /// Finds the processes that have said something lately.

@@ -15,7 +15,8 @@
 //! - Each process hears each message of the others once, in the order of Redis. If some may be lost (Redis was started anew, a
 //!   process was away for longer than [`keep`](FleetOptions::keep) messages, a queue was full), it takes
 //!   [`Arrival::Lost`], and its clients read anew.
-//! - Without Redis each process serves its own clients as one alone, says so ([`FleetNews::Alone`]) and tries again every two
+//! - A process that joins asks for a sign of life, and the others answer at once.
+//! - Without Redis, or while it refuses what is sent (no memory), each process serves its own clients as one alone, says so ([`FleetNews::Alone`]) and tries again every two
 //!   seconds at the longest. Its messages wait until their time is over, up to [`queue`](FleetOptions::queue) of them.
 //! - Nothing blocks: the functions of the engine put work into a queue, and two threads do it.
 //!

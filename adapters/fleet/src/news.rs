@@ -6,9 +6,9 @@
 pub enum FleetNews {
     /// Redis has answered: messages go to and fro from now on.
     Joined,
-    /// Redis does not answer. The process is alone until [`Joined`](FleetNews::Joined).
+    /// Redis does not answer, or refuses what is sent. The process is alone until [`Joined`](FleetNews::Joined).
     Alone {
-        /// The error of the last connection, in one line.
+        /// The error of the last connection, or the answer of Redis, in one line.
         reason: String,
     },
 }

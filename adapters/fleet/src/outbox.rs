@@ -62,6 +62,10 @@ struct Waiting {
     ended: bool,
     /// Nothing is taken any more.
     left: bool,
+    /// Another process asks for a sign of life.
+    is_asked: bool,
+    /// Redis has refused what was sent, with this answer.
+    refused: Option<String>,
 }
 
 /// The state of the queue after some commands were taken.
@@ -70,6 +74,8 @@ pub(crate) struct Taken {
     pub(crate) ended: bool,
     /// The number of the last message for all, taken or left out; `None` while more commands wait.
     pub(crate) told: Option<u64>,
+    /// Another process asks for a sign of life.
+    pub(crate) is_asked: bool,
 }
 
 /// The commands that are taken at once, and their bytes.
@@ -123,8 +129,8 @@ impl Outbox {
     /// Waits until there are commands, or for a time, and takes some.
     pub(crate) fn take(&self, time: Duration, batch: &mut VecDeque<Command>) -> Taken {
         let waiting = self.lock();
-        let waiting =
-            self.filled.wait_timeout_while(waiting, time, |waiting| waiting.commands.is_empty() && !waiting.ended);
+        let is_idle = |waiting: &mut Waiting| waiting.commands.is_empty() && !waiting.ended && !waiting.is_asked;
+        let waiting = self.filled.wait_timeout_while(waiting, time, is_idle);
         let mut waiting = waiting.unwrap_or_else(PoisonError::into_inner).0;
         let mut bytes = 0;
         while batch.len() < BATCH
@@ -136,7 +142,27 @@ impl Outbox {
         }
         waiting.bytes -= bytes.min(waiting.bytes);
         let is_empty = waiting.commands.is_empty();
-        Taken { ended: waiting.ended && is_empty && batch.is_empty(), told: is_empty.then_some(waiting.told) }
+        Taken {
+            ended: waiting.ended && is_empty && batch.is_empty(),
+            told: is_empty.then_some(waiting.told),
+            is_asked: std::mem::take(&mut waiting.is_asked),
+        }
+    }
+
+    /// Asks for a sign of life.
+    pub(crate) fn ask(&self) {
+        self.lock().is_asked = true;
+        self.filled.notify_all();
+    }
+
+    /// Notes that Redis has refused what was sent, or with `None` that it takes it again.
+    pub(crate) fn note_refused(&self, answer: Option<String>) {
+        self.lock().refused = answer;
+    }
+
+    /// Returns the answer of Redis, if it refuses what is sent.
+    pub(crate) fn refused(&self) -> Option<String> {
+        self.lock().refused.clone()
     }
 
     /// Returns the number of commands that wait.

@@ -65,9 +65,14 @@ impl Position {
         self.at
     }
 
+    /// Takes the next entry, which has no number.
+    pub(crate) const fn pass(&mut self, id: EntryId) {
+        (self.at, self.passed) = (id, self.passed + 1);
+    }
+
     /// Takes the next entry: the `number` of its sender's messages, this one with them.
     pub(crate) fn advance(&mut self, id: EntryId, from: &str, number: u64) -> Step {
-        (self.at, self.passed) = (id, self.passed + 1);
+        self.pass(id);
         if let Some(last) = self.numbers.get_mut(from) {
             let step = match number {
                 _ if number <= *last => Step::Again,
@@ -133,6 +138,8 @@ mod tests {
         assert_eq!(position.advance(EntryId(5, 0), "x", 8), Step::Gap);
         assert!(!position.beat(EntryId(6, 0), "x", 8) && position.beat(EntryId(7, 0), "x", 9));
         assert!(!position.beat(EntryId(8, 0), "z", 4));
-        assert_eq!(position.at(), EntryId(8, 0));
+        position.pass(EntryId(9, 0));
+        assert_eq!(position.advance(EntryId(10, 0), "z", 5), Step::New);
+        assert_eq!(position.at(), EntryId(10, 0));
     }
 }

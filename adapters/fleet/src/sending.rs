@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mcp_sansio_http::fleet::Arrival;
 use redis::streams::StreamRangeReply;
-use redis::{Connection, Pipeline, RedisResult, Value, cmd, pipe};
+use redis::{Connection, Pipeline, RedisError, RedisResult, Value, cmd, pipe};
 
 use crate::entry::{EntryId, FROM, LEFT, MESSAGE, NUMBER, field};
 use crate::inbox::Reading;
@@ -18,14 +18,23 @@ pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The entries of one read of a log.
 const ENTRIES: usize = 100;
+/// The shortest time between two signs of life.
+const SOON: Duration = Duration::from_millis(50);
 /// The time for which Redis keeps the messages for a process after the last of them.
 const MAILBOX: u64 = 600_000;
 
 /// Sends until the outbox ends, and then what it still has if Redis takes it.
 pub(crate) fn send(member: &Member) {
-    let mut sender = Sender { member, connection: None, batch: VecDeque::new(), told: 0, next_beat: Instant::now() };
+    let (batch, next_beat) = (VecDeque::new(), Instant::now());
+    let mut sender = Sender { member, connection: None, batch, told: 0, next_beat, last_beat: None, is_refused: false };
     sender.run();
     member.outbox.leave();
+}
+
+/// Returns whether Redis cannot store anything now, but may later: it has no memory or disk for it, is loading, or is a replica.
+pub(crate) fn is_refusal(error: &RedisError) -> bool {
+    const CODES: [&str; 7] = ["OOM", "MISCONF", "LOADING", "READONLY", "NOREPLICAS", "MASTERDOWN", "BUSY"];
+    error.code().is_some_and(|code| CODES.contains(&code))
 }
 
 struct Sender<'m> {
@@ -36,6 +45,9 @@ struct Sender<'m> {
     /// The number of the last message for all that was sent or left out.
     told: u64,
     next_beat: Instant,
+    last_beat: Option<Instant>,
+    /// Redis has refused the last batch.
+    is_refused: bool,
 }
 
 impl Sender<'_> {
@@ -48,11 +60,21 @@ impl Sender<'_> {
             };
             let taken = self.member.outbox.take(wait, &mut self.batch);
             let ended = taken.ended;
-            match self.send_batch(&taken) {
+            if taken.is_asked {
+                // At once, if the last sign is not of this moment.
+                self.next_beat = self.next_beat.min(self.last_beat.map_or_else(Instant::now, |last| last + SOON));
+            }
+            let sent = self.send_batch(&taken);
+            // The other thread says that Redis is away, or refuses what is sent.
+            let answer = sent.as_ref().err().filter(|error| is_refusal(error)).map(ToString::to_string);
+            if answer.is_some() || self.is_refused && sent.is_ok() {
+                self.is_refused = answer.is_some();
+                self.member.outbox.note_refused(answer);
+            }
+            match sent {
                 Ok(()) if ended => return,
                 Ok(()) => pause = FIRST_PAUSE,
                 Err(_) => {
-                    // The other thread says that Redis is away.
                     self.connection = None;
                     self.give_up_reads();
                     if ended || self.member.outbox.pause(pause) {
@@ -87,8 +109,14 @@ impl Sender<'_> {
                 none => none.insert(self.member.connect()?),
             };
             // An entry with an id that the log has already is refused: it was sent before.
-            let _: Vec<RedisResult<Value>> = pipe.ignore_errors().query(connection)?;
-            self.next_beat = if now >= self.next_beat { now + BEAT } else { self.next_beat };
+            let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query(connection)?;
+            // What could not be stored is sent again, as if the connection were lost, until its time is over.
+            if let Some(Err(refusal)) = answers.into_iter().find(|answer| answer.as_ref().is_err_and(is_refusal)) {
+                return Err(refusal);
+            }
+            if now >= self.next_beat {
+                (self.last_beat, self.next_beat) = (Some(now), now + BEAT);
+            }
         }
         self.told = told;
         self.batch.retain(|command| matches!(command, Command::Read { .. }));
@@ -109,7 +137,7 @@ impl Sender<'_> {
             Command::Send { to, number, message, .. } => {
                 let key = options.to(to.number());
                 let add = pipe.cmd("XADD").arg(&key).arg(("MAXLEN", "~", options.keep, "*"));
-                add.arg((FROM, &self.member.name, NUMBER, number, MESSAGE)).arg(&message[..]).ignore();
+                add.arg((FROM, &self.member.name, NUMBER, number, MESSAGE)).arg(&message[..]);
                 pipe.cmd("PEXPIRE").arg((&key, MAILBOX)).ignore();
             }
             Command::Append { log, id, entry, keep, alone } => {
@@ -119,7 +147,7 @@ impl Sender<'_> {
                 if *alone {
                     add.arg(("MAXLEN", 1));
                 }
-                add.arg((id, MESSAGE)).arg(&entry[..]).ignore();
+                add.arg((id, MESSAGE)).arg(&entry[..]);
                 // Its time is only ever made longer.
                 pipe.cmd("PEXPIRE").arg((&key, *keep, "NX")).ignore();
                 pipe.cmd("PEXPIRE").arg((&key, *keep, "GT")).ignore();
@@ -136,7 +164,6 @@ impl Sender<'_> {
         if !name.is_empty() {
             add.arg(name).arg(message);
         }
-        add.ignore();
     }
 
     /// Gives all entries that a log has. If it is followed, the other thread goes on.

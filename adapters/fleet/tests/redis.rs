@@ -228,6 +228,53 @@ fn a_process_that_ends_has_left() {
     three.nothing();
 }
 
+/// A process that has just started asks who is there, and does not wait for the next second.
+#[test]
+fn a_process_that_joins_hears_the_others_at_once() {
+    let Some(redis) = Redis::new() else { return };
+    let [mut one, two] = redis.processes(&options());
+    let tag = two.fleet.tag();
+    for _ in 0..4 {
+        // The last sign of life of the second is behind these, and is not read at the start.
+        for _ in 0..1_100 {
+            one.tell(b"");
+        }
+        while one.fleet.waiting() > 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        let mut three = redis.join(options());
+        let heard: Vec<_> = std::iter::from_fn(|| three.take_within(Duration::from_millis(150))).collect();
+        assert!(heard.contains(&Arrival::Joined(tag)), "{heard:?}");
+    }
+}
+
+/// Redis has no memory for what is sent: the process says so, and sends it when there is some.
+#[test]
+fn what_redis_refuses_is_sent_later() {
+    let Some(redis) = Redis::new() else { return };
+    let [mut one, mut two] = redis.processes(&options());
+    let (tag, own) = (one.fleet.tag(), two.fleet.tag());
+    redis.set("maxmemory", "1");
+    one.tell(b"waits");
+    one.fleet.publish(Recipients::One(own), b"waits too", 60_000);
+    one.fleet.publish(Recipients::One(own), b"too late", 100);
+    one.fleet.append("log", Some(1), b"x", 60_000);
+    let Ok(FleetNews::Alone { reason }) = one.news.recv_timeout(WAIT) else { panic!("nothing is said") };
+    assert!(reason.contains("maxmemory"), "{reason}");
+    one.skip_to(&Arrival::Left(tag));
+    redis.set("maxmemory", "0");
+    assert_eq!(one.news.recv_timeout(WAIT), Ok(FleetNews::Joined));
+    let mut wanted = vec![message(tag, b"waits"), message(tag, b"waits too")];
+    while !wanted.is_empty() {
+        let heard = two.next();
+        assert_ne!(heard, message(tag, b"too late"));
+        wanted.retain(|arrival| *arrival != heard);
+    }
+    two.fleet.read("log", 0, None);
+    two.skip_to(&Arrival::Entry { log: "log".into(), id: 1, entry: b"x".to_vec() });
+}
+
 #[test]
 fn a_process_that_is_too_slow_hears_of_its_loss() {
     let Some(redis) = Redis::new() else { return };

@@ -1,7 +1,7 @@
 //! A Redis for the tests.
 #![allow(unreachable_pub, dead_code, reason = "shared by the tests beside it")]
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -44,6 +44,15 @@ impl Redis {
             child.kill().unwrap();
             child.wait().unwrap();
         }
+    }
+
+    /// Sets an option of the running Redis.
+    pub fn set(&self, name: &str, value: &str) {
+        let mut link = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        write!(link, "CONFIG SET {name} {value}\r\n").unwrap();
+        let mut answer = [0; 5];
+        link.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"+OK\r\n");
     }
 
     pub fn url(&self) -> String {
