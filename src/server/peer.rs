@@ -70,6 +70,12 @@ impl Peer {
         peer
     }
 
+    /// Returns the level of `logging/setLevel`. Default: `info`.
+    #[must_use]
+    pub const fn log_level(&self) -> LoggingLevel {
+        self.level
+    }
+
     /// Returns the capabilities that the client declared in `initialize`.
     #[must_use]
     pub const fn capabilities(&self) -> ClientCapabilities {

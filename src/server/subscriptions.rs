@@ -164,6 +164,15 @@ impl Server<'_> {
         self.subscriptions.iter().any(|record| record.owner == scope.0)
     }
 
+    /// Calls `note` with the scope and the URI of each `resources/subscribe` that counts, for a transport that keeps them elsewhere too.
+    pub fn each_subscription(&self, mut note: impl FnMut(Scope, &str)) {
+        for record in self.subscriptions.iter().filter(|record| record.kind == URI) {
+            if let Ok(uri) = core::str::from_utf8(record.data) {
+                note(Scope(record.owner), uri);
+            }
+        }
+    }
+
     /// Returns whether a listen has selected the key of a topic.
     #[cfg(all(feature = "extensions", feature = "alloc"))]
     #[must_use]

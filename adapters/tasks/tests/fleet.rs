@@ -75,19 +75,32 @@ fn user(head: &RequestHead<'_>) -> Access<'static> {
 
 impl Site {
     fn new(hub: &MemoryHub, number: u32, limits: FleetLimits) -> Self {
+        Site::with(hub, number, limits, EndpointConfig::DEFAULT.request_share(2).keep_alive(0))
+    }
+
+    fn with(hub: &MemoryHub, number: u32, limits: FleetLimits, config: EndpointConfig<'static>) -> Self {
         let engine = hub.join(ProcessTag::new(number));
         let world = World { tasks: Tasks::growing(8, 65_536).process(engine.tag().number()), begun: Vec::new() };
         let server = Server::growing(MessageLimits { in_flight: 8, ..MessageLimits::default() });
         let seal = SessionSeal::new(Box::leak(Box::new(HmacSeal::new(&[7; 32]))));
-        let config = EndpointConfig::DEFAULT.request_share(2).keep_alive(0);
         let endpoint = Endpoint::growing(config, server, EndpointLimits::default()).seal_sessions(seal);
         let endpoint = endpoint.join_fleet(engine.tag(), limits);
         let (random, asked) = (number as u8 * 50, u64::from(number) * 1000);
         Site { endpoint, engine, world, now: 0, random, asked }
     }
 
-    /// Posts a message. Returns the status, the session that begins, and the body or the stream.
+    /// Posts a message, again if it waits for what was set in its session. Returns the status, the session that begins, and the body or the
+    /// stream.
     fn post(&mut self, peer: &Peer, message: &Value) -> (u16, Option<String>, Result<Value, StreamId>) {
+        let answer = self.post_once(peer, message);
+        if answer.0 != 503 {
+            return answer;
+        }
+        self.meet();
+        self.post_once(peer, message)
+    }
+
+    fn post_once(&mut self, peer: &Peer, message: &Value) -> (u16, Option<String>, Result<Value, StreamId>) {
         let body = message.to_string();
         let mut headers: Vec<(&str, &[u8])> = vec![
             ("host", b"localhost"),
@@ -209,6 +222,8 @@ impl Fleet {
         let sites = (1..=3).map(|number| Site::new(&hub, number, limits)).collect();
         let mut fleet = Fleet { hub, sites };
         fleet.settle();
+        // Each knows all others then.
+        fleet.sites.iter_mut().for_each(|site| site.wait(limits.join_within));
         fleet
     }
 
@@ -310,8 +325,10 @@ fn a_result_is_waited_for_at_another_process() {
     let stream = fleet.sites[1].send(&peer, "tasks/result", json!({ "taskId": id })).unwrap_err();
     fleet.settle();
     // Longer than the deadline: its process works on it.
-    fleet.sites.iter_mut().for_each(|site| site.wait(60_000));
-    fleet.settle();
+    for _ in 0..24 {
+        fleet.sites.iter_mut().for_each(|site| site.wait(2_500));
+        fleet.settle();
+    }
     assert_eq!(fleet.sites[1].pull(stream), (vec![], false));
     fleet.sites[0].world.tasks.ask(token, 1, &[InputRequest::elicit("sure", "Sure?", SCHEMA)]).unwrap();
     fleet.settle();
@@ -449,12 +466,24 @@ fn a_process_that_is_alone() {
 fn lost_messages_end_what_waits() {
     let mut fleet = Fleet::new();
     let peer = fleet.peer(false, "anna");
-    let (_, id) = fleet.begin(&peer);
+    let (token, id) = fleet.begin(&peer);
     let stream = fleet.sites[1].send(&peer, "tasks/result", json!({ "taskId": id })).unwrap_err();
     fleet.settle();
-    fleet.hub.lose(1);
-    fleet.sites[0].endpoint.publish(ServerChange::Tools);
-    fleet.settle();
+    // The other process says again and again that it works on it.
+    for _ in 0..5 {
+        fleet.sites.iter_mut().for_each(|site| site.wait(2_500));
+        fleet.settle();
+        assert_eq!(fleet.sites[1].pull(stream), (vec![], false));
+    }
+    // Its answer is lost.
+    fleet.hub.lose(9);
+    fleet.complete(token);
+    fleet.hub.lose(0);
+    for _ in 0..2 {
+        assert_eq!(fleet.sites[1].pull(stream), (vec![], false));
+        fleet.sites.iter_mut().for_each(|site| site.wait(2_500));
+        fleet.settle();
+    }
     let (told, ended) = fleet.sites[1].pull(stream);
     assert!(ended && told[0]["error"]["message"] == UNREACHED, "{told:?}");
     assert!(fleet.idle());
@@ -464,6 +493,43 @@ fn lost_messages_end_what_waits() {
     fleet.settle();
     fleet.sites[1].wait(5_000);
     assert_eq!(fleet.sites[1].pull(stream).0[0]["error"]["message"], UNREACHED);
+}
+
+/// A process that was silent for a while counts as gone: it learns that its requests are not worked on any more.
+#[test]
+fn a_process_that_was_silent() {
+    let mut fleet = Fleet::new();
+    let peer = fleet.peer(false, "anna");
+    let (_, id) = fleet.begin(&peer);
+    let stream = fleet.sites[1].send(&peer, "tasks/result", json!({ "taskId": id })).unwrap_err();
+    fleet.settle();
+    fleet.hub.suspect(ProcessTag::new(2));
+    fleet.settle();
+    let (told, ended) = fleet.sites[1].pull(stream);
+    assert!(ended && told[0]["error"]["code"] == -32603, "{told:?}");
+    assert!(fleet.idle());
+}
+
+/// The sessions of a user are counted, also those that begin with a request of another process.
+#[test]
+fn a_session_that_another_process_has_named_counts() {
+    let mut fleet = Fleet::new();
+    let peer = fleet.peer(false, "anna");
+    let (_, id) = fleet.begin(&peer);
+    fleet.kill();
+    let config = EndpointConfig::DEFAULT.session_share(1).session_rest(0);
+    fleet.sites.remove(0);
+    fleet.sites.insert(0, Site::with(&fleet.hub, 1, FleetLimits::default(), config));
+    fleet.settle();
+    fleet.get(1, &peer, &id);
+    assert_eq!(fleet.sites[0].endpoint.load().1, 1);
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    });
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let new = |user| Peer { session: Some(String::new()), user };
+    assert_eq!(fleet.sites[0].post(&new("anna"), &message).0, 503);
+    assert_eq!(fleet.sites[0].post(&new("bert"), &message).0, 200);
 }
 
 #[test]

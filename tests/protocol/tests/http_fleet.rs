@@ -10,7 +10,7 @@ use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::{MessageLimits, Server, ServerChange};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointLimits, SessionSeal, StreamId};
-use mcp_sansio_http::fleet::{Arrival, Engine, FleetLimits, MemoryEngine, MemoryHub, ProcessTag, Recipients};
+use mcp_sansio_http::fleet::{Arrival, Engine, FleetLimits, MemoryHub, ProcessTag, Recipients};
 use mcp_sansio_http::seal::HmacSeal;
 
 const HOUR: u64 = 3_600_000;
@@ -22,7 +22,7 @@ fn seal(key: u8) -> SessionSeal<'static> {
 /// A process with its engine.
 struct Process {
     web: Web,
-    engine: MemoryEngine,
+    engine: SharedEngine,
 }
 
 impl Process {
@@ -32,11 +32,13 @@ impl Process {
         let engine = hub.join(ProcessTag::new(tag));
         let mut web = Web::of(endpoint.join_fleet(engine.tag(), limits));
         web.dice.0 = tag.into();
+        let engine = SharedEngine::new(engine.into());
+        web.engine = Some(SharedEngine::clone(&engine));
         Process { web, engine }
     }
 
     fn meet(&mut self) -> bool {
-        self.web.meet(&mut self.engine)
+        self.web.meet(&mut *self.engine.borrow_mut())
     }
 }
 
@@ -165,7 +167,7 @@ fn after_a_loss_all_may_have_changed() {
         })
         .collect();
     // Cut off: its own clients hear at once, the others when it is back, and it hears what it has missed.
-    let one = fleet.processes[0].engine.tag();
+    let one = fleet.processes[0].engine.borrow().tag();
     fleet.hub.cut(one);
     fleet.web(0).publish(ServerChange::Tools);
     fleet.web(1).publish(ServerChange::Prompts);
@@ -206,7 +208,7 @@ fn a_meeting_has_an_end() {
     let mut fleet = Fleet::limited(2, FleetLimits { turn: 4, ..FleetLimits::default() });
     let Process { engine, .. } = &mut fleet.processes[0];
     for message in [&b""[..], b"\x01", b"\x01\xff", b"\x02\x01", b"\x01\x04\xff\xff\xff\xff", b"rubbish"] {
-        engine.publish(Recipients::Others, message, 1_000);
+        engine.borrow_mut().publish(Recipients::Others, message, 1_000);
     }
     assert!(fleet.processes[1].meet());
     assert!(!fleet.processes[1].meet());
@@ -238,8 +240,27 @@ impl Fleet {
 
     /// Returns the session's subscription to a resource, made at a process.
     fn subscribe(&mut self, process: usize, session: &str, method: &str, uri: &str) {
-        let reply = self.web(process).say(session, &request(REVISION, 50, method, json!({"uri": uri})));
+        self.set(process, session, method, json!({"uri": uri}));
+    }
+
+    /// Sets what a session hears of. The answer waits until the others know of it: a driver gives the request again.
+    fn set(&mut self, process: usize, session: &str, method: &str, params: serde_json::Value) {
+        let message = request(REVISION, 50, method, params);
+        let mut reply = self.web(process).say(session, &message);
+        if reply.undecided {
+            self.settle();
+            reply = self.web(process).say(session, &message);
+        }
+        if reply.undecided {
+            // A message was lost.
+            self.web(process).now += 200;
+            reply = self.web(process).say(session, &message);
+        }
         assert_eq!(reply.body["result"], json!({}), "{reply:?}");
+    }
+
+    fn set_level(&mut self, process: usize, session: &str, level: &str) {
+        self.set(process, session, "logging/setLevel", json!({"level": level}));
     }
 
     /// Ends a session. The answer waits until the others know of it: a driver gives the request again.
@@ -421,9 +442,8 @@ fn a_process_that_opens_a_session_later_knows_its_subscriptions_and_its_level() 
     let mut fleet = Fleet::of(2);
     let session = fleet.open(0, REVISION);
     fleet.subscribe(0, &session, "resources/subscribe", "test://text");
-    let level = |level: &str| request(REVISION, 51, "logging/setLevel", json!({"level": level}));
-    assert_eq!(fleet.web(0).say(&session, &level("debug")).status, 200);
-    assert_eq!(fleet.web(0).say(&session, &level("error")).status, 200);
+    fleet.set_level(0, &session, "debug");
+    fleet.set_level(0, &session, "error");
     fleet.settle();
     let stream = fleet.listen(1, &session);
     fleet.settle();
@@ -435,7 +455,7 @@ fn a_process_that_opens_a_session_later_knows_its_subscriptions_and_its_level() 
     fleet.processes.push(Process::new(&fleet.hub.clone(), 3, FleetLimits::default()));
     fleet.web(2).sessions.insert(session.clone(), REVISION.into());
     let stream = fleet.listen(2, &session);
-    assert_eq!(fleet.web(2).say(&session, &level("info")).status, 200);
+    fleet.set_level(2, &session, "info");
     fleet.settle();
     assert_eq!(announced(&mut fleet, 2, stream), 1);
     // The log ends with its session.
@@ -457,6 +477,38 @@ fn after_a_loss_the_logs_of_sessions_are_read_again() {
     fleet.web(0).publish(ServerChange::Resource("test://text"));
     fleet.settle();
     assert_eq!(fleet.heard(1, stream), ["notifications/resources/updated test://text"]);
+}
+
+/// The database is started anew, and has forgotten the logs: who knows what was set writes it again.
+#[test]
+fn what_was_set_outlives_the_database() {
+    let mut fleet = Fleet::of(2);
+    let session = fleet.open(0, REVISION);
+    for uri in ["test://text", "test://blob"] {
+        fleet.subscribe(0, &session, "resources/subscribe", uri);
+    }
+    fleet.set_level(0, &session, "error");
+    fleet.settle();
+    fleet.hub.restart();
+    // One setting of the same moment does not stand for all.
+    fleet.subscribe(0, &session, "resources/unsubscribe", "test://blob");
+    fleet.settle();
+    for process in [1, 2] {
+        fleet.hub.kill(ProcessTag::new(process));
+    }
+    fleet.settle();
+    let hub = fleet.hub.clone();
+    fleet.processes = [3, 4].map(|tag| Process::new(&hub, tag, FleetLimits::default())).into();
+    fleet.web(0).sessions.insert(session.clone(), REVISION.into());
+    fleet.settle();
+    let stream = fleet.listen(0, &session);
+    fleet.heard(0, stream);
+    for uri in ["test://text", "test://blob"] {
+        fleet.web(1).publish(ServerChange::Resource(uri));
+    }
+    fleet.settle();
+    assert_eq!(fleet.heard(0, stream), ["notifications/resources/updated test://text"]);
+    assert_eq!(announced(&mut fleet, 0, stream), 0);
 }
 
 #[test]
@@ -501,9 +553,114 @@ fn an_ended_session_is_ended_at_all_processes() {
     // One that was not there learns it when it opens the session.
     fleet.processes.push(Process::new(&fleet.hub.clone(), 4, FleetLimits::default()));
     fleet.web(3).sessions.insert(session.clone(), REVISION.into());
-    assert_eq!(fleet.web(3).call(&session, 1, "count", json!({})).status, 200);
-    fleet.settle();
     fleet.web(3).call(&session, 2, "count", json!({})).refused(404);
+}
+
+#[test]
+fn a_setting_is_known_at_all_processes_before_its_answer() {
+    let mut fleet = Fleet::of(3);
+    let session = fleet.open(0, REVISION);
+    let streams = [0, 1].map(|process| fleet.listen(process, &session));
+    fleet.settle();
+    assert!(fleet.web(0).pull(streams[0]).ended);
+    let set = |id, level| request(REVISION, id, "logging/setLevel", json!({"level": level}));
+    let ask = |fleet: &mut Fleet, id, level| fleet.web(0).say(&session, &set(id, level)).undecided;
+    assert!(ask(&mut fleet, 1, "error"));
+    fleet.processes[1].meet();
+    // Another one has not said yet that it knows.
+    assert!(ask(&mut fleet, 1, "error"));
+    // Other requests go on, and another setting waits by itself.
+    assert_eq!(fleet.web(0).call(&session, 9, "count", json!({})).status, 200);
+    assert!(ask(&mut fleet, 2, "error"));
+    fleet.processes[2].meet();
+    assert!(!ask(&mut fleet, 1, "error"));
+    assert_eq!(announced(&mut fleet, 1, streams[1]), 0);
+    // Not for ever.
+    let until = fleet.web(0).now + 200;
+    assert!(ask(&mut fleet, 3, "debug"));
+    fleet.web(0).now = until - 1;
+    assert!(ask(&mut fleet, 3, "debug"));
+    fleet.web(0).now = until;
+    assert!(!ask(&mut fleet, 3, "debug"));
+    // Not for those that have left, and not alone.
+    fleet.settle();
+    for process in [2, 3] {
+        fleet.hub.cut(ProcessTag::new(process));
+        assert_eq!(ask(&mut fleet, 4, "debug"), process == 2);
+    }
+    assert!(!ask(&mut fleet, 5, "debug"));
+}
+
+#[test]
+fn the_settings_that_wait_have_a_limit() {
+    let mut fleet = Fleet::limited(2, FleetLimits { settled: 1, ..FleetLimits::default() });
+    let session = fleet.open(0, REVISION);
+    let set = |id| request(REVISION, id, "logging/setLevel", json!({"level": "error"}));
+    let waits = |fleet: &mut Fleet, id| fleet.web(0).say(&session, &set(id)).undecided;
+    assert_eq!([1, 2].map(|id| waits(&mut fleet, id)), [true, false]);
+    // A client that is gone leaves its place.
+    fleet.web(0).wait(2_200);
+    assert_eq!([3, 4].map(|id| waits(&mut fleet, id)), [true, false]);
+    fleet.settle();
+    assert!(!waits(&mut fleet, 3));
+    let mut fleet = Fleet::limited(2, FleetLimits { settle_within: 0, ..FleetLimits::default() });
+    let session = fleet.open(0, REVISION);
+    assert!(!fleet.web(0).say(&session, &set(1)).undecided);
+}
+
+/// A client that has hung up does not leave this process behind the others.
+#[test]
+fn a_setting_whose_client_is_gone_counts_at_all_processes() {
+    let mut fleet = Fleet::of(2);
+    let session = fleet.open(0, REVISION);
+    let set = request(REVISION, 1, "logging/setLevel", json!({"level": "error"}));
+    assert!(fleet.web(0).say(&session, &set).undecided);
+    fleet.settle();
+    fleet.web(0).wait(2_200);
+    fleet.settle();
+    let stream = fleet.listen(0, &session);
+    assert_eq!(announced(&mut fleet, 0, stream), 0);
+}
+
+#[test]
+fn a_request_waits_for_what_was_set_in_its_session() {
+    let mut fleet = Fleet::of(2);
+    let session = fleet.open(0, REVISION);
+    fleet.set_level(0, &session, "error");
+    fleet.settle();
+    fleet.processes.push(Process::new(&fleet.hub.clone(), 3, FleetLimits::default()));
+    fleet.web(2).sessions.insert(session.clone(), REVISION.into());
+    fleet.settle();
+    fleet.hub.hold();
+    let asked = |fleet: &mut Fleet| fleet.web(2).listen(&session, None);
+    assert!(asked(&mut fleet).undecided);
+    // What comes meanwhile from others counts after what the log has.
+    fleet.set_level(0, &session, "info");
+    fleet.hub.release();
+    let stream = asked(&mut fleet).opened();
+    fleet.web(2).pull(stream);
+    assert_eq!(announced(&mut fleet, 2, stream), 1);
+    // Not for ever.
+    let session = fleet.open(0, REVISION);
+    fleet.hub.hold();
+    assert!(fleet.web(2).listen(&session, None).undecided);
+    fleet.web(2).now += 200;
+    fleet.web(2).listen(&session, None).opened();
+}
+
+/// The log of a session that is read late has the end that was just written into it.
+#[test]
+fn an_end_that_comes_back_is_answered() {
+    let mut fleet = Fleet::of(2);
+    let session = fleet.open(0, REVISION);
+    let delete = |fleet: &mut Fleet| fleet.web(0).request("DELETE", "/mcp", &[("mcp-session-id", &session)], "").status;
+    assert_eq!(delete(&mut fleet), 503);
+    fleet.hub.lose(1);
+    fleet.web(1).publish(ServerChange::Tools);
+    for process in [1, 0, 0] {
+        fleet.processes[process].meet();
+    }
+    assert_eq!(delete(&mut fleet), 204);
 }
 
 trait Principals {

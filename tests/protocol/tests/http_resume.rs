@@ -5,7 +5,7 @@ use common::http::*;
 use common::{Value, json, notify};
 use mcp_sansio::server::{MessageLimits, NotifyStatus, Progress, Server, ServerChange};
 use mcp_sansio_http::endpoint::{Access, Endpoint, EndpointConfig, EndpointLimits, SessionSeal, StreamId};
-use mcp_sansio_http::fleet::{Engine, FleetLimits, MemoryEngine, MemoryHub, ProcessTag};
+use mcp_sansio_http::fleet::{Arrival, Engine, FleetLimits, MemoryEngine, MemoryHub, ProcessTag, Recipients};
 use mcp_sansio_http::seal::HmacSeal;
 
 fn seal() -> SessionSeal<'static> {
@@ -14,7 +14,7 @@ fn seal() -> SessionSeal<'static> {
 
 struct Process {
     web: Web,
-    engine: MemoryEngine,
+    engine: SharedEngine,
 }
 
 /// Processes A, B, C, ..: 0, 1, 2, ..
@@ -40,6 +40,8 @@ impl Fleet {
             let engine = hub.join(ProcessTag::new(tag));
             let mut web = Web::of(endpoint.join_fleet(engine.tag(), fleet));
             web.dice.0 = tag.into();
+            let engine = SharedEngine::new(engine.into());
+            web.engine = Some(SharedEngine::clone(&engine));
             Process { web, engine }
         };
         let processes = (1..=number).map(process).collect();
@@ -56,7 +58,7 @@ impl Fleet {
     fn settle(&mut self) {
         for _ in 0..6 {
             for Process { web, engine } in &mut self.processes {
-                while web.meet(engine) {}
+                while web.meet(&mut *engine.borrow_mut()) {}
             }
         }
     }
@@ -405,8 +407,105 @@ fn the_engine_is_away() {
     fleet.settle();
     fleet.answer(A, 1);
     let there = fleet.resume(B, &session, &first).opened();
+    fleet.settle();
     let rest = fleet.pull(B, there);
     assert_eq!((told(&rest.json()), rest.ended), (vec!["1".to_owned(), "2".to_owned(), "answer 1".to_owned()], true));
+}
+
+/// The database is started anew, and has forgotten the copies.
+#[test]
+fn copies_are_begun_anew() {
+    let mut fleet = Fleet::of(2);
+    let session = fleet.open(A, "2025-11-25");
+    let streams = [1, 2].map(|id| fleet.later(A, &session, id));
+    let first = streams.map(|stream| last_id(&fleet.pull(A, stream)));
+    fleet.progress(A, 1, 1);
+    fleet.settle();
+    fleet.hub.restart();
+    fleet.settle();
+    assert_eq!(fleet.hub.logs().iter().filter(|(log, _)| log.starts_with("e:")).count(), 2);
+    for (stream, first) in streams.into_iter().zip(&first) {
+        fleet.web(A).detach(stream);
+        let there = fleet.resume(B, &session, first).opened();
+        let id = if stream == streams[0] { 1 } else { 2 };
+        fleet.answer(A, id);
+        fleet.settle();
+        let rest = fleet.pull(B, there);
+        let answer = format!("answer {id}");
+        let all = if id == 1 { vec!["1".to_owned(), answer] } else { vec![answer] };
+        assert_eq!((told(&rest.json()), rest.ended), (all, true));
+    }
+}
+
+/// An engine that does not say which others are alive.
+struct Deaf(MemoryEngine);
+
+impl Engine for Deaf {
+    fn tag(&self) -> ProcessTag {
+        self.0.tag()
+    }
+    fn publish(&mut self, to: Recipients, message: &[u8], within: u64) {
+        self.0.publish(to, message, within);
+    }
+    fn take(&mut self) -> Option<Arrival> {
+        let tag = self.tag();
+        std::iter::from_fn(|| self.0.take()).find(|arrival| !matches!(arrival, Arrival::Joined(of) if *of != tag))
+    }
+    fn append(&mut self, log: &str, id: Option<u64>, entry: &[u8], keep: u64) {
+        self.0.append(log, id, entry, keep);
+    }
+    fn replace(&mut self, log: &str, entry: &[u8], keep: u64) {
+        self.0.replace(log, entry, keep);
+    }
+    fn read(&mut self, log: &str, after: u64, follow: Option<u64>) {
+        self.0.read(log, after, follow);
+    }
+    fn stop(&mut self, log: &str) {
+        self.0.stop(log);
+    }
+    fn set_waker(&mut self, _: std::sync::Arc<dyn Fn() + Send + Sync>) {}
+}
+
+/// A process that has just started takes none for dead that it has not heard yet.
+#[test]
+fn a_process_that_has_just_joined_waits_for_the_others() {
+    let mut fleet = Fleet::of(1);
+    let session = fleet.open(A, "2025-11-25");
+    let stream = fleet.later(A, &session, 1);
+    let first = last_id(&fleet.pull(A, stream));
+    fleet.settle();
+    fleet.web(A).detach(stream);
+    for hears in [false, true] {
+        let hub = fleet.hub.clone();
+        let server = Server::growing(MessageLimits { in_flight: 8, ..MessageLimits::default() });
+        let endpoint = Endpoint::growing(config(), server, EndpointLimits::default()).seal_sessions(seal());
+        let engine = hub.join(ProcessTag::new(2));
+        let mut web = Web::of(endpoint.join_fleet(engine.tag(), FleetLimits::default()));
+        web.sessions.insert(session.clone(), "2025-11-25".into());
+        web.hear("2025-11-25", r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#);
+        let mut deaf = Deaf(engine);
+        let meet = |web: &mut Web, deaf: &mut Deaf| while web.meet(deaf) {};
+        meet(&mut web, &mut deaf);
+        for _ in 0..2 {
+            // First for what was set in the session, then for the stream.
+            assert!(web.listen(&session, Some(&first)).undecided);
+            meet(&mut web, &mut deaf);
+        }
+        let there = web.listen(&session, Some(&first)).opened();
+        web.wait(1_499);
+        meet(&mut web, &mut deaf);
+        assert!(!web.is_ready(there) || !web.pull(there).ended);
+        if hears {
+            fleet.answer(A, 1);
+            fleet.settle();
+        } else {
+            web.wait(1);
+        }
+        meet(&mut web, &mut deaf);
+        let rest = web.pull(there);
+        let code = rest.json()[0]["error"]["code"].as_i64();
+        assert_eq!((rest.ended, code), (true, if hears { None } else { Some(-32603) }));
+    }
 }
 
 /// An engine that says nothing at all: the request is undecided for some seconds at most.
@@ -754,7 +853,7 @@ fn damaged_copies() {
                 entry.push(1);
             }
         }
-        fleet.processes[A].engine.append(&log, Some(2 + dice.roll(2) as u64), &entry, 1000);
+        fleet.processes[A].engine.borrow_mut().append(&log, Some(2 + dice.roll(2) as u64), &entry, 1000);
         fleet.settle();
         let mut tap = Tap { bytes: Vec::new(), room: 1 << 20 };
         let web = fleet.web(B);

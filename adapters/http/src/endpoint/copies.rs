@@ -112,6 +112,8 @@ pub(crate) struct Copies {
     ended: VecDeque<(Millis, usize)>,
     /// Those that are open, by the time of the last sign that they go on.
     signs: VecDeque<(Millis, u64)>,
+    /// Those that are begun anew: their logs may be lost.
+    again: Vec<Origin>,
 }
 
 /// The copy of a stream.
@@ -154,10 +156,27 @@ impl Copies {
             bytes: 0,
             ended: VecDeque::new(),
             signs: VecDeque::new(),
+            again: Vec::new(),
         }
     }
 
-    /// Begins the copy of a stream with the ids of its requests. Returns `false` if there is no room for it.
+    /// Begins all copies anew that are open.
+    pub(crate) fn begin_all_anew(&mut self) {
+        self.again = self.open.values().filter(|copy| !copy.has_ended).map(|copy| copy.origin).collect();
+    }
+
+    /// Returns the next stream whose copy is begun anew.
+    pub(crate) fn next_anew(&mut self) -> Option<Origin> {
+        self.again.pop()
+    }
+
+    /// Returns whether there are more of these.
+    pub(crate) const fn has_anew(&self) -> bool {
+        !self.again.is_empty()
+    }
+
+    /// Begins the copy of a stream with the ids of its requests, or begins it anew in the next entry. Returns `false` if there is
+    /// no room for it.
     pub(crate) fn begin<'i>(
         &mut self,
         origin: Origin,
@@ -172,6 +191,15 @@ impl Copies {
         }
         let (number, bytes) = (origin.number, content.len() + EACH);
         let mut copy = StreamCopy { origin, entry: 0, records: Vec::new(), bytes: 0, is_cut: false, has_ended: false };
+        let is_anew = match self.open.remove(&number) {
+            Some(old) => {
+                self.bytes = self.bytes.saturating_sub(old.bytes);
+                self.changed.retain(|changed| *changed != number);
+                copy.entry = old.entry;
+                true
+            }
+            None => false,
+        };
         if !self.has_room(&copy, bytes) {
             return false;
         }
@@ -179,7 +207,9 @@ impl Copies {
         self.bytes += bytes;
         copy.record(&mut self.changed, number, BEGIN, content.len()).append(&mut content);
         self.open.insert(number, copy);
-        self.signs.push_back((now, number));
+        if !is_anew {
+            self.signs.push_back((now, number));
+        }
         true
     }
 

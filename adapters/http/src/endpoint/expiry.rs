@@ -16,7 +16,8 @@ impl Endpoint<'_> {
             self.expire_given(app);
             self.tell_counts();
             self.tend_follows(now);
-            self.tend_endings(app);
+            self.tend_awaited(app);
+            self.tend_presence(app, now);
         }
         self.go_on(app);
         // Handlers may just have answered on streams without a connection.

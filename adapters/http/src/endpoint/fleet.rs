@@ -35,12 +35,38 @@ pub(crate) struct Membership {
     pub(crate) relays: Relays,
     pub(crate) topics: Topics,
     pub(crate) counts: Counts,
-    /// The processes that are alive. This one is among them while it is not alone.
+    presence: Presence,
+    /// The other processes that were heard.
     alive: BTreeSet<ProcessTag>,
     pub(crate) sessions: SharedSessions,
     old: OldMessages,
     /// The streams of other processes that are resumed here.
     pub(crate) follows: Follows,
+}
+
+/// The knowledge of a process about the others.
+#[derive(Debug)]
+enum Presence {
+    /// The engine has not said anything yet.
+    Unknown,
+    /// The engine is away.
+    Alone,
+    /// It has joined, at this time: others that are alive may not have been heard yet. Some are known to have left since.
+    Joining { since: Millis, left: BTreeSet<ProcessTag> },
+    /// All that are alive were heard.
+    Joined,
+}
+
+/// The state of another process, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Alive,
+    /// It has ended.
+    Gone,
+    /// It was not heard, but may be alive: this process has just joined.
+    Unheard,
+    /// This process is alone, and does not know.
+    Unknown,
 }
 
 impl Membership {
@@ -55,15 +81,49 @@ impl Membership {
 
     /// Returns the other processes that are alive; none while this one is alone.
     fn others(&self) -> BTreeSet<ProcessTag> {
-        match self.alive.contains(&self.tag) {
-            true => self.alive.iter().copied().filter(|process| *process != self.tag).collect(),
-            false => BTreeSet::new(),
+        self.alive.clone()
+    }
+
+    /// Returns whether the engine is away.
+    pub(crate) const fn is_alone(&self) -> bool {
+        matches!(self.presence, Presence::Alone)
+    }
+
+    /// Returns whether another process is alive.
+    pub(crate) fn life(&self, process: ProcessTag) -> Life {
+        match &self.presence {
+            Presence::Unknown | Presence::Alone => Life::Unknown,
+            _ if self.alive.contains(&process) => Life::Alive,
+            Presence::Joining { left, .. } if !left.contains(&process) => Life::Unheard,
+            Presence::Joining { .. } | Presence::Joined => Life::Gone,
         }
     }
 
-    /// Returns whether another process is alive; `None` while this one is alone, and does not know.
-    pub(crate) fn is_alive(&self, process: ProcessTag) -> Option<bool> {
-        self.alive.contains(&self.tag).then(|| self.alive.contains(&process))
+    /// Returns the time at which all that are alive were heard.
+    fn heard_all_at(&self) -> Option<Millis> {
+        match &self.presence {
+            Presence::Joining { since, .. } => Some(since.saturating_add(self.limits.join_within)),
+            _ => None,
+        }
+    }
+
+    /// Notes that this process has joined, or another one.
+    fn joined(&mut self, process: ProcessTag, now: Millis) {
+        if process == self.tag {
+            self.presence = Presence::Joining { since: now, left: BTreeSet::new() };
+        } else if self.alive.len() < self.limits.processes {
+            self.alive.insert(process);
+        }
+    }
+
+    /// Notes that another process has left.
+    fn left(&mut self, process: ProcessTag) {
+        self.alive.remove(&process);
+        if let Presence::Joining { left, .. } = &mut self.presence
+            && left.len() < self.limits.processes
+        {
+            left.insert(process);
+        }
     }
 }
 
@@ -105,6 +165,7 @@ impl Endpoint<'_> {
             tag,
             limits,
             outbox,
+            presence: Presence::Unknown,
             alive: BTreeSet::new(),
             sessions: SharedSessions::default(),
             old: OldMessages::default(),
@@ -129,9 +190,11 @@ impl Endpoint<'_> {
         self.tell_topics(app);
         self.tell_counts();
         self.tend_follows(now);
-        self.tend_endings(app);
-        self.hand_over(engine, now);
+        self.tend_awaited(app);
+        self.tend_presence(app, now);
         let turn = self.fleet.as_ref().map_or(1, |fleet| fleet.limits.turn.max(1));
+        let has_more = self.copy_anew(turn);
+        self.hand_over(engine, now);
         let mut taken = 0;
         while taken < turn
             && let Some(arrival) = engine.take()
@@ -152,7 +215,7 @@ impl Endpoint<'_> {
             self.tell_topics(app);
             self.hand_over(engine, now);
         }
-        taken == turn
+        taken == turn || has_more
     }
 
     /// Keeps a change for subscriptions that arrive after it.
@@ -163,10 +226,36 @@ impl Endpoint<'_> {
     }
 
     /// Returns the times of the next work for the fleet.
-    pub(crate) fn fleet_deadlines(&self) -> [Option<Millis>; 3] {
+    pub(crate) fn fleet_deadlines(&self) -> [Option<Millis>; 5] {
         let live = self.server.in_flight();
         let counts = self.fleet.as_ref().and_then(|fleet| fleet.counts.deadline(live));
-        [self.relay_deadline(), counts, self.ending_deadline()]
+        let heard_all = self.fleet.as_ref().and_then(|fleet| fleet.heard_all_at());
+        [self.relay_deadline(), counts, self.awaited_deadline(), self.log_deadline(), heard_all]
+    }
+
+    /// Treats the processes that were not heard in time after this one has joined as those that have left.
+    pub(crate) fn tend_presence<S>(&mut self, app: &mut App<'_, S>, now: Millis) {
+        let Some(fleet) = self.fleet.as_mut().filter(|fleet| fleet.heard_all_at().is_some_and(|at| at <= now)) else {
+            return;
+        };
+        fleet.presence = Presence::Joined;
+        let named = fleet.relays.owners().chain(fleet.topics.processes()).chain(fleet.follows.processes());
+        let gone: BTreeSet<_> =
+            named.filter(|process| *process != fleet.tag && !fleet.alive.contains(process)).collect();
+        for process in gone {
+            self.process_left(app, process);
+        }
+    }
+
+    /// Ends what waits for a process that has left.
+    fn process_left<S>(&mut self, app: &mut App<'_, S>, process: ProcessTag) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.counts.left(process);
+            fleet.sessions.awaited_left(process);
+        }
+        self.owner_left(app, process);
+        self.topics_ended(process);
+        self.followed_left(process);
     }
 
     /// Gives the engine what waits for it.
@@ -187,29 +276,23 @@ impl Endpoint<'_> {
             Arrival::Lost => {
                 self.publish_here(ServerChange::All);
                 self.read_sessions();
-                // Those with a deadline have it; others would wait for ever.
-                self.fail_given(app, |has_deadline, _| !has_deadline);
-            }
-            Arrival::Joined(process) => {
-                // This process always has a place.
-                if fleet.alive.len() < fleet.limits.processes || *process == fleet.tag {
-                    fleet.alive.insert(*process);
+                // The logs may be lost too.
+                if let Some(copies) = &mut self.log.copies {
+                    copies.begin_all_anew();
                 }
             }
+            Arrival::Joined(process) => fleet.joined(*process, self.now),
             Arrival::Left(process) if *process == fleet.tag => {
                 fleet.alive.clear();
+                fleet.presence = Presence::Alone;
                 fleet.counts.alone();
-                fleet.sessions.end_alone();
-                self.fail_given(app, |_, _| true);
+                fleet.sessions.awaited_alone();
+                self.fail_given(app, |_| true);
                 self.leave_followed();
             }
             Arrival::Left(process) => {
-                fleet.alive.remove(process);
-                fleet.counts.left(*process);
-                fleet.sessions.end_left(*process);
-                self.owner_left(app, *process);
-                self.topics_ended(*process);
-                self.followed_left(*process);
+                fleet.left(*process);
+                self.process_left(app, *process);
             }
             Arrival::Entry { .. } | Arrival::CaughtUp { .. } | Arrival::ReadOver { .. } => {
                 // Each knows its logs by the beginning of their names.
@@ -229,9 +312,11 @@ impl Endpoint<'_> {
                 self.publish_here(change);
             }
             Some(Message::InSession { session, message }) => self.hear_in_session(app, session, message),
-            Some(Message::Setting { session, message }) => self.hear_setting(app, session, message),
+            Some(Message::Setting { session, request, message }) => {
+                self.hear_setting(app, from, session, request, message);
+            }
             Some(Message::Ended { session }) => self.hear_end(app, from, session),
-            Some(Message::EndKnown { session }) => self.hear_end_known(from, session.id),
+            Some(Message::Known { session, request }) => self.hear_known(from, session.id, request),
             Some(Message::Old { session, message }) => self.hear_old(app, session, message),
             Some(Message::Relay { number, session, principal, request }) => {
                 self.take_relayed(app, (from, number), session, principal, request);

@@ -18,8 +18,10 @@ use mcp_sansio::sink::{MessageKind, Out, Sink};
 use super::Endpoint;
 use super::copies::{CopiedIds, CopyRecord, log_name, read_log_name, records};
 use super::events::{EventId, StreamOut, skip_events};
+use super::fleet::Life;
 use super::ids::StreamId;
 use super::legacy::NoStream;
+use super::log::Spot;
 use super::sealed::{Nonce, nonce_of};
 use super::stream::{Origin, Plan, Purpose, Stream};
 use crate::fleet::wire::{Message, SessionRef};
@@ -134,6 +136,11 @@ impl Follows {
         Some(follow)
     }
 
+    /// Returns the processes whose streams are resumed here.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = ProcessTag> {
+        self.by_stream.keys().map(|key| ProcessTag::new(key.tag))
+    }
+
     /// Returns the time at which the oldest look is over.
     pub(crate) fn next_deadline(&self, within: Millis) -> Option<Millis> {
         let of =
@@ -167,6 +174,24 @@ impl Follow {
 impl Endpoint<'_> {
     /// Begins to copy a stream that was just sent, if it answers a request in a session that other processes may know.
     pub(crate) fn begin_copy(&mut self, slot: u16) {
+        self.copy_from(slot, |stream| (stream.chain.read(), 1));
+    }
+
+    /// Begins copies anew whose logs may be lost, with the events that are still here. Returns `true` if there are more than `most`
+    /// of them.
+    pub(crate) fn copy_anew(&mut self, most: usize) -> bool {
+        for _ in 0..most {
+            let Some(origin) = self.log.copies.as_mut().and_then(|copies| copies.next_anew()) else { return false };
+            let is_open = |stream: &&Stream| stream.number == origin.number && stream.is_copied;
+            if self.streams.at(origin.slot).is_some_and(|stream| is_open(&stream)) {
+                self.copy_from(origin.slot, |stream| (stream.chain.start(), stream.chain.first()));
+            }
+        }
+        self.log.copies.as_ref().is_some_and(|copies| copies.has_anew())
+    }
+
+    /// Begins the copy of a stream with the events from one on, which is at this place of the log.
+    fn copy_from(&mut self, slot: u16, first: impl FnOnce(&Stream) -> (Spot, u32)) {
         let Some(copies) = self.log.copies.as_mut().filter(|_| self.config.resume_within > 0) else { return };
         let Some(stream) = self.streams.at_mut(slot).filter(|stream| stream.resumable) else { return };
         let session = stream.session().and_then(|slot| self.sessions.get(slot));
@@ -177,8 +202,8 @@ impl Endpoint<'_> {
         stream.is_copied =
             copies.begin(stream.origin, &session, ids.filter_map(|token| server.request_id(token)), self.now);
         if stream.is_copied {
-            let (number, spot, end, route) = (stream.number, stream.chain.read(), stream.next_event, stream.route);
-            self.log.copy_events(number, spot, 1..end);
+            let (number, (spot, first), end, route) = (stream.number, first(stream), stream.next_event, stream.route);
+            self.log.copy_events(number, spot, first..end);
             self.end_copy(slot, route);
         }
     }
@@ -436,11 +461,13 @@ impl Endpoint<'_> {
         if follow.reads.is_none() || follow.has_ended || id <= follow.entry {
             return;
         }
-        if follow.entry == 0 && id > 1 {
+        // A copy is begun anew if its log may be lost.
+        let begins = records(entry).is_some_and(|mut all| matches!(all.next(), Some(CopyRecord::Begin(..))));
+        if follow.entry == 0 && !begins {
             // Without the first one nothing is known of the session.
             return;
         }
-        let (Some(records), true) = (records(entry), id == follow.entry + 1) else {
+        let (Some(records), true) = (records(entry), begins || id == follow.entry + 1) else {
             // One before it is missing, or was written by a later version.
             follow.is_cut = true;
             return self.cut_follow(key);
@@ -607,10 +634,15 @@ impl Endpoint<'_> {
     fn caught_up(&mut self, log: &str) {
         let Some(key) = read_log_name(log) else { return };
         let Some(fleet) = &mut self.fleet else { return };
-        let is_alive = match ProcessTag::new(key.tag) {
-            // The copy has ended, and its end is lost.
-            own if own == fleet.tag => self.log.copies.as_ref().map(|copies| copies.is_open(key.number)),
-            process => fleet.is_alive(process),
+        let life = match ProcessTag::new(key.tag) {
+            own if own == fleet.tag => {
+                match self.log.copies.as_ref().is_some_and(|copies| copies.is_open(key.number)) {
+                    true => Life::Alive,
+                    // The copy has ended, and its end is lost.
+                    false => Life::Gone,
+                }
+            }
+            process => fleet.life(process),
         };
         let Some(follow) = fleet.follows.by_stream.get_mut(&key).filter(|follow| follow.reads.is_some()) else {
             return;
@@ -618,12 +650,17 @@ impl Endpoint<'_> {
         follow.has_caught_up = true;
         match follow.state {
             // Each of them is also among the looks, whose number is limited.
-            FollowState::Looking if is_alive == Some(true) => fleet.follows.late.push_back((self.now, key)),
+            FollowState::Looking if matches!(life, Life::Alive | Life::Unheard) => {
+                fleet.follows.late.push_back((self.now, key));
+            }
             FollowState::Looking => {
-                follow.state = FollowState::Unknown;
+                follow.state = match life {
+                    Life::Unknown => FollowState::Unavailable,
+                    _ => FollowState::Unknown,
+                };
                 self.stop_reading(key);
             }
-            FollowState::Found(_) if is_alive == Some(false) => self.end_follow(key),
+            FollowState::Found(_) if life == Life::Gone => self.end_follow(key),
             _ => {}
         }
     }

@@ -298,8 +298,9 @@ impl<'r> EndpointResponse<'r> {
         EndpointResponse { content, ..self }
     }
 
-    /// Returns `true` if more must be known: in a fleet, a client resumes an event stream of another process, and what that
-    /// process has sent is asked for. Keep the request, and give it to [`Endpoint::request`](super::Endpoint::request) again
+    /// Returns `true` if more must be known. In a fleet, a client resumes an event stream of another process, and what that
+    /// process has sent is asked for; or the other processes do not know yet what the request changes in its session, or this one what
+    /// was set in it. Keep the request, and give it to [`Endpoint::request`](super::Endpoint::request) again
     /// after [`Endpoint::meet_fleet`](super::Endpoint::meet_fleet) has taken something; this takes at most some seconds. Or send
     /// the response, a 503: the client comes again.
     #[cfg(feature = "fleet")]

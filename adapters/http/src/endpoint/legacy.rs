@@ -25,6 +25,8 @@ use super::sealed::Found;
 use super::session::Hashed;
 use super::stream::{Purpose, Stream};
 use super::{App, Asker, Endpoint};
+#[cfg(feature = "fleet")]
+use crate::fleet::wire::SessionRef;
 use crate::names::Known;
 
 const UNREAD: &str = "Overloaded: the event stream is not being read";
@@ -38,6 +40,9 @@ enum NoSession {
     /// It was opened elsewhere, and there is no room for it here.
     #[cfg(all(feature = "seal", feature = "alloc"))]
     NoRoom,
+    /// It was opened elsewhere, and what was set in it has not arrived yet.
+    #[cfg(feature = "fleet")]
+    Undecided,
 }
 
 /// The reason why a GET has no stream.
@@ -74,6 +79,10 @@ impl Endpoint<'_> {
             return self.open_session(app, head, request, principal, random, body);
         }
         match self.session_of(app, head, principal) {
+            #[cfg(feature = "fleet")]
+            Ok(_) if self.awaits_setting(head, request.envelope(), method, principal) => {
+                undecided("The other processes do not know of it yet: try again", body)
+            }
             Ok(slot) => self.in_session(app, head, slot, principal, Message::Read(request), body),
             Err(none) => no_session(none, body),
         }
@@ -90,6 +99,8 @@ impl Endpoint<'_> {
         let is_array = Raw::parse(content).is_ok_and(|raw| raw.as_bytes().starts_with(b"["));
         match self.session_of(app, head, principal) {
             Ok(slot) if is_array => self.in_session(app, head, slot, principal, Message::Bytes(content), body),
+            #[cfg(feature = "fleet")]
+            Err(NoSession::Undecided) if is_array => no_session(NoSession::Undecided, body),
             _ => self.unreadable(content, body),
         }
     }
@@ -329,10 +340,10 @@ impl Endpoint<'_> {
         match self.session_of(app, head, principal) {
             Ok(slot) => {
                 #[cfg(feature = "fleet")]
-                if self.awaits_end(head.fields.get(Known::Session).first().unwrap_or(&[]), principal) {
-                    let mut response = refuse(body, 503, code::INTERNAL, "The other processes do not know of it yet");
-                    response.undecided = true;
-                    return response;
+                if let Some(id) = head.fields.get(Known::Session).first()
+                    && self.awaits_others(SessionRef { id, principal }, b"", None)
+                {
+                    return undecided("The other processes do not know of it yet: try again", body);
                 }
                 #[cfg(all(feature = "seal", feature = "alloc"))]
                 if let (Some(sealed), Some(session)) = (&mut self.sealed, self.sessions.get(slot)) {
@@ -586,7 +597,14 @@ impl Endpoint<'_> {
         };
         #[cfg(all(feature = "seal", feature = "alloc"))]
         if self.sealed.is_some() && given.len() > SessionId::LEN {
-            return self.sealed_session(app, given, principal);
+            let found = self.sealed_session(app, given, principal);
+            #[cfg(feature = "fleet")]
+            if let (Ok(_), Some(fleet), Some(nonce)) = (&found, &self.fleet, super::sealed::nonce_of(given))
+                && fleet.awaits_log(&nonce, self.now)
+            {
+                return Err(NoSession::Undecided);
+            }
+            return found;
         }
         let found = self.sessions.find(given, principal);
         found.filter(|slot| self.sessions.get(*slot).is_some_and(|session| !session.old)).ok_or(NoSession::Unknown)
@@ -654,7 +672,7 @@ impl Endpoint<'_> {
         }
         #[cfg(feature = "fleet")]
         if let Some(fleet) = &mut self.fleet {
-            fleet.read_session(&nonce);
+            fleet.read_session(&nonce, self.now);
         }
         Ok(slot)
     }
@@ -668,6 +686,14 @@ impl Endpoint<'_> {
     }
 }
 
+/// Answers a request that waits: a driver that keeps it sends none of this.
+#[cfg(feature = "fleet")]
+fn undecided<'r>(why: &str, body: &mut dyn Out) -> EndpointResponse<'r> {
+    let mut response = refuse(body, 503, code::INTERNAL, why);
+    response.undecided = true;
+    response
+}
+
 fn no_session<'r>(none: NoSession, body: &mut dyn Out) -> EndpointResponse<'r> {
     match none {
         NoSession::Missing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id is missing: initialize first"),
@@ -675,5 +701,7 @@ fn no_session<'r>(none: NoSession, body: &mut dyn Out) -> EndpointResponse<'r> {
         #[cfg(all(feature = "seal", feature = "alloc"))]
         NoSession::NoRoom => refuse(body, 503, code::INTERNAL, "Overloaded: too many sessions"),
         NoSession::Differing => refuse(body, 400, code::INVALID_REQUEST, "Mcp-Session-Id came twice, and differs"),
+        #[cfg(feature = "fleet")]
+        NoSession::Undecided => undecided("What was set in the session has not arrived yet: try again", body),
     }
 }

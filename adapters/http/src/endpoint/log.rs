@@ -85,6 +85,12 @@ impl Chain {
         self.read
     }
 
+    /// Returns the place of the oldest event in the log.
+    #[cfg(feature = "fleet")]
+    pub(crate) const fn start(&self) -> Spot {
+        self.start
+    }
+
     /// Returns the number of the oldest event in the log.
     pub(crate) const fn first(&self) -> u32 {
         self.first

@@ -216,6 +216,16 @@ impl<'m> SealedSessions<'m> {
         (opened == STATE).then_some(state)
     }
 
+    /// Returns a number that only those with the key can know. It is not 0.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn secret(&self) -> u64 {
+        // No id has this beginning.
+        let mut sealed = [0; SEALED];
+        let _ = self.with.seal.seal(&bound(&[0; NONCE], None), &[0; STATE], &mut sealed);
+        let words = sealed.chunks(8).map(|chunk| chunk.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        words.fold(0, |mixed: u64, word| mixed.rotate_left(7) ^ word).max(1)
+    }
+
     /// Returns the end of a session that is open here.
     #[cfg(feature = "fleet")]
     pub(crate) fn end_of(&self, nonce: &Nonce) -> Option<Millis> {

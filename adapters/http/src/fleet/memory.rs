@@ -138,6 +138,14 @@ impl MemoryHub {
         });
     }
 
+    /// Lets the others take a process for dead that is only silent, and hear it again.
+    pub fn suspect(&self, tag: ProcessTag) {
+        self.change(|hub| {
+            hub.give_others(tag, &Arrival::Left(tag));
+            hub.give_others(tag, &Arrival::Joined(tag));
+        });
+    }
+
     /// Sets the time forward: logs whose time is over are forgotten, and the reading of logs ends.
     pub fn advance(&self, millis: Millis) {
         self.change(|hub| {
@@ -155,6 +163,15 @@ impl MemoryHub {
                 });
             }
             over.into_iter().for_each(|(tag, arrival)| hub.give(tag, arrival));
+        });
+    }
+
+    /// Starts the hub anew, as a database without files: it has forgotten all logs, and all hear that messages may be lost.
+    pub fn restart(&self) {
+        self.change(|hub| {
+            hub.logs.clear();
+            let all: Vec<_> = hub.there().collect();
+            all.into_iter().for_each(|tag| hub.give(tag, Arrival::Lost));
         });
     }
 

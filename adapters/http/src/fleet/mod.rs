@@ -108,7 +108,8 @@ pub enum Arrival {
         log: String,
     },
     /// The process was heard, for the first time or after it had left. With the tag of this process: messages go to and fro from
-    /// now on. The process itself comes after those that the database knows as alive.
+    /// now on, and others that are alive and were not heard yet are within
+    /// [`FleetLimits::join_within`].
     Joined(ProcessTag),
     /// The process has left, or was not heard for as long as the engine waits. With the tag of this process: the database is
     /// away, and the others are not known any more.
@@ -173,6 +174,15 @@ pub struct FleetLimits {
     pub session_entries: usize,
     /// Number of bytes of these. Default: 128 KiB.
     pub session_bytes: usize,
+    /// Number of requests that wait at once until the other processes know what they change: DELETE of a session,
+    /// `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` in one. Others are answered at once. Default: 1,000.
+    pub settled: usize,
+    /// Number of milliseconds that such a request waits at most, and a request in a session of which this process has not read
+    /// yet what was set in it at others. Default: 200.
+    pub settle_within: Millis,
+    /// Number of milliseconds after this process has joined in which the others have to be heard. Only then one that was not
+    /// heard counts as gone. Default: 1,500.
+    pub join_within: Millis,
     /// Number of messages for sessions of 2024-11-05 that came to another process, and wait until the stream of their session was
     /// read. One more ends its session. Default: 1,000.
     pub waiting: usize,
@@ -185,8 +195,8 @@ pub struct FleetLimits {
     pub relayed: usize,
     /// Number of bytes of such a request, and of each message about it. Default: 4 MiB.
     pub relay_bytes: usize,
-    /// Number of milliseconds within which another process must begin with a request, or the state of one that has ended must
-    /// be read. Then the client gets error -32603. Default: 5,000.
+    /// Number of milliseconds within which another process must begin with a request, and then say again that it works on it, or the
+    /// state of one that has ended must be read. Then the client gets error -32603. Default: 5,000.
     pub relay_within: Millis,
     /// Number of bytes of the states of other processes' [topics](mcp_sansio::service::Topic::outlives) that are kept for listens
     /// here. Notifications beyond it are left out. Default: 16 MiB.
@@ -219,6 +229,9 @@ impl Default for FleetLimits {
             processes: 1_000,
             session_entries: 1_000,
             session_bytes: 128 << 10,
+            settled: 1_000,
+            settle_within: 200,
+            join_within: 1_500,
             waiting: 1_000,
             waiting_share: 64,
             waiting_bytes: 64 << 20,

@@ -16,12 +16,12 @@ pub(crate) enum Message<'m> {
     Change(ServerChange<'m>),
     /// A notification or a response of a client, in a session.
     InSession { session: SessionRef<'m>, message: &'m [u8] },
-    /// A request of a client, in a session, that changes what it hears of. It is answered.
-    Setting { session: SessionRef<'m>, message: &'m [u8] },
+    /// A request of a client, in a session, that changes what it hears of, and its `id` as JSON. The sender answers it.
+    Setting { session: SessionRef<'m>, request: &'m [u8], message: &'m [u8] },
     /// The client has ended the session.
     Ended { session: SessionRef<'m> },
-    /// The sender knows of the end of the session.
-    EndKnown { session: SessionRef<'m> },
+    /// The sender knows of the request with this `id`, or without one of the end of the session.
+    Known { session: SessionRef<'m>, request: &'m [u8] },
     /// The content of a POST of 2024-11-05, for the process that has the stream of the session.
     Old { session: SessionRef<'m>, message: &'m [u8] },
     /// A request that the other process answers.
@@ -72,7 +72,7 @@ const ALL: u8 = 6;
 const IN_SESSION: u8 = 16;
 const SETTING: u8 = 17;
 const ENDED: u8 = 18;
-const END_KNOWN: u8 = 26;
+const KNOWN: u8 = 26;
 const OLD: u8 = 19;
 const RELAY: u8 = 40;
 const RELAYED: u8 = 41;
@@ -96,9 +96,11 @@ pub(crate) fn encode(message: &Message<'_>) -> Vec<u8> {
             _ => out.kind(ALL),
         },
         Message::InSession { session, message } => out.kind(IN_SESSION).session(session).bytes(message),
-        Message::Setting { session, message } => out.kind(SETTING).session(session).bytes(message),
+        Message::Setting { session, request, message } => {
+            out.kind(SETTING).session(session).bytes(request).bytes(message)
+        }
         Message::Ended { session } => out.kind(ENDED).session(session),
-        Message::EndKnown { session } => out.kind(END_KNOWN).session(session),
+        Message::Known { session, request } => out.kind(KNOWN).session(session).bytes(request),
         Message::Old { session, message } => out.kind(OLD).session(session).bytes(message),
         Message::Relay { number, session, principal, request } => {
             out.kind(RELAY).number(number).text(session).option(principal).bytes(request)
@@ -132,9 +134,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Message<'_>> {
         TOPIC => Message::Change(ServerChange::Topic { member: fields.text()?, key: fields.text()? }),
         ALL => Message::Change(ServerChange::All),
         IN_SESSION => Message::InSession { session: fields.session()?, message: fields.bytes()? },
-        SETTING => Message::Setting { session: fields.session()?, message: fields.bytes()? },
+        SETTING => Message::Setting { session: fields.session()?, request: fields.bytes()?, message: fields.bytes()? },
         ENDED => Message::Ended { session: fields.session()? },
-        END_KNOWN => Message::EndKnown { session: fields.session()? },
+        KNOWN => Message::Known { session: fields.session()?, request: fields.bytes()? },
         OLD => Message::Old { session: fields.session()?, message: fields.bytes()? },
         RELAY => Message::Relay {
             number: fields.number()?,
@@ -291,9 +293,13 @@ mod tests {
             Message::Change(ServerChange::Topic { member: "taskIds", key: "1" }),
             Message::Change(ServerChange::All),
             Message::InSession { session: SessionRef { id: b"abc", principal: None }, message: b"{}" },
-            Message::Setting { session: SessionRef { id: b"abc", principal: Some("ann") }, message: b"{}" },
+            Message::Setting {
+                session: SessionRef { id: b"abc", principal: Some("ann") },
+                request: b"7",
+                message: b"{}",
+            },
             Message::Ended { session: SessionRef { id: b"", principal: Some("") } },
-            Message::EndKnown { session: SessionRef { id: b"abc", principal: None } },
+            Message::Known { session: SessionRef { id: b"abc", principal: None }, request: b"\"a\"" },
             Message::Old { session: SessionRef { id: b"abc", principal: None }, message: b"" },
             Message::Relay { number: 7, session: "abc", principal: Some("ann"), request: b"{}" },
             Message::Relay { number: 8, session: "", principal: None, request: b"" },

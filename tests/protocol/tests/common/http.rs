@@ -126,6 +126,9 @@ impl Pulled {
     }
 }
 
+/// The engine of a process in a fleet.
+pub type SharedEngine = std::rc::Rc<std::cell::RefCell<mcp_sansio_http::fleet::MemoryEngine>>;
+
 type Authorize = dyn Fn(&RequestHead<'_>) -> Access<'static>;
 
 /// Gives a closure the lifetime that `App` wants.
@@ -149,6 +152,8 @@ pub struct Web {
     pub authorize: Box<Authorize>,
     /// The endpoint has no sessions, by its configuration: its messages are judged by 2026-07-28.
     pub stateless: bool,
+    /// The engine of its fleet: a request that is undecided meets it once, and is given again.
+    pub engine: Option<SharedEngine>,
     oracle: Oracle,
     /// The methods of the requests, by revision and id.
     asked: HashMap<(String, String), String>,
@@ -211,6 +216,7 @@ impl Web {
             gulp: usize::MAX,
             authorize: Box::new(|_| Access::Granted { principal: None }),
             stateless: false,
+            engine: None,
             oracle: Oracle::new(),
             asked: HashMap::new(),
             sessions: HashMap::new(),
@@ -227,6 +233,17 @@ impl Web {
     }
 
     pub fn request_raw(&mut self, method: &str, path: &str, headers: &[(&str, &[u8])], body: &str) -> Reply {
+        let reply = self.request_once(method, path, headers, body);
+        match self.engine.clone().filter(|_| reply.undecided) {
+            Some(engine) => {
+                while self.meet(&mut *engine.borrow_mut()) {}
+                self.request_once(method, path, headers, body)
+            }
+            None => reply,
+        }
+    }
+
+    fn request_once(&mut self, method: &str, path: &str, headers: &[(&str, &[u8])], body: &str) -> Reply {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         self.turn();
         let revision = self.revision_of(headers, query, body);

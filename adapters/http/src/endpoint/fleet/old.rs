@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use mcp_sansio::protocol::code;
 use mcp_sansio::sink::Out;
 
-use super::{App, Endpoint, Membership};
+use super::{App, Endpoint, Life, Membership};
 use crate::endpoint::head::EndpointResponse;
 use crate::endpoint::refusal::refuse;
 use crate::fleet::wire::{Message, SessionRef};
@@ -84,8 +84,8 @@ impl Endpoint<'_> {
     ) -> Option<EndpointResponse<'r>> {
         let (fleet, sealed) = (self.fleet.as_mut()?, self.sealed.as_ref()?);
         let owner = sealed.open_old(id, principal).filter(|owner| *owner != fleet.tag)?;
-        match fleet.is_alive(owner) {
-            Some(true) => {
+        match fleet.life(owner) {
+            Life::Alive => {
                 let session = SessionRef { id, principal };
                 let message = Message::Old { session, message: content };
                 match fleet.publish(Recipients::One(owner), &message) {
@@ -93,8 +93,10 @@ impl Endpoint<'_> {
                     false => Some(refuse(body, 503, code::INTERNAL, "Overloaded: try again")),
                 }
             }
-            Some(false) => None,
-            None => Some(refuse(body, 503, code::INTERNAL, "The process of the session is out of reach: try again")),
+            Life::Gone => None,
+            Life::Unheard | Life::Unknown => {
+                Some(refuse(body, 503, code::INTERNAL, "The process of the session is out of reach: try again"))
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 //! it as if it had come over HTTP: on a stream of its own, whose messages go back and are written as they are. If the owner
 //! has ended, the last state that it has kept is read from its log, and the handler runs again with it.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -18,6 +18,7 @@ use mcp_sansio::sink::{LineSink, MessageKind, Sink, whole};
 
 use crate::endpoint::events::StreamOut;
 use crate::endpoint::exchange::origin_of;
+use crate::endpoint::fleet::Life;
 use crate::endpoint::ids::StreamId;
 use crate::endpoint::share::Client;
 use crate::endpoint::stream::{Purpose, Stream};
@@ -41,7 +42,16 @@ pub(crate) struct Relays {
     given: BTreeMap<u32, Given>,
     /// Those that were taken from others, by process and number.
     taken: BTreeMap<(ProcessTag, u32), Taken>,
+    /// Those that were taken and not answered at once, by the time of the last sign that they are worked on.
+    signs: VecDeque<(Millis, (ProcessTag, u32))>,
     last: u32,
+}
+
+impl Relays {
+    /// Returns the processes that requests wait for.
+    pub(super) fn owners(&self) -> impl Iterator<Item = ProcessTag> {
+        self.given.values().map(|given| given.owner)
+    }
 }
 
 /// A request that another process answers.
@@ -59,8 +69,8 @@ struct Given {
 enum Stage {
     /// It was sent; the owner has to take it until then.
     Sent(Millis),
-    /// The owner works on it.
-    Taken,
+    /// The owner works on it, and has to say so again until then.
+    Taken(Millis),
     /// The owner has ended. Its log is read, until then; the last entry so far.
     Reading(Millis, Option<Vec<u8>>),
     /// The handler runs again, with what was kept for its principal.
@@ -105,7 +115,7 @@ fn message_of(request: &IncomingRequest<'_>) -> Option<Vec<u8>> {
 }
 
 /// A sink that grows. Its user limits it.
-struct Bytes(Vec<u8>);
+pub(super) struct Bytes(pub(super) Vec<u8>);
 
 impl Sink for Bytes {
     fn put(&mut self, bytes: &[u8]) -> Result<(), FullError> {
@@ -149,7 +159,7 @@ impl Endpoint<'_> {
         if request.len() > fleet.limits.relay_bytes {
             return self.fail_relayed(app, token, &REQUEST_TOO_LARGE);
         }
-        let is_alive = fleet.is_alive(owner);
+        let life = fleet.life(owner);
         fleet.relays.last = fleet.relays.last.wrapping_add(1);
         let number = fleet.relays.last;
         let log = match target.key.as_str() {
@@ -157,20 +167,21 @@ impl Endpoint<'_> {
             key => log_of(key),
         };
         let relay = Message::Relay { number, session, principal, request: &request };
-        let sent = match is_alive {
-            Some(true) => {
+        let sent = match life {
+            // One that is not heard in time counts as gone then.
+            Life::Alive | Life::Unheard => {
                 let (to, within) = (Recipients::One(owner), fleet.limits.relay_within);
                 fleet.outbox.push(Errand::Publish { to, message: encode(&relay), within })
             }
-            Some(false) => true,
-            None => false,
+            Life::Gone => true,
+            Life::Unknown => false,
         };
         if !sent {
             return self.fail_relayed(app, token, &UNREACHED);
         }
         let given = Given { token, owner, log, principal: principal.map(String::from), stage: Stage::Sent(deadline) };
         fleet.relays.given.insert(number, given);
-        if is_alive == Some(false) {
+        if life == Life::Gone {
             self.owner_left(app, owner);
         }
     }
@@ -194,7 +205,7 @@ impl Endpoint<'_> {
         let mut ended = Vec::new();
         let Some(fleet) = &mut self.fleet else { return };
         for (number, given) in fleet.relays.given.iter_mut().filter(|(_, given)| given.owner == owner) {
-            if !matches!(given.stage, Stage::Sent(_) | Stage::Taken) {
+            if !matches!(given.stage, Stage::Sent(_) | Stage::Taken(_)) {
                 continue;
             }
             if given.log.is_empty() {
@@ -211,16 +222,17 @@ impl Endpoint<'_> {
             self.run_ended(number, None);
         }
         for key in taken {
+            // It may be there still, and have been silent.
+            self.send_relayed(key, true, b"");
             self.stop_taken(app, key);
         }
     }
 
-    /// Fails the requests that wait for other processes: messages of these may be lost.
-    pub(crate) fn fail_given<S>(&mut self, app: &mut App<'_, S>, is_lost: impl Fn(bool, Millis) -> bool) {
+    /// Fails the requests that wait for other processes, by their deadlines.
+    pub(crate) fn fail_given<S>(&mut self, app: &mut App<'_, S>, is_lost: impl Fn(Millis) -> bool) {
         let Some(fleet) = &mut self.fleet else { return };
         let is_over = |given: &Given| match given.stage {
-            Stage::Sent(deadline) | Stage::Reading(deadline, _) => is_lost(true, deadline),
-            Stage::Taken => is_lost(false, Millis::MAX),
+            Stage::Sent(deadline) | Stage::Reading(deadline, _) | Stage::Taken(deadline) => is_lost(deadline),
             Stage::Ended(_) => false,
         };
         let over: Vec<_> = fleet.relays.given.iter().filter(|(_, given)| is_over(given)).map(|(n, _)| *n).collect();
@@ -234,24 +246,42 @@ impl Endpoint<'_> {
     /// Fails the requests whose deadline has passed.
     pub(crate) fn expire_given<S>(&mut self, app: &mut App<'_, S>) {
         let now = self.now;
-        self.fail_given(app, |_, deadline| deadline <= now);
+        self.fail_given(app, |deadline| deadline <= now);
+        self.sign_taken();
+    }
+
+    /// Says of the requests that were taken that they are worked on, twice within the time that their processes wait: what these
+    /// hear of no more is lost.
+    fn sign_taken(&mut self) {
+        let (now, within) = (self.now, self.relay_within() / 2);
+        while let Some(fleet) = &mut self.fleet
+            && let Some(&(since, key)) = fleet.relays.signs.front()
+            && now >= since.saturating_add(within.max(1))
+        {
+            fleet.relays.signs.pop_front();
+            if fleet.relays.taken.contains_key(&key) {
+                fleet.relays.signs.push_back((now, key));
+                self.send_relayed(key, false, b"");
+            }
+        }
     }
 
     /// Returns the next deadline of a relayed request.
     pub(crate) fn relay_deadline(&self) -> Option<Millis> {
-        let given = self.fleet.as_ref()?.relays.given.values();
+        let relays = &self.fleet.as_ref()?.relays;
         let deadline = |given: &Given| match given.stage {
-            Stage::Sent(deadline) | Stage::Reading(deadline, _) => Some(deadline),
-            Stage::Taken | Stage::Ended(_) => None,
+            Stage::Sent(deadline) | Stage::Reading(deadline, _) | Stage::Taken(deadline) => Some(deadline),
+            Stage::Ended(_) => None,
         };
-        given.filter_map(deadline).min()
+        let sign = relays.signs.front().map(|(since, _)| since.saturating_add((self.relay_within() / 2).max(1)));
+        relays.given.values().filter_map(deadline).chain(sign).min()
     }
 
     /// Forgets a request that was given away. Its owner stops to work on it.
     fn end_given(&mut self, number: u32) -> Option<Given> {
         let fleet = self.fleet.as_mut()?;
         let given = fleet.relays.given.remove(&number)?;
-        if matches!(given.stage, Stage::Sent(_) | Stage::Taken) {
+        if matches!(given.stage, Stage::Sent(_) | Stage::Taken(_)) {
             let (to, within) = (Recipients::One(given.owner), fleet.limits.relay_within);
             // If it is lost, the owner works in vain.
             fleet.outbox.push(Errand::Publish { to, message: encode(&Message::RelayEnd { number }), within });
@@ -268,12 +298,13 @@ impl Endpoint<'_> {
         is_last: bool,
         message: &[u8],
     ) {
+        let deadline = self.now.saturating_add(self.relay_within());
         let Some(fleet) = &mut self.fleet else { return };
         let Some(given) = fleet.relays.given.get_mut(&number).filter(|given| given.owner == from) else { return };
         if matches!(given.stage, Stage::Reading(..) | Stage::Ended(_)) {
             return;
         }
-        given.stage = Stage::Taken;
+        given.stage = Stage::Taken(deadline);
         let token = given.token;
         if is_last {
             fleet.relays.given.remove(&number);
@@ -420,6 +451,9 @@ impl Endpoint<'_> {
         if fleet.relays.taken.len() >= limits.relayed || request.len() > limits.relay_bytes {
             return self.refuse_relayed(key, request, &OVERLOADED);
         }
+        if principal.is_some() {
+            self.set_hash_key();
+        }
         let slot = match session {
             "" => None,
             session => match self.session_named(app, session.as_bytes(), principal) {
@@ -465,11 +499,21 @@ impl Endpoint<'_> {
         // The other process knows now that it will be answered.
         if self.server.has_route(route) {
             self.send_relayed(key, false, b"");
+            if let Some(fleet) = &mut self.fleet {
+                fleet.relays.signs.push_back((self.now, key));
+            }
         }
         if let Some(fleet) = &mut self.fleet {
             fleet.relays.taken.insert(key, Taken { stream: id, route, part: Vec::new() });
         }
         self.run_ready(app);
+    }
+
+    /// Sets the key of the hashes of principals, if no request has set it. There is no randomness here; the seal is as secret.
+    fn set_hash_key(&mut self) {
+        if let Some(sealed) = self.sealed.as_ref().filter(|_| self.hash_key == 0) {
+            self.hash_key = sealed.secret();
+        }
     }
 
     /// Answers a request of another process with an error.

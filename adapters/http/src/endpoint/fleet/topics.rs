@@ -64,6 +64,11 @@ impl Topics {
         self.listeners.insert(scope.0, principal.map(String::from));
     }
 
+    /// Returns the processes whose states were heard, and that have not ended since.
+    pub(super) fn processes(&self) -> impl Iterator<Item = ProcessTag> {
+        self.heard.values().filter(|heard| !heard.has_ended).map(|heard| heard.from)
+    }
+
     /// Returns whether a state of another process was heard.
     pub(crate) fn has_heard(&self) -> bool {
         !self.heard.is_empty()
