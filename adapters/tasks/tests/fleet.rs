@@ -510,6 +510,16 @@ fn a_process_that_was_silent() {
     assert!(fleet.idle());
 }
 
+/// A process serves before its engine has answered.
+#[test]
+fn a_process_that_has_just_started() {
+    let mut fleet = Fleet::new();
+    let (_, id) = fleet.begin(&ANNA);
+    let new = Site::new(&fleet.hub, 4, FleetLimits::default());
+    fleet.sites.push(new);
+    assert_eq!(fleet.get(3, &ANNA, &id)["result"]["status"], "working");
+}
+
 /// The sessions of a user are counted, also those that begin with a request of another process.
 #[test]
 fn a_session_that_another_process_has_named_counts() {

@@ -63,7 +63,7 @@ pub(crate) enum Life {
     Alive,
     /// It has ended.
     Gone,
-    /// It was not heard, but may be alive: this process has just joined.
+    /// It was not heard, but may be alive: this process has just started, or joined.
     Unheard,
     /// This process is alone, and does not know.
     Unknown,
@@ -92,8 +92,9 @@ impl Membership {
     /// Returns whether another process is alive.
     pub(crate) fn life(&self, process: ProcessTag) -> Life {
         match &self.presence {
-            Presence::Unknown | Presence::Alone => Life::Unknown,
+            Presence::Alone => Life::Unknown,
             _ if self.alive.contains(&process) => Life::Alive,
+            Presence::Unknown => Life::Unheard,
             Presence::Joining { left, .. } if !left.contains(&process) => Life::Unheard,
             Presence::Joining { .. } | Presence::Joined => Life::Gone,
         }
