@@ -3,10 +3,12 @@
 //! The processes share a key, which seals sessions and questions; Redis, for all that is under way; and a file with the
 //! notes, which stands for a database. `examples/fleet/run.sh` starts three of them.
 //!
-//! usage: fleet PORT KEY-FILE NOTES-FILE REDIS-URL
+//! usage: mcp-sansio-fleet-example PORT KEY-FILE NOTES-FILE REDIS-URL
+use std::error::Error;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
@@ -53,7 +55,7 @@ fn clear(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
     call.text("cleared")
 }
 
-/// Takes two seconds. A client whose stream breaks meanwhile comes back to any process, and misses nothing.
+/// Takes two seconds. A client of a session whose stream breaks meanwhile comes back to any process, and misses nothing.
 fn count(notes: &mut Notes, call: &mut Call<'_>) -> HandlerResult {
     let file = notes.file.clone();
     let counting = notes.work.thread(move |job| {
@@ -79,10 +81,10 @@ static TOOLS: [Tool<Notes>; 3] = [
 ];
 static RESOURCES: [Resource<Notes>; 1] = [Resource::new(NOTES, "All notes", read).mime("text/plain")];
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn serve() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [port, key, file, redis] = &arguments[..] else {
-        return Err("usage: fleet PORT KEY-FILE NOTES-FILE URL".into());
+        return Err("usage: mcp-sansio-fleet-example PORT KEY-FILE NOTES-FILE REDIS-URL".into());
     };
     let service = Service::new("notes", "1.0")
         .tools(&TOOLS)
@@ -91,13 +93,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .on_cancel(|notes: &mut Notes, token| notes.work.cancel(token));
 
     // One key for all processes: 32 secure random bytes.
-    let key: [u8; 32] = fs::read(key)?.try_into().map_err(|_| "a key has 32 bytes")?;
-    let seal: &'static HmacSeal = Box::leak(Box::new(HmacSeal::new(&key)));
+    let bytes = fs::read(key).map_err(|error| format!("{key}: {error}"))?;
+    let bytes: [u8; 32] = bytes.try_into().map_err(|_| format!("{key}: a key has 32 bytes"))?;
+    let seal: &'static HmacSeal = Box::leak(Box::new(HmacSeal::new(&bytes)));
     let options = HttpServerOptions::new().seal(seal).session_seal(SessionSeal::new(seal));
-    let fleet = Fleet::start(redis, FleetOptions::new("notes"), |news| eprintln!("fleet: {news:?}"))?;
 
+    let number: u16 = port.parse().map_err(|_| format!("{port} is no port"))?;
+    let server = HttpServer::bind(("127.0.0.1", number)).map_err(|error| format!("port {port}: {error}"))?;
+    // Without Redis it serves its own clients, and says so.
+    let fleet = Fleet::start(redis, FleetOptions::new("notes"), move |news| eprintln!("{number}: {news:?}"))?;
     let (late, receiver) = channel();
     let mut notes = Notes { file: file.into(), work: Work::new(late, 64) };
-    let server = HttpServer::bind(("127.0.0.1", port.parse()?))?.options(options).fleet(fleet);
-    Ok(server.late(receiver).serve(&service, &mut notes)?)
+    Ok(server.options(options).fleet(fleet).late(receiver).serve(&service, &mut notes)?)
+}
+
+fn main() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
 }
