@@ -40,6 +40,9 @@
 //! ([`EndpointConfig::resource_metadata`]). So give it all paths that are left (`fallback_service` of axum), or a
 //! route for each. Behind a router that takes a part of the path away, see [`Mcp::nested`].
 //!
+//! A mount has no fleet. Several processes serve the same sessions with `MountOptions::session_seal` (feature `seal`), but what is
+//! under way stays with its process; the HTTP servers of `mcp-sansio-blocking` and `mcp-sansio-smol` carry it too.
+//!
 //! # Guarantees
 //!
 //! - **Cancellation.** A future that is dropped has done nothing yet. A body that is dropped before its end notifies the endpoint

@@ -37,12 +37,13 @@ pub(crate) type Nonce = [u8; NONCE];
 /// its principal, and has an end. Each endpoint with a seal of the same key serves such a session, wherever it was opened:
 /// it opens the session anew from the id, within its limits for sessions.
 ///
-/// Open event streams and their events do not travel, nor do requests in flight with their questions, subscriptions, and the
-/// level of `logging/setLevel`. A session that was ended (DELETE) is forgotten only by the endpoint that ended it. Endpoints
+/// By itself it carries no more: open event streams and their events stay with their endpoint, and so do requests in flight with
+/// their questions, subscriptions, and the level of `logging/setLevel`; a session that was ended (DELETE) is forgotten only by the
+/// endpoint that ended it. In a fleet (`Endpoint::join_fleet`, feature `fleet`) all of these count at each endpoint. Endpoints
 /// with one key must run the same version of the service, with the same table of extensions, and have the same clock.
 ///
-/// Without it, an id is random and its session is known to one endpoint. Sessions of 2024-11-05 (HTTP+SSE) are always so:
-/// they live on their stream.
+/// Without it, an id is random and its session is known to one endpoint. Sessions of 2024-11-05 (HTTP+SSE) always live on their
+/// stream, at one endpoint; in a fleet the others give it their messages.
 ///
 /// ```
 /// use mcp_sansio::server::{MessageLimits, Server};
