@@ -1,7 +1,7 @@
 //! Compiles the mutated copy, and takes out the mutants that do not compile.
 
 use crate::runner::Program;
-use crate::{Mutant, hash, mutate, tree};
+use crate::{Mutant, Options, choose, hash, mutate, tree};
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
@@ -36,7 +36,6 @@ const MUTATED: &[&str] = &[
 /// The tests, with the features that the gate tests besides the default ones.
 const TESTS: &[&str] = &[
     "test",
-    "--workspace",
     "--no-run",
     "--features",
     "mcp-sansio-auth/es256,mcp-sansio-auth/resource-server,mcp-sansio-embedded/async,\
@@ -44,8 +43,9 @@ const TESTS: &[&str] = &[
      mcp-sansio-smol/tls,mcp-sansio-smol/auth,mcp-sansio-smol/resource-server,mcp-sansio-smol/seal",
 ];
 
-/// Returns the mutants by number, `None` for those that do not compile, and the test programs.
-pub fn build(root: &Path, copy: &Path) -> (Vec<Option<Mutant>>, Vec<Program>) {
+/// Returns all mutants by number, which of them are to be tried, and the test programs.
+pub fn build(options: &Options, copy: &Path) -> (Vec<Mutant>, Vec<usize>, Vec<Program>) {
+    let root = &options.root;
     let sources: Vec<Source> = tree::sources(root)
         .into_iter()
         .map(|(file, switch)| {
@@ -53,26 +53,34 @@ pub fn build(root: &Path, copy: &Path) -> (Vec<Option<Mutant>>, Vec<Program>) {
             Source { file, switch, text }
         })
         .collect();
-    let mut left_out = recall(copy, &sources);
-    // Rounds are quicker without code, but all dependencies must be checked then: not worth it for a few files.
-    let is_first = left_out.is_empty();
+    let all = find(&sources);
+    let mut chosen = choose(&all, options);
+    let mut failing = recall(copy, &sources);
+    let tests = tests(options);
+    // Rounds are quicker without code, but all dependencies must be checked then: not worth it for a sample.
+    let checks = failing.is_empty() && options.each.is_none() && options.sample.is_none();
     for round in 1..=ROUNDS {
-        let mutants = write(copy, &sources, &left_out);
-        let mut errors = if is_first { errors(copy, &run(copy, MUTATED)) } else { HashSet::new() };
+        chosen.retain(|id| !failing.contains(id));
+        write(copy, &sources, &chosen.iter().copied().collect());
+        let mut errors = if checks { errors(copy, &run(copy, MUTATED)) } else { HashSet::new() };
         if errors.is_empty() {
-            let messages = run(copy, TESTS);
+            let messages = run(copy, &tests);
             errors = self::errors(copy, &messages);
             if errors.is_empty() {
-                let kept =
-                    mutants.into_iter().enumerate().map(|(id, mutant)| (!left_out.contains(&id)).then_some(mutant));
-                return (kept.collect(), programs(&messages));
+                return (all, chosen, programs(&messages));
             }
         }
         println!("round {round}: {} mutants do not compile", errors.len());
-        left_out.extend(errors);
-        remember(copy, &sources, &mutants, &left_out);
+        failing.extend(errors);
+        remember(copy, &sources, &all, &failing);
     }
     panic!("the mutated project does not compile: see {}", copy.display());
+}
+
+/// The arguments of cargo that compile the tests of all packages, or of those that the options name.
+fn tests(options: &Options) -> Vec<&str> {
+    let Some(packages) = &options.packages else { return [TESTS, &["--workspace"]].concat() };
+    [TESTS, &packages.split(',').flat_map(|name| ["-p", name]).collect::<Vec<_>>()].concat()
 }
 
 /// A file to mutate.
@@ -82,13 +90,22 @@ struct Source {
     text: String,
 }
 
-fn write(copy: &Path, sources: &[Source], left_out: &HashSet<usize>) -> Vec<Mutant> {
+/// Finds all mutants.
+fn find(sources: &[Source]) -> Vec<Mutant> {
     let mut mutants = Vec::new();
     for Source { file, switch, text } in sources {
-        let mutated = mutate::file(file, text, switch, &mut mutants, left_out);
-        tree::put(copy, file, mutated);
+        mutate::file(file, text, switch, &mut mutants, &HashSet::new());
     }
     mutants
+}
+
+/// Writes the chosen mutants in: code with all of them takes a multiple of the time to compile.
+fn write(copy: &Path, sources: &[Source], chosen: &HashSet<usize>) {
+    let mut mutants = Vec::new();
+    for Source { file, switch, text } in sources {
+        let mutated = mutate::file(file, text, switch, &mut mutants, chosen);
+        tree::put(copy, file, mutated);
+    }
 }
 
 /// Writes down, for each file, which of its mutants do not compile: the next run needs fewer rounds.

@@ -4,7 +4,7 @@
 //! variable `MUTANT` switches one of them on. So the tests are compiled once, not once for each mutant:
 //!
 //! 1. [`tree::copy`] copies the project to `target/mutants/tree`;
-//! 2. [`mutate::file`] finds the mutants of each source file and writes them in;
+//! 2. [`mutate::file`] finds the mutants of each source file and writes in those that are to be tried;
 //! 3. [`cargo::build`] compiles the tests; mutants that do not compile are taken out, until all do;
 //! 4. [`runner::trace`] runs each test by itself and records which mutants it reaches;
 //! 5. [`runner::judge`] runs each mutant of the sample against the tests that reach it, the quickest first;
@@ -13,8 +13,11 @@
 //! ```text
 //! tests/mutants/run.sh                        a sample of 400 from all files
 //! tests/mutants/run.sh --sample 2000 --seed 7
+//! tests/mutants/run.sh --each 60              so many of each folder of each package
+//! tests/mutants/run.sh --packages mcp-sansio,mcp-sansio-tests    compiles and runs the tests of these packages only
 //! tests/mutants/run.sh --files src/server     all mutants of these files (a part of the path)
 //! tests/mutants/run.sh --files http/src/endpoint --tests http    only test programs with `http` in their names
+//! tests/mutants/run.sh --slowest 5            leaves out tests that take longer (30 seconds, if not given)
 //! tests/mutants/run.sh --shard 1/4            the first of four parts, for several machines
 //! tests/mutants/run.sh --at-least 95          fails below 95 caught of 100 that are reached or should be
 //! tests/mutants/run.sh --again                after new tests, or when a run was stopped: tries what has not been caught
@@ -38,6 +41,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use runner::{Program, Verdict};
 
@@ -60,6 +64,10 @@ pub struct Options {
     pub files: Option<String>,
     pub tests: String,
     pub sample: Option<usize>,
+    pub each: Option<usize>,
+    pub packages: Option<String>,
+    /// Tests that take longer without a mutant are left out.
+    pub slowest: Duration,
     pub seed: u64,
     pub shard: (usize, usize),
     pub at_least: f64,
@@ -78,13 +86,12 @@ impl fmt::Display for Mutant {
 fn main() {
     let options = options();
     let tree = tree::copy(&options.root);
-    let (mutants, tests) = cargo::build(&options.root, &tree);
-    println!("{} mutants compile", mutants.iter().flatten().count());
+    let (mutants, chosen, tests) = cargo::build(&options, &tree);
+    println!("{} mutants of {} are chosen and compile", chosen.len(), mutants.len());
     let named = |program: &Program| {
         program.path.file_name().is_some_and(|name| name.to_string_lossy().contains(&options.tests))
     };
-    let traced = runner::trace(&tree, tests.into_iter().filter(named).collect(), options.jobs);
-    let chosen = choose(&mutants, &options);
+    let traced = runner::trace(&tree, tests.into_iter().filter(named).collect(), &options);
     println!("{} mutants are tried against {} tests", chosen.len(), traced.len());
     let mut journal = Journal::open(&tree, &mutants, options.again);
     let (known, open): (Vec<usize>, Vec<usize>) =
@@ -117,11 +124,11 @@ struct Journal {
 
 impl Journal {
     /// Opens the journal beside the copy; empties it, unless the run is to go on from earlier ones.
-    fn open(tree: &Path, mutants: &[Option<Mutant>], again: bool) -> Self {
+    fn open(tree: &Path, mutants: &[Mutant], again: bool) -> Self {
         let path = tree.with_file_name("verdicts");
         let mut seen = HashMap::new();
-        let mut name = |mutant: &Option<Mutant>| {
-            let name = mutant.as_ref().map(Mutant::to_string).unwrap_or_default();
+        let mut name = |mutant: &Mutant| {
+            let name = mutant.to_string();
             let nth = seen.entry(name.clone()).or_insert(0);
             *nth += 1;
             format!("{name} #{nth}")
@@ -140,12 +147,21 @@ impl Journal {
     }
 }
 
-/// The mutants to try: those of the named files, of the shard, and of these a sample that the seed decides.
-fn choose(mutants: &[Option<Mutant>], options: &Options) -> Vec<usize> {
+/// The mutants to try: those of the named files, of these so many of each folder, a sample that the seed decides, and the
+/// shard's part. Those that do not compile fall out of it later.
+fn choose(mutants: &[Mutant], options: &Options) -> Vec<usize> {
     let named = |mutant: &Mutant| options.files.as_ref().is_none_or(|part| mutant.file.contains(part.as_str()));
-    let mut chosen: Vec<usize> = (0..mutants.len()).filter(|&id| mutants[id].as_ref().is_some_and(named)).collect();
+    let mut chosen: Vec<usize> = (0..mutants.len()).filter(|&id| named(&mutants[id])).collect();
     // In an order that depends only on the seed, not on changes elsewhere in the source.
-    chosen.sort_by_key(|&id| mutants[id].as_ref().map_or(0, |mutant| hash(&mutant.to_string(), options.seed)));
+    chosen.sort_by_key(|&id| hash(&mutants[id].to_string(), options.seed));
+    if let Some(each) = options.each {
+        let mut taken: HashMap<&str, usize> = HashMap::new();
+        chosen.retain(|&id| {
+            let count = taken.entry(tree::folder(&mutants[id].file)).or_default();
+            *count += 1;
+            *count <= each
+        });
+    }
     if let Some(sample) = options.sample {
         chosen.truncate(sample);
     }
@@ -164,6 +180,9 @@ fn options() -> Options {
         files: None,
         tests: String::new(),
         sample: None,
+        each: None,
+        packages: None,
+        slowest: Duration::from_secs(30),
         seed: 1,
         shard: (1, 1),
         at_least: 0.0,
@@ -184,6 +203,9 @@ fn options() -> Options {
             "--files" => options.files = Some(value),
             "--tests" => options.tests = value,
             "--results" => options.results = Some(value.into()),
+            "--packages" => options.packages = Some(value),
+            "--each" => options.each = Some(number()),
+            "--slowest" => options.slowest = Duration::from_secs(number() as u64),
             "--sample" => options.sample = Some(number()),
             "--minutes" => options.minutes = number() as u64,
             "--seed" => options.seed = number() as u64,
@@ -199,7 +221,7 @@ fn options() -> Options {
             _ => usage(&format!("unknown option {flag}")),
         }
     }
-    if options.files.is_none() && options.sample.is_none() {
+    if options.files.is_none() && options.sample.is_none() && options.each.is_none() {
         options.sample = Some(400);
     }
     options
@@ -207,7 +229,7 @@ fn options() -> Options {
 
 fn usage(problem: &str) -> ! {
     eprintln!(
-        "{problem}\nOptions: --files PART --tests PART --sample N --seed N --shard PART/PARTS --at-least PERCENT --jobs N --again --minutes N --results FILE"
+        "{problem}\nOptions: --files PART --tests PART --sample N --each N --packages NAME,NAME --slowest SECONDS --seed N --shard PART/PARTS --at-least PERCENT --jobs N --again --minutes N --results FILE"
     );
     std::process::exit(2);
 }

@@ -8,14 +8,14 @@ use syn::visit::{self, Visit};
 use syn::{BinOp, Expr, ImplItemFn, ItemFn, ReturnType, Stmt, Type};
 
 /// Returns `text` with the mutants in it, on the same lines. New mutants are added to `mutants`; their numbers are their
-/// places in it. Those in `left_out` (of the same numbering) are counted but not written.
+/// places in it. All are counted; those in `chosen` (of the same numbering) are written.
 ///
 /// # Panics
 ///
 /// If `text` is not Rust.
-pub fn file(name: &str, text: &str, switch: &str, mutants: &mut Vec<Mutant>, left_out: &HashSet<usize>) -> String {
+pub fn file(name: &str, text: &str, switch: &str, mutants: &mut Vec<Mutant>, chosen: &HashSet<usize>) -> String {
     let parsed = syn::parse_file(text).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let mut finder = Finder { name, text, switch, mutants, left_out, edits: Vec::new(), depth: 0 };
+    let mut finder = Finder { name, text, switch, mutants, chosen, edits: Vec::new(), depth: 0 };
     finder.visit_file(&parsed);
     let mut edits = finder.edits;
     // Of two at one position, the outer one opens first and closes last.
@@ -42,19 +42,19 @@ struct Finder<'a> {
     text: &'a str,
     switch: &'a str,
     mutants: &'a mut Vec<Mutant>,
-    left_out: &'a HashSet<usize>,
+    chosen: &'a HashSet<usize>,
     edits: Vec<Edit>,
     /// The depth in the syntax: outer edits have lower ranks where they open, higher ones where they close.
     depth: i64,
 }
 
 impl Finder<'_> {
-    /// Counts a mutant. Returns its call of the switch, unless it is left out.
+    /// Counts a mutant. Returns its call of the switch, if it is chosen.
     fn mutant(&mut self, line: usize, change: &str) -> Option<String> {
         let id = self.mutants.len();
         let code = self.text.lines().nth(line - 1).unwrap_or_default().trim().to_owned();
         self.mutants.push(Mutant { file: self.name.to_owned(), line, change: change.to_owned(), code });
-        (!self.left_out.contains(&id)).then(|| format!("{}({id}u32)", self.switch))
+        self.chosen.contains(&id).then(|| format!("{}({id}u32)", self.switch))
     }
 
     fn open(&mut self, at: usize, text: String) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const EQUIVALENT: &str = include_str!("../equivalent.txt");
 
 /// Returns the table and the survivors as text, and how many of 100 were caught; equivalent ones do not count.
-pub fn write(mutants: &[Option<Mutant>], verdicts: &[(usize, Verdict)]) -> (String, f64) {
+pub fn write(mutants: &[Mutant], verdicts: &[(usize, Verdict)]) -> (String, f64) {
     let equivalent: Vec<Vec<&str>> = EQUIVALENT
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -17,7 +17,7 @@ pub fn write(mutants: &[Option<Mutant>], verdicts: &[(usize, Verdict)]) -> (Stri
     let mut files: BTreeMap<&str, [usize; 5]> = BTreeMap::new();
     let mut lived = Vec::new();
     for (id, verdict) in verdicts {
-        let Some(mutant) = &mutants[*id] else { continue };
+        let mutant = &mutants[*id];
         let known = equivalent.iter().any(|row| row.starts_with(&[&mutant.file, &mutant.change, &mutant.code]));
         let column = match verdict {
             Verdict::Caught => 0,
@@ -42,12 +42,13 @@ pub fn write(mutants: &[Option<Mutant>], verdicts: &[(usize, Verdict)]) -> (Stri
             *sum += count;
         }
     }
-    for folder in tree::MUTATED.map(|(folder, _)| folder) {
-        let mut sum = [0; 5];
-        for (_, counts) in files.iter().filter(|(file, _)| file.starts_with(&format!("{folder}/"))) {
-            sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        }
-        text += &row(&format!("**{folder}**"), &sum);
+    let mut folders: BTreeMap<&str, [usize; 5]> = BTreeMap::new();
+    for (file, counts) in &files {
+        let sum = folders.entry(tree::folder(file)).or_default();
+        sum.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    for (folder, sum) in &folders {
+        text += &row(&format!("**{folder}**"), sum);
     }
     text += &row("**all**", &all);
     lived.sort();

@@ -58,13 +58,11 @@ impl Verdict {
     }
 }
 
-/// Tests that take longer without a mutant are left out.
-const SLOWEST: Duration = Duration::from_secs(30);
 /// The limit of a test program's address space in KiB: a mutant that allocates without end must not take the machine down.
 const MEMORY: u32 = 4 << 20;
 
 /// Runs each test by itself.
-pub fn trace(copy: &Path, programs: Vec<Program>, jobs: usize) -> Tests {
+pub fn trace(copy: &Path, programs: Vec<Program>, options: &Options) -> Tests {
     let mut listed = Vec::new();
     for (program, at) in programs.iter().zip(0..) {
         let output =
@@ -81,7 +79,7 @@ pub fn trace(copy: &Path, programs: Vec<Program>, jobs: usize) -> Tests {
         while let Some((index, (program, name))) = next_of(&next, &listed) {
             let file = traces.join(index.to_string());
             let begun = Instant::now();
-            let passed = run(&programs[*program], &[name], &[("MUTANT_TRACE", file.as_os_str())], SLOWEST);
+            let passed = run(&programs[*program], &[name], &[("MUTANT_TRACE", file.as_os_str())], options.slowest);
             let took = begun.elapsed();
             if passed != Some(true) {
                 println!("left out, {}: {name}", if passed.is_none() { "slow" } else { "fails without a mutant" });
@@ -94,7 +92,7 @@ pub fn trace(copy: &Path, programs: Vec<Program>, jobs: usize) -> Tests {
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..jobs {
+        for _ in 0..options.jobs {
             scope.spawn(trace_next);
         }
     });

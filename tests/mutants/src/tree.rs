@@ -103,6 +103,14 @@ pub fn sources(root: &Path) -> Vec<(String, &'static str)> {
     found
 }
 
+/// The folder that a file's mutants are counted under: `src`, `src/json`, `adapters/http/src/endpoint`.
+pub fn folder(file: &str) -> &str {
+    let top = MUTATED.iter().map(|(folder, _)| *folder).find(|folder| file.starts_with(&format!("{folder}/")));
+    let top = top.unwrap_or_default().len();
+    let end = file[top..].match_indices('/').nth(1).map_or(top, |(at, _)| top + at);
+    &file[..end]
+}
+
 /// Writes a mutated file; adds the switch to the root of the core.
 pub fn put(tree: &Path, file: &str, mut text: String) {
     if file == "src/lib.rs" {
