@@ -279,7 +279,7 @@ impl<'m, const H: usize> Connection<'m, H> {
 
     /// Works as far as it can. Call it after bytes were received, sent or written.
     pub fn step(&mut self, now: Millis) -> ConnectionStep {
-        let step = self.advance(now);
+        let step = self.advance();
         self.note_time(now);
         step
     }
@@ -400,10 +400,10 @@ impl<'m, const H: usize> Connection<'m, H> {
         self.stage = stage;
     }
 
-    fn advance(&mut self, now: Millis) -> ConnectionStep {
+    fn advance(&mut self) -> ConnectionStep {
         loop {
             match self.stage {
-                Stage::Head => match self.read_head(now) {
+                Stage::Head => match self.read_head() {
                     Some(step) => return step,
                     None => continue,
                 },
@@ -437,11 +437,7 @@ impl<'m, const H: usize> Connection<'m, H> {
         }
     }
 
-    fn read_head(&mut self, now: Millis) -> Option<ConnectionStep> {
-        // A request that follows at once has its own time.
-        if self.waits != Waits::Idle && self.waits != Waits::Head {
-            (self.waits, self.since) = (Waits::Idle, now);
-        }
+    fn read_head(&mut self) -> Option<ConnectionStep> {
         match self.input.find_head(&self.limits) {
             Ok(Some(asked)) => self.begin(asked),
             Ok(None) if self.ended || (self.closing && self.input.is_empty()) => {
@@ -531,10 +527,7 @@ impl<'m, const H: usize> Connection<'m, H> {
             written = self.answer.full(status, &[], b"");
         }
         match written {
-            Err(FullError::Now) => {
-                self.answer.owe(Asked::LAST);
-                return Some(ConnectionStep::Write);
-            }
+            Err(FullError::Now) => return Some(ConnectionStep::Write),
             // The store is too small for any answer: close without one.
             Ok(()) | Err(FullError::Never) => self.linger(),
         }
