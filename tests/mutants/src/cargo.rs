@@ -33,14 +33,19 @@ const MUTATED: &[&str] = &[
     "mcp-sansio-embedded",
 ];
 
-/// The tests, with the features that the gate tests besides the default ones.
-const TESTS: &[&str] = &[
-    "test",
-    "--no-run",
-    "--features",
-    "mcp-sansio-auth/es256,mcp-sansio-auth/resource-server,mcp-sansio-embedded/async,\
-     mcp-sansio-blocking/tls,mcp-sansio-blocking/auth,mcp-sansio-blocking/resource-server,mcp-sansio-blocking/seal,\
-     mcp-sansio-smol/tls,mcp-sansio-smol/auth,mcp-sansio-smol/resource-server,mcp-sansio-smol/seal",
+/// The features that the gate tests besides the default ones.
+const FEATURES: &[&str] = &[
+    "mcp-sansio-auth/es256",
+    "mcp-sansio-auth/resource-server",
+    "mcp-sansio-embedded/async",
+    "mcp-sansio-blocking/tls",
+    "mcp-sansio-blocking/auth",
+    "mcp-sansio-blocking/resource-server",
+    "mcp-sansio-blocking/seal",
+    "mcp-sansio-smol/tls",
+    "mcp-sansio-smol/auth",
+    "mcp-sansio-smol/resource-server",
+    "mcp-sansio-smol/seal",
 ];
 
 /// Returns all mutants by number, which of them are to be tried, and the test programs.
@@ -77,10 +82,24 @@ pub fn build(options: &Options, copy: &Path) -> (Vec<Mutant>, Vec<usize>, Vec<Pr
     panic!("the mutated project does not compile: see {}", copy.display());
 }
 
-/// The arguments of cargo that compile the tests of all packages, or of those that the options name.
-fn tests(options: &Options) -> Vec<&str> {
-    let Some(packages) = &options.packages else { return [TESTS, &["--workspace"]].concat() };
-    [TESTS, &packages.split(',').flat_map(|name| ["-p", name]).collect::<Vec<_>>()].concat()
+/// The arguments of cargo that compile the tests: of all packages or of those that the options name, and the programs with
+/// the named part in their names only.
+fn tests(options: &Options) -> Vec<String> {
+    let mut arguments = vec!["test".to_owned(), "--no-run".to_owned()];
+    match &options.packages {
+        None => arguments.push("--workspace".to_owned()),
+        Some(names) => arguments.extend(names.split(',').map(|name| format!("--package={name}"))),
+    }
+    let compiles = |feature: &&str| {
+        let package = feature.split('/').next();
+        options.packages.as_ref().is_none_or(|names| names.split(',').any(|name| Some(name) == package))
+    };
+    let features: Vec<&str> = FEATURES.iter().copied().filter(compiles).collect();
+    arguments.push(format!("--features={}", features.join(",")));
+    if !options.tests.is_empty() {
+        arguments.extend(["--lib".to_owned(), "--test".to_owned(), format!("*{}*", options.tests)]);
+    }
+    arguments
 }
 
 /// A file to mutate.
@@ -135,7 +154,7 @@ fn recall(copy: &Path, sources: &[Source]) -> HashSet<usize> {
 }
 
 /// Runs cargo in the copy. Returns its messages.
-fn run(copy: &Path, arguments: &[&str]) -> Vec<Value> {
+fn run(copy: &Path, arguments: &[impl AsRef<std::ffi::OsStr>]) -> Vec<Value> {
     let output = Command::new("cargo")
         .args(arguments)
         .arg("--message-format=json")
