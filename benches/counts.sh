@@ -39,12 +39,13 @@ engine() { # CASE N
   each "engine/$1" "$2" "$(count /dev/null "$fast/engine" "$1" "$2")" "$(count /dev/null "$fast/engine" "$1" $((3 * $2)))"
 }
 
-http() { # PROGRAM NAME KIND N: the server's part of requests over one connection
+http() { # PROGRAM NAME KIND N [heads]: the server's part of requests over one connection; with `heads` each head is another one
+  local how=${5:-requests}
   count_http() {
-    "$fast/http" requests "$1" "$2" "valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file=$lines/log $3"
+    "$fast/http" "$how" "$1" "$2" "valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file=$lines/log $3"
     sed -n 's/.*Collected : //p' "$lines/log"
   }
-  each "$2/http-$3" "$4" "$(count_http "$3" "$4" "$fast/$1")" "$(count_http "$3" $((3 * $4)) "$fast/$1")"
+  each "$2/http-$3${5:+-$5}" "$4" "$(count_http "$3" "$4" "$fast/$1")" "$(count_http "$3" $((3 * $4)) "$fast/$1")"
 }
 
 endpoint() { # SESSIONS N: `initialize` where there are so many sessions
@@ -72,6 +73,8 @@ http calc calc modern32 1000
 http calc calc echo32 1000
 http floor-http floor modern32 1000
 http floor-http floor echo32 1000
+http calc calc modern32 1000 heads
+http calc calc echo32 1000 heads
 client client client "" echo32 500
 client client client 2026-07-28 modern32 500
 client client-smol client-smol "" echo32 500

@@ -186,6 +186,8 @@ pub struct Load {
     template: Vec<u8>,
     id_at: usize,
     text_at: usize,
+    /// The place of the first letter of a header's name, if it changes its case with each request.
+    letter: Option<usize>,
     n: u64,
 }
 
@@ -208,7 +210,12 @@ impl Load {
         assert_eq!((json["id"].as_u64(), &json["result"]["content"][0]["text"]), (Some(id(0)), &text(kind, 0).into()));
         client.received.clear();
         let (id_at, text_at) = (find(&template, &id(0).to_string()), find(&template, "0000000000x"));
-        Load { client, kind, request, id_in, text_in, template, id_at, text_at, n: 0 }
+        Load { client, kind, request, id_in, text_in, template, id_at, text_at, letter: None, n: 0 }
+    }
+
+    /// Makes each head differ from the one before it, by one letter.
+    pub fn change_heads(&mut self) {
+        self.letter = memchr::memmem::find(&self.request, b"\r\nHost:").map(|at| at + 2);
     }
 
     /// Sends the next request.
@@ -217,6 +224,9 @@ impl Load {
         let n = self.n;
         number(&mut self.request[self.id_in..], id(n));
         number(&mut self.request[self.text_in..], n);
+        if let Some(letter) = self.letter {
+            self.request[letter] ^= 0x20;
+        }
         self.client.send(&self.request);
     }
 

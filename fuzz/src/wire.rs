@@ -1,4 +1,5 @@
-//! HTTP/1.1 as servers read it: requests from a grammar, damaged or not, compared with a model.
+//! HTTP/1.1 as servers read it: requests from a grammar, some with the head of the one before, damaged or not, compared with a
+//! model.
 
 use arbitrary::{Result, Unstructured};
 use mcp_sansio_http::http1::{Connection, ConnectionLimits, ConnectionStep, Status};
@@ -12,8 +13,15 @@ const LIMITS: ConnectionLimits = ConnectionLimits::DEFAULT.line(512).head(1024).
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let (mut input, mut meant, mut expects) = (Vec::new(), Vec::new(), 0);
     let mut open = true;
+    let mut last = None;
     for _ in 0..u.int_in_range(1..=5)? {
-        let (request, closes, expected) = write_request(u, &mut input)?;
+        let from = input.len();
+        let again = last.take().filter(|_| u.ratio(1, 3).unwrap_or(false));
+        let (request, closes, expected) = match again {
+            Some((bytes, facts)) => repeat(u, &mut input, bytes, facts)?,
+            None => write_request(u, &mut input)?,
+        };
+        last = Some((input[from..].to_vec(), (request.clone(), closes, expected)));
         if open {
             meant.push(request);
             expects += usize::from(expected);
@@ -54,6 +62,34 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         assert!(rest.contains("Connection: close") && !rest.contains("HTTP/1.1"), "{rest}");
     }
     Ok(())
+}
+
+/// Appends the last request again, if it has a length with another one that has as many digits.
+fn repeat(
+    u: &mut Unstructured<'_>,
+    input: &mut Vec<u8>,
+    mut bytes: Vec<u8>,
+    ((method, path, query, body), closes, expects): (Request, bool, bool),
+) -> Result<(Request, bool, bool)> {
+    let digits = body.len().to_string();
+    let head = &bytes[..bytes.len() - body.len()];
+    let lower = head.to_ascii_lowercase();
+    let field = |name: &[u8]| lower.windows(name.len()).position(|part| part == name);
+    let digits_at = field(b"\r\ncontent-length: ").map(|at| at + 18).filter(|_| field(b"expect:").is_none());
+    let mut body = body;
+    if let Some(at) = digits_at.map(|at| at + lower[at..].iter().take_while(|digit| **digit == b'0').count())
+        && head[at..].starts_with(digits.as_bytes())
+        && body.len() > 1
+    {
+        let least = 10usize.pow(digits.len() as u32 - 1).max(1);
+        let length = u.int_in_range(least..=body.len())?;
+        bytes.truncate(head.len());
+        bytes[at..at + digits.len()].copy_from_slice(length.to_string().as_bytes());
+        body.truncate(length);
+        bytes.extend_from_slice(&body);
+    }
+    input.extend_from_slice(&bytes);
+    Ok(((method, path, query, body), closes, expects))
 }
 
 /// Appends a request. Returns its meaning, whether it is the last, and whether its sender waits for `100

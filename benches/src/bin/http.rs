@@ -4,7 +4,7 @@
 //!   first server.
 //! - `http allocations` counts the allocations of the blocking server and the endpoint for each request.
 //! - `http requests KIND N PROGRAM [MICROSECONDS]` sends N requests over one connection, to count instructions or system
-//!   calls, with a pause before each.
+//!   calls, with a pause before each. `http heads …` does the same with heads that differ from each other.
 
 use mcp_sansio_bench::Kind;
 use mcp_sansio_bench::counting::{self, Counting};
@@ -98,16 +98,19 @@ fn main() {
             loads(&servers.iter().map(|s| s.split_once('=').expect("NAME=PROGRAM")).collect::<Vec<_>>());
         }
         ["allocations"] => allocations(),
-        ["requests", kind, n, program, ref pause @ ..] => {
+        [how @ ("requests" | "heads"), kind, n, program, ref pause @ ..] => {
             let pause = pause.first().map_or(0, |pause| pause.parse().expect("microseconds"));
             let server = Server::start(program, 0);
             let mut load = Load::new(server.port, Kind::named(kind));
+            if how == "heads" {
+                load.change_heads();
+            }
             for _ in 0..n.parse().expect("a number") {
                 std::thread::sleep(Duration::from_micros(pause));
                 load.send();
                 load.check();
             }
         }
-        _ => eprintln!("usage: http load NAME=PROGRAM... | allocations | requests KIND N PROGRAM [MICROSECONDS]"),
+        _ => eprintln!("usage: http load NAME=PROGRAM... | allocations | requests|heads KIND N PROGRAM [MICROSECONDS]"),
     }
 }

@@ -1,5 +1,6 @@
 //! The head of a request: parsed once, kept as places in the received bytes.
 
+use super::kept::Repeatable;
 use super::limits::ConnectionLimits;
 use super::scan::{equal_or_below, find, outside};
 use super::status::Status;
@@ -99,6 +100,13 @@ impl Span {
     /// Returns the bytes at the place in `whole`.
     fn of(self, whole: &[u8]) -> &[u8] {
         self.get(whole).unwrap_or(&[])
+    }
+
+    /// Returns its first place, and the place behind it.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn range(self) -> (usize, usize) {
+        let at = usize::from(self.at);
+        (at, at + usize::from(self.len))
     }
 
     /// Returns the bytes at the place in `whole`, if it has the place.
@@ -285,6 +293,7 @@ pub(crate) struct Parsed {
     /// Length of the head in bytes.
     pub(crate) len: usize,
     pub(crate) asked: Asked,
+    pub(crate) repeatable: Option<Repeatable>,
 }
 
 /// Parses the head at the start of `bytes` in one pass and fills `fields`, or returns the status of the refusal: 400 too
@@ -307,8 +316,11 @@ pub(crate) fn parse(bytes: &[u8], limits: &ConnectionLimits, fields: &mut [Field
         headers.note(name, value)?;
     };
     let Headers { known, facts, .. } = headers;
+    let (digits, expects) = (facts.digits, facts.expects);
     let asked = facts.settle(line.method.of(bytes) == b"HEAD", line.version, limits)?;
-    Ok(Parsed { line, known, line_len, len: bytes.len() - rest.len(), asked })
+    let Asked { head, http10, close, .. } = asked;
+    let repeatable = digits.filter(|_| !expects && !close).map(|digits| Repeatable { digits, head, http10 });
+    Ok(Parsed { line, known, line_len, len: bytes.len() - rest.len(), asked, repeatable })
 }
 
 /// The headers that were read.
@@ -328,11 +340,15 @@ impl Headers<'_> {
         let count = usize::from(self.known.count);
         let place = self.fields.get_mut(count).filter(|_| count < MOST).ok_or(Status::HEADER_TOO_LARGE)?;
         *place = Field { name: span(self.bytes, name), value: span(self.bytes, value) };
+        let place = place.value;
         self.known.count += 1;
         match Known::of(name) {
             Some(name) => {
                 self.known.note(self.bytes, name, value, self.fields);
                 self.facts.note(name, value);
+                if name == Known::ContentLength {
+                    self.facts.digits = Some(place);
+                }
                 Ok(())
             }
             None if !name.is_empty() && name.iter().all(|byte| is_token(*byte)) => Ok(()),
@@ -451,6 +467,8 @@ struct Facts {
     refusal: Option<Status>,
     hosts: usize,
     length: Option<u64>,
+    /// The place of the length.
+    digits: Option<Span>,
     lengths: usize,
     chunked: usize,
     close: bool,

@@ -4,6 +4,7 @@ use mcp_sansio::memory::Store;
 
 use super::chunked::{Bounds, Chunked};
 use super::head::{self, Asked, Field, Framing, HttpHead, KnownFields, Line, Parsed};
+use super::kept::Kept;
 use super::limits::ConnectionLimits;
 use super::status::Status;
 use crate::token::is_token;
@@ -28,6 +29,7 @@ pub(crate) struct Input<'m, const H: usize> {
     line: Line,
     fields: [Field; H],
     known: KnownFields,
+    kept: Kept,
     body: Body,
 }
 
@@ -58,6 +60,7 @@ impl<'m, const H: usize> Input<'m, H> {
             line: Line::NONE,
             fields: [Field::default(); H],
             known: KnownFields::default(),
+            kept: Kept::NONE,
             body: Body::Length(0),
         }
     }
@@ -69,7 +72,10 @@ impl<'m, const H: usize> Input<'m, H> {
     /// Returns the place to read into, so that at most `most` bytes are held.
     pub(crate) fn space(&mut self, most: usize) -> &mut [u8] {
         let size = self.store.bytes().len();
-        if self.end == size || (self.start > 0 && self.end - self.start <= 64) {
+        if self.end == size || (self.start > self.kept.front() && self.end - self.start <= 64) {
+            if self.end == size {
+                self.kept.forget();
+            }
             self.close_gaps();
             if self.end == size && size < self.store.limit() {
                 let wanted = self.end.saturating_add(self.end.clamp(LEAST, MOST)).min(self.store.limit());
@@ -95,22 +101,23 @@ impl<'m, const H: usize> Input<'m, H> {
         self.start == self.end
     }
 
-    /// Moves the held bytes to the front, and the bytes that are not parsed yet to the end of the body.
+    /// Moves the held bytes to the front, behind a head that is kept, and the bytes that are not parsed yet to the end of the body.
     fn close_gaps(&mut self) {
-        let (start, end) = (self.start, self.end);
+        let (front, start, end) = (self.kept.front(), self.start, self.end);
         let bytes = self.store.bytes_mut();
-        if start > 0 && start <= end && end <= bytes.len() {
-            bytes.copy_within(start..end, 0);
+        if start > front && start <= end && end <= bytes.len() {
+            bytes.copy_within(start..end, front);
             #[cfg(test)]
             super::tests::work::add(end - start);
-            (self.start, self.end) = (0, end - start);
+            (self.start, self.end) = (front, front + end - start);
         }
         if let Body::Chunked(chunked) = &mut self.body {
             let gap = chunked.read.saturating_sub(chunked.body);
-            if gap > 0 && chunked.read <= self.end && self.end <= bytes.len() {
-                bytes.copy_within(chunked.read..self.end, chunked.body);
+            let (read, body) = (self.start + chunked.read, self.start + chunked.body);
+            if gap > 0 && read <= self.end && self.end <= bytes.len() {
+                bytes.copy_within(read..self.end, body);
                 #[cfg(test)]
-                super::tests::work::add(self.end - chunked.read);
+                super::tests::work::add(self.end - read);
                 chunked.read = chunked.body;
                 self.end -= gap;
             }
@@ -124,10 +131,20 @@ impl<'m, const H: usize> Input<'m, H> {
         if self.is_empty() {
             return Ok(None);
         }
-        if self.searched == 0
-            && let Some(parsed) = self.parse_at_once(limits, most)
-        {
-            return self.take_head(parsed).map(Some);
+        if self.searched == 0 {
+            let (store, limit) = (self.store.bytes(), self.store.limit());
+            let bytes = store.get(self.start..self.end).unwrap_or(&[]);
+            let longest = limits.body.min(limit.saturating_sub(self.kept.front()));
+            if let Some((len, asked)) = self.kept.find(store, bytes, longest) {
+                #[cfg(test)]
+                super::tests::work::add(len);
+                return self.take_asked(len, asked).map(Some);
+            }
+            // What was parsed of it is overwritten now.
+            self.kept.forget();
+            if let Some(parsed) = self.parse_at_once(limits, most) {
+                return self.take_head(parsed).map(Some);
+            }
         }
         if !self.find_head_end(limits, most)? {
             return Ok(None);
@@ -150,15 +167,21 @@ impl<'m, const H: usize> Input<'m, H> {
     }
 
     fn take_head(&mut self, parsed: Parsed) -> Result<Asked, Status> {
-        (self.line, self.known, self.head) = (parsed.line, parsed.known, parsed.len);
-        self.body = match parsed.asked.body {
+        (self.line, self.known) = (parsed.line, parsed.known);
+        self.kept.note(parsed.repeatable);
+        self.take_asked(parsed.len, parsed.asked)
+    }
+
+    fn take_asked(&mut self, head: usize, asked: Asked) -> Result<Asked, Status> {
+        self.head = head;
+        self.body = match asked.body {
             Framing::Length(length) if length > self.store.limit() - self.head => {
                 return Err(Status::CONTENT_TOO_LARGE);
             }
             Framing::Length(length) => Body::Length(length),
             Framing::Chunked => Body::Chunked(Chunked::new(self.head)),
         };
-        Ok(parsed.asked)
+        Ok(asked)
     }
 
     /// Searches the received lines. Returns `true` if the end of the head is among them.
@@ -235,12 +258,13 @@ impl<'m, const H: usize> Input<'m, H> {
 
     /// Drops the current request, whose body is whole. The bytes after it are the next request.
     pub(crate) fn consume(&mut self) {
+        self.kept.keep(self.store.bytes_mut(), self.start, self.head);
         self.start += match self.body {
             Body::Length(length) => self.head + length,
             Body::Chunked(chunked) => chunked.read,
         };
         if self.start >= self.end {
-            (self.start, self.end) = (0, 0);
+            (self.start, self.end) = (self.kept.front(), self.kept.front());
         }
         self.forget_request();
     }
@@ -249,19 +273,20 @@ impl<'m, const H: usize> Input<'m, H> {
     pub(crate) fn clear(&mut self) -> usize {
         let dropped = self.end - self.start;
         (self.start, self.end) = (0, 0);
+        self.kept.forget();
         self.forget_request();
         dropped
     }
 
     fn forget_request(&mut self) {
         (self.searched, self.line_at, self.has_line, self.head) = (0, 0, false, 0);
-        self.known.count = 0;
         self.body = Body::Length(0);
     }
 
     /// Gives unused memory back to the allocator.
     #[cfg(feature = "alloc")]
     pub(crate) fn release(&mut self) {
+        self.kept.forget();
         self.close_gaps();
         let held = self.end - self.start;
         let worth = if held == 0 { 0 } else { held.saturating_mul(2).max(LEAST) };

@@ -10,6 +10,7 @@ mod conn;
 pub mod exercise;
 pub(crate) mod head;
 mod input;
+mod kept;
 mod limits;
 mod out;
 mod scan;

@@ -236,7 +236,9 @@ fn stores_that_grow_and_shrink() {
 #[test]
 fn sizes() {
     let connection = size_of::<Connection<'static, 16>>();
-    assert!(connection <= 560, "a connection with 16 headers has {connection} bytes");
+    // 8 bytes more where heads are kept.
+    let most = if cfg!(feature = "alloc") { 568 } else { 560 };
+    assert!(connection <= most, "a connection with 16 headers has {connection} bytes");
 }
 
 /// A peer that takes some bytes, but fewer than `write_rate`, cannot keep its answer for ever.

@@ -189,3 +189,123 @@ fn any_bytes_however_cut() {
         exercise::fuzz(&data);
     }
 }
+
+/// A connection with stores of 4 KiB that has answered a request.
+#[cfg(feature = "alloc")]
+fn after(first: &str, limits: ConnectionLimits, then: &mut dyn FnMut(&mut Connection<'_, 8>)) {
+    let (mut input, mut output) = ([0; 4096], [0; 1024]);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
+    feed(&mut connection, first);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], b"").unwrap();
+    assert_eq!(connection.step(0), ConnectionStep::Read);
+    sent(&mut connection);
+    work::take();
+    then(&mut connection);
+}
+
+/// Returns a request with this path, length and body.
+#[cfg(feature = "alloc")]
+fn post(path: &str, length: &str, body: &str) -> String {
+    format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\nX-B: c\r\n\r\n{body}")
+}
+
+/// The head is compared with the one before it, not parsed.
+#[cfg(feature = "alloc")]
+#[test]
+fn the_same_head_again() {
+    let head = post("/a?b", "7", "").len();
+    after(&post("/a?b", "7", "0123456"), LIMITS, &mut |connection| {
+        for (body, ahead) in [("0123456", ""), ("9876543", GET), ("01", ""), ("", "")] {
+            let length = body.len().to_string();
+            feed(connection, &(post("/a?b", &length, body) + ahead));
+            assert_eq!(connection.step(0), ConnectionStep::Request);
+            assert_eq!(work::take(), head, "only the head was looked at");
+            let (request, answer) = connection.exchange().unwrap();
+            let head = request.head;
+            let line = (head.method(), head.path(), head.query(), head.host(), request.body);
+            assert_eq!(line, ("POST", "/a", Some("b"), Some("a"), body.as_bytes()));
+            let fields: Vec<_> = head.iter().collect();
+            let expected: [(_, &[u8]); 3] = [("Host", b"a"), ("Content-Length", length.as_bytes()), ("X-B", b"c")];
+            assert_eq!(fields, expected);
+            answer.full(Status::OK, &[], b"").unwrap();
+            if !ahead.is_empty() {
+                // Another head, which has no length, and then the first one again.
+                assert_eq!(connection.step(0), ConnectionStep::Request);
+                assert_eq!(connection.exchange().unwrap().0.head.method(), "GET");
+                connection.answer().full(Status::OK, &[], b"").unwrap();
+                assert_eq!(connection.step(0), ConnectionStep::Read);
+                feed(connection, &post("/a?b", "0", ""));
+                assert_eq!(connection.step(0), ConnectionStep::Request);
+                connection.answer().full(Status::OK, &[], b"").unwrap();
+            }
+            assert_eq!(connection.step(0), ConnectionStep::Read);
+            sent(connection);
+            work::take();
+        }
+        // More digits: it is parsed, and then it is the one to compare with.
+        feed(connection, &post("/a?b", "10", "0123456789"));
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        assert_eq!(work::take(), head + 11);
+    });
+    // A release takes the memory, and the head with it.
+    after(&post("/", "0", ""), LIMITS, &mut |connection| {
+        connection.release();
+        feed(connection, &post("/", "1", "x"));
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        assert_eq!(work::take(), post("/", "1", "x").len());
+    });
+}
+
+/// A head that is nearly the same has the outcome that it has alone: each byte changed in each way.
+#[cfg(feature = "alloc")]
+#[test]
+fn nearly_the_same_head() {
+    let request = post("/json", "12", "0123456789ab");
+    let (whole, empty) = (request.as_bytes(), "\nclosed");
+    let before = outcome_in((4096, 4096), whole, &[]);
+    let before = before.strip_suffix(empty).unwrap();
+    for place in 0..whole.len() {
+        for byte in 0..=255 {
+            let mut second = whole.to_vec();
+            second[place] = byte;
+            let alone = outcome_in((4096, 4096), &second, &[]);
+            let behind = outcome_in((4096, 4096), &[whole, &second].concat(), &[]);
+            assert_eq!(behind.strip_prefix(before), Some(&*alone), "{}", second.escape_ascii());
+        }
+    }
+    // The limits of the connection, and of its stores, hold for the length.
+    for (length, status) in [("33", 413), ("99", 413), ("+1", 400), ("1 ", 202)] {
+        let second = post("/", length, "xxxxxxxxxx");
+        let both = outcome_in((4096, 4096), (post("/", "10", "0123456789") + &second).as_bytes(), &[]);
+        assert!(both.matches("HTTP/1.1 202").count() + usize::from(status != 202) == 2, "{length}: {both}");
+        assert!(both.contains(&format!("HTTP/1.1 {status} ")), "{length}: {both}");
+    }
+    // A client that does not wait for leave with an empty body waits with another one.
+    let expects = |length, body| post("/", length, body).replace("X-B: c", "Expect: 100-continue");
+    let both = outcome_in((4096, 4096), (expects("0", "") + &expects("1", "x")).as_bytes(), &[]);
+    assert_eq!(both.matches("100 Continue").count(), 1, "{both}");
+}
+
+/// A head that is kept leaves room for a request that fills the store.
+#[cfg(feature = "alloc")]
+#[test]
+fn a_kept_head_takes_no_room_that_is_needed() {
+    let limits = LIMITS.body(4096);
+    for length in [3000, 4000, 4096 - post("/", "4000", "").len()] {
+        let request = post("/", &length.to_string(), &"x".repeat(length));
+        after(&post("/", "1000", &"y".repeat(1000)), limits, &mut |connection| {
+            let mut rest = request.as_bytes();
+            while connection.step(0) == ConnectionStep::Read {
+                let space = connection.space();
+                let n = space.len().min(rest.len());
+                assert!(n > 0, "no room at {} of {length}", request.len() - rest.len());
+                space[..n].copy_from_slice(&rest[..n]);
+                connection.filled(n);
+                rest = &rest[n..];
+            }
+            assert_eq!(connection.exchange().unwrap().0.body.len(), length);
+            assert_eq!(rest, b"");
+        });
+    }
+}
