@@ -73,6 +73,11 @@ impl HttpTransport<'_> {
     /// Applies the facts that one slot found to the others. Returns `true` if there was one.
     pub(crate) fn settle(&mut self) -> bool {
         let signals = core::mem::take(&mut self.origin.signals);
+        // Most turns change nothing for other slots.
+        let listens = self.origin.listening == ListenState::Opening;
+        if signals == Signals::default() && !listens && !self.slots.iter().any(ExchangeSlot::is_waiting) {
+            return false;
+        }
         if signals.initialized && self.origin.may_listen() {
             self.origin.listening = ListenState::Opening;
         }
