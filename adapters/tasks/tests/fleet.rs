@@ -69,8 +69,10 @@ struct Site {
     asked: u64,
 }
 
+const USERS: [&str; 8] = ["anna", "bert", "cora", "dora", "emil", "finn", "gina", "hugo"];
+
 fn user(head: &RequestHead<'_>) -> Access<'static> {
-    Access::Granted { principal: ["anna", "bert"].into_iter().find(|user| head.text("x-user") == Some(user)) }
+    Access::Granted { principal: USERS.into_iter().find(|user| head.text("x-user") == Some(user)) }
 }
 
 impl Site {
@@ -520,26 +522,32 @@ fn a_process_that_has_just_started() {
     assert_eq!(fleet.get(3, &ANNA, &id)["result"]["status"], "working");
 }
 
-/// The sessions of a user are counted, also those that begin with a request of another process.
+/// The sessions of a user are counted, also those that begin with a request of another process, before this one has had a
+/// request of its own and with it random bytes.
 #[test]
 fn a_session_that_another_process_has_named_counts() {
     let mut fleet = Fleet::new();
-    let peer = fleet.peer(false, "anna");
-    let (_, id) = fleet.begin(&peer);
+    // So many that their index has several rows.
+    let peers = USERS.map(|user| fleet.peer(false, user));
+    let (_, id) = fleet.begin(&peers[0]);
     fleet.kill();
     let config = EndpointConfig::DEFAULT.session_share(1).session_rest(0);
-    fleet.sites.remove(0);
+    // The old one leaves first: it has the same tag.
+    drop(fleet.sites.remove(0));
     fleet.sites.insert(0, Site::with(&fleet.hub, 1, FleetLimits::default(), config));
     fleet.settle();
-    fleet.get(1, &peer, &id);
-    assert_eq!(fleet.sites[0].endpoint.load().1, 1);
+    for peer in &peers {
+        fleet.get(1, peer, &id);
+    }
+    assert_eq!(fleet.sites[0].endpoint.load().1, USERS.len());
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     });
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    let new = |user| Peer { session: Some(String::new()), user };
-    assert_eq!(fleet.sites[0].post(&new("anna"), &message).0, 503);
-    assert_eq!(fleet.sites[0].post(&new("bert"), &message).0, 200);
+    for user in USERS {
+        let new = Peer { session: Some(String::new()), user };
+        assert_eq!(fleet.sites[0].post(&new, &message).0, 503, "{user} has a session already");
+    }
 }
 
 #[test]
