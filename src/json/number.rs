@@ -129,7 +129,7 @@ pub(super) fn is_whole(text: &[u8]) -> bool {
             b'.' => point = true,
             b'0'..=b'9' => {
                 after = after.saturating_add(i32::from(point));
-                // The zeros behind the last digit that is none.
+                // The zeros behind the last digit that is not a zero.
                 zeros = if byte == b'0' { zeros.map(|zeros: i32| zeros.saturating_add(1)) } else { Some(0) };
             }
             _ => {
