@@ -527,7 +527,7 @@ fn a_process_that_has_just_started() {
 #[test]
 fn a_session_that_another_process_has_named_counts() {
     let mut fleet = Fleet::new();
-    // So many that their index has several rows.
+    // Their index has several rows then.
     let peers = USERS.map(|user| fleet.peer(false, user));
     let (_, id) = fleet.begin(&peers[0]);
     fleet.kill();
