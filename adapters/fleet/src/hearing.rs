@@ -88,6 +88,7 @@ impl Ear<'_> {
         }
         self.announce(&mut connection)?;
         member.outbox.note_refused(None);
+        member.outbox.note_reached();
         joined();
         member.inbox.push(Arrival::Joined(member.tag));
         if missed {

@@ -66,6 +66,8 @@ struct Waiting {
     is_asked: bool,
     /// Redis has refused what was sent, with this answer.
     refused: Option<String>,
+    /// Redis can be reached again.
+    is_reached: bool,
 }
 
 /// The state of the queue after some commands were taken.
@@ -163,6 +165,21 @@ impl Outbox {
     /// Returns the answer of Redis, if it refuses what is sent.
     pub(crate) fn refused(&self) -> Option<String> {
         self.lock().refused.clone()
+    }
+
+    /// Notes that Redis can be reached again: the next connection is made at once.
+    pub(crate) fn note_reached(&self) {
+        self.lock().is_reached = true;
+        self.filled.notify_all();
+    }
+
+    /// Waits for a time, or until Redis can be reached again, or the queue ends. Returns whether it has ended.
+    pub(crate) fn pause_until_reached(&self, time: Duration) -> bool {
+        let waiting = self.lock();
+        let wait = self.filled.wait_timeout_while(waiting, time, |waiting| !waiting.ended && !waiting.is_reached);
+        let mut waiting = wait.unwrap_or_else(PoisonError::into_inner).0;
+        waiting.is_reached = false;
+        waiting.ended
     }
 
     /// Returns the number of commands that wait.

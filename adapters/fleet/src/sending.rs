@@ -77,7 +77,7 @@ impl Sender<'_> {
                 Err(_) => {
                     self.connection = None;
                     self.give_up_reads();
-                    if ended || self.member.outbox.pause(pause) {
+                    if ended || self.member.outbox.pause_until_reached(pause) {
                         return;
                     }
                     pause = (2 * pause).min(LONGEST_PAUSE);

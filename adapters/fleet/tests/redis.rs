@@ -32,10 +32,14 @@ impl Join for Redis {
     /// Starts processes that know each other.
     fn processes<const N: usize>(&self, options: &FleetOptions) -> [Process; N] {
         let mut all = [(); N].map(|()| self.join(options.clone()));
-        // Each says something once a second.
-        std::thread::sleep(Duration::from_millis(1_300));
-        for process in &mut all {
-            while process.fleet.take().is_some() {}
+        // Those that came before hear of each that joins; one that joins has met those before it.
+        let tags: Vec<_> = all.iter().map(|process| process.fleet.tag()).collect();
+        for (at, process) in all.iter_mut().enumerate() {
+            let mut later: Vec<_> = tags[at + 1..].iter().map(|tag| Arrival::Joined(*tag)).collect();
+            while !later.is_empty() {
+                let heard = process.next();
+                later.retain(|arrival| *arrival != heard);
+            }
         }
         all
     }
@@ -71,6 +75,15 @@ impl Process {
 
     fn nothing(&mut self) {
         assert_eq!(self.take_within(Duration::from_millis(200)), None);
+    }
+
+    /// Waits until Redis has what was sent before.
+    fn sent(&self) {
+        let end = Instant::now() + WAIT;
+        while self.fleet.waiting() > 0 {
+            assert!(Instant::now() < end, "{} are waiting", self.fleet.waiting());
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn tell(&mut self, message: &[u8]) {
@@ -117,9 +130,7 @@ fn a_log_is_read_and_followed_at_another_process() {
     for id in [1, 2, 2, 3] {
         one.fleet.append("e:1", Some(id), &[id as u8], 60_000);
     }
-    while one.fleet.waiting() > 0 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    one.sent();
     std::thread::sleep(Duration::from_millis(100));
     two.fleet.read("e:1", 1, Some(3_000));
     assert_eq!([two.next(), two.next(), two.next()], [entry(2, &[2]), entry(3, &[3]), caught_up.clone()]);
@@ -133,9 +144,7 @@ fn a_log_is_read_and_followed_at_another_process() {
     for n in 5..305 {
         one.fleet.append("e:1", Some(n), b"x", 60_000);
     }
-    while one.fleet.waiting() > 0 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    one.sent();
     std::thread::sleep(Duration::from_millis(100));
     two.fleet.read("e:1", 4, None);
     for n in 5..305 {
@@ -197,6 +206,7 @@ fn without_redis_a_process_goes_on_and_catches_up() {
         one.fleet.append("log", None, b"", 60_000);
     }
     assert!(began.elapsed() < Duration::from_secs(5), "it waits for Redis");
+    assert!(one.fleet.waiting() < 20_000, "the queue has no limit");
     assert_eq!(one.next(), Arrival::ReadOver { log: "log".into() });
     redis.start();
     for (process, there) in [(&mut one, other), (&mut two, tag)] {
@@ -210,6 +220,8 @@ fn without_redis_a_process_goes_on_and_catches_up() {
         let is_late = |arrival: &Arrival| *arrival == message(tag, b"too late");
         assert!(!heard.iter().any(is_late), "{heard:?}");
     }
+    // The queue is full until the thread that sends has come back too.
+    one.sent();
     one.tell(b"again");
     two.skip_to(&message(tag, b"again"));
     one.nothing();
@@ -239,9 +251,7 @@ fn a_process_that_joins_hears_the_others_at_once() {
         for _ in 0..1_100 {
             one.tell(b"");
         }
-        while one.fleet.waiting() > 0 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        one.sent();
         std::thread::sleep(Duration::from_millis(50));
         let mut three = redis.join(options());
         let heard: Vec<_> = std::iter::from_fn(|| three.take_within(Duration::from_millis(150))).collect();

@@ -720,6 +720,7 @@ fn events_that_are_read_elsewhere_leave_room() {
     let session = fleet.open(A, "2025-11-25");
     let stream = fleet.later(A, &session, 1);
     let first = last_id(&fleet.pull(A, stream));
+    fleet.wait(2000);
     // The first process has not noticed that the connection is gone.
     let there = fleet.resume(B, &session, &first).opened();
     let mut all = Vec::new();
@@ -736,27 +737,34 @@ fn events_that_are_read_elsewhere_leave_room() {
     all.extend(told(&rest.json()));
     let expected: Vec<_> = (1..400).map(|done| done.to_string()).chain(["answer 1".to_owned()]).collect();
     assert_eq!(all, expected);
-    // Its earlier connection gets nothing more.
-    assert_eq!(fleet.web(A).sip(stream, 1000).1, 0);
+    // Its earlier connection ends, and gets nothing more: a client that is there after all comes again.
+    assert_eq!(fleet.web(A).endpoint.ready().collect::<Vec<_>>(), [stream]);
+    let earlier = fleet.pull(A, stream);
+    assert!(earlier.events.is_empty() && earlier.ended);
+    assert_eq!(fleet.web(A).endpoint.ready().next(), None);
 }
 
 /// A client that is back at the first process stays there, though the other one has not noticed that it is gone.
 #[test]
 fn back_at_the_first_process() {
-    let mut fleet = Fleet::of(2);
-    let session = fleet.open(A, "2025-11-25");
-    let stream = fleet.later(A, &session, 1);
-    let first = last_id(&fleet.pull(A, stream));
-    fleet.web(A).detach(stream);
-    let there = fleet.resume(B, &session, &first).opened();
-    fleet.wait(1000);
-    let back = fleet.resume(A, &session, &first).opened();
-    fleet.wait(100_000);
-    fleet.answer(A, 1);
-    fleet.settle();
-    assert_eq!(told(&fleet.pull(A, back).json()), ["answer 1"]);
-    assert!(fleet.pull(B, there).ended);
-    assert_eq!((fleet.web(A).endpoint.load(), fleet.web(B).endpoint.load()), ((0, 1, 0), (0, 1, 0)));
+    for later in [0, 1000] {
+        let mut fleet = Fleet::of(2);
+        let session = fleet.open(A, "2025-11-25");
+        let stream = fleet.later(A, &session, 1);
+        let first = last_id(&fleet.pull(A, stream));
+        fleet.web(A).detach(stream);
+        let there = fleet.resume(B, &session, &first).opened();
+        fleet.wait(later);
+        // The other process may say yet that the client reads there.
+        let back = fleet.resume(A, &session, &first).opened();
+        fleet.settle();
+        fleet.wait(100_000);
+        fleet.answer(A, 1);
+        fleet.settle();
+        assert_eq!(told(&fleet.pull(A, back).json()), ["answer 1"]);
+        assert!(fleet.pull(B, there).ended);
+        assert_eq!((fleet.web(A).endpoint.load(), fleet.web(B).endpoint.load()), ((0, 1, 0), (0, 1, 0)));
+    }
 }
 
 fn methods(pulled: &Pulled) -> Vec<String> {

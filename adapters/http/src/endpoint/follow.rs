@@ -39,6 +39,9 @@ const FOLLOW: Millis = 600_000;
 /// Number of events after which the process of a stream is informed that its client has them.
 const INFORM: u32 = 64;
 
+/// The time, in milliseconds, by which the clocks of two processes may differ.
+const SKEW: Millis = 1_000;
+
 /// The limit of event numbers.
 const EVENTS: u32 = 1 << 31;
 
@@ -58,6 +61,8 @@ pub(crate) struct Follows {
     read: VecDeque<(Millis, Origin)>,
     /// Those whose events found no room, and that wait for their reader.
     stalled: Vec<Origin>,
+    /// Streams of this process that are read at another one, whose connections here are still open.
+    given_up: Vec<StreamId>,
 }
 
 /// A stream that is resumed here.
@@ -110,8 +115,10 @@ impl Follows {
             late: VecDeque::new(),
             read: VecDeque::new(),
             stalled: Vec::new(),
+            given_up: Vec::new(),
         }
     }
+
 
     fn insert(&mut self, key: Origin, follow: Follow, now: Millis) -> bool {
         let count = self.counts.get(&follow.session).copied().unwrap_or(0);
@@ -362,9 +369,18 @@ impl Endpoint<'_> {
         let slot = stream.slot;
         let known = self.streams.at(slot).filter(|known| known.number == stream.number && known.is_copied);
         let Some(&known) = known.filter(|known| known.session() == Some(session)) else { return };
-        if known.is_attached() && known.opened > since {
-            // It has come back here since.
-            return;
+        if known.is_attached() {
+            if known.opened.saturating_add(SKEW) >= since {
+                // It has come back here since. If it has not, its connection here soon fails.
+                return;
+            }
+            // Its driver closes it. If the client is here after all, it comes again and loses nothing.
+            let id = self.streams.id(slot);
+            let streams = &self.streams;
+            if let Some(fleet) = &mut self.fleet {
+                fleet.follows.given_up.retain(|id| streams.get(*id).is_some());
+                fleet.follows.given_up.push(id);
+            }
         }
         let waits = self.server.has_route(known.route);
         self.streams.detach(&mut self.sessions, slot, waits, self.now);
@@ -372,6 +388,19 @@ impl Endpoint<'_> {
             (stream.offset, stream.head) = (0, 0);
         }
         skip_events(self.streams.slots_mut(), slot, &mut self.log, event);
+    }
+
+    /// Returns the streams whose connections end, because their clients read them at other processes.
+    pub(crate) fn given_up(&self) -> impl Iterator<Item = StreamId> + '_ {
+        let given_up = self.fleet.iter().flat_map(|fleet| &fleet.follows.given_up).copied();
+        given_up.filter(|id| self.streams.get(*id).is_some())
+    }
+
+    /// Notes that the connection of a stream has ended.
+    pub(crate) fn forget_given_up(&mut self, id: StreamId) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.follows.given_up.retain(|given_up| *given_up != id);
+        }
     }
 
     /// Informs the others that the stream of a session was opened here: each message goes to one stream only.

@@ -47,7 +47,10 @@ impl Sink for Turn<'_> {
 impl Endpoint<'_> {
     /// Returns the streams that have, or may have, messages.
     pub fn ready(&self) -> impl Iterator<Item = StreamId> + '_ {
-        self.streams.ready()
+        let ready = self.streams.ready();
+        #[cfg(feature = "fleet")]
+        let ready = ready.chain(self.given_up());
+        ready
     }
 
     /// Writes the messages of a stream into the sink of its connection. Call it when the stream is
@@ -70,6 +73,8 @@ impl Endpoint<'_> {
         self.tick(now);
         self.go_on(app);
         if !self.streams.get(id).is_some_and(Stream::is_attached) {
+            #[cfg(feature = "fleet")]
+            self.forget_given_up(id);
             return StreamStatus::Stale;
         }
         if self.greet(id, out).is_err() {
