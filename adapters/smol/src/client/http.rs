@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_lite::{AsyncRead, AsyncWrite};
@@ -15,7 +15,9 @@ use mcp_sansio_host::{AuthorizationOptions, Authorizer};
 use mcp_sansio_host::{CONNECTIONS, HttpOptions, HttpParts};
 #[cfg(feature = "auth")]
 use mcp_sansio_http::client::OutgoingRequest;
-use mcp_sansio_http::client::{ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, SocketAction};
+use mcp_sansio_http::client::{
+    ChallengeAnswer, ChallengedRequest, HeaderWriter, HttpClient, HttpHooks, HttpTransport, SocketAction,
+};
 
 use super::alarm::Alarm;
 use super::authorize::{Asking, Authorize};
@@ -32,7 +34,21 @@ enum Carrier {
     #[default]
     None,
     Dialing(Dialing),
-    Up(Socket, Alarm),
+    Up(Link),
+}
+
+/// An open connection.
+struct Link {
+    socket: Socket,
+    alarm: Alarm,
+    /// The last read has taken all that there was.
+    drained: bool,
+}
+
+impl Link {
+    fn new(socket: Socket) -> Self {
+        Link { socket, alarm: Alarm::new(), drained: false }
+    }
 }
 
 /// A server over HTTP: [Streamable
@@ -271,7 +287,7 @@ impl Http {
                 SocketAction::Close(slot) => self.sockets[slot] = Carrier::None,
                 SocketAction::Connect(slot) => match self.stream.take() {
                     Some(stream) => {
-                        self.sockets[slot] = Carrier::Up(Socket::Stream(stream), Alarm::new());
+                        self.sockets[slot] = Carrier::Up(Link::new(Socket::Stream(stream)));
                         self.web.remote().connected(slot);
                     }
                     None => self.sockets[slot] = Carrier::Dialing(Box::pin(self.place.clone().dial())),
@@ -286,16 +302,16 @@ impl Http {
 
     /// Moves the bytes of one slot. Returns whether there were any.
     fn carry_one(&mut self, slot: usize, cx: &mut Context<'_>) -> bool {
-        match std::mem::take(&mut self.sockets[slot]) {
+        match &mut self.sockets[slot] {
             Carrier::None => false,
-            Carrier::Dialing(mut dialing) => match dialing.as_mut().poll(cx) {
+            Carrier::Dialing(dialing) => match dialing.as_mut().poll(cx) {
                 Poll::Ready(Ok(dialed)) => {
                     self.place.http = dialed.http;
                     #[cfg(feature = "auth")]
                     if let (Some(authorizer), Some(address)) = (&self.outer.asking.authorizer, dialed.address) {
                         authorizer.reached(address);
                     }
-                    self.sockets[slot] = Carrier::Up(dialed.socket, Alarm::new());
+                    self.sockets[slot] = Carrier::Up(Link::new(dialed.socket));
                     self.web.remote().connected(slot);
                     true
                 }
@@ -304,20 +320,15 @@ impl Http {
                     self.failed(slot, &error);
                     true
                 }
-                Poll::Pending => {
-                    self.sockets[slot] = Carrier::Dialing(dialing);
-                    false
-                }
+                Poll::Pending => false,
             },
-            Carrier::Up(mut socket, alarm) => match self.move_bytes(slot, &mut socket, &alarm, cx) {
+            Carrier::Up(link) => match link.move_bytes(self.web.remote(), slot, cx) {
                 Ok(Moved::End) => {
+                    self.sockets[slot] = Carrier::None;
                     self.web.remote().closed(slot);
                     true
                 }
-                Ok(moved) => {
-                    self.sockets[slot] = Carrier::Up(socket, alarm);
-                    moved == Moved::Some
-                }
+                Ok(moved) => moved == Moved::Some,
                 Err(error) => {
                     self.failed(slot, &error);
                     true
@@ -327,35 +338,43 @@ impl Http {
     }
 
     fn failed(&mut self, slot: usize, error: &io::Error) {
+        self.sockets[slot] = Carrier::None;
         self.trouble = error.to_string();
         self.web.remote().failed(slot);
     }
+}
 
+impl Link {
     /// Reads once, and writes only if there was nothing to read. The server may have closed an idle connection: then
     /// nothing was sent, and the request may safely go over a new one. Or it has answered early and closed.
     fn move_bytes(
         &mut self,
+        remote: &mut HttpTransport<'static>,
         slot: usize,
-        socket: &mut Socket,
-        alarm: &Alarm,
         cx: &mut Context<'_>,
     ) -> io::Result<Moved> {
-        let remote = self.web.remote();
-        // A server may have closed an idle connection. Then nothing is sent, and the request may safely go over a new one.
+        let Link { socket, alarm, drained } = self;
         if !remote.pending(slot).is_empty() {
             alarm.ring();
+            *drained = false;
         }
         let space = remote.space(slot);
-        if !space.is_empty()
-            && let Poll::Ready(read) = alarm.poll(cx, |cx| socket.poll_read(cx, space))
-        {
-            return Ok(match read? {
-                0 => Moved::End,
-                n => {
-                    remote.filled(slot, n);
-                    Moved::Some
+        if !space.is_empty() {
+            let read = alarm.poll(cx, |cx| {
+                if std::mem::take(drained) {
+                    ready!(socket.poll_more(cx));
                 }
+                socket.poll_read(cx, space)
             });
+            if let Poll::Ready(read) = read {
+                let n = read?;
+                if n == 0 {
+                    return Ok(Moved::End);
+                }
+                *drained = n < space.len();
+                remote.filled(slot, n);
+                return Ok(Moved::Some);
+            }
         }
         let mut moved = Moved::Nothing;
         while !remote.pending(slot).is_empty() {

@@ -123,6 +123,20 @@ impl Socket {
         }
     }
 
+    /// Waits for bytes behind those of the last read, which has taken all that there were: a read that finds nothing is a
+    /// system call. Call it once after such a read, and when it has woken the task, read: a second call would wait for the
+    /// bytes behind those that woke it.
+    pub(super) fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Socket::Plain(socket) => poll_news(|| socket.poll_readable(cx)),
+            #[cfg(unix)]
+            Socket::Unix(socket) => poll_news(|| socket.poll_readable(cx)),
+            Socket::Stream(_) => Poll::Ready(()),
+            #[cfg(feature = "tls")]
+            Socket::Secure(_) => Poll::Ready(()),
+        }
+    }
+
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self {
             Socket::Plain(socket) => retry(|| Pin::new(&mut *socket).poll_write(cx, bytes)),
@@ -143,5 +157,72 @@ impl Socket {
             #[cfg(feature = "tls")]
             Socket::Secure(tls) => tls.poll_flush(cx),
         }
+    }
+}
+
+/// Waits for news of the reactor. The first may be of the bytes that were read; if there are others, the second registration
+/// reports them again.
+fn poll_news(mut poll: impl FnMut() -> Poll<io::Result<()>>) -> Poll<()> {
+    for _ in 0..2 {
+        if poll().is_pending() {
+            return Poll::Pending;
+        }
+    }
+    Poll::Ready(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::net::TcpListener;
+
+    #[test]
+    fn bytes_behind_a_read_are_not_missed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut socket = Socket::Plain(Async::new(socket).unwrap());
+        let late = async |round: u32| {
+            Timer::after(std::time::Duration::from_secs(10)).await;
+            panic!("round {round}: they were missed");
+        };
+        async_io::block_on(async {
+            let mut space = [0; 8];
+            for round in 0..100 {
+                peer.write_all(b"abc").unwrap();
+                let n = std::future::poll_fn(|cx| socket.poll_read(cx, &mut space)).await.unwrap();
+                assert_eq!(&space[..n], b"abc");
+                if round % 2 == 0 {
+                    // They come before it waits.
+                    peer.write_all(b"de").unwrap();
+                }
+                let mut waits = 0;
+                let more = std::future::poll_fn(|cx| {
+                    waits += 1;
+                    if waits == 1 && socket.poll_more(cx).is_pending() {
+                        if round % 2 == 1 {
+                            peer.write_all(b"de").unwrap();
+                        }
+                        return Poll::Pending;
+                    }
+                    socket.poll_read(cx, &mut space)
+                });
+                // The clock first: when it wakes the task, a read would find the bytes.
+                let n = late(round).or(more).await.unwrap();
+                assert_eq!(&space[..n], b"de");
+                assert!(waits > 1, "round {round}: it has not waited");
+            }
+            drop(peer);
+            let mut waits = 0;
+            let end = std::future::poll_fn(|cx| {
+                waits += 1;
+                if waits == 1 && socket.poll_more(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                socket.poll_read(cx, &mut space)
+            });
+            assert_eq!(late(100).or(end).await.unwrap(), 0);
+        });
     }
 }
