@@ -119,7 +119,6 @@ impl Follows {
         }
     }
 
-
     fn insert(&mut self, key: Origin, follow: Follow, now: Millis) -> bool {
         let count = self.counts.get(&follow.session).copied().unwrap_or(0);
         let is_full = self.by_stream.len() >= self.total || self.looks.len() >= self.total.saturating_mul(2);
