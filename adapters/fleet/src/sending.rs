@@ -37,6 +37,14 @@ pub(crate) fn is_refusal(error: &RedisError) -> bool {
     error.code().is_some_and(|code| CODES.contains(&code))
 }
 
+/// Returns the connection, which it makes if it was lost.
+fn connected<'c>(connection: &'c mut Option<Connection>, member: &Member) -> RedisResult<&'c mut Connection> {
+    match connection {
+        Some(connection) => Ok(connection),
+        none => Ok(none.insert(member.connect()?)),
+    }
+}
+
 struct Sender<'m> {
     member: &'m Member,
     connection: Option<Connection>,
@@ -104,10 +112,7 @@ impl Sender<'_> {
             self.tell(&mut pipe, told, if taken.ended { LEFT } else { "" }, b"");
         }
         if !pipe.is_empty() {
-            let connection = match &mut self.connection {
-                Some(connection) => connection,
-                none => none.insert(self.member.connect()?),
-            };
+            let connection = connected(&mut self.connection, self.member)?;
             // An entry with an id that the log has already is refused: it was sent before.
             let answers: Vec<RedisResult<Value>> = pipe.ignore_errors().query(connection)?;
             // What could not be stored is sent again, as if the connection were lost, until its time is over.
@@ -170,7 +175,7 @@ impl Sender<'_> {
     fn read(&mut self, log: &str) -> RedisResult<()> {
         let member = self.member;
         while let Some(reading) = member.inbox.reading(log) {
-            let Some(connection) = &mut self.connection else { return Ok(()) };
+            let connection = connected(&mut self.connection, member)?;
             let read = cmd("XRANGE")
                 .arg((member.options.log(log), format!("({}", reading.after), "+", "COUNT", ENTRIES))
                 .query::<StreamRangeReply>(connection)?;

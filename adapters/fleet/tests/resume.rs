@@ -14,6 +14,7 @@ use mcp_sansio::server::{Progress, RequestToken};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_blocking::http::{HmacSeal, HttpServer, HttpServerOptions, SessionSeal};
 use mcp_sansio_fleet::{Fleet, FleetOptions};
+use mcp_sansio_http::fleet::FleetLimits;
 use serde_json::{Value, json};
 
 static SEAL: LazyLock<HmacSeal> = LazyLock::new(|| HmacSeal::new(&[7; 32]));
@@ -62,7 +63,9 @@ impl Server {
                 }
                 Some(now + 5)
             };
-            let options = HttpServerOptions::new().session_seal(SessionSeal::new(&*SEAL));
+            // A request at another process waits for what it needs, and not for the end of this time.
+            let limits = FleetLimits { settle_within: 60_000, ..FleetLimits::default() };
+            let options = HttpServerOptions::new().session_seal(SessionSeal::new(&*SEAL)).fleet_limits(limits);
             server.options(options).fleet(engine).tick(tick).serve(&service, &mut None).unwrap();
         });
         Server { address: address.recv().unwrap(), commands }

@@ -218,16 +218,7 @@ impl<'a, S> Serving<'a, S> {
             if !self.streams.is_empty() {
                 wake = Some(now);
             }
-            for slot in std::mem::take(&mut self.parked) {
-                if let Some(connection) = self.connections[slot].as_mut() {
-                    connection.parked = false;
-                    self.turn(slot, false);
-                }
-                if !self.parked.contains(&slot) {
-                    // What it has put into the stream is written in the next turn.
-                    wake = Some(wake.map_or(now + 1, |wake| wake.min(now + 1)));
-                }
-            }
+            wake = wake.into_iter().chain(self.serve_parked(now)).min();
             // A server over one stream ends with it.
             if self.end() || (self.is_single && self.open() == 0) {
                 return Ok(());
@@ -255,6 +246,25 @@ impl<'a, S> Serving<'a, S> {
     #[allow(clippy::unused_self, reason = "the same as in a fleet")]
     const fn meet_fleet(&self) -> bool {
         false
+    }
+
+    /// Serves the connections again whose requests wait: for the stream of their session, or for other processes. Returns the time
+    /// of the next turn, if there is something to do.
+    fn serve_parked(&mut self, now: Millis) -> Option<Millis> {
+        let parked = std::mem::take(&mut self.parked);
+        let mut wake = None;
+        for slot in &parked {
+            if let Some(connection) = self.connections[*slot].as_mut() {
+                connection.parked = false;
+                self.turn(*slot, false);
+            }
+            if !self.parked.contains(slot) {
+                // What it has put into the stream is written in the next turn.
+                wake = Some(now + 1);
+            }
+        }
+        // They may ask the other processes for something else now.
+        if !parked.is_empty() && self.meet_fleet() { Some(now) } else { wake }
     }
 
     /// Asks the application again about the requests about which it has not decided.

@@ -181,8 +181,8 @@ impl Endpoint<'_> {
     }
 
     /// Gives the engine what this process has to say to the others, and handles what has arrived from them, up to
-    /// [`FleetLimits::turn`] of it. Returns `true` if there may be more: give requests a turn, then call again. Without
-    /// [`join_fleet`](Endpoint::join_fleet) it does nothing.
+    /// [`FleetLimits::turn`] of it. Returns `true` if something has arrived or there may be more: give requests a turn, those too that
+    /// are [undecided](EndpointResponse::is_undecided), then call again. Without [`join_fleet`](Endpoint::join_fleet) it does nothing.
     pub fn meet_fleet<S>(&mut self, app: &mut App<'_, S>, engine: &mut dyn Engine, now: Millis) -> bool {
         if self.fleet.is_none() {
             return false;
@@ -216,7 +216,7 @@ impl Endpoint<'_> {
             self.tell_topics(app);
             self.hand_over(engine, now);
         }
-        taken == turn || has_more
+        taken > 0 || has_more
     }
 
     /// Keeps a change for subscriptions that arrive after it.

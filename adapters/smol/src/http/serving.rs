@@ -209,6 +209,12 @@ impl<'s, 't, 'a, S> Serving<'s, 't, 'a, S> {
         }
         again |= hall.write_streams(&mut app);
         again |= hall.serve_parked(&mut app);
+        #[cfg(feature = "fleet")]
+        if let Some(engine) = self.fleet.as_mut().filter(|_| !hall.parked.is_empty()) {
+            // They may ask the other processes for something else now.
+            let now = hall.now();
+            again |= hall.endpoint.meet_fleet(&mut app, &mut **engine, now);
+        }
         // After the closed connections have made room.
         again |= hall.accept(&mut app, cx)?;
         // A server over one stream ends with it.
