@@ -837,6 +837,31 @@ fn a_large_reply_that_breaks_off() {
     assert_eq!((told(&rest.json()), rest.ended), (vec!["error -32603".to_owned()], true));
 }
 
+/// A message with a newline would be two lines of an event. It is left out, and its request has no answer from there.
+#[test]
+fn a_copy_with_a_newline() {
+    for newline in ["\n", "\r", ""] {
+        let mut fleet = Fleet::of(2);
+        let session = fleet.open(A, "2025-11-25");
+        let stream = fleet.later(A, &session, 1);
+        let first = last_id(&fleet.pull(A, stream));
+        fleet.web(A).detach(stream);
+        let there = fleet.resume(B, &session, &first).opened();
+        let (log, _) = fleet.hub.logs().into_iter().find(|(log, _)| log.starts_with("e:")).unwrap();
+        let message = format!(
+            r#"{{"jsonrpc":"2.0",{newline}"id":1,"result":{{"content":[{{"type":"text","text":"x"}}],"isError":false}}}}"#
+        );
+        let mut entry = vec![1, 2, 0, 0, 0, message.len() as u8 + 4, 0, 0, 0, 1];
+        entry.extend_from_slice(message.as_bytes());
+        entry.extend_from_slice(&[4, 0, 0, 0, 0]);
+        fleet.processes[A].engine.borrow_mut().append(&log, Some(2), &entry, 1000);
+        fleet.settle();
+        let rest = fleet.pull(B, there);
+        let expected = if newline.is_empty() { vec!["x".to_owned()] } else { vec![] };
+        assert_eq!((told(&rest.json()), rest.ended), (expected, true), "{newline:?}");
+    }
+}
+
 /// Whatever someone writes into the database, nothing breaks.
 #[test]
 fn damaged_copies() {

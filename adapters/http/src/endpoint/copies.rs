@@ -12,7 +12,7 @@ use mcp_sansio::server::Millis;
 
 use super::sealed::Nonce;
 use super::stream::Origin;
-use crate::fleet::wire::Fields;
+use crate::fleet::wire::{Fields, is_line};
 use crate::fleet::{Engine, FleetLimits};
 
 /// The version of the format.
@@ -75,7 +75,8 @@ pub(crate) fn records(entry: &[u8]) -> Option<impl Iterator<Item = CopyRecord<'_
             }
             EVENT => {
                 let mut fields = Fields(content);
-                CopyRecord::Event(fields.number()?, fields.0)
+                let event = fields.number()?;
+                CopyRecord::Event(event, Some(fields.0).filter(|message| is_line(message))?)
             }
             CUT => CopyRecord::Cut,
             END => CopyRecord::End(!content.is_empty()),

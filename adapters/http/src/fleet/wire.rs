@@ -144,14 +144,14 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Message<'_>> {
             principal: fields.option()?,
             request: fields.bytes()?,
         },
-        RELAYED => Message::Relayed { number: fields.number()?, is_last: fields.flag()?, message: fields.bytes()? },
+        RELAYED => Message::Relayed { number: fields.number()?, is_last: fields.flag()?, message: fields.line()? },
         RELAY_END => Message::RelayEnd { number: fields.number()? },
         IN_FLIGHT => Message::InFlight(fields.bytes()?),
         STATE => Message::State {
             member: fields.text()?,
             key: fields.text()?,
             principal: fields.option()?,
-            params: fields.bytes()?,
+            params: fields.line()?,
         },
         FOLLOWS => Message::Follows {
             session: fields.session()?,
@@ -235,6 +235,11 @@ impl Writer {
     }
 }
 
+/// Returns whether there is no newline in bytes, as in all that this library writes.
+pub(crate) fn is_line(bytes: &[u8]) -> bool {
+    memchr::memchr2(b'\r', b'\n', bytes).is_none()
+}
+
 /// Reads fields.
 pub(crate) struct Fields<'m>(pub(crate) &'m [u8]);
 
@@ -249,6 +254,11 @@ impl<'m> Fields<'m> {
         let (number, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(u64::from_be_bytes(*number))
+    }
+
+    /// Reads bytes that are sent on as the data of an event. `None` if there is a newline in them, which would end that.
+    fn line(&mut self) -> Option<&'m [u8]> {
+        self.bytes().filter(|bytes| is_line(bytes))
     }
 
     pub(crate) fn bytes(&mut self) -> Option<&'m [u8]> {
@@ -331,6 +341,18 @@ mod tests {
             let bytes = encode_entry(&entry);
             assert_eq!(decode_entry(&bytes), Some(entry));
             assert_eq!((decode_entry(&bytes[..bytes.len() - 1]), decode_entry(b"\x02\x12")), (None, None));
+        }
+    }
+
+    /// It would end the event in which it is sent.
+    #[test]
+    fn a_newline_in_what_is_sent_on_is_damage() {
+        let text = "{\"a\":\r\n1}";
+        for part in [&text[..5], &text[5..], text] {
+            let relayed = Message::Relayed { number: 7, is_last: true, message: part.as_bytes() };
+            let state = Message::State { member: "taskIds", key: "1", principal: None, params: part.as_bytes() };
+            let is_line = !part.contains(['\r', '\n']);
+            assert_eq!([relayed, state].map(|message| decode(&encode(&message)).is_some()), [is_line; 2], "{part:?}");
         }
     }
 
