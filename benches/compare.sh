@@ -39,8 +39,8 @@ theirs() { # FOLDER PROFILE...
 }
 
 # One at a time: together, each would have the features of all.
-ours fast --features client --bin client
-ours fast --features client-smol --bin client-smol
+ours fast --features client --bin client --bin floor-client
+ours fast --features client-smol --bin client-smol --bin floor-client-smol
 ours fast --features client-http --bin client-http
 ours fast --features client-smol-http --bin client-smol-http
 ours fast --bin calc-stdio --bin floor --bin driver
@@ -50,7 +50,7 @@ ours fast --features http --bin calc --bin floor-http --bin compare
 
 stdio=("floor=$scratch/floor" "mcp-sansio=$scratch/calc-stdio")
 http=("floor=$fast/floor-http" "mcp-sansio=$fast/calc")
-clients=(client client-smol) web_clients=(client-http client-smol-http)
+clients=(floor-client client floor-client-smol client-smol) web_clients=(client-http client-smol-http)
 programs=(floor calc-stdio)
 # With `&&`: a function in a condition does not end at its first failure.
 build_rmcp() {

@@ -32,6 +32,7 @@ STDIO = {
 }
 PROGRAMS = {"floor": "floor", "mcp-sansio": "calc-stdio", "rmcp": "bench-rmcp-server"}
 CLIENTS = {
+    "floor-client": "no library, blocking", "floor-client-smol": "no library, `async-io`",
     "client": "blocking client", "client-http": "blocking client",
     "client-smol": "smol client", "client-smol-http": "smol client",
     "bench-rmcp-client": "rmcp's client", "bench-rmcp-http-client": "rmcp's client",

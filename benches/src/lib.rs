@@ -4,6 +4,8 @@
 #[cfg(feature = "calls")]
 pub mod calls;
 pub mod counting;
+#[cfg(feature = "calls")]
+pub mod floor_calls;
 #[cfg(feature = "http")]
 pub mod load;
 #[cfg(feature = "http")]
