@@ -6,7 +6,8 @@
     fuzz/hours.py --table                       # the time that each target has had so far
 
 Programs, new inputs, findings and times are in --work (default: target/fuzzed of the repository), so it can be stopped and begun again. The programs are
-built once, with --build. Each turn takes the target that has had the least time. A finding ends the turn, and not the run.
+built once, with --build. Each turn takes the target that has had the least time. A finding ends the turns of its target, and not the run: mend it,
+and build anew.
 """
 
 import argparse
@@ -41,13 +42,13 @@ def build(work):
 
 class Hours:
     def __init__(self, work):
-        self.work, self.lock, self.busy = work, threading.Lock(), set()
+        self.work, self.lock, self.busy, self.found = work, threading.Lock(), set(), set()
         self.file = work / "times.json"
         self.seconds = json.loads(self.file.read_text()) if self.file.exists() else {}
 
     def take(self, names, until):
         with self.lock:
-            free = [name for name in names if name not in self.busy and self.seconds.get(name, 0) < until]
+            free = [name for name in names if name not in self.busy | self.found and self.seconds.get(name, 0) < until]
             if free:
                 name = min(free, key=lambda name: self.seconds.get(name, 0))
                 self.busy.add(name)
@@ -88,6 +89,8 @@ class Hours:
                 used, code = self.turn(name, left, options.max_len)
             finally:
                 self.give(name, used)
+            if code:
+                self.found.add(name)
             print(f"{datetime.datetime.now():%H:%M:%S} {name}: {used:.0f} s, exit {code}", flush=True)
 
     def table(self):
