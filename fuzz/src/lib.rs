@@ -3,11 +3,13 @@
 //! the same bytes: it uses no clock, and no map without order.
 
 mod auth;
+mod cache;
 mod client;
 mod endpoint;
 mod engine;
 mod fleet;
 mod follow;
+mod form;
 mod receiver;
 mod service;
 mod skills;
@@ -29,7 +31,7 @@ static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocato
 pub type Body = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Body); 17] = [
+pub const TARGETS: [(&str, Body); 19] = [
     ("line", line),
     ("scan", scan),
     ("envelope", envelope),
@@ -47,6 +49,8 @@ pub const TARGETS: [(&str, Body); 17] = [
     ("tasks", tasks),
     ("skills", skills),
     ("fleet", fleet),
+    ("form", form),
+    ("cache", cache),
 ];
 
 /// Checks that a stream gives the same lines for all cuts, and that no line is lost or invented.
@@ -380,6 +384,17 @@ pub fn fleet(data: &[u8]) {
     let _ = fleet::run(&mut Unstructured::new(data));
 }
 
+/// Checks a form: for any schema, an answer is accepted if and only if a model over another JSON reader accepts it.
+pub fn form(data: &[u8]) {
+    let _ = form::run(data);
+}
+
+/// Checks the cache of a client: a result that it gives was kept last for that key, is fresh, and is not private to another
+/// principal.
+pub fn cache(data: &[u8]) {
+    let _ = cache::run(&mut Unstructured::new(data));
+}
+
 /// Checks skills: a skill is loaded only with the bytes and the front matter of its entry, and its files are within its
 /// directory.
 pub fn skills(data: &[u8]) {
@@ -578,6 +593,29 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn form() {
+        over_corpus("form", crate::form);
+        over_noise(crate::form);
+        over_corpus("form", |seed| {
+            for at in 0..seed.len() {
+                for bit in [1, 4, 32] {
+                    let mut changed = seed.to_vec();
+                    changed[at] ^= bit;
+                    crate::form(&changed);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn cache() {
+        over_corpus("cache", crate::cache);
+        for seed in 1..2000u64 {
+            crate::cache(&noise(seed, 400));
+        }
     }
 
     #[test]

@@ -1,0 +1,126 @@
+//! Forms of servers that may send any schema, with any answers, beside a model over `serde_json`.
+
+use std::collections::BTreeSet;
+
+use mcp_sansio::client::form::{FIELDS, FieldKind, Form};
+use mcp_sansio::client::views::View;
+use mcp_sansio::json::{JsonKind, Raw};
+use serde_json::Value;
+
+/// Reads a line as a schema, and the rest as the `content` of an answer.
+pub(crate) fn run(data: &[u8]) -> Option<()> {
+    let (schema, content) = data.split_at_checked(data.iter().position(|byte| *byte == b'\n')?)?;
+    let (raw, content) = (Raw::parse(schema).ok()?, Raw::parse(content).ok()?);
+    let form = Form::of(raw).ok()?;
+    let mut is_whole = true;
+    assert!(form.fields().count() <= FIELDS);
+    for field in form.fields() {
+        let (kind, label) = (field.kind(), field.label());
+        let _ = (label.to_string(), field.description(), field.default(), kind);
+        for (value, _) in field.choices() {
+            assert!(matches!(kind, FieldKind::One | FieldKind::Many { .. } | FieldKind::Other));
+            if matches!(kind, FieldKind::One) {
+                // Each choice can be chosen.
+                let text = format!("\"{}\"", std::str::from_utf8(value.raw()).expect("UTF-8"));
+                assert_eq!(field.check(Raw::parse(text.as_bytes()).expect("a string")), Ok(()), "{text}");
+            }
+        }
+        is_whole &= !matches!(kind, FieldKind::Other);
+    }
+    if View::check(&form).is_ok() {
+        assert!(is_whole, "a field of another kind is accepted");
+    }
+    // The two readers may take another one of two members with one name.
+    (is_simple(raw) && is_simple(content)).then_some(())?;
+    let schema: Value = serde_json::from_str(raw.as_str()).ok()?;
+    let answer: Value = serde_json::from_str(content.as_str()).ok()?;
+    let fits = fits(&schema, &answer)?;
+    let found = form.check(content);
+    assert_eq!(found.is_ok(), fits, "{found:?}");
+    Some(())
+}
+
+/// Returns whether no object within has two members of one name.
+fn is_simple(raw: Raw<'_>) -> bool {
+    match raw.kind() {
+        JsonKind::Object => {
+            let mut names = BTreeSet::new();
+            raw.members().all(|(name, value)| names.insert(name.to_string()) && is_simple(value))
+        }
+        JsonKind::Array => raw.items().all(is_simple),
+        _ => true,
+    }
+}
+
+/// Returns whether an answer fits; `None` where the model does not know.
+fn fits(schema: &Value, answer: &Value) -> Option<bool> {
+    let Some(answer) = answer.as_object() else { return Some(false) };
+    let required = |name: &str| schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+    let mut all = true;
+    for (name, field) in schema["properties"].as_object()? {
+        all &= match answer.get(name) {
+            Some(value) => field_fits(field, value)?,
+            None => !required(name),
+        };
+    }
+    Some(all)
+}
+
+fn field_fits(field: &Value, value: &Value) -> Option<bool> {
+    if !field.is_object() {
+        return Some(true);
+    }
+    let is = |name: &str| field["type"] == name;
+    if let Some(choices) = choices(field) {
+        return Some(value.is_string() && choices.contains(&value));
+    }
+    match () {
+        () if is("string") => {
+            let Some(text) = value.as_str() else { return Some(false) };
+            field.get("format").is_none().then_some(())?;
+            is_between(text.chars().count(), field.get("minLength"), field.get("maxLength"))
+        }
+        () if is("integer") || is("number") => {
+            if !value.is_number() {
+                return Some(false);
+            }
+            // Others need the decimal numbers themselves.
+            let value = value.as_i64()?;
+            let limit = |name| field.get(name).map(Value::as_i64);
+            let (min, max) = (limit("minimum"), limit("maximum"));
+            Some(
+                min.is_none_or(|min| min.is_none_or(|min| value >= min))
+                    && max.is_none_or(|max| max.is_none_or(|max| value <= max)),
+            )
+            .filter(|_| min != Some(None) && max != Some(None))
+        }
+        () if is("boolean") => Some(value.is_boolean()),
+        () if is("array") => {
+            let Some(choices) = field.get("items").and_then(choices) else { return Some(true) };
+            let Some(chosen) = value.as_array() else { return Some(false) };
+            let are = chosen.iter().all(|one| one.is_string() && choices.contains(&one));
+            Some(is_between(chosen.len(), field.get("minItems"), field.get("maxItems"))? && are)
+        }
+        () => Some(true),
+    }
+}
+
+/// Returns the values of the choices of a schema.
+fn choices(schema: &Value) -> Option<Vec<&Value>> {
+    let list = ["enum", "oneOf", "anyOf"].iter().find_map(|name| schema.get(name)?.as_array())?;
+    Some(
+        list.iter()
+            .map(|one| if one.is_string() { one } else { &one["const"] })
+            .filter(|one| one.is_string())
+            .collect(),
+    )
+}
+
+fn is_between(count: usize, min: Option<&Value>, max: Option<&Value>) -> Option<bool> {
+    let limit = |limit: Option<&Value>| match limit {
+        None => Some(None),
+        Some(limit) => limit.as_u64().map(Some),
+    };
+    let count = count as u64;
+    Some(limit(min)?.is_none_or(|min| count >= min) & limit(max)?.is_none_or(|max| count <= max))
+}
