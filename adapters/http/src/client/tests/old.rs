@@ -39,6 +39,24 @@ fn the_old_transport_by_its_url() {
     });
 }
 
+/// The request whose message was accepted waits for the stream, and its connection only for the time of an idle one.
+#[test]
+fn a_connection_is_idle_while_the_answer_is_awaited_elsewhere() {
+    let config = HttpClientConfig::DEFAULT.transport(TransportKind::Sse);
+    let mut bench = Bench::new("http://h/sse", config);
+    bench.send(&legacy(0, "initialize"));
+    let stream_slot = bench.find("GET");
+    bench.reply(stream_slot, &stream("event: endpoint\ndata: /messages\n\n"));
+    let slot = bench.find("POST");
+    bench.reply(slot, ACCEPTED);
+    bench.wait(config.idle_time - 1);
+    assert!(bench.sent[slot].is_some());
+    bench.wait(1);
+    assert!(bench.sent[slot].is_none() && bench.sent[stream_slot].is_some());
+    bench.reply(stream_slot, &chunk(&format!("data: {}\n\n", result(0))));
+    assert_eq!(bench.told(), [format!("0 {}", result(0))]);
+}
+
 /// A client without requests in flight must get this event too: its next message could not be answered.
 #[test]
 fn the_old_stream_is_gone_while_nothing_is_under_way() {

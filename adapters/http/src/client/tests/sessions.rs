@@ -195,3 +195,22 @@ fn a_stream_that_is_answered_with_another_protocol_is_given_up() {
         assert!(bench.sent[get].is_none() && bench.remote.session() == Some("s-1"));
     });
 }
+
+/// Nothing of what was under way is left: a message that was not finished, a hold, the stream for the server's own messages.
+#[test]
+fn shut_down_in_the_middle() {
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
+    open_session(&mut bench, SESSION);
+    bench.remote.begin(MessageKind::Request).unwrap();
+    bench.remote.put(b"{\"half\"").unwrap();
+    assert_eq!(bench.remote.begin(MessageKind::Request), Err(FullError::Now));
+    bench.remote.hold(true);
+    bench.remote.shut_down();
+    bench.turn();
+    assert!(bench.sent.iter().all(Option::is_none) && bench.remote.is_idle() && !bench.remote.held());
+    bench.wait(600_000);
+    assert!(bench.sent.iter().all(Option::is_none), "it listens yet");
+    bench.send(&modern(1, "ping", ""));
+    let request = bench.received(0);
+    assert!(request.starts_with("POST /mcp") && !request.contains("half"), "{request}");
+}
