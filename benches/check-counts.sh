@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Instructions per message against what benches/counts.txt records: 5 % slack, 15 % if the toolchain is another one.
+# Instructions per message against what benches/counts.txt records: 5 % slack, 15 % if the toolchain is another one, and 5 %
+# more for the smol client.
 # A lost vectorisation shows nowhere else. What the floor needs is recorded to compare with and not checked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,9 +24,11 @@ awk '
       if (!(name in recorded)) { print "NEW    " name ": " counted[name] ", not in benches/counts.txt"; failed++; continue }
       ratio = counted[name] / recorded[name]
       word = "ok"
+      # The thread of async-io takes part, or not: 13,790 to 15,003 were counted for the same program.
+      more = name ~ /^client-smol\// ? 0.05 : 0
       if (name ~ /^floor\//) word = "floor"
-      else if (ratio > 1 + slack) { word = "HIGHER"; failed++ }
-      else if (ratio < 1 - slack) { word = "LOWER"; lower++ }
+      else if (ratio > 1 + slack + more) { word = "HIGHER"; failed++ }
+      else if (ratio < 1 - slack - more) { word = "LOWER"; lower++ }
       else passed++
       printf "%-7s %-20s %8d recorded, %8d now, %+.1f %%\n", word, name, recorded[name], counted[name], (ratio - 1) * 100
     }
