@@ -36,6 +36,7 @@ MEANT = {
     "http_wire": ["adapters/http/src/http1/"],
     "sse": ["adapters/http/src/sse/"],
     "http_client": ["adapters/http/src/client/"],
+    "params": ["adapters/http/src/client/params.rs"],
     "client": ["src/client/", "!src/client/views", "!src/client/form.rs", "!src/client/cache.rs"],
     "form": ["src/client/form.rs"],
     "cache": ["src/client/cache.rs"],

@@ -41,7 +41,7 @@ pub(crate) fn run(data: &[u8]) -> Option<()> {
 }
 
 /// Returns whether no object within has two members of one name.
-fn is_simple(raw: Raw<'_>) -> bool {
+pub(crate) fn is_simple(raw: Raw<'_>) -> bool {
     match raw.kind() {
         JsonKind::Object => {
             let mut names = BTreeSet::new();

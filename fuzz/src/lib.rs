@@ -10,6 +10,7 @@ mod engine;
 mod fleet;
 mod follow;
 mod form;
+mod params;
 mod receiver;
 mod service;
 mod skills;
@@ -31,7 +32,7 @@ static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocato
 pub type Body = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Body); 19] = [
+pub const TARGETS: [(&str, Body); 20] = [
     ("line", line),
     ("scan", scan),
     ("envelope", envelope),
@@ -51,6 +52,7 @@ pub const TARGETS: [(&str, Body); 19] = [
     ("fleet", fleet),
     ("form", form),
     ("cache", cache),
+    ("params", params),
 ];
 
 /// Checks that a stream gives the same lines for all cuts, and that no line is lost or invented.
@@ -389,6 +391,11 @@ pub fn form(data: &[u8]) {
     let _ = form::run(data);
 }
 
+/// Checks what a client over HTTP does with tools whose annotations are wrong: these are left out, and nothing else changes.
+pub fn params(data: &[u8]) {
+    let _ = params::run(data);
+}
+
 /// Checks the cache of a client: a result that it gives was kept last for that key, is fresh, and is not private to another
 /// principal.
 pub fn cache(data: &[u8]) {
@@ -605,6 +612,21 @@ mod tests {
                     let mut changed = seed.to_vec();
                     changed[at] ^= bit;
                     crate::form(&changed);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn params() {
+        over_corpus("params", crate::params);
+        over_noise(crate::params);
+        over_corpus("params", |seed| {
+            for at in 0..seed.len() {
+                for bit in [1, 4, 32] {
+                    let mut changed = seed.to_vec();
+                    changed[at] ^= bit;
+                    crate::params(&changed);
                 }
             }
         });

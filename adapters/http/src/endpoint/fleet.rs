@@ -182,7 +182,8 @@ impl Endpoint<'_> {
 
     /// Gives the engine what this process has to say to the others, and handles what has arrived from them, up to
     /// [`FleetLimits::turn`] of it. Returns `true` if something has arrived or there may be more: give requests a turn, those too that
-    /// are [undecided](EndpointResponse::is_undecided), then call again. Without [`join_fleet`](Endpoint::join_fleet) it does nothing.
+    /// are [undecided](crate::endpoint::EndpointResponse::is_undecided), then call again. Without
+    /// [`join_fleet`](Endpoint::join_fleet) it does nothing.
     pub fn meet_fleet<S>(&mut self, app: &mut App<'_, S>, engine: &mut dyn Engine, now: Millis) -> bool {
         if self.fleet.is_none() {
             return false;
