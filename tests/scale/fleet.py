@@ -161,6 +161,8 @@ def suites_among_kills(processes, killer, runs):
                     again[why] += 1
                     attempt, repeated, begun = attempt + 1, repeated + 1, time.time()
                     where = runner.OUT / f"{name}-kills-{scenario}-{attempt}"
+                    # That of an earlier run would be read too.
+                    shutil.rmtree(where, ignore_errors=True)
                     runner.suite(which, ["server", "--url", processes.url, *alone(filters, scenario), "-o", str(where)], 60, log)
                     found = gate.read_checks(where).get(scenario, [])
                     verdict = gate.judge(name, scenario, found, known[name].get(scenario), rules)
