@@ -67,7 +67,8 @@ class Hours:
             folder.mkdir(parents=True, exist_ok=True)
         logs = self.work / "logs"
         logs.mkdir(exist_ok=True)
-        command = [self.work / "bin" / name, f"-artifact_prefix={found}/", f"-max_total_time={seconds}", "-timeout=30", f"-max_len={max_len}",
+        # These times go by the clock, also while others have the processor.
+        command = [self.work / "bin" / name, f"-artifact_prefix={found}/", f"-max_total_time={seconds}", "-timeout=300", "-report_slow_units=300", f"-max_len={max_len}",
                    "-rss_limit_mb=2048", "-print_final_stats=1", new, FUZZ / "corpus" / name]
         words = FUZZ / "dictionaries" / f"{name}.dict"
         if words.exists():
