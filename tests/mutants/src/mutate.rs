@@ -143,6 +143,21 @@ fn is_elsewhere(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
+/// Returns the attributes of a statement: of those expressions that have some in this project.
+fn attributes(statement: &Stmt) -> &[syn::Attribute] {
+    match statement {
+        Stmt::Local(local) => &local.attrs,
+        Stmt::Macro(statement) => &statement.attrs,
+        Stmt::Expr(Expr::MethodCall(expr), _) => &expr.attrs,
+        Stmt::Expr(Expr::Call(expr), _) => &expr.attrs,
+        Stmt::Expr(Expr::Assign(expr), _) => &expr.attrs,
+        Stmt::Expr(Expr::Binary(expr), _) => &expr.attrs,
+        Stmt::Expr(Expr::Block(expr), _) => &expr.attrs,
+        Stmt::Expr(Expr::If(expr), _) => &expr.attrs,
+        _ => &[],
+    }
+}
+
 impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item(&mut self, item: &'ast syn::Item) {
         let attributes = match item {
@@ -195,6 +210,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_stmt(&mut self, statement: &'ast Stmt) {
+        if is_elsewhere(attributes(statement)) {
+            return;
+        }
         self.depth += 1;
         if let Stmt::Expr(expr, Some(_)) = statement
             && matches!(expr, Expr::MethodCall(_) | Expr::Call(_) | Expr::Assign(_) | Expr::Try(_))

@@ -445,10 +445,18 @@ mod tests {
         let mut out = StreamOut::new(&mut log, &mut streams, 0, true);
         assert!(out.held() && out.room() > 100);
         assert_eq!(out.begin(MessageKind::Notification), Err(FullError::Now));
+        assert_eq!(out.unsent(), None);
         out.hold(false);
         assert!(!out.held());
         out.end();
         say(&mut out, b"next");
+        // What is taken back is not continued either.
+        let unsent = out.unsent().unwrap();
+        out.begin(MessageKind::Streamed).unwrap();
+        out.put(b"the beginning").unwrap();
+        out.hold(true);
+        out.back_to(unsent);
+        assert_eq!((out.held(), out.unsent()), (false, Some(unsent)));
     }
 
     /// Back to the place between two messages: the next one begins there.

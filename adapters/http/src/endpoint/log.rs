@@ -765,6 +765,24 @@ mod tests {
         }
     }
 
+    /// As much as may be kept is kept, of a stream that can be resumed; of others nothing.
+    #[test]
+    fn sent_records_are_kept_up_to_the_limit() {
+        let mut bytes = [0; 40 * BLOCK];
+        let keep = 2 * (HEAD + TEXT.len());
+        let mut log = Log::new(Store::from(&mut bytes[..]), 20 * BLOCK, keep, usize::MAX);
+        let mut streams = [stream(true), stream(false)];
+        for (sent, first) in [(1, 1), (2, 1), (3, 2)] {
+            for slot in [0, 1] {
+                say(&mut log, &mut streams, slot).unwrap();
+                read(&mut log, &mut streams, slot);
+            }
+            assert_eq!(streams[0].chain.first(), first, "{sent} events");
+            assert_eq!((streams[1].chain.first(), streams[1].chain.blocks()), (sent + 1, 0));
+        }
+        assert_eq!(log.sent, keep);
+    }
+
     /// Returns the text of message `n` of a stream.
     #[cfg(feature = "alloc")]
     fn text_of(slot: u16, n: u32) -> std::string::String {

@@ -219,6 +219,9 @@ fn a_stream_in_stores_of_any_size() {
         let mut written = 0;
         loop {
             let (room, mark) = (out.room(), out.mark());
+            // A message begins only where a byte of it has room.
+            assert_eq!(out.begin(MessageKind::Notification).is_ok(), room > 0);
+            out.roll_back(mark);
             let done = whole(&mut out, MessageKind::Notification, |out| out.put(b"0123456789"));
             if done.is_err() {
                 assert!(room < 10);
@@ -233,6 +236,21 @@ fn a_stream_in_stores_of_any_size() {
         assert!(text.ends_with("0\r\n\r\n") && text.matches("data: 0123456789\n\n").count() == written, "{text}");
         assert!(size >= text.len());
     }
+}
+
+#[test]
+fn no_event_begins_in_a_message_in_windows() {
+    let (mut input, mut output) = ([0; 128], [0; 256]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().stream(&[]).unwrap();
+    let mut out = EventOut::new(connection.answer(), SseEvent::new());
+    assert!(!out.held());
+    out.hold(true);
+    assert!(out.held());
+    assert_eq!(out.begin(MessageKind::Notification), Err(FullError::Now));
+    out.hold(false);
+    whole(&mut out, MessageKind::Notification, |out| out.put(b"{}")).unwrap();
 }
 
 #[test]
