@@ -32,7 +32,7 @@ pub(crate) const STATE: u8 = 2;
 pub(crate) const KEY: u8 = 3;
 /// An answer; the tag is its question's number, and [`REFUSED`] if it is an error.
 pub(crate) const ANSWER: u8 = 4;
-/// The principal of a suspended request, if the transport knows it.
+/// The principal of a request that asks or is suspended, if the transport knows it.
 pub(crate) const PRINCIPAL: u8 = 5;
 /// In the tag of an answer: an error instead of a result.
 pub(crate) const REFUSED: u8 = 0x80;
@@ -57,7 +57,7 @@ impl Server<'_> {
     /// [`ready`](Server::ready) returns it from now on. A second call changes nothing.
     ///
     /// A request with a method of an [extension](crate::service::extension) is woken also while it asks the client: its open
-    /// questions are taken back, and have no answer, as after their timeout.
+    /// questions are taken back, and have no answer, as after their timeout. If all have ended already, nothing changes.
     ///
     /// # Errors
     /// [`RespondError::Stale`] if it was answered or cancelled, [`RespondError::WrongKind`] if it is not suspended.

@@ -293,6 +293,9 @@ impl RequestSlot {
             // The handlers of extensions also take back what they have asked.
             #[cfg(feature = "extensions")]
             RequestState::Asking(_) if self.method == Method::Other => self.end_questions(Ended::TimedOut),
+            // Their questions have ended already: they run anyway.
+            #[cfg(feature = "extensions")]
+            RequestState::Ready(_) if self.method == Method::Other => {}
             RequestState::Suspended(round) => self.change("wake", RequestState::Ready(round)),
             RequestState::Ready(round) => return round.suspended,
             _ => return false,

@@ -69,12 +69,8 @@ impl<'a> RequestContext<'a> {
             AskVia::Closed => return Err(cannot_ask("an answer that was put off cannot be suspended")),
         };
         let owner = u32::from(self.token.slot);
-        let params = (!again).then(|| self.params.map_or(&b"{}"[..], |params| params.as_bytes()));
-        let kept = match self.principal.filter(|_| !again) {
-            Some(principal) => keep.keep(owner, PRINCIPAL, 0, &[principal.as_bytes()]),
-            None => Ok(()),
-        };
-        if kept.and_then(|()| keep_ask(*keep, owner, params, state, &[])).is_err() {
+        let first = (!again).then_some((self.params, self.principal));
+        if keep_ask(*keep, owner, first, state, &[]).is_err() {
             keep.drop_all(owner);
             return Err(cannot_ask("the request is too large to be kept"));
         }
@@ -233,8 +229,8 @@ impl<'a> RequestContext<'a> {
             return Err(wrong_ask("The handler asks again and again"));
         }
         let owner = u32::from(self.token.slot);
-        let params = live.is_none().then(|| self.params.map_or(&b"{}"[..], |params| params.as_bytes()));
-        if keep_ask(*keep, owner, params, state, questions).is_err() {
+        let first = live.is_none().then_some((self.params, self.principal));
+        if keep_ask(*keep, owner, first, state, questions).is_err() {
             keep.drop_all(owner);
             return Err(cannot_ask("the request is too large to wait for an answer"));
         }
@@ -289,15 +285,20 @@ fn ask_later(full: FullError) -> HandlerError {
     }
 }
 
+/// Keeps what the next run needs: the state and the keys of the questions, and `first` the params and the principal.
 fn keep_ask(
     keep: &mut dyn Keep,
     owner: u32,
-    params: Option<&[u8]>,
+    first: Option<(Option<Raw<'_>>, Option<&str>)>,
     state: &[u8],
     questions: &[InputRequest<'_>],
 ) -> Result<(), NoRoomError> {
-    if let Some(params) = params {
-        keep.keep(owner, PARAMS, 0, &[params])?;
+    if let Some((params, principal)) = first {
+        keep.keep(owner, PARAMS, 0, &[params.map_or(&b"{}"[..], |params| params.as_bytes())])?;
+        // What wakes a request, or ends its questions, has no principal.
+        if let Some(principal) = principal {
+            keep.keep(owner, PRINCIPAL, 0, &[principal.as_bytes()])?;
+        }
     }
     keep.keep(owner, STATE, 0, &[state])?;
     for (number, question) in questions.iter().enumerate() {

@@ -10,8 +10,8 @@ use mcp_sansio::server::{
     ServerOptions,
 };
 use mcp_sansio::service::{
-    Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, Prompt, PromptArgument, ReadResource,
-    Resource, ResourceContents, ResourceTemplate, Service, SourceError, Tool,
+    Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, MessageSource, Prompt, PromptArgument,
+    ReadResource, Resource, ResourceContents, ResourceTemplate, Service, SourceError, Tool,
 };
 use mcp_sansio::sink::LineSink;
 use mcp_sansio_test_support::Oracle;
@@ -638,4 +638,59 @@ fn a_late_answer_to_another_method_can_decline() {
     session.answer_other(service, world, token, |_, other| (empty(other.method()), other.decline()).1).unwrap();
     rig.work();
     assert_eq!(code(&rig.take()[0]), -32601);
+}
+
+/// A handler that has asked may run again without a message of its client: when the time of its question is over, and after it
+/// was suspended. Each run knows the principal.
+#[test]
+fn each_run_knows_the_principal() {
+    #[derive(Default)]
+    struct Seen {
+        principals: Vec<Option<String>>,
+        suspended: Option<RequestToken>,
+    }
+    fn ask_then_wait(seen: &mut Seen, call: &mut Call<'_>) -> HandlerResult {
+        seen.principals.push(call.principal().map(str::to_owned));
+        if call.is_resumed() {
+            return call.text("done");
+        }
+        if call.answer("roots").is_none() {
+            return call.ask(&[InputRequest::roots("roots")], b"");
+        }
+        let (token, done) = call.suspend(b"")?;
+        seen.suspended = Some(token);
+        Ok(done)
+    }
+    static TOOLS: [Tool<Seen>; 1] = [Tool::new("wait", "Asks, then waits", ask_then_wait)];
+    const SERVICE: Service<'static, Seen> = Service::new("late", "1.0").tools(&TOOLS);
+    for revision in LEGACY {
+        for (principal, is_answered) in [(Some("ann"), true), (Some("ann"), false), (None, true), (None, false)] {
+            let source = principal.map_or(MessageSource::LINE, |name| MessageSource::LINE.principal(name));
+            let mut server = Server::growing(MessageLimits::default()).ask_timeout(1000);
+            let (mut seen, mut out) = (Seen::default(), LineSink::new(Vec::new()));
+            let mut say = |seen: &mut Seen, server: &mut Server<'_>, message: &str| {
+                let _ = SERVICE.dispatch_from(&source, seen, message.as_bytes(), server, &mut out).unwrap();
+                let said = String::from_utf8(out.pending().to_vec()).unwrap();
+                out.sent(said.len());
+                said
+            };
+            say(&mut seen, &mut server, &initialize(revision, json!({"roots": {}})));
+            say(&mut seen, &mut server, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            let asked = parse(&say(&mut seen, &mut server, &call(revision, 1, "wait", json!({}))));
+            assert_eq!(asked["method"], "roots/list");
+            if is_answered {
+                say(&mut seen, &mut server, &answer(&asked["id"], json!({"roots": []})));
+            } else {
+                server.expire(1000);
+            }
+            let token = server.ready().unwrap();
+            let _ = SERVICE.resume(&mut seen, token, &mut server, &mut LineSink::new(Vec::new())).unwrap();
+            server.wake(seen.suspended.unwrap()).unwrap();
+            let token = server.ready().unwrap();
+            let mut out = LineSink::new(Vec::new());
+            let _ = SERVICE.resume(&mut seen, token, &mut server, &mut out).unwrap();
+            assert_eq!(text(std::str::from_utf8(out.pending()).unwrap()), "done");
+            assert_eq!(seen.principals, vec![principal.map(str::to_owned); 3], "{revision} {is_answered}");
+        }
+    }
 }
