@@ -435,3 +435,15 @@ fn deep_values() {
     let value: serde_json::Value = read(&json).unwrap();
     assert_eq!(written(&value).unwrap(), json);
 }
+
+/// Objects side by side are not nested: each end leaves one.
+#[test]
+fn many_small_objects() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Empty {}
+    let many = format!("[{}]", vec!["{}"; 300].join(","));
+    assert_eq!(read::<Vec<BTreeMap<String, u8>>>(&many).unwrap().len(), 300);
+    assert_eq!(read::<Vec<Empty>>(&many).unwrap().len(), 300);
+    let raw = Raw::parse(many.as_bytes()).unwrap();
+    assert_eq!(raw.items().filter(|item| item.members().next().is_none()).count(), 300);
+}

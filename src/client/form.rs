@@ -431,6 +431,15 @@ mod tests {
     }
 
     #[test]
+    fn texts_for_a_person() {
+        let field = |schema: &'static str| Field { name: Text::new(b"f", false), schema: raw(schema), required: None };
+        let named = field(r#"{"type":"string","title":"T","description":"D"}"#);
+        assert!(named.label().eq_str("T") && named.description().is_some_and(|text| text.eq_str("D")));
+        let bare = field(r#"{"type":"string"}"#);
+        assert!(bare.label().eq_str("f") && bare.description().is_none());
+    }
+
+    #[test]
     fn strings() {
         let short = r#"{"type":"string","minLength":2,"maxLength":3}"#;
         for (answer, expected) in [

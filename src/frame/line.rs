@@ -241,6 +241,21 @@ mod tests {
         assert_eq!(run(4, 1, b"abc\nabcd\nx\n"), ["abc", "<4", "x", "rest "]);
     }
 
+    /// What follows the start of a line that is too long takes no room.
+    #[test]
+    fn the_rest_of_a_long_line_is_dropped() {
+        let mut bytes = [0; 16];
+        let mut lines = LineBuffer::new(&mut bytes);
+        lines.space().fill(b'x');
+        lines.filled(16);
+        assert!(matches!(lines.peek(), Some(LineStatus::TooLong { .. })));
+        lines.consume();
+        lines.space()[..10].fill(b'y');
+        lines.filled(10);
+        assert_eq!(lines.peek(), None);
+        assert_eq!(lines.space().len(), 16);
+    }
+
     #[test]
     fn the_same_line_until_consumed() {
         let mut bytes = [0; 16];
@@ -256,6 +271,11 @@ mod tests {
         assert_eq!(lines.peek(), Some(LineStatus::Message(b"a")));
         lines.consume();
         assert_eq!(lines.peek(), Some(LineStatus::Message(b"b")));
+        // Nor does it when the line moves to the front.
+        assert_eq!(lines.space().len(), 14);
+        assert_eq!(lines.peek(), Some(LineStatus::Message(b"b")));
+        lines.consume();
+        assert!(lines.is_empty());
     }
 
     #[cfg(feature = "alloc")]

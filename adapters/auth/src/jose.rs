@@ -523,6 +523,7 @@ mod tests {
         };
         assert!(fits(r#"{"kty":"RSA","n":"AQ","e":"AQAB","use":"sig","alg":"RS256"}"#, "RS256"));
         assert!(fits(r#"{"kty":"RSA","key_ops":["verify"]}"#, "PS256"));
+        assert!(fits(r#"{"kty":"OKP","crv":"Ed25519"}"#, "EdDSA"));
         for (text, algorithm) in [
             (r#"{"kty":"RSA","alg":"RS256"}"#, "RS512"),
             (r#"{"kty":"RSA","use":"enc"}"#, "RS256"),
@@ -530,6 +531,7 @@ mod tests {
             (r#"{"kty":"oct","k":"AQ"}"#, "RS256"),
             (r#"{"kty":"oct","k":"AQ"}"#, "XX"),
             (r#"{"kty":"EC","crv":"P-384"}"#, "ES256"),
+            (r#"{"kty":"RSA"}"#, "EdDSA"),
             (r#"{"kty":7}"#, "ES256"),
             (r#"["kty"]"#, "ES256"),
         ] {

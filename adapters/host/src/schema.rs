@@ -565,5 +565,9 @@ mod tests {
         let report = check(raw(r#"{"items":{"type":"string"}}"#), raw("[1,2,3,4]"), &limits);
         assert_eq!((report.mismatches.len(), report.is_incomplete), (1, false));
         assert!(check(raw(r#"{"items":{}}"#), raw("[1,2,3,4]"), &limits).is_incomplete);
+        let (two, three) = (r#"{"items":{"type":"string"}}"#, r#"{"items":{"items":{}}}"#);
+        let limits = SchemaLimits { depth: 1, ..SchemaLimits::DEFAULT };
+        assert!(!check(raw(two), raw("[[1]]"), &limits).is_incomplete);
+        assert!(check(raw(three), raw("[[1]]"), &limits).is_incomplete);
     }
 }

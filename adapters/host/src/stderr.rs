@@ -153,8 +153,8 @@ mod tests {
     /// The lines and the kept end are the same for every way to cut the bytes.
     #[test]
     fn lines() {
-        let text = format!("one\r\n\ntwo\n{}\nrest", "x".repeat(LINE + 1));
-        let whole = ["one", "", "two", &"x".repeat(LINE), "x", "rest"];
+        let text = format!("one\r\n\ntwo\n{}\n{}\nrest", "x".repeat(LINE + 1), "y".repeat(LINE));
+        let whole = ["one", "", "two", &"x".repeat(LINE), "x", &"y".repeat(LINE), "rest"];
         for cut in [1, 2, 5, 8_192, 10_000] {
             let mut told = Vec::new();
             let mut log = StderrLog::new(Stderr::Lines(|line: &[u8]| told.push(line.to_vec())));

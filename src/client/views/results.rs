@@ -209,6 +209,8 @@ mod tests {
         let completion = CompleteResult::of(raw(r#"{"completion":{"values":["a",1]}}"#)).unwrap();
         assert_eq!((completion.values().count(), completion.total(), completion.has_more()), (1, None, false));
         assert_eq!(completion.check(), Err(ViewError::Value("values")));
+        let completion = CompleteResult::of(raw(r#"{"completion":{"values":[],"total":7,"hasMore":true}}"#)).unwrap();
+        assert_eq!((completion.total(), completion.has_more(), completion.check()), (Some(7), true, Ok(())));
         assert_eq!(CompleteResult::of(raw(r#"{"completion":{}}"#)).unwrap_err(), ViewError::Missing("values"));
         assert_eq!(CompleteResult::of(raw(r#"{"values":[]}"#)).unwrap_err(), ViewError::Missing("completion"));
     }

@@ -38,14 +38,18 @@ const FEATURES: &[&str] = &[
     "mcp-sansio-auth/es256",
     "mcp-sansio-auth/resource-server",
     "mcp-sansio-embedded/async",
+    "mcp-sansio-host/schemars",
     "mcp-sansio-blocking/tls",
     "mcp-sansio-blocking/auth",
     "mcp-sansio-blocking/resource-server",
     "mcp-sansio-blocking/seal",
+    "mcp-sansio-blocking/fleet",
     "mcp-sansio-smol/tls",
     "mcp-sansio-smol/auth",
     "mcp-sansio-smol/resource-server",
     "mcp-sansio-smol/seal",
+    "mcp-sansio-smol/fleet",
+    "mcp-sansio-smol/extensions",
 ];
 
 /// Returns all mutants by number, which of them are to be tried, and the test programs.

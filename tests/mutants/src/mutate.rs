@@ -137,6 +137,7 @@ fn is_elsewhere(attributes: &[syn::Attribute]) -> bool {
         let words = list.tokens.to_string();
         path.is_ident("cfg")
             && (words == "test"
+                || words.starts_with("all (test")
                 || words.contains("defmt")
                 || words.contains("not (feature")
                 || words.contains("not (target_pointer_width"))

@@ -100,6 +100,29 @@ fn a_head_that_comes_after_its_body() {
     }
 }
 
+/// The head of an empty body has its room before the body too, and all of the store is used.
+#[test]
+fn a_late_head_without_a_body() {
+    let long = "v".repeat(300);
+    let fields = [("Long", long.as_str())];
+    let expected = format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nLong: {long}\r\n\r\n");
+    let finished: Vec<bool> = (0..500)
+        .map(|size| {
+            let (mut input, mut output) = ([0; 128], [0; 500]);
+            let mut connection = connected((&mut input, &mut output[..size]), GET);
+            assert_eq!(connection.step(0), ConnectionStep::Request);
+            let mut out = DraftOut::new(connection.answer());
+            if result(&mut out, "").is_err() || connection.answer().finish(Status::OK, &fields).is_err() {
+                return false;
+            }
+            assert_eq!(sent(&mut connection), expected);
+            true
+        })
+        .collect();
+    assert_eq!(finished.iter().position(|is_finished| *is_finished), Some(expected.len()));
+    assert!(finished[expected.len()..].iter().all(|is_finished| *is_finished));
+}
+
 #[test]
 fn an_inner_mark_takes_back_only_what_follows_it() {
     let (mut input, mut output) = ([0; 128], [0; 400]);
