@@ -447,3 +447,12 @@ fn many_small_objects() {
     let raw = Raw::parse(many.as_bytes()).unwrap();
     assert_eq!(raw.items().filter(|item| item.members().next().is_none()).count(), 300);
 }
+
+/// A reader that takes anything gets integers as integers, and all else as floats.
+#[test]
+fn numbers_of_any_kind() {
+    for text in ["0", "5", "-5", "1.5", "-1.5", "1e2", "18446744073709551615", "-9223372036854775808"] {
+        let expected: serde_json::Value = serde_json::from_str(text).unwrap();
+        assert_eq!(read::<serde_json::Value>(text).unwrap(), expected, "{text}");
+    }
+}

@@ -160,9 +160,7 @@ impl<'m> LineBuffer<'m> {
     /// Checks for a line that is too long: the buffer is full and has no newline.
     fn overflows(&mut self) -> bool {
         let full = self.start == 0 && self.end == self.store.limit() && self.end > 0;
-        if full && self.skipping {
-            (self.start, self.end, self.searched) = (0, 0, 0);
-        } else if full {
+        if full && !self.skipping {
             self.too_long = Some(self.end);
             self.skipping = true;
             return true;

@@ -188,3 +188,20 @@ fn a_server_that_was_stopped_takes_no_requests() {
     drop(client);
     serving.join().unwrap().unwrap();
 }
+
+/// A signal that interrupts a read is not the end of the input.
+#[test]
+fn a_read_that_is_interrupted_is_made_again() {
+    struct Interrupted<'i>(&'i [u8], bool);
+    impl io::Read for Interrupted<'_> {
+        fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 { Err(io::ErrorKind::Interrupted.into()) } else { self.0.read(space) }
+        }
+    }
+    let input = Interrupted(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n", false);
+    let (service, written) = (Service::new("worker", "1.0").tools(&TOOLS), Shared::default());
+    let state = &mut Shared::default();
+    mcp_sansio_blocking::serve(input, written.clone(), &service, state, MessageLimits::default()).unwrap();
+    assert_eq!(written.0.take(), b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+}

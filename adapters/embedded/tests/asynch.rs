@@ -152,6 +152,22 @@ fn an_error_at_any_byte_loses_nothing() {
 }
 
 #[test]
+fn a_flush_that_failed_is_made_up_for() {
+    let input = opening() + &call(1, "hello");
+    let (mut rx, mut tx) = (Slow(Rx::new(input.as_bytes(), 1000)), SlowTx(Tx::new(1000)));
+    let (mut memory, mut state) = (Memory::new(), State::default());
+    let mut session = memory.session();
+    tx.0.flush_fails = true;
+    let mut serve_once = |tx: &mut SlowTx| block_on(serve(&mut rx, tx, &SERVICE, &mut state, &mut session));
+    assert_eq!(serve_once(&mut tx), Err(IoError::Write(Broken)));
+    // Before anything is read.
+    assert_eq!(tx.0.bytes, b"");
+    serve_once(&mut tx).unwrap();
+    assert_eq!(tx.0.flushed, tx.0.bytes.len());
+    assert_eq!(ids(&tx.0.bytes), [0, 1]);
+}
+
+#[test]
 fn what_is_late_is_answered_with_its_progress() {
     let input = opening() + &call(1, "wait") + &call(2, "hello");
     let mut tx = SlowTx(Tx::new(10));

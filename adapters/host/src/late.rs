@@ -744,3 +744,36 @@ impl<S> fmt::Debug for LateAnswer<S> {
         f.write_str("LateAnswer")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::pin;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A task that waits for room is woken when a notification has left a full channel.
+    #[test]
+    fn room_wakes_those_that_wait() {
+        let (sender, receiver) = channel_of::<()>(1);
+        let log = || LateMessage::Log { token: None, level: LoggingLevel::Info, message: String::new() };
+        sender.0.send(log()).unwrap();
+        assert_eq!(sender.0.send(log()), Err(LateSendError::Full));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let (mut room, mut cx) = (pin!(sender.room()), Context::from_waker(&waker));
+        assert!(room.as_mut().poll(&mut cx).is_pending());
+        assert!(receiver.shared.next().is_some());
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        assert!(room.poll(&mut cx).is_ready());
+    }
+}

@@ -129,6 +129,7 @@ mod tests {
         let mut out = Backlog::new(8);
         line(&mut out, b"0123456789").unwrap();
         assert_eq!((line(&mut out, b"x"), out.room()), (Err(FullError::Now), 0));
+        assert_eq!(out.capacity(), usize::MAX);
         out.sent(4);
         line(&mut out, b"x").unwrap();
         assert_eq!(out.pending(), b"456789\nx\n");

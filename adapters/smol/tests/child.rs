@@ -270,6 +270,66 @@ fn progress_and_questions_go_to_the_events() {
 }
 
 #[test]
+fn log_messages_go_to_the_events() {
+    let (handler, mut events) = events(100);
+    let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25))));
+    let (client, driver) = Client::new(Child::spawn(own_server(), profile).unwrap(), handler);
+    smol::block_on(bounded(async {
+        let driver = smol::spawn(driver);
+        client.connect().await.unwrap();
+        client.request(Request::call("wait").arguments(&Wait { ms: 1, steps: 1 })).await.unwrap();
+        let (level, data) = loop {
+            if let OwnedEvent::Log { level, data, .. } = events.next().await.unwrap() {
+                break (level, data);
+            }
+        };
+        assert_eq!((level, data.as_str()), (Some(LoggingLevel::Error), r#""after 1""#));
+        client.close().await;
+        driver.await;
+    }));
+}
+
+/// Up to 2025-11-25 a change names no subscription: each one takes what it has asked for.
+#[test]
+fn changed_lists_before_2026() {
+    let hello = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true}},"serverInfo":{"name":"a","version":"1"}}}"#;
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    let answer = r#"'{"jsonrpc":"2.0","id":'$(echo "$l" | sed 's/.*"id":\([0-9]*\).*/\1/')',"result":{}}'"#;
+    let script = format!("read l; echo '{hello}'; read l; read l; echo '{changed}'; echo {answer}; cat > /dev/null");
+    let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25))));
+    run(Child::spawn(shell(&script), profile).unwrap(), |client| async move {
+        client.connect().await.unwrap();
+        let mut tools = client.listen(&SubscriptionFilter::new().tools()).unwrap();
+        let mut prompts = client.listen(&SubscriptionFilter::new().prompts()).unwrap();
+        client.request(Request::ping()).await.unwrap();
+        client.close().await;
+        assert!(matches!(tools.next().await, Some(Ok(SubscriptionEvent::Listening(_)))));
+        assert_eq!(tools.next().await.unwrap().unwrap(), SubscriptionEvent::Tools);
+        assert!(matches!(prompts.next().await, Some(Ok(SubscriptionEvent::Listening(_)))));
+        assert!(matches!(prompts.next().await, None | Some(Err(_))));
+    });
+}
+
+#[test]
+fn a_dropped_subscription_is_cancelled() {
+    let rest = r#"t=no; while read l; do case "$l" in *notifications/cancelled*) t=yes;; *tools/call*)
+        id=$(echo "$l" | sed 's/.*"id":\([0-9]*\).*/\1/')
+        echo '{"jsonrpc":"2.0","id":'$id',"result":{"resultType":"complete","content":[{"type":"text","text":"'$t'"}]}}'
+        esac; done"#;
+    run(start(modern(rest), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let listen = client.listen(&SubscriptionFilter::new().tools()).unwrap();
+        // The listen has been sent when this is answered.
+        let answer = client.request(Request::call("x")).await.unwrap();
+        assert!(answer.as_str().contains("no"), "{answer:?}");
+        drop(listen);
+        let answer = client.request(Request::call("x")).await.unwrap();
+        assert!(answer.as_str().contains("yes"), "{answer:?}");
+        client.close().await;
+    });
+}
+
+#[test]
 fn questions_that_nobody_takes_are_refused() {
     let (handler, events) = events(1);
     drop(events);

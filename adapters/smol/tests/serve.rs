@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use common::{Dribble, Trickle, call, initialize, plain, serve, talk, text};
+use mcp_sansio::service::Service;
+use mcp_sansio_smol::Serve;
 use serde_json::{Value, json};
 use smol::Timer;
 
@@ -259,6 +261,37 @@ impl smol::io::AsyncWrite for Wall {
 
     fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Pending
+    }
+}
+
+/// A writer that fails.
+struct Broken(io::ErrorKind);
+
+impl smol::io::AsyncWrite for Broken {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(self.0.into()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The end of the reader is no error, and a disk that is full is one.
+#[test]
+fn a_writer_that_fails() {
+    for (kind, is_error) in [
+        (io::ErrorKind::BrokenPipe, false),
+        (io::ErrorKind::ConnectionReset, false),
+        (io::ErrorKind::StorageFull, true),
+    ] {
+        let service = Service::new("test", "1");
+        let served = smol::block_on(Serve::new(&service).over(script().as_bytes(), Broken(kind), &mut ()));
+        assert_eq!(served.err().map(|error| error.kind()), is_error.then_some(kind));
     }
 }
 

@@ -115,7 +115,7 @@ fn hasty(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
     }
 }
 
-static TOOLS: [Tool<World>; 8] = [
+static TOOLS: [Tool<World>; 9] = [
     Tool::new("hasty", "Waits 50 ms for an answer", hasty).reserve(1024),
     Tool::new("later", "Later", |world: &mut World, call| put_off(world, call.later())),
     Tool::new("now", "Now", |_, call| call.text("hello")),
@@ -124,6 +124,10 @@ static TOOLS: [Tool<World>; 8] = [
     Tool::new("sourceless", "Streams without a source", |_, call| call.stream_text(0)),
     Tool::new("fail", "Fails with words made at run time", |_, call| {
         call.fail(&RpcError::new(-31000, &format!("{} jobs are waiting", 12)).with_data(Raw::constant("[1]")))
+    }),
+    Tool::new("json_twice", "Answers twice", |_, call| {
+        let _ = call.json_raw(Raw::constant("1"));
+        call.json_raw(Raw::constant("2"))
     }),
     Tool::new("fail_twice", "Fails twice", |_, call| {
         let _ = call.fail(&RpcError::new(-31000, "once"));
@@ -299,6 +303,7 @@ fn errors_made_at_run_time() {
         let failed = json!({"code": -31000, "message": "12 jobs are waiting", "data": [1]});
         assert_eq!(error(&rig.one(&call(revision, 1, "fail", json!({})))), failed);
         assert_eq!(error(&rig.one(&call(revision, 1, "fail_twice", json!({}))))["message"], "once");
+        assert_eq!(text(&rig.one(&call(revision, 1, "json_twice", json!({})))), "1");
         let failed = json!({"code": -31000, "message": "no 1"});
         assert_eq!(error(&rig.one(&request(revision, 1, "resources/read", json!({"uri": "t://fail"})))), failed);
         for kind in KINDS {
@@ -692,5 +697,22 @@ fn each_run_knows_the_principal() {
             assert_eq!(text(std::str::from_utf8(out.pending()).unwrap()), "done");
             assert_eq!(seen.principals, vec![principal.map(str::to_owned); 3], "{revision} {is_answered}");
         }
+    }
+}
+
+/// The service may have changed while a request was suspended.
+#[test]
+fn a_handler_that_is_gone_when_it_is_resumed() {
+    const EMPTY: Service<'static, World> = Service::new("late", "1.0");
+    for revision in REVISIONS {
+        let mut rig = rig(revision);
+        assert_eq!(rig.say(&call(revision, 1, "job", json!({}))), [""; 0]);
+        let (_, token) = rig.world.later.pop().unwrap();
+        rig.session.resume(token).unwrap();
+        let mut out = LineSink::new(Vec::new());
+        let token = rig.session.server().ready().unwrap();
+        let _ = EMPTY.resume(&mut rig.world, token, rig.session.server(), &mut out).unwrap();
+        assert!(matches!(code(std::str::from_utf8(out.pending()).unwrap()), -32601 | -32602));
+        assert_eq!(rig.session.server().in_flight(), 0);
     }
 }

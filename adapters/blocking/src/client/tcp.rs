@@ -119,3 +119,37 @@ pub(super) fn write(socket: &mut impl Write, bytes: &[u8]) -> io::Result<usize> 
         done => done,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket on which each call fails.
+    struct Failing(ErrorKind);
+
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+    }
+
+    impl Write for Failing {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A socket without room or bytes, or a signal, is no failure.
+    #[test]
+    fn errors_that_are_none() {
+        for kind in [ErrorKind::WouldBlock, ErrorKind::Interrupted] {
+            assert!(matches!(read(&mut Failing(kind), &mut [0]), Ok(Got::Nothing)));
+            assert!(matches!(write(&mut Failing(kind), b"x"), Ok(0)));
+        }
+        let kind = ErrorKind::ConnectionReset;
+        assert!(read(&mut Failing(kind), &mut [0]).is_err() && write(&mut Failing(kind), b"x").is_err());
+    }
+}
