@@ -37,6 +37,8 @@ MEANT = {
     "sse": ["adapters/http/src/sse/"],
     "http_client": ["adapters/http/src/client/"],
     "params": ["adapters/http/src/client/params.rs"],
+    "arguments": ["adapters/http/src/endpoint/header_check.rs"],
+    "old_tasks": ["adapters/tasks/src/legacy.rs", "adapters/tasks/src/waiters.rs"],
     "client": ["src/client/", "!src/client/views", "!src/client/form.rs", "!src/client/cache.rs"],
     "form": ["src/client/form.rs"],
     "cache": ["src/client/cache.rs"],

@@ -2,6 +2,7 @@
 //! committed corpus; `fuzz/run.sh` runs them for longer, with fixed or random inputs. A body does the same for
 //! the same bytes: it uses no clock, and no map without order.
 
+mod arguments;
 mod auth;
 mod cache;
 mod client;
@@ -10,6 +11,7 @@ mod engine;
 mod fleet;
 mod follow;
 mod form;
+mod old_tasks;
 mod params;
 mod receiver;
 mod service;
@@ -32,7 +34,7 @@ static ALLOCATOR: mcp_sansio_test_allocator::Counting = mcp_sansio_test_allocato
 pub type Body = fn(&[u8]);
 
 /// All targets, by name.
-pub const TARGETS: [(&str, Body); 20] = [
+pub const TARGETS: [(&str, Body); 22] = [
     ("line", line),
     ("scan", scan),
     ("envelope", envelope),
@@ -53,6 +55,8 @@ pub const TARGETS: [(&str, Body); 20] = [
     ("form", form),
     ("cache", cache),
     ("params", params),
+    ("arguments", arguments),
+    ("old_tasks", old_tasks),
 ];
 
 /// Checks that a stream gives the same lines for all cuts, and that no line is lost or invented.
@@ -396,6 +400,16 @@ pub fn params(data: &[u8]) {
     let _ = params::run(data);
 }
 
+/// Checks what a server over HTTP does with headers that repeat arguments: a call runs if and only if a model says that they agree.
+pub fn arguments(data: &[u8]) {
+    let _ = arguments::run(&mut Unstructured::new(data));
+}
+
+/// Checks tasks of 2025-11-25 against a model: each request sees its own tasks as they are, and each `tasks/result` is answered once.
+pub fn old_tasks(data: &[u8]) {
+    let _ = old_tasks::run(&mut Unstructured::new(data));
+}
+
 /// Checks the cache of a client: a result that it gives was kept last for that key, is fresh, and is not private to another
 /// principal.
 pub fn cache(data: &[u8]) {
@@ -630,6 +644,22 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn arguments() {
+        over_corpus("arguments", crate::arguments);
+        for seed in 1..4000u64 {
+            crate::arguments(&noise(seed, 200));
+        }
+    }
+
+    #[test]
+    fn old_tasks() {
+        over_corpus("old_tasks", crate::old_tasks);
+        for seed in 1..150u64 {
+            crate::old_tasks(&noise(seed, 700));
+        }
     }
 
     #[test]

@@ -235,7 +235,8 @@ impl<'a> Field<'a> {
     /// the text to show to people, which is `title`, the name in `enumNames`, or the value. Skips values that are not
     /// strings.
     pub fn choices(&self) -> impl Iterator<Item = (Text<'a>, Text<'a>)> + Clone + use<'a> {
-        let (items, none) = (self.schema.get("items"), const { Raw::constant("[]") });
+        let is_many = matches!(self.kind(), FieldKind::Many { .. });
+        let (items, none) = (self.schema.get("items").filter(|_| is_many), const { Raw::constant("[]") });
         let (list, names) = choices_of(self.schema).or_else(|| choices_of(items?)).unwrap_or((none, none));
         let mut names = names.items();
         list.items().filter_map(move |item| {
@@ -437,6 +438,9 @@ mod tests {
         assert!(named.label().eq_str("T") && named.description().is_some_and(|text| text.eq_str("D")));
         let bare = field(r#"{"type":"string"}"#);
         assert!(bare.label().eq_str("f") && bare.description().is_none());
+        // A number has no choices, whatever else its schema has.
+        let number = field(r#"{"type":"number","items":{"enum":["a"]}}"#);
+        assert!(number.choices().next().is_none() && matches!(number.kind(), FieldKind::Number { .. }));
     }
 
     #[test]

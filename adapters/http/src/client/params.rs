@@ -330,7 +330,7 @@ pub fn leave_out(response: &mut [u8]) -> usize {
             comma = at;
         }
     }
-    if !any_left {
+    if count > 0 && !any_left {
         tools.fill(b' ');
     }
     count
@@ -579,9 +579,14 @@ mod tests {
                 assert_eq!(squeezed(&left), squeezed(&response(list(&|n| !is_wrong(n), between))), "{left}");
             }
         }
-        for other in
-            ["", "{", "[]", r#"{"id":1,"result":{"tools":"x-mcp-header"}}"#, r#"{"result":{"tools":["x-mcp-header"]}}"#]
-        {
+        for other in [
+            "",
+            "{",
+            "[]",
+            r#"{"id":1,"result":{"tools":"x-mcp-header"}}"#,
+            r#"{"result":{"tools":["x-mcp-header"]}}"#,
+            "{\"id\":1,\"result\":{\"tools\":[\r\n],\"x\\u0041\":1}}",
+        ] {
             let mut bytes = other.as_bytes().to_vec();
             assert_eq!((leave_out(&mut bytes), bytes.as_slice()), (0, other.as_bytes()));
         }
