@@ -174,12 +174,15 @@ fn run(
     set: &[(&str, &std::ffi::OsStr)],
     limit: Duration,
 ) -> Option<bool> {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let run = format!("{}.{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let mut child = Command::new("sh")
         .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")])
         .arg(&program.path)
         .args(["--exact", "--test-threads=1", "-q"])
         .args(names)
         .envs(set.iter().copied())
+        .env("MUTANT_RUN", &run)
         .current_dir(&program.folder)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -191,7 +194,22 @@ fn run(
     // Ends the processes that the tests have started, too.
     let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).stderr(Stdio::null()).status();
     let _ = child.wait();
+    if set.iter().any(|(name, _)| *name == "MUTANT") {
+        end_those_left(&run);
+    }
     passed
+}
+
+/// Ends the processes of a run that have a group of their own: with a mutant they may spin for ever. Where there is no `/proc`,
+/// they stay.
+fn end_those_left(run: &str) {
+    let mark = format!("MUTANT_RUN={run}");
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let set = fs::read(process.path().join("environ")).unwrap_or_default();
+        if set.split(|byte| *byte == 0).any(|set| set == mark.as_bytes()) {
+            let _ = Command::new("kill").arg("-KILL").arg(process.file_name()).stderr(Stdio::null()).status();
+        }
+    }
 }
 
 fn wait(child: &mut Child, limit: Duration) -> Option<bool> {
