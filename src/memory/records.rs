@@ -354,7 +354,11 @@ mod tests {
         records.push(1, 0, 0, &[b"old"]).unwrap();
         let (live, mut draft) = records.split(32);
         draft.push(2, 0, 0, &[b"new"]).unwrap();
+        draft.clear();
+        assert_eq!(draft.used(), 0);
+        draft.push(2, 0, 0, &[b"new"]).unwrap();
         let written = draft.used();
+        assert_eq!(written, OVERHEAD + 3);
         assert_eq!(live.count(), 1);
         assert_eq!(records.iter().count(), 1);
         records.commit(written);

@@ -176,3 +176,26 @@ pub fn terminate(id: u32) {
     #[cfg(not(unix))]
     let _ = id;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_of_an_end() {
+        let second = Duration::from_secs(1);
+        let steps = |terminate| {
+            let timeouts = ShutdownTimeouts { close: second, terminate, kill: second };
+            let mut last = Some((StopSignal::None, second));
+            std::iter::from_fn(move || {
+                last = timeouts.next(last?.0);
+                Some(last?.0)
+            })
+            .collect::<Vec<_>>()
+        };
+        let without = [StopSignal::StdinClosed, StopSignal::Kill];
+        assert_eq!(steps(Duration::ZERO), without);
+        let all = [StopSignal::StdinClosed, StopSignal::Terminate, StopSignal::Kill];
+        assert_eq!(steps(second), if cfg!(unix) { &all[..] } else { &without });
+    }
+}

@@ -324,6 +324,9 @@ fn errors_made_at_run_time() {
             rig.work();
             assert_eq!(error(&rig.take()[0]), json!({"code": -31000, "message": words}));
         }
+        // A lone surrogate, which strict readers refuse, is replaced.
+        let broken = request(revision, 1, "resources/read", json!({"uri": "x:a-b"})).replace("a-b", r"a\ud800b");
+        assert_eq!(error(&rig.one(&broken))["data"]["uri"], "x:a\u{fffd}b");
         for uri in ["t://items/none", "t://items/a\"b\\c"] {
             rig.say(&request(revision, 1, "resources/read", json!({"uri": uri})));
             let (_, token) = rig.world.later.pop().unwrap();

@@ -396,6 +396,18 @@ mod tests {
         assert_eq!((all(&mut b), hub.logs()), ([caught_up].into(), Vec::new()));
     }
 
+    /// What is not followed any more is not heard of.
+    #[test]
+    fn a_log_that_is_stopped() {
+        let (_hub, [mut a, mut b, _c]) = three();
+        b.read("l", 0, Some(500));
+        a.append("l", None, b"x", 1_000);
+        assert_eq!(all(&mut b).len(), 2);
+        b.stop("l");
+        a.append("l", None, b"y", 1_000);
+        assert_eq!(all(&mut b), []);
+    }
+
     #[test]
     fn what_fails_is_heard_of() {
         let (hub, [mut a, mut b, mut c]) = three();

@@ -88,3 +88,23 @@ impl Outbox {
 
 /// Number of waiting errands that are compared with a change.
 const REPEATED: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limits are those of errands and of their bytes, and both may be reached.
+    #[test]
+    fn as_many_errands_and_bytes_as_there_is_room_for() {
+        let entry = |bytes: usize| Errand::Replace { log: "l".into(), entry: alloc::vec![0; bytes], keep: 1 };
+        let mut outbox = Outbox::new(&FleetLimits { outbox: 2, outbox_bytes: 10, ..FleetLimits::default() });
+        assert!(!outbox.push(entry(10)));
+        assert!(outbox.push(entry(7)) && outbox.push(Errand::Stop { log: "ab".into() }));
+        assert!(!outbox.push(Errand::Stop { log: String::new() }), "two errands");
+        let mut outbox = Outbox::new(&FleetLimits { outbox: 9, outbox_bytes: 10, ..FleetLimits::default() });
+        let message = Errand::Publish { to: Recipients::Others, message: alloc::vec![0; 8], within: 1 };
+        assert!(outbox.push(message.clone()) && !outbox.push(message));
+        let read = |log: &str| Errand::Read { log: log.into(), after: 0, follow: None };
+        assert!(!outbox.push(read("abc")) && outbox.push(read("ab")));
+    }
+}

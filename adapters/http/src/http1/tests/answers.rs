@@ -268,7 +268,7 @@ fn no_event_begins_in_a_message_in_windows() {
     assert_eq!(connection.step(0), ConnectionStep::Request);
     connection.answer().stream(&[]).unwrap();
     let mut out = EventOut::new(connection.answer(), SseEvent::new());
-    assert!(!out.held());
+    assert!(!out.held() && out.capacity() > 100);
     out.hold(true);
     assert!(out.held());
     assert_eq!(out.begin(MessageKind::Notification), Err(FullError::Now));
