@@ -38,7 +38,7 @@ MEANT = {
     "http_client": ["adapters/http/src/client/"],
     "params": ["adapters/http/src/client/params.rs"],
     "arguments": ["adapters/http/src/endpoint/header_check.rs"],
-    "old_tasks": ["adapters/tasks/src/legacy.rs", "adapters/tasks/src/waiters.rs"],
+    "old_tasks": ["adapters/tasks/src/legacy.rs", "adapters/tasks/src/waiters.rs", "adapters/tasks/src/response.rs"],
     "client": ["src/client/", "!src/client/views", "!src/client/form.rs", "!src/client/cache.rs"],
     "form": ["src/client/form.rs"],
     "cache": ["src/client/cache.rs"],
@@ -47,7 +47,8 @@ MEANT = {
     "tokens": ["adapters/auth/src/resource_server.rs", "adapters/auth/src/jose", "adapters/auth/src/dpop.rs"],
     "follow": ["adapters/tasks/src/client/"],
     "receiver": ["adapters/tasks/src/receiver.rs"],
-    "tasks": ["adapters/tasks/src/", "!adapters/tasks/src/client/", "!adapters/tasks/src/receiver.rs", "!adapters/tasks/src/elsewhere.rs"],
+    "tasks": ["adapters/tasks/src/", "!adapters/tasks/src/client/", "!adapters/tasks/src/receiver.rs", "!adapters/tasks/src/elsewhere.rs",
+              "!adapters/tasks/src/legacy.rs", "!adapters/tasks/src/waiters.rs", "!adapters/tasks/src/response.rs"],
     "skills": ["adapters/skills/src/"],
 }
 

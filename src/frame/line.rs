@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(run(4, 1, b"abc\nabcd\nx\n"), ["abc", "<4", "x", "rest "]);
     }
 
-    /// What follows the start of a line that is too long takes no room.
+    /// The rest of a line that is too long takes no room.
     #[test]
     fn the_rest_of_a_long_line_is_dropped() {
         let mut bytes = [0; 16];

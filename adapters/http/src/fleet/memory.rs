@@ -396,7 +396,7 @@ mod tests {
         assert_eq!((all(&mut b), hub.logs()), ([caught_up].into(), Vec::new()));
     }
 
-    /// What is not followed any more is not heard of.
+    /// An entry of a log that is not followed any more does not arrive.
     #[test]
     fn a_log_that_is_stopped() {
         let (_hub, [mut a, mut b, _c]) = three();
