@@ -473,7 +473,7 @@ pub fn challenge(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    fn over_corpus(name: &str, body: fn(&[u8])) {
+    fn over_corpus(name: &str, body: impl Fn(&[u8])) {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
         let files = std::fs::read_dir(&folder).expect("there is a corpus");
         let mut count = 0;
@@ -556,6 +556,19 @@ mod tests {
         }
     }
 
+    /// Each byte of each seed, changed.
+    fn over_changed_corpus(target: &str, body: crate::Body) {
+        over_corpus(target, |seed| {
+            for at in 0..seed.len() {
+                for bit in [1, 4, 32] {
+                    let mut changed = seed.to_vec();
+                    changed[at] ^= bit;
+                    body(&changed);
+                }
+            }
+        });
+    }
+
     /// Enough bytes for an input with many operations.
     fn noise(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -604,46 +617,21 @@ mod tests {
     fn skills() {
         over_corpus("skills", crate::skills);
         over_noise(crate::skills);
-        // Each byte of each seed, changed.
-        over_corpus("skills", |seed| {
-            for at in 0..seed.len() {
-                for bit in [1, 4, 32] {
-                    let mut changed = seed.to_vec();
-                    changed[at] ^= bit;
-                    crate::skills(&changed);
-                }
-            }
-        });
+        over_changed_corpus("skills", crate::skills);
     }
 
     #[test]
     fn form() {
         over_corpus("form", crate::form);
         over_noise(crate::form);
-        over_corpus("form", |seed| {
-            for at in 0..seed.len() {
-                for bit in [1, 4, 32] {
-                    let mut changed = seed.to_vec();
-                    changed[at] ^= bit;
-                    crate::form(&changed);
-                }
-            }
-        });
+        over_changed_corpus("form", crate::form);
     }
 
     #[test]
     fn params() {
         over_corpus("params", crate::params);
         over_noise(crate::params);
-        over_corpus("params", |seed| {
-            for at in 0..seed.len() {
-                for bit in [1, 4, 32] {
-                    let mut changed = seed.to_vec();
-                    changed[at] ^= bit;
-                    crate::params(&changed);
-                }
-            }
-        });
+        over_changed_corpus("params", crate::params);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use mcp_sansio_tasks::{HasTasks, TaskError, TaskOptions, TaskStatus, TaskSupport
 use mcp_sansio_tasks::{begin, complete, extension, task_support};
 use serde_json::{Value, json};
 
+use crate::tasks::lines;
+
 const SLOTS: usize = 5;
 const USERS: [Option<&str>; 3] = [None, Some("ann"), Some("bob")];
 const KEYS: [&str; 4] = ["a", "b", "c", "a key that is longer than the others"];
@@ -100,10 +102,8 @@ impl World {
 
     /// Notes what the server has written. Returns the answer to the request with this id.
     fn take_in(&mut self, out: &LineSink<Vec<u8>>, own: Option<&Value>) -> Option<Value> {
-        let text = std::str::from_utf8(out.pending()).expect("it is text");
         let mut answer = None;
-        for line in text.lines() {
-            let line: Value = serde_json::from_str(line).expect("a line is JSON");
+        for line in lines(out) {
             match line["method"].as_str() {
                 Some("elicitation/create") => {
                     let task = line["params"]["_meta"][RELATED]["taskId"].as_str().expect("it names its task");

@@ -384,7 +384,7 @@ impl World {
     }
 }
 
-fn lines(out: &LineSink<Vec<u8>>) -> Vec<Value> {
+pub(crate) fn lines(out: &LineSink<Vec<u8>>) -> Vec<Value> {
     let text = std::str::from_utf8(out.pending()).expect("it is text");
     text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
 }

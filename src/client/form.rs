@@ -235,9 +235,12 @@ impl<'a> Field<'a> {
     /// the text to show to people, which is `title`, the name in `enumNames`, or the value. Skips values that are not
     /// strings.
     pub fn choices(&self) -> impl Iterator<Item = (Text<'a>, Text<'a>)> + Clone + use<'a> {
-        let is_many = matches!(self.kind(), FieldKind::Many { .. });
-        let (items, none) = (self.schema.get("items").filter(|_| is_many), const { Raw::constant("[]") });
-        let (list, names) = choices_of(self.schema).or_else(|| choices_of(items?)).unwrap_or((none, none));
+        let none = const { Raw::constant("[]") };
+        let place = match self.kind() {
+            FieldKind::Many { .. } => self.schema.get("items"),
+            _ => Some(self.schema),
+        };
+        let (list, names) = place.and_then(choices_of).unwrap_or((none, none));
         let mut names = names.items();
         list.items().filter_map(move |item| {
             let name = names.next();

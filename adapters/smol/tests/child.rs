@@ -29,6 +29,11 @@ mod common;
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
 
+/// Returns a client of one revision.
+fn only(revision: Revision) -> &'static ClientInfo<'static> {
+    Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))))
+}
+
 /// A correct server: this program runs it when [`own_server`] starts it.
 #[test]
 #[ignore = "a server"]
@@ -139,7 +144,7 @@ fn pages_with_equal_cursors_and_limits() {
 #[test]
 fn every_revision() {
     for revision in Revision::ALL {
-        let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))));
+        let profile = only(revision);
         run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
             assert_eq!(client.connect().await.unwrap().revision(), revision);
             client.set_log_level(LoggingLevel::Error).await.unwrap();
@@ -272,7 +277,7 @@ fn progress_and_questions_go_to_the_events() {
 #[test]
 fn log_messages_go_to_the_events() {
     let (handler, mut events) = events(100);
-    let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25))));
+    let profile = only(Revision::V2025_11_25);
     let (client, driver) = Client::new(Child::spawn(own_server(), profile).unwrap(), handler);
     smol::block_on(bounded(async {
         let driver = smol::spawn(driver);
@@ -296,7 +301,7 @@ fn changed_lists_before_2026() {
     let changed = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
     let answer = r#"'{"jsonrpc":"2.0","id":'$(echo "$l" | sed 's/.*"id":\([0-9]*\).*/\1/')',"result":{}}'"#;
     let script = format!("read l; echo '{hello}'; read l; read l; echo '{changed}'; echo {answer}; cat > /dev/null");
-    let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25))));
+    let profile = only(Revision::V2025_11_25);
     run(Child::spawn(shell(&script), profile).unwrap(), |client| async move {
         client.connect().await.unwrap();
         let mut tools = client.listen(&SubscriptionFilter::new().tools()).unwrap();
@@ -358,7 +363,7 @@ fn a_handler_answers_at_once() {
                 }
             }
         };
-        let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))));
+        let profile = only(revision);
         let (client, driver) = Client::new(Child::spawn(own_server(), profile).unwrap(), handler);
         smol::block_on(bounded(async {
             smol::spawn(driver).detach();
@@ -373,7 +378,7 @@ fn a_handler_answers_at_once() {
 #[test]
 fn changes_in_every_revision() {
     for revision in Revision::ALL {
-        let profile = Box::leak(Box::new(PROFILE.revisions(Revisions::NONE.with(revision))));
+        let profile = only(revision);
         run(Child::spawn(own_server(), profile).unwrap(), |client| async move {
             client.connect().await.unwrap();
             let clock = ["test://clock"];
