@@ -45,8 +45,8 @@ pub struct WriterOut<W> {
     dropped: Option<usize>,
     /// The number of bytes that have left the buffer.
     gone: usize,
-    /// The position at which the message in the making began.
-    begun: Option<usize>,
+    /// The last byte that has left the buffer is within a line.
+    torn: bool,
 }
 
 impl<W: Write> WriterOut<W> {
@@ -62,7 +62,7 @@ impl<W: Write> WriterOut<W> {
             only_answers: false,
             dropped: None,
             gone: 0,
-            begun: None,
+            torn: false,
         }
     }
 
@@ -124,6 +124,7 @@ impl<W: Write> WriterOut<W> {
             self.error = write_all(&mut self.writer, &self.buffer, bytes).err();
         }
         self.gone = self.gone.wrapping_add(self.buffer.len() + bytes.len());
+        self.torn = bytes.last().or(self.buffer.last()).is_some_and(|last| *last != b'\n');
         self.buffer.clear();
     }
 }
@@ -171,12 +172,10 @@ impl<W: Write> Out for WriterOut<W> {
         self.prompt = kind == MessageKind::Notification;
         let drops = self.only_answers && matches!(kind, MessageKind::Notification | MessageKind::Request);
         self.dropped = drops.then_some(self.buffer.len());
-        self.begun = Some(self.mark().at());
         Ok(())
     }
 
     fn end(&mut self) {
-        self.begun = None;
         if let Some(start) = self.dropped.take() {
             return self.buffer.truncate(start);
         }
@@ -191,11 +190,13 @@ impl<W: Write> Out for WriterOut<W> {
     }
 
     fn roll_back(&mut self, mark: Mark) {
-        // What is written stays written: whole notifications, and the beginning of a large message.
         let kept = mark.at().wrapping_sub(self.gone);
-        self.buffer.truncate(if kept <= self.buffer.len() { kept } else { 0 });
-        if self.begun.take().is_some_and(|begun| begun.wrapping_sub(self.gone) > BUFFER) {
-            self.buffer.push(b'\n');
+        if kept <= self.buffer.len() {
+            self.buffer.truncate(kept);
+        } else {
+            // What is written stays written: whole messages, and the beginning of a large one.
+            self.buffer.clear();
+            self.buffer.extend(self.torn.then_some(b'\n'));
         }
         self.dropped = None;
     }
@@ -216,4 +217,128 @@ impl<W: Write> Out for WriterOut<W> {
 /// Returns whether the other end was closed: pipes and sockets report it with different errors.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A writer that takes `at_once` bytes at most; if they are few, every other call is interrupted.
+    struct Slow {
+        written: Vec<u8>,
+        at_once: usize,
+        calls: usize,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.write_vectored(&[IoSlice::new(bytes)])
+        }
+        fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+            self.calls += 1;
+            if self.at_once < BUFFER && self.calls % 2 == 1 {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            let before = self.written.len();
+            for piece in pieces {
+                let left = self.at_once - (self.written.len() - before);
+                self.written.extend_from_slice(&piece[..piece.len().min(left)]);
+            }
+            Ok(self.written.len() - before)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn out(at_once: usize) -> WriterOut<Slow> {
+        WriterOut::new(Slow { written: Vec::new(), at_once, calls: 0 })
+    }
+
+    #[test]
+    fn a_buffer_that_is_just_full_is_not_written() {
+        let mut out = out(usize::MAX);
+        out.put(&[b'a'; BUFFER]).unwrap();
+        assert_eq!(out.writer.calls, 0);
+        out.put(b"b").unwrap();
+        assert_eq!((out.writer.calls, out.writer.written.len(), &out.buffer[..]), (1, BUFFER, &b"b"[..]));
+    }
+
+    #[test]
+    fn a_large_piece_goes_with_what_waits_in_one_call() {
+        let large = [b'x'; BUFFER];
+        for (at_once, calls) in [(usize::MAX, 1), (40_000, 4), (1, 2 * (BUFFER + 2))] {
+            let mut out = out(at_once);
+            out.put(b"ab").unwrap();
+            out.put(&large).unwrap();
+            assert_eq!((out.writer.calls, out.failed()), (calls, false));
+            assert_eq!(out.writer.written, [b"ab", &large[..]].concat());
+        }
+    }
+
+    #[test]
+    fn a_writer_that_fails_or_takes_nothing_has_failed() {
+        for (at_once, kind) in [(0, ErrorKind::WriteZero), (1, ErrorKind::StorageFull)] {
+            struct Broken(usize, ErrorKind);
+            impl Write for Broken {
+                fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                    if self.0 == 0 { Ok(0) } else { Err(self.1.into()) }
+                }
+                fn flush(&mut self) -> io::Result<()> {
+                    Ok(())
+                }
+            }
+            let mut out = WriterOut::new(Broken(at_once, kind));
+            out.put(b"ab").unwrap();
+            out.put(&[b'x'; BUFFER]).unwrap();
+            assert_eq!(out.result().map_err(|error| error.kind()), Err(kind));
+        }
+    }
+
+    /// The next line begins at its beginning, whatever of those before it was written.
+    #[test]
+    fn rolling_back_leaves_whole_lines() {
+        for (size, line) in
+            [(10, true), (10, false), (BUFFER, true), (BUFFER, false), (2 * BUFFER, true), (2 * BUFFER, false)]
+        {
+            let mut out = out(usize::MAX);
+            let mark = out.mark();
+            out.roll_back(mark);
+            out.begin(MessageKind::Request).unwrap();
+            out.put(b"{").unwrap();
+            out.put(&vec![b'x'; size]).unwrap();
+            if line {
+                out.end();
+            }
+            out.roll_back(mark);
+            out.begin(MessageKind::Result).unwrap();
+            out.put(b"next").unwrap();
+            out.end();
+            out.flush();
+            let text = String::from_utf8(out.writer.written).unwrap();
+            let begun = if size < BUFFER { String::new() } else { format!("{{{}\n", "x".repeat(size)) };
+            assert_eq!(text, begun + "next\n", "{size} {line}");
+        }
+    }
+
+    #[test]
+    fn rolling_back_leaves_the_lines_before() {
+        let mut out = out(usize::MAX);
+        out.put(b"first\n").unwrap();
+        for dropped in [&b""[..], b"second"] {
+            let mark = out.mark();
+            out.put(dropped).unwrap();
+            out.roll_back(mark);
+            assert_eq!(out.buffer, b"first\n");
+        }
+    }
+
+    #[test]
+    fn nothing_begins_while_it_is_held() {
+        let mut out = out(usize::MAX);
+        out.hold(true);
+        assert_eq!((out.held(), out.begin(MessageKind::Result)), (true, Err(FullError::Now)));
+        out.hold(false);
+        assert_eq!((out.held(), out.begin(MessageKind::Result)), (false, Ok(())));
+    }
 }
