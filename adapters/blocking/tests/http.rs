@@ -346,6 +346,49 @@ fn answers_that_are_not_read() {
     server.stop();
 }
 
+/// A state that cannot be prepared for a suspended handler is an error of its request, and of no other.
+#[test]
+fn a_preparation_that_panics() {
+    use mcp_sansio_blocking::{LateSender, channel};
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    struct State(LateSender<State>);
+    static TOOLS: [Tool<State>; 2] = [
+        Tool::new("suspend", "Is resumed", |state, call| {
+            if call.is_resumed() {
+                return call.text("resumed");
+            }
+            let fails = call.arguments().get("fails").is_some();
+            let (token, outcome) = call.suspend(b"")?;
+            let late = state.0.clone();
+            thread::spawn(move || late.resume(token, move |_| assert!(!fails, "it cannot be prepared")));
+            Ok(outcome)
+        }),
+        Tool::new("echo", "Answers", |_, call| call.text("here")),
+    ];
+    let (late, receiver) = channel();
+    let server = HttpServer::bind("127.0.0.1:0").unwrap();
+    let (address, stopper) = (server.local_addr().unwrap(), server.stopper());
+    let serving = thread::spawn(move || {
+        let service = Service::new("suspends", "1").tools(&TOOLS);
+        let service = service.contain_panics(|run| catch_unwind(AssertUnwindSafe(run)).is_ok());
+        server.late(receiver).serve(&service, &mut State(late))
+    });
+    for (tool, arguments, answer) in [
+        ("suspend", "{}", "resumed"),
+        ("suspend", r#"{"fails":true}"#, "The handler has panicked"),
+        ("echo", "{}", "here"),
+        ("suspend", "{}", "resumed"),
+    ] {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        socket.write_all(call(1, tool, arguments).as_bytes()).unwrap();
+        read_to(&mut socket, answer);
+    }
+    stopper.stop();
+    serving.join().unwrap().unwrap();
+}
+
 /// Introspection elsewhere: the request waits without turning the loop, other requests do not wait.
 #[cfg(feature = "resource-server")]
 #[test]
@@ -381,6 +424,7 @@ fn authorization_comes_later() {
         };
         let begun = Instant::now();
         let slow = request("Authorization: Bearer ann\r\n");
+        slow.shutdown(std::net::Shutdown::Write).unwrap();
         assert!(answer(&request("")).starts_with("HTTP/1.1 401"));
         assert!(begun.elapsed() < Duration::from_millis(200));
         assert!(answer(&slow).starts_with("HTTP/1.1 200"));

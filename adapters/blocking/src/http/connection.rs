@@ -62,10 +62,11 @@ impl Connection {
             WaitFor::Write | WaitFor::Close => Wants::Write,
             // The loop serves it again after each turn.
             _ if self.is_parked() && self.wired.has_pending() => Wants::Write,
+            // A client that has ended its side is still answered.
             _ if self.is_parked() => Wants::Nothing,
             // The client may send more requests while a stream is open. They wait in the socket until there is room.
             _ if self.full && self.wired.has_pending() => Wants::Write,
-            _ if self.full => Wants::Nothing,
+            _ if self.full => Wants::End,
             _ if self.wired.has_pending() => Wants::Both,
             _ => Wants::Read,
         }

@@ -580,6 +580,50 @@ mod tests {
 
     static TOOLS: [Tool<()>; 1] = [Tool::new("echo", "Answers", echo)];
 
+    const REQUEST: &[u8] = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+    #[test]
+    fn buffers_of_idle_connections_are_given_back() {
+        let (mut client, theirs) = UnixStream::pair().unwrap();
+        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
+        let mut serving =
+            Serving::new(HttpServer::new(Listener::Stream(None)), App::new(&service, &mut state)).unwrap();
+        serving.carry(theirs).unwrap();
+        for _ in 0..2 {
+            client.write_all(REQUEST).unwrap();
+            serving.turn(0, true);
+            assert!(client.read(&mut [0; 4096]).unwrap() > 0);
+            let (now, used) = (serving.time, serving.budget.used());
+            assert_eq!((serving.sweep, used > 0), (now + SWEEP, true));
+            // It had a turn since the last sweep.
+            serving.give_back(now + 1);
+            assert_eq!((serving.sweep, serving.budget.used()), (now + 1 + SWEEP, used));
+            serving.give_back(now + 2);
+            assert_eq!((serving.sweep, serving.budget.used()), (Millis::MAX, 0));
+        }
+    }
+
+    #[test]
+    fn a_deadline_is_met_when_it_comes() {
+        let (mut client, theirs) = UnixStream::pair().unwrap();
+        client.set_nonblocking(true).unwrap();
+        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
+        let mut serving =
+            Serving::new(HttpServer::new(Listener::Stream(None)), App::new(&service, &mut state)).unwrap();
+        serving.carry(theirs).unwrap();
+        client.write_all(&REQUEST[..10]).unwrap();
+        serving.turn(0, true);
+        let deadline = serving.soonest;
+        serving.time = deadline - 1;
+        serving.expire();
+        assert_eq!(client.read(&mut [0; 100]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+        serving.time = deadline;
+        serving.expire();
+        let mut answer = [0; 12];
+        client.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 408");
+    }
+
     #[test]
     fn pipelined_requests_are_answered_in_one_write() {
         // Over such a pair each write is a record, and a read takes one.

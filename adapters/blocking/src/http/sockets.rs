@@ -8,8 +8,10 @@ use rustix::event::Timespec;
 /// The events that a socket is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wants {
-    /// Only for the end of the connection.
+    /// Only for the end of the connection, on both sides.
     Nothing,
+    /// Also for the end of the peer's side, where the system can tell.
+    End,
     Read,
     Write,
     Both,
@@ -32,7 +34,7 @@ pub(crate) type Watched<'s> = (BorrowedFd<'s>, Wants, usize);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ready {
     pub(crate) number: usize,
-    /// The connection is broken, closed on both sides, or (with [`Wants::Nothing`]) closed by its peer. The system
+    /// The connection is broken, closed on both sides, or (with [`Wants::End`]) closed by its peer. The system
     /// reports this again in each turn, for any events: close the connection, or the loop never sleeps.
     pub(crate) gone: bool,
 }
@@ -59,7 +61,7 @@ mod system {
         let read = if wants.reads() { EventFlags::IN } else { EventFlags::empty() };
         let write = if wants.writes() { EventFlags::OUT } else { EventFlags::empty() };
         match wants {
-            Wants::Nothing => EventFlags::RDHUP,
+            Wants::End => EventFlags::RDHUP,
             _ => read.union(write),
         }
     }
