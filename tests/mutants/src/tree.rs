@@ -84,7 +84,19 @@ pub fn copy(root: &Path) -> PathBuf {
             fs::remove_file(path).expect("an old file is removed");
         }
     });
+    link_shared(root);
     tree
+}
+
+/// Puts the official schemas and examples beside the copy, where they are beside the project: tests use them if they are there.
+fn link_shared(root: &Path) {
+    let (shared, link) = (root.join("../shared"), root.join("target/mutants/shared"));
+    #[cfg(unix)]
+    if let Ok(shared) = shared.canonicalize()
+        && !link.exists()
+    {
+        std::os::unix::fs::symlink(shared, link).expect("the link is made");
+    }
 }
 
 /// The source files to mutate: their paths in the project, with the name of their switch.
