@@ -35,6 +35,8 @@ pub fn secured(inner: SocketAddr) -> SocketAddr {
     let config = config.with_no_client_auth().with_single_cert(vec![CertificateDer::from(CERTIFICATE)], key);
     let config = Arc::new(config.unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    // Clients with much to send have to wait.
+    rustix::net::sockopt::set_socket_recv_buffer_size(&listener, 16 * 1024).unwrap();
     let address = listener.local_addr().unwrap();
     thread::spawn(move || {
         for socket in listener.incoming() {
@@ -53,21 +55,28 @@ fn forward(mut outer: StreamOwned<ServerConnection, TcpStream>, inner: SocketAdd
             return;
         }
     }
+    // So do those that are faster than their server.
+    thread::sleep(Duration::from_millis(50));
     for socket in [&outer.sock, &inner] {
         socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
     }
     let mut chunk = [0; 16_384];
     loop {
-        match outer.read(&mut chunk) {
-            Ok(0) => return,
-            Ok(n) => inner.write_all(&chunk[..n]).unwrap(),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => return,
+        // Several pieces, for each wait costs a millisecond.
+        for _ in 0..64 {
+            match outer.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(n) => inner.write_all(&chunk[..n]).unwrap(),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(_) => return,
+            }
         }
-        match inner.read(&mut chunk) {
-            Ok(0) => return,
-            Ok(n) => outer.write_all(&chunk[..n]).unwrap(),
-            Err(_) => {}
+        for _ in 0..64 {
+            match inner.read(&mut chunk) {
+                Ok(0) => return,
+                Ok(n) => outer.write_all(&chunk[..n]).unwrap(),
+                Err(_) => break,
+            }
         }
     }
 }
