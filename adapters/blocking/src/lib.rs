@@ -120,7 +120,7 @@ pub fn serve_fd<S>(
 ) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     serve_when(reader, writer, service, state, limits, |reader, wait| {
-        let time = wait.map(|wait| Timespec { tv_sec: (wait / 1000) as i64, tv_nsec: (wait % 1000 * 1_000_000) as _ });
+        let time = wait.and_then(|wait| Timespec::try_from(std::time::Duration::from_millis(wait)).ok());
         match poll(&mut [PollFd::new(reader, PollFlags::IN)], time.as_ref()) {
             Ok(ready) => Ok(ready > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),

@@ -62,3 +62,31 @@ fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A serial port between two bytes, a signal, and then an error that is one.
+    struct Port(Vec<io::Result<&'static [u8]>>);
+
+    impl Read for Port {
+        fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+            self.0.remove(0)?.read(space)
+        }
+    }
+
+    #[test]
+    fn pauses_and_signals_are_no_errors() {
+        let pauses =
+            || vec![Err(ErrorKind::TimedOut.into()), Ok(&b"a"[..]), Err(ErrorKind::Interrupted.into()), Ok(b"b")];
+        for (last, outcome) in [(Ok(&b""[..]), Ok(())), (Err(ErrorKind::BrokenPipe.into()), Err(ErrorKind::BrokenPipe))]
+        {
+            let mut written = Vec::new();
+            let mut reads = pauses();
+            reads.push(last);
+            assert_eq!(copy(&mut Port(reads), &mut written).map_err(|error| error.kind()), outcome);
+            assert_eq!(written, b"ab");
+        }
+    }
+}

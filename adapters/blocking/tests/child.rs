@@ -15,6 +15,7 @@ use mcp_sansio::client::views::{CallToolResult, ListToolsResult};
 use mcp_sansio::client::{ClientInfo, ProtocolViolation, Request, TransportError};
 use mcp_sansio::json::Raw;
 use mcp_sansio::revision::{Revision, Revisions};
+use mcp_sansio_blocking::Serve;
 use mcp_sansio_blocking::client::{
     Child, ChildOptions, Client, ClientError, ClientEvent, ClientHandle, ClientOptions, Direction, Ignore, PageLimits,
     Stderr, StopSignal,
@@ -27,10 +28,21 @@ fn server() {
     mcp_sansio_blocking::serve_stdio(&service(), &mut ()).unwrap();
 }
 
-/// The test harness prints lines of its own to stdout, which a client must ignore.
+/// The same with the loop that takes late answers, too.
+#[test]
+#[ignore = "a server"]
+fn server_with_a_loop() {
+    Serve::new(&service()).stdio(&mut ()).unwrap();
+}
+
 fn own_server() -> Command {
+    server_of("server")
+}
+
+/// The test harness prints lines of its own to stdout, which a client must ignore.
+fn server_of(name: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "server", "--ignored", "--nocapture"]);
+    command.args(["--exact", name, "--ignored", "--nocapture"]);
     command
 }
 
@@ -107,7 +119,7 @@ fn questions() {
 /// Sends many requests at once; cancelled ones have no outcome.
 #[test]
 fn many_at_once() {
-    let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
+    let mut client = Client::new(Child::spawn(server_of("server_with_a_loop"), &PROFILE).unwrap(), Ignore);
     client.connect().unwrap();
     let arguments = Raw::constant(r#"{"a":20,"b":22}"#);
     let add = Request::call("add").arguments(&arguments);
@@ -419,6 +431,22 @@ fn wants_to_be_killed() {
     let ended = soon(|| client.close().unwrap());
     assert_eq!(ended.after, StopSignal::Kill);
     assert!(ended.status.is_some());
+}
+
+/// A client that was closed starts nothing again, and its error says so.
+#[test]
+fn closed_by_its_user() {
+    let mut client = Client::new(Child::spawn(own_server(), &PROFILE).unwrap(), Ignore);
+    client.connect().unwrap();
+    let token = client.send(&call()).unwrap();
+    client.transport().end();
+    let (why, text) = lost(client.wait(token));
+    assert_eq!((why, text.contains("it was closed")), (TransportError::Closed, true), "{text}");
+    // The same while it learns the server's revision.
+    let mut client = scripted_with("read line; sleep 20", SOON, Stderr::Keep, Ignore);
+    client.transport().end();
+    let (why, text) = lost(client.request(&call()));
+    assert_eq!((why, text.contains("it was closed")), (TransportError::Closed, true), "{text}");
 }
 
 /// The server may use its whole shutdown time to write, and must not block on a full pipe.

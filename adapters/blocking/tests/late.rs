@@ -151,6 +151,28 @@ fn messages_come_in_the_order_in_which_they_were_sent() {
     assert!(server.end().is_empty());
 }
 
+/// More messages than one turn takes, while the client is silent.
+#[test]
+fn many_messages_at_once_are_all_sent() {
+    let mut server = start(|serve| serve);
+    let token = server.call(1, "later");
+    let mut sent = 0;
+    while sent < 600 {
+        // The channel may be full.
+        match server.late.progress(token, Progress::new(sent + 1)) {
+            Ok(()) => sent += 1,
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    while server.late.answer(token, |_, call| call.text("at last")).is_err() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    for step in 1..=600 {
+        assert_eq!(server.hear()["params"]["progress"], step);
+    }
+    assert_eq!(text(&server.hear()), "at last");
+}
+
 #[test]
 fn changes_and_reads_come_late_too() {
     let mut server = start(|serve| serve);
@@ -235,6 +257,22 @@ fn the_watch_runs_while_somebody_is_subscribed() {
     for _ in 0..2 {
         assert_eq!(server.hear()["method"], "notifications/resources/updated");
     }
+}
+
+#[test]
+fn the_first_look_of_a_watch_is_a_period_later() {
+    let mut server = start(|serve| {
+        serve.watch(Duration::from_secs(3600), |_, server| {
+            server.publish(ServerChange::Resource("late://it"));
+        })
+    });
+    server.request(1, "resources/subscribe", json!({"uri": "late://it"}));
+    for id in 1..4 {
+        assert_eq!(server.hear()["id"], id);
+        thread::sleep(Duration::from_millis(10));
+        server.request(id + 1, "ping", json!({}));
+    }
+    assert_eq!(server.end().len(), 1);
 }
 
 /// A handler that fills the channel of its own server gets an error, and does not wait for ever.

@@ -782,6 +782,45 @@ fn authorization() {
     assert_eq!(*asked.borrow(), 3);
 }
 
+/// The credentials come while the client does something else, or do not come.
+#[test]
+fn authorization_that_is_decided_later() {
+    let server = scripted(|_, request, socket| match request.contains("Authorization: Bearer fresh") {
+        true => send(socket, &json(&answer(request))),
+        false => {
+            send(
+                socket,
+                "HTTP/1.1 401 Who?\r\nWWW-Authenticate: Bearer\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+            );
+        }
+    });
+    for granted in [false, true] {
+        let slot = Rc::new(RefCell::new(None));
+        let asked = slot.clone();
+        let http = server.http(HttpOptions::new()).authorize(move |challenge, _| {
+            *asked.borrow_mut() = Some(challenge.slot);
+            ChallengeAnswer::Later
+        });
+        let mut client = connected(http, Ignore);
+        let token = client.send(&call()).unwrap();
+        soon(|| {
+            while slot.borrow().is_none() {
+                client.turn(QUICK).unwrap();
+            }
+        });
+        let slot = slot.borrow().unwrap();
+        assert!(!client.turn(QUICK).unwrap() && client.poll(token).is_none(), "it waits");
+        if granted {
+            client.transport().set_header("Authorization", "Bearer fresh").unwrap();
+            client.transport().retry(slot);
+            soon(|| client.wait(token)).unwrap();
+        } else {
+            client.transport().give_up(slot);
+            assert_eq!(soon(|| lost(client.wait(token))).0, TransportError::Unauthorized);
+        }
+    }
+}
+
 /// A subscription whose stream breaks is opened again.
 #[test]
 fn a_listen_comes_back() {
@@ -814,6 +853,58 @@ fn a_listen_comes_back() {
     });
     assert_eq!(*seen.borrow(), ["open true", "Tools", "open true", "Tools"]);
     client.cancel(token, None).unwrap();
+}
+
+/// The client has opened a new session by itself since; that says nothing about the next one.
+#[test]
+fn each_connect_has_its_own_outcome() {
+    let opened = Mutex::new(0);
+    let server = scripted(move |_, request, socket| {
+        let first = request.contains("Mcp-Session-Id: s-1");
+        if request.contains("\"initialize\"") {
+            let mut opened = opened.lock().unwrap();
+            *opened += 1;
+            let session = format!("\r\nMcp-Session-Id: s-{opened}\r\n");
+            match *opened {
+                1 | 2 => send(socket, &initialized(request).replacen("\r\n", &session, 1)),
+                _ => send(socket, "HTTP/1.1 500 Oh\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"),
+            }
+        } else if request.contains("tools/call") {
+            let gone = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+            send(socket, if first { gone.to_owned() } else { json(&answer(request)) }.as_str());
+        } else if request.contains("notifications/initialized") {
+            send(socket, "HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        } else {
+            send(socket, "HTTP/1.1 405 No\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+    client.connect().unwrap();
+    // Lost with its session, or sent again in the next one.
+    let _ = soon(|| client.request(&call()));
+    soon(|| client.request(&call())).unwrap();
+    let error = soon(|| client.connect().map(drop).unwrap_err());
+    assert!(error.to_string().contains("500"), "{error}");
+}
+
+/// A server that forgets each session at once is given up.
+#[test]
+fn sessions_that_are_lost_again_and_again() {
+    let server = scripted(|_, request, socket| {
+        let opened = initialized(request).replacen("\r\n", "\r\nMcp-Session-Id: s\r\n", 1);
+        let gone = "HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        send(socket, if request.contains("\"initialize\"") { &opened } else { gone });
+    });
+    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    let mut client = Client::new(Http::new(&server.url(), &profile).unwrap(), Ignore);
+    soon(|| client.connect().map(drop)).unwrap();
+    for _ in 0..20 {
+        let ended = soon(|| client.request(&call())).unwrap_err();
+        assert_eq!(ended.lost(), Some(TransportError::Closed), "{ended}");
+    }
+    let opened = server.requests.lock().unwrap().iter().filter(|request| request.contains("\"initialize\"")).count();
+    assert_eq!(opened, 4);
 }
 
 /// The server accepts connections and never answers.
@@ -852,6 +943,21 @@ mod tls {
             }
             soon(|| client.close());
         }
+    }
+
+    /// The connection ends without the word of TLS that it does, and within an answer.
+    #[test]
+    fn an_answer_that_is_cut_short() {
+        let short = scripted(|_, request, socket| {
+            let whole = json(&answer(request));
+            send(socket, &whole[..whole.len() - 1]);
+        });
+        let url = format!("https://localhost:{}/mcp", secured(short.address).port());
+        let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
+        let mut client = connected(Http::with(&url, &PROFILE, options).unwrap(), Ignore);
+        let (why, text) = soon(|| lost(client.request(&call())));
+        assert_eq!(why, TransportError::Broken);
+        assert!(text.contains("connection reset"), "{text}");
     }
 
     #[test]

@@ -185,8 +185,44 @@ fn a_server_that_was_stopped_takes_no_requests() {
         text.push(char::from(byte[0]));
     }
     assert!(text.contains("at last") && text.contains("\"id\":1"), "{text}");
-    drop(client);
+    // It ends by itself, although its client stays.
     serving.join().unwrap().unwrap();
+    drop(client);
+}
+
+/// A server without a client is stopped, and its waits end.
+#[cfg(unix)]
+#[test]
+fn a_server_at_rest_is_stopped() {
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    let (_client, server) = UnixStream::pair().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let serving = std::thread::spawn(move || {
+        let service = Service::<()>::new("stopped", "1.0");
+        let serve = mcp_sansio_blocking::Serve::new(&service).grace(Duration::from_secs(20));
+        tell.send(serve.stopper()).unwrap();
+        serve.over(server.try_clone().unwrap(), server, &mut ())
+    });
+    let stopper = told.recv().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    stopper.stop();
+    serving.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_read_that_fails_ends_it_with_its_error() {
+    struct Broken;
+    impl io::Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::ConnectionReset.into())
+        }
+    }
+    let (service, written) = (Service::new("worker", "1.0").tools(&TOOLS), Shared::default());
+    let state = &mut Shared::default();
+    let served = mcp_sansio_blocking::serve(Broken, written, &service, state, MessageLimits::default());
+    assert_eq!(served.map_err(|error| error.kind()), Err(io::ErrorKind::ConnectionReset));
 }
 
 /// A signal that interrupts a read is not the end of the input.

@@ -130,6 +130,22 @@ fn a_server_that_is_silent() {
     assert_eq!(sent[..3], ["tasks/get", "notifications/cancelled", "tasks/cancel"]);
 }
 
+/// Waiting for the next poll takes no processor time.
+#[cfg(target_os = "linux")]
+#[test]
+fn waiting_is_rest() {
+    let run_time = || {
+        let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+    };
+    let mut client = child();
+    let mut task = TaskFollower::new(begin(&mut client), FollowLimits::DEFAULT.poll_interval(3_600_000, 3_600_000));
+    let before = run_time();
+    assert_eq!(client.follow(&mut task, Duration::from_millis(400)).unwrap(), None);
+    let worked = run_time() - before;
+    assert!(worked < Duration::from_millis(100), "{worked:?} of 400 ms");
+}
+
 /// A notification ends the wait for the next poll, which would take an hour.
 #[test]
 fn a_notification_is_as_good_as_a_poll() {

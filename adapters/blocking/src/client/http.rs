@@ -343,7 +343,6 @@ impl<'m> Http<'m> {
     fn no_connection(&mut self, slot: usize, error: &io::Error) {
         self.trouble = error.to_string();
         self.place.forget();
-        self.sockets[slot] = Socket::default();
         self.web.remote().failed(slot);
     }
 

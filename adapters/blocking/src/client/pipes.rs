@@ -79,10 +79,6 @@ mod poll {
             let Some(input) = &mut self.input else { return Err(ErrorKind::BrokenPipe.into()) };
             match input.write(bytes) {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
-                Err(error) => {
-                    self.input = None;
-                    Err(error)
-                }
                 done => done,
             }
         }
@@ -435,4 +431,64 @@ mod tests {
 
     pipes!(one_thread, super::poll::Pipes);
     pipes!(a_thread_each, super::threads::Pipes);
+
+    macro_rules! waiting {
+        ($name:ident, $pipes:ty) => {
+            /// Reads in pieces as large as what was written, and waits only while there is nothing.
+            #[test]
+            fn $name() {
+                let mut command = Command::new("/bin/cat");
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn().unwrap();
+                let mut pipes = <$pipes>::new(&mut child).unwrap();
+                let mut process = Process::new(child);
+                let wants = Wants { read: true, write: false };
+                let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
+                for text in [&b"12345678"[..], b"12345678", b"1234"] {
+                    assert_eq!(pipes.write(text).unwrap(), text.len());
+                    let mut space = [0; 8];
+                    let begun = Instant::now();
+                    let n = loop {
+                        pipes.wait(wants, &process, long).unwrap();
+                        if let Got::Bytes(n) = pipes.read(&mut space) {
+                            break n;
+                        }
+                    };
+                    assert!(begun.elapsed() < long / 2);
+                    assert_eq!(&space[..n], text);
+                    assert!(matches!(pipes.read(&mut space), Got::Nothing));
+                    let begun = Instant::now();
+                    pipes.wait(wants, &process, short).unwrap();
+                    // What is waited for may be that the last bytes were written.
+                    pipes.wait(wants, &process, short).unwrap();
+                    assert!(begun.elapsed() >= short, "{:?}", begun.elapsed());
+                }
+                pipes.close_input();
+                assert!(process.wait(Duration::from_secs(5)).is_some());
+            }
+        };
+    }
+
+    waiting!(waiting_in_one_thread, super::poll::Pipes);
+    waiting!(waiting_for_threads, super::threads::Pipes);
+
+    /// A read that leaves room has taken all that there was: no second one is made to learn that.
+    #[test]
+    fn a_pipe_is_not_read_again_for_nothing() {
+        let mut command = Command::new("/bin/cat");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipes = super::poll::Pipes::new(&mut child).unwrap();
+        let process = Process::new(child);
+        for (text, may_have_more) in [(&b"1234"[..], false), (b"12345678", true)] {
+            pipes.write(text).unwrap();
+            let mut space = [0; 8];
+            while !matches!(pipes.read(&mut space), Got::Bytes(_)) {
+                pipes.wait(Wants { read: true, write: false }, &process, Duration::from_secs(60)).unwrap();
+            }
+            assert_eq!(pipes.has_more(), may_have_more);
+        }
+        assert!(matches!(pipes.read(&mut [0; 8]), Got::Nothing) && !pipes.has_more());
+        pipes.close_input();
+    }
 }
