@@ -138,6 +138,24 @@ mod tests {
     }
 
     #[test]
+    fn at_its_limit_it_is_closed() {
+        let mut out = Backlog::new(8);
+        line(&mut out, b"012345").unwrap();
+        assert_eq!((out.room(), out.is_open()), (usize::MAX, true));
+        line(&mut out, b"").unwrap();
+        assert_eq!((out.pending().len(), out.room(), out.is_open()), (8, 0, false));
+    }
+
+    #[test]
+    fn nothing_begins_while_it_is_held() {
+        let mut out = Backlog::new(8);
+        out.hold(true);
+        assert_eq!((out.held(), out.is_open(), line(&mut out, b"x")), (true, false, Err(FullError::Now)));
+        out.hold(false);
+        assert_eq!((out.held(), out.is_open(), line(&mut out, b"x")), (false, true, Ok(())));
+    }
+
+    #[test]
     fn rolling_back_takes_only_what_came_since() {
         let mut out = Backlog::new(100);
         line(&mut out, b"abcdef").unwrap();

@@ -66,6 +66,18 @@ fn run<F: Future<Output = ()>>(child: Child, test: impl FnOnce(Client) -> F) {
     }));
 }
 
+/// Runs a future, and counts how often it is polled.
+fn counted(future: impl Future<Output = ()>) -> (impl Future<Output = ()>, Arc<AtomicUsize>) {
+    let polls = Arc::new(AtomicUsize::new(0));
+    let count = polls.clone();
+    let mut future = Box::pin(future);
+    let counting = future::poll_fn(move |cx| {
+        count.fetch_add(1, Ordering::Relaxed);
+        future.as_mut().poll(cx)
+    });
+    (counting, polls)
+}
+
 async fn bounded<T>(future: impl Future<Output = T>) -> T {
     future::or(future, async {
         Timer::after(Duration::from_secs(20)).await;
@@ -564,6 +576,84 @@ fn a_server_that_ends_at_the_probe() {
     std::fs::remove_file(starts).unwrap();
 }
 
+/// A driver that has nothing to do is not polled again and again.
+#[test]
+fn the_driver_rests() {
+    let (client, driver) = Client::new(start(own_server(), ChildOptions::new()), Ignore);
+    let (driver, polls) = counted(driver);
+    smol::block_on(bounded(future::or(
+        async {
+            client.connect().await.unwrap();
+            // Answers that are read while requests still wait to be written.
+            let large = serde_json::json!({ "text": "x".repeat(300_000) });
+            let answers = [(); 8].map(|()| client.request(Request::call("echo").arguments(&large)));
+            for answer in answers {
+                assert!(answer.await.unwrap().as_str().len() > 300_000);
+            }
+            Timer::after(Duration::from_millis(50)).await;
+            let before = polls.load(Ordering::Relaxed);
+            Timer::after(Duration::from_millis(200)).await;
+            let polls = polls.load(Ordering::Relaxed) - before;
+            assert!(polls < 10, "{polls} polls of a driver at rest");
+        },
+        driver,
+    )));
+}
+
+/// Requests that wait in other tasks end when the client is closed.
+#[test]
+fn closing_wakes_those_that_wait() {
+    let child = start(modern("cat > /dev/null"), hasty());
+    run(child, |client| async move {
+        client.connect().await.unwrap();
+        let waiting = [(); 3].map(|()| {
+            let client = client.clone();
+            smol::spawn(async move { client.request(Request::call("any")).await })
+        });
+        Timer::after(Duration::from_millis(50)).await;
+        client.close().await;
+        for outcome in waiting {
+            assert_eq!(lost(outcome.await).0, TransportError::Closed);
+        }
+    });
+}
+
+/// The first process closes its stdout at the probe and lives on: it is stopped when the second one is started.
+#[test]
+fn the_process_that_is_replaced_is_stopped() {
+    let file = std::env::temp_dir().join(format!("mcp-replaced-smol-{}", std::process::id()));
+    let first = r#"if [ ! -e "$0" ]; then echo $$ > "$0"; read line; exec >&-; exec sleep 60; fi"#;
+    let mut command = shell(&format!("{first}\n{STRICT}"));
+    command.arg(&file);
+    run(start(command, hasty()), |client| async move {
+        assert_eq!(client.connect().await.unwrap().revision(), Revision::V2025_06_18);
+        let text = std::fs::read_to_string(&file).unwrap();
+        let old = text.lines().next().unwrap();
+        let lives =
+            || Command::new("kill").args(["-0", old]).stderr(std::process::Stdio::null()).status().unwrap().success();
+        while lives() {
+            Timer::after(Duration::from_millis(10)).await;
+        }
+        client.close().await;
+        std::fs::remove_file(&file).unwrap();
+    });
+}
+
+/// The first process ends and has not read the probe, which is larger than a pipe: the second one gets none of its rest.
+#[test]
+fn the_rest_of_a_probe_goes_to_no_other_process() {
+    let file = std::env::temp_dir().join(format!("mcp-rest-smol-{}", std::process::id()));
+    let mut command = shell(&format!("if [ ! -e \"$0\" ]; then echo first > \"$0\"; exit; fi\n{STRICT}"));
+    command.arg(&file);
+    let name: &str = Box::leak("n".repeat(200_000).into_boxed_str());
+    let profile: &ClientInfo<'_> = Box::leak(Box::new(ClientInfo::new(name, "1")));
+    run(Child::spawn_with(command, profile, hasty()).unwrap(), |client| async move {
+        assert_eq!(client.connect().await.unwrap().revision(), Revision::V2025_06_18);
+        client.close().await;
+        std::fs::remove_file(&file).unwrap();
+    });
+}
+
 #[test]
 fn a_server_that_never_answers() {
     let options = ClientOptions::new().probe_timeout(Duration::from_millis(30)).timeout(Duration::from_millis(60));
@@ -617,6 +707,24 @@ fn a_server_that_does_not_want_to_end() {
         assert_eq!(client.close().await.unwrap().after, StopSignal::Kill);
         assert!(begun.elapsed() < Duration::from_secs(2));
     });
+}
+
+/// The server may use its whole time to end for writing, and must not block on a full pipe: on one, and on the other.
+#[test]
+fn a_server_that_says_a_lot_at_the_end() {
+    for (first, second) in [("", ""), ("", ">&2"), (">&2", "")] {
+        let last =
+            format!("cat >/dev/null; head -c 300000 /dev/zero {first}; head -c 300000 /dev/zero {second}; exit 7");
+        let options = ChildOptions::new().close_time(Duration::from_secs(5));
+        run(start(modern(&last), options), |client| async move {
+            client.connect().await.unwrap();
+            let ended = client.close().await.unwrap();
+            assert_eq!(
+                (ended.after, ended.status.and_then(|status| status.code())),
+                (StopSignal::StdinClosed, Some(7))
+            );
+        });
+    }
 }
 
 #[test]
@@ -678,6 +786,21 @@ fn without_its_driver_nobody_waits() {
         drop(driver);
         assert_eq!(connecting.await.unwrap_err().lost(), Some(TransportError::Closed));
         assert_eq!(client.close().await, None);
+    }));
+    // The same for requests that are under way.
+    let (client, driver) = Client::new(start(shell("cat >/dev/null"), hasty()), Ignore);
+    smol::block_on(bounded(async {
+        let driver = smol::spawn(driver);
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        let waiting = [(); 2].map(|()| {
+            let client = client.clone();
+            smol::spawn(async move { client.request(Request::call("any")).await })
+        });
+        Timer::after(Duration::from_millis(20)).await;
+        drop(driver);
+        for outcome in waiting {
+            assert_eq!(lost(outcome.await).0, TransportError::Closed);
+        }
     }));
 }
 

@@ -11,7 +11,7 @@ mod secured;
 use std::future::Future;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -28,8 +28,8 @@ use mcp_sansio_smol::channel;
 #[cfg(feature = "tls")]
 use mcp_sansio_smol::client::rustls;
 use mcp_sansio_smol::client::{
-    AuthorizationDemand, Client, ClientError, ClientHandler, ClientOptions, Http, HttpOptions, Ignore, OwnedEvent,
-    OwnedResult, SubscriptionEvent, events,
+    AuthorizationDemand, Client, ClientError, ClientHandler, ClientOptions, Direction, Http, HttpOptions, Ignore,
+    OwnedEvent, OwnedResult, SubscriptionEvent, events,
 };
 use mcp_sansio_smol::http::{HttpServer, Stopper};
 use scripted::{Scripted, answer, json, scripted, send, stream, until_gone};
@@ -135,6 +135,70 @@ fn a_whole_life_in_every_revision() {
 }
 
 /// Many more requests than connections.
+#[test]
+fn a_trace_shows_all_messages() {
+    let server = start();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let sink = shown.clone();
+    run(Http::new(&server.url(), only(Revision::V2025_11_25)).unwrap(), |client| async move {
+        client
+            .trace(move |way, message| sink.lock().unwrap().push((way, String::from_utf8_lossy(message).into_owned())));
+        client.connect().await.unwrap();
+        client.request(Request::call("echo").arguments(&ECHO)).await.unwrap();
+        client.close().await;
+    });
+    let shown = shown.lock().unwrap();
+    let of = |wanted| shown.iter().filter(|(way, _)| *way == wanted).map(|(_, text)| text.as_str()).collect::<Vec<_>>();
+    let (sent, received) = (of(Direction::Sent), of(Direction::Received));
+    assert_eq!(sent.len(), 3, "{sent:?}");
+    for (text, part) in sent.iter().zip(["\"initialize\"", "notifications/initialized", "tools/call"]) {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(received.len() == 2 && received[1].contains("hello"), "{received:?}");
+}
+
+/// A driver with nothing to do is not polled again and again, also when the server has closed its connections.
+#[test]
+fn the_driver_rests() {
+    let server = scripted(|_, request, socket| send(socket, &json(&answer(request))));
+    let (client, driver) = Client::new(Http::new(&server.url(), only(Revision::V2026_07_28)).unwrap(), Ignore);
+    let polls = Arc::new(AtomicUsize::new(0));
+    let (count, mut driver) = (polls.clone(), Box::pin(driver));
+    let driver = future::poll_fn(move |cx| {
+        count.fetch_add(1, Ordering::Relaxed);
+        driver.as_mut().poll(cx)
+    });
+    let test = async {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        for _ in 0..3 {
+            client.request(call()).await.unwrap();
+        }
+        Timer::after(Duration::from_millis(50)).await;
+        let before = polls.load(Ordering::Relaxed);
+        Timer::after(Duration::from_millis(200)).await;
+        let polls = polls.load(Ordering::Relaxed) - before;
+        assert!(polls < 10, "{polls} polls of a driver at rest");
+    };
+    smol::block_on(future::or(test, driver));
+}
+
+/// Requests that wait when the client is closed end at once, and nothing is sent after it.
+#[test]
+fn closing_ends_what_waits() {
+    let server = scripted(|_, _, socket| until_gone(socket));
+    run(Http::new(&server.url(), only(Revision::V2026_07_28)).unwrap(), |client| async move {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        let (begun, waiting) = (Instant::now(), client.clone());
+        let waiting = smol::spawn(async move { waiting.request(call()).await });
+        Timer::after(Duration::from_millis(50)).await;
+        assert_eq!(client.close().await, None);
+        for (why, text) in [lost(waiting.await), lost(client.request(call()).await)] {
+            assert_eq!((why, text.contains("it was closed")), (TransportError::Closed, true), "{text}");
+        }
+        assert!(begun.elapsed() < SOON);
+    });
+}
+
 #[test]
 fn many_tasks_at_once() {
     let server = start();
@@ -464,10 +528,17 @@ mod tls {
             let options = HttpOptions::new().tls(trusting(Some(CERTIFICATE)));
             run(Http::with(&url, only(revision), options).unwrap(), |client| async move {
                 assert_eq!(client.connect().await.unwrap().revision(), revision);
-                let large = serde_json::json!({ "text": "x".repeat(100_000) });
-                let answers = [(); 4].map(|()| client.request(Request::call("echo").arguments(&large)));
+                let large = |size: usize| serde_json::json!({ "text": "x".repeat(size) });
+                let (text, size) = (large(100_000), 100_000);
+                let answers = [(); 4].map(|()| client.request(Request::call("echo").arguments(&text)));
                 for answer in answers {
-                    assert!(answer.await.unwrap().as_str().len() > 100_000);
+                    assert!(answer.await.unwrap().as_str().len() > size);
+                }
+                if revision.is_modern() {
+                    // More than the sockets hold.
+                    let (text, size) = (large(2_000_000), 2_000_000);
+                    let answer = client.request(Request::call("echo").arguments(&text)).await;
+                    assert!(answer.unwrap().as_str().len() > size);
                 }
                 client.close().await;
             });

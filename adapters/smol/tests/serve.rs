@@ -202,6 +202,41 @@ fn changes_are_looked_for_while_somebody_is_subscribed() {
     assert!(state.looks >= 3 && state.looks < updates + 5, "looked {} times for {updates} updates", state.looks);
 }
 
+#[test]
+fn the_first_look_of_a_watch_is_a_period_later() {
+    let state = talk(
+        |serve| serve.watch(Duration::from_secs(3600), |state, _| state.looks += 1),
+        |mut client| async move {
+            client.open().await;
+            let params = json!({"uri": "test://clock"});
+            client.send(json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": params})).await;
+            assert_eq!(client.expect().await["id"], 1);
+            client.call(2, "echo", json!({"text": "x"})).await;
+            assert_eq!(client.expect().await["id"], 2);
+            client.end();
+            client.rest().await;
+        },
+    );
+    assert_eq!(state.looks, 0);
+}
+
+/// Without a word from its client, which stays.
+#[test]
+fn a_server_at_rest_is_stopped() {
+    let service = Service::<()>::new("test", "1");
+    let serve = Serve::new(&service).grace(Duration::from_secs(20));
+    let stopper = serve.stopper();
+    let (_client, server) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (reader, writer) = (smol::Async::new(server.try_clone().unwrap()), smol::Async::new(server));
+    let stop = async {
+        Timer::after(Duration::from_millis(50)).await;
+        stopper.stop();
+        Timer::after(Duration::from_secs(10)).await;
+        panic!("it goes on");
+    };
+    smol::block_on(smol::future::or(serve.over(reader.unwrap(), writer.unwrap(), &mut ()), stop)).unwrap();
+}
+
 /// A session whose output is the same for any cutting of the bytes.
 fn script() -> String {
     let messages = [
