@@ -165,6 +165,14 @@ fn a_flush_that_failed_is_made_up_for() {
     serve_once(&mut tx).unwrap();
     assert_eq!(tx.0.flushed, tx.0.bytes.len());
     assert_eq!(ids(&tx.0.bytes), [0, 1]);
+    // The same with ticks.
+    let (mut rx, mut chunk) = (Slow(Rx::new(input.as_bytes(), 1000)), [0; 8]);
+    (tx.0.flush_fails, rx.0.fails_at) = (true, Some(0));
+    let mut ticks = DeadlineTicks::new(&mut chunk, core::future::pending, |(), _: &mut _, _: &mut _| {});
+    let mut serve_once = || block_on(serve_ticking(&mut rx, &mut tx, &SERVICE, &mut state, &mut session, &mut ticks));
+    assert_eq!(serve_once(), Err(IoError::Write(Broken)));
+    assert_eq!(serve_once(), Err(IoError::Read(Broken)));
+    serve_once().unwrap();
 }
 
 #[test]
@@ -193,6 +201,28 @@ fn chunks_and_buffers_that_are_too_small_are_told() {
     let (rx, tx) = (Slow(Rx::new(&input, 100)), SlowTx(Tx::new(3)));
     let done = block_on(serve_ticking(rx, tx, &SERVICE, &mut state, &mut memory.session(), &mut ticks));
     assert_eq!(done, Err(IoError::TooSmall));
+}
+
+#[test]
+fn a_session_without_room_for_its_answers_is_told() {
+    use mcp_sansio::{
+        frame::LineBuffer,
+        line_server::LineServer,
+        server::{RequestSlot, Server},
+        sink::{LineSink, SliceStorage},
+    };
+    let input = conversation();
+    for (write, good) in [(0, false), (1, false), (256, true)] {
+        let (mut read_to, mut write_to, mut slots) = (vec![0; 512], vec![0; write], [RequestSlot::FREE; 2]);
+        let mut session = LineServer::new(
+            LineBuffer::new(&mut read_to[..]),
+            Server::new(&mut slots),
+            LineSink::new(SliceStorage::new(&mut write_to)),
+        );
+        let (rx, tx) = (Slow(Rx::new(&input, 7)), SlowTx(Tx::new(100)));
+        let done = block_on(serve(rx, tx, &SERVICE, &mut State::default(), &mut session));
+        assert_eq!(done, if good { Ok(()) } else { Err(IoError::TooSmall) }, "{write}");
+    }
 }
 
 #[test]
@@ -240,8 +270,52 @@ fn a_client_connects_calls_and_gives_up_in_time() {
         },
     );
     let (rx, mut tx) = (Forever(Rx::new(hello.as_bytes(), 7)), SlowTx(Tx::new(9)));
+    // A flush that failed is made up for in the beginning.
+    tx.0.flush_fails = true;
+    let failed = block_on(drive(Slow(Rx::new(b"", 1)), &mut tx, &mut session, &mut handler, &mut ticks));
+    assert_eq!((failed, tx.0.bytes.len()), (Err(IoError::Write(Broken)), 0));
     block_on(drive(rx, &mut tx, &mut session, &mut handler, &mut ticks)).unwrap();
     assert!(connected && lost && deadlines > 0 && now < 10_000, "{now}");
+}
+
+/// The wire ends: what waits for an answer ends too.
+#[test]
+fn the_end_of_the_wire_ends_requests() {
+    use mcp_sansio::client::{
+        Client, ClientEvent, ClientHandle, ClientInfo, LineClient, PendingRequest, Request, RequestError,
+        TransportError,
+    };
+    use mcp_sansio::{frame::LineBuffer, sink::LineSink, sink::SliceStorage};
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+    let (mut input, mut output, mut held) = ([0; 1024], [0; 1024], [0; 256]);
+    let mut slots = [PendingRequest::FREE; 2];
+    let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(1_000_000);
+    let mut session =
+        LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
+    session.client().connect();
+    let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\
+                 \"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}}}}\n";
+    let mut closed = false;
+    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+        ClientEvent::Connected(_) => drop(link.send(&Request::call("sleep")).unwrap()),
+        ClientEvent::Done { outcome, .. } => {
+            closed = matches!(outcome, Err(RequestError::Lost(TransportError::Closed)));
+        }
+        _ => {}
+    };
+    let (mut chunk, mut now) = ([0; 16], 0);
+    let mut ticks = DeadlineTicks::new(
+        &mut chunk,
+        async |_: Option<u64>| yield_now().await,
+        |_: Option<()>, _: &mut LineClient<'_, _>| {
+            now += 1;
+            (now < 1_000).then_some(now)
+        },
+    );
+    let (rx, tx) = (Slow(Rx::new(hello.as_bytes(), 7)), SlowTx(Tx::new(9)));
+    block_on(drive(rx, tx, &mut session, &mut handler, &mut ticks)).unwrap();
+    assert!(closed && now < 1_000);
 }
 
 /// A reader that never reports the end of the input.

@@ -84,6 +84,13 @@ fn a_flush_that_failed_is_made_up_for() {
     assert_eq!(serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session), Err(IoError::Write(Broken)));
     serve(&mut rx, &mut tx, &SERVICE, &mut state, &mut session).unwrap();
     assert_eq!(tx.flushed, tx.bytes.len());
+    // The same with ticks, and before anything is read.
+    let (mut rx, mut tx) = (Rx::new(input.as_bytes(), 1000), Tx::new(1000));
+    (tx.flush_fails, rx.fails_at) = (true, Some(0));
+    let mut serve_once = || serve_ticking(&mut rx, &mut tx, &SERVICE, &mut state, &mut session, tick);
+    assert_eq!(serve_once(), Err(IoError::Write(Broken)));
+    assert_eq!(serve_once(), Err(IoError::Read(Broken)));
+    serve_once().unwrap();
 }
 
 #[test]
@@ -128,6 +135,7 @@ fn what_is_late_is_answered_with_its_progress() {
         done.sort_unstable();
         assert_eq!(done, [0, 1, 2], "{piece}");
         assert!(found.iter().filter(|m| m["method"] == "notifications/progress").count() >= 2, "{found:?}");
+        assert_eq!((tx.flushed, tx.idle), (tx.bytes.len(), 1), "but for the one in the beginning");
     }
 }
 

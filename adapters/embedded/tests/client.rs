@@ -57,6 +57,36 @@ impl embedded_io::Read for Half<'_, '_> {
     }
 }
 
+/// The wire ends: what waits for an answer ends too.
+#[test]
+fn the_end_of_the_wire_ends_requests() {
+    use mcp_sansio::client::{RequestError, TransportError};
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+    let hello = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"resultType\":\"complete\",\
+                 \"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{\"tools\":{}}}}\n";
+    let (mut input, mut output, mut held) = ([0; 1024], [0; 1024], [0; 256]);
+    let mut slots = [PendingRequest::FREE; 2];
+    let client = Client::new(&PROFILE, &mut slots).held(&mut held).timeout(10_000);
+    let mut session =
+        LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
+    session.client().connect();
+    let mut closed = false;
+    let mut handler = |event: ClientEvent<'_>, link: &mut ClientHandle<'_, '_>| match event {
+        ClientEvent::Connected(_) => drop(link.send(&Request::call("wait")).unwrap()),
+        ClientEvent::Done { outcome, .. } => {
+            closed = matches!(outcome, Err(RequestError::Lost(TransportError::Closed)));
+        }
+        _ => {}
+    };
+    let mut turns = 0;
+    drive(common::Rx::new(hello.as_bytes(), 50), common::Tx::new(50), &mut session, &mut handler, |_| {
+        turns += 1;
+        (turns < 1_000).then_some(turns)
+    })
+    .unwrap();
+    assert!(closed && turns < 1_000);
+}
+
 #[test]
 fn connects_and_calls_whatever_the_pieces() {
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");

@@ -197,6 +197,31 @@ mod asynch {
         }
     }
 
+    #[test]
+    fn no_packets_no_bytes() {
+        use embedded_io_async::Write;
+        let mut tx = PacketWriter::new_async(0, async |_: &[u8]| Err(Broken));
+        assert_eq!(block_on(tx.write(b"a")), Ok(0));
+    }
+
+    #[test]
+    fn draining_drops_what_was_received() {
+        use embedded_io_async::Read;
+        let host = Host::new(PACKET, b"half a line", false);
+        let mut packet = [0; PACKET];
+        let mut rx = PacketReader::new_async(&mut packet, async |place: &mut [u8]| {
+            if host.borrow().says.is_empty() {
+                core::future::pending::<()>().await;
+            }
+            host.borrow_mut().say(place)
+        });
+        assert_eq!(block_on(rx.read(&mut [0; 4])), Ok(4));
+        assert_eq!(block_on(poll_once(rx.drain())), None);
+        host.borrow_mut().says.push_back(b"new".to_vec());
+        let mut place = [0; 8];
+        assert_eq!((block_on(rx.read(&mut place)), &place[..3]), (Ok(3), &b"new"[..]));
+    }
+
     /// The client goes after any number of the answer's packets, and does not read the next one: the loop is
     /// dropped inside its write.
     #[test]

@@ -206,6 +206,51 @@ fn a_handler_must_declare_its_changes_too() {
     assert!(reply.text() == "published" && reply.notifications()[0].contains("tools/list_changed"), "{reply}");
 }
 
+/// The first answer is the answer.
+#[test]
+fn lines_of_a_server_that_answers_twice() {
+    let line = |text: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":[{{"type":"text","text":"{text}"}}]}}}}"#)
+    };
+    let reply = Reply::of(vec![line("one"), line("two")]);
+    assert_eq!((reply.text(), reply.notifications()), ("one".into(), &[line("two")][..]));
+}
+
+/// The connection for questions of the test itself is opened as clients do it.
+#[test]
+fn a_connection_aside_is_initialized() {
+    for (revision, told) in [(Revision::V2025_11_25, 1), (Revision::V2026_07_28, 0)] {
+        let service = Service::new("told", "1").on_notification(|told: &mut u32, _| *told += 1);
+        let mut talk = Conversation::new(&service, 0);
+        talk.open(revision);
+        let before = *talk.state();
+        talk.snapshot();
+        assert_eq!(*talk.state() - before, told, "{revision:?}");
+    }
+}
+
+/// Run by [`snapshots_are_written_when_that_is_asked_for`] with a file.
+#[test]
+#[ignore = "a part of another test"]
+fn snapshot_to_a_file() {
+    mcp_sansio_host::testing::assert_snapshot(std::env::var_os("SNAPSHOT_FILE").unwrap(), "a: 1\n");
+}
+
+#[test]
+fn snapshots_are_written_when_that_is_asked_for() {
+    let file = std::env::temp_dir().join(format!("mcp-snapshot-{}", std::process::id()));
+    let passes = |update: &str| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "snapshot_to_a_file", "--ignored"]).env("SNAPSHOT_FILE", &file);
+        command.env("UPDATE_SNAPSHOTS", update).output().unwrap().status.success()
+    };
+    assert!(!passes("0") && !file.exists(), "it is compared with a file that is not there");
+    assert!(passes("1") && std::fs::read(&file).unwrap() == b"a: 1\n");
+    std::fs::write(&file, "a: 2\n").unwrap();
+    assert!(!passes("") && passes("1") && passes("0"));
+    std::fs::remove_file(file).unwrap();
+}
+
 #[test]
 fn a_snapshot_has_what_clients_see() {
     let text = open(Revision::V2026_07_28).snapshot();

@@ -432,9 +432,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
             }
             self.connection.refuse(status);
         }
-        // A whole request is dropped; of others, the body is not read.
-        #[cfg(feature = "resource-server")]
-        self.connection.consume();
         HeadCheck::Refused
     }
 
@@ -471,7 +468,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 }
             }
         }
-        self.connection.consume();
         true
     }
 
@@ -517,5 +513,47 @@ fn write_response(
         ResponseBody::Stream(_) => answer.stream_of(&fields),
         ResponseBody::Json => answer.json(Status(response.status), &fields, body),
         ResponseBody::None => answer.full_with(Status(response.status), &fields, b""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_rolled_back() {
+        let mut bytes = [0; 8];
+        let mut body = BodyBuffer::new(mcp_sansio::sink::SliceStorage::new(&mut bytes));
+        body.begin(MessageKind::Result).unwrap();
+        body.put(b"abc").unwrap();
+        let mark = body.mark();
+        body.put(b"defgh").unwrap();
+        assert_eq!((body.put(b"i"), body.room(), body.capacity()), (Err(FullError::Now), 0, 8));
+        body.roll_back(mark);
+        assert_eq!((body.storage.bytes(), body.room()), (&b"abc"[..], 5));
+    }
+
+    /// Inputs that wait for the rest of their requests share the budget from the moment at which they take memory.
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn inputs_are_counted_at_once() {
+        use mcp_sansio::memory::Store;
+        let mut budget = Budget::new(100_000);
+        let connection =
+            || HttpConnection::new(Store::growing(80_000), Store::growing(1_000), ConnectionLimits::DEFAULT);
+        let [mut one, mut other] = [(); 2].map(|()| connection());
+        let take = |connection: &mut HttpConnection<'static>, budget: &mut Budget| {
+            for _ in 0..100 {
+                let n = connection.space_in(budget).len();
+                connection.filled(n);
+            }
+            connection.connection().input_size()
+        };
+        assert_eq!(take(&mut one, &mut budget), 80_000);
+        let size = take(&mut other, &mut budget);
+        assert!(size <= 40_000 && budget.used() == 80_000 + size, "{size} {}", budget.used());
+        one.pay_back(&mut budget);
+        other.pay_back(&mut budget);
+        assert_eq!(budget.used(), 0);
     }
 }

@@ -814,6 +814,12 @@ fn a_refresh_without_an_answer_loses_nothing() {
     let (document, failure) = (Document::Token, FetchFailure::Status(503));
     assert_eq!(world.run(), End::Refused(AuthorizationError::Unavailable { document, failure }));
     assert_eq!(world.authorization().as_deref(), Some("Bearer T1"));
+    // The same if the request failed.
+    assert_eq!(world.reject(Rejection::new(401, &[CHALLENGE]).generation(1)), Outcome::Wait);
+    world.with(|auth, env| auth.fetch_failed(FetchFailure::Unreachable, env));
+    let failure = FetchFailure::Unreachable;
+    assert_eq!(world.run(), End::Refused(AuthorizationError::Unavailable { document, failure }));
+    assert_eq!(world.authorization().as_deref(), Some("Bearer T1"));
     // Early, the message goes out with the old token.
     world.now += 3_590;
     assert_eq!(world.with(|auth, env| auth.prepare(env)), Outcome::Wait);
@@ -1262,6 +1268,23 @@ mod keys {
         world.auth.store.forget(SERVER);
         assert_eq!(world.reject(Rejection::new(401, &[DPOP])), Outcome::Wait);
         assert_eq!(world.run(), End::Refused(AuthorizationError::NoProofKey));
+    }
+
+    /// The demand holds for the whole way that begins when the refresh token is no good.
+    #[test]
+    fn a_token_without_proof_is_refused_after_a_refresh_too() {
+        for (challenge, demands) in [(DPOP, false), (CHALLENGE, true)] {
+            let mut world = World::new(config().require_dpop(demands));
+            with_dpop(&mut world);
+            assert_eq!(world.reject(Rejection::new(401, &[challenge])), Outcome::Wait);
+            assert_eq!(world.run(), End::Retry);
+            world.authorization();
+            world.auth.answered(1, None);
+            let refused = json(400, r#"{"error":"invalid_grant"}"#);
+            world.script.insert("https://as.example/token".into(), vec![refused, json(200, TOKEN)]);
+            assert_eq!(world.reject(Rejection::new(401, &[challenge]).generation(1)), Outcome::Wait);
+            assert_eq!(world.run(), End::Refused(AuthorizationError::TokenType));
+        }
     }
 
     #[test]

@@ -179,6 +179,7 @@ impl embedded_io::ErrorType for Rx<'_> {
 
 impl embedded_io::Read for Rx<'_> {
     fn read(&mut self, place: &mut [u8]) -> Result<usize, Broken> {
+        assert!(!self.waits || self.looks.is_multiple_of(2), "it reads although it was told that there is nothing");
         self.next(place)
     }
 }
@@ -197,11 +198,13 @@ pub struct Tx {
     pub fails_at: Option<usize>,
     pub flushed: usize,
     pub flush_fails: bool,
+    /// The flushes with nothing to flush.
+    pub idle: usize,
 }
 
 impl Tx {
     pub fn new(piece: usize) -> Self {
-        Tx { bytes: Vec::new(), piece, fails_at: None, flushed: 0, flush_fails: false }
+        Tx { bytes: Vec::new(), piece, fails_at: None, flushed: 0, flush_fails: false, idle: 0 }
     }
 
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Broken> {
@@ -217,6 +220,7 @@ impl Tx {
         if core::mem::take(&mut self.flush_fails) {
             return Err(Broken);
         }
+        self.idle += usize::from(self.flushed == self.bytes.len());
         self.flushed = self.bytes.len();
         Ok(())
     }

@@ -190,7 +190,6 @@ impl Endpoint<'_> {
         }
         self.turn_relays(app);
         self.tell_topics(app);
-        self.tell_counts();
         self.tend_follows(now);
         self.tend_awaited(app);
         self.tend_presence(app, now);

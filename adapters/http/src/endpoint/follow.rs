@@ -458,7 +458,6 @@ impl Endpoint<'_> {
         {
             self.free_stream(slot);
         }
-        self.forget_unfollowed();
     }
 
     /// Forgets the streams whose local ones are over.

@@ -369,6 +369,22 @@ mod tests {
         Arrival::Message { from: ProcessTag::new(from), message: message.into() }
     }
 
+    /// A waker that is set late is called for earlier arrivals, and for nothing else.
+    #[test]
+    fn a_waker_hears_of_what_waits() {
+        use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+        let (_hub, [mut a, mut b, mut c]) = three();
+        a.publish(Recipients::One(ProcessTag::new(2)), b"one", 1);
+        let woken = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        for (engine, woken) in [&mut b, &mut c].into_iter().zip(&woken) {
+            let woken = Arc::clone(woken);
+            engine.set_waker(Arc::new(move || _ = woken.fetch_add(1, Relaxed)));
+        }
+        assert_eq!(woken.each_ref().map(|woken| woken.load(Relaxed)), [1, 0]);
+        a.publish(Recipients::Others, b"all", 1);
+        assert_eq!(woken.each_ref().map(|woken| woken.load(Relaxed)), [2, 1]);
+    }
+
     #[test]
     fn messages_reach_their_recipients() {
         let (_, [mut a, mut b, mut c]) = three();

@@ -345,9 +345,7 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
     /// Ends the event at a blank line.
     fn dispatch(&mut self) {
         self.last_id = if self.id.is_whole() { self.id } else { FixedText::EMPTY };
-        if core::mem::take(&mut self.skipping) {
-            self.len = 0;
-        }
+        self.skipping = false;
         if self.len > 0 {
             self.waiting = Some(Waiting::Event);
         } else {
@@ -411,6 +409,41 @@ mod tests {
             assert_eq!(seen(&[one, other], size), whole, "cut at {at}: {}", String::from_utf8_lossy(stream));
         }
         whole
+    }
+
+    /// The parts of an event of one stream are no part of the next stream's.
+    #[test]
+    fn a_restart_drops_the_event_under_way() {
+        for begun in ["data: a", "event: x\ndata: a\n", "event: x\n", "id: 7\ndata: a\nid", "data: 0123456789"] {
+            for forgets in [false, true] {
+                let mut bytes = [0; 8];
+                let mut decoder = SseDecoder::<8>::new(&mut bytes[..]);
+                let read = |decoder: &mut SseDecoder<'_, 8>, text: &str| {
+                    let n = decoder.read(text.as_bytes());
+                    (n < text.len() || decoder.item().is_some()).then(|| decoder.consume())
+                };
+                read(&mut decoder, "id: 5\ndata: b\n\n");
+                read(&mut decoder, begun);
+                if forgets {
+                    decoder.reset()
+                } else {
+                    decoder.restart()
+                }
+                decoder.read(b"data: new\n\n");
+                let Some(SseItem::Event(event)) = decoder.item() else { panic!("no event behind {begun:?}") };
+                assert_eq!((event.name, &*event.data), ("", &b"new"[..]), "{begun:?}");
+                assert_eq!(event.id, if forgets { "" } else { "5" }, "{begun:?}");
+            }
+        }
+    }
+
+    /// A line that only begins like a name is no blank line.
+    #[test]
+    fn beginnings_of_names() {
+        let (seen, _, _) = read(b"data: a\nd\ne\neven\nretr\n\ndata: b\n\n", 100);
+        assert_eq!(seen, [event("", "", "a"), event("", "", "b")]);
+        let (seen, _, _) = read(b"data: a\nd\ndata: b\n\n", 100);
+        assert_eq!(seen, [event("", "", "a\nb")]);
     }
 
     #[test]

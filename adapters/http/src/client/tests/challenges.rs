@@ -29,6 +29,36 @@ fn challenges() {
     });
 }
 
+/// A challenge has no deadline, for a person may need long. The caller may decide at once, before it asks for more events.
+#[test]
+fn a_challenge_is_answered_at_once_or_late() {
+    for (late, again) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
+        bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+        let first = bench.received(0);
+        let answer = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n";
+        bench.remote.space(0)[..answer.len()].copy_from_slice(answer.as_bytes());
+        bench.remote.filled(0, answer.len());
+        let told = bench.remote.next_event();
+        assert!(matches!(told, Some(HttpClientEvent::Challenge { slot: 0, status: 401, .. })), "{told:?}");
+        if late {
+            bench.turn();
+        }
+        assert_eq!(bench.remote.next_deadline(), None);
+        match again {
+            true => bench.remote.retry(0),
+            false => bench.remote.give_up(0),
+        }
+        bench.turn();
+        if again {
+            assert_eq!((bench.received(0), bench.told()), (first, vec![]));
+        } else {
+            assert_eq!(bench.told(), ["- GivenUp "]);
+            assert!(bench.remote.is_idle());
+        }
+    }
+}
+
 /// Also in a session, and with each method. Another origin never gets them, since no redirect leads there.
 // spec: A067 A068 A184 A185
 #[test]

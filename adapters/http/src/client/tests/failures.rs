@@ -99,6 +99,26 @@ fn an_answer_that_is_announced_and_never_comes() {
     assert_eq!(bench.told(), [format!("1 {}", result(1))]);
 }
 
+/// The same for a body: of an answer that says nothing, and of an error.
+#[test]
+fn a_body_that_is_announced_and_never_comes() {
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
+    bench.send(r#"{"jsonrpc":"2.0","method":"notifications/x"}"#);
+    bench.reply(0, "HTTP/1.1 202 Accepted\r\nContent-Length: 10\r\n\r\n");
+    bench.wait(29_999);
+    assert_eq!(bench.told(), [""; 0]);
+    bench.wait(1);
+    assert!(bench.remote.is_idle() && bench.sent[0].is_none());
+    bench.told();
+    bench.send(&modern(1, "ping", ""));
+    bench.reply(0, "HTTP/1.1 500 Oh\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
+    bench.wait(29_999);
+    assert_eq!(bench.told(), [""; 0]);
+    bench.wait(1);
+    assert_eq!(bench.told().len(), 1);
+    assert!(bench.remote.is_idle());
+}
+
 #[test]
 fn a_kept_connection_that_was_closed_meanwhile() {
     let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);

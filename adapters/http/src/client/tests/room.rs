@@ -24,6 +24,15 @@ fn time_goes_on_while_all_slots_are_taken() {
 }
 
 #[test]
+fn nothing_begins_while_it_is_held() {
+    let mut remote = HttpTransport::growing("http://h/mcp", HttpClientConfig::DEFAULT, 1).unwrap();
+    remote.hold(true);
+    assert_eq!((remote.held(), remote.begin(MessageKind::Request)), (true, Err(FullError::Now)));
+    remote.hold(false);
+    assert_eq!((remote.held(), remote.begin(MessageKind::Request)), (false, Ok(())));
+}
+
+#[test]
 fn limits_of_lent_storage() {
     let (mut texts, mut tools) = ([0; 64], [0; 64]);
     let (mut input, mut message, mut output) = ([0; 64], [0; 48], [0; 2048]);

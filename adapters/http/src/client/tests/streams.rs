@@ -186,6 +186,20 @@ fn a_quiet_stream_is_opened_again_and_again() {
     assert_eq!(tries, 6);
 }
 
+/// A server that is overloaded for a moment: the stream is opened later. One that has no such stream says so.
+#[test]
+fn a_stream_that_the_server_cannot_open_now() {
+    for (status, comes_again) in [("503 Later", true), ("500 Oh", true), ("405 No", false), ("404 No", false)] {
+        let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT);
+        let get = open_session(&mut bench, "");
+        bench.received(get);
+        bench.reply(get, &format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n"));
+        bench.wait(60_000);
+        let opens = bench.sent.iter().flatten().any(|sent| sent.starts_with(b"GET "));
+        assert_eq!((opens, bench.remote.listening() != ListenState::No), (comes_again, comes_again), "{status}");
+    }
+}
+
 #[test]
 fn what_is_skipped_in_streams() {
     in_pieces("http://h/mcp", HttpClientConfig::DEFAULT, |bench| {

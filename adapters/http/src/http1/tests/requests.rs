@@ -16,6 +16,28 @@ fn chunked_bodies() {
     assert_eq!(seen("1\r\nx\r\n0\r\nTrailer: dropped\r\nX:\r\n\r\n"), "<x>");
 }
 
+/// A store that grows has room for what came, and grows no further while that is consumed.
+#[cfg(feature = "alloc")]
+#[test]
+fn a_store_grows_only_when_it_is_full() {
+    let mut connection =
+        Connection::<8>::new(Store::growing(1 << 20), Store::growing(1 << 20), ConnectionLimits::DEFAULT);
+    // Each piece ends a request, and begins another.
+    let mut sizes = Vec::new();
+    for at in 0..9 {
+        let piece = if at == 0 { "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET" } else { " / HTTP/1.1\r\nHost: a\r\n\r\nGET" };
+        connection.space()[..piece.len()].copy_from_slice(piece.as_bytes());
+        connection.filled(piece.len());
+        assert_eq!(connection.step(0), ConnectionStep::Request);
+        connection.answer().full(Status::OK, &[], b"").unwrap();
+        sent(&mut connection);
+        assert_eq!(connection.step(0), ConnectionStep::Read);
+        connection.space();
+        sizes.push(connection.input_size());
+    }
+    assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
+}
+
 /// If the store is full in the middle of the framing between two chunks, the read bytes are moved together, and
 /// reading continues.
 #[test]
