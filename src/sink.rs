@@ -506,6 +506,29 @@ mod tests {
         assert_eq!(part(&mut out, write), Err(FullError::Now));
     }
 
+    /// A vector with a fixed capacity, and one that grows: the same for both.
+    #[cfg(all(feature = "heapless", feature = "alloc"))]
+    #[test]
+    fn vectors_give_back_what_did_not_fit_and_what_was_sent() {
+        fn run(mut out: LineSink<impl Storage>) {
+            whole(&mut out, MessageKind::Result, |out| out.put(b"{\"a\":1}")).unwrap();
+            let mark = out.mark();
+            out.begin(MessageKind::Result).unwrap();
+            out.put(b"gone").unwrap();
+            out.roll_back(mark);
+            assert_eq!(out.pending(), b"{\"a\":1}\n");
+            out.sent(3);
+            assert_eq!(out.pending(), b"\":1}\n");
+            out.sent(100);
+            assert!(out.pending().is_empty());
+        }
+        run(LineSink::new(heapless::Vec::<u8, 32>::new()));
+        run(LineSink::new(alloc::vec::Vec::new()));
+        let mut small = LineSink::new(heapless::Vec::<u8, 8>::new());
+        let long = whole(&mut small, MessageKind::Result, |out| out.put(b"12345678"));
+        assert_eq!((long, small.pending()), (Err(FullError::Never), &b""[..]));
+    }
+
     /// A writer may fail for its own reason, such as a `Display` that fails.
     #[test]
     fn what_fails_by_itself_is_taken_back_too() {

@@ -66,6 +66,29 @@ fn round<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: T) {
     assert_eq!(serde_json::from_slice::<String>(&inside.bytes).unwrap(), ours);
 }
 
+/// Numbers without a known type are what serde_json takes them for.
+#[test]
+fn numbers_of_no_known_type() {
+    for text in [
+        "0",
+        "-0",
+        "5",
+        "-5",
+        "-9223372036854775808",
+        "-9223372036854775809",
+        "18446744073709551615",
+        "18446744073709551616",
+        "1e2",
+        "-1.5",
+    ] {
+        assert_eq!(
+            read::<serde_json::Value>(text).unwrap(),
+            serde_json::from_str::<serde_json::Value>(text).unwrap(),
+            "{text}"
+        );
+    }
+}
+
 #[derive(Serialize, Deserialize, PartialEq, Debug, Clone)]
 struct Everything {
     small: i8,

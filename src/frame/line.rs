@@ -153,7 +153,9 @@ impl<'m> LineBuffer<'m> {
 
     fn search(&mut self) -> bool {
         self.newline = find(b'\n', self.bytes(self.searched, self.end)).map(|at| self.searched + at);
-        self.searched = self.newline.map_or(self.end, |newline| newline + 1);
+        if self.newline.is_none() {
+            self.searched = self.end;
+        }
         self.newline.is_some()
     }
 
@@ -252,6 +254,54 @@ mod tests {
         lines.filled(10);
         assert_eq!(lines.peek(), None);
         assert_eq!(lines.space().len(), 16);
+    }
+
+    #[test]
+    fn no_byte_is_searched_twice() {
+        let mut bytes = [0; 64];
+        let mut lines = LineBuffer::new(&mut bytes);
+        for input in [&b"abc"[..], b"de\nfg", b"h", b"\ni"] {
+            lines.space()[..input.len()].copy_from_slice(input);
+            lines.filled(input.len());
+            while lines.peek().is_some() {
+                lines.consume();
+                assert_eq!(lines.searched, lines.start);
+            }
+            assert_eq!(lines.searched, lines.end);
+        }
+        assert_eq!(lines.rest(), b"i");
+    }
+
+    /// Bytes move when there is no room behind them, or when they are few.
+    #[test]
+    fn bytes_are_moved_seldom() {
+        for (first, second, moves) in
+            [(10, 100, false), (100, 64, true), (100, 65, false), (10, 65, false), (100, 155, true)]
+        {
+            let mut bytes = [0; 256];
+            let mut lines = LineBuffer::new(&mut bytes);
+            lines.space()[..first + second].fill(b'x');
+            lines.space()[first - 1] = b'\n';
+            lines.filled(first + second);
+            assert!(lines.peek().is_some());
+            lines.consume();
+            if first + second == 255 {
+                lines.filled(1);
+            }
+            let room = lines.space().len();
+            assert_eq!((lines.start, room), if moves { (0, 256 - lines.end) } else { (first, 256 - first - second) });
+        }
+    }
+
+    #[cfg(feature = "alloc")]
+    #[test]
+    fn a_store_grows_only_when_it_is_full() {
+        let mut lines = LineBuffer::new(Store::growing(100_000));
+        let first = lines.space().len();
+        lines.filled(10);
+        assert_eq!((lines.space().len(), first < 100_000), (first - 10, true));
+        lines.filled(first - 10);
+        assert!(lines.space().len() >= first);
     }
 
     #[test]

@@ -243,3 +243,36 @@ pub(crate) fn array<T>(
     }
     out.put(if before == b"[" { b"[]" } else { b"]" })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::{LineSink, MessageKind, SliceStorage, whole};
+
+    /// Members that are JSON already come first, behind a brace of the caller, or behind others.
+    #[test]
+    fn literal_members_anywhere() {
+        for (brace, before, expected) in [
+            (false, false, &b"{\"b\":2,\"c\":\"d\"}\n"[..]),
+            (true, false, b"{\"b\":2,\"c\":\"d\"}\n"),
+            (false, true, b"{\"a\":1,\"b\":2,\"c\":\"d\"}\n"),
+        ] {
+            let mut bytes = [0; 64];
+            let mut out = LineSink::new(SliceStorage::new(&mut bytes));
+            whole(&mut out, MessageKind::Result, |out| {
+                if brace {
+                    out.put(b"{")?;
+                }
+                let mut object = if brace { Object::resume(out, true) } else { Object::open(out) };
+                if before {
+                    object.number("a", 1)?;
+                }
+                object.literal(",\"b\":2");
+                object.text("c", "d")?;
+                object.close()
+            })
+            .unwrap();
+            assert_eq!(out.pending(), expected);
+        }
+    }
+}

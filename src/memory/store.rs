@@ -116,3 +116,21 @@ impl<'m, const N: usize> From<&'m mut [u8; N]> for Store<'m> {
         Store(Kind::Lent(bytes))
     }
 }
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_when_it_must_and_shrinks_when_it_may() {
+        let mut store = Store::growing(10_000);
+        assert!(store.reach(100));
+        let len = store.bytes().len();
+        assert!(store.reach(len) && store.bytes().len() == len);
+        assert!(store.reach(len + 1) && store.bytes().len() > len);
+        assert!(!store.reach(10_001) && store.reach(10_000) && store.bytes().len() == 10_000);
+        store.shrink(50);
+        let Kind::Grown { bytes, limit } = &store.0 else { panic!("it does not grow") };
+        assert_eq!((bytes.len(), bytes.capacity(), *limit), (50, 50, 10_000));
+    }
+}

@@ -293,6 +293,30 @@ fn a_list_changes_between_pages() {
     }
 }
 
+/// A service with one list from the state: the cursors of its other lists are those of fixed lists, and are checked.
+#[test]
+fn other_lists_are_fixed() {
+    const fn prompt(name: &'static str) -> Prompt<World> {
+        Prompt::new(name, "One of five", |_, get| get.user("own"))
+    }
+    static MANY: [Prompt<World>; 5] = [prompt("p0"), prompt("p1"), prompt("p2"), prompt("p3"), prompt("p4")];
+    for revision in REVISIONS {
+        let service = Service::new("rows", "1").dynamic_tools(&Rows).prompts(&MANY).page_size(2);
+        let mut rig = rig(usize::MAX, service, revision, &["a", "b", "c"]);
+        assert_eq!(all(&mut rig, revision, LISTS[3]), ["p0", "p1", "p2", "p3", "p4"]);
+        let (_, next) = page(&mut rig, revision, LISTS[3], None);
+        let (names, next) = page(&mut rig, revision, LISTS[3], next);
+        assert_eq!(names, ["p2", "p3"]);
+        let (names, next) = page(&mut rig, revision, LISTS[3], next);
+        assert_eq!((names, next), (vec!["p4".to_owned()], None));
+        for wrong in ["5", "6", "100"] {
+            let reply = rig.one(&request(revision, 1, "prompts/list", json!({ "cursor": wrong })));
+            assert_eq!(code(&reply), -32602, "{reply}");
+        }
+        assert_eq!(all(&mut rig, revision, LISTS[0]), ["a", "b", "c"]);
+    }
+}
+
 /// Sends a list through a window, and changes the rows after each one. Returns the reply.
 fn in_windows(
     window: usize,

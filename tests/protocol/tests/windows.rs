@@ -33,6 +33,22 @@ fn a_full_sink_in_a_burst_loses_no_message() {
     }
 }
 
+/// A reply that goes out in windows stays in flight until it was sent. Where nothing more may, it is refused and leaves nothing.
+#[test]
+fn a_large_reply_is_refused_while_too_much_is_in_flight() {
+    let instructions: &str = "i".repeat(3_000).leak();
+    let service = mcp_sansio::service::Service::new("large", "1").instructions(instructions);
+    let mut rig: Rig = Rig::with(600).serving(service);
+    let discover = request("2026-07-28", 1, "server/discover", json!({}));
+    rig.session.server().set_most_in_flight(0);
+    for _ in 0..20 {
+        let reply = rig.one(&discover);
+        assert_eq!((code(&reply), rig.session.server().in_flight()), (-32603, 0), "{reply}");
+    }
+    rig.session.server().set_most_in_flight(1);
+    assert!(rig.one(&discover).contains(instructions));
+}
+
 /// A handler with an effect runs once, for any room in the sink and any output.
 #[test]
 fn effects_happen_once() {
