@@ -285,11 +285,12 @@ pub(crate) fn write_own_meta(
 }
 
 impl MetaParts<'_> {
-    /// Returns `true` if the client itself writes the member `key`.
+    /// Returns `true` if the member `key` is the client's: the application's own is left out.
     fn writes(&self, key: &Text<'_>, revision: Revision) -> bool {
         let modern = [meta::VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES].iter().any(|own| key.eq_str(own));
         (revision.is_modern() && (modern || self.level.is_some() && key.eq_str(meta::LOG_LEVEL)))
-            || self.progress.is_some() && key.eq_str("progressToken")
+            // Also without a token of the client: another request could have the same one.
+            || key.eq_str("progressToken")
             || self.trace.is_some_and(|trace| trace.has(key))
     }
 }

@@ -210,7 +210,8 @@ impl<'r> Request<'r> {
         Request { arguments: Some(arguments), ..self }
     }
 
-    /// Adds the members of a JSON object to `_meta`.
+    /// Adds the members of a JSON object to `_meta`. `progressToken` is left out: use
+    /// [`with_progress`](Request::with_progress).
     pub fn meta(self, object: Raw<'r>) -> Self {
         Request { own_meta: Some(object), ..self }
     }

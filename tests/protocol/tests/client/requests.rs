@@ -5,6 +5,7 @@ use mcp_sansio::client::{Request, SendError};
 use mcp_sansio::json::Raw;
 use mcp_sansio::protocol::LoggingLevel;
 use mcp_sansio::revision::Revision;
+use serde_json::json;
 
 const ARGUMENTS: Raw<'static> = Raw::constant("{\"text\":\"a\\nb\",\n\"other\":\"\u{e9}\"}");
 
@@ -198,10 +199,28 @@ fn own_meta() {
         assert_eq!(meta["progressToken"], said["id"]);
         assert_eq!(meta["io.modelcontextprotocol/protocolVersion"], Revision::LATEST.date());
         assert_eq!(meta["traceparent"], "00-x");
-        desk.send(&Request::call("x").meta(own));
-        assert_eq!(desk.one()["params"]["_meta"]["progressToken"], "mine");
         desk
     });
+}
+
+/// The client alone gives out progress tokens: that of the application could be another request's.
+// spec: B175 B204
+#[test]
+fn a_progress_token_of_ones_own_is_left_out() {
+    let own = Raw::constant(r#"{"progressToken":"mine","progress\u0054oken":1,"traceparent":"00-x"}"#);
+    let params = Raw::constant(r#"{"_meta":{"progressToken":"mine","traceparent":"00-x"}}"#);
+    for revision in Revision::ALL {
+        everywhere(|| {
+            let mut desk = Desk::speaking(revision);
+            for request in [Request::call("x").meta(own), Request::raw("acme/own", Some(params))] {
+                desk.send(&request);
+                let said = desk.one();
+                let meta = &said["params"]["_meta"];
+                assert_eq!((meta.get("progressToken"), &meta["traceparent"]), (None, &json!("00-x")), "{said}");
+            }
+            desk
+        });
+    }
 }
 
 #[test]
