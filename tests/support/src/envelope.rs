@@ -11,6 +11,8 @@ pub(crate) struct Context<'a> {
     pub(crate) sender: Side,
     /// The method of the request that a result or an error answers.
     pub(crate) answered: Option<&'a str>,
+    /// The method of the request whose id `params.requestId` is; `None` if it is unknown.
+    pub(crate) cancelled: Option<&'a str>,
 }
 
 /// The kind of a message, with the part that shows it.

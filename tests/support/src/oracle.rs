@@ -132,8 +132,9 @@ impl Oracle {
         found: &mut Vec<String>,
     ) {
         let one = |message: &Value, found: &mut Vec<String>| {
-            let answered = method_of(&message["id"]);
-            self.message(Context { revision, sender, answered: answered.as_deref() }, message, found);
+            let (answered, cancelled) = (method_of(&message["id"]), method_of(&message["params"]["requestId"]));
+            let (answered, cancelled) = (answered.as_deref(), cancelled.as_deref());
+            self.message(Context { revision, sender, answered, cancelled }, message, found);
         };
         match line {
             Value::Array(elements) => {

@@ -90,6 +90,12 @@ impl Rules<'_> {
             self.need(method.kind == Kind::Notification, format!("{name} is a request but has no id"));
             self.walk(method.params, params);
         }
+        if self.modern() && self.context.sender == Side::Server && name == "notifications/cancelled" {
+            // A listen that has ended may be unknown to the test.
+            let cancelled = self.context.cancelled.unwrap_or("subscriptions/listen");
+            let what = format!("a modern server cancels {cancelled}, which is not a listen");
+            self.need(cancelled == "subscriptions/listen", what);
+        }
         if self.modern() && is_listened(name) {
             let id = &params["_meta"][format!("{PREFIX}subscriptionId")];
             self.need(crate::envelope::is_id(id), format!("{name} names no {PREFIX}subscriptionId"));
@@ -137,7 +143,7 @@ impl Rules<'_> {
 
     /// A side answers only requests that the other side may send; a modern client gets no requests.
     fn answering(&mut self) {
-        let Context { revision, sender, answered } = self.context;
+        let Context { revision, sender, answered, .. } = self.context;
         self.need(!(self.modern() && sender == Side::Client), "a modern client sends no responses");
         let other = if sender == Side::Client { Side::Server } else { Side::Client };
         if let Some(method) = answered.and_then(methods::find) {

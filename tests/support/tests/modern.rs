@@ -3,6 +3,10 @@
 mod common;
 use common::*;
 use mcp_sansio_test_support::Oracle;
+use serde_json::Value;
+
+/// [`Oracle::server_answers`], or that of clients.
+type Sends = fn(&Oracle, &str, &dyn Fn(&Value) -> Option<String>, &[u8]) -> Result<(), String>;
 
 const CACHED: &str = r#""ttlMs":0,"cacheScope":"private""#;
 
@@ -181,7 +185,16 @@ fn notifications() {
     bad(client(E, &note("notifications/progress", r#""progressToken":1,"progress":1"#)), "a Client does not send");
     good(client(E, &note("notifications/cancelled", r#""requestId":1"#)));
     bad(client(E, &note("notifications/cancelled", "")), "rust-mcp-schema");
-    good(server(E, &note("notifications/cancelled", r#""requestId":1"#)));
+    let cancels = note("notifications/cancelled", r#""requestId":1"#);
+    good(server(E, &cancels));
+    let about = |sender: Sends, revision, method: &str| {
+        let method_of = |id: &Value| (*id == 1).then(|| method.to_owned());
+        sender(&Oracle::new(), revision, &method_of, cancels.as_bytes())
+    };
+    good(about(Oracle::server_answers, E, "subscriptions/listen"));
+    bad(about(Oracle::server_answers, E, "tools/call"), "a modern server cancels tools/call, which is not a listen");
+    good(about(Oracle::server_answers, D, "tools/call"));
+    good(about(Oracle::client_answers, E, "tools/call"));
     good(server(E, &note("notifications/message", r#""level":"info","data":1"#)));
     for gone in ["notifications/initialized", "notifications/roots/list_changed"] {
         bad(client(E, &note(gone, "")), "a Client does not send");

@@ -382,6 +382,9 @@ impl Web {
         for event in events.iter().filter(|event| event.kind == "message") {
             let negotiated = event.json()["result"]["protocolVersion"].as_str().map(str::to_owned);
             let revision = negotiated.unwrap_or(revision.clone());
+            // The end of the stream cancels over HTTP.
+            let cancels = revision == MODERN && event.json()["method"] == "notifications/cancelled";
+            assert!(!cancels, "a stream of {MODERN} cancels: {}", event.data);
             self.judge(&revision, &event.json());
         }
         Pulled { events, ended }
