@@ -25,6 +25,8 @@ pub(crate) trait Console {
 pub(crate) enum Said {
     /// Yes, with the filled-in form as JSON, or with the answer to a sampling request.
     Yes(String),
+    /// The answer to a sampling request, cut to `maxTokens`.
+    Cut(String),
     No,
     /// The question was closed without an answer.
     Cancel,
@@ -206,18 +208,35 @@ impl Asker<'_> {
         }
         page.gap();
         let tokens = params.get("maxTokens").map_or_else(String::new, |n| format!(" of at most {} tokens", n.as_str()));
+        let max = params.get("maxTokens").and_then(|n| usize::try_from(n.u64()?).ok());
         page.say(0, Dim, format_args!("Type an answer{tokens}; end it with an empty line. :no refuses, Ctrl-D too."));
         self.console.say(&page.finish());
         let mut answer: Vec<String> = Vec::new();
         let said = loop {
             match self.read("> ") {
                 Ok(line) if line.is_empty() && answer.is_empty() => {}
-                Ok(line) if line.is_empty() => break Said::Yes(answer.join("\n")),
+                Ok(line) if line.is_empty() => break self.limit(answer.join("\n"), max),
                 Ok(line) => answer.push(line),
                 Err(said) => break said,
             }
         };
         self.over(said)
+    }
+
+    /// Cuts an answer with more words than `max` tokens. Words are a lower bound: each is one token or more, so an answer that
+    /// is not cut may still be too long for the server's model.
+    fn limit(&mut self, answer: String, max: Option<usize>) -> Said {
+        let Some(max) = max.filter(|max| answer.split_whitespace().count() > *max) else { return Said::Yes(answer) };
+        let mut words = 0;
+        let mut was_space = true;
+        let mut is_word = |c: char| {
+            words += usize::from(was_space && !c.is_whitespace());
+            was_space = c.is_whitespace();
+            words <= max
+        };
+        let cut: String = answer.chars().take_while(|c| is_word(*c)).collect();
+        self.say(Warn, &format!("Only the first {max} words are sent: each is at least one token."));
+        Said::Cut(cut.trim_end().into())
     }
 
     fn title(&mut self, title: &str) {
@@ -248,7 +267,7 @@ impl Asker<'_> {
 
     fn over(&mut self, said: Said) -> Said {
         let word = match said {
-            Said::Yes(_) => "answered",
+            Said::Yes(_) | Said::Cut(_) => "answered",
             Said::No => "declined",
             Said::Cancel => "cancelled",
         };
@@ -523,6 +542,16 @@ This is required.
         assert!(plain("https://%65vil.example/", &["n"]).1.contains("written in code"));
     }
 
+    // spec: C034
+    #[test]
+    fn a_long_address_stands_unbroken() {
+        let address = format!("https://example.com/{}", "a1-".repeat(94));
+        assert!(address.len() > 300);
+        let params = format!(r#"{{"message":"Go","url":"{address}"}}"#);
+        let (said, shown) = ask(&["y"], |asker| asker.visit("demo", Raw::parse(params.as_bytes()).unwrap()));
+        assert!(said == Said::Yes(String::new()) && shown.contains(&format!("\n  {address}\n")), "{shown}");
+    }
+
     #[test]
     fn a_model_is_stood_in_for() {
         let params = Raw::constant(
@@ -532,6 +561,13 @@ This is required.
         assert_eq!(said, Said::Yes("4,\nI think".into()));
         assert!(shown.contains("system\n  Be brief.\nuser\n  2+2?\n\nType an answer of at most 20 tokens"), "{shown}");
         assert_eq!(ask(&[":no"], |asker| asker.sampling("demo", params)).0, Said::No);
+        let brief = Raw::constant(r#"{"messages":[],"maxTokens":3}"#);
+        let (said, shown) = ask(&[" one  two", "three", ""], |asker| asker.sampling("demo", brief));
+        assert_eq!(said, Said::Yes(" one  two\nthree".into()));
+        assert!(!shown.contains("are sent"), "{shown}");
+        let (said, shown) = ask(&[" one  two", "three four", "five", ""], |asker| asker.sampling("demo", brief));
+        assert_eq!(said, Said::Cut(" one  two\nthree".into()));
+        assert!(shown.contains("Only the first 3 words are sent: each is at least one token.\n── answered"), "{shown}");
         let hidden = Raw::constant(
             r#"{"messages":[{"role":"system","content":{"type":"text","text":"SECRET PROMPT"}},{"role":"user"}],"maxTokens":20}"#,
         );

@@ -290,15 +290,21 @@ impl Run<'_, '_> {
                 return self.print_json(&compact(tool));
             }
             let mut page = self.page();
-            show::tools(&mut page, &[tool], true);
+            show::tools(&mut page, &[tool], true, self.sends_headers());
             return self.print(&page.finish());
         }
         if self.options.json {
             return self.print_lists(&[("tools", &pages)]);
         }
         let mut page = self.page();
-        show::tools(&mut page, &all, false);
+        show::tools(&mut page, &all, false, self.sends_headers());
         self.nothing_if_empty(page, all.is_empty(), "tools")
+    }
+
+    /// Returns `true` if arguments with `x-mcp-header` are also sent as headers: over HTTP, since 2026-07-28. Tools with wrong
+    /// annotations are not in the lists.
+    fn sends_headers(&mut self) -> bool {
+        matches!(self.target, Target::Url(_)) && self.session.client().engine().is_modern()
     }
 
     pub(crate) fn nothing_if_empty(&self, mut page: Page, empty: bool, what: &str) -> Done {

@@ -60,7 +60,7 @@ impl ClientHandler for Host {
                     self.asked(question.id, question.kind, question.params, link);
                 }
             }
-            ClientEvent::Withdrawn { question, .. } => self.withdrawn(question),
+            ClientEvent::Withdrawn { question, reason } => self.withdrawn(question, reason),
             ClientEvent::Progress { done, total, message, .. } => {
                 let message = message.map(|message| message.to_string());
                 let total = total.map(|total| total.as_str());
@@ -125,10 +125,12 @@ impl Host {
         self.roots.iter().filter_map(|(uri, name)| Some(Root::new(uri)?.name(name))).collect()
     }
 
-    fn withdrawn(&mut self, id: ServerRequestId) {
+    fn withdrawn(&mut self, id: ServerRequestId, reason: Option<Text<'_>>) {
         self.waiting.retain(|waiting| waiting.id != id);
         self.withdrawn.push(id);
-        self.live.borrow_mut().note(Style::Dim, "\nThe server does not want an answer any more.");
+        let reason = reason.map_or_else(|| ".".into(), |reason| format!(": {}", one_line(reason)));
+        let words = format!("\nThe server does not want an answer any more{reason}");
+        self.live.borrow_mut().note(Style::Dim, &words);
     }
 
     fn declined(&self, params: Raw<'_>) {

@@ -274,6 +274,18 @@ fn refusal(method: &str, error: &ServerError, command: &Command) -> String {
 mod tests {
     use super::*;
 
+    // spec: C095
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(file_uri(Path::new("/a b/%/é")), "file:///a%20b/%25/%C3%A9");
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt;
+            let path = Path::new(std::ffi::OsStr::from_bytes(b"/x\xff?#"));
+            assert_eq!(file_uri(path), "file:///x%FF%3F%23");
+        }
+    }
+
     #[test]
     fn a_task_that_goes_on_can_be_followed() {
         let (code, words) = task_end(&TaskEnd::GaveUp);

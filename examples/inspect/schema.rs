@@ -30,11 +30,17 @@ pub(crate) enum Member<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schema<'a> {
     root: Raw<'a>,
+    sends_headers: bool,
 }
 
 impl<'a> Schema<'a> {
     pub(crate) const fn new(root: Raw<'a>) -> Self {
-        Schema { root }
+        Schema { root, sends_headers: false }
+    }
+
+    /// Sets whether arguments with `x-mcp-header` are also sent as headers. Default: `false`.
+    pub(crate) const fn sends_headers(self, sends_headers: bool) -> Self {
+        Schema { sends_headers, ..self }
     }
 
     /// Returns the properties of the root.
@@ -220,6 +226,9 @@ impl<'a> Schema<'a> {
             choices(schema).into_iter().for_each(&mut fact);
         }
         facts(schema).into_iter().for_each(&mut fact);
+        if let Some(name) = schema.get("x-mcp-header").filter(|_| self.sends_headers) {
+            fact(format!("sent as header Mcp-Param-{}", crate::text::one_line(bare(name))));
+        }
         about
     }
 }
@@ -280,7 +289,6 @@ fn facts(schema: Raw<'_>) -> Vec<String> {
         ("format", ""),
         ("pattern", "like "),
         ("default", "default "),
-        ("x-mcp-header", "sent as header Mcp-Param-"),
     ] {
         facts.extend(get(key).map(|value| format!("{words}{}", crate::text::one_line(value))));
     }

@@ -191,6 +191,10 @@ impl<'m> Session<'m> {
         let outcome = self.outcome(token);
         // The server need not continue. If the notification fails, nothing is lost.
         if self.around.stop.is_set() {
+            if is_interrupt(&outcome) {
+                let words = "The server is told that the answer is not wanted any more.";
+                self.around.live.borrow_mut().note(Style::Warn, words);
+            }
             let _ = self.client.cancel(token, Some("The user pressed Ctrl-C"));
         } else if self.around.is_over() {
             let _ = self.client.cancel(token, Some("The user gave it no more time"));
@@ -260,7 +264,7 @@ impl<'m> Session<'m> {
                     self.around.live.borrow_mut().clear();
                     return Ok((end, is_cancelled));
                 }
-                Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::Interrupted && !is_cancelled => {
+                done if is_interrupt(&done) && !is_cancelled => {
                     is_cancelled = true;
                     self.around.stop.clear();
                     self.cancel(task);
@@ -311,7 +315,7 @@ impl<'m> Session<'m> {
     pub(crate) fn watch(&mut self) -> Result<(), ClientError> {
         while self.client.handler().over.is_none() && !self.around.stop.is_set() && !is_unread() {
             match self.client.turn(SLICE) {
-                Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+                done if is_interrupt(&done) => return Ok(()),
                 Err(ClientError::Io(error)) if is_total(&error) => return Ok(()),
                 done => done?,
             };
@@ -367,6 +371,11 @@ impl<'m> Session<'m> {
             live.borrow_mut().note(Style::Dim, "The server did not end when its stdin was closed.");
         }
     }
+}
+
+/// Returns `true` after Ctrl-C.
+fn is_interrupt<T>(done: &Result<T, ClientError>) -> bool {
+    matches!(done, Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::Interrupted)
 }
 
 /// Returns the trace that the variable `TRACEPARENT` names. A malformed one counts as absent, as in a message.
@@ -435,11 +444,15 @@ fn reply(kind: ServerRequestKind, said: &Said) -> Option<ClientResult<'_>> {
         (ServerRequestKind::Visit, Said::Yes(_)) => ClientResult::consent(),
         (ServerRequestKind::Form | ServerRequestKind::Visit, Said::No) => ClientResult::decline(),
         (ServerRequestKind::Form | ServerRequestKind::Visit, Said::Cancel) => ClientResult::cancel(),
-        (_, Said::Yes(text)) => {
-            ClientResult::sampled(CreateMessageResult::new("a person at a terminal", ContentBlock::text(text)))
-        }
+        (_, Said::Yes(text)) => ClientResult::sampled(typed(text)),
+        (_, Said::Cut(text)) => ClientResult::sampled(typed(text).stop_reason("maxTokens")),
         (_, _) => return None,
     })
+}
+
+/// Returns the message of a person in place of a model.
+fn typed(text: &str) -> CreateMessageResult<'_> {
+    CreateMessageResult::new("a person at a terminal", ContentBlock::text(text))
 }
 
 /// The terminal. While it waits for input, the connection goes on.

@@ -168,18 +168,18 @@ fn broken(item: Raw<'_>) -> Spans {
     Spans::of(Bad, name.map_or_else(|| cut(&compact(item), 24), one_line))
 }
 
-/// Shows the tools with all details.
-pub(crate) fn tools(page: &mut Page, items: &[Raw<'_>], full: bool) {
+/// Shows the tools with all details. `sends_headers` is that of [`Schema`].
+pub(crate) fn tools(page: &mut Page, items: &[Raw<'_>], full: bool, sends_headers: bool) {
     for &item in items {
         page.gap();
         match ToolView::of(item) {
-            Ok(tool) => show_tool(page, tool, full),
+            Ok(tool) => show_tool(page, tool, full, sends_headers),
             Err(flaw) => page.spans(0, &broken(item).and(Plain, format_args!(": {flaw}"))),
         }
     }
 }
 
-fn show_tool(page: &mut Page, tool: ToolView<'_>, full: bool) {
+fn show_tool(page: &mut Page, tool: ToolView<'_>, full: bool, sends_headers: bool) {
     let mut head = Spans::of(Name, one_line(tool.name()));
     if !tool.label().same(&tool.name()) {
         head.item("  ", Head, one_line(tool.label()));
@@ -198,7 +198,7 @@ fn show_tool(page: &mut Page, tool: ToolView<'_>, full: bool) {
     }
     page.hanging(0, 2, &head);
     describe(page, tool.description());
-    let rows = Schema::new(tool.input_schema()).takes();
+    let rows = Schema::new(tool.input_schema()).sends_headers(sends_headers).takes();
     if rows.is_empty() {
         page.say(2, Dim, "takes no arguments");
     }

@@ -60,7 +60,8 @@ pub enum ServerRequestKind {
     Visit,
     /// `sampling/createMessage`
     /// ([sampling](https://modelcontextprotocol.io/specification/2025-11-25/client/sampling)): a message from a
-    /// language model. The params have `messages`, `maxTokens` and others.
+    /// language model. The params have `messages`, `maxTokens` and others. Keep to `maxTokens`: cut the message, and say so with
+    /// [`stop_reason`](super::result::CreateMessageResult::stop_reason).
     Sampling,
     /// `roots/list` ([roots](https://modelcontextprotocol.io/specification/2025-11-25/client/roots)): the folders
     /// that the server may use.

@@ -338,6 +338,78 @@ fn tools_that_are_left_out_are_named() {
     }
 }
 
+/// Answers as a server of 2025-11-25 with the session `abc`, which has no stream of its own. Returns `false` if the request is
+/// none of the session's.
+fn serve_session(request: &str, socket: &mut std::net::TcpStream) -> bool {
+    let id = scripted::id(request);
+    let answer = match request {
+        _ if request.contains("\"initialize\"") => {
+            let result = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}"#;
+            let body = scripted::json(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
+            body.replacen("\r\n", "\r\nMcp-Session-Id: abc\r\n", 1)
+        }
+        _ if request.starts_with("GET") => "HTTP/1.1 405 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".into(),
+        _ if request.starts_with("DELETE") || request.contains("\"notifications/") => {
+            "HTTP/1.1 202 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".into()
+        }
+        _ => return false,
+    };
+    scripted::send(socket, &answer);
+    true
+}
+
+#[track_caller]
+fn ends_its_session(server: &scripted::Scripted) {
+    let requests = server.requests.lock().unwrap();
+    // Not always the last one: a cancellation goes out at the same time on another connection.
+    let end = requests.iter().rev().take(2).find(|request| request.starts_with("DELETE /mcp "));
+    assert!(end.is_some_and(|end| end.contains("\r\nMcp-Session-Id: abc\r\n")), "{requests:?}");
+}
+
+// spec: T056
+#[test]
+fn a_session_is_ended() {
+    let server = scripted::scripted(|_, request, socket| {
+        if !serve_session(request, socket) {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"tools":[]}}}}"#, scripted::id(request));
+            scripted::send(socket, &scripted::json(&body));
+        }
+    });
+    let (code, out, err) = run(&["--revision", "2025-11-25", "tools", &server.url()]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "The server has no tools.\n", ""));
+    ends_its_session(&server);
+    // Also after Ctrl-C.
+    let server = scripted::scripted(|_, request, socket| {
+        if !serve_session(request, socket) {
+            scripted::until_gone(socket);
+        }
+    });
+    let mut child = inspect(&["--revision", "2025-11-25", "tools", &server.url()]).spawn().unwrap();
+    let begun = Instant::now();
+    while !server.was_asked("tools/list") {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", server.requests.lock().unwrap());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    interrupt(&child);
+    assert!(wait(&mut child));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    ends_its_session(&server);
+}
+
+/// The server may have run the call: it is not sent again.
+#[test]
+fn a_call_that_lost_its_session_is_not_sent_again() {
+    let server = scripted::scripted(|_, request, socket| {
+        if !serve_session(request, socket) {
+            scripted::send(socket, "HTTP/1.1 404 x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let (code, _, err) = run(&["--revision", "2025-11-25", "call", "x", &server.url()]);
+    assert!(code == 6 && err.contains("the server has forgotten the session"), "{code} {err}");
+    let requests = server.requests.lock().unwrap();
+    assert_eq!(requests.iter().filter(|request| request.contains("tools/call")).count(), 1, "{requests:?}");
+}
+
 #[test]
 fn watches_until_interrupted() {
     watch(&["--", &example("sysmon")]);
@@ -429,7 +501,73 @@ fn an_interrupt_ends_the_server_in_order() {
     err.read_to_string(&mut text).unwrap();
     assert!(wait(&mut child));
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert_eq!(text, "sh | begun\nsh | closed\n");
+    assert_eq!(text, format!("sh | begun\n{UNWANTED}sh | closed\n"));
+}
+
+const UNWANTED: &str = "The server is told that the answer is not wanted any more.\n";
+
+// spec: B133
+#[test]
+fn an_interrupt_cancels_the_request() {
+    let script = script(&[HELLO]).replace("cat >/dev/null", "read -r line; echo begun >&2; cat >&2");
+    let mut child = inspect(&["tools", "--", "sh", "-c", &script]).spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut text = String::new();
+    err.read_line(&mut text).unwrap();
+    interrupt(&child);
+    err.read_to_string(&mut text).unwrap();
+    assert!(wait(&mut child));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let told = text.strip_prefix(&format!("sh | begun\n{UNWANTED}sh | ")).unwrap_or_else(|| panic!("{text}"));
+    let told = mcp_sansio::json::Raw::parse(told.trim().as_bytes()).unwrap_or_else(|_| panic!("{text}"));
+    assert!(told.get("method").unwrap().text().unwrap().eq_str("notifications/cancelled"), "{text}");
+    let params = told.get("params").unwrap();
+    assert_eq!(params.get("requestId").unwrap().as_str(), "2");
+    assert!(params.get("reason").unwrap().text().unwrap().eq_str("The user pressed Ctrl-C"), "{text}");
+}
+
+/// Cursors are not compared, and an empty one is one.
+#[test]
+fn all_pages_of_a_list_are_shown() {
+    let page = |id: u8, cursor: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","tools":[{{"name":"t{id}","inputSchema":{{"type":"object"}}}}]{cursor}}}}}"#
+        )
+    };
+    let more = [r#","nextCursor":"x""#, r#","nextCursor":"x""#, r#","nextCursor":"""#, ""];
+    let [a, b, c, d] = [2, 3, 4, 5].map(|id| page(id, more[usize::from(id) - 2]));
+    let (code, out, err) = made_up(&[HELLO, &a, &b, &c, &d], &["tools"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let names: Vec<_> = out.lines().filter(|line| line.starts_with('t')).collect();
+    assert_eq!(names, ["t2", "t3", "t4", "t5"], "{out}");
+}
+
+/// Over stdio there are no headers, and none before 2026-07-28.
+#[test]
+fn headers_are_named_where_they_are_sent() {
+    let tools = |id: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete","tools":[{{"name":"t","inputSchema":{{"type":"object","properties":{{"region":{{"type":"string","x-mcp-header":"Region"}}}}}}}}]}}}}"#
+        )
+    };
+    let words = "region  string  sent as header Mcp-Param-Region\n";
+    let (code, out, _) = made_up(&[HELLO, &tools("2")], &["tools"]);
+    assert!(code == 0 && out.contains("region  string\n"), "{out}");
+    let modern = scripted::scripted(move |_, request, socket| {
+        let id = scripted::id(request);
+        let hello = HELLO.replace("\"id\":1", &format!("\"id\":{id}"));
+        let body = if request.contains("tools/list") { tools(id) } else { hello };
+        scripted::send(socket, &scripted::json(&body));
+    });
+    let (code, out, err) = run(&["tools", &modern.url()]);
+    assert!(code == 0 && out.contains(words), "{out}{err}");
+    let legacy = scripted::scripted(move |_, request, socket| {
+        if !serve_session(request, socket) {
+            scripted::send(socket, &scripted::json(&tools(scripted::id(request))));
+        }
+    });
+    let (code, out, err) = run(&["--revision", "2025-11-25", "tools", &legacy.url()]);
+    assert!(code == 0 && out.contains("region  string\n"), "{out}{err}");
 }
 
 const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"\u001b[1mx":{}},"instructions":"\u001b]0;title\u0007\u009b2J\u202e","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"evil\u001b[31m","version":"\b\b\b1"}}}}"#;
@@ -658,6 +796,44 @@ fn nobody_is_asked_for_a_server_that_is_gone() {
     let (code, shown) = on_a_terminal(&["call", "x", "--", "sh", "-c", &script], &[]);
     let shown = plain(&shown);
     assert!(code == 6 && shown.contains("Well?") && shown.contains("ended (exit status: 7)"), "{code}: {shown}");
+}
+
+/// Calls a tool of a server of 2025-06-18 on a terminal. The server sends `asks`, then runs the commands `then`.
+fn called_on_a_terminal(asks: &str, then: &str, typed: &[(&str, &str)]) -> (i32, String) {
+    let hello = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let done = r#"{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}]}}"#;
+    // The notification `initialized` is a line without an answer.
+    let first = script(&[hello]).replace("cat >/dev/null", "read -r line\n");
+    let then = format!("{then}; printf '%s\\n' '{done}'; cat >/dev/null");
+    let script = format!("{first}{}", script(&[asks]).replace("cat >/dev/null", &then));
+    let (code, shown) = on_a_terminal(&["--revision", "2025-06-18", "call", "x", "--", "sh", "-c", &script], typed);
+    (code, plain(&shown))
+}
+
+// spec: C109
+#[test]
+fn an_answer_in_place_of_a_model_is_cut() {
+    let asks = r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"2+2?"}}],"maxTokens":2}}"#;
+    let then = r#"read -r line; printf '%s\n' "$line" >&2; sleep 0.2"#;
+    for (words, sent) in [
+        ("four of", r#""text":"four of"},"model":"a person at a terminal","stopReason":"endTurn""#),
+        ("four of course", r#""text":"four of"},"model":"a person at a terminal","stopReason":"maxTokens""#),
+    ] {
+        let typed = format!("{words}\n\n");
+        let (code, shown) = called_on_a_terminal(asks, then, &[("> ", &typed)]);
+        assert!(code == 0 && shown.contains(sent) && shown.ends_with("done\n"), "{code}: {shown}");
+        assert_eq!(shown.contains("Only the first 2 words are sent"), words != "four of", "{shown}");
+    }
+}
+
+#[test]
+fn the_reason_of_a_withdrawn_question_is_shown() {
+    let asks = r#"{"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"Well?","requestedSchema":{"type":"object","properties":{"x":{"type":"string"}}}}}"#;
+    let withdraws = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9,"reason":"too\nslow\u001b[2J"}}"#;
+    let then = format!("sleep 0.3; printf '%s\\n' '{withdraws}'");
+    let (code, shown) = called_on_a_terminal(asks, &then, &[("Well?", "")]);
+    let words = "The server does not want an answer any more: too slow\u{241b}[2J\n";
+    assert!(code == 0 && shown.contains(words) && shown.ends_with("done\n"), "{code}: {shown}");
 }
 
 /// A skill with a file besides its `SKILL.md`, and answers of its server.
