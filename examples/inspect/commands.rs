@@ -394,7 +394,10 @@ impl Run<'_, '_> {
             let words = format!("not looked at in the output schema: {}", report.ignored.join(", "));
             self.around.live.borrow_mut().note(Style::Dim, &words);
         }
-        if report.is_incomplete {
+        if let Some(dialect) = report.dialect {
+            let words = format!("the output schema is of the dialect {}; it was taken for 2020-12", one_line(dialect));
+            self.around.live.borrow_mut().note(Style::Dim, &words);
+        } else if report.is_incomplete {
             note(
                 "the answer was not compared with the whole output schema: it is too large, or its $ref leads elsewhere",
             );

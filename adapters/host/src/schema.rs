@@ -11,6 +11,9 @@
 //! assert!(check(schema, Raw::constant(r#"{"n":7}"#), &SchemaLimits::DEFAULT).fits());
 //! ```
 //!
+//! The dialect is JSON Schema 2020-12. A schema whose `$schema` names another one is taken for 2020-12 all the same, and
+//! [`SchemaReport::dialect`] names it. Nothing is fetched.
+//!
 //! These keywords are looked at: `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `minProperties`,
 //! `maxProperties`, `dependentRequired`, `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems`, `contains`, `minLength`,
 //! `maxLength`, `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`, `allOf`, `anyOf`, `oneOf`, `not`, `if`,
@@ -21,6 +24,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use mcp_sansio::json::{JsonKind, Raw};
+
+/// The dialect of [`check`].
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Keywords that may refuse a value, and that [`check`] does not look at.
 pub const IGNORED: [&str; 12] = [
@@ -94,7 +100,10 @@ pub struct SchemaReport {
     pub mismatches: Vec<SchemaMismatch>,
     /// Keywords that were met and not looked at, each once, sorted. See [`IGNORED`].
     pub ignored: Vec<&'static str>,
-    /// A limit was reached, or a `$ref` leads out of the document: not everything was checked.
+    /// The `$schema` of the schema, if it is not JSON Schema 2020-12.
+    pub dialect: Option<String>,
+    /// A limit was reached, a `$ref` leads out of the document, or the schema is of another [dialect](Self::dialect): not
+    /// everything was checked.
     pub is_incomplete: bool,
 }
 
@@ -113,7 +122,17 @@ pub fn check(schema: Raw<'_>, value: Raw<'_>, limits: &SchemaLimits) -> SchemaRe
     let mut mismatches = Vec::new();
     check.apply(schema, value, &mut String::new(), 0, &mut mismatches);
     mismatches.truncate(limits.mismatches);
-    SchemaReport { mismatches, ignored: check.ignored.into_iter().collect(), is_incomplete: check.is_incomplete }
+    let dialect = dialect(schema);
+    let is_incomplete = check.is_incomplete || dialect.is_some();
+    SchemaReport { mismatches, ignored: check.ignored.into_iter().collect(), dialect, is_incomplete }
+}
+
+/// Returns `$schema` if it names another dialect than [`DIALECT`].
+fn dialect(schema: Raw<'_>) -> Option<String> {
+    let named = schema.get("$schema")?;
+    let named = named.text().map_or_else(|| named.to_string(), |text| text.to_string());
+    // An empty fragment names the same.
+    (named.strip_suffix('#').unwrap_or(&named) != DIALECT).then_some(named)
 }
 
 struct Check<'s> {
@@ -548,10 +567,38 @@ mod tests {
         let report = check(raw(schema), raw(r#"{"a":"y","b":1}"#), &SchemaLimits::DEFAULT);
         assert!(report.fits() && !report.is_incomplete, "{report:?}");
         assert_eq!(report.ignored, ["format", "pattern", "patternProperties"]);
-        let report = check(raw(r#"{"$ref":"http://x/y"}"#), raw("1"), &SchemaLimits::DEFAULT);
-        assert!(report.fits() && report.is_incomplete);
     }
 
+    // spec: B058 B060
+    #[test]
+    fn references_out_of_the_document_are_reported() {
+        for reference in ["http://x/y", "y", "#y", "#/$defs/y"] {
+            let schema = format!(r#"{{"properties":{{"a":{{"$ref":"{reference}"}}}}}}"#);
+            let report = check(raw(&schema), raw(r#"{"a":1}"#), &SchemaLimits::DEFAULT);
+            assert!(report.fits() && report.is_incomplete, "{reference}: {report:?}");
+        }
+    }
+
+    // spec: B038
+    #[test]
+    fn another_dialect_is_reported() {
+        let dialect = |dialect: &str| {
+            let schema = format!(r#"{{{dialect}"type":"string"}}"#);
+            let report = check(raw(&schema), raw("1"), &SchemaLimits::DEFAULT);
+            assert_eq!(report.mismatches.len(), 1, "{dialect}");
+            assert_eq!(report.is_incomplete, report.dialect.is_some(), "{dialect}");
+            report.dialect
+        };
+        assert_eq!(dialect(""), None);
+        assert_eq!(dialect(r#""$schema":"https://json-schema.org/draft/2020-12/schema","#), None);
+        assert_eq!(dialect(r#""$schema":"https:\/\/json-schema.org/draft/2020-12/schema#","#), None);
+        for other in ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2019-09/schema", ""] {
+            assert_eq!(dialect(&format!(r#""$schema":"{other}","#)).as_deref(), Some(other));
+        }
+        assert_eq!(dialect(r#""$schema":7,"#).as_deref(), Some("7"));
+    }
+
+    // spec: B005
     #[test]
     fn hostile_schemas_end() {
         let endless = r##"{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}"##;

@@ -84,6 +84,12 @@ fn answers_are_compared_with_the_output_schema() {
     assert!(err.ends_with("not looked at in the output schema: pattern\n"), "{err}");
     let (code, _, err) = call(r#""content":[],"structuredContent":{"n":7,"s":"x"}"#);
     assert_eq!((code, err.as_str()), (0, "not looked at in the output schema: pattern\n"));
+    let old = r#","outputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}"#;
+    let fits = answer(2, r#""content":[],"structuredContent":{}"#);
+    let (code, _, err) = made_up(&[HELLO, &fits, &tools(3, old)], &["call", "t"]);
+    let words =
+        "the output schema is of the dialect http://json-schema.org/draft-07/schema#; it was taken for 2020-12\n";
+    assert_eq!((code, err.as_str()), (0, words));
     // With key=value the list is at hand, and an answer without structured content gets a warning too.
     let list = tools(2, schema);
     let answer = answer(3, r#""content":[{"type":"text","text":"7"}]"#);
