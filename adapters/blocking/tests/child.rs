@@ -421,6 +421,33 @@ fn looks_without_waiting() {
     }
 }
 
+/// The server pings between two requests.
+// spec: B190
+#[test]
+fn a_turn_answers_pings() {
+    let hello = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#;
+    let script = format!(
+        r#"read l; echo '{hello}'; read l; read l; echo '{{"jsonrpc":"2.0","id":2,{ANSWER}'
+        sleep 0.1; echo '{{"jsonrpc":"2.0","id":"p","method":"ping"}}'; read l; printf '%s\n' "$l" >&2; read l"#
+    );
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &script]);
+    let lines = Rc::new(RefCell::new(Vec::new()));
+    let sink = lines.clone();
+    let stderr =
+        Stderr::Lines(Box::new(move |line| sink.borrow_mut().push(String::from_utf8_lossy(line).into_owned())));
+    let options = ChildOptions::new().stderr(stderr).close_time(QUICK).terminate_time(QUICK);
+    let profile = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_06_18));
+    let mut client = Client::new(Child::spawn_with(command, &profile, options).unwrap(), Ignore);
+    client.connect().unwrap();
+    client.request(&call()).unwrap();
+    let begun = Instant::now();
+    while lines.borrow().is_empty() && begun.elapsed() < SOON {
+        client.turn(QUICK).unwrap();
+    }
+    assert_eq!(*lines.borrow(), [r#"{"jsonrpc":"2.0","id":"p","result":{}}"#]);
+}
+
 // spec: B086 B108 B111 T086
 #[test]
 fn wants_to_be_killed() {

@@ -358,6 +358,10 @@ impl<'m, T: Transport<'m>, H: ClientHandler> Client<'m, T, H> {
     /// Handles messages while no request waits: waits for an event for at most this time. Returns whether there was
     /// one.
     ///
+    /// Call it now and then between two requests that are far apart: a server up to 2025-11-25 may
+    /// [ping](https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/ping), and takes silence for a lost
+    /// connection.
+    ///
     /// # Errors
     /// [`ClientError::Io`] if the operating system refuses something.
     pub fn turn(&mut self, at_most: Duration) -> Result<bool, ClientError> {
