@@ -41,6 +41,37 @@ fn http_stdio_serves_and_asks() {
     assert_eq!(text, "revision 2026-07-28\n1 + 2 = 3\nexit status: 0\n", "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// A loop of one's own ends with its stdin, after the answers that are due.
+// spec: T087
+#[cfg(unix)]
+#[test]
+fn event_loop_ends_with_its_input() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Stdio;
+    let mut child = Command::new(example("event_loop"));
+    let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the example");
+    let (mut input, output) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    for (id, after) in [(1, 0), (2, 100)] {
+        let params = format!(r#"{{"name":"remind","arguments":{{"after_ms":{after},"text":"tea"}},{meta}}}"#);
+        writeln!(input, r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#).unwrap();
+    }
+    let mut lines = BufReader::new(output).lines();
+    assert!(lines.next().expect("an answer").unwrap().contains("\"id\":1,\"result\""));
+    drop(input);
+    let begun = std::time::Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > std::time::Duration::from_secs(10) {
+            child.kill().unwrap();
+            panic!("it does not end");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(child.wait().unwrap().success());
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(rest.len() == 1 && rest[0].contains("\"id\":2,\"result\""), "{rest:?}");
+}
+
 /// A schema from types is the one that `calc` has by hand, and both answer the same.
 #[test]
 fn derived_is_calc() {

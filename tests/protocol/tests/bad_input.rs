@@ -218,7 +218,7 @@ fn wrong_params() {
             let line = request(revision, 7, method, params);
             check(&mut rig, line.as_bytes(), Error(expected, "7"), revision);
         }
-        // An empty cursor is not valid.
+        // An empty cursor means the first page, as in other servers.
         let line = request(revision, 7, "tools/list", json!({"cursor": ""}));
         check(&mut rig, line.as_bytes(), Result("7"), revision);
         for arguments in [

@@ -214,22 +214,26 @@ fn stateless_only() {
             assert!(error["message"].as_str().unwrap().contains(MODERN));
         }
         // Other requests are judged by their headers; the session is ignored.
-        let list = r#"{"jsonrpc":"2.0","id":"a","method":"tools/list"}"#;
-        for (version, code) in [
-            (None, -32020),
-            (Some("2025-11-25"), -32022),
-            (Some("foo"), -32022),
-            (Some("fo\"o"), -32022),
-            (Some("2099-01-01"), -32022),
-            (Some(MODERN), -32602),
-        ] {
-            let mut headers = vec![JSON, ACCEPT, ("mcp-session-id", "x")];
-            headers.extend(version.map(|version| ("mcp-protocol-version", version)));
-            let reply = web.request("POST", "/mcp", &headers, list);
-            assert_eq!((reply.status, reply.code(), &reply.body["id"]), (400, code, &json!("a")), "{version:?}");
-            if code == -32022 {
-                let requested = version.map(|version| version.split('"').next().unwrap());
-                assert_eq!(reply.body["error"]["data"], json!({"supported": [MODERN], "requested": requested}));
+        // So are methods that it does not have: without `_meta` the params are what is wrong.
+        for method in ["tools/list", "ping", "foo/bar"] {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":"a","method":"{method}"}}"#);
+            for (version, code) in [
+                (None, -32020),
+                (Some("2025-11-25"), -32022),
+                (Some("foo"), -32022),
+                (Some("fo\"o"), -32022),
+                (Some("2099-01-01"), -32022),
+                (Some(MODERN), -32602),
+            ] {
+                let mut headers = vec![JSON, ACCEPT, ("mcp-session-id", "x")];
+                headers.extend(version.map(|version| ("mcp-protocol-version", version)));
+                let reply = web.request("POST", "/mcp", &headers, &body);
+                let found = (reply.status, reply.code(), &reply.body["id"]);
+                assert_eq!(found, (400, code, &json!("a")), "{method} {version:?}");
+                if code == -32022 {
+                    let requested = version.map(|version| version.split('"').next().unwrap());
+                    assert_eq!(reply.body["error"]["data"], json!({"supported": [MODERN], "requested": requested}));
+                }
             }
         }
         assert_eq!(web.modern(1, "tools/call", json!({"name": "count"})).text(), "1");
@@ -254,7 +258,12 @@ fn legacy_only() {
     let session = web.open("2025-11-25");
     for version in [MODERN, "2099-01-01", "2025-06-18", "2024-11-05"] {
         let headers = [JSON, ACCEPT, SSE, ("mcp-session-id", session.as_str()), ("mcp-protocol-version", version)];
-        for (method, body) in [("POST", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#), ("GET", ""), ("DELETE", "")] {
+        for (method, body) in [
+            ("POST", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            ("POST", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#),
+            ("GET", ""),
+            ("DELETE", ""),
+        ] {
             assert_eq!(web.request(method, "/mcp", &headers, body).status, 400, "{method} {version}");
         }
     }

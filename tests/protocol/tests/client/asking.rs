@@ -497,6 +497,12 @@ fn members_of_later_revisions_are_not_looked_at() {
     let mut desk = Desk::legacy(&SAMPLES, Revision::V2025_06_18);
     desk.ask("5", "elicitation/create", FORM);
     assert_eq!(desk.event(), "asked [Form]");
+    // `null` is like no `mode`, in each revision that has forms.
+    for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
+        let mut desk = Desk::legacy(&SAMPLES, revision);
+        desk.ask("5", "elicitation/create", &FORM.replace(r#""mode":"form""#, r#""mode":null"#));
+        assert_eq!(desk.event(), "asked [Form]", "{revision}");
+    }
     // No `mode` in a revision that has several.
     let mut desk = called();
     let params = FORM.replace(r#""mode":"form","#, "");
