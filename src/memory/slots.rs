@@ -97,6 +97,10 @@ impl<'m, T> Slots<'m, T> {
             }
             #[cfg(feature = "alloc")]
             Kind::Grown { slots, limit } => (slots.len() < *limit).then(|| {
+                if slots.len() == slots.capacity() {
+                    // Twice as many, as a vector does, but not beyond the limit.
+                    slots.reserve_exact(slots.len().max(4).min(*limit - slots.len()));
+                }
                 slots.push(slot);
                 slots.len() - 1
             }),
@@ -127,5 +131,24 @@ impl<'m, T> From<&'m mut [T]> for Slots<'m, T> {
 impl<'m, T, const N: usize> From<&'m mut [T; N]> for Slots<'m, T> {
     fn from(slots: &'m mut [T; N]) -> Self {
         Slots::lent(slots)
+    }
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use super::*;
+
+    /// The memory of a table that is full is that of its slots: a vector would have doubled beyond the limit.
+    #[test]
+    fn it_takes_no_memory_beyond_its_limit() {
+        for limit in [0, 1, 3, 10_000] {
+            let mut table = Slots::growing(limit);
+            for at in 0..limit {
+                assert_eq!(table.push(at), Some(at));
+            }
+            assert_eq!((table.push(0), table.len()), (None, limit));
+            let Kind::Grown { slots, .. } = &table.kind else { panic!("it does not grow") };
+            assert_eq!(slots.capacity(), limit);
+        }
     }
 }
