@@ -776,6 +776,45 @@ fn a_batch_that_does_not_fit() {
     assert_eq!(web.pull(stream).only(), json!([{"jsonrpc":"2.0","id":1,"result":{}}]));
 }
 
+/// The same for a client that takes no stream: an answer in one body.
+#[test]
+fn a_batch_that_does_not_fit_a_body() {
+    let mut web = Web::new();
+    let session = web.open("2025-03-26");
+    let json_only = [JSON, ("accept", "application/json"), ("mcp-session-id", session.as_str())];
+    let pings = |count| {
+        let pings: Vec<_> = (1..=count).map(|id| json!({"jsonrpc":"2.0","id":id,"method":"ping"})).collect();
+        json!(pings).to_string()
+    };
+    web.body = 300;
+    for _ in 0..3 {
+        let reply = web.request("POST", "/mcp", &json_only, &pings(20));
+        reply.refused(503);
+        assert_eq!(reply.body["error"]["code"], -32603, "{reply:?}");
+        assert_eq!(web.endpoint.load(), (0, 1, 0));
+        let reply = web.request("POST", "/mcp", &json_only, &pings(1));
+        assert_eq!((reply.status, reply.body), (200, json!([{"jsonrpc":"2.0","id":1,"result":{}}])));
+    }
+}
+
+/// A question needs a stream, wherever it stands in a batch. What else is in the batch is answered.
+#[test]
+fn a_batch_that_asks_needs_a_stream() {
+    let mut web = Web::new();
+    let session = web.open("2025-03-26");
+    let json_only = [JSON, ("accept", "application/json"), ("mcp-session-id", session.as_str())];
+    let ping = json!({"jsonrpc":"2.0","id":1,"method":"ping"});
+    let asks = json!({"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sample"}});
+    for batch in [json!([ping, asks]), json!([asks, ping])] {
+        let reply = web.request("POST", "/mcp", &json_only, &batch.to_string());
+        assert_eq!((reply.status, reply.body.as_array().map(Vec::len)), (406, Some(2)), "{reply:?}");
+        let of = |id: u64| reply.body.as_array().unwrap().iter().find(|answer| answer["id"] == id).unwrap();
+        assert_eq!((&of(1)["result"], &of(2)["result"]["isError"]), (&json!({}), &json!(true)));
+        assert_eq!(web.endpoint.load(), (0, 1, 0), "{batch}");
+    }
+    let _ = web.say(&session, &json!([ping, asks]).to_string()).opened();
+}
+
 // spec: B181
 #[test]
 fn shut_down() {

@@ -169,8 +169,13 @@ impl Out for Exchange<'_, '_, '_> {
                 self.mode = Mode::Body(kind);
                 Ok(())
             }
-            // A body has one message.
-            (Mode::Body(_), _) => Err(FullError::Never),
+            // A body has one message. For a question there would have to be a stream.
+            (Mode::Body(_), _) => {
+                if kind == MessageKind::Request {
+                    self.note_missing();
+                }
+                Err(FullError::Never)
+            }
             (Mode::Undecided | Mode::Stream, _) => self.begin_event(kind),
         }
     }

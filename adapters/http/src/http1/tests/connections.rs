@@ -233,6 +233,66 @@ fn stores_that_grow_and_shrink() {
     assert_eq!(Store::growing(7).limit(), 7);
 }
 
+/// Memory that a large request has left is given back while the next one is half there, and nothing of that is lost.
+#[cfg(feature = "alloc")]
+#[test]
+fn memory_is_given_back_in_the_middle_of_a_request() {
+    let sized = "POST /sized HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n0123456789";
+    let chunked =
+        "POST /chunked HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n6\r\n456789\r\n0\r\n\r\n";
+    let large = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n{}", "y".repeat(100_000));
+    // Of a chunk, only its data is kept.
+    let head = "POST /chunked HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let small = format!("{head}{}0\r\n\r\n", "1\r\nx\r\n".repeat(1_500));
+    let before_end = small.len() - 5..small.len() - 4;
+    let xs = "x".repeat(1_500);
+    for (next, cuts, path, body) in [
+        (sized, 0..sized.len(), "/sized", "0123456789"),
+        (chunked, 0..chunked.len(), "/chunked", "0123456789"),
+        (&small, before_end, "/chunked", &xs),
+    ] {
+        for cut in cuts {
+            let mut connection =
+                Connection::<8>::new(Store::growing(1 << 20), Store::growing(1 << 20), ConnectionLimits::default());
+            let mut rest = large.as_bytes();
+            while connection.step(0) == ConnectionStep::Read {
+                let space = connection.space();
+                let n = space.len().min(rest.len());
+                space[..n].copy_from_slice(&rest[..n]);
+                connection.filled(n);
+                rest = &rest[n..];
+            }
+            connection.answer().full(Status::OK, &[], b"").unwrap();
+            sent(&mut connection);
+            assert_eq!(connection.step(0), ConnectionStep::Read);
+            feed(&mut connection, &next[..cut]);
+            assert_eq!(connection.step(0), ConnectionStep::Read);
+            assert!(connection.input_size() > 100_000);
+            connection.release();
+            assert!(connection.input_size() <= 4096, "{} bytes for {cut}", connection.input_size());
+            let again = connection.input_size();
+            connection.release();
+            assert_eq!(connection.input_size(), again);
+            feed(&mut connection, &next[cut..]);
+            assert_eq!(connection.step(0), ConnectionStep::Request, "cut at {cut}");
+            let (request, _) = connection.exchange().unwrap();
+            assert_eq!((request.head.request_head().path, request.body), (path, body.as_bytes()), "cut at {cut}");
+        }
+    }
+}
+
+/// Memory that was lent stays.
+#[test]
+fn lent_memory_is_not_given_back() {
+    let (mut input, mut output) = (vec![0; 20_000], vec![0; 512]);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], LIMITS);
+    feed(&mut connection, &GET[..10]);
+    connection.release();
+    assert_eq!(connection.input_size(), 20_000);
+    feed(&mut connection, &GET[10..]);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+}
+
 #[test]
 fn sizes() {
     let connection = size_of::<Connection<'static, 16>>();
