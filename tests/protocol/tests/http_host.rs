@@ -250,3 +250,79 @@ fn events_through_a_small_buffer() {
         assert_eq!(site.endpoint.load(), (0, 1, 0));
     }
 }
+
+/// What a client accepted and cannot be sent is an error with a status, and leaves no request and no stream.
+#[test]
+fn an_answer_that_is_larger_than_the_output() {
+    let mut site = Site::new();
+    let session = opened(&mut site);
+    let large = call("2025-11-25", 1, "large", json!({"size": 1000}));
+    let later = call("2025-11-25", 2, "later", json!({}));
+    for (request, output) in
+        [(post(Some(&session), &large), 400), (post(Some(&session), &later), 120), (modern("later"), 120)]
+    {
+        let mut client = Client::new(4096, output);
+        site.feed(&mut client, request.as_bytes(), usize::MAX);
+        let text = client.text();
+        assert!(text.starts_with("HTTP/1.1 500 ") && text.ends_with("\r\n\r\n"), "{text}");
+        // The connection goes on.
+        site.feed(&mut client, b"DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", usize::MAX);
+        assert_eq!(client.text().matches("HTTP/1.1 ").count(), 2, "{}", client.text());
+        let whole = post(Some(&session), &call("2025-11-25", 9, "count", json!({})));
+        let mut other = Client::new(4096, 8192);
+        site.feed(&mut other, whole.as_bytes(), usize::MAX);
+        assert!(other.text().starts_with("HTTP/1.1 200 "), "{}", other.text());
+        // A stream of a session may be taken back for some time; one of 2026-07-28 ends with its connection.
+        site.now += 120_000;
+        site.endpoint.expire(&mut App::new(&site.service, &mut site.world), site.now);
+        let waits = usize::from(request.contains("later") && request.contains("Mcp-Session-Id"));
+        assert_eq!(site.endpoint.load().0, waits, "{request}");
+        if waits > 0 {
+            let cancel = json!({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}});
+            site.feed(&mut other, post(Some(&session), &cancel.to_string()).as_bytes(), usize::MAX);
+        }
+        assert_eq!(site.endpoint.load().0, 0);
+    }
+}
+
+/// The storage of a connection that has gone in the middle of a stream, or of a request, is as good as new.
+#[test]
+fn the_next_connection_in_the_same_storage() {
+    let mut site = Site::new();
+    let session = opened(&mut site);
+    let later = post(Some(&session), &call("2025-11-25", 1, "later", json!({})));
+    let count = post(Some(&session), &call("2025-11-25", 2, "count", json!({})));
+    let mut client = Client::new(4096, 8192);
+    for (seen, first) in [(1, &later[..]), (2, &count[..count.len() - 1]), (3, &count[..20])] {
+        site.feed(&mut client, first.as_bytes(), usize::MAX);
+        site.leave(&mut client);
+        client.wired.reset();
+        client.seen.clear();
+        // The head before it was admitted; this one is judged for itself.
+        site.feed(&mut client, count.replace("Host: localhost", "Host: evil.example").as_bytes(), usize::MAX);
+        assert!(client.text().starts_with("HTTP/1.1 403 "), "{}", client.text());
+        site.leave(&mut client);
+        client.wired.reset();
+        client.seen.clear();
+        assert!(client.wired.space().len() == 4096 && !client.wired.has_pending());
+        site.feed(&mut client, count.as_bytes(), usize::MAX);
+        let text = client.text();
+        assert!(
+            text.starts_with("HTTP/1.1 200 OK\r\nContent-Length") && text.contains(&format!("\"{seen}\"")),
+            "{text}"
+        );
+        client.seen.clear();
+    }
+}
+
+/// A client that goes while it has a stream gives it back at once.
+#[test]
+fn a_stream_is_left_at_the_end_of_its_connection() {
+    let mut site = Site::new();
+    let mut client = Client::new(4096, 8192);
+    site.feed(&mut client, modern("later").as_bytes(), usize::MAX);
+    assert_eq!(site.endpoint.load().0, 1);
+    client.wired.end_of_input();
+    site.serve(&mut client, usize::MAX);
+    assert_eq!((client.wait, site.endpoint.load()), (WaitFor::Close, (0, 0, 0)));
+}

@@ -124,6 +124,27 @@ fn a_late_head_without_a_body() {
 }
 
 #[test]
+fn no_draft_begins_while_it_is_held() {
+    let (mut input, mut output) = ([0; 128], [0; 400]);
+    let mut connection = connected((&mut input, &mut output), GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    let mut out = DraftOut::new(connection.answer());
+    for kind in [MessageKind::Request, MessageKind::Notification, MessageKind::Streamed] {
+        assert_eq!(out.begin(kind), Err(FullError::Never));
+    }
+    out.hold(true);
+    assert_eq!((out.held(), out.begin(MessageKind::Result)), (true, Err(FullError::Now)));
+    out.hold(false);
+    assert!(!out.held());
+    out.begin(MessageKind::Result).unwrap();
+    out.put(b"wrong").unwrap();
+    out.roll_back(Mark::new(0));
+    result(&mut out, "right").unwrap();
+    connection.answer().finish(Status::OK, &[]).unwrap();
+    assert_eq!(sent(&mut connection), "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nright");
+}
+
+#[test]
 fn an_inner_mark_takes_back_only_what_follows_it() {
     let (mut input, mut output) = ([0; 128], [0; 400]);
     let mut connection = connected((&mut input, &mut output), GET);
