@@ -39,12 +39,15 @@ pub(crate) struct Ready {
     pub(crate) gone: bool,
 }
 
-pub(crate) use system::Sockets;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use by_epoll::Sockets;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+pub(crate) use by_poll::Sockets;
 
 /// On Linux the kernel keeps the list of sockets (`epoll`): a turn costs as much as sockets are ready, not as are
 /// open.
 #[cfg(any(target_os = "linux", target_os = "android"))]
-mod system {
+mod by_epoll {
     use super::*;
     use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
     use std::os::fd::OwnedFd;
@@ -105,8 +108,9 @@ mod system {
 }
 
 /// On other systems each turn passes the whole list (`poll`).
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-mod system {
+#[cfg(any(not(any(target_os = "linux", target_os = "android")), test))]
+#[cfg_attr(any(target_os = "linux", target_os = "android"), allow(dead_code, reason = "only tried out here"))]
+mod by_poll {
     use super::*;
     use rustix::event::{PollFd, PollFlags, poll};
 
@@ -157,4 +161,104 @@ mod system {
             Ok(())
         }
     }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+
+    /// A time that is over at once, and one that is never over.
+    const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+    const LONG: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+
+    macro_rules! sockets {
+        ($name:ident, $sockets:ty, $sees_the_end:expr) => {
+            mod $name {
+                use super::*;
+
+                /// Sockets of one peer, with the number 7.
+                struct Watching {
+                    sockets: $sockets,
+                    socket: UnixStream,
+                    wants: Wants,
+                }
+
+                fn watching(wants: Wants) -> (Watching, UnixStream) {
+                    let (socket, peer) = UnixStream::pair().unwrap();
+                    socket.set_nonblocking(true).unwrap();
+                    let sockets = <$sockets>::new().unwrap();
+                    sockets.add(&socket, wants, 7).unwrap();
+                    (Watching { sockets, socket, wants }, peer)
+                }
+
+                impl Watching {
+                    fn change(&mut self, wants: Wants) {
+                        self.wants = wants;
+                        self.sockets.change(&self.socket, wants, 7).unwrap();
+                    }
+
+                    /// Returns whether the socket is ready, and then whether it is gone.
+                    fn wait(&mut self, time: &Timespec) -> Option<bool> {
+                        let mut ready = vec![Ready { number: 0, gone: true }];
+                        let all = [(self.socket.as_fd(), self.wants, 7)].into_iter();
+                        self.sockets.wait(all, Some(time), &mut ready).unwrap();
+                        assert!(ready.len() <= 1 && ready.iter().all(|ready| ready.number == 7), "{ready:?}");
+                        ready.first().map(|ready| ready.gone)
+                    }
+                }
+
+                #[test]
+                fn only_what_is_wanted_is_reported() {
+                    let (mut watching, mut peer) = watching(Wants::Read);
+                    assert_eq!(watching.wait(&NOW), None);
+                    peer.write_all(b"x").unwrap();
+                    assert_eq!(watching.wait(&LONG), Some(false));
+                    for (wants, ready) in [
+                        (Wants::Nothing, None),
+                        (Wants::End, None),
+                        (Wants::Write, Some(false)),
+                        (Wants::Both, Some(false)),
+                        (Wants::Read, Some(false)),
+                    ] {
+                        watching.change(wants);
+                        assert_eq!(watching.wait(&NOW), ready, "{wants:?}");
+                    }
+                    assert_eq!(watching.socket.read(&mut [0; 8]).unwrap(), 1);
+                    assert_eq!(watching.wait(&NOW), None);
+                    watching.change(Wants::Both);
+                    assert_eq!(watching.wait(&NOW), Some(false));
+                    while watching.socket.write(&[0; 4096]).is_ok() {}
+                    assert_eq!(watching.wait(&NOW), None);
+                }
+
+                /// A peer that has ended its side may still read.
+                #[test]
+                fn the_end_of_the_peers_side() {
+                    for (wants, ready) in
+                        [(Wants::Nothing, None), (Wants::End, $sees_the_end), (Wants::Read, Some(false))]
+                    {
+                        let (mut watching, peer) = watching(wants);
+                        peer.shutdown(Shutdown::Write).unwrap();
+                        assert_eq!(watching.wait(&NOW), ready, "{wants:?}");
+                    }
+                }
+
+                #[test]
+                fn the_end_of_both_sides_is_always_reported() {
+                    for wants in [Wants::Nothing, Wants::End, Wants::Read, Wants::Write, Wants::Both] {
+                        let (mut watching, peer) = watching(wants);
+                        drop(peer);
+                        assert_eq!(watching.wait(&LONG), Some(true), "{wants:?}");
+                    }
+                }
+            }
+        };
+    }
+
+    sockets!(epoll, by_epoll::Sockets, Some(true));
+    // The system cannot tell.
+    sockets!(poll, by_poll::Sockets, None);
 }
