@@ -211,14 +211,7 @@ impl<'a, S> Serving<'a, S> {
             if self.meet_fleet() {
                 wake = Some(now);
             }
-            if self.write_streams() {
-                // A handler may have run after `tick`, which has to see its effects.
-                wake = Some(wake.map_or(now + 1, |wake| wake.min(now + 1)));
-            }
-            if !self.streams.is_empty() {
-                wake = Some(now);
-            }
-            wake = wake.into_iter().chain(self.serve_parked(now)).min();
+            wake = wake.into_iter().chain(self.write_streams(now)).chain(self.serve_parked(now)).min();
             // A server over one stream ends with it.
             if self.end() || (self.is_single && self.open() == 0) {
                 return Ok(());
@@ -303,9 +296,9 @@ impl<'a, S> Serving<'a, S> {
                 Some(ShutdownStep::ShutDown) => self.endpoint.shut_down(),
                 Some(_) => return true,
             }
-            self.write_streams();
+            self.write_streams(self.time);
             while !self.streams.is_empty() {
-                self.write_streams();
+                self.write_streams(self.time);
             }
         }
     }
@@ -474,7 +467,6 @@ impl<'a, S> Serving<'a, S> {
         if let Some(stream) = stream {
             // A stream may be open for hours, and nothing is read meanwhile.
             connection.wired.release(&mut self.budget);
-            connection.used = false;
             if self.carriers.len() <= stream.slot() {
                 self.carriers.resize(stream.slot() + 1, usize::MAX);
             }
@@ -500,8 +492,8 @@ impl<'a, S> Serving<'a, S> {
         }
     }
 
-    /// Writes streams that have messages, [`AT_ONCE`] at most. Returns whether there were any.
-    fn write_streams(&mut self) -> bool {
+    /// Writes streams that have messages, [`AT_ONCE`] at most. Returns the time of the next turn, if there is something to do.
+    fn write_streams(&mut self, now: Millis) -> Option<Millis> {
         // Those that were left over come before those that are ready since.
         if self.streams.is_empty() {
             self.streams.extend(self.endpoint.ready());
@@ -517,7 +509,8 @@ impl<'a, S> Serving<'a, S> {
                 any = true;
             }
         }
-        any
+        // A handler may have run after `tick`, which has to see its effects.
+        if self.streams.is_empty() { any.then_some(now + 1) } else { Some(now) }
     }
 
     fn expire(&mut self) {
@@ -582,46 +575,132 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
+    const STREAM: &[u8] = b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
+
+    /// Runs a test with a server of one connection, and with its client, which does not block.
+    fn with_one_connection(test: impl FnOnce(&mut Serving<'_, ()>, UnixStream)) {
+        let (client, theirs) = UnixStream::pair().unwrap();
+        client.set_nonblocking(true).unwrap();
+        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
+        let server = HttpServer::new(Listener::Stream(None));
+        let mut serving = Serving::new(server, App::new(&service, &mut state)).unwrap();
+        serving.carry(theirs).unwrap();
+        test(&mut serving, client);
+    }
+
+    /// Returns what has come, as much as fits.
+    fn received(client: &mut UnixStream) -> String {
+        let mut bytes = [0; 4096];
+        match client.read(&mut bytes) {
+            Ok(n) => String::from_utf8_lossy(&bytes[..n]).into_owned(),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::WouldBlock);
+                String::new()
+            }
+        }
+    }
+
+    /// Opens an event stream, and goes to the time of its next keep-alive.
+    fn wait_for_keep_alive(serving: &mut Serving<'_, ()>, client: &mut UnixStream) {
+        client.write_all(STREAM).unwrap();
+        serving.turn(0, true);
+        assert!(received(client).contains("event: endpoint"));
+        let deadline = serving.endpoint.next_deadline().unwrap();
+        serving.epoch += deadline - serving.time;
+        serving.time = deadline;
+        serving.expire();
+    }
+
     #[test]
     fn buffers_of_idle_connections_are_given_back() {
-        let (mut client, theirs) = UnixStream::pair().unwrap();
-        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
-        let mut serving =
-            Serving::new(HttpServer::new(Listener::Stream(None)), App::new(&service, &mut state)).unwrap();
-        serving.carry(theirs).unwrap();
-        for _ in 0..2 {
-            client.write_all(REQUEST).unwrap();
-            serving.turn(0, true);
-            assert!(client.read(&mut [0; 4096]).unwrap() > 0);
-            let (now, used) = (serving.time, serving.budget.used());
-            assert_eq!((serving.sweep, used > 0), (now + SWEEP, true));
-            // It had a turn since the last sweep.
-            serving.give_back(now + 1);
-            assert_eq!((serving.sweep, serving.budget.used()), (now + 1 + SWEEP, used));
-            serving.give_back(now + 2);
-            assert_eq!((serving.sweep, serving.budget.used()), (Millis::MAX, 0));
-        }
+        with_one_connection(|serving, mut client| {
+            for _ in 0..2 {
+                client.write_all(REQUEST).unwrap();
+                serving.turn(0, true);
+                assert!(received(&mut client).starts_with("HTTP/1.1 404"));
+                let (now, used) = (serving.time, serving.budget.used());
+                assert!(used > 0);
+                // In the first period it had a turn.
+                for (passed, sweep, kept) in [
+                    (SWEEP - 1, now + SWEEP, used),
+                    (SWEEP, now + 2 * SWEEP, used),
+                    (2 * SWEEP - 1, now + 2 * SWEEP, used),
+                    (2 * SWEEP, Millis::MAX, 0),
+                ] {
+                    serving.time = now + passed;
+                    serving.expire();
+                    assert_eq!((serving.sweep, serving.budget.used()), (sweep, kept), "after {passed} ms");
+                }
+            }
+        });
     }
 
     #[test]
     fn a_deadline_is_met_when_it_comes() {
-        let (mut client, theirs) = UnixStream::pair().unwrap();
-        client.set_nonblocking(true).unwrap();
-        let (service, mut state) = (Service::new("test", "1").tools(&TOOLS), ());
-        let mut serving =
-            Serving::new(HttpServer::new(Listener::Stream(None)), App::new(&service, &mut state)).unwrap();
-        serving.carry(theirs).unwrap();
-        client.write_all(&REQUEST[..10]).unwrap();
-        serving.turn(0, true);
-        let deadline = serving.soonest;
-        serving.time = deadline - 1;
-        serving.expire();
-        assert_eq!(client.read(&mut [0; 100]).map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
-        serving.time = deadline;
-        serving.expire();
-        let mut answer = [0; 12];
-        client.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"HTTP/1.1 408");
+        with_one_connection(|serving, mut client| {
+            client.write_all(&REQUEST[..10]).unwrap();
+            // The last look at the clock was long ago: the time of the head begins with its first byte.
+            serving.time = 0;
+            serving.turn(0, true);
+            let deadline = serving.soonest;
+            assert!(deadline > serving.epoch);
+            serving.time = deadline - 1;
+            serving.expire();
+            assert_eq!(received(&mut client), "");
+            serving.time = deadline;
+            serving.expire();
+            assert!(received(&mut client).starts_with("HTTP/1.1 408"));
+        });
+    }
+
+    #[test]
+    fn a_deadline_of_a_stream_is_met_when_it_comes() {
+        with_one_connection(|serving, mut client| {
+            wait_for_keep_alive(serving, &mut client);
+            let now = serving.time;
+            assert_eq!(serving.write_streams(now), Some(now + 1));
+            assert!(received(&mut client).contains(':'));
+            assert_eq!(serving.write_streams(now), None);
+        });
+    }
+
+    /// Those that were left over have their turn at once, also if there was nothing to write for the others.
+    #[test]
+    fn streams_that_are_left_over_are_written_next() {
+        with_one_connection(|serving, mut client| {
+            wait_for_keep_alive(serving, &mut client);
+            let stream = serving.connections[0].as_ref().and_then(|connection| connection.stream).unwrap();
+            serving.close(0, serving.time);
+            serving.streams = vec![stream; AT_ONCE + 1];
+            assert_eq!((serving.write_streams(7), serving.streams.len()), (Some(7), 1));
+            assert_eq!((serving.write_streams(7), serving.streams.len()), (None, 0));
+        });
+    }
+
+    /// A turn for a stream that has messages, or for a request that waited, takes in no other request.
+    #[test]
+    fn a_turn_that_only_serves_reads_nothing() {
+        with_one_connection(|serving, mut client| {
+            client.write_all(REQUEST).unwrap();
+            serving.turn(0, false);
+            assert_eq!(received(&mut client), "");
+            serving.turn(0, true);
+            assert!(received(&mut client).starts_with("HTTP/1.1 404"));
+        });
+    }
+
+    /// The peer has ended its side, but what was written may have made room for the rest of its requests.
+    #[test]
+    fn a_peer_that_has_gone_is_kept_while_bytes_move() {
+        with_one_connection(|serving, mut client| {
+            wait_for_keep_alive(serving, &mut client);
+            for (sent, kept) in [(true, 1), (false, 0)] {
+                serving.turn_now(0, true);
+                assert_eq!(!received(&mut client).is_empty(), sent);
+                serving.hang_up(0);
+                assert_eq!(serving.open(), kept);
+            }
+        });
     }
 
     #[test]
