@@ -156,6 +156,21 @@ fn a_refused_body_is_awaited_behind_the_end() {
     assert_eq!(socket.read(&mut [0]).unwrap(), 0);
 }
 
+/// The server ends its side only when all answers before the refusal were sent.
+#[test]
+fn a_refusal_comes_behind_an_answer_that_is_read_late() {
+    let server = super::start(HttpServerOptions::new());
+    let mut socket = server.connect();
+    let refused = "POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 100000\r\n\r\n";
+    socket.write_all((request("large", "{}", "") + refused).as_bytes()).unwrap();
+    assert!(server.turns_at_rest() < 20);
+    let (head, body) = answer(&mut socket);
+    assert!(head.starts_with("HTTP/1.1 200") && body.len() > 8 << 20, "{head}");
+    let mut rest = String::new();
+    socket.read_to_string(&mut rest).unwrap();
+    assert!(rest.starts_with("HTTP/1.1 403"), "{rest}");
+}
+
 /// An answer that is not read waits, without a turn of the loop.
 #[test]
 fn an_answer_that_is_not_read_takes_no_turns() {
