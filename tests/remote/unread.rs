@@ -16,7 +16,7 @@ fn connect(address: SocketAddr) -> TcpStream {
     socket
 }
 
-fn post(address: SocketAddr, path: &str, body: &str) -> TcpStream {
+pub(crate) fn post(address: SocketAddr, path: &str, body: &str) -> TcpStream {
     let mut socket = connect(address);
     write!(
         socket,
@@ -27,7 +27,7 @@ fn post(address: SocketAddr, path: &str, body: &str) -> TcpStream {
     socket
 }
 
-fn read_until(socket: &mut TcpStream, end: &str) -> String {
+pub(crate) fn read_until(socket: &mut TcpStream, end: &str) -> String {
     let (mut text, mut chunk) = (String::new(), vec![0; 64 * 1024]);
     let mut seen = 0;
     while !text[seen..].contains(end) {
@@ -40,26 +40,39 @@ fn read_until(socket: &mut TcpStream, end: &str) -> String {
     text
 }
 
-/// While a large answer is not read, the next request of its session waits. It could be refused, if its answer did not fit too.
-pub(crate) fn a_request_waits_for_its_stream(address: SocketAddr) {
+/// Opens a session, and calls for a large answer that is not read. Returns the stream, and the path for requests.
+pub(crate) fn unread_session(address: SocketAddr) -> (TcpStream, String) {
     let mut stream = connect(address);
     stream.write_all(b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n").unwrap();
     let begun = read_until(&mut stream, "\n\n");
-    let path = begun.split("data: ").nth(1).unwrap().lines().next().unwrap().trim();
+    let path = begun.split("data: ").nth(1).unwrap().lines().next().unwrap().trim().to_owned();
     let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
-    assert!(read_until(&mut post(address, path, hello), "\r\n\r\n").starts_with("HTTP/1.1 202"));
+    assert!(read_until(&mut post(address, &path, hello), "\r\n\r\n").starts_with("HTTP/1.1 202"));
     read_until(&mut stream, "\"id\":0");
     let large = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"large"}}"#;
-    assert!(read_until(&mut post(address, path, large), "\r\n\r\n").starts_with("HTTP/1.1 202"));
-    let mut second = post(address, path, r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#);
-    second.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    let waits = second.read(&mut [0; 1]).map_err(|error| error.kind());
+    assert!(read_until(&mut post(address, &path, large), "\r\n\r\n").starts_with("HTTP/1.1 202"));
+    (stream, path)
+}
+
+pub(crate) const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+
+/// Checks that a request is not answered for some time.
+pub(crate) fn waits(socket: &mut TcpStream) {
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let waits = socket.read(&mut [0; 1]).map_err(|error| error.kind());
     assert!(matches!(waits, Err(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "{waits:?}");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+}
+
+/// While a large answer is not read, the next request of its session waits. It could be refused, if its answer did not fit too.
+pub(crate) fn a_request_waits_for_its_stream(address: SocketAddr) {
+    let (mut stream, path) = unread_session(address);
+    let mut second = post(address, &path, PING);
+    waits(&mut second);
     // Others do not wait for it.
     let begun = Instant::now();
     assert!(read_until(&mut post(address, "/nowhere", "{}"), "\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(begun.elapsed() < Duration::from_secs(5));
-    second.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let reader = std::thread::spawn(move || read_until(&mut stream, "\"id\":2"));
     assert!(read_until(&mut second, "\r\n\r\n").starts_with("HTTP/1.1 202"));
     reader.join().unwrap();

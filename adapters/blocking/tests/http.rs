@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::server::{Millis, RequestToken};
+use mcp_sansio::server::{MessageLimits, Millis, RequestToken};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_blocking::http::{EndpointConfig, HttpServer, HttpServerOptions, Stopper};
 use mcp_sansio_http::http1;
@@ -18,6 +18,8 @@ use mcp_sansio_http::http1;
 struct Later {
     due: Vec<(RequestToken, Millis)>,
     cancelled: usize,
+    /// The number of looks of a watch.
+    looks: usize,
 }
 
 fn wait(state: &mut Later, call: &mut Call<'_>) -> HandlerResult {
@@ -33,11 +35,12 @@ fn cancelled(state: &mut Later, token: RequestToken) {
     state.cancelled += 1;
 }
 
-static TOOLS: [Tool<Later>; 4] = [
+static TOOLS: [Tool<Later>; 5] = [
     Tool::new("wait", "Answers later", wait),
     Tool::new("cancelled", "How many were cancelled", |state, call| {
         call.text(format_args!("cancelled: {}", state.cancelled))
     }),
+    Tool::new("looks", "How often the watch looked", |state, call| call.text(format_args!("looks: {};", state.looks))),
     Tool::new("large", "Eight MiB", |_, call| call.text(&*"x".repeat(8 << 20))),
     Tool::new("larger", "Ten MiB", |_, call| call.text(&*"x".repeat(10 << 20))),
 ];
@@ -237,6 +240,46 @@ fn a_client_that_goes_with_its_input_full() {
     // The end of the connection is behind bytes that do not fit. The server notices it with the next keep-alive.
     let turns = turns_for_one_that_goes(|server| with_keep_alive(server, 100), true);
     assert!(turns < 20, "{turns} turns");
+}
+
+#[test]
+fn a_watch_looks_while_a_stream_is_open() {
+    let server = start_with(|server| server.watch(Duration::from_millis(20), |state, _| state.looks += 1));
+    let looks = || {
+        let mut socket = server.connect();
+        socket.write_all(call(1, "looks", "{}").as_bytes()).unwrap();
+        let answer = read_to(&mut socket, ";\"");
+        answer.split("looks: ").nth(1).unwrap().split(';').next().unwrap().parse::<usize>().unwrap()
+    };
+    let rests_at = |number| {
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!(looks(), number);
+    };
+    rests_at(0);
+    let mut stream = server.connect();
+    stream.write_all(STREAM).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while looks() < 3 {
+        assert!(Instant::now() < deadline, "{} looks", looks());
+    }
+    drop(stream);
+    server.turns_until(0);
+    rests_at(looks());
+    server.stop();
+}
+
+#[test]
+fn the_first_look_of_a_watch_is_a_period_later() {
+    let server = start_with(|server| server.watch(Duration::from_secs(3600), |state, _| state.looks += 1));
+    let mut stream = server.connect();
+    stream.write_all(STREAM).unwrap();
+    server.turns_until(1);
+    for _ in 0..3 {
+        let mut socket = server.connect();
+        socket.write_all(call(1, "looks", "{}").as_bytes()).unwrap();
+        read_to(&mut socket, "looks: 0;");
+    }
+    server.stop();
 }
 
 /// Sets times of 50 ms, for tests of slow clients.
@@ -449,4 +492,46 @@ fn authorization_comes_later() {
     server.serve(&service, &mut ()).unwrap();
     client.join().unwrap();
     assert!(turns.load(Relaxed) < 60 && asked.load(Relaxed) < 40, "{turns:?} {asked:?}");
+}
+
+/// A client whose request waits for a decision, and whose connection breaks with much that was not read: its place comes free,
+/// and nothing turns the loop.
+#[cfg(feature = "resource-server")]
+#[test]
+fn an_undecided_client_that_is_reset() {
+    use mcp_sansio_blocking::http::{Access, RequestHead};
+
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    fn authorize(head: &RequestHead<'_>) -> Access<'static> {
+        ASKED.fetch_add(1, Relaxed);
+        head.text("authorization").map_or(Access::Granted { principal: None }, |_| Access::Later)
+    }
+    let server = start_with(|server| {
+        // The input takes less than what the sockets hold.
+        let limits = MessageLimits { message: 10_000, ..MessageLimits::default() };
+        server.options(HttpServerOptions::new().connections(1).limits(limits)).authorize(&authorize)
+    });
+    for fills in [false, true] {
+        let asked = ASKED.load(Relaxed);
+        let mut gone = server.connect();
+        let head = "Authorization: Bearer ann\r\nHost";
+        gone.write_all(call(1, "cancelled", "{}").replacen("Host", head, 1).as_bytes()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while ASKED.load(Relaxed) == asked {
+            assert!(Instant::now() < deadline, "nobody was asked");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let before = server.seen.turns.load(Relaxed);
+        if fills {
+            fill(&mut gone);
+        }
+        rustix::net::sockopt::set_socket_linger(&gone, Some(Duration::ZERO)).unwrap();
+        drop(gone);
+        let mut other = server.connect();
+        other.write_all(call(2, "cancelled", "{}").as_bytes()).unwrap();
+        read_to(&mut other, "cancelled: 0");
+        let turns = server.seen.turns.load(Relaxed) - before;
+        assert!(turns < 20, "{turns} turns");
+    }
+    server.stop();
 }
