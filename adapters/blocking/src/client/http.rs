@@ -474,7 +474,6 @@ impl<'m> Http<'m> {
     }
 }
 
-/// Returns the events that a TLS connection itself waits for.
 /// Waits for sockets, at most this time. Returns which slots have something to read, or are connected. Allocates nothing.
 fn poll_sockets(
     wanted: &[Option<(usize, BorrowedFd<'_>, PollFlags)>; CONNECTIONS],
@@ -505,6 +504,7 @@ fn poll_sockets(
     Ok(ready)
 }
 
+/// Returns the events that a TLS connection itself waits for.
 #[cfg(feature = "tls")]
 fn tls_wants(tls: &TlsStream<TcpStream>) -> PollFlags {
     let read = if tls.is_up() { PollFlags::empty() } else { PollFlags::IN };
