@@ -345,3 +345,58 @@ impl fmt::Debug for Child<'_> {
         f.debug_struct("Child").field("program", &self.program).field("id", &self.id()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use crate::client::{Client, Ignore, Stderr};
+    use mcp_sansio::client::Request;
+    use mcp_sansio::revision::Revision;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    fn start(script: &str) -> Child<'static> {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        let options = ChildOptions::new().stderr(Stderr::Null);
+        let options = options.close_time(Duration::from_millis(50)).terminate_time(Duration::from_millis(50));
+        Child::spawn_with(command, &PROFILE, options).unwrap()
+    }
+
+    /// The server answers and ends after the pipe was found empty, and before its status is looked at. Its child keeps the pipe
+    /// open, so that the end of the output tells nothing.
+    #[test]
+    fn the_last_answer_before_the_end_is_read() {
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}"#;
+        let mut child = start(&format!("sleep 4 & read l; sleep 0.3; echo '{answer}'; exit 1"));
+        child.process.unwatched();
+        let mut client = Client::new(child, Ignore);
+        client.connect_as(Revision::V2026_07_28).unwrap();
+        let token = client.send(&Request::call("any")).unwrap();
+        client.run().unwrap();
+        let transport = client.transport();
+        assert!(transport.process.wait(Duration::from_secs(20)).is_some());
+        assert!(transport.pipes.may_have_ended() && !transport.pipes.has_more());
+        assert!(client.wait(token).unwrap().as_str().contains("content"));
+    }
+
+    /// A server sends requests without end, and does not read the answers: from some point on its requests are not read.
+    #[test]
+    fn answers_that_pile_up_end_the_reading() {
+        let ping = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(50));
+        let mut child = start(&format!("exec yes '{ping}'"));
+        child.link().client.connect_as(Revision::V2025_11_25);
+        let begun = Instant::now();
+        while child.session.pending().len() < BACKLOG {
+            child.run(0, &mut Ignore).unwrap();
+            child.wait(Duration::from_millis(1)).unwrap();
+            assert!(begun.elapsed() < Duration::from_secs(60), "{} bytes", child.session.pending().len());
+        }
+        for _ in 0..100 {
+            child.run(0, &mut Ignore).unwrap();
+            child.wait(Duration::from_millis(1)).unwrap();
+        }
+        let pending = child.session.pending().len();
+        assert!(pending < BACKLOG + (1 << 20), "{pending} bytes");
+    }
+}

@@ -472,6 +472,48 @@ mod tests {
     waiting!(waiting_in_one_thread, super::poll::Pipes);
     waiting!(waiting_for_threads, super::threads::Pipes);
 
+    macro_rules! last_words {
+        ($name:ident, $pipes:ty) => {
+            /// What was written to stderr before the end is read after it, whether or not the output is.
+            #[test]
+            fn $name() {
+                let mut command = Command::new("/bin/sh");
+                command.args(["-c", "echo 'out of cheese' >&2"]);
+                command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+                let mut child = command.spawn().unwrap();
+                let mut pipes = <$pipes>::new(&mut child).unwrap();
+                let mut process = Process::new(child);
+                let mut log = Log::new(Stderr::Keep);
+                assert!(process.wait(Duration::from_secs(20)).is_some());
+                pipes.look_again();
+                let begun = Instant::now();
+                while !pipes.read_errors(&mut log) {
+                    // A thread may not have read it yet.
+                    assert!(begun.elapsed() < Duration::from_secs(20));
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                assert_eq!(log.last_words(), "out of cheese");
+            }
+        };
+    }
+
+    last_words!(last_words_in_one_thread, super::poll::Pipes);
+    last_words!(last_words_from_a_thread, super::threads::Pipes);
+
+    /// Where the system can tell, the end of the process ends the wait, also while another one holds its pipes open.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[test]
+    fn one_wait_lasts_until_the_process_ends() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "sleep 4 & exec sleep 0.3"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut pipes = super::poll::Pipes::new(&mut child).unwrap();
+        let mut process = Process::new(child);
+        pipes.wait(Wants { read: true, write: false }, &process, Duration::from_secs(60)).unwrap();
+        assert!(pipes.may_have_ended() && process.status().is_some(), "the wait has ended before the process");
+    }
+
     /// A read that leaves room has taken all that there was: no second one is made to learn that.
     #[test]
     fn a_pipe_is_not_read_again_for_nothing() {
