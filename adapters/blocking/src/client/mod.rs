@@ -499,3 +499,102 @@ impl<'m, T: std::fmt::Debug, H> std::fmt::Debug for Client<'m, T, H> {
         f.debug_struct("Client").field("transport", &self.transport).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_sansio::client::{ClientInfo, LineClient};
+    use mcp_sansio::frame::LineBuffer;
+    use mcp_sansio::memory::Store;
+    use mcp_sansio::revision::Revisions;
+    use mcp_sansio::sink::LineSink;
+
+    /// A transport to a server that answers every request. It writes only in [`run`](Transport::run): a client that waits with
+    /// something to write would wait for nothing.
+    struct Strict {
+        session: LineClient<'static, LineSink<Vec<u8>>>,
+        /// The stream for the server's requests is open.
+        settled: bool,
+        calls: String,
+        /// The methods that the server has seen.
+        seen: String,
+    }
+
+    impl Transport<'static> for Strict {
+        fn link(&mut self) -> ClientHandle<'_, 'static> {
+            self.session.link()
+        }
+        fn engine(&self) -> &mcp_sansio::client::Client<'static> {
+            self.session.engine()
+        }
+        fn run(&mut self, now: Millis, handler: &mut dyn ClientHandler) -> std::io::Result<bool> {
+            self.calls += "run ";
+            let _ = self.session.run(now, handler);
+            let sent = self.session.pending().to_vec();
+            self.session.sent(sent.len());
+            for line in sent.split_inclusive(|byte| *byte == b'\n') {
+                let request: serde_json::Value = serde_json::from_slice(line).unwrap();
+                self.seen += request["method"].as_str().unwrap();
+                self.seen += " ";
+                let answer = serde_json::json!({ "jsonrpc": "2.0", "id": request["id"], "result": {
+                    "protocolVersion": "2025-11-25", "capabilities": { "tools": {}, "logging": {} }, "serverInfo": { "name": "strict", "version": "1" },
+                } });
+                if request["id"].is_u64() {
+                    let answer = answer.to_string() + "\n";
+                    self.session.space()[..answer.len()].copy_from_slice(answer.as_bytes());
+                    self.session.filled(answer.len());
+                }
+            }
+            Ok(!sent.is_empty())
+        }
+        fn wait(&mut self, _: Duration) -> std::io::Result<()> {
+            self.calls += "wait ";
+            assert!(self.session.pending().is_empty(), "it waits before it writes: {}", self.seen);
+            self.settled = true;
+            Ok(())
+        }
+        fn next_deadline(&self) -> Option<Millis> {
+            self.session.engine().next_deadline()
+        }
+        fn explain(&mut self, _: TransportError) -> String {
+            String::new()
+        }
+        fn is_settling(&self) -> bool {
+            !self.settled
+        }
+        fn settle_time(&self) -> Duration {
+            Duration::from_secs(60)
+        }
+        fn trace(&mut self, _: Trace) {}
+        fn close(&mut self) -> Option<ChildExit> {
+            None
+        }
+    }
+
+    static PROFILE: ClientInfo<'static> =
+        ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25));
+    fn client() -> Client<'static, Strict, Ignore> {
+        let input = LineBuffer::new(Store::growing(100_000));
+        let engine = ClientOptions::new().engine(&PROFILE, IN_FLIGHT);
+        let session = LineClient::new(input, engine, LineSink::new(Vec::new()));
+        Client::new(Strict { session, settled: false, calls: String::new(), seen: String::new() }, Ignore)
+    }
+
+    #[test]
+    fn a_client_writes_before_it_waits() {
+        let mut one = client();
+        one.connect().unwrap();
+        assert!(one.transport.calls.starts_with("run "), "{}", one.transport.calls);
+        one.request(&Request::list_tools()).unwrap();
+        one.set_log_level(LoggingLevel::Error).unwrap();
+        assert_eq!(one.transport.seen, "initialize notifications/initialized tools/list logging/setLevel ");
+        // What was sent through the link is not written yet when the next request waits for the stream.
+        let mut two = client();
+        two.link().client.connect();
+        two.run().unwrap();
+        two.transport.settled = false;
+        two.link().send(&Request::list_tools()).unwrap();
+        two.request(&Request::call("any")).unwrap();
+        assert_eq!(two.transport.seen, "initialize notifications/initialized tools/list tools/call ");
+    }
+}
