@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Read, Write, pipe};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -217,6 +218,33 @@ impl Write for Shared {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+/// A program may end after `serve`: everything is written then, and the writer is closed.
+#[test]
+fn a_slow_writer_has_everything_when_the_server_has_ended() {
+    struct Slow(Shared, Arc<AtomicBool>);
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            thread::sleep(Duration::from_millis(100));
+            self.0.write(bytes)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            thread::sleep(Duration::from_millis(100));
+            self.1.store(true, Ordering::Relaxed);
+        }
+    }
+    let (output, closed) = (Shared::default(), Arc::new(AtomicBool::new(false)));
+    let input = &b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"[..];
+    let server = HttpServer::over(input, Slow(output.clone(), Arc::clone(&closed))).unwrap();
+    server.serve(&service(), &mut ()).unwrap();
+    assert!(output.0.lock().unwrap().starts_with(b"HTTP/1.1 404"));
+    assert!(closed.load(Ordering::Relaxed));
 }
 
 fn wait(tokens: &mut Vec<mcp_sansio::server::RequestToken>, call: &mut Call<'_>) -> HandlerResult {

@@ -211,6 +211,32 @@ fn a_server_at_rest_is_stopped() {
     serving.join().unwrap().unwrap();
 }
 
+/// A server waits for its next input without looking for it again and again.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_at_rest_takes_no_processor_time() {
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    /// Returns the processor time of this thread, in hundredths of a second.
+    fn used() -> u64 {
+        let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let fields: Vec<&str> = text.rsplit(") ").next().unwrap().split(' ').collect();
+        fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+    let (client, server) = UnixStream::pair().unwrap();
+    let serving = std::thread::spawn(move || {
+        let service = Service::<()>::new("rests", "1.0");
+        let before = used();
+        mcp_sansio_blocking::Serve::new(&service).over(server.try_clone().unwrap(), server, &mut ()).unwrap();
+        used() - before
+    });
+    std::thread::sleep(Duration::from_millis(800));
+    drop(client);
+    let used = serving.join().unwrap();
+    assert!(used < 10, "{used} hundredths of a second");
+}
+
 #[test]
 fn a_read_that_fails_ends_it_with_its_error() {
     struct Broken;
