@@ -622,3 +622,45 @@ impl fmt::Debug for Http<'_> {
         f.debug_struct("Http").field("place", &self.place).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, feature = "auth", target_os = "linux"))]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::client::Client;
+    use mcp_sansio::client::Request;
+    use mcp_sansio::revision::Revision;
+    use mcp_sansio_host::HttpOrigin;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    /// A name that stood for this machine may stand for another one when the client connects: then what that server says does not
+    /// lead to this machine. Here the other one is 0.0.0.0, which counts as a private network, and is reached all the same.
+    #[test]
+    fn the_network_in_which_the_server_was_reached_counts() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, asked) = channel();
+        std::thread::spawn(move || {
+            for socket in listener.incoming() {
+                let (mut socket, mut bytes) = (socket.unwrap(), [0; 4096]);
+                let n = socket.read(&mut bytes).unwrap();
+                let _ = tell.send(String::from_utf8_lossy(&bytes[..n]).lines().next().unwrap().to_owned());
+                let challenge = format!("Bearer resource_metadata=\"http://{address}/metadata\"");
+                let head = format!("HTTP/1.1 401 Who?\r\nWWW-Authenticate: {challenge}\r\nConnection: close\r\n");
+                let _ = socket.write_all((head + "Content-Length: 0\r\n\r\n").as_bytes());
+            }
+        });
+        let http = Http::new(&format!("http://{address}/mcp"), &PROFILE).unwrap();
+        let mut http = http.authorization(AuthorizationOptions::new("test")).unwrap();
+        http.place = HttpPlace::Tcp(HttpOrigin::new("0.0.0.0", address.port(), Duration::from_secs(20)));
+        let mut client = Client::new(http, Ignore);
+        client.connect_as(Revision::V2026_07_28).unwrap();
+        let error = client.request(&Request::list_tools()).unwrap_err().to_string();
+        assert!(error.contains("the URL leads into a private network"), "{error}");
+        assert_eq!(asked.try_iter().collect::<Vec<_>>(), ["POST /mcp HTTP/1.1"]);
+    }
+}
