@@ -308,7 +308,7 @@ impl<'m> Http<'m> {
         self.web.remote().session()
     }
 
-    /// Moves bytes between sockets and slots. Returns whether there were any.
+    /// Moves bytes between sockets and slots. Returns whether the engine has to look at them.
     fn carry(&mut self) -> bool {
         let mut any = false;
         while let Some(action) = self.web.remote().next_action() {
@@ -346,7 +346,7 @@ impl<'m> Http<'m> {
         self.web.remote().failed(slot);
     }
 
-    /// Moves the bytes of one slot. Returns whether there were any.
+    /// Moves the bytes of one slot. Returns whether the engine has to look: bytes were read, or a connection is there or over.
     fn carry_one(&mut self, slot: usize) -> bool {
         match std::mem::take(&mut self.sockets[slot].link) {
             Carrier::None => false,
@@ -436,7 +436,7 @@ impl<'m> Http<'m> {
         }
     }
 
-    /// Writes the pending bytes and reads. Returns `UnexpectedEof` at the end of the connection.
+    /// Writes the pending bytes and reads. Returns whether bytes were read, and `UnexpectedEof` at the end of the connection.
     fn move_bytes<C: io::Read + io::Write>(
         &mut self,
         slot: usize,
@@ -468,7 +468,6 @@ impl<'m> Http<'m> {
                 0 => break,
                 n => remote.sent(slot, n),
             }
-            any = true;
         }
         Ok(any)
     }
