@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use mcp_sansio::server::{MessageLimits, Millis, RequestToken};
+use mcp_sansio::server::{Millis, RequestToken};
 use mcp_sansio::service::{Call, HandlerResult, Service, Tool};
 use mcp_sansio_blocking::http::{EndpointConfig, HttpServer, HttpServerOptions, Stopper};
 use mcp_sansio_http::http1;
@@ -499,6 +499,7 @@ fn authorization_comes_later() {
 #[cfg(feature = "resource-server")]
 #[test]
 fn an_undecided_client_that_is_reset() {
+    use mcp_sansio::server::MessageLimits;
     use mcp_sansio_blocking::http::{Access, RequestHead};
 
     static ASKED: AtomicUsize = AtomicUsize::new(0);
