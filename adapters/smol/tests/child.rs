@@ -327,6 +327,27 @@ fn changed_lists_before_2026() {
     });
 }
 
+/// More changes than are kept until they are taken: the subscriber learns that all may have changed.
+#[test]
+fn changes_that_are_left_out_are_told() {
+    let hello = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"a","version":"1"}}}"#;
+    let changed = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://&"}}"#;
+    let answer = r#"'{"jsonrpc":"2.0","id":'$(echo "$l" | sed 's/.*"id":\([0-9]*\).*/\1/')',"result":{}}'"#;
+    let script = format!(
+        "read l; echo '{hello}'; read l; read l; echo {answer}; read l; seq 5000 | sed 's|.*|{changed}|'; echo {answer}; cat > /dev/null"
+    );
+    let profile = only(Revision::V2025_11_25);
+    run(Child::spawn(shell(&script), profile).unwrap(), |client| async move {
+        client.connect().await.unwrap();
+        let mut changes = client.listen(&SubscriptionFilter::new().uris(&["test://"])).unwrap();
+        assert!(matches!(changes.next().await, Some(Ok(SubscriptionEvent::Listening(_)))));
+        client.request(Request::ping()).await.unwrap();
+        assert_eq!(changes.next().await.unwrap().unwrap(), SubscriptionEvent::All);
+        client.close().await;
+        assert!(matches!(changes.next().await, None | Some(Err(_))));
+    });
+}
+
 #[test]
 fn a_dropped_subscription_is_cancelled() {
     let rest = r#"t=no; while read l; do case "$l" in *notifications/cancelled*) t=yes;; *tools/call*)

@@ -25,6 +25,9 @@ pub enum SubscriptionEvent {
     Resources,
     /// The contents of the resource with this URI have changed.
     Resource(String),
+    /// All that the subscription is for may have changed: more than 4,096 changes or 1 MiB of URIs waited to be taken, and this
+    /// event is in their place.
+    All,
 }
 
 impl SubscriptionEvent {
@@ -36,7 +39,8 @@ impl SubscriptionEvent {
     }
 }
 
-/// The limits of changes that wait to be taken: number, and bytes of their URIs.
+/// The limits of changes that wait to be taken: number, and bytes of their URIs. Beyond them the changes become one
+/// [`SubscriptionEvent::All`].
 const CHANGES: usize = 4096;
 const BYTES: usize = 1 << 20;
 
@@ -90,10 +94,16 @@ impl Heard {
 
     pub(super) fn changed(&mut self, what: &ChangeNotification<'_>) {
         let Some(change) = SubscriptionEvent::of(what) else { return };
-        let fits = self.changes.len() < CHANGES && self.bytes + change.size() <= BYTES;
-        if fits && !self.changes.contains(&change) {
+        if self.changes.iter().any(|waiting| *waiting == change || *waiting == SubscriptionEvent::All) {
+            return;
+        }
+        if self.changes.len() < CHANGES && self.bytes + change.size() <= BYTES {
             self.bytes += change.size();
             self.changes.push_back(change);
+        } else {
+            self.changes.retain(|waiting| matches!(waiting, SubscriptionEvent::Listening(_)));
+            self.changes.push_back(SubscriptionEvent::All);
+            self.bytes = 0;
         }
     }
 
@@ -129,9 +139,9 @@ impl Heard {
     }
 }
 
-/// A subscription: a stream of changes, see [`Client::listen`]. Equal changes that wait to be taken become one. It
-/// survives reconnections, and ends with an error when the connection cannot be opened again. Dropping it
-/// unsubscribes.
+/// A subscription: a stream of changes, see [`Client::listen`]. Equal changes that wait to be taken become one, and too
+/// many become [`SubscriptionEvent::All`]. It survives reconnections, and ends with an error when the connection cannot
+/// be opened again. Dropping it unsubscribes.
 #[must_use = "dropping it ends it"]
 #[derive(Debug)]
 pub struct SubscriptionStream {
@@ -172,5 +182,62 @@ impl Drop for SubscriptionStream {
             heard
         });
         drop(heard);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_sansio::json::Raw;
+
+    fn heard() -> Heard {
+        Heard::new(&SubscriptionFilter::new())
+    }
+
+    fn change(heard: &mut Heard, uri: &str) {
+        let json = format!("\"{uri}\"");
+        let uri = Raw::parse(json.as_bytes()).unwrap().text().unwrap();
+        heard.changed(&ChangeNotification::Resource(uri));
+    }
+
+    fn next(heard: &mut Heard) -> Option<SubscriptionEvent> {
+        match heard.poll(&Context::from_waker(Waker::noop())) {
+            Poll::Ready(Some(Ok(change))) => Some(change),
+            other => {
+                assert!(other.is_pending());
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_changes_become_one() {
+        let mut heard = heard();
+        (0..CHANGES).for_each(|number| change(&mut heard, &format!("test://{number}")));
+        change(&mut heard, "test://0");
+        assert_eq!(heard.changes.len(), CHANGES, "all fit, and equal ones are kept once");
+        change(&mut heard, "test://one too many");
+        change(&mut heard, "test://0");
+        assert_eq!(next(&mut heard), Some(SubscriptionEvent::All));
+        assert_eq!(next(&mut heard), None);
+        // Later ones are told again.
+        change(&mut heard, "test://0");
+        assert_eq!(next(&mut heard), Some(SubscriptionEvent::Resource("test://0".to_owned())));
+        assert_eq!((next(&mut heard), heard.bytes), (None, 0));
+    }
+
+    #[test]
+    fn changes_with_too_many_bytes_become_one() {
+        let mut heard = heard();
+        let long = |start: &str| format!("{start}{}", "x".repeat(BYTES / 2 - start.len()));
+        for (third, told) in [("", 2), ("c", 1)] {
+            ["a", "b"].iter().for_each(|start| change(&mut heard, &long(start)));
+            change(&mut heard, third);
+            let events: Vec<_> = std::iter::from_fn(|| next(&mut heard)).collect();
+            // An empty URI fits.
+            assert_eq!(events.len(), told + usize::from(third.is_empty()));
+            assert_eq!(events.contains(&SubscriptionEvent::All), !third.is_empty());
+        }
+        assert_eq!(heard.bytes, 0);
     }
 }
