@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{State, call, initialize, service, text};
-use mcp_sansio::server::ServerChange;
+use mcp_sansio::server::{MessageLimits, ServerChange};
 use mcp_sansio_smol::channel;
 use mcp_sansio_smol::http::{Access, EndpointConfig, HttpServer, HttpServerOptions, Stopper, WireLimits};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ type Server = HttpServer<'static, State>;
 const SOON: Duration = Duration::from_secs(20);
 
 /// Runs a client in its own thread against a server, stops the server, and returns its final state.
-fn talk(configure: fn(Server) -> Server, client: impl FnOnce(SocketAddr, &Stopper) + Send + 'static) -> State {
+fn talk(configure: impl FnOnce(Server) -> Server, client: impl FnOnce(SocketAddr, &Stopper) + Send + 'static) -> State {
     let (answers, late) = channel();
     let mut state = State::new(answers);
     let server = configure(HttpServer::bind("127.0.0.1:0").unwrap().late(late));
@@ -615,6 +615,103 @@ fn half_shut_connections_are_answered() {
         idle.set_read_timeout(Some(SOON)).unwrap();
         idle.shutdown(Shutdown::Write).unwrap();
         assert_eq!(idle.read(&mut [0]).unwrap(), 0);
+    });
+}
+
+/// The last answers of a connection are written to their end, before the connection is shut or closed.
+#[test]
+fn last_answers_that_are_read_late_are_whole() {
+    const SIZE: usize = 12 << 20;
+    // Its body does not come.
+    const REFUSED: &[u8] = b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 100000\r\n\r\n";
+    let limits = MessageLimits { message: 2 * SIZE, ..MessageLimits::default() };
+    let large = move |server: Server| server.options(HttpServerOptions::new().limits(limits));
+    talk(large, |address, _| {
+        for is_half_shut in [true, false] {
+            let mut client = Client::open(address);
+            client.send("POST", "/mcp", &call(1, "echo", json!({ "text": "x".repeat(SIZE) })).to_string());
+            match is_half_shut {
+                true => client.socket.get_ref().shutdown(Shutdown::Write).unwrap(),
+                false => client.socket.get_mut().write_all(REFUSED).unwrap(),
+            }
+            // The answer has begun, and does not fit into the socket.
+            client.socket.fill_buf().unwrap();
+            thread::sleep(Duration::from_millis(300));
+            assert_eq!(text(&client.response().json()).len(), SIZE);
+            if !is_half_shut {
+                assert_eq!(client.response().status, 403);
+            }
+            assert_eq!(client.socket.read(&mut [0]).unwrap(), 0);
+        }
+    });
+}
+
+/// Makes the end of a connection a reset.
+#[cfg(unix)]
+fn reset(client: Client) {
+    rustix::net::sockopt::set_socket_linger(client.socket.get_ref(), Some(Duration::ZERO)).unwrap();
+}
+
+/// A client whose request waits for the application resets its connection: its place is free before the decision.
+#[cfg(all(feature = "resource-server", unix))]
+#[test]
+fn a_reset_frees_the_place_of_an_undecided_request() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    fn undecided(server: Server) -> Server {
+        server.options(HttpServerOptions::new().connections(1)).authorize(&|head| match head.text("authorization") {
+            Some(_) => Access::Granted { principal: None },
+            None => {
+                ASKED.fetch_add(1, Ordering::Relaxed);
+                Access::Later
+            }
+        })
+    }
+    talk(undecided, |address, _| {
+        let mut first = Client::new(address);
+        first.send("POST", "/mcp", &initialize().to_string());
+        // It still waits for the answer.
+        first.socket.get_ref().shutdown(Shutdown::Write).unwrap();
+        let mut second = Client::new(address);
+        second.headers = "Authorization: Bearer sesame\r\n".into();
+        second.send("POST", "/mcp", &initialize().to_string());
+        thread::sleep(Duration::from_millis(200));
+        let asked = ASKED.load(Ordering::Relaxed);
+        // Two looks for clients that have gone do not ask again.
+        second.socket.get_ref().set_read_timeout(Some(Duration::from_millis(2_500))).unwrap();
+        assert!(second.socket.fill_buf().is_err());
+        assert!(ASKED.load(Ordering::Relaxed) < asked + 2, "{asked}, then {ASKED:?}");
+        second.socket.get_ref().set_read_timeout(Some(SOON)).unwrap();
+        reset(first);
+        assert_eq!(second.response().status, 200);
+    });
+}
+
+/// The same for a request of HTTP with SSE that waits because its stream is not read.
+#[cfg(unix)]
+#[test]
+fn a_reset_frees_the_place_of_a_request_that_waits_for_its_stream() {
+    const SIZE: usize = 12 << 20;
+    let limits = MessageLimits { message: 2 * SIZE, ..MessageLimits::default() };
+    let large = move |server: Server| server.options(HttpServerOptions::new().limits(limits).connections(2));
+    talk(large, |address, _| {
+        let mut stream = Client::new(address);
+        assert_eq!(stream.ask("GET", "/sse", "").status, 200);
+        let path = stream.expect().as_str().unwrap().to_owned();
+        let mut first = Client::new(address);
+        assert_eq!(first.ask("POST", &path, &initialize().to_string()).status, 202);
+        assert_eq!(stream.expect()["id"], 0);
+        let echo = call(1, "echo", json!({ "text": "x".repeat(SIZE) })).to_string();
+        assert_eq!(first.ask("POST", &path, &echo).status, 202);
+        first.send("POST", &path, &call(2, "echo", json!({"text": "waits"})).to_string());
+        let mut second = Client::new(address);
+        second.send("POST", "/mcp", &initialize().to_string());
+        second.socket.get_ref().set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        assert!(second.socket.fill_buf().is_err());
+        second.socket.get_ref().set_read_timeout(Some(SOON)).unwrap();
+        reset(first);
+        assert_eq!(second.response().status, 200);
     });
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use mcp_sansio::memory::Store;
+use mcp_sansio::server::Millis;
 use mcp_sansio_http::endpoint::StreamId;
 use mcp_sansio_http::host::{Budget, HttpConnection, ServeContext, WaitFor};
 
@@ -23,8 +24,12 @@ pub(crate) struct Connection {
     shut: bool,
     ended: bool,
     abandoned: bool,
-    /// The buffer has no room for input.
+    /// The buffer behind an open stream has no room for input.
     full: bool,
+    /// The request waits, for its stream or for the application. Nothing is read meanwhile.
+    waits: bool,
+    /// The time to look whether the peer has gone; `None` while the socket is read, which tells it.
+    look_at: Option<Millis>,
     /// The last read took all bytes that were there, and the socket has not woken since.
     drained: bool,
     /// It is in the list of connections that wait for a stream.
@@ -50,6 +55,8 @@ pub(crate) enum Turn {
     Over,
 }
 
+/// The period of looking whether peers whose bytes are not read have gone.
+const LOOK: Millis = 1_000;
 /// The limit of rounds (serve, write, read) in one turn.
 const ROUNDS: usize = 4;
 
@@ -72,6 +79,8 @@ impl Connection {
             ended: false,
             abandoned: false,
             full: false,
+            waits: false,
+            look_at: None,
             drained: false,
             parked: false,
             #[cfg(feature = "resource-server")]
@@ -79,15 +88,20 @@ impl Connection {
         }
     }
 
-    /// Returns whether reading is paused because the buffer behind an open stream is full. The socket does not wake
-    /// the connection then.
-    pub(crate) const fn is_full(&self) -> bool {
-        self.full
+    /// Returns the time of the next look or turn, after a turn or a look.
+    pub(crate) fn next_deadline(&mut self, now: Millis) -> Millis {
+        // Turns for other reasons do not put it off.
+        self.look_at = (self.full || self.waits).then(|| self.look_at.unwrap_or(now + LOOK));
+        self.wired.next_deadline().into_iter().chain(self.look_at).min().unwrap_or(Millis::MAX)
     }
 
-    /// Makes the next turn the last if the peer has gone.
-    pub(crate) fn look(&mut self) {
-        self.abandoned |= self.socket.has_gone();
+    /// Makes the next turn the last if the peer has gone, when it is time to look. Returns whether there is such a turn.
+    pub(crate) fn look(&mut self, now: Millis) -> bool {
+        if self.look_at.take_if(|at| *at <= now).is_some() {
+            // A client that has closed its side still gets the answer for which it waits.
+            self.abandoned |= if self.waits { self.socket.is_broken() } else { self.socket.has_gone() };
+        }
+        self.abandoned
     }
 
     /// Serves the input, writes the output, and reads on.
@@ -98,7 +112,7 @@ impl Connection {
         budget: &mut Budget,
     ) -> Turn {
         self.drained &= !self.bell.reset();
-        self.full = false;
+        (self.full, self.waits) = (false, false);
         if self.abandoned {
             return Turn::Over;
         }
@@ -112,9 +126,15 @@ impl Connection {
                 WaitFor::Write => continue,
                 WaitFor::Close if self.blocked => return Turn::Waits,
                 WaitFor::Close => return Turn::Over,
-                WaitFor::Stream => return Turn::Parked,
+                WaitFor::Stream => {
+                    self.waits = true;
+                    return Turn::Parked;
+                }
                 #[cfg(feature = "resource-server")]
-                WaitFor::Decision => return Turn::Undecided,
+                WaitFor::Decision => {
+                    self.waits = true;
+                    return Turn::Undecided;
+                }
                 WaitFor::Shut if !self.blocked && !self.shut => {
                     self.shut = true;
                     if self.socket.shut(cx).is_err() {

@@ -1,18 +1,36 @@
 //! Asks the system about the state of a socket.
 
+#[cfg(unix)]
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 /// Returns whether the peer has closed its side or reset the connection, even if bytes still wait to be read.
 #[cfg(unix)]
 pub(crate) fn has_gone(socket: &impl std::os::fd::AsFd) -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let closed = PollFlags::RDHUP;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let closed = PollFlags::empty();
     // The system always reports broken connections; only a half-closed one has to be asked for.
-    poll(&mut [PollFd::new(socket, closed)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+    has(socket, closed)
+}
+
+/// Returns whether the connection is broken. That of a peer that has only closed its side is not.
+#[cfg(unix)]
+pub(crate) fn is_broken(socket: &impl std::os::fd::AsFd) -> bool {
+    has(socket, PollFlags::empty())
+}
+
+#[cfg(unix)]
+fn has(socket: &impl std::os::fd::AsFd, events: PollFlags) -> bool {
+    poll(&mut [PollFd::new(socket, events)], Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(not(unix))]
 pub(crate) const fn has_gone<T>(_: &T) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+pub(crate) const fn is_broken<T>(_: &T) -> bool {
     false
 }

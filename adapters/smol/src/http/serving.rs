@@ -87,8 +87,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 const DAY: Duration = Duration::from_secs(86_400);
 /// The time to wait before an overdue deadline is looked at again.
 const OVERDUE: Millis = 500;
-/// The period of looking whether peers whose bytes are not read have gone.
-const LOOK: Millis = 1_000;
 /// The limit of messages and connections that are taken, and of streams that are written, in one turn.
 const AT_ONCE: usize = 64;
 const NEVER: Millis = Millis::MAX;
@@ -421,8 +419,7 @@ impl Hall {
                 connection.wired.release(&mut self.budget);
             }
         }
-        let look = if connection.is_full() { now + LOOK } else { NEVER };
-        let deadline = connection.wired.next_deadline().unwrap_or(NEVER).min(look);
+        let deadline = connection.next_deadline(now);
         if turn == Turn::Yields {
             connection.ring();
         }
@@ -462,8 +459,15 @@ impl Hall {
                 continue;
             }
             let Some(Some(connection)) = self.connections.get_mut(slot) else { continue };
-            if connection.is_full() {
-                connection.look();
+            let is_last = connection.look(now);
+            let deadline = connection.next_deadline(now);
+            // A peer that is still there needs no turn, which may ask the application again.
+            if !is_last && deadline > now {
+                self.soonest = self.soonest.min(deadline);
+                if let Some(place) = self.deadlines.get_mut(slot) {
+                    *place = deadline;
+                }
+                continue;
             }
             match connection.wired.connection().expire(now) {
                 ExpireStatus::Nothing | ExpireStatus::Refused => {}

@@ -13,7 +13,7 @@ use mcp_sansio_host::SpareDescriptors;
 #[cfg(unix)]
 use mcp_sansio_host::UnixSocketFile;
 
-use super::descriptors::has_gone;
+use super::descriptors::{has_gone, is_broken};
 use crate::interrupted::retry;
 use crate::stream::ByteStream;
 
@@ -141,6 +141,16 @@ impl Socket {
             Socket::Tcp(socket) => has_gone(socket.get_ref()),
             #[cfg(unix)]
             Socket::Unix(socket) => has_gone(socket.get_ref()),
+            Socket::Stream(_) => false,
+        }
+    }
+
+    /// Returns whether the connection is broken. That of a peer that has only closed its side is not.
+    pub(super) fn is_broken(&self) -> bool {
+        match self {
+            Socket::Tcp(socket) => is_broken(socket.get_ref()),
+            #[cfg(unix)]
+            Socket::Unix(socket) => is_broken(socket.get_ref()),
             Socket::Stream(_) => false,
         }
     }
