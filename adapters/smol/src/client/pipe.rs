@@ -54,12 +54,9 @@ impl AsyncRead for OutputPipe {
                     Err(error) => return Poll::Ready(Err(error)),
                 },
                 Next::Arm => {
-                    // The first answer may still be about the bytes that were read.
-                    let again = self.pipe.poll_readable(cx)?.is_ready() && self.pipe.poll_readable(cx)?.is_ready();
-                    self.next = if again { Next::Read } else { Next::Wait };
-                    if !again {
-                        return Poll::Pending;
-                    }
+                    // The first answer may still be about the bytes that were read: the next one is not.
+                    let _ = self.pipe.poll_readable(cx)?;
+                    self.next = Next::Wait;
                 }
                 Next::Wait => {
                     ready!(self.pipe.poll_readable(cx))?;
