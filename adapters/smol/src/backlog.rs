@@ -138,6 +138,14 @@ mod tests {
     }
 
     #[test]
+    fn the_memory_of_a_large_message_is_given_back() {
+        let mut out = Backlog::new(8);
+        line(&mut out, &[b'x'; 8 * KEPT]).unwrap();
+        out.sent(8 * KEPT + 1);
+        assert!(out.bytes.capacity() <= 2 * KEPT, "{}", out.bytes.capacity());
+    }
+
+    #[test]
     fn at_its_limit_it_is_closed() {
         let mut out = Backlog::new(8);
         line(&mut out, b"012345").unwrap();

@@ -542,6 +542,9 @@ fn a_death_is_told_with_its_last_words() {
         }
         let (_, detail) = lost(client.request(Request::list_tools()).await);
         assert!(detail.contains("exit status: 3"), "{detail}");
+        let refused = client.listen(&SubscriptionFilter::new().tools()).unwrap_err();
+        assert_eq!(refused.lost(), Some(TransportError::Closed));
+        assert!(refused.to_string().contains("exit status: 3"), "{refused}");
         assert_eq!(client.close().await.unwrap().after, StopSignal::None);
     });
 }

@@ -382,3 +382,30 @@ fn poll_read(from: &mut Option<impl AsyncRead + Unpin>, cx: &mut Context<'_>, sp
     }
     Poll::Ready(n)
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use futures_lite::FutureExt;
+    use std::future::pending;
+    use std::time::Duration;
+
+    /// As one that hangs in the kernel: after the last step it is said to live on.
+    #[test]
+    fn a_process_that_does_not_even_end_by_sigkill_is_given_up() {
+        let timeouts = ChildOptions::new().close_time(Duration::ZERO).into_parts().2;
+        let mut command = std::process::Command::new("sleep");
+        command.arg("60");
+        let child = Command::from(command).spawn().unwrap();
+        let mut life = Life::new(child, Log::new(Stderr::Null), timeouts);
+        life.ends = Box::pin(pending());
+        (life.last, life.timer) = (StopSignal::Kill, Timer::after(Duration::ZERO));
+        let late = async {
+            Timer::after(Duration::from_secs(10)).await;
+            None
+        };
+        let ended = async_io::block_on(async { Some(poll_fn(|cx| life.poll_end(&mut None, cx)).await) }.or(late));
+        life.child.kill().unwrap();
+        assert_eq!(ended.map(|ended| (ended.after, ended.status)), Some((StopSignal::Kill, None)));
+    }
+}

@@ -269,3 +269,84 @@ impl<R, W> fmt::Debug for StreamTransport<R, W> {
         f.debug_struct("Over").field("gone", &self.gone).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Ignore;
+    use mcp_sansio::revision::Revision;
+    use std::io;
+    use std::task::Waker;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    /// Sends the same line again and again.
+    struct Flood {
+        line: &'static [u8],
+        at: usize,
+    }
+
+    impl AsyncRead for Flood {
+        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+            for byte in space.iter_mut() {
+                *byte = self.line[self.at];
+                self.at = (self.at + 1) % self.line.len();
+            }
+            Poll::Ready(Ok(space.len()))
+        }
+    }
+
+    /// Takes bytes while it is open.
+    #[derive(Default)]
+    struct Gate {
+        is_open: bool,
+        written: usize,
+        flushed: usize,
+    }
+
+    impl AsyncWrite for Gate {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            if !self.is_open {
+                return Poll::Pending;
+            }
+            self.written += bytes.len();
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.flushed = self.written;
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.poll_flush(cx)
+        }
+    }
+
+    /// Sends requests and reads no answers: at a limit it is not read any more, until it reads.
+    #[test]
+    fn a_server_that_does_not_take_its_answers_is_not_read() {
+        let id = "x".repeat(1000);
+        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"ping\"}}\n").leak();
+        let mut transport = StreamTransport::new(Flood { line: line.as_bytes(), at: 0 }, Gate::default(), &PROFILE);
+        transport.link().client.connect_as(Revision::V2025_11_25);
+        let cx = &mut Context::from_waker(Waker::noop());
+        while transport.poll_run(0, cx, &mut Ignore) {
+            assert!(transport.talk.session.out().pending().len() < 2 * OWED, "it is read without end");
+        }
+        let pending = transport.talk.session.out().pending().len();
+        assert!((OWED..OWED + (1 << 20)).contains(&pending), "{pending} bytes");
+        transport.talk.writer.as_mut().unwrap().is_open = true;
+        assert!(transport.poll_run(0, cx, &mut Ignore), "it is read again");
+    }
+
+    #[test]
+    fn what_is_written_is_flushed() {
+        let gate = Gate { is_open: true, ..Gate::default() };
+        let mut transport = StreamTransport::new(Flood { line: b"\n", at: 0 }, gate, &PROFILE);
+        transport.link().client.connect();
+        transport.poll_run(0, &mut Context::from_waker(Waker::noop()), &mut Ignore);
+        let gate = transport.talk.writer.as_ref().unwrap();
+        assert!(gate.written > 0 && gate.flushed == gate.written);
+    }
+}

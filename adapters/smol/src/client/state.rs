@@ -505,3 +505,54 @@ fn wait(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
 fn closed(why: Option<&str>) -> ClientError {
     ClientError::Lost { why: TransportError::Closed, detail: why.unwrap_or_default().to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Ignore, StreamTransport, Trace};
+    use mcp_sansio::client::ClientInfo;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    /// A connection whose stream for the server's requests is being opened, or is not.
+    struct Settling(StreamTransport<futures_lite::io::Empty, futures_lite::io::Sink>, bool);
+
+    impl Transport for Settling {
+        fn link(&mut self) -> ClientHandle<'_, 'static> {
+            self.0.link()
+        }
+        fn poll_run(&mut self, now: Millis, cx: &mut Context<'_>, handler: &mut dyn ClientHandler) -> bool {
+            self.0.poll_run(now, cx, handler)
+        }
+        fn next_deadline(&self) -> Option<Millis> {
+            self.0.next_deadline()
+        }
+        fn explain(&self, why: TransportError) -> String {
+            self.0.explain(why)
+        }
+        fn is_settling(&self) -> bool {
+            self.1
+        }
+        fn trace(&mut self, trace: Trace) {
+            self.0.trace(trace);
+        }
+        fn begin_close(&mut self, now: Millis) {
+            self.0.begin_close(now);
+        }
+        fn poll_close(&mut self, now: Millis, cx: &mut Context<'_>) -> Poll<Option<ChildExit>> {
+            self.0.poll_close(now, cx)
+        }
+    }
+
+    /// The first request of a connection waits for the stream and for the time, whichever comes first, and then no more.
+    #[test]
+    fn requests_wait_for_the_stream_while_it_is_opened_and_there_is_time() {
+        for (is_opened, until, waits) in [(true, Millis::MAX, true), (true, 0, false), (false, Millis::MAX, false)] {
+            let stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
+            let mut state = State::new(Box::new(Settling(stream, is_opened)), Box::new(Ignore));
+            state.settles = Some(until);
+            assert_eq!(state.is_settling(), waits, "{is_opened} {until}");
+            assert_eq!(state.settles.is_some(), waits);
+        }
+    }
+}

@@ -143,3 +143,36 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Ignore, StreamTransport};
+    use mcp_sansio::client::ClientInfo;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    fn state() -> State {
+        let stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
+        State::new(Box::new(stream), Box::new(Ignore))
+    }
+
+    fn followed(state: &State) -> Vec<&str> {
+        state.book.followed.iter().map(|followed| followed.id.as_str()).collect()
+    }
+
+    /// Notifications are kept for tasks that are followed: for each once, for the newest ones, and until they end.
+    #[test]
+    fn the_newest_tasks_are_kept_once_until_they_end() {
+        let mut state = state();
+        for id in ["a", "b", "a"] {
+            state.begin_to_follow(id);
+        }
+        assert_eq!(followed(&state), ["a", "b"]);
+        (2..=FOLLOWED).for_each(|number| state.begin_to_follow(&number.to_string()));
+        assert_eq!((followed(&state).len(), followed(&state)[0]), (FOLLOWED, "b"));
+        state.end_to_follow("b");
+        state.end_to_follow("b");
+        assert_eq!((followed(&state).len(), followed(&state)[0]), (FOLLOWED - 1, "2"));
+    }
+}
