@@ -3,13 +3,15 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::protocol::ServerCapability;
 use mcp_sansio::server::ServerChange;
 use mcp_sansio::service::{Service, Tool};
-use mcp_sansio_smol::http::fleet::{MemoryHub, ProcessTag};
+use mcp_sansio_smol::http::fleet::{Arrival, Engine, MemoryHub, ProcessTag, Recipients};
 use mcp_sansio_smol::http::{HttpServer, Stopper};
 
 static TOOLS: [Tool<()>; 1] = [Tool::new("change", "Changes the tools", |(), call| {
@@ -17,8 +19,13 @@ static TOOLS: [Tool<()>; 1] = [Tool::new("change", "Changes the tools", |(), cal
     call.text("changed")
 })];
 
-fn start(hub: &MemoryHub, tag: u32) -> (SocketAddr, Stopper, thread::JoinHandle<std::io::Result<()>>) {
-    let server = HttpServer::bind("127.0.0.1:0").unwrap().fleet(hub.join(ProcessTag::new(tag)));
+type Running = (SocketAddr, Stopper, thread::JoinHandle<std::io::Result<()>>);
+
+fn start(hub: &MemoryHub, tag: u32) -> Running {
+    serve(HttpServer::bind("127.0.0.1:0").unwrap().fleet(hub.join(ProcessTag::new(tag))))
+}
+
+fn serve(server: HttpServer<'static, ()>) -> Running {
     let (address, stopper) = (server.local_addr().unwrap(), server.stopper());
     let serve = move || {
         let service = Service::new("test", "1").tools(&TOOLS).feature(ServerCapability::ToolsChanged);
@@ -70,4 +77,59 @@ fn a_change_of_another_server_is_sent_at_once() {
         stopper.stop();
         thread.join().unwrap().unwrap();
     }
+}
+
+/// An engine that counts how often it has nothing.
+struct Counting<E> {
+    engine: E,
+    empty: Arc<AtomicUsize>,
+}
+
+impl<E: Engine> Engine for Counting<E> {
+    fn tag(&self) -> ProcessTag {
+        self.engine.tag()
+    }
+    fn publish(&mut self, to: Recipients, message: &[u8], within: u64) {
+        self.engine.publish(to, message, within);
+    }
+    fn take(&mut self) -> Option<Arrival> {
+        let taken = self.engine.take();
+        self.empty.fetch_add(usize::from(taken.is_none()), Ordering::Relaxed);
+        taken
+    }
+    fn append(&mut self, log: &str, id: Option<u64>, entry: &[u8], keep: u64) {
+        self.engine.append(log, id, entry, keep);
+    }
+    fn replace(&mut self, log: &str, entry: &[u8], keep: u64) {
+        self.engine.replace(log, entry, keep);
+    }
+    fn read(&mut self, log: &str, after: u64, follow: Option<u64>) {
+        self.engine.read(log, after, follow);
+    }
+    fn stop(&mut self, log: &str) {
+        self.engine.stop(log);
+    }
+    fn set_waker(&mut self, wake: Arc<dyn Fn() + Send + Sync>) {
+        self.engine.set_waker(wake);
+    }
+}
+
+/// A second meeting in a turn is for requests that wait for news of the others.
+#[test]
+fn a_turn_in_which_no_request_waits_meets_the_fleet_once() {
+    let [empty, turns] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let engine = Counting { engine: MemoryHub::new().join(ProcessTag::new(1)), empty: Arc::clone(&empty) };
+    let ticks = Arc::clone(&turns);
+    let server = HttpServer::bind("127.0.0.1:0").unwrap().fleet(engine).tick(move |_, _, _| {
+        ticks.fetch_add(1, Ordering::Relaxed);
+        None
+    });
+    let (address, stopper, thread) = serve(server);
+    for _ in 0..3 {
+        read_to(&mut post(address, "tools/call", "change", r#""name":"change","arguments":{}"#), "changed");
+    }
+    stopper.stop();
+    thread.join().unwrap().unwrap();
+    let [empty, turns] = [empty, turns].map(|count| count.load(Ordering::Relaxed));
+    assert!(turns >= 3 && empty <= turns, "{empty} meetings without news in {turns} turns");
 }
