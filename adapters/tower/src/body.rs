@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -12,7 +13,14 @@ use mcp_sansio_http::endpoint::StreamId;
 
 use crate::shared::Shared;
 
+/// The most bytes of one JSON text, or of a page, that a poll gives. The server around the mount polls again when it has room: what
+/// is left stays here, and is not copied into a buffer of its own.
+const PIECE: usize = 64 << 10;
+
 /// The body of a response. It also takes texts and bytes of your own, for pages beside the mount.
+///
+/// A JSON text is given in pieces of at most 64 KiB, and counted until its last piece is dropped, see
+/// [`MountOptions::output_total`](crate::MountOptions::output_total).
 ///
 /// An event stream is pulled only while the body is polled, at most
 /// [`EndpointConfig::turn`](mcp_sansio_http::endpoint::EndpointConfig::turn) bytes at once: what a slow client does not take
@@ -48,6 +56,24 @@ impl<S: Send> Mount for Shared<S> {
     }
 }
 
+/// A JSON text, counted as long as it or a piece of it is there.
+struct Unsent {
+    text: Vec<u8>,
+    total: Arc<AtomicUsize>,
+}
+
+impl AsRef<[u8]> for Unsent {
+    fn as_ref(&self) -> &[u8] {
+        &self.text
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.text.len(), Ordering::Relaxed);
+    }
+}
+
 struct EventStream {
     mount: Arc<dyn Mount>,
     id: StreamId,
@@ -63,6 +89,12 @@ impl Drop for EventStream {
 }
 
 impl Body {
+    /// Makes the body of a JSON text, and adds its length to the total until it is sent.
+    pub(crate) fn counted(text: Vec<u8>, total: &Arc<AtomicUsize>) -> Self {
+        total.fetch_add(text.len(), Ordering::Relaxed);
+        Body(Content::Full(Bytes::from_owner(Unsent { text, total: Arc::clone(total) })))
+    }
+
     pub(crate) fn stream<S: Send>(mount: Arc<Shared<S>>, id: StreamId) -> Self {
         Body(Content::Stream(EventStream { mount, id, over: false }))
     }
@@ -74,7 +106,7 @@ impl http_body::Body for Body {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let bytes = match &mut self.0 {
-            Content::Full(bytes) => std::mem::take(bytes),
+            Content::Full(bytes) => bytes.split_to(bytes.len().min(PIECE)),
             Content::Stream(stream) if stream.over => Bytes::new(),
             Content::Stream(stream) => {
                 let (bytes, over) = ready!(stream.mount.poll_stream(stream.id, cx));

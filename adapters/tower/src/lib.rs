@@ -48,7 +48,8 @@
 //! - **Cancellation.** A future that is dropped has done nothing yet. A body that is dropped before its end notifies the endpoint
 //!   that its client is gone: under 2026-07-28 this cancels the request; an older client may come back for the answer.
 //! - **Back pressure.** A stream is pulled when its body is polled, and not before. Unsent bytes are counted in the
-//!   endpoint ([`EndpointLimits`]).
+//!   endpoint ([`EndpointLimits`]). A JSON answer is counted until it is sent or dropped, and given in pieces of at most 64 KiB;
+//!   beyond [`MountOptions::output_total`] requests get 503.
 //! - **No polling.** A body without events is woken by the event, under the lock that also guards the pull.
 //! - **The head first.** `Host`, `Origin`, path, method and authorization are checked before the body is read.
 //! - **The time** needs no task: the timer is set by the futures and bodies of the mount, and wakes one body that waits.

@@ -161,7 +161,7 @@ impl<S: Send> Waiting<'_, S> {
             let admitted = desk.endpoint.poll_admit(&app, &asked.head(), &mut body);
             match admitted {
                 Ok(Some(admission)) => Poll::Ready(Ok(admission)),
-                Err(refusal) => Poll::Ready(Err(respond(&refusal, body.into_inner().into()))),
+                Err(refusal) => Poll::Ready(Err(respond(&refusal, Body::counted(body.into_inner(), &shared.unsent)))),
                 Ok(None) => {
                     #[cfg(feature = "resource-server")]
                     {
@@ -186,7 +186,8 @@ impl<S: Send> Waiting<'_, S> {
         let (shared, key) = (self.shared, &mut self.key);
         let waker = cx.waker().clone();
         let answered = shared.turn(Some(cx), |desk| {
-            if *desk.closing {
+            // Under the lock: one answer at most is made beyond the total.
+            if *desk.closing || shared.is_full() {
                 return Poll::Ready(status(StatusCode::SERVICE_UNAVAILABLE));
             }
             let head = asked.head().admitted(admission);
@@ -215,7 +216,7 @@ impl<S: Send> Waiting<'_, S> {
                     }
                     streamed
                 }
-                _ => respond(&response, body.into_inner().into()),
+                _ => respond(&response, Body::counted(body.into_inner(), &shared.unsent)),
             })
         });
         answered.unwrap_or_else(|| Poll::Ready(status(StatusCode::INTERNAL_SERVER_ERROR)))

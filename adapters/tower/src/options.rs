@@ -70,6 +70,7 @@ pub struct MountOptions<S: 'static> {
     pub(crate) limits: MessageLimits,
     pub(crate) endpoint_limits: EndpointLimits,
     pub(crate) input_total: usize,
+    pub(crate) output_total: usize,
     pub(crate) body_time: Duration,
     pub(crate) seal: Option<&'static (dyn Seal + Sync)>,
     #[cfg(feature = "seal")]
@@ -93,6 +94,7 @@ impl<S> MountOptions<S> {
             limits: MessageLimits::default(),
             endpoint_limits: EndpointLimits::default(),
             input_total: 256 << 20,
+            output_total: 256 << 20,
             body_time: Duration::from_secs(60),
             seal: None,
             #[cfg(feature = "seal")]
@@ -164,6 +166,14 @@ impl<S> MountOptions<S> {
     /// does not fit gets 503.
     pub fn input_total(self, bytes: usize) -> Self {
         MountOptions { input_total: bytes, ..self }
+    }
+
+    /// Sets how many bytes the unsent JSON answers may take together. Default: 256 MiB. Beyond the limit each request gets 503
+    /// before its handler runs, until answers are sent or their bodies are dropped: the server around the mount must close
+    /// connections whose clients read too slowly. Event streams have limits of their own, [`EndpointLimits::log`] and
+    /// [`EndpointLimits::stream`].
+    pub fn output_total(self, bytes: usize) -> Self {
+        MountOptions { output_total: bytes, ..self }
     }
 
     /// Sets the time for the body of a request. Default: a minute. A slower one gets 408.
@@ -244,6 +254,7 @@ impl<S> fmt::Debug for MountOptions<S> {
         f.debug_struct("MountOptions")
             .field("config", &self.config)
             .field("input_total", &self.input_total)
+            .field("output_total", &self.output_total)
             .finish_non_exhaustive()
     }
 }

@@ -50,6 +50,9 @@ pub(crate) struct Shared<S: 'static> {
     pub(crate) body_time: Duration,
     /// The bytes of bodies that were read and not handled.
     pub(crate) reading: AtomicUsize,
+    pub(crate) output_total: usize,
+    /// The bytes of answers that were made and not sent; those of event streams are counted in the endpoint.
+    pub(crate) unsent: Arc<AtomicUsize>,
 }
 
 struct Inner<S: 'static> {
@@ -147,7 +150,14 @@ impl<S> Shared<S> {
             input_total: options.input_total,
             body_time: options.body_time,
             reading: AtomicUsize::new(0),
+            output_total: options.output_total,
+            unsent: Arc::default(),
         }
+    }
+
+    /// Returns whether the unsent answers take more than their total.
+    pub(crate) fn is_full(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed) > self.output_total
     }
 
     fn now(&self) -> Millis {

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use common::*;
 use futures_lite::future::block_on;
 use http::{Request, StatusCode, Version};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use mcp_sansio::json::Raw;
 use mcp_sansio::server::{MessageLimits, Progress, ServerChange};
 use mcp_sansio::service::Call;
@@ -352,6 +352,43 @@ fn bodies_have_limits() {
     web.time.pass(5_000);
     let Poll::Ready(Ok(response)) = slow[0].as_mut().poll(cx) else { panic!("it waits") };
     assert_eq!(response.status(), StatusCode::REQUEST_TIMEOUT);
+}
+
+#[test]
+fn unsent_answers_have_a_total() {
+    const TEXT: usize = 100_000;
+    let web = Web::with(|options| options.output_total(2 * TEXT));
+    let ask = || web.modern("tools/call", json!({"name": "echo", "arguments": {"text": "x".repeat(TEXT)}}));
+    // Two answers are more than the total, but the second one began below it.
+    let mut unread: Vec<_> = (0..2).map(|_| ask().into_body()).collect();
+    for _ in 0..2 {
+        let refused = ask();
+        assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(refused.headers()["retry-after"], "1");
+    }
+    assert_eq!(web.seen.lock().unwrap().calls, 2);
+    unread.pop();
+    let mut answer = ask();
+    assert_eq!(answer.status(), StatusCode::OK);
+
+    // The server around the mount gets it piece by piece, and the length from the start.
+    let body = answer.body_mut();
+    let length = body.size_hint().exact().unwrap() as usize;
+    let mut pieces = Vec::new();
+    while let Some(piece) = next(body) {
+        assert!(piece.len() <= 64 << 10, "{}", piece.len());
+        assert_eq!(body.is_end_stream(), pieces.iter().map(Bytes::len).sum::<usize>() + piece.len() == length);
+        pieces.push(piece);
+    }
+    assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), length);
+    assert!(length > TEXT && pieces.len() > 1);
+    // What it has not written yet is counted too.
+    drop(answer);
+    assert_eq!(ask().status(), StatusCode::SERVICE_UNAVAILABLE);
+    drop(pieces);
+    assert_eq!(ask().status(), StatusCode::OK);
+    drop(unread);
+    assert_eq!(ask().status(), StatusCode::OK);
 }
 
 #[test]
