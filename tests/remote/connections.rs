@@ -2,10 +2,10 @@
 //!
 //! The file that takes this module in has `start`: it serves the service, in a thread, and counts the turns of the loop.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,25 @@ use mcp_sansio::service::{Service, Tool};
 use mcp_sansio_host::{HttpServerOptions, Stopper};
 use mcp_sansio_http::http1::ConnectionLimits;
 
-static TOOLS: [Tool<()>; 2] = [
+/// What `hold` and `count` share with [`a_client_that_pipelines_holds_nobody_up`], which alone calls them.
+static HOLDS: AtomicBool = AtomicBool::new(false);
+static RELEASED: AtomicBool = AtomicBool::new(false);
+static COUNTED: AtomicUsize = AtomicUsize::new(0);
+
+static TOOLS: [Tool<()>; 4] = [
     Tool::new("length", "The length of a text", |_, call| {
         let text: mcp_sansio::json::Text<'_> = call.arg("text")?;
         call.text(format_args!("{}", text.decoded_len().unwrap_or(0)))
     }),
     Tool::new("large", "Eight MiB", |_, call| call.text(&*"x".repeat(8 << 20))),
+    Tool::new("hold", "Holds up the whole server until it is released", |_, call| {
+        HOLDS.store(true, Ordering::SeqCst);
+        wait_for(&RELEASED);
+        call.text("released")
+    }),
+    Tool::new("count", "The number of calls before", |_, call| {
+        call.text(format_args!("{}", COUNTED.fetch_add(1, Ordering::SeqCst)))
+    }),
 ];
 
 pub(crate) const SERVICE: Service<'static, ()> = Service::new("connections", "1").tools(&TOOLS);
@@ -56,6 +69,14 @@ impl Running {
     }
 }
 
+fn wait_for(flag: &AtomicBool) {
+    let begun = Instant::now();
+    while !flag.load(Ordering::SeqCst) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it waits for ever");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// A request of 2026-07-28.
 fn request(tool: &str, arguments: &str, headers: &str) -> String {
     let body = format!(
@@ -69,7 +90,7 @@ fn request(tool: &str, arguments: &str, headers: &str) -> String {
 }
 
 /// Reads an answer with a `Content-Length`: its head and its body.
-fn answer(socket: &mut TcpStream) -> (String, String) {
+fn answer(socket: &mut impl Read) -> (String, String) {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         assert_eq!(socket.read(&mut byte).unwrap(), 1, "the end after {:?}", String::from_utf8_lossy(&head));
@@ -213,4 +234,34 @@ fn a_full_input_behind_a_stream_takes_no_turns() {
     assert!(matches!(outcome, Ok(1) | Err(ErrorKind::WouldBlock)), "{outcome:?}");
     let mut other = server.connect();
     assert!(ask(&mut other, &request("length", r#"{"text":"four"}"#, "")).1.contains("\"4\""));
+}
+
+/// Thousands of requests that one client sends at once: another one is served between them.
+#[test]
+fn a_client_that_pipelines_holds_nobody_up() {
+    const MANY: usize = 4_000;
+    let server = super::start(HttpServerOptions::new());
+    let [flood, mut other] = [(); 2].map(|()| server.connect());
+    let count = request("count", "{}", "");
+    assert!(ask(&mut other, &count).1.contains("\"0\""));
+    let mut requests = flood.try_clone().unwrap();
+    let flooding = thread::spawn({
+        let text = request("hold", "{}", "") + &count.repeat(MANY);
+        move || requests.write_all(text.as_bytes()).unwrap()
+    });
+    // The requests of both are there before the server goes on.
+    wait_for(&HOLDS);
+    other.write_all(count.as_bytes()).unwrap();
+    thread::sleep(Duration::from_millis(100));
+    RELEASED.store(true, Ordering::SeqCst);
+    let reading = thread::spawn(move || {
+        let mut flood = BufReader::new(flood);
+        (0..=MANY).filter(|_| answer(&mut flood).0.starts_with("HTTP/1.1 200")).count()
+    });
+    let body = answer(&mut other).1;
+    let before: usize = body.split('"').find_map(|part| part.parse().ok()).unwrap();
+    // A turn of the first client serves some thirty.
+    assert!(before < 250, "{before} requests of the first client were served before");
+    assert_eq!(reading.join().unwrap(), MANY + 1);
+    flooding.join().unwrap();
 }

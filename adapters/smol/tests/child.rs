@@ -843,3 +843,33 @@ fn the_last_handle_ends_the_server() {
     }));
     assert!(!std::path::Path::new(&format!("/proc/{id}")).exists());
 }
+
+/// Checks that an error is the expected one.
+type Expected = fn(&ClientError) -> bool;
+
+/// Each limit of a list ends it with an error that says that there are more pages.
+#[test]
+fn pages_have_limits() {
+    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"c","resultType":"complete"}}'; done"#;
+    let size = r#"{"tools":[],"nextCursor":"c","resultType":"complete"}"#.len();
+    let limits = PageLimits::new();
+    let cases: [(PageLimits, usize, Expected); 4] = [
+        (limits.pages(3), 3, |error| matches!(error, ClientError::TooManyPages)),
+        (limits.bytes(2 * size), 2, |error| matches!(error, ClientError::ListTooLarge)),
+        (limits.bytes(2 * size + 1), 3, |error| matches!(error, ClientError::ListTooLarge)),
+        (limits.time(Duration::ZERO), 0, |error| matches!(error, ClientError::ListTooSlow)),
+    ];
+    for (limits, good, is_expected) in cases {
+        run(start(shell(script), hasty()), |client| async move {
+            client.connect_as(Revision::V2026_07_28).await.unwrap();
+            let mut pages = client.pages(Request::list_tools()).limits(limits);
+            for _ in 0..good {
+                pages.next().await.unwrap().unwrap();
+            }
+            let error = pages.next().await.unwrap().unwrap_err();
+            assert!(is_expected(&error), "{error}");
+            assert!(pages.next().await.is_none());
+            client.close().await;
+        });
+    }
+}
