@@ -8,7 +8,8 @@ use mcp_sansio::server::{MIN_ROOM, Progress, RequestSlot, RespondError, Server, 
 use mcp_sansio::service::Service;
 use mcp_sansio::sink::{FullError, LineSink, Sink};
 use mcp_sansio_http::endpoint::{
-    Access, App, Endpoint, EndpointConfig, RequestHead, ResponseBody, Session, Stream, StreamId, StreamStatus,
+    Access, App, Endpoint, EndpointConfig, RequestHead, ResponseBody, Session, Stream, StreamId, StreamPolicy,
+    StreamStatus,
 };
 
 use crate::service::{PROMPTS, RESOURCES, State, TEMPLATES, TOOLS, for_client, message};
@@ -79,7 +80,8 @@ struct World<'w> {
 }
 
 impl World<'_> {
-    fn request(&mut self, site: &mut Site<'_>, u: &mut Unstructured<'_>, sent: u32) -> Result<()> {
+    /// Sends a request of any kind. With `misnamed`, its `Mcp-Name` is another one than in its body, if it has one.
+    fn request(&mut self, site: &mut Site<'_>, u: &mut Unstructured<'_>, sent: u32, misnamed: bool) -> Result<()> {
         let body = message(u, sent)?;
         let (method, path) = *u.choose(&[
             ("POST", "/mcp"),
@@ -97,7 +99,12 @@ impl World<'_> {
         let (query, poster) = if self.posts.is_empty() { Default::default() } else { u.choose(&self.posts)?.clone() };
         let value: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
         let named = value["method"].as_str().unwrap_or("").to_owned();
-        let target = value["params"]["name"].as_str().or(value["params"]["uri"].as_str()).unwrap_or("").to_owned();
+        let mut target = value["params"]["name"].as_str().or(value["params"]["uri"].as_str()).unwrap_or("").to_owned();
+        let has_name = matches!(&*named, "tools/call" | "resources/read" | "prompts/get");
+        let misnamed = misnamed && has_name && (method, path) == ("POST", "/mcp") && body.contains("2026-07-28");
+        if misnamed {
+            target.push('x');
+        }
         let mut headers: Vec<(&str, &[u8])> = vec![("content-type", b"application/json")];
         match u.int_in_range(0..=3)? {
             0 => headers.push(("accept", b"application/json")),
@@ -125,7 +132,13 @@ impl World<'_> {
             || (path == "/mcp" && in_session && owner != who);
         self.unknown |= !body.starts_with(r#"{"jsonrpc":"2.0""#) && !body.starts_with('[') && body.contains("id");
         self.cancelled.extend(value.pointer("/params/requestId").map(serde_json::Value::to_string));
+        let before = (site.load(), self.state.open.len());
         let status = self.send(site, (method, path, &query), (&headers, who), body.as_bytes(), sent);
+        if misnamed {
+            assert_eq!(status, 400, "the headers name another target than {body}");
+            let after = (site.load(), self.state.open.len());
+            assert_eq!(before, after, "a refused request has changed something: {body}");
+        }
         assert!(!foreign || status >= 400, "{status}: a session of {owner:?} or {poster:?} was used by {who:?}");
         Ok(())
     }
@@ -298,6 +311,28 @@ impl World<'_> {
         Ok(())
     }
 
+    /// Gives the answers of the application. Returns whether one was taken.
+    fn answer_all(&mut self, site: &mut Site<'_>) -> bool {
+        let before = self.state.open.len();
+        for (token, text) in self.state.open.clone() {
+            let mut app = App::new(&self.service, &mut self.state);
+            match site.answer(&mut app, token, |_, call| call.text(&text)) {
+                Ok(()) | Err(RespondError::Stale) => self.state.open.retain(|(open, _)| *open != token),
+                Err(_) => {}
+            }
+        }
+        self.state.open.len() < before
+    }
+
+    /// Reads all streams to where they have nothing more now. Returns whether something came.
+    fn read_all(&mut self, site: &mut Site<'_>) -> bool {
+        let ids: Vec<StreamId> = self.streams.iter().map(|open| open.id).collect();
+        ids.into_iter().fold(false, |came, id| {
+            let (status, n) = self.pull(site, id, 2_000);
+            came | (n > 0) | matches!(status, StreamStatus::End | StreamStatus::Stale)
+        })
+    }
+
     fn answer_question(&mut self, site: &mut Site<'_>, u: &mut Unstructured<'_>) -> Result<()> {
         if self.asked.is_empty() || self.sessions.is_empty() {
             return Ok(());
@@ -312,8 +347,12 @@ impl World<'_> {
     }
 }
 
-/// Runs the operations.
+/// Runs the operations. The last byte chooses options and the end, so that an input that was found before they were there still
+/// does the same operations.
 pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
+    let choice = u.peek_bytes(u.len()).and_then(<[u8]>::last).copied().unwrap_or(0);
+    let streams = if choice & 1 == 0 { StreamPolicy::Needed } else { StreamPolicy::Preferred };
+    let config = EndpointConfig::DEFAULT.streams(streams).cors(choice & 2 != 0);
     let service = Service::new("fuzz", "1")
         .tools(&TOOLS)
         .resources(&RESOURCES)
@@ -327,7 +366,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
     let (mut asks, mut subscriptions) = (vec![0; u.int_in_range(0..=900)?], vec![0; u.int_in_range(0..=300)?]);
     let mut slots = [RequestSlot::FREE; 4];
     let server = Server::new(&mut slots).asks(&mut asks[..]).subscriptions(&mut subscriptions[..]).ask_timeout(50_000);
-    let mut site = Site::new(EndpointConfig::DEFAULT, server, &mut sessions, &mut streams, &mut log[..]);
+    let mut site = Site::new(config, server, &mut sessions, &mut streams, &mut log[..]);
     let mut world = World {
         service,
         state: State::default(),
@@ -350,7 +389,7 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
         match u.int_in_range(0..=11)? {
             0..=4 => {
                 sent += 1;
-                world.request(&mut site, u, sent)?;
+                world.request(&mut site, u, sent, (sent + u32::from(choice)).is_multiple_of(16))?;
             }
             5 | 6 => {
                 let room = u.int_in_range(0..=700)?;
@@ -369,8 +408,27 @@ pub(crate) fn run(u: &mut Unstructured<'_>) -> Result<()> {
             _ => world.answer_question(&mut site, u)?,
         }
     }
+    if choice & 4 != 0 {
+        drain(&mut site, &mut world);
+    }
     finish(&mut site, &mut world);
     Ok(())
+}
+
+/// Ends in order: all requests get their answers from the application, and their clients read all. Each request of 2026-07-28 whose
+/// client is there must be answered then.
+fn drain(site: &mut Site<'_>, world: &mut World<'_>) {
+    site.drain(&mut App::new(&world.service, &mut world.state));
+    // Memory that belongs to clients that may come back is free when their time is over.
+    for _ in 0..50 {
+        while world.answer_all(site) | world.read_all(site) {}
+        let Some(deadline) = site.next_deadline() else { break };
+        world.expire(site, deadline.saturating_sub(world.now));
+    }
+    assert!(world.state.open.is_empty(), "an answer of the application finds no room");
+    let open = world.streams.iter().filter_map(|open| open.owes).map(|id| id.to_string());
+    let owes: Vec<String> = open.filter(|id| !world.unknown && !world.cancelled.contains(id)).collect();
+    assert!(owes.iter().all(|id| world.answered.contains_key(id)), "all read, and not all of {owes:?} were answered");
 }
 
 /// Ends the run: the server shuts down, each stream must end, and nothing may be left.

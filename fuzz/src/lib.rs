@@ -355,9 +355,9 @@ pub fn client(data: &[u8]) {
 }
 
 /// Checks HTTP: all cuts of the bytes give the same result. For any order of operations the output of an
-/// endpoint is JSON in whole events, no request is answered twice, each of 2026-07-28 is answered before its stream ends, no
-/// client gets a message for another one or uses its session, nothing runs without end, and no request, session or
-/// stream is left at the end.
+/// endpoint is JSON in whole events, no request is answered twice, each of 2026-07-28 is answered before its stream ends and, in half
+/// of the inputs, at an end in order, no client gets a message for another one or uses its session, a request whose headers name another
+/// tool changes nothing, nothing runs without end, and no request, session or stream is left at the end.
 pub fn http(data: &[u8]) {
     match data.split_first() {
         Some((choice, rest)) if choice & 1 == 0 => mcp_sansio_http::http1::exercise::fuzz(rest),
