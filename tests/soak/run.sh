@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Hostile and well-behaved clients beside each other, then rounds of broken connections, against both HTTP servers; then
-# rounds of both HTTP clients against a server that breaks off:
+# rounds of both HTTP clients against a server that breaks off, and of both clients of child processes (a tenth of the rounds):
 #   tests/soak/run.sh SECONDS [ROUNDS]     SECONDS for each server, such as 600; ROUNDS for each, 10000 unless given
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -21,4 +21,6 @@ for plan in "--seconds $seconds" "--rounds $rounds"; do
 done
 echo "soak: clients"
 "$bin/mcp-sansio-soak" --clients "$rounds" || failed=1
+echo "soak: clients of child processes"
+"$bin/mcp-sansio-soak" --children "$rounds" || failed=1
 exit $failed

@@ -21,9 +21,10 @@
 //!   memory.
 //!
 //! `soak --rounds 10000 PROGRAM ARGUMENTS...` looks for leaks of a server instead, see [`leaks`]; `soak --clients
-//! 10000` for leaks of our own HTTP clients, see [`clients`].
+//! 10000` for leaks of our own HTTP clients, see [`clients`]; `soak --children 10000` for those of clients of child processes, see [`children`].
 
 mod attacks;
+mod children;
 mod client;
 mod clients;
 mod leaks;
@@ -60,11 +61,13 @@ const SETTLE: Duration = Duration::from_secs(75);
 fn main() -> ExitCode {
     let Some(plan) = Plan::parse(std::env::args().skip(1)) else {
         eprintln!("soak --seconds N [--only ATTACK] PROGRAM ARGUMENTS...");
-        eprintln!("soak --rounds N PROGRAM ARGUMENTS...\nsoak --clients N");
+        eprintln!("soak --rounds N PROGRAM ARGUMENTS...\nsoak --clients N\nsoak --children N");
         return ExitCode::from(2);
     };
     let wrong = if let Some(rounds) = plan.clients {
         clients::look(rounds)
+    } else if let Some(rounds) = plan.children {
+        children::look(rounds)
     } else {
         // Not everybody may raise a priority. Without it, a busy machine makes the figures worse.
         if rustix::process::setpriority_process(None, FIRST).is_err() {
@@ -89,6 +92,8 @@ struct Plan {
     rounds: Option<u32>,
     /// The rounds of our own clients, instead of a soak.
     clients: Option<u32>,
+    /// The rounds of which our own clients of child processes make a share, instead of a soak.
+    children: Option<u32>,
     /// The only attack, by its name.
     only: Option<String>,
     program: String,
@@ -105,6 +110,10 @@ impl Plan {
                 "--rounds" => plan.rounds = Some(args.next()?.parse().ok()?),
                 "--clients" => {
                     plan.clients = Some(args.next()?.parse().ok()?);
+                    return Some(plan);
+                }
+                "--children" => {
+                    plan.children = Some(args.next()?.parse().ok()?);
                     return Some(plan);
                 }
                 "--only" => plan.only = Some(args.next()?),
