@@ -221,6 +221,11 @@ fn wrong_params() {
         // An empty cursor means the first page, as in other servers.
         let line = request(revision, 7, "tools/list", json!({"cursor": ""}));
         check(&mut rig, line.as_bytes(), Result("7"), revision);
+        // Before 2026-07-28 nothing needs `_meta`: one that is no object counts as absent.
+        for meta in [json!(null), json!([]), json!("x")].into_iter().filter(|_| !is_modern(revision)) {
+            let line = request(revision, 7, "tools/list", json!({ "_meta": meta }));
+            check(&mut rig, line.as_bytes(), Result("7"), revision);
+        }
         for arguments in [
             json!({}),
             json!({"a": 1.5, "b": 1}),

@@ -111,6 +111,22 @@ fn a_broken_initialize_leaves_nothing() {
     assert_eq!(text(&rig.one(&call("2025-06-18", 1, "add", json!({"a": 1, "b": 1})))), "2");
 }
 
+/// Members inside `clientInfo` are not checked, and a capability that is no object counts as absent.
+#[test]
+fn an_initialize_that_lacks_little() {
+    for revision in LEGACY {
+        for (info, capabilities) in
+            [(json!({"name": "c"}), json!({})), (json!({}), json!({})), (json!({"name": "c"}), json!({"roots": null}))]
+        {
+            let mut rig = Rig::new();
+            let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": info});
+            let line = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}).to_string();
+            assert_eq!(parse(&rig.one(&line))["result"]["protocolVersion"], revision, "{line}");
+            assert_eq!(text(&rig.one(&call(revision, 2, "add", json!({"a": 1, "b": 1})))), "2");
+        }
+    }
+}
+
 /// Before any era: the requests that are served, and the errors of the others. No message ends the server.
 // spec: B089
 #[test]

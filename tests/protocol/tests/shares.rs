@@ -484,11 +484,11 @@ fn memory_for_subscriptions_has_a_share() {
     assert_eq!(web.pull(second).json().len(), 1);
 }
 
-/// Two listens with the same id are independent.
+/// Two listens with the same id are independent, in their URIs and in their lists.
 #[test]
 fn two_clients_with_the_same_ids() {
     let mut web = Web::new();
-    let filter = |uri: &str| json!({"notifications": {"resourceSubscriptions": [uri]}});
+    let filter = |uri: &str| json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": [uri]}});
     let one = web.modern(1, "subscriptions/listen", filter("test://text")).opened();
     let two = web.modern(1, "subscriptions/listen", filter("test://blob")).opened();
     let uris = |told: &[Value]| told[0]["params"]["notifications"]["resourceSubscriptions"].clone();
@@ -500,6 +500,8 @@ fn two_clients_with_the_same_ids() {
         assert!(web.pull(one).json().is_empty());
         web.detach(one);
     }
+    web.publish(ServerChange::Tools);
+    assert_eq!(web.pull(two).json()[0]["method"], "notifications/tools/list_changed");
 }
 
 /// The end of one client's input does not end the questions to another one.
@@ -642,10 +644,14 @@ fn refused_listens_leave_nothing() {
         web.request("POST", "/mcp", &json_only, &body).refused(406);
     }
     let open = web.modern(1, "subscriptions/listen", filter.clone()).opened();
+    assert_eq!(web.pull(open).json()[0]["method"], "notifications/subscriptions/acknowledged");
     for id in 0..100 {
         let reply = web.modern(id, "subscriptions/listen", filter.clone());
         assert!(reply.stream.is_none() && reply.status >= 400, "{reply:?}");
     }
+    // One of them had the id of the open one, which still hears.
+    web.publish(ServerChange::Tools);
+    assert_eq!(web.pull(open).json()[0]["method"], "notifications/tools/list_changed");
     web.detach(open);
     web.modern(1, "subscriptions/listen", filter).opened();
 }

@@ -3,9 +3,10 @@
 use crate::desk::{Desk, FULL, LEGACY, OFFERS, PLAIN, everywhere};
 use mcp_sansio::client::cache::{CacheKey, ResponseCache};
 use mcp_sansio::client::result::{ClientResult, CreateMessageResult, Root};
+use mcp_sansio::client::views::ViewError;
 use mcp_sansio::client::{Client, ClientEvent, ClientInfo, Request, SendError, TransportError};
 use mcp_sansio::error::RpcError;
-use mcp_sansio::json::Raw;
+use mcp_sansio::json::{Raw, Text};
 use mcp_sansio::memory::Slots;
 use mcp_sansio::protocol::ClientCapability;
 use mcp_sansio::revision::Revision;
@@ -119,6 +120,48 @@ fn the_state_comes_back_as_it_came() {
     let line = String::from_utf8(out.pending().to_vec()).unwrap();
     assert!(line.contains(&format!(r#""requestState":{state}"#)), "{line}");
     assert!(line.contains(r#""arguments":{"n":1.50e+1,"s":"\u00e9\/"}"#), "{line}");
+}
+
+/// Only a form has fields, and only a visit has a page, whatever other members their params have.
+#[test]
+fn what_questions_show() {
+    let schema = r#""requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}"#;
+    let url = r#""url":"https://example.com/x""#;
+    let form = format!(r#"{{"message":"Who?",{schema},{url}}}"#);
+    let visit = format!(r#"{{"mode":"url","message":"Go","elicitationId":"e1",{url},{schema}}}"#);
+    let sample = format!(r#"{{"messages":[],"maxTokens":9,{url},{schema}}}"#);
+    let questions = [
+        ("elicitation/create", form, (Some("Who?"), Ok(1), None)),
+        (
+            "elicitation/create",
+            visit,
+            (Some("Go"), Err(ViewError::Missing("requestedSchema")), Some("https://example.com/x")),
+        ),
+        ("sampling/createMessage", sample, (None, Err(ViewError::Missing("requestedSchema")), None)),
+    ];
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let mut desk = Desk::speaking(revision);
+        for (method, params, (message, fields, url)) in &questions {
+            desk.send(&Request::call("x"));
+            let id = desk.last_id();
+            let asks = format!(r#""method":"{method}","params":{params}"#);
+            let line = match revision.is_modern() {
+                true => {
+                    let result = required(&format!(r#"{{"q":{{{asks}}}}}"#), "");
+                    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+                }
+                false => format!(r#"{{"jsonrpc":"2.0","id":{id},{asks}}}"#),
+            };
+            let mut out = mcp_sansio::sink::LineSink::new(Vec::new());
+            let event = desk.client().receive(line.as_bytes(), &mut out).unwrap();
+            let Some(ClientEvent::Asked(asked)) = event else { panic!("{revision}, {line}: {event:?}") };
+            let question = asked.questions().next().unwrap();
+            let text = |text: Option<Text<'_>>| text.map(|text| text.to_string());
+            assert_eq!(text(question.message()).as_deref(), *message, "{revision}");
+            assert_eq!(question.form().map(|form| form.fields().count()), *fields, "{revision}, {line}");
+            assert_eq!(text(question.url()).as_deref(), *url, "{revision}, {line}");
+        }
+    }
 }
 
 // spec: B149

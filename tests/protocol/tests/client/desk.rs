@@ -440,7 +440,9 @@ fn note(event: ClientEvent<'_>, asked: &mut Vec<(ServerRequestId, String)>) -> O
             total.map_or("?".into(), |total| total.to_string()),
             message.map_or(String::new(), |message| message.to_string())
         ),
-        ClientEvent::Log { level, data, .. } => format!("log {level:?} {data}"),
+        ClientEvent::Log { level, logger, data, .. } => {
+            format!("log {level:?} {}{data}", logger.map_or(String::new(), |logger| format!("of {logger}: ")))
+        }
         ClientEvent::Listening(listening) => format!(
             "listening{}{}{} {}",
             if listening.tools { " tools" } else { "" },

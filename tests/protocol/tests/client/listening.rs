@@ -225,6 +225,34 @@ fn legacy() {
     }
 }
 
+/// Each list may change. From 2026-07-28 on the change names its listen.
+#[test]
+fn changes_of_each_list() {
+    for revision in Revision::ALL {
+        everywhere(|| {
+            let mut desk = Desk::speaking(revision);
+            listen(&mut desk, &SubscriptionFilter::new().tools().prompts().resources());
+            let id = desk.last_id();
+            if revision.is_modern() {
+                let all = r#"{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}"#;
+                acknowledge(&mut desk, id, all);
+            }
+            assert_eq!(desk.event(), "listening tools prompts resources 0");
+            for (list, change) in [("tools", "Tools"), ("prompts", "Prompts"), ("resources", "Resources")] {
+                let method = format!("{list}/list_changed");
+                if revision.is_modern() {
+                    notify(&mut desk, &method, id, "");
+                    assert_eq!(desk.event(), format!("changed {change} on a listen"));
+                } else {
+                    desk.feed(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}"}}"#));
+                    assert_eq!(desk.event(), format!("changed {change}"));
+                }
+            }
+            desk
+        });
+    }
+}
+
 #[test]
 fn what_an_older_server_has_not() {
     everywhere(|| {

@@ -181,6 +181,9 @@ fn log_levels() {
         assert_eq!(desk.event(), r#"log None {"a":1}"#);
         desk.feed(r#"{"jsonrpc":"2.0","method":"notifications\/message","params":{"level":"error","data":"x"}}"#);
         assert_eq!(desk.event(), r#"log Some(Error) "x""#);
+        let of_db = r#"{"level":"info","logger":"db","data":"slow"}"#;
+        desk.feed(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{of_db}}}"#));
+        assert_eq!(desk.event(), r#"log Some(Info) of db: "slow""#);
         desk
     });
 }
