@@ -529,4 +529,20 @@ mod tests {
             assert!(!allows([93, 184, 216, 34].into()) && !allows([10, 0, 0, 1].into()));
         }
     }
+
+    #[test]
+    fn reasons_of_fetches_that_failed() {
+        let address = [10, 0, 0, 1].into();
+        assert_eq!(failure(&FetchFailed::Address(address)), FetchFailure::Private);
+        for (why, expected) in [
+            (FailureReason::TooLarge, FetchFailure::TooLarge),
+            (FailureReason::NoRoom, FetchFailure::TooLarge),
+            (FailureReason::TimedOut, FetchFailure::Timeout),
+            (FailureReason::Redirect(307), FetchFailure::Redirect),
+            (FailureReason::Refused, FetchFailure::Unreachable),
+            (FailureReason::NotHttp, FetchFailure::Unreachable),
+        ] {
+            assert_eq!(failure(&FetchFailed::Exchange(why, None)), expected, "{why}");
+        }
+    }
 }

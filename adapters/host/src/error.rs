@@ -212,3 +212,26 @@ impl From<io::Error> for ClientError {
         ClientError::Io(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    #[test]
+    fn errors_have_their_sources() {
+        let server = ServerError { code: -32603, message: "no".into(), data: None };
+        let start = || io::Error::other("the system says no");
+        for (error, source) in [
+            (ClientError::Server(server.clone()), Some(server.to_string())),
+            (ClientError::lost_by(TransportError::Closed), Some(TransportError::Closed.to_string())),
+            (ClientError::NotSent(SendError::Stale), Some(SendError::Stale.to_string())),
+            (ClientError::Start { program: "p".into(), error: start() }, Some(start().to_string())),
+            (ClientError::Io(start()), Some(start().to_string())),
+            (ClientError::TooManyPages, None),
+        ] {
+            assert_eq!(error.source().map(ToString::to_string), source, "{error:?}");
+        }
+    }
+}

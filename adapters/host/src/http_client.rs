@@ -306,4 +306,22 @@ mod tests {
         assert_eq!(of_unix("http://unix:/x"), None);
         assert_eq!(of_unix("unix"), None);
     }
+
+    /// The name of a place that cannot be reached is resolved again.
+    #[test]
+    fn addresses_are_forgotten() {
+        let mut origin = HttpOrigin::new("127.0.0.1", 80, Duration::ZERO);
+        let old = SocketAddr::from(([192, 0, 2, 1], 80));
+        origin.addresses.push(old);
+        let mut place = HttpPlace::Tcp(origin);
+        let mut addresses = |forgets: bool| {
+            if forgets {
+                place.forget();
+            }
+            let HttpPlace::Tcp(origin) = &mut place else { unreachable!() };
+            origin.addresses().unwrap().0
+        };
+        assert_eq!(addresses(false), [old]);
+        assert_eq!(addresses(true), [SocketAddr::from(([127, 0, 0, 1], 80))]);
+    }
 }

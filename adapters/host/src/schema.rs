@@ -617,4 +617,16 @@ mod tests {
         assert!(!check(raw(two), raw("[[1]]"), &limits).is_incomplete);
         assert!(check(raw(three), raw("[[1]]"), &limits).is_incomplete);
     }
+
+    /// After the last mismatch that is told, nothing takes a step.
+    #[test]
+    fn it_ends_at_the_last_mismatch() {
+        let (schema, value) = (raw(r#"{"items":{"type":"string"}}"#), raw("[1,2,3,4]"));
+        // One step for the array, and one for each item that is looked at.
+        for told in 1..4 {
+            let limits = SchemaLimits::DEFAULT.steps(1 + told).mismatches(told);
+            let report = check(schema, value, &limits);
+            assert_eq!((report.mismatches.len(), report.is_incomplete), (told, false));
+        }
+    }
 }

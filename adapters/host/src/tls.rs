@@ -165,3 +165,46 @@ impl<S: fmt::Debug> fmt::Debug for TlsStream<S> {
         f.debug_struct("TlsStream").field("socket", &self.socket).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket whose calls are interrupted by a signal once, and whose peer hangs up.
+    #[derive(Default)]
+    struct Interrupted {
+        reads: usize,
+        writes: usize,
+    }
+
+    fn interrupt(calls: &mut usize, then: usize) -> io::Result<usize> {
+        *calls += 1;
+        if *calls == 1 { Err(ErrorKind::Interrupted.into()) } else { Ok(then) }
+    }
+
+    impl Read for Interrupted {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            interrupt(&mut self.reads, 0)
+        }
+    }
+
+    impl Write for Interrupted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            interrupt(&mut self.writes, bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_signal_ends_no_handshake() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+        let connector = TlsConnector::new("example.com", Some(Arc::new(config))).unwrap();
+        let mut stream = connector.wrap(Interrupted::default()).unwrap();
+        assert_eq!(stream.handshake().unwrap_err().kind(), ErrorKind::ConnectionReset);
+        assert!(stream.socket().reads == 2 && stream.socket().writes >= 2 && !stream.is_up());
+    }
+}

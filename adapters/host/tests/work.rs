@@ -94,13 +94,22 @@ fn order(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     }
 }
 
-static TOOLS: [Tool<State>; 6] = [
+/// Asks without having taken the result of its work: a job, whose end frees its place.
+fn leave(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    match call.is_resumed() {
+        true => call.ask(&[InputRequest::elicit("sure", "Sure?", SURE)], b""),
+        false => state.work.future(|job| async move { job }).resume(call, b""),
+    }
+}
+
+static TOOLS: [Tool<State>; 7] = [
     Tool::new("brew", "Brews", brew),
     Tool::new("burn", "Burns", burn),
     Tool::new("panic", "Panics", panic),
     Tool::new("wait", "Waits", wait),
     Tool::new("count", "Counts", count),
     Tool::new("order", "Orders", order),
+    Tool::new("leave", "Leaves its result", leave),
 ];
 
 struct Rig {
@@ -240,6 +249,28 @@ fn a_cancelled_future_is_dropped() {
         rig.run();
         assert!(rig.lines.pending().is_empty(), "a cancelled request is not answered");
     }
+}
+
+/// A result that nobody has taken is dropped with its request. What its drop does may need the table of results.
+#[test]
+fn a_result_that_was_not_taken_is_dropped_outside_the_lock() {
+    let (done, is_done) = mpsc::channel();
+    // On a thread of its own: a drop under the lock would never end.
+    thread::spawn(move || {
+        let spawned = Arc::new(Mutex::new(Vec::<WorkFuture>::new()));
+        let queue = Arc::clone(&spawned);
+        let mut rig = Rig::new(1, |work| work.spawner(move |future| queue.lock().unwrap().push(future)));
+        rig.call(1, "leave");
+        let cx = &mut Context::from_waker(Waker::noop());
+        for mut future in spawned.lock().unwrap().drain(..) {
+            assert!(future.as_mut().poll(cx).is_ready());
+        }
+        assert_eq!(rig.next()["method"], "elicitation/create");
+        rig.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
+        rig.run();
+        done.send(rig.state.work.running()).unwrap();
+    });
+    assert_eq!(is_done.recv_timeout(Duration::from_secs(20)), Ok(0));
 }
 
 /// A runtime that ends drops its futures; a state that is dropped cancels its work.
