@@ -54,6 +54,7 @@ pub fn drive<'m, R: Read + ReadReady, W: Write, B: Storage>(
     handler: &mut dyn ClientHandler,
     mut turn: impl FnMut(&mut LineClient<'m, LineSink<B>>) -> Option<Millis>,
 ) -> Result<(), IoError<R::Error, W::Error>> {
+    // An earlier call may have written bytes and failed to flush them.
     writer.flush().map_err(IoError::Write)?;
     while let Some(now) = turn(session) {
         wire::settle(&mut writer, session, |session| session.run(now, handler))?;

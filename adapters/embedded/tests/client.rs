@@ -9,6 +9,7 @@ use common::{Connection, Memory, SERVICE, State, tick};
 use mcp_sansio::client::{Client, ClientEvent, ClientHandle, ClientInfo, LineClient, PendingRequest, Request};
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::sink::{LineSink, SliceStorage};
+use mcp_sansio_embedded::IoError;
 use mcp_sansio_embedded::client::drive;
 
 /// The server's end; both halves of the client's wire are references to it.
@@ -85,6 +86,23 @@ fn the_end_of_the_wire_ends_requests() {
     })
     .unwrap();
     assert!(closed && turns < 1_000);
+}
+
+/// What an earlier call wrote is flushed before anything else.
+#[test]
+fn a_flush_that_failed_is_made_up_for() {
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+    let (mut input, mut output, mut slots) = ([0; 256], [0; 256], [PendingRequest::FREE; 1]);
+    let client = Client::new(&PROFILE, &mut slots);
+    let mut session =
+        LineClient::new(LineBuffer::new(&mut input), client, LineSink::new(SliceStorage::new(&mut output)));
+    let mut tx = common::Tx::new(50);
+    (tx.bytes, tx.flush_fails) = (b"written".to_vec(), true);
+    let mut handler = |_: ClientEvent<'_>, _: &mut ClientHandle<'_, '_>| {};
+    let mut drive_once = || drive(common::Rx::new(b"", 50), &mut tx, &mut session, &mut handler, |_| None);
+    assert_eq!(drive_once(), Err(IoError::Write(common::Broken)));
+    assert_eq!(drive_once(), Ok(()));
+    assert_eq!(tx.flushed, tx.bytes.len());
 }
 
 #[test]
