@@ -241,6 +241,13 @@ mod tests {
         assert_eq!(run(4, 1, b"abc\nabcd\nx\n"), ["abc", "<4", "x", "rest "]);
     }
 
+    /// A buffer without memory has no line, not even one that is too long: who reads on would never end.
+    #[test]
+    fn no_memory_holds_no_line() {
+        let mut lines = LineBuffer::new(&mut [][..]);
+        assert_eq!((lines.space().len(), lines.peek()), (0, None));
+    }
+
     /// The rest of a line that is too long takes no room.
     #[test]
     fn the_rest_of_a_long_line_is_dropped() {

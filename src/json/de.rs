@@ -672,3 +672,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
         deserializer.deserialize_newtype_struct(TEXT, Bytes(text))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_of_what_is_no_object() {
+        for (value, expected) in
+            [("[1]", Err(DeserializeError::Type)), ("1", Err(DeserializeError::Type)), (r#"{"a":1}"#, Ok(1))]
+        {
+            let read = Raw::constant(value).member_to::<u8>("a", &mut []);
+            assert_eq!(read.map(|(value, _)| value), expected, "{value}");
+        }
+    }
+}

@@ -504,6 +504,22 @@ fn two_clients_with_the_same_ids() {
     assert_eq!(web.pull(two).json()[0]["method"], "notifications/tools/list_changed");
 }
 
+/// A resource whose URI is the id of a listen changes nothing of that listen.
+#[test]
+fn a_resource_with_the_name_of_a_listen() {
+    let mut rig = Rig::new();
+    let filter = json!({"notifications": {"promptsListChanged": true}});
+    assert!(rig.one(&request(MODERN, 1, "subscriptions/listen", filter)).contains("subscriptions/acknowledged"));
+    for unwanted in [ServerChange::Resource("1"), ServerChange::Tools, ServerChange::Resources] {
+        rig.session.publish(unwanted);
+        rig.work();
+        assert_eq!(rig.take(), [""; 0], "{unwanted:?}");
+    }
+    rig.session.publish(ServerChange::Prompts);
+    rig.work();
+    assert_eq!(rig.take().len(), 1);
+}
+
 /// The end of one client's input does not end the questions to another one.
 #[test]
 fn questions_of_two_clients() {
