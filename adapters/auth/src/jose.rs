@@ -633,4 +633,19 @@ mod tests {
         assert!(sign(&Fixed, "JWT", KeyHeader::Id, &mut claims, &mut space[..whole]).is_ok());
         assert_eq!(sign(&Fixed, "JWT", KeyHeader::Jwk, &mut claims, &mut space), Err(SignError::Key));
     }
+
+    /// Bytes for which there is room fit, with the padding of the last group.
+    #[test]
+    fn the_room_behind_base64() {
+        for (size, put, room) in [(8, 0, 6), (8, 1, 5), (8, 2, 4), (7, 0, 3), (3, 0, 0), (3, 1, 0)] {
+            let mut space = [0; 8];
+            let mut out = SliceSink::new(&mut space[..size]);
+            let filled = encoded(&mut out, &mut |out| {
+                out.put(&[0; 2][..put])?;
+                assert_eq!(out.room(), room, "{put} bytes into {size}");
+                out.put(&[0; 6][..room])
+            });
+            assert_eq!(filled, Ok(()));
+        }
+    }
 }

@@ -166,3 +166,34 @@ pub(crate) fn answer(
         redirect_uri: config.redirect_uri.clone(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server that does not name its ways has `client_secret_basic`
+    /// ([RFC 8414](https://www.rfc-editor.org/rfc/rfc8414#section-2)).
+    #[test]
+    fn ways_to_authenticate() {
+        use AuthMethod::{None as Nothing, PrivateKeyJwt, SecretBasic, SecretPost};
+        let all: &[&str] = &["none", "client_secret_post", "client_secret_basic", "private_key_jwt"];
+        // (what the server names, the client has a secret, it has a key, what it uses)
+        for (named, has_secret, has_key, expected) in [
+            (None, true, false, SecretBasic),
+            (None, true, true, SecretBasic),
+            (None, false, true, PrivateKeyJwt),
+            (None, false, false, Nothing),
+            (Some(all), true, true, PrivateKeyJwt),
+            (Some(all), true, false, SecretBasic),
+            (Some(&all[..2]), true, false, SecretPost),
+            (Some(&all[..1]), true, false, Nothing),
+            (Some(&[][..]), true, true, SecretBasic),
+            (Some(&[][..]), false, true, PrivateKeyJwt),
+            (Some(&[][..]), false, false, Nothing),
+        ] {
+            let mut metadata = ServerMetadata::of_origin("https://as.example");
+            metadata.auth_methods = named.map(|named| named.iter().map(|name| String::from(*name)).collect());
+            assert_eq!(method_of(has_secret, has_key, &metadata), expected, "{named:?} {has_secret} {has_key}");
+        }
+    }
+}
