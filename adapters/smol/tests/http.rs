@@ -78,7 +78,7 @@ impl Response {
 impl Client {
     fn new(address: SocketAddr) -> Self {
         let socket = TcpStream::connect(address).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Client { socket: BufReader::new(socket), headers: String::new(), stream: String::new() }
     }
 
