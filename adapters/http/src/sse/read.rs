@@ -324,9 +324,9 @@ impl<'m, const ID: usize> SseDecoder<'m, ID> {
     }
 
     fn end_line(&mut self) {
-        let (state, field) = (self.state, self.field);
-        let blank = state == State::Name(0) && field == Field::Unknown;
-        if let State::Name(known) = state {
+        // The first byte of a line settles which fields are still possible.
+        let blank = self.field == Field::Unknown;
+        if let State::Name(known) = self.state {
             self.begin_value(usize::from(known));
         }
         match self.field {
