@@ -445,4 +445,44 @@ mod tests {
         drop(a);
         assert_eq!(all(&mut c), [message(1, b"late"), Arrival::Left(one)]);
     }
+
+    /// Neither what is sent to it nor what was on its way.
+    #[test]
+    fn nothing_reaches_a_process_that_is_cut_off() {
+        let (hub, [mut a, mut b, _c]) = three();
+        let [one, two, three] = [1, 2, 3].map(ProcessTag::new);
+        hub.hold();
+        a.publish(Recipients::One(two), b"on its way", 1);
+        hub.cut(two);
+        hub.release();
+        a.publish(Recipients::One(two), b"no", 1);
+        assert_eq!(all(&mut b), [one, three, two].map(Arrival::Left));
+        hub.heal(two);
+        a.publish(Recipients::One(two), b"yes", 1);
+        let joined = [one, three, two].map(Arrival::Joined);
+        assert_eq!(all(&mut b), joined.into_iter().chain([Arrival::Lost, message(1, b"yes")]).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_process_that_is_suspected_is_heard_again() {
+        let (hub, [mut a, mut b, mut c]) = three();
+        let one = ProcessTag::new(1);
+        hub.suspect(one);
+        for engine in [&mut b, &mut c] {
+            assert_eq!(all(engine), [Arrival::Left(one), Arrival::Joined(one)]);
+        }
+        assert_eq!(all(&mut a), []);
+    }
+
+    #[test]
+    fn a_restart_forgets_the_logs_and_all_hear_of_a_loss() {
+        let (hub, [mut a, mut b, mut c]) = three();
+        a.append("l", None, b"x", 1_000);
+        hub.restart();
+        for engine in [&mut a, &mut b, &mut c] {
+            assert_eq!(all(engine), [Arrival::Lost]);
+        }
+        b.read("l", 0, None);
+        assert_eq!((all(&mut b), hub.logs()), ([Arrival::CaughtUp { log: "l".into() }].into(), Vec::new()));
+    }
 }

@@ -92,6 +92,7 @@ const REPEATED: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::{MemoryHub, ProcessTag};
 
     /// The limits are those of errands and of their bytes, and both may be reached.
     #[test]
@@ -106,5 +107,19 @@ mod tests {
         assert!(outbox.push(message.clone()) && !outbox.push(message));
         let read = |log: &str| Errand::Read { log: log.into(), after: 0, follow: None };
         assert!(!outbox.push(read("abc")) && outbox.push(read("ab")));
+    }
+
+    /// All of it, each time, as the engine takes the errands and their bytes.
+    #[test]
+    fn the_room_is_there_again_after_a_meeting() {
+        let hub = MemoryHub::new();
+        let mut engine = hub.join(ProcessTag::new(1));
+        let append = || Errand::Append { log: "l".into(), id: None, entry: alloc::vec![0; 9], keep: 1 };
+        let mut outbox = Outbox::new(&FleetLimits { outbox: 1, outbox_bytes: 10, ..FleetLimits::default() });
+        for met in 1..=3 {
+            assert!(outbox.push(append()) && !outbox.push(append()));
+            outbox.hand_over(&mut engine);
+            assert_eq!(hub.logs(), [("l".into(), met)]);
+        }
     }
 }
