@@ -147,7 +147,7 @@ impl<'r> HttpHead<'r> {
         self.line.query.map(|query| self.text(query))
     }
 
-    /// Returns the path with its query.
+    /// Returns the path with its query; without it if the path is empty, as in `http://host?query`.
     #[must_use]
     pub fn target(&self) -> &'r str {
         match self.line.query {

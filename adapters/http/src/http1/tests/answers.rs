@@ -339,6 +339,27 @@ fn leave_without_room() {
     assert_eq!(sent(&mut connection), "HTTP/1.1 100 Continue\r\n\r\n");
 }
 
+/// Without a rate only a peer that takes nothing at all is let go.
+#[test]
+fn a_write_rate_of_zero_sets_no_rate() {
+    let (mut input, mut output) = ([0; 256], [0; 256]);
+    let limits = LIMITS.write_time(10_000).write_rate(0);
+    let mut connection = Connection::<8>::new(&mut input[..], &mut output[..], limits);
+    feed(&mut connection, GET);
+    assert_eq!(connection.step(0), ConnectionStep::Request);
+    connection.answer().full(Status::OK, &[], &[b'x'; 100]).unwrap();
+    assert!(connection.pending().len() > 100);
+    for now in (0..100).map(|taken| taken * 9_999) {
+        let _ = connection.step(now);
+        assert_eq!(connection.next_deadline(), Some(now + 10_000));
+        assert_eq!(connection.expire(now + 9_999), ExpireStatus::Nothing);
+        connection.sent(1);
+    }
+    let now = 100 * 9_999;
+    let _ = connection.step(now);
+    assert_eq!(connection.expire(now + 10_000), ExpireStatus::Close);
+}
+
 #[test]
 fn answered_by_its_head_alone() {
     let (mut input, mut output) = ([0; 256], [0; 256]);

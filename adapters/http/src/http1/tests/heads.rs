@@ -266,6 +266,8 @@ fn the_endpoint_sees_the_host_that_is_meant() {
         ("GET /a", "/a", "a"),
         ("GET http://b:1/a?b", "/a?b", "b:1"),
         ("GET http://b", "/", "b"),
+        // There is no slash to return before the query.
+        ("GET http://b?c", "/", "b"),
     ] {
         let (mut input, mut output) = ([0; 128], [0; 128]);
         let mut connection = connected((&mut input, &mut output), &format!("{line} HTTP/1.1\r\nHost: a\r\n\r\n"));
