@@ -352,6 +352,8 @@ mod tests {
             ("http://", UrlError::Host),
             ("http://[::1", UrlError::Host),
             ("http://[x]", UrlError::Host),
+            ("http://[1.2]", UrlError::Host),
+            ("http://[fe80::x]", UrlError::Host),
             ("http://h:0", UrlError::Port),
             ("http://h:65536", UrlError::Port),
             ("http://h:+1", UrlError::Port),

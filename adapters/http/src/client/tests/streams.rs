@@ -141,6 +141,23 @@ fn a_broken_stream_is_resumed() {
     });
 }
 
+/// Only tries without an event count, and only they make the next wait longer.
+#[test]
+fn a_stream_that_brings_an_event_each_time_is_resumed_again_and_again() {
+    let mut bench = Bench::new("http://h/mcp", HttpClientConfig::DEFAULT.listen(false).tries(2));
+    bench.send(&legacy(7, "tools/call"));
+    for id in 1..=20 {
+        bench.reply(0, &stream(&format!("id: {id}\nretry: 500\ndata:\n\n")));
+        bench.close(0);
+        assert_eq!(bench.remote.next_deadline(), Some(bench.now + 500));
+        bench.wait(500);
+        let request = bench.received(0);
+        assert!(request.contains(&format!("\r\nLast-Event-ID: {id}\r\n")), "{request}");
+    }
+    bench.reply(0, &stream(&format!("data: {}\n\n", result(7))));
+    assert_eq!(bench.told(), [format!("7 {}", result(7))]);
+}
+
 #[test]
 fn modern_streams_are_never_resumed() {
     in_pieces("http://h/", HttpClientConfig::DEFAULT, |bench| {
