@@ -833,22 +833,42 @@ fn field(text: &str) -> Vec<u8> {
     [&(text.len() as u32).to_be_bytes()[..], text.as_bytes()].concat()
 }
 
+/// Writes a request that another process has given this one, under a number of that process.
+fn relayed(number: u32) -> Vec<u8> {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"name": "later", "arguments": {"tag": "a"}, "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
+    raw(40, &[&number.to_be_bytes(), &field(""), &0u32.to_be_bytes(), &field(&call)])
+}
+
+/// Requests of other processes leave the places for requests that are answered at once.
+#[test]
+fn relayed_requests_have_a_total() {
+    let mut fleet = Fleet::of(1);
+    let mut other = fleet.hub.join(ProcessTag::new(9));
+    let session = fleet.open(0, REVISION);
+    for number in 1..=9 {
+        let message = relayed(number);
+        other.publish(Recipients::One(ProcessTag::new(1)), &message, 1_000);
+        fleet.settle();
+        // Of eight places one is for quick requests.
+        assert_eq!(fleet.web(0).endpoint.load().0, number.min(7) as usize, "{number}");
+    }
+    assert_eq!(fleet.web(0).call(&session, 1, "count", json!({})).text(), "1");
+}
+
 /// A broken engine hands the request of another process in twice: it is served once, and nothing is left of it.
 #[test]
 fn a_relayed_request_that_comes_twice_is_served_once() {
     let mut fleet = Fleet::of(1);
     let mut other = fleet.hub.join(ProcessTag::new(9));
-    let (to, number) = (Recipients::One(ProcessTag::new(1)), 7u32.to_be_bytes());
-    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
-    let params = json!({"name": "later", "arguments": {"tag": "a"}, "_meta": meta});
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
-    let relay = raw(40, &[&number, &field(""), &0u32.to_be_bytes(), &field(&call)]);
+    let to = Recipients::One(ProcessTag::new(1));
     for _ in 0..3 {
-        other.publish(to, &relay, 1_000);
+        other.publish(to, &relayed(7), 1_000);
         fleet.settle();
         assert_eq!(fleet.web(0).endpoint.load(), (1, 0, 1));
     }
-    other.publish(to, &raw(42, &[&number]), 1_000);
+    other.publish(to, &raw(42, &[&7u32.to_be_bytes()]), 1_000);
     fleet.settle();
     assert_eq!(fleet.web(0).endpoint.load(), (0, 0, 0));
 }

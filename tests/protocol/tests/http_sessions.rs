@@ -83,6 +83,41 @@ fn notifications_tell_their_session() {
     assert!(scopes.len() == 3 && scopes[0] == scopes[2] && scopes[0] != scopes[1], "{scopes:?}");
 }
 
+/// Only `notifications/initialized`, or the first request in its place, lets go out what was noted before: each later request
+/// leaves the session's stream alone, which costs its driver a turn.
+#[test]
+fn requests_do_not_wake_the_stream_of_their_session() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let stream = web.listen(&session, None).opened();
+    web.pull(stream);
+    for id in 1..=3 {
+        assert!(web.call(&session, id, "count", json!({})).body.get("result").is_some());
+        assert!(!web.is_ready(stream), "request {id}");
+    }
+    web.publish(ServerChange::Tools);
+    assert!(web.is_ready(stream));
+}
+
+/// An answer that was given while its client was away rests from the next call with the time on, also if that call is about
+/// another stream.
+#[test]
+fn an_answer_rests_from_the_loss_of_another_stream_on() {
+    let mut web = Web::new();
+    let session = web.open("2025-11-25");
+    let listens = web.listen(&session, None).opened();
+    let waits = web.call(&session, 1, "later", json!({"tag": "l"})).opened();
+    for stream in [listens, waits] {
+        web.pull(stream);
+    }
+    web.detach(waits);
+    web.answer(web.later("l"), "done").unwrap();
+    web.detach(listens);
+    assert_eq!(web.endpoint.load(), (0, 1, 2));
+    web.wait(config().resume_within);
+    assert_eq!(web.endpoint.load(), (0, 1, 0));
+}
+
 // spec: T013
 #[test]
 fn version_header() {
