@@ -336,12 +336,14 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
         let mut requests = 0;
         loop {
             let step = self.connection.step(host.now);
-            // The body of a refused head is not read. Where decisions may come later, one is needed before a whole
-            // request is consumed.
-            let is_whole = cfg!(feature = "resource-server") && step == ConnectionStep::Request;
-            if is_whole && (requests == AT_ONCE || self.connection.pending().len() >= AHEAD) {
+            // A client that sends many requests ahead must read the answers first, and other connections get a turn.
+            let is_request = step == ConnectionStep::Request;
+            if is_request && (requests == AT_ONCE || self.connection.pending().len() >= AHEAD) {
                 return WaitFor::Write;
             }
+            // The body of a refused head is not read. Where decisions may come later, one is needed before a whole
+            // request is consumed.
+            let is_whole = cfg!(feature = "resource-server") && is_request;
             if is_whole || matches!(step, ConnectionStep::Read | ConnectionStep::Expect) {
                 match self.check_head(host) {
                     HeadCheck::Passed => {}
@@ -354,11 +356,6 @@ impl<'m, const H: usize> HttpConnection<'m, H> {
                 }
             }
             match step {
-                // A client that sends many requests ahead must read the answers first, and other connections get
-                // a turn.
-                ConnectionStep::Request if requests == AT_ONCE || self.connection.pending().len() >= AHEAD => {
-                    return WaitFor::Write;
-                }
                 ConnectionStep::Read => return WaitFor::Read,
                 ConnectionStep::Write => return WaitFor::Write,
                 ConnectionStep::Shut => return WaitFor::Shut,
