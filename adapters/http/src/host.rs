@@ -530,6 +530,44 @@ mod tests {
         assert_eq!((body.storage.bytes(), body.room()), (&b"abc"[..], 5));
     }
 
+    /// Also while bytes for the client wait: a driver that sends them first calls `leave` late.
+    #[test]
+    fn a_client_that_is_gone_has_left_at_once() {
+        use crate::endpoint::{EndpointConfig, Session, Stream};
+        use mcp_sansio::{server, service::Service, sink::SliceStorage};
+        let (service, mut state) = (Service::<()>::new("test", "1"), ());
+        let mut app = App::new(&service, &mut state);
+        let (mut sessions, mut streams, mut log) = ([Session::FREE; 1], [Stream::FREE; 1], [0; 1024]);
+        let (mut slots, mut subscriptions) = ([server::RequestSlot::FREE; 2], [0; 256]);
+        let server = server::Server::new(&mut slots).subscriptions(&mut subscriptions);
+        let mut endpoint = Endpoint::new(EndpointConfig::DEFAULT, server, &mut sessions, &mut streams, &mut log[..]);
+        let (mut input, mut output, mut json) = ([0; 2048], [0; 1024], [0; 512]);
+        let mut connection: HttpConnection<'_> =
+            HttpConnection::new(&mut input[..], &mut output[..], ConnectionLimits::DEFAULT);
+        let mut body = BodyBuffer::new(SliceStorage::new(&mut json));
+        let message =
+            br#"{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{},"_meta":{
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+        let head = std::format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+             Mcp-Method: subscriptions/listen\r\nAccept: application/json, text/event-stream\r\n\
+             Content-Length: {}\r\n\r\n",
+            message.len()
+        );
+        for part in [head.as_bytes(), message] {
+            connection.space()[..part.len()].copy_from_slice(part);
+            connection.filled(part.len());
+        }
+        let mut host = ServeContext { endpoint: &mut endpoint, app: &mut app, body: &mut body, now: 0 };
+        assert_eq!(connection.serve(&mut host, &mut |bytes| bytes.fill(7)), WaitFor::Read);
+        assert!(connection.stream().is_some() && connection.has_pending());
+        assert_eq!(host.endpoint.load(), (0, 0, 1));
+        connection.end_of_input();
+        assert_eq!(connection.serve(&mut host, &mut |bytes| bytes.fill(7)), WaitFor::Close);
+        assert!(connection.stream().is_none() && connection.has_pending());
+        assert_eq!(host.endpoint.load(), (0, 0, 0));
+    }
+
     /// Inputs that wait for the rest of their requests share the budget from the moment at which they take memory.
     #[cfg(feature = "alloc")]
     #[test]
