@@ -8,7 +8,7 @@ use mcp_sansio::json::Text;
 use mcp_sansio::server::{
     IncomingRequest, MessageLimits, Peer, RespondError, Scope, Server, ServerChange, ServerOptions,
 };
-use mcp_sansio::service::{Dispatched, MessageSource};
+use mcp_sansio::service::{Dispatched, MessageSource, Service};
 use mcp_sansio::sink::{FullError, LineSink, Out, SliceStorage};
 use mcp_sansio_http::endpoint::{Access, App, Endpoint, EndpointConfig, EndpointLimits, RequestHead};
 use std::cell::Cell;
@@ -520,37 +520,71 @@ fn a_resource_with_the_name_of_a_listen() {
     assert_eq!(rig.take().len(), 1);
 }
 
+/// One server for two clients, as an endpoint has it.
+struct TwoClients {
+    server: Server<'static>,
+    peers: [Peer; 2],
+    service: Service<'static, World>,
+    world: World,
+    out: LineSink<Window>,
+}
+
+impl TwoClients {
+    fn new() -> Self {
+        TwoClients {
+            server: Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() }),
+            peers: [Peer::NEW; 2],
+            service: everything::service(),
+            world: World::default(),
+            out: LineSink::new(Window::of(usize::MAX)),
+        }
+    }
+
+    /// Returns what the server says to a message of one of them.
+    fn on(&mut self, at: usize, message: &str) -> Vec<Value> {
+        let TwoClients { server, peers, service, world, out } = self;
+        server.swap_peer(&mut peers[at], Scope(at as u32 + 1));
+        let _ = service.dispatch(world, message.as_bytes(), server, out).unwrap();
+        server.swap_peer(&mut peers[at], Scope(0));
+        let said = String::from_utf8(out.pending().to_vec()).unwrap();
+        let n = out.pending().len();
+        out.sent(n);
+        said.lines().map(parse).collect()
+    }
+}
+
 /// The end of one client's input does not end the questions to another one.
 #[test]
 fn questions_of_two_clients() {
-    let (service, mut world) = (everything::service(), World::default());
-    let mut server = Server::growing(MessageLimits { in_flight: 4, ..MessageLimits::default() });
-    let mut out = LineSink::new(Window::of(usize::MAX));
-    let mut peers = [Peer::NEW; 2];
-    let mut on = |server: &mut Server<'static>, peers: &mut [Peer; 2], at: usize, message: &str| {
-        server.swap_peer(&mut peers[at], Scope(at as u32 + 1));
-        let _ = service.dispatch(&mut world, message.as_bytes(), server, &mut out).unwrap();
-        server.swap_peer(&mut peers[at], Scope(0));
-        let said = String::from_utf8(out.pending().to_vec()).unwrap();
-        let said: Vec<_> = said.lines().map(parse).collect();
-        let n = out.pending().len();
-        out.sent(n);
-        said
-    };
+    let mut two = TwoClients::new();
     let mut ids = Vec::new();
     for at in 0..2 {
-        on(&mut server, &mut peers, at, &initialize(D, all_capabilities(D)));
-        ids.push(on(&mut server, &mut peers, at, &call(D, 7, "confirm", json!({})))[0]["id"].clone());
+        two.on(at, &initialize(D, all_capabilities(D)));
+        ids.push(two.on(at, &call(D, 7, "confirm", json!({})))[0]["id"].clone());
     }
     assert_ne!(ids[0], ids[1]);
-    server.swap_peer(&mut peers[0], Scope(1));
-    server.end_of_input();
-    server.swap_peer(&mut peers[0], Scope(0));
-    let ended = server.ready().expect("the first one's");
-    server.forget(ended);
-    assert_eq!((server.ready(), server.in_flight()), (None, 1));
-    on(&mut server, &mut peers, 1, &answer(&ids[1], json!({"action": "decline"})));
-    assert!(server.ready().is_some());
+    two.server.swap_peer(&mut two.peers[0], Scope(1));
+    two.server.end_of_input();
+    two.server.swap_peer(&mut two.peers[0], Scope(0));
+    let ended = two.server.ready().expect("the first one's");
+    two.server.forget(ended);
+    assert_eq!((two.server.ready(), two.server.in_flight()), (None, 1));
+    two.on(1, &answer(&ids[1], json!({"action": "decline"})));
+    assert!(two.server.ready().is_some());
+}
+
+/// What one client cancels is its own listen, and not the other's with the same id.
+#[test]
+fn listens_of_two_clients() {
+    let mut two = TwoClients::new();
+    let filter = json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["test://clock"]}});
+    let listen = request("2026-07-28", 7, "subscriptions/listen", filter);
+    for at in 0..2 {
+        assert_eq!(two.on(at, &listen)[0]["method"], "notifications/subscriptions/acknowledged");
+    }
+    two.on(0, &cancel(7));
+    assert_eq!(code(&two.on(1, &listen)[0].to_string()), -32600, "it is still open");
+    assert_eq!(two.on(0, &listen)[0]["method"], "notifications/subscriptions/acknowledged");
 }
 
 /// When the slot of a session is used again, its questions, params and answers are gone.
