@@ -176,8 +176,12 @@ fn errors_teach() {
         assert_eq!(call(arguments), expected, "{arguments}");
     }
     // A name that fills the message is not sent back.
-    let long = format!(r#"{{"list":[{{"kind":"{}"}}]}}"#, "x".repeat(200));
-    assert_eq!(call(&long), "`list[0].kind`: unknown variant, expected one of `idea`, `todo`");
+    for (length, is_shown) in [(64, true), (65, false), (200, false)] {
+        let name = "x".repeat(length);
+        let shown = if is_shown { format!(" `{name}`") } else { String::new() };
+        let expected = format!("`list[0].kind`: unknown variant{shown}, expected one of `idea`, `todo`");
+        assert_eq!(call(&format!(r#"{{"list":[{{"kind":"{name}"}}]}}"#)), expected);
+    }
 }
 
 /// What has no room in the output is a short error, and the server goes on.

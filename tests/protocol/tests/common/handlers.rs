@@ -71,15 +71,16 @@ pub fn contents(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
 }
 
 #[derive(Serialize)]
-struct Weather {
+struct Weather<'a> {
     celsius: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     wind: Option<&'static str>,
-    words: &'static str,
+    /// Written by `Display`, in pieces.
+    words: std::fmt::Arguments<'a>,
 }
 
 pub fn weather(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
-    call.json(&Weather { celsius: 21.5, wind: None, words: "\"fine\"\n" })
+    call.json(&Weather { celsius: 21.5, wind: None, words: format_args!("{}", "\"fine\"\n") })
 }
 
 pub fn numbers(_: &mut World, call: &mut Call<'_>) -> HandlerResult {
