@@ -88,7 +88,7 @@ fn the_end_of_the_wire_ends_requests() {
     assert!(closed && turns < 1_000);
 }
 
-/// What an earlier call wrote is flushed before anything else.
+/// The bytes that an earlier call wrote are flushed first.
 #[test]
 fn a_flush_that_failed_is_made_up_for() {
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");

@@ -618,7 +618,7 @@ mod tests {
         assert!(check(raw(three), raw("[[1]]"), &limits).is_incomplete);
     }
 
-    /// After the last mismatch that is told, nothing takes a step.
+    /// No step is taken after the last mismatch that is reported.
     #[test]
     fn it_ends_at_the_last_mismatch() {
         let (schema, value) = (raw(r#"{"items":{"type":"string"}}"#), raw("[1,2,3,4]"));

@@ -251,7 +251,7 @@ fn a_cancelled_future_is_dropped() {
     }
 }
 
-/// A result that nobody has taken is dropped with its request. What its drop does may need the table of results.
+/// A result that was not taken is dropped with its request. Its drop may need the table of results.
 #[test]
 fn a_result_that_was_not_taken_is_dropped_outside_the_lock() {
     let (done, is_done) = mpsc::channel();

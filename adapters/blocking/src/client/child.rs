@@ -364,7 +364,7 @@ mod tests {
     }
 
     /// The server answers and ends after the pipe was found empty, and before its status is looked at. Its child keeps the pipe
-    /// open, so that the end of the output tells nothing.
+    /// open, so that the output does not end with the server.
     #[test]
     fn the_last_answer_before_the_end_is_read() {
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}"#;

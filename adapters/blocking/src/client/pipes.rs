@@ -474,7 +474,7 @@ mod tests {
 
     macro_rules! last_words {
         ($name:ident, $pipes:ty) => {
-            /// What was written to stderr before the end is read after it, whether or not the output is.
+            /// Bytes written to stderr before the end are read after it, also if the output is not read.
             #[test]
             fn $name() {
                 let mut command = Command::new("/bin/sh");
@@ -500,7 +500,7 @@ mod tests {
     last_words!(last_words_in_one_thread, super::poll::Pipes);
     last_words!(last_words_from_a_thread, super::threads::Pipes);
 
-    /// Where the system can tell, the end of the process ends the wait, also while another one holds its pipes open.
+    /// The end of the process ends the wait, also while another process holds its pipes open, on systems that report it.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[test]
     fn one_wait_lasts_until_the_process_ends() {

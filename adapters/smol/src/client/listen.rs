@@ -220,7 +220,7 @@ mod tests {
         change(&mut heard, "test://0");
         assert_eq!(next(&mut heard), Some(SubscriptionEvent::All));
         assert_eq!(next(&mut heard), None);
-        // Later ones are told again.
+        // Later ones are reported again.
         change(&mut heard, "test://0");
         assert_eq!(next(&mut heard), Some(SubscriptionEvent::Resource("test://0".to_owned())));
         assert_eq!((next(&mut heard), heard.bytes), (None, 0));

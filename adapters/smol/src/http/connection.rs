@@ -28,7 +28,7 @@ pub(crate) struct Connection {
     full: bool,
     /// The request waits, for its stream or for the application. Nothing is read meanwhile.
     waits: bool,
-    /// The time to look whether the peer has gone; `None` while the socket is read, which tells it.
+    /// The time to look whether the peer has gone; `None` while the socket is read: then a read reports it.
     look_at: Option<Millis>,
     /// The last read took all bytes that were there, and the socket has not woken since.
     drained: bool,
