@@ -480,7 +480,11 @@ fn closed_by_its_user() {
 // spec: B109
 #[test]
 fn says_a_lot_at_the_end() {
-    let mut client = scripted("cat >/dev/null; head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 7", SOON);
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "cat >/dev/null; head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2; exit 7"]);
+    let options = ChildOptions::new().close_time(Duration::from_secs(20));
+    let mut client = Client::new(Child::spawn_with(command, &PROFILE, options).unwrap(), Ignore);
+    client.connect_as(Revision::V2026_07_28).unwrap();
     client.run().unwrap();
     let ended = soon(|| client.close().unwrap());
     assert_eq!((ended.after, ended.status.and_then(|status| status.code())), (StopSignal::StdinClosed, Some(7)));
