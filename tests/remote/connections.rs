@@ -249,7 +249,7 @@ fn a_client_that_pipelines_holds_nobody_up() {
         let text = request("hold", "{}", "") + &count.repeat(MANY);
         move || requests.write_all(text.as_bytes()).unwrap()
     });
-    // The requests of both are there before the server goes on.
+    // The handler holds the server until both clients have sent their requests.
     wait_for(&HOLDS);
     other.write_all(count.as_bytes()).unwrap();
     thread::sleep(Duration::from_millis(100));

@@ -855,7 +855,7 @@ fn a_listen_comes_back() {
     client.cancel(token, None).unwrap();
 }
 
-/// The client has opened a new session by itself since; that says nothing about the next one.
+/// A session that the client opened again by itself has succeeded; the next `connect` fails with its own error.
 #[test]
 fn each_connect_has_its_own_outcome() {
     let opened = Mutex::new(0);

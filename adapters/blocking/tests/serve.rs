@@ -185,7 +185,7 @@ fn a_server_that_was_stopped_takes_no_requests() {
         text.push(char::from(byte[0]));
     }
     assert!(text.contains("at last") && text.contains("\"id\":1"), "{text}");
-    // It ends by itself, although its client stays.
+    // The server ends, although the client has not closed its side.
     serving.join().unwrap().unwrap();
     drop(client);
 }

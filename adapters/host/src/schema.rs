@@ -11,7 +11,7 @@
 //! assert!(check(schema, Raw::constant(r#"{"n":7}"#), &SchemaLimits::DEFAULT).fits());
 //! ```
 //!
-//! The dialect is JSON Schema 2020-12. A schema whose `$schema` names another one is taken for 2020-12 all the same, and
+//! The dialect is JSON Schema 2020-12. A schema whose `$schema` names another one is compared by the same rules, and
 //! [`SchemaReport::dialect`] names it. Nothing is fetched.
 //!
 //! These keywords are looked at: `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `minProperties`,

@@ -265,7 +265,7 @@ fn an_answer_that_is_larger_than_the_output() {
         site.feed(&mut client, request.as_bytes(), usize::MAX);
         let text = client.text();
         assert!(text.starts_with("HTTP/1.1 500 ") && text.ends_with("\r\n\r\n"), "{text}");
-        // The connection goes on.
+        // The connection serves further requests.
         site.feed(&mut client, b"DELETE /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n", usize::MAX);
         assert_eq!(client.text().matches("HTTP/1.1 ").count(), 2, "{}", client.text());
         let whole = post(Some(&session), &call("2025-11-25", 9, "count", json!({})));

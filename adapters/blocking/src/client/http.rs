@@ -637,7 +637,7 @@ mod tests {
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 
     /// A name that stood for this machine may stand for another one when the client connects: then what that server says does not
-    /// lead to this machine. Here the other one is 0.0.0.0, which counts as a private network, and is reached all the same.
+    /// lead to this machine. The test connects to 0.0.0.0 instead: it counts as a private network, and leads to this machine.
     #[test]
     fn the_network_in_which_the_server_was_reached_counts() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

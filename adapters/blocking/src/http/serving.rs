@@ -588,7 +588,7 @@ mod tests {
         test(&mut serving, client);
     }
 
-    /// Returns what has come, as much as fits.
+    /// Returns the bytes that the client can read now, 4,096 at most.
     fn received(client: &mut UnixStream) -> String {
         let mut bytes = [0; 4096];
         match client.read(&mut bytes) {
