@@ -485,6 +485,19 @@ fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
 }
 
+/// Interrupts `inspect tools` once the server has written a line to stderr. Returns what both write there.
+fn interrupted(script: &str) -> String {
+    let mut child = inspect(&["tools", "--", "sh", "-c", script]).spawn().unwrap();
+    let mut err = BufReader::new(child.stderr.take().unwrap());
+    let mut text = String::new();
+    err.read_line(&mut text).unwrap();
+    interrupt(&child);
+    err.read_to_string(&mut text).unwrap();
+    assert!(wait(&mut child));
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    text
+}
+
 /// The server's stdin is closed first, and it gets time to end.
 // spec: B109
 #[test]
@@ -493,14 +506,7 @@ fn an_interrupt_ends_the_server_in_order() {
     let script = format!(
         "trap 'echo terminated >&2' TERM; {hello}read -r line; echo begun >&2; cat >/dev/null; echo closed >&2"
     );
-    let mut child = inspect(&["tools", "--", "sh", "-c", &script]).spawn().unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut text = String::new();
-    err.read_line(&mut text).unwrap();
-    interrupt(&child);
-    err.read_to_string(&mut text).unwrap();
-    assert!(wait(&mut child));
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let text = interrupted(&script);
     assert_eq!(text, format!("sh | begun\n{UNWANTED}sh | closed\n"));
 }
 
@@ -510,14 +516,7 @@ const UNWANTED: &str = "The server is told that the answer is not wanted any mor
 #[test]
 fn an_interrupt_cancels_the_request() {
     let script = script(&[HELLO]).replace("cat >/dev/null", "read -r line; echo begun >&2; cat >&2");
-    let mut child = inspect(&["tools", "--", "sh", "-c", &script]).spawn().unwrap();
-    let mut err = BufReader::new(child.stderr.take().unwrap());
-    let mut text = String::new();
-    err.read_line(&mut text).unwrap();
-    interrupt(&child);
-    err.read_to_string(&mut text).unwrap();
-    assert!(wait(&mut child));
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let text = interrupted(&script);
     let told = text.strip_prefix(&format!("sh | begun\n{UNWANTED}sh | ")).unwrap_or_else(|| panic!("{text}"));
     let told = mcp_sansio::json::Raw::parse(told.trim().as_bytes()).unwrap_or_else(|_| panic!("{text}"));
     assert!(told.get("method").unwrap().text().unwrap().eq_str("notifications/cancelled"), "{text}");
