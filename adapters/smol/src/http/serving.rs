@@ -436,9 +436,13 @@ impl Hall {
             self.free.push(slot);
             self.crowded = false;
         }
+        self.set_deadline(slot, if turn == Turn::Over { NEVER } else { deadline });
+    }
+
+    fn set_deadline(&mut self, slot: usize, deadline: Millis) {
         if let Some(place) = self.deadlines.get_mut(slot) {
-            *place = if turn == Turn::Over { NEVER } else { deadline };
-            self.soonest = self.soonest.min(*place);
+            *place = deadline;
+            self.soonest = self.soonest.min(deadline);
         }
     }
 
@@ -463,10 +467,7 @@ impl Hall {
             let deadline = connection.next_deadline(now);
             // A peer that is still there needs no turn, which may ask the application again.
             if !is_last && deadline > now {
-                self.soonest = self.soonest.min(deadline);
-                if let Some(place) = self.deadlines.get_mut(slot) {
-                    *place = deadline;
-                }
+                self.set_deadline(slot, deadline);
                 continue;
             }
             match connection.wired.connection().expire(now) {
