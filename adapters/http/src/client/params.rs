@@ -323,7 +323,10 @@ pub fn leave_out(response: &mut [u8]) -> usize {
             let from = if any_left { comma } else { tool.place.start };
             blank(tools, from..at);
         } else if !any_left {
-            blank(tools, comma..tool.place.start);
+            // The comma after the last removed tool, if there is one.
+            if count > 0 {
+                blank(tools, comma..tool.place.start);
+            }
             any_left = true;
         }
         if any_left {
@@ -586,6 +589,7 @@ mod tests {
             r#"{"id":1,"result":{"tools":"x-mcp-header"}}"#,
             r#"{"result":{"tools":["x-mcp-header"]}}"#,
             "{\"id\":1,\"result\":{\"tools\":[\r\n],\"x\\u0041\":1}}",
+            "{\"id\":1,\"result\":{\"tools\":[\r\n{\"name\":\"x-mcp-header\"}]}}",
         ] {
             let mut bytes = other.as_bytes().to_vec();
             assert_eq!((leave_out(&mut bytes), bytes.as_slice()), (0, other.as_bytes()));
