@@ -1,26 +1,13 @@
 //! Each small example does what its first line says: it runs as a child process, and the blocking client uses it.
 
-use std::path::PathBuf;
+#[path = "remote/programs.rs"]
+mod programs;
+
 use std::process::Command;
 
 use mcp_sansio::client::{ClientInfo, Request};
 use mcp_sansio_blocking::client::{Child, Client, Ignore};
-
-/// An example, built as these tests are.
-fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("the path of this program");
-    let profile = test.ancestors().nth(2).expect("target/debug");
-    let path = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    if !path.exists() {
-        // `cargo test` has built it, `cargo test --test examples` has not.
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--example", name]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        build.args(profile.ends_with("release").then_some("--release"));
-        build.arg("--target-dir").arg(profile.parent().expect("target"));
-        assert!(build.status().expect("cargo").success());
-    }
-    path
-}
+use programs::example;
 
 /// Sends `request` to the example `name` and returns the result as JSON text.
 fn ask(name: &str, request: &Request<'_>) -> Result<String, Box<dyn std::error::Error>> {

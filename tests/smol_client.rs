@@ -1,10 +1,12 @@
 //! The smol client against the examples, over stdio and HTTP.
 #![cfg(target_os = "linux")]
 
+#[path = "remote/programs.rs"]
+mod programs;
+
 use std::collections::HashSet;
 use std::future::Future;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -19,22 +21,6 @@ use mcp_sansio_smol::client::{
 };
 use smol::stream::StreamExt;
 use smol::{Timer, future};
-
-/// An example, built as these tests are.
-fn example(name: &str) -> Command {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).unwrap();
-    let path = profile.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    if !path.exists() {
-        // `cargo test` has built it, `cargo test --test ..` has not.
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--example", name]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        build.args(profile.ends_with("release").then_some("--release"));
-        build.arg("--target-dir").arg(profile.parent().unwrap());
-        assert!(build.status().unwrap().success());
-    }
-    Command::new(path)
-}
 
 fn profile(revision: Revision) -> &'static ClientInfo<'static> {
     let profile = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);
@@ -106,7 +92,7 @@ async fn tour(transport: impl Transport + 'static, revision: Revision) -> Option
 #[test]
 fn sysmon_over_stdio() {
     let tours = Revision::ALL.map(|revision| {
-        let mut command = example("sysmon");
+        let mut command = Command::new(programs::example("sysmon"));
         command.args(["--page-size", "2"]);
         let child = Child::spawn(command, profile(revision)).unwrap();
         smol::spawn(bounded(tour(child, revision)))
@@ -119,7 +105,7 @@ fn sysmon_over_stdio() {
 
 #[test]
 fn sysmon_over_http() {
-    let mut command = example("sysmon");
+    let mut command = Command::new(programs::example("sysmon"));
     command.args(["--page-size", "2", "--http", "127.0.0.1:0"]).stderr(Stdio::piped());
     let mut server = KilledAtEnd(command.spawn().unwrap());
     let mut line = String::new();
@@ -145,7 +131,7 @@ impl Drop for KilledAtEnd {
 
 #[test]
 fn calc_adds_for_many() {
-    let child = Child::spawn(example("calc"), profile(Revision::V2026_07_28)).unwrap();
+    let child = Child::spawn(Command::new(programs::example("calc")), profile(Revision::V2026_07_28)).unwrap();
     let (client, driver) = Client::new(child, mcp_sansio_smol::client::Ignore);
     smol::block_on(bounded(async {
         smol::spawn(driver).detach();

@@ -2,6 +2,9 @@
 //! revision go on at both, also when one is killed and started anew.
 #![cfg(target_os = "linux")]
 
+#[path = "remote/programs.rs"]
+mod programs;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -14,27 +17,12 @@ use mcp_sansio::client::{ClientInfo, Request};
 use mcp_sansio::revision::{Revision, Revisions};
 use mcp_sansio_blocking::client::{Client, Http, HttpClientConfig, HttpOptions, Ignore};
 
-/// The example, built as these tests are.
-fn sysmon() -> PathBuf {
-    let test = std::env::current_exe().expect("the path of this program");
-    let profile = test.ancestors().nth(2).expect("target/debug");
-    let path = profile.join("examples/sysmon");
-    if !path.exists() {
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--example", "sysmon"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        build.args(profile.ends_with("release").then_some("--release"));
-        build.arg("--target-dir").arg(profile.parent().expect("target"));
-        assert!(build.status().expect("cargo").success());
-    }
-    path
-}
-
 /// A server, killed when it is dropped.
 struct Process(Child, SocketAddr);
 
 impl Process {
     fn start(keys: &[&Path]) -> Process {
-        let mut command = Command::new(sysmon());
+        let mut command = Command::new(programs::example("sysmon"));
         command.args(["--http", "127.0.0.1:0"]);
         for key in keys {
             command.arg("--session-key").arg(key);

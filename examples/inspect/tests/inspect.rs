@@ -3,6 +3,8 @@
 
 #[path = "parts/product.rs"]
 mod product;
+#[path = "../../../tests/remote/programs.rs"]
+mod programs;
 #[path = "../../../tests/remote/scripted.rs"]
 mod scripted;
 #[path = "parts/tasks.rs"]
@@ -10,9 +12,7 @@ mod tasks;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use mcp_sansio::revision::Revision;
@@ -22,23 +22,9 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 /// The longest time for any step.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Returns the path of an example, and builds it if needed.
+/// Returns the path of an example, as an argument.
 fn example(name: &str) -> String {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        let inspect = PathBuf::from(env!("CARGO_BIN_EXE_inspect"));
-        let folder = inspect.parent().unwrap().join("examples");
-        if !["calc", "sysmon"].iter().all(|name| folder.join(name).exists()) {
-            let mut cargo = Command::new(env!("CARGO"));
-            cargo.args(["build", "--quiet", "--package", "mcp-sansio", "--example", "calc", "--example", "sysmon"]);
-            let profile = inspect.parent().unwrap();
-            cargo.args(profile.ends_with("release").then_some("--release"));
-            cargo.arg("--target-dir").arg(profile.parent().unwrap());
-            assert!(cargo.status().unwrap().success());
-        }
-        folder
-    });
-    folder.join(name).to_str().unwrap().into()
+    programs::example(name).to_str().unwrap().into()
 }
 
 fn inspect(args: &[&str]) -> Command {

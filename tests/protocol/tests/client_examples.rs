@@ -1,10 +1,12 @@
 //! The blocking client and the example servers, as real processes: over stdio and over HTTP, in all revisions.
 
+#[path = "../../remote/programs.rs"]
+mod programs;
+
 use std::cell::RefCell;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::rc::Rc;
-use std::sync::OnceLock;
+use std::sync::Once;
 use std::time::Duration;
 
 use mcp_sansio::client::result::ClientResult;
@@ -17,24 +19,11 @@ use mcp_sansio_blocking::client::{
     Child, Client, ClientEvent, ClientHandle, ClientHandler, Http, Ignore, StopSignal, Transport,
 };
 
-/// Returns the folder of the examples, beside this test. They are built again, since they may be old.
-fn examples() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let test = std::env::current_exe().unwrap();
-        let profile = test.parent().and_then(Path::parent).unwrap();
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "-q", "-p", "mcp-sansio", "--example", "calc", "--example", "sysmon"]);
-        build.args(profile.ends_with("release").then_some("--release"));
-        build.arg("--target-dir").arg(profile.parent().unwrap());
-        let built = build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).status();
-        assert!(built.unwrap().success());
-        profile.join("examples")
-    })
-}
-
+/// Returns the command of an example. They are built again, once, since they may be old.
 fn example(name: &str) -> Command {
-    Command::new(examples().join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| programs::build(&["calc", "sysmon"]));
+    Command::new(programs::example(name))
 }
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1").feature(ClientCapability::ElicitForm);

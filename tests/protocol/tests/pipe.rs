@@ -1,10 +1,11 @@
 //! One-shot pipes: each prefix of a session gets exactly its answers, and a clean end.
 mod common;
+#[path = "../../remote/programs.rs"]
+mod programs;
 
 use common::*;
 use mcp_sansio::server::MessageLimits;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A reader that gives a limited number of bytes at once.
@@ -82,7 +83,8 @@ fn every_prefix() {
 // spec: T059 T070 T087
 #[test]
 fn calc_as_a_process() {
-    let calc = calc();
+    programs::build(&["calc"]);
+    let calc = programs::example("calc");
     let run = |input: &str| {
         let mut child = Command::new(&calc).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         std::io::Write::write_all(&mut child.stdin.take().unwrap(), input.as_bytes()).unwrap();
@@ -106,17 +108,4 @@ fn calc_as_a_process() {
         assert_eq!(run(input.trim_end()).lines().count(), owed, "without the last newline");
         assert_eq!(run(&(input + "{\"jsonrpc\":\"2.0\",\"id\":9")).lines().count(), owed, "with a line cut off");
     }
-}
-
-/// Returns the example's program, beside this test. It is built again, since it may be old.
-fn calc() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let profile = test.parent().and_then(Path::parent).unwrap();
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "-q", "-p", "mcp-sansio", "--example", "calc"]);
-    build.args(profile.ends_with("release").then_some("--release"));
-    build.arg("--target-dir").arg(profile.parent().unwrap());
-    let built = build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).status();
-    assert!(built.unwrap().success());
-    profile.join("examples").join(format!("calc{}", std::env::consts::EXE_SUFFIX))
 }
