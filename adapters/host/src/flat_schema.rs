@@ -386,4 +386,125 @@ mod tests {
             assert!(check(&note()) && !check(&wrong));
         }
     }
+
+    fn flat(mut schema: Value) -> Result<Value, FlatSchemaError> {
+        flatten(&mut schema, 0).map(|()| schema)
+    }
+
+    #[test]
+    fn the_schema_of_a_type_is_written_without_what_clients_do_not_need() {
+        #[derive(Serialize, Deserialize, JsonSchema)]
+        struct Small {
+            n: Option<i64>,
+            due: Due,
+        }
+        let expected = json!({"type": "object", "required": ["due"], "properties": {
+            "n": {"type": "integer"},
+            "due": {"type": "object", "description": "When it is due", "required": ["date"],
+                "properties": {"date": {"type": "string"}, "remind_days": {"type": "integer", "minimum": 0, "maximum": 255}}},
+        }});
+        assert_eq!(serde_json::from_str::<Value>(&input_schema::<Small>().unwrap()).unwrap(), expected);
+    }
+
+    #[test]
+    fn schemas_are_flat_at_each_place_where_they_may_be() {
+        let before = json!({"type": "integer", "format": "uint8", "$defs": {}});
+        let after = json!({"type": "integer"});
+        for key in ONE {
+            assert_eq!(flat(json!({key: before})), Ok(json!({key: after})), "{key}");
+            assert_eq!(flat(json!({key: true})), Ok(json!({key: true})), "{key}");
+            assert_eq!(flat(json!({key: false})), Ok(json!({key: false})), "{key}");
+        }
+        for key in MANY {
+            assert_eq!(flat(json!({key: [before, true, before]})), Ok(json!({key: [after, {}, after]})), "{key}");
+        }
+        for key in ["properties", "patternProperties"] {
+            assert_eq!(flat(json!({key: {"a": before, "b": true}})), Ok(json!({key: {"a": after, "b": {}}})), "{key}");
+        }
+        let circle = FlatSchemaError::Recursive("#/x".into());
+        assert_eq!(flat(json!({"items": {"anyOf": [{"$ref": "#/x"}]}})), Err(circle.clone()));
+        assert_eq!(flat(json!({"properties": {"a": {"$ref": "#/x"}}})), Err(circle.clone()));
+        assert_eq!(flat(json!({"patternProperties": {"a": {"$ref": "#/x"}}})), Err(circle));
+    }
+
+    #[test]
+    fn formats_of_numbers_are_left_out() {
+        for format in ["int", "int8", "int64", "uint", "uint32", "float", "double"] {
+            assert_eq!(flat(json!({"format": format})), Ok(json!({})), "{format}");
+        }
+        for format in ["date-time", "interval", "doubles", "int8x", "uri"] {
+            assert_eq!(flat(json!({"format": format})), Ok(json!({"format": format})), "{format}");
+        }
+    }
+
+    #[test]
+    fn objects_have_properties() {
+        assert_eq!(flat(json!({"type": "object"})), Ok(json!({"type": "object", "properties": {}})));
+        let map = json!({"type": "object", "additionalProperties": {"type": "string"}});
+        assert_eq!(flat(map.clone()), Ok(map));
+        assert_eq!(flat(json!({"type": "string"})), Ok(json!({"type": "string"})));
+        assert_eq!(flat(json!({})), Ok(json!({})));
+    }
+
+    #[test]
+    fn members_that_may_be_left_out_have_no_null() {
+        for (before, after) in [
+            (json!({"type": ["integer", "null"]}), json!({"type": "integer"})),
+            (json!({"type": ["integer", "null", "string"]}), json!({"type": ["integer", "string"]})),
+            (json!({"type": "null"}), json!({"type": "null"})),
+            (json!({"enum": ["a", null, "b"]}), json!({"enum": ["a", "b"]})),
+            (json!({"default": null}), json!({})),
+            (json!({"default": 1}), json!({"default": 1})),
+            (
+                json!({"anyOf": [{"type": "string", "description": "of the type", "minLength": 1}, {"type": "null"}], "description": "of the member"}),
+                json!({"type": "string", "minLength": 1, "description": "of the member"}),
+            ),
+            (
+                json!({"oneOf": [{"type": "null"}, {"type": ["string", "null"], "enum": ["a", null]}]}),
+                json!({"type": "string", "enum": ["a"]}),
+            ),
+            (
+                json!({"anyOf": [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}),
+                json!({"anyOf": [{"type": "string"}, {"type": "integer"}]}),
+            ),
+        ] {
+            assert_eq!(flat(json!({"properties": {"a": before}})), Ok(json!({"properties": {"a": after}})));
+            // What is required may be `null`.
+            let required = |member: &Value| json!({"required": ["b", "a"], "properties": {"a": member}});
+            assert_eq!(flat(required(&before)), Ok(required(&before)));
+        }
+    }
+
+    #[test]
+    fn schemas_have_at_most_64_levels() {
+        let nest =
+            |levels: u32, wrap: fn(Value) -> Value| (0..levels).fold(json!({"type": "string"}), |inner, _| wrap(inner));
+        let wraps: [fn(Value) -> Value; 4] = [
+            |inner| json!({"items": inner}),
+            |inner| json!({"anyOf": [inner]}),
+            |inner| json!({"properties": {"a": inner}, "required": ["a"]}),
+            |inner| json!({"patternProperties": {"a": inner}}),
+        ];
+        for wrap in wraps {
+            assert!(flat(nest(64, wrap)).is_ok(), "{}", wrap(json!(0)));
+            assert_eq!(flat(nest(65, wrap)), Err(FlatSchemaError::TooLarge), "{}", wrap(json!(0)));
+        }
+    }
+
+    #[test]
+    fn schemas_have_at_most_256_kib() {
+        struct Large<const DESCRIPTION: usize>;
+        impl<const DESCRIPTION: usize> JsonSchema for Large<DESCRIPTION> {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                "Large".into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "object", "properties": {}, "description": "x".repeat(DESCRIPTION)})
+            }
+        }
+        const REST: usize = r#"{"description":"","properties":{},"type":"object"}"#.len();
+        assert_eq!(input_schema::<Large<{ MOST - REST }>>().unwrap().len(), MOST);
+        assert_eq!(output_schema::<Large<{ MOST - REST + 1 }>>(), Err(FlatSchemaError::TooLarge));
+    }
 }

@@ -153,9 +153,14 @@ impl<'s> Check<'s> {
     /// Counts a step. `false` at the limit.
     fn step(&mut self) -> bool {
         self.steps += 1;
-        let goes_on = self.steps <= self.limits.steps;
+        let goes_on = self.has_steps();
         self.is_incomplete |= !goes_on;
         goes_on
+    }
+
+    /// Returns whether all steps until now were taken.
+    const fn has_steps(&self) -> bool {
+        self.steps <= self.limits.steps
     }
 
     fn apply(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &mut String, depth: usize, found: &mut Mismatches) {
@@ -210,12 +215,13 @@ impl<'s> Check<'s> {
     fn values(&mut self, schema: Raw<'s>, value: Raw<'_>, path: &str, found: &mut Mismatches) {
         if let Some(choices) = schema.get("enum") {
             let one = choices.items().any(|choice| self.same(choice, value));
-            if !one && !self.is_incomplete {
+            if !one && self.has_steps() {
                 tell(found, path, format!("{}, expected one of {}", short(value), choices_of(choices)));
             }
         }
         if let Some(constant) = schema.get("const")
             && !self.same(constant, value)
+            && self.has_steps()
         {
             tell(found, path, format!("{}, expected {}", short(value), short(constant)));
         }
@@ -300,7 +306,7 @@ impl<'s> Check<'s> {
             let hits = value.items().filter(|item| self.fits(contains, *item, depth)).count();
             let least = schema.get("minContains").and_then(|least| least.u64()).unwrap_or(1);
             let most = schema.get("maxContains").and_then(|most| most.u64()).unwrap_or(u64::MAX);
-            if !(least..=most).contains(&(hits as u64)) {
+            if !(least..=most).contains(&(hits as u64)) && !self.is_incomplete {
                 tell(found, path, format!("{hits} items are as `contains` says, expected at least {least}"));
             }
         }
@@ -336,12 +342,13 @@ impl<'s> Check<'s> {
         }
         if let Some(not) = schema.get("not")
             && self.fits(not, value, depth)
+            && !self.is_incomplete
         {
             tell(found, path, format!("{} is what `not` excludes", short(value)));
         }
         if let Some(condition) = schema.get("if") {
             let branch = if self.fits(condition, value, depth) { "then" } else { "else" };
-            if let Some(branch) = schema.get(branch) {
+            if let Some(branch) = schema.get(branch).filter(|_| !self.is_incomplete) {
                 self.apply(branch, value, path, depth + 1, found);
             }
         }
@@ -628,5 +635,162 @@ mod tests {
             let report = check(schema, value, &limits);
             assert_eq!((report.mismatches.len(), report.is_incomplete), (told, false));
         }
+    }
+
+    #[test]
+    fn values_are_the_same_as_json_not_as_text() {
+        for (constant, same, others) in [
+            (
+                r#"{"a":1,"b":[1,2]}"#,
+                r#"{"b":[1.0,2],"a":1}"#,
+                &[r#"{"a":1,"b":[1,3]}"#, r#"{"a":1}"#, r#"{"a":1,"b":[1,2],"c":1}"#, r#"{"a":1,"c":[1,2]}"#][..],
+            ),
+            ("[1,2]", "[1,2.0]", &["[1]", "[1,2,3]", "[2,1]", "[1,3]", "{}"]),
+            ("[]", "[ ]", &["{}", "0", "null", "\"\"", "false"]),
+            ("{}", "{ }", &["[]", "0", "null", "\"\"", "false"]),
+            ("true", "true", &["false", "null", "1", "\"true\""]),
+            ("null", "null", &["false", "0", "\"null\"", "[]"]),
+            ("1", "1.0", &["2", "-1", "true", "\"1\""]),
+            (r#""a""#, r#""\u0061""#, &[r#""b""#, r#""aa""#, "1", "[]"]),
+        ] {
+            let schemas = [format!(r#"{{"const":{constant}}}"#), format!(r#"{{"enum":[{constant}]}}"#)];
+            for schema in schemas {
+                assert_eq!(told(&schema, same), [""; 0], "{schema} {same}");
+                for other in others {
+                    assert_eq!(told(&schema, other).len(), 1, "{schema} {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_keyword_does_not_forbid_fits() {
+        for (schema, value) in [
+            (r#"{"dependentRequired":{"a":["b"]}}"#, "{}"),
+            (r#"{"dependentRequired":{"a":["b"]}}"#, r#"{"a":1,"b":1}"#),
+            (r#"{"uniqueItems":false}"#, "[1,1]"),
+            ("{}", "[1,1]"),
+            (r#"{"anyOf":[{"minimum":1},{"maximum":5}]}"#, "3"),
+            (r#"{"anyOf":[]}"#, "3"),
+            (r#"{"contains":{"const":1},"minContains":2,"maxContains":2}"#, "[1,2,1]"),
+            (r#"{"contains":{"const":1},"minContains":0}"#, "[]"),
+            (r#"{"additionalProperties":true}"#, r#"{"a":1}"#),
+            (r#"{"type":[]}"#, "1"),
+            (r#"{"minimum":"2","multipleOf":"2"}"#, "1"),
+            (r#"{"minLength":2,"minItems":2,"minProperties":2,"minimum":2}"#, "null"),
+            // The quotient is too large for a number.
+            (r#"{"multipleOf":1e-300}"#, "1e300"),
+            // A billionth may be the error of the division.
+            (r#"{"multipleOf":1}"#, "1e-9"),
+            (r#"{"if":{"type":"number"},"then":false}"#, "\"\""),
+            (r#"{"if":{"type":"number"},"else":false}"#, "1"),
+        ] {
+            assert_eq!(told(schema, value), [""; 0], "{schema} {value}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told_with_its_place() {
+        for (schema, value, words) in [
+            (
+                r#"{"additionalProperties":{"additionalProperties":{"type":"null"}}}"#,
+                r#"{"a":{"b":1,"c":2},"d":{"e":3}}"#,
+                &["a.b: a number, expected null", "a.c: a number, expected null", "d.e: a number, expected null"][..],
+            ),
+            (
+                r#"{"items":{"items":{"type":"null"}}}"#,
+                "[[1,null,2],[3]]",
+                &[
+                    "[0][0]: a number, expected null",
+                    "[0][2]: a number, expected null",
+                    "[1][0]: a number, expected null",
+                ],
+            ),
+            (
+                r#"{"contains":{"const":1},"maxContains":1}"#,
+                "[1,1]",
+                &["2 items are as `contains` says, expected at least 1"],
+            ),
+            (
+                r#"{"contains":{"const":1},"minContains":2}"#,
+                "[1]",
+                &["1 items are as `contains` says, expected at least 2"],
+            ),
+            (r#"{"minimum":2,"multipleOf":3}"#, "1", &["1, expected at least 2", "1, expected a multiple of 3"]),
+            (r#"{"multipleOf":1}"#, "2e-9", &["2e-9, expected a multiple of 1"]),
+            (r#"{"multipleOf":10}"#, "15", &["15, expected a multiple of 10"]),
+            (r#"{"if":{"type":"number"},"else":{"maxLength":0}}"#, "\"a\"", &["1 characters, expected at most 0"]),
+            (r#"{"oneOf":[{"type":"null"},{"minimum":2}]}"#, "1", &["1, expected at least 2"]),
+            (
+                r##"{"$defs":{"n":{"type":"null"}},"$ref":"#/$defs/n","minimum":2}"##,
+                "1",
+                &["a number, expected null", "1, expected at least 2"],
+            ),
+            (
+                r##"{"prefixItems":[true,{"type":"null"}],"items":{"$ref":"#/prefixItems/1"}}"##,
+                "[1,null,2]",
+                &["[2]: a number, expected null"],
+            ),
+            (r##"{"$defs":{"~1":{"type":"null"}},"$ref":"#/$defs/~01"}"##, "1", &["a number, expected null"]),
+        ] {
+            assert_eq!(told(schema, value), words, "{schema} {value}");
+        }
+        let report = check(
+            raw(r##"{"prefixItems":[true],"items":{"$ref":"#/prefixItems/1"}}"##),
+            raw("[1,2]"),
+            &SchemaLimits::DEFAULT,
+        );
+        assert!(report.fits() && report.is_incomplete);
+    }
+
+    #[test]
+    fn long_values_and_lists_are_cut() {
+        let text = |length: usize| format!("\"{}\"", "x".repeat(length - 2));
+        assert_eq!(told(r#"{"const":1}"#, &text(60)), [format!("{}, expected 1", text(60))]);
+        assert_eq!(told(r#"{"const":1}"#, &text(61)), ["a string, expected 1"]);
+        let names = |to: u32| (1..=to).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+        let known = |to: u32| {
+            let properties: Vec<_> = (1..=to).map(|n| format!("\"{n}\":{{}}")).collect();
+            let schema = format!(r#"{{"properties":{{{}}},"additionalProperties":false}}"#, properties.join(","));
+            told(&schema, r#"{"a":1}"#)
+        };
+        assert_eq!(known(0), ["unknown member `a`, expected no members"]);
+        assert_eq!(known(12), [format!("unknown member `a`, expected one of {}", names(12))]);
+        assert_eq!(known(15), [format!("unknown member `a`, expected one of {}, 3 more", names(12))]);
+        let choice = |to: u32| {
+            let choices: Vec<_> = (1..=to).map(|n| n.to_string()).collect();
+            told(&format!(r#"{{"enum":[{}]}}"#, choices.join(",")), "0")
+        };
+        let shown = names(12).replace('`', "");
+        assert_eq!(choice(12), [format!("0, expected one of {shown}")]);
+        assert_eq!(choice(15), [format!("0, expected one of {shown}, 3 more")]);
+    }
+
+    /// A keyword that needs more steps than there are, or a schema that is not there, is no mismatch.
+    #[test]
+    fn what_was_not_checked_is_no_mismatch() {
+        for (schema, value) in [
+            (r#"{"const":[1,2,3,4]}"#, "[1,2,3,4]"),
+            (r#"{"enum":[[1,2,3,4]]}"#, "[1,2,3,4]"),
+            (r#"{"not":{"items":{"type":"string"}}}"#, "[\"\",\"\",\"\",1]"),
+            (r#"{"contains":{"type":"null"},"maxContains":0}"#, "[1,2,3,4]"),
+            (r#"{"if":{"items":{"type":"string"}},"then":{"maxItems":0}}"#, "[\"\",\"\",\"\",1]"),
+        ] {
+            let report = check(raw(schema), raw(value), &SchemaLimits::DEFAULT.steps(4));
+            assert!(report.fits() && report.is_incomplete, "{schema}: {report:?}");
+            assert!(!check(raw(schema), raw(value), &SchemaLimits::DEFAULT).is_incomplete, "{schema}");
+        }
+        for schema in [
+            r#"{"not":{"$ref":"x"}}"#,
+            r#"{"if":{"$ref":"x"},"then":{"minimum":2}}"#,
+            r#"{"anyOf":[{"$ref":"x","minimum":2}]}"#,
+        ] {
+            let report = check(raw(schema), raw("1"), &SchemaLimits::DEFAULT);
+            assert!(report.fits() && report.is_incomplete, "{schema}: {report:?}");
+        }
+        // A value that is compared to its end differs, whatever was not checked before.
+        let schema = r#"{"$ref":"x","const":2,"enum":[3]}"#;
+        let report = check(raw(schema), raw("1"), &SchemaLimits::DEFAULT);
+        assert_eq!((report.mismatches.len(), report.is_incomplete), (2, true));
     }
 }
