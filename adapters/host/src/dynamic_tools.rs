@@ -289,3 +289,129 @@ impl<S> DynamicTools<S> for OwnedTools<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Conversation;
+    use mcp_sansio::client::views::ListToolsResult;
+    use mcp_sansio::revision::Revision;
+    use mcp_sansio::service::Service;
+    use serde_json::{Value, json};
+
+    fn tool(name: &str, text: &'static str) -> OwnedTool<()> {
+        OwnedTool::new(name, "A tool", move |(): &mut (), call| call.text(text)).unwrap()
+    }
+
+    fn listed(tools: &OwnedTools<()>) -> Value {
+        let service = Service::new("owned", "1").dynamic_tools(tools);
+        let mut talk = Conversation::new(&service, ());
+        talk.open(Revision::V2025_11_25);
+        let listed = talk.request("tools/list", &json!({}));
+        serde_json::from_str::<Value>(listed.result().as_str()).unwrap()["tools"].take()
+    }
+
+    fn names(tools: &OwnedTools<()>) -> Vec<String> {
+        listed(tools).as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_no_tool_is_refused() {
+        let new = |name: &str, description: &str| OwnedTool::new(name, description, |(): &mut (), call| call.text(""));
+        assert!(new("a", "A tool").is_some());
+        assert!(new("a", "").is_none() && new("", "A tool").is_none() && new("a b", "A tool").is_none());
+        let fresh = || tool("a", "");
+        for (schema, is_input, is_output) in [
+            (r#"{"type":"object"}"#, true, true),
+            (r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#, true, true),
+            (r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"not a name"}}}"#, false, true),
+            (r#"{"type":"string"}"#, false, true),
+            ("[]", false, false),
+            (r#"{"type":"object""#, false, false),
+            (r#"{"type":"object"}x"#, false, false),
+            ("", false, false),
+        ] {
+            assert_eq!(fresh().input(schema).is_ok(), is_input, "{schema}");
+            assert_eq!(fresh().output(schema).is_ok(), is_output, "{schema}");
+            assert_eq!(fresh().meta(schema).is_ok(), is_output, "{schema}");
+        }
+        assert!(matches!(fresh().meta("[]"), Err(ParseError::Syntax)));
+    }
+
+    #[test]
+    fn a_list_changes_while_it_is_served() {
+        let tools = OwnedTools::new();
+        assert!(tools.is_empty() && tools.len() == 0 && !tools.remove("a"));
+        for name in ["a", "b", "c"] {
+            tools.push(tool(name, "old"));
+        }
+        assert_eq!(
+            (tools.len(), tools.is_empty(), names(&tools)),
+            (3, false, vec!["a".into(), "b".into(), "c".into()])
+        );
+        // In its place.
+        tools.push(tool("b", "new"));
+        assert_eq!(names(&tools), ["a", "b", "c"]);
+        let service = Service::new("owned", "1").dynamic_tools(&tools);
+        let mut talk = Conversation::new(&service, ());
+        talk.open(Revision::V2025_11_25);
+        let mut text = |name: &str| talk.call(name, &json!({})).to_string();
+        assert!(text("a").contains("old") && text("b").contains("new") && text("c").contains("old"));
+        assert!(tools.remove("a") && !tools.remove("a"));
+        assert!(text("a").contains("-32602") && text("c").contains("old"));
+        assert_eq!(tools.replace(|name| name != "x", [tool("d", "d"), tool("e", "e")]), 2);
+        assert_eq!(names(&tools), ["d", "e"]);
+        assert_eq!(tools.replace(|_| false, [tool("e", "again"), tool("f", "f")]), 0);
+        assert_eq!(names(&tools), ["d", "e", "f"]);
+        assert!(text("e").contains("again"));
+    }
+
+    #[test]
+    fn a_tool_of_another_server_is_listed_as_there() {
+        let theirs = json!({
+            "name": "theirs", "title": "Title", "description": "Says it all",
+            "inputSchema": {"type": "object", "properties": {"a": {"type": "string"}}},
+            "outputSchema": {"type": "object", "properties": {"b": {"type": "string"}}},
+            "annotations": {"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": false},
+            "icons": [
+                {"src": "https://example.com/a.png", "mimeType": "image/png", "sizes": ["1x1", "any"], "theme": "dark"},
+                {"src": "https://example.com/b.png"},
+            ],
+            "_meta": {"example.com/a": 1},
+        });
+        let bare = json!({"name": "bare", "description": "", "inputSchema": {"type": "object", "properties": {}}});
+        let text = json!({"tools": [theirs, bare]}).to_string();
+        let views = ListToolsResult::of(Raw::parse(text.as_bytes()).unwrap()).unwrap();
+        let tools = OwnedTools::new();
+        for (name, view) in ["theirs", "bare"].into_iter().zip(views.iter().flatten()) {
+            tools.push(OwnedTool::of(name, &view, |(): &mut (), call| call.text("")));
+        }
+        assert_eq!(listed(&tools), json!([theirs, bare]));
+        // A title in the annotations, as older servers write it, is the title.
+        let old =
+            json!({"tools": [{"name": "old", "inputSchema": {"type": "object"}, "annotations": {"title": "Old"}}]});
+        let text = old.to_string();
+        let views = ListToolsResult::of(Raw::parse(text.as_bytes()).unwrap()).unwrap();
+        let view = views.iter().flatten().next().unwrap();
+        tools.push(OwnedTool::of("bare", &view, |(): &mut (), call| call.text("")));
+        assert_eq!(listed(&tools)[1]["title"], "Old");
+    }
+
+    #[test]
+    fn what_was_set_is_listed() {
+        let full = tool("full", "").title("Full").input(r#"{"type":"object","properties":{"a":{}}}"#).unwrap();
+        let full = full.output(r#"{"type":"object"}"#).unwrap().meta(r#"{"a.example/x":1}"#).unwrap();
+        let hints = ToolAnnotations::new().destructive(true).open_world(false);
+        let icons = [Icon::new("https://example.com/i.png").mime("image/png").sizes(&["1x1"]).theme("dark")];
+        let tools = OwnedTools::new();
+        tools.push(full.hints(hints).icons(&icons));
+        let expected = json!([{
+            "name": "full", "title": "Full", "description": "A tool",
+            "inputSchema": {"type": "object", "properties": {"a": {}}}, "outputSchema": {"type": "object"},
+            "annotations": {"destructiveHint": true, "openWorldHint": false},
+            "icons": [{"src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["1x1"], "theme": "dark"}],
+            "_meta": {"a.example/x": 1},
+        }]);
+        assert_eq!(listed(&tools), expected);
+    }
+}

@@ -748,6 +748,10 @@ impl<S> fmt::Debug for LateAnswer<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Conversation;
+    use mcp_sansio::revision::Revision;
+    use mcp_sansio::service::Tool;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::pin::pin;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::task::Wake;
@@ -775,5 +779,354 @@ mod tests {
         assert!(receiver.shared.next().is_some());
         assert_eq!(woken.0.load(Ordering::Relaxed), 1);
         assert!(room.poll(&mut cx).is_ready());
+    }
+
+    /// A target that writes down what it gets.
+    #[derive(Default)]
+    struct Seen {
+        closed: bool,
+        crowded: bool,
+        outcome: Option<RespondError>,
+        said: Vec<String>,
+    }
+
+    impl LateTarget<u32> for Seen {
+        fn is_open(&mut self) -> bool {
+            !self.closed
+        }
+
+        fn is_crowded(&mut self, _: RequestToken) -> bool {
+            self.crowded
+        }
+
+        fn respond(
+            &mut self,
+            _: &Service<'_, u32>,
+            state: &mut u32,
+            _: RequestToken,
+            answer: LateAnswer<u32>,
+        ) -> Result<(), RespondError> {
+            self.said.push(match answer.0 {
+                Answer::Call(_) => "call".into(),
+                Answer::Read(uri, _) => format!("read {uri}"),
+                Answer::Prompt(_) => "prompt".into(),
+                Answer::Complete(value, _) => format!("complete {value}"),
+                Answer::Other(_) => "other".into(),
+                Answer::Resume(prepare) => {
+                    prepare(state);
+                    format!("resume {state}")
+                }
+                Answer::Fail(code, message) => format!("fail {code} {message}"),
+            });
+            self.outcome.map_or(Ok(()), Err)
+        }
+
+        fn fail(&mut self, _: RequestToken, failure: &RpcError<'_>) {
+            self.said.push(format!("failed {} {}", failure.code, failure.message));
+        }
+
+        fn progress(&mut self, _: RequestToken, progress: Progress<'_>) {
+            let Progress { done, total, message, .. } = progress;
+            self.said.push(format!("progress {done:?} {total:?} {message:?}"));
+        }
+
+        fn log(
+            &mut self,
+            _: &Service<'_, u32>,
+            _: &mut u32,
+            token: Option<RequestToken>,
+            level: LoggingLevel,
+            message: &str,
+        ) {
+            self.said.push(format!("log {} {level:?} {message}", token.is_some()));
+        }
+
+        fn publish(&mut self, change: ServerChange<'_>) {
+            self.said.push(format!("{change:?}"));
+        }
+    }
+
+    /// The token of a request that waits for an answer.
+    fn token() -> RequestToken {
+        let tools = [Tool::new("later", "Later", |kept: &mut Option<_>, call| {
+            let (token, outcome) = call.later();
+            *kept = Some(token);
+            outcome
+        })];
+        let service = Service::new("late", "1").tools(&tools);
+        let mut conversation = Conversation::new(&service, None);
+        conversation.open(Revision::V2025_11_25);
+        assert!(conversation.call("later", &serde_json::json!({})).is_pending());
+        conversation.state().unwrap()
+    }
+
+    fn give(receiver: &mut LateReceiver<u32>, target: &mut Seen) -> (bool, Vec<String>) {
+        let more = receiver.give(target, &Service::new("late", "1"), &mut 0);
+        (more, std::mem::take(&mut target.said))
+    }
+
+    #[test]
+    fn each_message_comes_as_it_was_sent() {
+        let (late, mut receiver) = channel::<u32>();
+        let (token, mut target) = (token(), Seen::default());
+        assert!(receiver.is_empty() && !receiver.take_decided());
+        late.progress(token, Progress::new(1).of(2).message("half")).unwrap();
+        late.progress(token, Progress::new(2)).unwrap();
+        late.log(token, LoggingLevel::Error, "of a request").unwrap();
+        late.announce(LoggingLevel::Info, "of none").unwrap();
+        late.publish(ServerChange::Resource("late://it")).unwrap();
+        late.decided().unwrap();
+        late.answer(token, |_, call| call.text("")).unwrap();
+        late.answer_read(token, "late://it", |_, read| read.text("")).unwrap();
+        late.answer_prompt(token, |_, get| get.user("")).unwrap();
+        late.answer_complete(token, "value", |_, complete| complete.matching([""])).unwrap();
+        late.answer_other(token, |_, other| other.result(mcp_sansio::json::Raw::constant("{}"))).unwrap();
+        late.resume(token, |state| *state = 7).unwrap();
+        late.fail(token, &RpcError::new(-31000, "no")).unwrap();
+        assert!(!receiver.is_empty());
+        let value = |number: u32| Progress::new(number).done;
+        let progress = |done: u32, total: Option<u32>, message: Option<&str>| {
+            format!("progress {:?} {:?} {message:?}", value(done), total.map(value))
+        };
+        let expected = [
+            &progress(1, Some(2), Some("half")),
+            &progress(2, None, None),
+            "log true Error of a request",
+            "log false Info of none",
+            &format!("{:?}", ServerChange::Resource("late://it")),
+            "call",
+            "read late://it",
+            "prompt",
+            "complete value",
+            "other",
+            "resume 7",
+            "fail -31000 no",
+        ];
+        assert_eq!(give(&mut receiver, &mut target), (false, expected.map(str::to_owned).to_vec()));
+        assert!(receiver.is_empty() && receiver.take_decided() && !receiver.take_decided());
+    }
+
+    #[test]
+    fn one_turn_takes_64_messages_while_there_is_room() {
+        let (late, mut receiver) = channel::<u32>();
+        let mut target = Seen::default();
+        let numbers = |range: std::ops::Range<u32>| -> Vec<String> {
+            range.map(|number| format!("log false Info {number}")).collect()
+        };
+        for number in 0..65 {
+            late.announce(LoggingLevel::Info, number.to_string()).unwrap();
+        }
+        target.closed = true;
+        assert_eq!(give(&mut receiver, &mut target), (false, vec![]));
+        target.closed = false;
+        assert_eq!(give(&mut receiver, &mut target), (true, numbers(0..64)));
+        assert!(!receiver.is_empty());
+        assert_eq!(give(&mut receiver, &mut target), (false, numbers(64..65)));
+        assert!(receiver.is_empty());
+        assert_eq!(give(&mut receiver, &mut target), (false, vec![]));
+    }
+
+    #[test]
+    fn an_answer_waits_alone_for_its_client() {
+        let (late, mut receiver) = channel::<u32>();
+        let (token, mut target) = (token(), Seen { crowded: true, ..Seen::default() });
+        late.answer(token, |_, call| call.text("")).unwrap();
+        late.announce(LoggingLevel::Info, "first").unwrap();
+        assert_eq!(give(&mut receiver, &mut target), (false, vec!["log false Info first".into()]));
+        assert!(!receiver.is_empty());
+        assert_eq!(give(&mut receiver, &mut target), (false, vec![]));
+        late.announce(LoggingLevel::Info, "second").unwrap();
+        target.crowded = false;
+        assert_eq!(give(&mut receiver, &mut target), (false, vec!["call".into(), "log false Info second".into()]));
+        assert!(receiver.is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_given_is_an_error_for_its_client() {
+        let (late, mut receiver) = channel::<u32>();
+        let token = token();
+        for (outcome, failure) in [
+            (RespondError::Stale, None),
+            (RespondError::WrongKind, Some(&WRONG_KIND)),
+            (RespondError::FullNever, Some(&TOO_LARGE)),
+            (RespondError::FullNow, Some(&TOO_LARGE)),
+        ] {
+            let mut target = Seen { outcome: Some(outcome), ..Seen::default() };
+            late.answer(token, |_, call| call.text("")).unwrap();
+            let failure = failure.map(|failure| format!("failed {} {}", failure.code, failure.message));
+            let said: Vec<_> = [Some("call".into()), failure].into_iter().flatten().collect();
+            assert_eq!(give(&mut receiver, &mut target), (false, said), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_wakes_the_task_that_waits_for_it() {
+        let (late, mut receiver) = channel::<u32>();
+        let [woken, other] = [(); 2].map(|()| Arc::new(Woken::default()));
+        let count = |woken: &Arc<Woken>| woken.0.load(Ordering::Relaxed);
+        for waits in [&woken, &other] {
+            let waker = Waker::from(Arc::clone(waits));
+            assert!(receiver.poll_ready(&mut Context::from_waker(&waker)).is_pending());
+        }
+        late.publish(ServerChange::Tools).unwrap();
+        late.publish(ServerChange::Tools).unwrap();
+        // The last one that asked, once.
+        assert_eq!((count(&woken), count(&other)), (0, 1));
+        let waker = Waker::from(Arc::clone(&woken));
+        assert!(receiver.poll_ready(&mut Context::from_waker(&waker)).is_ready());
+        assert!(receiver.wait(Duration::ZERO));
+        give(&mut receiver, &mut Seen::default());
+        assert!(!receiver.wait(Duration::ZERO) && !receiver.wait(Duration::from_millis(1)));
+        let sends = thread::spawn(move || late.publish(ServerChange::Tools));
+        assert!(receiver.wait(Duration::from_secs(60)));
+        assert_eq!(sends.join().unwrap(), Ok(()));
+    }
+
+    /// Each task that waits for room is woken once, when there is room, and at the end of the channel.
+    #[test]
+    fn the_end_of_the_channel_wakes_those_that_wait() {
+        let (late, receiver) = channel_of::<u32>(0);
+        // It holds one message at least.
+        late.publish(ServerChange::Tools).unwrap();
+        assert_eq!(late.publish(ServerChange::Tools), Err(LateSendError::Full));
+        let [woken, other] = [(); 2].map(|()| Arc::new(Woken::default()));
+        let (mut room, mut room_too) = (pin!(late.room()), pin!(late.room()));
+        let wakers = [&woken, &woken, &other].map(|woken| Waker::from(Arc::clone(woken)));
+        for waker in &wakers {
+            assert!(room.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
+        }
+        assert!(room_too.as_mut().poll(&mut Context::from_waker(&wakers[0])).is_pending());
+        let (begins, begun) = std::sync::mpsc::channel();
+        let waits = thread::spawn({
+            let late = late.clone();
+            move || {
+                begins.send(()).unwrap();
+                late.wait_for_room()
+            }
+        });
+        begun.recv().unwrap();
+        // Most often the thread waits now; if it does not yet, the test shows less.
+        thread::sleep(Duration::from_millis(10));
+        drop(receiver);
+        assert_eq!(waits.join().unwrap(), Err(LateSendError::Ended));
+        assert_eq!([&woken, &other].map(|woken| woken.0.load(Ordering::Relaxed)), [1, 1]);
+        let cx = &mut Context::from_waker(Waker::noop());
+        assert_eq!(room.poll(cx), Poll::Ready(Err(LateSendError::Ended)));
+        assert_eq!(room_too.poll(cx), Poll::Ready(Err(LateSendError::Ended)));
+        assert_eq!(late.wait_for_room(), Err(LateSendError::Ended));
+        assert_eq!(late.decided(), Err(LateSendError::Ended));
+    }
+
+    /// Sends to the channel when it is woken, and when it is dropped.
+    struct Sends(LateSender<u32>, std::sync::mpsc::Sender<Result<(), LateSendError>>);
+
+    impl Wake for Sends {
+        fn wake(self: Arc<Self>) {
+            self.1.send(self.0.publish(ServerChange::Tools)).unwrap();
+        }
+    }
+
+    impl Drop for Sends {
+        fn drop(&mut self) {
+            let _ = self.1.send(self.0.publish(ServerChange::Tools));
+        }
+    }
+
+    /// Code of the application that runs during a change of the channel may use the channel.
+    #[test]
+    fn nothing_of_the_application_runs_under_the_lock() {
+        let (seen, sees) = std::sync::mpsc::channel();
+        let token = token();
+        // On a thread of its own: under the lock it would never end.
+        thread::spawn(move || {
+            let (late, receiver) = channel_of::<u32>(1);
+            let waker = Waker::from(Arc::new(Sends(late.clone(), seen.clone())));
+            let cx = &mut Context::from_waker(&waker);
+            late.publish(ServerChange::Tools).unwrap();
+            assert!(pin!(late.room()).poll(cx).is_pending());
+            assert!(receiver.shared.next().is_some());
+            let held = Sends(late.clone(), seen);
+            late.resume(token, move |_| drop(held)).unwrap();
+            assert!(pin!(late.room()).poll(cx).is_pending());
+            drop(receiver);
+        });
+        let next = || sees.recv_timeout(Duration::from_secs(20)).unwrap();
+        // There was room for the first. The others came at the end.
+        assert_eq!([next(), next(), next()], [Ok(()), Err(LateSendError::Ended), Err(LateSendError::Ended)]);
+    }
+
+    type Tokens = Vec<RequestToken>;
+
+    fn conversation(run: impl FnOnce(&mut Conversation<'_, Tokens>)) {
+        static TOOLS: [Tool<Tokens>; 2] = [
+            Tool::new("later", "Later", |tokens: &mut Tokens, call| {
+                let (token, outcome) = call.later();
+                tokens.push(token);
+                outcome
+            }),
+            Tool::new("suspend", "Runs again", |tokens: &mut Tokens, call| {
+                if call.is_resumed() {
+                    return call.text(format_args!("resumed with {}", tokens.len()));
+                }
+                let (token, outcome) = call.suspend(b"")?;
+                tokens.push(token);
+                Ok(outcome)
+            }),
+        ];
+        let other = |tokens: &mut Tokens, other: &mut CustomRequest<'_>| {
+            let (token, outcome) = other.later();
+            tokens.push(token);
+            outcome
+        };
+        let service = Service::new("late", "1").tools(&TOOLS).other(other);
+        let service = service.feature(mcp_sansio::protocol::ServerCapability::Logging);
+        let service = service.feature(mcp_sansio::protocol::ServerCapability::ToolsChanged);
+        let service = service.contain_panics(|run| catch_unwind(AssertUnwindSafe(run)).is_ok());
+        let mut conversation = Conversation::new(&service, Tokens::new());
+        conversation.open(Revision::V2025_11_25);
+        run(&mut conversation);
+    }
+
+    #[test]
+    fn a_connection_over_lines_takes_each_message() {
+        conversation(|talk| {
+            let (late, mut receiver) = channel::<Tokens>();
+            let none = serde_json::json!({});
+            let mut one = |talk: &mut Conversation<'_, Tokens>| {
+                let mut lines = talk.hear(&mut receiver, Duration::ZERO);
+                assert_eq!(lines.len(), 1, "{lines:?}");
+                lines.remove(0)
+            };
+            assert!(talk.call("later", &none).is_pending());
+            let token = talk.state()[0];
+            late.log(token, LoggingLevel::Error, "of a request").unwrap();
+            assert!(one(talk).contains(r#""data":"of a request""#));
+            late.announce(LoggingLevel::Error, "of none").unwrap();
+            assert!(one(talk).contains(r#""data":"of none""#));
+            late.publish(ServerChange::Tools).unwrap();
+            assert!(one(talk).contains("notifications/tools/list_changed"));
+            late.progress(token, Progress::new(1).of(2)).unwrap();
+            assert!(one(talk).contains(r#""progress":1,"total":2"#));
+            // It is put off, not suspended.
+            late.resume(token, |_| panic!("it must not run")).unwrap();
+            assert!(one(talk).contains(WRONG_KIND.message));
+            assert!(talk.request("demo/other", &none).is_pending());
+            late.answer_other(talk.state()[1], |_, other| other.result(mcp_sansio::json::Raw::constant(r#"{"a":1}"#)))
+                .unwrap();
+            assert!(one(talk).contains(r#""a":1"#));
+            assert!(talk.call("later", &none).is_pending());
+            late.fail(talk.state()[2], &RpcError::new(-31000, "no")).unwrap();
+            assert!(one(talk).contains(r#""code":-31000,"message":"no""#));
+            assert!(talk.call("suspend", &none).is_pending());
+            late.resume(talk.state()[3], |tokens| tokens.clear()).unwrap();
+            assert!(one(talk).contains("resumed with 0"));
+            assert!(talk.call("suspend", &none).is_pending());
+            late.resume(talk.state()[0], |_| panic!("as it should")).unwrap();
+            assert!(one(talk).contains(UNPREPARED.message));
+            // They are over: nothing is sent for them.
+            late.fail(token, &RpcError::new(-31000, "no")).unwrap();
+            late.answer(token, |_, _| panic!("it must not run")).unwrap();
+            assert!(talk.hear(&mut receiver, Duration::ZERO).is_empty());
+        });
     }
 }

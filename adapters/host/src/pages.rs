@@ -125,3 +125,54 @@ impl PageCursor {
         self.over = self.page.is_none();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcp_sansio::json::Raw;
+    use mcp_sansio::protocol::Method;
+
+    fn page(json: &'static str) -> OwnedResult {
+        OwnedResult::new(Method::ToolsList, Raw::constant(json))
+    }
+
+    #[test]
+    fn a_list_has_so_many_pages_and_bytes() {
+        let mut limits = PageLimits::new().pages(2);
+        assert!(limits.ask().is_ok() && limits.ask().is_ok());
+        assert!(matches!(limits.ask(), Err(ClientError::TooManyPages)));
+        let next = page(r#"{"nextCursor":"a"}"#);
+        let size = next.raw().as_bytes().len();
+        for (bytes, more) in [(size - 1, false), (size, false), (size + 1, true)] {
+            let mut limits = PageLimits::new().bytes(bytes);
+            assert!(limits.ask().is_ok());
+            limits.took(&next);
+            assert_eq!(limits.ask().is_ok(), more, "{bytes}");
+        }
+        assert!(matches!(PageLimits::new().bytes(0).ask(), Err(ClientError::ListTooLarge)));
+        let begun = Instant::now() - Duration::from_secs(2);
+        let mut limits = PageLimits { begun: Some(begun), ..PageLimits::new().time(Duration::from_secs(1)) };
+        assert!(matches!(limits.ask(), Err(ClientError::ListTooSlow)));
+        assert!(limits.time(Duration::from_secs(3600)).ask().is_ok());
+    }
+
+    #[test]
+    fn pages_are_asked_for_until_one_has_no_cursor() {
+        let list = Request::list_tools();
+        let mut cursor = PageCursor::new(PageLimits::new());
+        assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
+        cursor.took(&Ok(page(r#"{"nextCursor":"a"}"#)));
+        assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
+        cursor.took(&Ok(page("{}")));
+        assert!(cursor.ask(&list).is_none());
+        let mut cursor = PageCursor::new(PageLimits::new());
+        cursor.took(&Err(ClientError::TooManyPages));
+        assert!(cursor.ask(&list).is_none());
+        // A limit is reported once.
+        let mut cursor = PageCursor::new(PageLimits::new().bytes(5));
+        assert!(cursor.ask(&list).is_some_and(|asked| asked.is_ok()));
+        cursor.took(&Ok(page(r#"{"nextCursor":"a"}"#)));
+        assert!(cursor.ask(&list).is_some_and(|asked| asked.is_err()));
+        assert!(cursor.ask(&list).is_none());
+    }
+}

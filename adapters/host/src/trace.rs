@@ -53,3 +53,63 @@ impl<T: FnMut(Direction, &[u8])> LineTrace<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Shown = Vec<(Direction, String)>;
+
+    fn show(shown: &mut Shown, act: impl FnOnce(&mut LineTrace<&mut dyn FnMut(Direction, &[u8])>), pending: usize) {
+        let mut note = |direction, line: &[u8]| shown.push((direction, String::from_utf8(line.to_vec()).unwrap()));
+        act(&mut LineTrace::new(&mut note, pending));
+    }
+
+    #[test]
+    fn lines_that_are_sent_are_shown_once() {
+        let mut shown = Shown::new();
+        show(
+            &mut shown,
+            |trace| {
+                trace.sent(b"old\nnew\n");
+                trace.sent(b"old\nnew\n");
+                trace.written(5);
+                trace.sent(b"ew\nthird\r\nfourth\n");
+                trace.written(19);
+                // More than was shown cannot be written; a fresh line is shown whole all the same.
+                trace.written(100);
+                trace.sent(b"fifth\n");
+            },
+            4,
+        );
+        let lines = ["new", "third", "fourth", "fifth"].map(|line| (Direction::Sent, line.to_owned()));
+        assert_eq!(shown, lines);
+    }
+
+    #[test]
+    fn lines_that_are_received_are_shown_whole() {
+        let mut shown = Shown::new();
+        show(
+            &mut shown,
+            |trace| {
+                trace.received(b"on");
+                trace.received(b"e\ntwo\r\nthr");
+                trace.received(b"ee");
+                trace.received(b"\n");
+            },
+            0,
+        );
+        assert_eq!(shown, ["one", "two", "three"].map(|line| (Direction::Received, line.to_owned())));
+        let mut shown = Shown::new();
+        show(
+            &mut shown,
+            |trace| {
+                trace.received(&vec![b'x'; SHOWN - 1]);
+                trace.received(b"y");
+                trace.received(b"z\n");
+            },
+            0,
+        );
+        assert_eq!(shown.iter().map(|(_, line)| line.len()).collect::<Vec<_>>(), [SHOWN, 1]);
+    }
+}

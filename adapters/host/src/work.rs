@@ -211,11 +211,12 @@ impl<S: 'static, T: Send + 'static> NewWork<'_, S, T> {
         let end = move |result| {
             let _ = late.answer(token, move |state, call| answer(state, call, result));
         };
-        let entry = Arc::clone(&job.entry);
-        match (self.start)(job, self.work.spawn.clone(), entry.ending(end)) {
+        // A start that fails drops its job, which must not answer.
+        let kept = job.clone();
+        match (self.start)(job, self.work.spawn.clone(), kept.entry.ending(end)) {
             Ok(()) => call.later().1,
             Err(_) => {
-                entry.settle();
+                kept.entry.settle();
                 call.error(NOT_STARTED)
             }
         }
@@ -251,16 +252,16 @@ impl<S: 'static, T: Send + 'static> NewWork<'_, S, T> {
     pub fn resume(self, request: &mut RequestContext<'_>, state: &[u8]) -> HandlerResult {
         let busy = RpcError::internal(BUSY);
         let job = self.work.begin(request.token()).ok_or(HandlerError::from(busy))?;
-        let entry = Arc::clone(&job.entry);
-        let (token, receipt) = request.suspend(state).inspect_err(|_| entry.settle())?;
+        let kept = job.clone();
+        let (token, receipt) = request.suspend(state).inspect_err(|_| kept.entry.settle())?;
         let (late, shared) = (self.work.late.clone(), Arc::clone(&self.work.shared));
         let end = move |result: T| {
             let _ = late.resume(token, move |_| shared.keep(token, Box::new(result)));
         };
-        match (self.start)(job, self.work.spawn.clone(), entry.ending(end)) {
+        match (self.start)(job, self.work.spawn.clone(), kept.entry.ending(end)) {
             Ok(()) => Ok(receipt),
             Err(_) => {
-                entry.settle();
+                kept.entry.settle();
                 let _ = self.work.late.fail(token, &RpcError::internal(NOT_STARTED));
                 Ok(receipt)
             }
@@ -489,5 +490,147 @@ impl<S, T> fmt::Debug for NewWork<'_, S, T> {
 impl<S> fmt::Debug for Job<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job").field("token", &self.entry.token).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Conversation;
+    use crate::{LateReceiver, channel};
+    use mcp_sansio::revision::Revision;
+    use mcp_sansio::service::{Service, Tool};
+    use serde_json::json;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    struct State {
+        work: Work<State>,
+        tokens: Vec<RequestToken>,
+    }
+
+    fn later(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+        let (token, outcome) = call.later();
+        state.tokens.push(token);
+        outcome
+    }
+
+    fn unstarted<T>(work: &Work<State>) -> NewWork<'_, State, T> {
+        NewWork { work, start: Box::new(|_, _, _| Err(RpcError::internal(NOT_STARTED).into())) }
+    }
+
+    static TOOLS: [Tool<State>; 3] = [
+        Tool::new("later", "Waits", later),
+        Tool::new("unstarted", "Has no thread", |state, call| {
+            unstarted(&state.work).then(call, |_, call, ()| call.text("not reached"))
+        }),
+        Tool::new("unresumed", "Has no thread", |state, call| unstarted::<()>(&state.work).resume(call, b"")),
+    ];
+
+    fn run(test: impl FnOnce(&mut Conversation<'_, State>, LateReceiver<State>)) {
+        let (late, receiver) = channel();
+        let service = Service::new("work", "1").tools(&TOOLS);
+        let work = Work::new(late, 3).spawner(std::mem::forget);
+        let mut talk = Conversation::new(&service, State { work, tokens: Vec::new() });
+        talk.open(Revision::V2025_11_25);
+        for _ in 0..2 {
+            assert!(talk.call("later", &json!({})).is_pending());
+        }
+        test(&mut talk, receiver);
+    }
+
+    #[test]
+    fn only_work_without_an_end_fails_its_request() {
+        run(|talk, receiver| {
+            let State { work, tokens } = talk.state();
+            let job = work.begin(tokens[0]).unwrap();
+            assert!(work.begin(tokens[0]).is_none(), "one request has one piece of work");
+            assert_eq!((work.running(), job.is_cancelled(), job.token()), (1, false, tokens[0]));
+            // It has come to its end.
+            job.entry.settle();
+            drop(job.clone());
+            assert_eq!(work.running(), 1);
+            drop(job);
+            assert!(receiver.is_empty() && work.running() == 0);
+            // Its client does not wait any more.
+            let (job, other) = (work.begin(tokens[0]).unwrap(), work.begin(tokens[1]).unwrap());
+            work.cancel(tokens[0]);
+            assert!(job.is_cancelled() && !other.is_cancelled());
+            drop(job);
+            assert!(receiver.is_empty() && work.running() == 1);
+            drop(other);
+            assert!(!receiver.is_empty() && work.running() == 0);
+        });
+    }
+
+    #[test]
+    fn a_job_sends_what_its_sender_sends() {
+        run(|talk, mut receiver| {
+            let State { work, tokens } = talk.state();
+            let job = work.begin(tokens[0]).unwrap();
+            let sends: [&dyn Fn(); 3] =
+                [&|| job.progress(Progress::new(1)), &|| job.log(LoggingLevel::Error, "it boils over"), &|| {
+                    job.publish(ServerChange::Tools)
+                }];
+            for send in sends {
+                assert!(receiver.is_empty());
+                send();
+                assert!(!receiver.is_empty());
+                talk.hear(&mut receiver, Duration::ZERO);
+            }
+        });
+    }
+
+    #[test]
+    fn work_that_does_not_begin_is_an_answer() {
+        run(|talk, mut receiver| {
+            let answer = talk.call("unstarted", &json!({}));
+            assert!(answer.is_error() && answer.to_string().contains(NOT_STARTED), "{answer}");
+            assert!(receiver.is_empty());
+            assert!(talk.call("unresumed", &json!({})).is_pending());
+            let lines = talk.hear(&mut receiver, Duration::ZERO);
+            assert!(matches!(&lines[..], [line] if line.contains(NOT_STARTED)), "{lines:?}");
+            assert!(receiver.is_empty());
+            assert_eq!(talk.state().work.running(), 0);
+        });
+    }
+
+    /// Counts its drops. It uses the table then: a drop under the lock would never end.
+    struct Counted(Arc<AtomicUsize>, Arc<Shared>);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            drop(self.1.lock());
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn results_that_are_not_taken_are_limited() {
+        let (done, is_done) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            run(|talk, _receiver| {
+                let State { work, tokens } = talk.state();
+                let dropped = Arc::<AtomicUsize>::default();
+                let count = || dropped.load(Ordering::SeqCst);
+                let keep = |token| {
+                    work.shared.keep(token, Box::new(Counted(Arc::clone(&dropped), Arc::clone(&work.shared))));
+                };
+                keep(tokens[0]);
+                (1..UNTAKEN + 3).for_each(|_| keep(tokens[1]));
+                assert_eq!(count(), 0);
+                keep(tokens[1]);
+                assert_eq!(count(), 1);
+                // The oldest has gone.
+                work.cancel(tokens[0]);
+                assert_eq!((count(), work.shared.lock().results.len()), (1, UNTAKEN + 3));
+                keep(tokens[0]);
+                assert_eq!(count(), 2);
+                work.cancel(tokens[1]);
+                assert_eq!((count(), work.shared.lock().results.len()), (UNTAKEN + 4, 1));
+            });
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(Duration::from_secs(20)).unwrap();
     }
 }

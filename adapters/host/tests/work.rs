@@ -102,7 +102,20 @@ fn leave(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
     }
 }
 
-static TOOLS: [Tool<State>; 7] = [
+/// Waits for a number, whose type says which of two pieces of work it has done.
+fn numbers(state: &mut State, call: &mut Call<'_>) -> HandlerResult {
+    if !call.is_resumed() {
+        let small = call.arguments().get("small").is_some();
+        return match small {
+            true => state.work.future(|_| async { 1_u8 }).resume(call, b""),
+            false => state.work.future(|_| async { 2_u64 }).resume(call, b""),
+        };
+    }
+    let (small, large) = (state.work.take::<u8>(call), state.work.take::<u64>(call));
+    call.text(format_args!("{small:?} {large:?} {:?}", state.work.take::<u64>(call)))
+}
+
+static TOOLS: [Tool<State>; 8] = [
     Tool::new("brew", "Brews", brew),
     Tool::new("burn", "Burns", burn),
     Tool::new("panic", "Panics", panic),
@@ -110,6 +123,7 @@ static TOOLS: [Tool<State>; 7] = [
     Tool::new("count", "Counts", count),
     Tool::new("order", "Orders", order),
     Tool::new("leave", "Leaves its result", leave),
+    Tool::new("numbers", "Waits for a number", numbers),
 ];
 
 struct Rig {
@@ -306,6 +320,41 @@ fn a_handler_asks_after_its_work() {
     assert_eq!(question["params"]["message"], "Pay 12?");
     rig.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {}}}));
     assert_eq!(rig.text(), ("ordered".into(), false));
+}
+
+/// Results that are there at the same time go to their own requests.
+#[test]
+fn each_handler_takes_its_own_result() {
+    let spawned = Arc::new(Mutex::new(Vec::<WorkFuture>::new()));
+    let queue = Arc::clone(&spawned);
+    let mut rig = Rig::new(2, |work| work.spawner(move |future| queue.lock().unwrap().push(future)));
+    for (id, arguments) in [(1, json!({})), (2, json!({"small": true}))] {
+        let params = json!({"name": "numbers", "arguments": arguments});
+        rig.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+        rig.run();
+    }
+    let cx = &mut Context::from_waker(Waker::noop());
+    // The last one ends first.
+    for mut future in spawned.lock().unwrap().drain(..).rev() {
+        assert!(future.as_mut().poll(cx).is_ready());
+    }
+    let answers = [rig.next(), rig.next()];
+    for (id, text) in [(1, "None Some(2) None"), (2, "Some(1) None None")] {
+        let answer = answers.iter().find(|answer| answer["id"] == id).unwrap();
+        assert_eq!(answer["result"]["content"][0]["text"], text);
+    }
+}
+
+/// A future that does not keep its job is at work all the same.
+#[test]
+fn a_future_without_its_job_is_at_work() {
+    let spawned = Arc::new(Mutex::new(Vec::<WorkFuture>::new()));
+    let queue = Arc::clone(&spawned);
+    let mut rig = Rig::new(1, |work| work.spawner(move |future| queue.lock().unwrap().push(future)));
+    rig.call(1, "wait");
+    rig.run();
+    assert!(rig.lines.pending().is_empty());
+    assert_eq!((rig.state.work.running(), rig.receiver.is_empty()), (1, true));
 }
 
 #[test]

@@ -3,11 +3,15 @@ mod common;
 
 use common::http::*;
 use common::*;
+use mcp_sansio::json::Raw;
+use mcp_sansio::protocol::{LoggingLevel, ServerCapability};
 use mcp_sansio::server::RespondError;
+use mcp_sansio::server::{Progress, RpcError, ServerChange};
 use mcp_sansio::service::{
     Call, Complete, CustomRequest, GetPrompt, HandlerResult, InputRequest, Prompt, ReadResource, Resource, Service,
     Tool,
 };
+use mcp_sansio_host::{LateReceiver, LateSender, channel};
 use mcp_sansio_http::endpoint::{Access, App, StreamId};
 
 fn job(world: &mut World, call: &mut Call<'_>) -> HandlerResult {
@@ -157,4 +161,105 @@ fn every_kind_of_request_can_be_answered_late() {
             assert!(reply["result"].to_string().contains("hello"), "{reply}");
         }
     }
+}
+
+fn give(web: &mut Web, receiver: &mut LateReceiver<World>) -> bool {
+    let Web { endpoint, service, world, .. } = web;
+    receiver.give(endpoint, service, world)
+}
+
+/// Gives each kind of message through the channel of an adapter.
+#[test]
+fn the_channel_reaches_the_streams() {
+    let (late, mut receiver): (LateSender<World>, _) = channel();
+    let mut web = web();
+    web.service = web.service.feature(ServerCapability::Logging).feature(ServerCapability::ToolsChanged);
+    web.service = web.service.contain_panics(|run| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok());
+    let session = web.open("2025-11-25");
+    let own = web.listen(&session, None).opened();
+    let mut open = |web: &mut Web, method: &str, params: Value| {
+        let mut params = params;
+        params["_meta"] = json!({"progressToken": 7});
+        web.world.later.clear();
+        let stream = web.say(&session, &request("2025-11-25", 1, method, params)).opened();
+        (stream, web.world.later[0].1)
+    };
+
+    let completion = json!({"ref": {"type": "ref/prompt", "name": "later"}, "argument": {"name": "who", "value": "A"}});
+    let (stream, token) = open(&mut web, "resources/read", json!({"uri": "t://later"}));
+    late.progress(token, Progress::new(1).of(2).message("half")).unwrap();
+    late.log(token, LoggingLevel::Error, "of a request").unwrap();
+    late.answer_read(token, "t://later", |_, read| read.text("read")).unwrap();
+    assert!(!give(&mut web, &mut receiver));
+    let said = web.pull(stream).json();
+    assert_eq!(said.len(), 3, "{said:?}");
+    let progress = &said[0]["params"];
+    assert_eq!(
+        (&progress["progress"], &progress["total"], &progress["message"]),
+        (&json!(1), &json!(2), &json!("half"))
+    );
+    assert_eq!(said[1]["params"]["data"], "of a request");
+    assert_eq!(said[2]["result"]["contents"][0]["text"], "read");
+
+    late.announce(LoggingLevel::Error, "of none").unwrap();
+    late.publish(ServerChange::Tools).unwrap();
+    give(&mut web, &mut receiver);
+    let said = web.pull(own).json();
+    assert_eq!(
+        (&said[0]["params"]["data"], &said[1]["method"]),
+        (&json!("of none"), &json!("notifications/tools/list_changed"))
+    );
+
+    type Send = fn(&LateSender<World>, mcp_sansio::server::RequestToken);
+    let job = json!({"name": "job"});
+    let ways: [(&str, Value, Send, &str); 9] = [
+        (
+            "prompts/get",
+            json!({"name": "later"}),
+            |late, token| late.answer_prompt(token, |_, get| get.user("hello")).unwrap(),
+            "hello",
+        ),
+        (
+            "completion/complete",
+            completion,
+            |late, token| late.answer_complete(token, "h", |_, complete| complete.matching(["hello", "x"])).unwrap(),
+            r#""values":["hello"]"#,
+        ),
+        (
+            "demo/later",
+            json!({}),
+            |late, token| late.answer_other(token, |_, other| other.result(Raw::constant(r#"{"hello":1}"#))).unwrap(),
+            r#""hello":1"#,
+        ),
+        ("tools/call", job.clone(), |late, token| late.answer(token, |_, call| call.text("hello")).unwrap(), "hello"),
+        ("tools/call", job.clone(), |late, token| late.fail(token, &RpcError::new(-31000, "no")).unwrap(), "-31000"),
+        (
+            "tools/call",
+            job.clone(),
+            |late, token| late.answer_prompt(token, |_, get| get.user("hello")).unwrap(),
+            "of another kind",
+        ),
+        (
+            "prompts/get",
+            json!({"name": "later"}),
+            |late, token| late.resume(token, |_| panic!("it runs")).unwrap(),
+            "of another kind",
+        ),
+        (
+            "tools/call",
+            job.clone(),
+            |late, token| late.resume(token, |_| panic!("as it should")).unwrap(),
+            "has panicked",
+        ),
+        ("tools/call", job, |late, token| late.resume(token, |world| world.notified.clear()).unwrap(), "roots/list"),
+    ];
+    for (method, params, send, expected) in ways {
+        let (stream, token) = open(&mut web, method, params);
+        assert!(web.pull(stream).json().is_empty());
+        send(&late, token);
+        assert!(!give(&mut web, &mut receiver) && receiver.is_empty());
+        let said = web.pull(stream).json();
+        assert!(said.len() == 1 && said[0].to_string().contains(expected), "{expected}: {said:?}");
+    }
+    assert_eq!(web.world.notified, ["ada"], "the state was prepared before the handler ran");
 }
