@@ -359,4 +359,102 @@ mod tests {
         assert!(matches!(some.fetch(&FetchRequest::get(&url)).unwrap_err(), FetchFailed::Exchange(..)));
         listener.accept().unwrap();
     }
+
+    #[test]
+    fn what_passes_with_time_is_waited_for() {
+        for kind in [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted] {
+            assert!(is_wait(&kind.into()), "{kind}");
+        }
+        for kind in [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe, ErrorKind::Other] {
+            assert!(!is_wait(&kind.into()), "{kind}");
+        }
+        assert_eq!(left(Instant::now()).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(left(Instant::now() + Duration::from_secs(60)).unwrap() > Duration::from_secs(10));
+    }
+
+    /// A connection that takes a byte at a time, and is interrupted and then lost.
+    struct Weak {
+        socket: TcpStream,
+        sent: Vec<u8>,
+        writes: usize,
+        fails_after: usize,
+        answer: &'static [u8],
+    }
+
+    impl Write for Weak {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.writes += 1;
+            if self.writes > self.fails_after {
+                return Err(ErrorKind::BrokenPipe.into());
+            }
+            if self.writes % 2 == 1 {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            self.sent.push(bytes[0]);
+            Ok(1)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Read for Weak {
+        fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+            match self.answer.split_first() {
+                None => Err(ErrorKind::ConnectionReset.into()),
+                Some((byte, rest)) => {
+                    self.answer = rest;
+                    space[0] = *byte;
+                    Ok(1)
+                }
+            }
+        }
+    }
+
+    /// The response counts, also after a failed write; else the first failure does.
+    #[test]
+    fn a_response_is_read_from_a_weak_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let fine: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        for (fails_after, answer, failure) in [
+            (usize::MAX, fine, None),
+            (4, fine, None),
+            (usize::MAX, &fine[..20], Some(ErrorKind::ConnectionReset)),
+            (4, &fine[..20], Some(ErrorKind::BrokenPipe)),
+        ] {
+            let request = FetchRequest::get("http://127.0.0.1/a");
+            let mut fetch = Fetch::growing(&request, FetchLimits::DEFAULT.time(60_000), 0).unwrap();
+            assert!(fetch.connects());
+            let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let mut weak = Weak { socket, sent: Vec::new(), writes: 0, fails_after, answer };
+            let begun = Instant::now();
+            let carried = {
+                let weak = &mut weak;
+                struct Lent<'w>(&'w mut Weak);
+                impl Read for Lent<'_> {
+                    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+                        self.0.read(space)
+                    }
+                }
+                impl Write for Lent<'_> {
+                    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                        self.0.write(bytes)
+                    }
+                    fn flush(&mut self) -> io::Result<()> {
+                        self.0.flush()
+                    }
+                }
+                carry(&mut fetch, Lent(weak), |lent| &lent.0.socket, begun, begun + Duration::from_secs(60))
+            };
+            assert_eq!(carried.map_err(|error| error.kind()).err(), failure);
+            match fails_after {
+                4 => assert_eq!(weak.sent, b"GE"),
+                _ => assert!(weak.sent.ends_with(b"\r\n\r\n"), "{:?}", weak.sent),
+            }
+            if failure.is_none() {
+                let response = fetch.response().unwrap().unwrap();
+                assert_eq!((response.status(), response.body()), (200, &b"ok"[..]));
+            }
+        }
+    }
 }

@@ -324,4 +324,50 @@ mod tests {
         assert_eq!(addresses(false), [old]);
         assert_eq!(addresses(true), [SocketAddr::from(([127, 0, 0, 1], 80))]);
     }
+
+    #[test]
+    fn the_address_that_works_comes_first() {
+        let mut origin = HttpOrigin::new("127.0.0.1", 80, Duration::from_secs(3));
+        let [a, b, c] = [1, 2, 3].map(|last| SocketAddr::from(([192, 0, 2, last], 80)));
+        origin.addresses.extend([a, b, c]);
+        for (works, order) in [(c, [c, a, b]), (a, [a, c, b]), (a, [a, c, b]), (b, [b, a, c])] {
+            origin.works(works);
+            assert_eq!(origin.addresses().unwrap(), (order.to_vec(), Duration::from_secs(1)));
+        }
+        origin.works(SocketAddr::from(([192, 0, 2, 4], 80)));
+        assert_eq!(origin.addresses().unwrap().0, [b, a, c]);
+        // Each has some time.
+        origin.time = Duration::from_millis(300);
+        assert_eq!(origin.addresses().unwrap().1, LEAST);
+    }
+
+    #[test]
+    fn the_name_localhost_has_both_families_once() {
+        for (name, port) in [("localhost", 80), ("LOCALHOST", 81)] {
+            let (addresses, each) = HttpOrigin::new(name, port, Duration::from_secs(60)).addresses().unwrap();
+            for address in [IpAddr::from(Ipv6Addr::LOCALHOST), IpAddr::from(Ipv4Addr::LOCALHOST)] {
+                let known = addresses.iter().filter(|known| **known == SocketAddr::new(address, port));
+                assert_eq!(known.count(), 1, "{addresses:?}");
+            }
+            assert_eq!(each, Duration::from_secs(60) / addresses.len() as u32);
+        }
+        let (addresses, each) = HttpOrigin::new("127.0.0.2", 80, Duration::from_secs(60)).addresses().unwrap();
+        assert_eq!((addresses, each), (vec![SocketAddr::from(([127, 0, 0, 2], 80))], Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn the_parts_of_a_client_are_those_of_its_url() {
+        let parts = HttpOptions::new().open("http://127.0.0.1:81/mcp").unwrap();
+        assert!(parts.place.is_network());
+        let HttpPlace::Tcp(origin) = parts.place else { panic!("a network") };
+        assert_eq!((origin.host.as_str(), origin.port), ("127.0.0.1", 81));
+        let stream = HttpOptions::new().open_stream().unwrap();
+        assert!(matches!(stream.place, HttpPlace::Stream) && !stream.place.is_network());
+        for (name, value) in [("a b", "x"), ("a", "x\ny"), ("", "x")] {
+            let error = HttpOptions::new().header(name, value).open("http://127.0.0.1/").unwrap_err();
+            assert!(error.to_string().starts_with(&format!("the header {name}: ")), "{error}");
+        }
+        assert!(HttpOptions::new().header("a", "x").open("http://127.0.0.1/").is_ok());
+        assert!(matches!(HttpOptions::new().open("ftp://127.0.0.1/"), Err(ClientError::Url(_))));
+    }
 }

@@ -220,4 +220,60 @@ mod tests {
         let second = Loopback::open(first.port).unwrap();
         assert_ne!(first.port, second.port);
     }
+
+    fn visitor(head: &[u8]) -> Visitor {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        Visitor { socket, head: head.to_vec(), until: Instant::now() }
+    }
+
+    #[test]
+    fn only_a_whole_get_has_a_target() {
+        for (head, target) in [
+            ("GET /callback?a=b HTTP/1.1\r\nHost: x\r\n\r\n", Some("/callback?a=b")),
+            ("GET / HTTP/1.0\r\n\r\n", Some("/")),
+            ("GET / HTTP/1.1\r\nHost: x\r\n\r", None),
+            ("", None),
+            ("POST /callback HTTP/1.1\r\n\r\n", Some("")),
+            ("GET /callback HTTP/2\r\n\r\n", Some("")),
+            ("GET /callback HTTP/1.1 x\r\n\r\n", Some("")),
+            ("GET /callback\r\n\r\n", Some("")),
+        ] {
+            assert_eq!(visitor(head.as_bytes()).target(), target, "{head}");
+        }
+        assert_eq!(visitor(b"GET /\xff HTTP/1.1\r\n\r\n").target(), None);
+    }
+
+    /// The rest of a head may come later, and a head that is too long is not read.
+    #[test]
+    fn a_head_comes_in_pieces() {
+        for (size, is_taken) in [(10, true), (HEAD + 1, false)] {
+            let loopback = Loopback::open(0).unwrap();
+            let mut client = TcpStream::connect(("127.0.0.1", loopback.port)).unwrap();
+            let filler = "x".repeat(size);
+            let mut pieces =
+                vec![format!("GET /call"), format!("back?a={filler}"), format!(" HTTP/1.1\r\n\r\n")].into_iter();
+            let mut rounds = 20;
+            let mut goes_on = || {
+                if let Some(piece) = pieces.next() {
+                    // The peer may have closed the connection.
+                    let _ = client.write_all(piece.as_bytes());
+                }
+                rounds -= 1;
+                rounds > 0
+            };
+            let mut seen = 0;
+            let came = loopback.wait(&mut goes_on, &mut |target| {
+                seen += target.len();
+                Page::Bad
+            });
+            assert_eq!(came.unwrap(), is_taken, "{size}");
+            assert_eq!(seen, if is_taken { "/callback?a=".len() + size } else { 0 });
+            if is_taken {
+                let mut page = String::new();
+                client.read_to_string(&mut page).unwrap();
+                assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("The login failed"), "{page}");
+            }
+        }
+    }
 }

@@ -177,4 +177,45 @@ mod tests {
         log.take(&b"z".repeat(5_000));
         assert_eq!(log.last_words(), "z".repeat(TAIL));
     }
+
+    #[test]
+    fn an_error_is_explained_by_the_last_words() {
+        let mut log = StderrLog::new(Stderr::<fn(&[u8])>::Keep);
+        assert_eq!(log.explain(TransportError::Closed, "it ended".into()), "it ended");
+        log.take(b"no disk\n");
+        let explained = |why, known: &str| log.explain(why, known.into());
+        assert_eq!(explained(TransportError::Closed, "it ended"), "it ended, after it wrote to stderr: no disk");
+        assert_eq!(explained(TransportError::TimedOut, ""), "after it wrote to stderr: no disk");
+        assert_eq!(explained(TransportError::TooLarge, "it ended"), "it ended");
+        assert_eq!(explained(TransportError::TooLarge, ""), "");
+        log.start_again();
+        assert_eq!(
+            (log.last_words(), log.explain(TransportError::Closed, String::new())),
+            (String::new(), String::new())
+        );
+    }
+
+    #[test]
+    fn the_beginning_of_a_line_that_was_cut_is_left_out() {
+        for (size, last) in [(TAIL - 5, "yyyy"), (TAIL - 6, "x")] {
+            let mut log = StderrLog::new(Stderr::<fn(&[u8])>::Keep);
+            let x = "x".repeat(size);
+            log.take(format!("{x}\nyyyy").as_bytes());
+            let expected = if last == "x" { format!("{x}\nyyyy") } else { last.to_owned() };
+            assert_eq!(log.last_words(), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn the_end_gives_out_the_rest_of_a_line_once() {
+        let mut told = Vec::new();
+        let mut log = StderrLog::new(Stderr::Lines(|line: &[u8]| told.push(line.to_vec())));
+        log.end();
+        log.take(b"one");
+        log.start_again();
+        log.take(b"two\n");
+        log.end();
+        drop(log);
+        assert_eq!(told, [b"one", b"two"]);
+    }
 }

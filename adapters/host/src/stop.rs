@@ -196,4 +196,52 @@ mod tests {
         assert_eq!(twice.step(2, false, now), Some(ShutdownStep::ShutDown));
         assert_eq!(twice.step(2, false, now), Some(ShutdownStep::End));
     }
+
+    #[test]
+    fn a_stop_wakes_the_server_that_counts() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        #[derive(Default)]
+        struct Woken(AtomicU32);
+        impl std::task::Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.0.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let (stopper, tasks) = (Stopper::new(), [(); 2].map(|()| Arc::new(Woken::default())));
+        let wakers = tasks.clone().map(Waker::from);
+        let woken = || tasks.each_ref().map(|task| task.0.load(Ordering::SeqCst));
+        for waker in &wakers {
+            assert_eq!(stopper.count(&Context::from_waker(waker)), 0);
+        }
+        let clone = stopper.clone();
+        clone.stop();
+        clone.stop();
+        // The task that has asked last, once.
+        assert_eq!((woken(), stopper.count(&Context::from_waker(&wakers[0]))), ([0, 1], 2));
+        stopper.stop();
+        assert_eq!((woken(), stopper.count(&Context::from_waker(Waker::noop()))), ([1, 1], 3));
+    }
+
+    #[test]
+    fn the_end_waits_for_its_time_and_not_longer() {
+        let now = Instant::now();
+        let mut end = HttpShutdown::new();
+        let moment = Duration::from_nanos(1);
+        assert_eq!(end.step(1, false, now), Some(ShutdownStep::Drain));
+        assert_eq!(end.deadline(), Some(now + GRACE));
+        assert_eq!(end.step(1, false, now + GRACE - moment), None);
+        assert_eq!(end.step(1, false, now + GRACE), Some(ShutdownStep::ShutDown));
+        assert_eq!((end.deadline(), end.is_serving()), (Some(now + GRACE + SENDING), false));
+        assert_eq!(end.step(1, false, now + GRACE + SENDING - moment), None);
+        let mut twice = end;
+        assert_eq!(twice.step(2, false, now + GRACE), Some(ShutdownStep::End));
+        assert_eq!(end.step(1, false, now + GRACE + SENDING), Some(ShutdownStep::End));
+        assert_eq!((end.deadline(), end.is_serving()), (None, false));
+        assert_eq!(end.step(1, false, now), Some(ShutdownStep::End));
+        // Two stops at once.
+        let mut end = HttpShutdown::new();
+        assert_eq!(end.step(2, false, now), Some(ShutdownStep::Drain));
+        assert_eq!(end.step(2, false, now), Some(ShutdownStep::ShutDown));
+        assert_eq!((end.deadline(), end.step(2, false, now)), (Some(now), Some(ShutdownStep::End)));
+    }
 }

@@ -207,4 +207,78 @@ mod tests {
         assert_eq!(stream.handshake().unwrap_err().kind(), ErrorKind::ConnectionReset);
         assert!(stream.socket().reads == 2 && stream.socket().writes >= 2 && !stream.is_up());
     }
+
+    /// A socket with bytes to read, which takes so many.
+    #[derive(Debug, Default)]
+    struct Scripted {
+        input: Vec<u8>,
+        output: Vec<u8>,
+        room: usize,
+    }
+
+    impl Read for Scripted {
+        fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
+            let n = self.input.len().min(space.len());
+            if n == 0 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            space[..n].copy_from_slice(&self.input[..n]);
+            self.input.drain(..n);
+            Ok(n)
+        }
+    }
+
+    impl Write for Scripted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let n = bytes.len().min(self.room);
+            self.room -= n;
+            self.output.extend_from_slice(&bytes[..n]);
+            if n == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(n) }
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn stream(socket: Scripted) -> TlsStream<Scripted> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = config.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+        TlsConnector::new("example.com", Some(Arc::new(config))).unwrap().wrap(socket).unwrap()
+    }
+
+    #[test]
+    fn a_handshake_waits_for_its_peer() {
+        let mut stream = stream(Scripted { room: usize::MAX, ..Scripted::default() });
+        assert!(!stream.handshake().unwrap() && !stream.is_up() && !stream.wants_write());
+        assert_eq!(stream.socket().output[0], 22, "a handshake record");
+        // Not TLS: the peer gets an alert.
+        let sent = stream.socket().output.len();
+        stream.socket.input = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
+        assert_eq!(stream.handshake().unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(stream.socket().output[sent], 21, "an alert record");
+        assert!(!stream.is_up());
+    }
+
+    #[test]
+    fn what_the_socket_does_not_take_waits() {
+        let mut stream = stream(Scripted { room: 10, ..Scripted::default() });
+        assert!(!stream.handshake().unwrap() && stream.wants_write());
+        assert_eq!(stream.socket().output.len(), 10);
+        // A write sends what waits, as far as there is room.
+        stream.socket.room = usize::MAX;
+        assert_eq!(stream.write(b"hello").unwrap(), 5);
+        assert!(!stream.wants_write() && stream.socket().output.len() > 10);
+        // Without room for more, it has to wait.
+        let mut taken = 5;
+        let end = loop {
+            match stream.write(&[0; 4096]) {
+                Ok(n) => taken += n,
+                Err(error) => break error.kind(),
+            }
+            assert!(taken < 10 << 20);
+        };
+        assert_eq!(end, ErrorKind::WouldBlock);
+        assert_eq!(stream.read(&mut [0; 16]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
 }

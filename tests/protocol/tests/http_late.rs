@@ -177,7 +177,7 @@ fn the_channel_reaches_the_streams() {
     web.service = web.service.contain_panics(|run| std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_ok());
     let session = web.open("2025-11-25");
     let own = web.listen(&session, None).opened();
-    let mut open = |web: &mut Web, method: &str, params: Value| {
+    let open = |web: &mut Web, method: &str, params: Value| {
         let mut params = params;
         params["_meta"] = json!({"progressToken": 7});
         web.world.later.clear();
