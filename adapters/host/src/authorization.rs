@@ -495,6 +495,8 @@ impl fmt::Debug for Authorizer {
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
     use super::*;
 
@@ -544,5 +546,92 @@ mod tests {
         ] {
             assert_eq!(failure(&FetchFailed::Exchange(why, None)), expected, "{why}");
         }
+    }
+
+    const SERVER: &str = "http://127.0.0.1:9/mcp";
+
+    /// A place for tokens that may fail, and that uses its authorizer.
+    #[derive(Clone, Default)]
+    struct Place {
+        loads: Option<&'static str>,
+        authorizer: Arc<OnceLock<Authorizer>>,
+        saved: Arc<AtomicUsize>,
+        fails: Arc<AtomicBool>,
+    }
+
+    impl TokenStore for Place {
+        fn load(&mut self) -> io::Result<Option<String>> {
+            match self.loads {
+                Some("") => Err(io::Error::other("no disk")),
+                loads => Ok(loads.map(str::to_owned)),
+            }
+        }
+
+        fn save(&mut self, _: &str) -> io::Result<()> {
+            assert_eq!(self.authorizer.get().and_then(Authorizer::refusal), None);
+            self.saved.fetch_add(1, Ordering::SeqCst);
+            if self.fails.load(Ordering::SeqCst) { Err(io::Error::other("no disk")) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_saved_is_saved_later() {
+        let (done, is_done) = std::sync::mpsc::channel();
+        // On a thread of its own: under the lock of the flow, a save would never end.
+        std::thread::spawn(move || {
+            let place = Place::default();
+            let authorizer = Authorizer::new(SERVER, AuthorizationOptions::new("test").tokens(place.clone())).unwrap();
+            place.authorizer.set(authorizer.clone()).unwrap();
+            let save = |again: bool| {
+                let work = &mut *lock(&authorizer.0.work);
+                let before = place.saved.load(Ordering::SeqCst);
+                let saved = authorizer.save(work, again);
+                (saved.is_ok(), place.saved.load(Ordering::SeqCst) - before, work.is_unsaved)
+            };
+            // Nothing has changed.
+            assert_eq!([save(false), save(true)], [(true, 0, false); 2]);
+            lock(&authorizer.0.work).is_unsaved = true;
+            place.fails.store(true, Ordering::SeqCst);
+            assert_eq!([save(false), save(true), save(false)], [(true, 0, true), (false, 1, true), (true, 0, true)]);
+            place.fails.store(false, Ordering::SeqCst);
+            assert_eq!([save(true), save(true)], [(true, 1, false), (true, 0, false)]);
+            done.send(()).unwrap();
+        });
+        is_done.recv_timeout(Duration::from_secs(20)).unwrap();
+    }
+
+    #[test]
+    fn a_client_begins_without_tokens() {
+        let new = |url: &str, loads| {
+            let options = AuthorizationOptions::new("test");
+            Authorizer::new(url, options.tokens(Place { loads, ..Place::default() }))
+        };
+        let authorizer = new(SERVER, None).unwrap();
+        assert_eq!((authorizer.prepare(), authorizer.is_visiting(), authorizer.refusal()), (false, false, None));
+        // There is nothing to do.
+        assert!(authorizer.carry_out());
+        assert!(matches!(new("http://example.com/mcp", None), Err(ClientError::Url(_))));
+        assert!(matches!(new(SERVER, Some("")), Err(ClientError::Io(error)) if error.to_string() == "no disk"));
+        let broken = new(SERVER, Some("{"));
+        assert!(matches!(broken, Err(ClientError::Io(error)) if error.kind() == io::ErrorKind::InvalidData));
+        assert!(AuthorizationOptions::new("test").log_out(SERVER).is_ok());
+        assert!(AuthorizationOptions::new("test").log_out("http://example.com/mcp").is_err());
+    }
+
+    #[test]
+    fn a_person_is_waited_for_during_a_visit_only() {
+        let (handle, seen) = (Arc::new(OnceLock::<Authorizer>::new()), Arc::new(Mutex::new(Vec::new())));
+        let (in_visit, sees) = (Arc::clone(&handle), Arc::clone(&seen));
+        let options = AuthorizationOptions::new("test").wait_while(|| false);
+        let authorizer = Authorizer::new(
+            SERVER,
+            options
+                .visit(move |url| sees.lock().unwrap().push((url.to_owned(), in_visit.get().unwrap().is_visiting()))),
+        );
+        let authorizer = authorizer.unwrap();
+        handle.set(authorizer.clone()).unwrap();
+        authorizer.visit(&mut lock(&authorizer.0.work), "https://as.example/login");
+        assert_eq!(*seen.lock().unwrap(), [("https://as.example/login".to_owned(), true)]);
+        assert!(!authorizer.is_visiting());
     }
 }

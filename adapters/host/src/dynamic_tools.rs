@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn a_list_changes_while_it_is_served() {
         let tools = OwnedTools::new();
-        assert!(tools.is_empty() && tools.len() == 0 && !tools.remove("a"));
+        assert_eq!((tools.is_empty(), tools.len(), tools.remove("a")), (true, 0, false));
         for name in ["a", "b", "c"] {
             tools.push(tool(name, "old"));
         }
