@@ -1129,4 +1129,56 @@ mod tests {
             assert!(talk.hear(&mut receiver, Duration::ZERO).is_empty());
         });
     }
+
+    /// A place for messages that is held, or has so much room.
+    struct Place(bool, usize);
+
+    impl mcp_sansio::sink::Sink for Place {
+        fn put(&mut self, _: &[u8]) -> Result<(), mcp_sansio::FullError> {
+            Ok(())
+        }
+
+        fn room(&self) -> usize {
+            self.1
+        }
+    }
+
+    impl Out for Place {
+        fn begin(&mut self, _: mcp_sansio::sink::MessageKind) -> Result<(), mcp_sansio::FullError> {
+            Ok(())
+        }
+
+        fn end(&mut self) {}
+
+        fn mark(&self) -> mcp_sansio::sink::Mark {
+            mcp_sansio::sink::Mark::new(0)
+        }
+
+        fn roll_back(&mut self, _: mcp_sansio::sink::Mark) {}
+
+        fn hold(&mut self, on: bool) {
+            self.0 = on;
+        }
+
+        fn held(&self) -> bool {
+            self.0
+        }
+
+        fn capacity(&self) -> usize {
+            100
+        }
+    }
+
+    #[test]
+    fn a_connection_over_lines_takes_messages_while_it_has_room() {
+        for (held, room, is_open) in [(false, 0, false), (false, 1, true), (true, 0, false), (true, 1, false)] {
+            let mut lines = LineServer::growing(mcp_sansio::server::MessageLimits::default(), Place(held, room));
+            assert_eq!(LateTarget::<u32>::is_open(&mut lines), is_open, "{held} {room}");
+            let (late, mut receiver) = channel::<u32>();
+            late.announce(LoggingLevel::Info, "").unwrap();
+            assert!(!receiver.give(&mut lines, &Service::new("late", "1"), &mut 0));
+            assert_eq!(receiver.is_empty(), is_open);
+            assert!(!LateTarget::<u32>::is_crowded(&mut lines, token()));
+        }
+    }
 }

@@ -173,4 +173,49 @@ mod tests {
         out.roll_back(mark);
         assert_eq!(out.pending(), b"cdef\n");
     }
+
+    /// After the end of the input, a message that is no answer leaves nothing behind.
+    #[test]
+    fn only_answers_are_kept_in_the_end() {
+        let mut out = Backlog::new(100);
+        let say = |out: &mut Backlog, kind| {
+            out.begin(kind).unwrap();
+            out.put(b"message").unwrap();
+            out.end();
+        };
+        say(&mut out, MessageKind::Notification);
+        out.only_answers();
+        out.sent(3);
+        for (kind, is_kept) in [
+            (MessageKind::Notification, false),
+            (MessageKind::Result, true),
+            (MessageKind::Request, false),
+            (MessageKind::Error(-32603), true),
+        ] {
+            let before = out.pending().len();
+            say(&mut out, kind);
+            assert_eq!(out.pending().len() - before, if is_kept { 8 } else { 0 });
+        }
+        assert_eq!(out.pending(), b"sage\nmessage\nmessage\n");
+        // A message that is taken back is not dropped a second time.
+        let mark = out.mark();
+        out.begin(MessageKind::Notification).unwrap();
+        out.put(b"gone").unwrap();
+        out.roll_back(mark);
+        say(&mut out, MessageKind::Result);
+        assert_eq!(out.pending(), b"sage\nmessage\nmessage\nmessage\n");
+    }
+
+    /// Bytes that were written are moved out of the way when they are more than half.
+    #[test]
+    fn written_bytes_take_little_memory() {
+        let mut out = Backlog::new(100);
+        line(&mut out, b"0123456789").unwrap();
+        out.sent(5);
+        assert_eq!((out.sent, out.bytes.len(), out.pending()), (5, 11, &b"56789\n"[..]));
+        out.sent(1);
+        assert_eq!((out.sent, out.bytes.len(), out.pending()), (0, 5, &b"6789\n"[..]));
+        out.sent(5);
+        assert_eq!((out.sent, out.bytes.len(), out.is_empty()), (0, 0, true));
+    }
 }
