@@ -1130,7 +1130,7 @@ mod tests {
         });
     }
 
-    /// A place for messages that is held, or has so much room.
+    /// A place for messages: whether it is held, and its room.
     struct Place(bool, usize);
 
     impl mcp_sansio::sink::Sink for Place {

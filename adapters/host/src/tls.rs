@@ -208,7 +208,7 @@ mod tests {
         assert!(stream.socket().reads == 2 && stream.socket().writes >= 2 && !stream.is_up());
     }
 
-    /// A socket with bytes to read, which takes so many.
+    /// A socket with bytes to read, and with room for some bytes to write.
     #[derive(Debug, Default)]
     struct Scripted {
         input: Vec<u8>,
