@@ -126,7 +126,7 @@ impl Heard {
         }
     }
 
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<SubscriptionEvent, ClientError>>> {
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Result<SubscriptionEvent, ClientError>>> {
         if let Some(change) = self.changes.pop_front() {
             self.bytes -= change.size();
             return Poll::Ready(Some(Ok(change)));
