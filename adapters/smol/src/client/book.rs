@@ -129,3 +129,23 @@ impl Book {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table spreads tokens by all bits of their hashes.
+    #[test]
+    fn tokens_that_follow_each_other_have_other_hashes() {
+        let hash = |numbers: &[u32]| {
+            let mut hasher = TokenHasher::default();
+            numbers.iter().for_each(|number| hasher.write_u32(*number));
+            hasher.finish()
+        };
+        let hashes: std::collections::HashSet<_> = (1..1_000).map(|number| hash(&[number, 7]) >> 48).collect();
+        assert!(hashes.len() > 900, "{}", hashes.len());
+        let mut bytes = TokenHasher::default();
+        bytes.write(&[3, 5]);
+        assert_eq!(bytes.finish(), hash(&[3, 5]));
+    }
+}

@@ -209,3 +209,95 @@ impl SubscriptionEvent {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{StreamTransport, Transport};
+    use mcp_sansio::client::{ClientInfo, Request, RequestError, TransportError};
+    use std::task::Waker;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    /// Gives events to a channel, and returns what a task gets, and the number of those that were missed.
+    fn taken<'e>(capacity: usize, given: impl IntoIterator<Item = ClientEvent<'e>>) -> (Vec<OwnedEvent>, usize) {
+        let mut stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
+        let (mut handler, mut events) = events(capacity);
+        for event in given {
+            handler.event(event, &mut stream.link());
+        }
+        drop(handler);
+        let mut taken = Vec::new();
+        while let Poll::Ready(Some(event)) = Pin::new(&mut events).poll_next(&mut Context::from_waker(Waker::noop())) {
+            taken.push(event);
+        }
+        (taken, events.missed())
+    }
+
+    fn text(json: &'static str) -> Text<'static> {
+        Raw::parse(json.as_bytes()).unwrap().text().unwrap()
+    }
+
+    #[test]
+    fn a_task_gets_all_parts_of_an_event() {
+        let mut stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
+        stream.link().client.connect_as(Revision::V2026_07_28);
+        let token = stream.link().send(&Request::call("any")).unwrap();
+        let changed = |what| ClientEvent::Changed { listen: None, what };
+        let given = [
+            ClientEvent::Unconnected(RequestError::Lost(TransportError::Unreachable)),
+            ClientEvent::Progress {
+                token,
+                done: Raw::constant("1.5"),
+                total: Some(Raw::constant("3")),
+                message: Some(text(r#""half""#)),
+            },
+            ClientEvent::Progress { token, done: Raw::constant("2"), total: None, message: None },
+            ClientEvent::Log {
+                token: Some(token),
+                level: Some(LoggingLevel::Error),
+                logger: Some(text(r#""db""#)),
+                data: Raw::constant("[1]"),
+            },
+            changed(ChangeNotification::Tools),
+            changed(ChangeNotification::Prompts),
+            changed(ChangeNotification::Resources),
+            changed(ChangeNotification::Resource(text(r#""test://a""#))),
+            ClientEvent::Visited { id: text(r#""e-1""#) },
+            ClientEvent::Notification { method: text(r#""notifications/x""#), params: Some(Raw::constant("{}")) },
+            ClientEvent::Notification { method: text(r#""notifications/y""#), params: None },
+            ClientEvent::Ignored(ProtocolViolation::UnknownResponse),
+        ];
+        let unconnected = RequestError::Lost(TransportError::Unreachable).to_string();
+        let expected = [
+            OwnedEvent::Unconnected(unconnected),
+            OwnedEvent::Progress { token, done: 1.5, total: Some(3.0), message: Some("half".to_owned()) },
+            OwnedEvent::Progress { token, done: 2.0, total: None, message: None },
+            OwnedEvent::Log {
+                token: Some(token),
+                level: Some(LoggingLevel::Error),
+                logger: Some("db".to_owned()),
+                data: "[1]".to_owned(),
+            },
+            OwnedEvent::Changed(SubscriptionEvent::Tools),
+            OwnedEvent::Changed(SubscriptionEvent::Prompts),
+            OwnedEvent::Changed(SubscriptionEvent::Resources),
+            OwnedEvent::Changed(SubscriptionEvent::Resource("test://a".to_owned())),
+            OwnedEvent::Visited("e-1".to_owned()),
+            OwnedEvent::Notification { method: "notifications/x".to_owned(), params: Some("{}".to_owned()) },
+            OwnedEvent::Notification { method: "notifications/y".to_owned(), params: None },
+            OwnedEvent::Ignored(ProtocolViolation::UnknownResponse),
+        ];
+        let (taken, missed) = taken(100, given);
+        assert_eq!((taken.as_slice(), missed), (expected.as_slice(), 0));
+    }
+
+    #[test]
+    fn events_beyond_the_capacity_are_counted() {
+        let event = || ClientEvent::Ignored(ProtocolViolation::UnknownResponse);
+        for (capacity, kept) in [(0, 1), (1, 1), (3, 3)] {
+            let (taken, missed) = taken(capacity, [(); 4].map(|()| event()));
+            assert_eq!((taken.len(), missed), (kept, 4 - kept));
+        }
+    }
+}

@@ -273,9 +273,13 @@ impl<R, W> fmt::Debug for StreamTransport<R, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::Ignore;
+    use crate::client::{Direction, Ignore};
+    use mcp_sansio::client::Request;
     use mcp_sansio::revision::Revision;
+    use mcp_sansio::sink::Sink;
+    use std::collections::VecDeque;
     use std::io;
+    use std::sync::{Arc, Mutex};
     use std::task::Waker;
 
     static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
@@ -348,5 +352,249 @@ mod tests {
         transport.poll_run(0, &mut Context::from_waker(Waker::noop()), &mut Ignore);
         let gate = transport.talk.writer.as_ref().unwrap();
         assert!(gate.written > 0 && gate.flushed == gate.written);
+    }
+
+    /// A reader and writer that does the steps of a test, one at each call, and then nothing.
+    #[derive(Default)]
+    struct Steps {
+        /// Bytes to read: none is the end of the input; `None` is an error.
+        reads: VecDeque<Option<&'static str>>,
+        /// How many bytes are taken: `None` is an error. At the end, all are.
+        writes: VecDeque<Option<usize>>,
+        flushes: VecDeque<Poll<bool>>,
+        read: usize,
+        written: String,
+        flushed: usize,
+    }
+
+    impl AsyncRead for Steps {
+        fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+            self.read += 1;
+            match self.reads.pop_front() {
+                Some(Some(text)) => {
+                    space[..text.len()].copy_from_slice(text.as_bytes());
+                    Poll::Ready(Ok(text.len()))
+                }
+                Some(None) => Poll::Ready(Err(io::ErrorKind::ConnectionReset.into())),
+                None => Poll::Pending,
+            }
+        }
+    }
+
+    impl AsyncWrite for Steps {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            let n = match self.writes.pop_front() {
+                Some(Some(n)) => n.min(bytes.len()),
+                Some(None) => return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                None => bytes.len(),
+            };
+            self.written.push_str(std::str::from_utf8(&bytes[..n]).unwrap());
+            Poll::Ready(Ok(n))
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            self.flushed += 1;
+            match self.flushes.pop_front() {
+                Some(Poll::Pending) => Poll::Pending,
+                Some(Poll::Ready(false)) => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+                Some(Poll::Ready(true)) | None => Poll::Ready(Ok(())),
+            }
+        }
+
+        fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    type Scripted = StreamTransport<Steps, Steps>;
+
+    fn reading(reads: &[Option<&'static str>]) -> Scripted {
+        let reader = Steps { reads: reads.iter().copied().collect(), ..Steps::default() };
+        StreamTransport::new(reader, Steps::default(), &PROFILE)
+    }
+
+    fn writing(writes: &[Option<usize>], flushes: &[Poll<bool>]) -> Scripted {
+        let (writes, flushes) = (writes.iter().copied().collect(), flushes.iter().copied().collect());
+        StreamTransport::new(Steps::default(), Steps { writes, flushes, ..Steps::default() }, &PROFILE)
+    }
+
+    fn run(transport: &mut Scripted, now: Millis) -> bool {
+        transport.poll_run(now, &mut Context::from_waker(Waker::noop()), &mut Ignore)
+    }
+
+    fn explained(transport: &Scripted) -> String {
+        transport.explain(TransportError::Closed)
+    }
+
+    /// After a read that was not full the reader only has to wake the driver.
+    #[test]
+    fn a_turn_reads_twice_and_says_whether_there_may_be_more() {
+        let cx = Context::from_waker(Waker::noop());
+        let reads: [(&[Option<&'static str>], [Got; 2]); 6] = [
+            (&[], [Got::Nothing, Got::Nothing]),
+            (&[Some("a")], [Got::Last, Got::Nothing]),
+            (&[Some("a"), Some("b")], [Got::Bytes, Got::Nothing]),
+            (&[Some("a"), Some("")], [Got::Bytes, Got::End]),
+            (&[Some("")], [Got::End, Got::End]),
+            (&[None], [Got::End, Got::End]),
+        ];
+        for (reads, expected) in reads {
+            let mut transport = reading(reads);
+            assert_eq!([(); 2].map(|()| transport.talk.poll_read(&cx)), expected, "{reads:?}");
+        }
+        // One that has not woken the driver is not read again.
+        let mut transport = reading(&[Some("a")]);
+        let talk = &mut transport.talk;
+        assert_eq!([(); 2].map(|()| talk.poll_read(&cx)), [Got::Last, Got::Nothing]);
+        assert_eq!(talk.reader.as_ref().unwrap().read, 2);
+        let mut talk = Talk::new(Flood { line: b"\n", at: 0 }, Gate::default(), &PROFILE, &ClientOptions::new());
+        assert_eq!(talk.poll_read(&cx), Got::Bytes);
+    }
+
+    #[test]
+    fn a_turn_asks_for_another_one_if_there_may_be_more() {
+        for (reads, more) in [(vec![], false), (vec![Some("\n")], false), (vec![Some("\n"), Some("\n")], true)] {
+            assert_eq!(run(&mut reading(&reads), 0), more, "{reads:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_stream_is_explained_and_it_is_not_read_again() {
+        for end in [Some(""), None] {
+            let mut transport = reading(&[end, Some("late")]);
+            transport.link().client.connect();
+            assert_eq!(explained(&transport), "");
+            run(&mut transport, 0);
+            assert_eq!(explained(&transport), "it closed the connection");
+            assert_eq!(transport.explain(TransportError::TimedOut), "");
+            assert!(!transport.link().client.is_opening(), "the client knows it");
+            transport.begin_close(0);
+            assert_eq!(explained(&transport), "it closed the connection", "the first reason");
+        }
+        let mut transport = reading(&[Some("\n")]);
+        transport.begin_close(0);
+        assert_eq!(explained(&transport), "it was closed");
+        run(&mut transport, 0);
+        assert_eq!(transport.talk.reader.as_ref().unwrap().read, 0);
+    }
+
+    /// A server that takes no more bytes may still say why. After that time its connection is lost.
+    #[test]
+    fn a_writer_that_fails_leaves_time_for_the_last_words() {
+        let writers: [(&[Option<usize>], &[Poll<bool>]); 3] =
+            [(&[None], &[]), (&[Some(3), Some(0)], &[]), (&[], &[Poll::Ready(false)])];
+        for (writes, flushes) in writers {
+            let mut transport = writing(writes, flushes);
+            transport.link().client.connect();
+            assert!(transport.next_deadline().is_none_or(|due| due > 510));
+            run(&mut transport, 10);
+            assert!(transport.talk.writer.is_none() && transport.talk.session.out().is_empty());
+            assert_eq!((transport.next_deadline(), explained(&transport).as_str()), (Some(510), ""));
+            run(&mut transport, 509);
+            assert_eq!(explained(&transport), "");
+            // Words that come in the last moment are heard.
+            transport.talk.reader.as_mut().unwrap().reads = [Some("\n")].into();
+            transport.talk.alarm.ring();
+            run(&mut transport, 510);
+            assert_eq!(explained(&transport), "");
+            run(&mut transport, 510);
+            assert_eq!(explained(&transport), "it takes nothing any more");
+            assert!(transport.next_deadline().is_none_or(|due| due > 510));
+            assert!(!transport.link().client.is_opening(), "the client knows it");
+        }
+    }
+
+    #[test]
+    fn bytes_are_flushed_once_and_again_if_that_takes_time() {
+        let mut transport = writing(&[Some(3), Some(7)], &[Poll::Pending]);
+        run(&mut transport, 0);
+        assert_eq!(transport.talk.writer.as_ref().unwrap().flushed, 0, "there is nothing to flush");
+        transport.link().client.connect();
+        for _ in 0..3 {
+            run(&mut transport, 0);
+        }
+        let writer = transport.talk.writer.as_ref().unwrap();
+        assert_eq!((writer.flushed, writer.written.matches("server/discover").count()), (2, 1));
+        assert!(writer.written.ends_with('\n'));
+        let mut failed = writing(&[None], &[]);
+        failed.link().client.connect();
+        let mut cx = Context::from_waker(Waker::noop());
+        failed.talk.run(0, &mut Ignore);
+        failed.talk.dirty = true;
+        failed.talk.poll_write(7, &mut cx);
+        assert_eq!(failed.talk.last_words(), Some(7 + LAST_WORDS));
+    }
+
+    #[test]
+    fn a_trace_shows_each_message_once_however_it_is_written() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let mut transport = writing(&[Some(1), Some(9), Some(30)], &[]);
+        transport.talk.reader.as_mut().unwrap().reads =
+            [Some("{\"jsonrpc\":\"2.0\""), Some(",\"method\":\"a\"}\n")].into();
+        transport.trace(Box::new(move |way, text| {
+            sink.lock().unwrap().push((way, String::from_utf8_lossy(text).into_owned()));
+        }));
+        transport.link().client.connect_as(Revision::V2026_07_28);
+        for name in ["first", "second"] {
+            transport.link().send(&Request::call(name)).unwrap();
+            run(&mut transport, 0);
+        }
+        let seen = seen.lock().unwrap();
+        let of = |wanted| seen.iter().filter(move |(way, _)| *way == wanted).map(|(_, text)| text.as_str());
+        let sent: Vec<_> = of(Direction::Sent).collect();
+        assert!(sent.len() == 2 && sent[0].contains("first") && sent[1].contains("second"), "{sent:?}");
+        let received: Vec<_> = of(Direction::Received).collect();
+        assert!(received.len() == 1 && received[0].contains("\"method\":\"a\""), "{received:?}");
+    }
+
+    #[test]
+    fn requests_wait_while_much_is_pending_and_the_writer_lives() {
+        let mut transport = reading(&[]);
+        transport.talk.session.out().put(&vec![b' '; BACKLOG - 1]).unwrap();
+        assert!(!transport.is_full());
+        transport.talk.session.out().put(b" ").unwrap();
+        assert!(transport.is_full());
+        transport.talk.writer = None;
+        assert!(!transport.is_full());
+    }
+
+    #[test]
+    fn only_pending_answers_are_owed() {
+        let mut transport = reading(&[Some("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n")]);
+        let talk = &mut transport.talk;
+        talk.session.client().connect_as(Revision::V2025_11_25);
+        talk.run(0, &mut Ignore);
+        let asked = talk.session.out().pending().len();
+        talk.session.out().sent(asked);
+        talk.owed = 5;
+        talk.session.out().put(b"   ").unwrap();
+        talk.run(0, &mut Ignore);
+        assert_eq!(talk.owed, 3, "the others were written");
+        talk.poll_read(&Context::from_waker(Waker::noop()));
+        talk.run(0, &mut Ignore);
+        assert_eq!(talk.owed, talk.session.out().pending().len());
+        assert!(talk.owed > 3, "an answer");
+        talk.session.out().put(&vec![b' '; OWED]).unwrap();
+        for (owed, is_owing) in [(OWED - 1, false), (OWED, true)] {
+            talk.owed = owed;
+            assert_eq!(talk.is_owing(), is_owing);
+        }
+    }
+
+    /// A second process begins with nothing of the first.
+    #[test]
+    fn a_restart_forgets_all() {
+        let mut transport = reading(&[]);
+        let cx = Context::from_waker(Waker::noop());
+        let talk = &mut transport.talk;
+        assert_eq!(talk.poll_read(&cx), Got::Nothing);
+        talk.session.out().put(b"rest").unwrap();
+        (talk.dirty, talk.broke, talk.owed) = (true, Some(1), 4);
+        assert!(talk.restart().is_some());
+        assert!(talk.session.out().is_empty() && talk.writer.is_none() && talk.reader.is_none());
+        assert_eq!((talk.dirty, talk.last_words(), talk.owed), (false, None, 0));
+        talk.reader = Some(Steps { reads: [Some("a")].into(), ..Steps::default() });
+        assert_eq!(talk.poll_read(&cx), Got::Last, "the new one is read at once");
     }
 }

@@ -67,3 +67,25 @@ fn this_thread() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });
     PLACE.with(|place| std::ptr::from_ref(place).addr())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Ignore, StreamTransport};
+    use mcp_sansio::client::ClientInfo;
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    /// A thread that waits for the lock of another one must not find its own number there.
+    #[test]
+    fn the_holder_of_the_lock_is_known_while_it_is_held() {
+        let stream = StreamTransport::new(futures_lite::io::empty(), futures_lite::io::sink(), &PROFILE);
+        let shared = Shared::new(Box::new(stream), Box::new(Ignore));
+        let holder = || shared.holder.load(Ordering::Relaxed);
+        let held = shared.with(|_| holder());
+        assert_eq!((held, holder()), (this_thread(), 0));
+        assert!(held > 1);
+        let other = std::thread::scope(|scope| scope.spawn(|| shared.with(|_| (holder(), this_thread()))).join());
+        assert!(other.is_ok_and(|(held, own)| held == own && own != this_thread()));
+    }
+}

@@ -1,3 +1,4 @@
+use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::task::Wake;
@@ -11,7 +12,7 @@ use mcp_sansio::revision::Revisions;
 
 use super::*;
 use crate::backlog::Backlog;
-use crate::client::{ClientOptions, IN_FLIGHT, Ignore, SubscriptionEvent, Trace};
+use crate::client::{Client, ClientOptions, Driver, IN_FLIGHT, Ignore, StopSignal, SubscriptionEvent, Trace};
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 static OLDER: ClientInfo<'static> = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
@@ -32,6 +33,12 @@ struct Desk {
     /// Lines of the client.
     output: String,
     runs: usize,
+    /// A deadline that is never met.
+    due: Option<Millis>,
+    /// The steps of closing, in order.
+    closing: Vec<&'static str>,
+    /// Closing takes time.
+    is_slow: bool,
 }
 
 impl Desk {
@@ -74,7 +81,7 @@ impl Transport for Talk {
         desk.more
     }
     fn next_deadline(&self) -> Option<Millis> {
-        self.session.engine().next_deadline()
+        self.session.engine().next_deadline().into_iter().chain(self.desk.lock().unwrap().due).min()
     }
     fn is_full(&mut self) -> bool {
         self.desk.lock().unwrap().is_full
@@ -89,10 +96,25 @@ impl Transport for Talk {
         self.desk.lock().unwrap().settle
     }
     fn trace(&mut self, _: Trace) {}
-    fn begin_close(&mut self, _: Millis) {}
-    fn poll_close(&mut self, _: Millis, _: &mut Context<'_>) -> Poll<Option<ChildExit>> {
-        Poll::Ready(None)
+    fn begin_close(&mut self, _: Millis) {
+        self.desk.lock().unwrap().closing.push("begin");
     }
+    fn poll_close(&mut self, _: Millis, _: &mut Context<'_>) -> Poll<Option<ChildExit>> {
+        let mut desk = self.desk.lock().unwrap();
+        desk.closing.push("poll");
+        match desk.is_slow {
+            true => Poll::Pending,
+            false => Poll::Ready(Some(ChildExit::new(None, StopSignal::Kill))),
+        }
+    }
+}
+
+fn talk(profile: &'static ClientInfo<'static>, limit: usize) -> (Talk, Arc<Mutex<Desk>>) {
+    let desk = Arc::<Mutex<Desk>>::default();
+    let input = LineBuffer::new(Store::growing(1 << 20));
+    let engine = ClientOptions::new().engine(profile, IN_FLIGHT);
+    let session = LineClient::new(input, engine, Backlog::new(limit));
+    (Talk { session, desk: Arc::clone(&desk) }, desk)
 }
 
 /// A task that counts how often it is woken.
@@ -132,11 +154,8 @@ struct Scene {
 impl Scene {
     /// A client whose clock stands at 0, and whose lines wait for the next run if so many bytes wait.
     fn with(profile: &'static ClientInfo<'static>, limit: usize) -> Self {
-        let desk = Arc::<Mutex<Desk>>::default();
-        let input = LineBuffer::new(Store::growing(1 << 20));
-        let engine = ClientOptions::new().engine(profile, IN_FLIGHT);
-        let session = LineClient::new(input, engine, Backlog::new(limit));
-        let mut state = State::new(Box::new(Talk { session, desk: Arc::clone(&desk) }), Box::new(Ignore));
+        let (talk, desk) = talk(profile, limit);
+        let mut state = State::new(Box::new(talk), Box::new(Ignore));
         state.started = Instant::now() + Duration::from_secs(3600);
         Scene { state, desk }
     }
@@ -704,4 +723,93 @@ fn the_engine_knows_the_time_of_a_request() {
     assert!((107_000..150_000).contains(&due), "{due}");
     let at = scene.state.instant(due).unwrap();
     assert_eq!(at.duration_since(scene.state.started), Duration::from_millis(due));
+}
+
+/// A client, its driver and its transport.
+fn driven() -> (Client, Driver, Arc<Mutex<Desk>>) {
+    let (talk, desk) = talk(&PROFILE, usize::MAX);
+    let (client, driver) = Client::new(talk, Ignore);
+    (client, driver, desk)
+}
+
+fn turn(driver: &mut Driver, task: &Task) -> bool {
+    std::pin::Pin::new(driver).poll(&mut task.cx()).is_ready()
+}
+
+/// A deadline that is due and stays due costs one turn of the driver each millisecond, and no more.
+#[test]
+fn a_deadline_that_is_not_met_makes_no_busy_loop() {
+    let (_client, mut driver, desk) = driven();
+    desk.lock().unwrap().due = Some(0);
+    assert!(!turn(&mut driver, &Task::new()));
+    let runs = desk.lock().unwrap().runs;
+    assert!((2..200).contains(&runs), "{runs}");
+}
+
+#[test]
+fn the_driver_runs_again_when_its_timer_fires() {
+    let (_client, mut driver, desk) = driven();
+    desk.lock().unwrap().due = Some(20);
+    let timed = futures_lite::future::or(
+        async {
+            std::future::poll_fn(|cx| {
+                let _ = std::pin::Pin::new(&mut driver).poll(cx);
+                let mut desk = desk.lock().unwrap();
+                if desk.runs < 2 {
+                    return Poll::Pending;
+                }
+                desk.due = None;
+                Poll::Ready(true)
+            })
+            .await
+        },
+        async {
+            async_io::Timer::after(Duration::from_secs(10)).await;
+            false
+        },
+    );
+    assert!(async_io::block_on(timed), "it has not run again");
+}
+
+#[test]
+fn a_driver_with_more_to_do_lets_other_tasks_run_and_comes_back() {
+    let (_client, mut driver, desk) = driven();
+    let task = Task::new();
+    assert!(!turn(&mut driver, &task));
+    assert_eq!(task.woken(), 0);
+    desk.lock().unwrap().more = true;
+    assert!(!turn(&mut driver, &task));
+    assert_eq!(task.woken(), 1);
+}
+
+/// Closing begins once, goes on in each turn, and ends the driver; its outcome is kept for all that ask.
+#[test]
+fn the_driver_closes_the_connection_in_order() {
+    for is_dropped in [true, false] {
+        let (client, mut driver, desk) = driven();
+        let (task, closer) = (Task::new(), Task::new());
+        assert!(!turn(&mut driver, &task));
+        assert!(desk.lock().unwrap().closing.is_empty());
+        desk.lock().unwrap().is_slow = true;
+        let mut close = None;
+        if is_dropped {
+            drop(client);
+        } else {
+            let closing = close.insert(Box::pin(async move { client.close().await }));
+            assert!(closing.as_mut().poll(&mut closer.cx()).is_pending());
+        }
+        assert!(task.woken() > 0, "the driver is woken");
+        for _ in 0..2 {
+            assert!(!turn(&mut driver, &task));
+        }
+        assert_eq!(desk.lock().unwrap().closing, ["begin", "poll", "poll"]);
+        desk.lock().unwrap().is_slow = false;
+        assert!(turn(&mut driver, &task));
+        assert_eq!(desk.lock().unwrap().closing, ["begin", "poll", "poll", "poll"]);
+        if let Some(mut close) = close {
+            assert_eq!(closer.woken(), 1);
+            let Poll::Ready(Some(ended)) = close.as_mut().poll(&mut closer.cx()) else { panic!("it is closed") };
+            assert_eq!(ended.after, StopSignal::Kill);
+        }
+    }
 }
