@@ -90,4 +90,35 @@ mod tests {
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
         assert!(alarm.poll(&cx, |_| Poll::Ready(())).is_ready());
     }
+
+    /// Sources may wake the driver while they are polled, and the driver may move to another task.
+    #[test]
+    fn an_alarm_wakes_the_driver_that_polled_last() {
+        let counts = [(); 2].map(|()| Arc::new(Count(AtomicUsize::new(0))));
+        let drivers = [0, 1].map(|at: usize| Waker::from(Arc::clone(&counts[at])));
+        let alarm = Alarm::new();
+        let mut kept = None;
+        let wakes_at_once = |cx: &mut Context<'_>| {
+            kept = Some(cx.waker().clone());
+            cx.waker().wake_by_ref();
+            Poll::<()>::Pending
+        };
+        assert!(alarm.poll(&Context::from_waker(&drivers[0]), wakes_at_once).is_pending());
+        let woken = || [0, 1].map(|at: usize| counts[at].0.swap(0, Ordering::Relaxed));
+        assert_eq!(woken(), [1, 0]);
+        let cx = Context::from_waker(&drivers[1]);
+        assert!(alarm.poll(&cx, |_| Poll::<()>::Pending).is_pending(), "it was polled");
+        kept.unwrap().wake_by_ref();
+        assert_eq!(woken(), [0, 1]);
+    }
+
+    #[test]
+    fn another_source_is_polled_at_once() {
+        let alarm = Alarm::new();
+        let cx = Context::from_waker(Waker::noop());
+        assert!(alarm.poll(&cx, |_| Poll::<()>::Pending).is_pending());
+        assert!(alarm.poll(&cx, |_| Poll::Ready(())).is_pending());
+        alarm.ring();
+        assert!(alarm.poll(&cx, |_| Poll::Ready(())).is_ready());
+    }
 }

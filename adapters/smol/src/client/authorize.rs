@@ -84,7 +84,6 @@ impl Asking {
     #[cfg(feature = "auth")]
     fn carry_out(&mut self, authorizer: Authorizer) {
         if self.under_way.is_none() {
-            self.slots.clear();
             let carried_out = blocking::unblock(move || authorizer.carry_out());
             self.under_way = Some(Box::pin(async { carried_out.await.then(Vec::new) }));
         }
@@ -123,7 +122,6 @@ impl Asking {
         }
         let Some(who) = &mut self.who else { return ChallengeAnswer::GiveUp };
         if self.under_way.is_none() {
-            self.slots.clear();
             self.under_way = Some(who.authorize(AuthorizationDemand::new(challenge)));
         }
         self.slots.push(challenge.slot);

@@ -408,4 +408,113 @@ mod tests {
         life.child.kill().unwrap();
         assert_eq!(ended.map(|ended| (ended.after, ended.status)), Some((StopSignal::Kill, None)));
     }
+
+    static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
+
+    fn shell(script: &str) -> Child {
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", script]);
+        let time = Duration::from_millis(100);
+        Child::spawn_with(command, &PROFILE, ChildOptions::new().close_time(time).terminate_time(time)).unwrap()
+    }
+
+    /// Runs a process beside its driver until `is_done`. A test that hangs fails.
+    fn run_until(child: &mut Child, now: Millis, mut is_done: impl FnMut(&mut Child, bool) -> bool) {
+        let done = poll_fn(|cx| {
+            loop {
+                let more = child.poll_run(now, cx, &mut super::super::Ignore);
+                if is_done(child, more) {
+                    return Poll::Ready(true);
+                }
+                if !more {
+                    return Poll::Pending;
+                }
+            }
+        });
+        let late = async {
+            Timer::after(Duration::from_secs(20)).await;
+            false
+        };
+        assert!(async_io::block_on(done.or(late)), "it hangs");
+    }
+
+    /// A closed stdout leaves time for the exit status, a failed stdin for the last words.
+    #[test]
+    fn the_reason_of_an_end_is_found_out_in_time() {
+        use std::os::unix::process::ExitStatusExt;
+        let mut child = shell("exec cat");
+        child.look(10, Got::Nothing);
+        assert_eq!((child.ending, child.next_deadline()), (None, None));
+        child.look(10, Got::End);
+        assert_eq!((child.ending, child.next_deadline()), (Some(10 + LEARN), Some(10 + LEARN)));
+        child.look(50, Got::End);
+        child.look(9 + LEARN, Got::End);
+        assert_eq!((child.ending, child.gone), (Some(10 + LEARN), None));
+        child.look(10 + LEARN, Got::End);
+        assert_eq!((child.gone, child.next_deadline()), (Some(ExitReason::Output), None));
+        assert!(child.explain(TransportError::Closed).contains("closed its stdout, but goes on"));
+        assert_eq!(child.explain(TransportError::TimedOut), "");
+
+        (child.ending, child.gone, child.talk.broke) = (None, None, Some(100));
+        for (now, got) in [(599, Got::Nothing), (600, Got::Bytes), (600, Got::Last)] {
+            child.look(now, got);
+            assert_eq!((child.gone, child.next_deadline()), (None, Some(600)));
+        }
+        child.ending = Some(1000);
+        child.look(700, Got::Nothing);
+        assert_eq!((child.gone, child.next_deadline()), (None, Some(1000)));
+        child.ending = None;
+        child.look(600, Got::Nothing);
+        assert_eq!(child.gone, Some(ExitReason::Input));
+        child.look(600, Got::End);
+        child.look(900, Got::End);
+        assert_eq!(child.gone, Some(ExitReason::Input), "the first reason");
+
+        (child.ending, child.gone, child.talk.broke) = (None, None, None);
+        child.life.as_mut().unwrap().status = Some(ExitStatus::from_raw(0));
+        for got in [Got::Bytes, Got::Last] {
+            child.look(0, got);
+            assert_eq!(child.gone, None, "what was read last is handled first");
+        }
+        child.look(0, Got::Nothing);
+        assert_eq!(child.gone, Some(ExitReason::Process));
+        child.life.as_mut().unwrap().status = None;
+    }
+
+    /// A server that ends at the probe is started once more, unless the client is closed.
+    #[test]
+    fn a_process_that_is_started_again_has_another_id() {
+        let mut child = shell("read line; exit 3");
+        child.link().client.connect();
+        let first = child.id();
+        run_until(&mut child, 0, |child, _| child.id() != first);
+        assert_eq!((child.gone, child.ending, child.life.is_some()), (None, None, true));
+        let second = child.id();
+        run_until(&mut child, 0, |child, _| child.gone.is_some());
+        assert_eq!((child.gone, child.id()), (Some(ExitReason::Process), second));
+
+        let mut child = shell("exec cat");
+        child.link().client.connect();
+        let first = child.id();
+        child.begin_close(0);
+        run_until(&mut child, 0, |_, more| !more);
+        assert_eq!((child.id(), child.explain(TransportError::Closed).as_str()), (first, "it was closed"));
+        assert!(!child.link().client.is_opening());
+    }
+
+    #[test]
+    fn a_turn_that_has_read_all_asks_for_no_other_one() {
+        let mut child = shell("echo '{}'; exec cat");
+        let seen = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let count = std::sync::Arc::clone(&seen);
+        child.trace(Box::new(move |_, _| {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }));
+        run_until(&mut child, 0, |_, more| {
+            let is_read = seen.load(std::sync::atomic::Ordering::SeqCst) > 0;
+            assert!(!is_read || !more, "there is nothing more to do");
+            is_read
+        });
+        assert!(child.gone.is_none());
+    }
 }

@@ -477,3 +477,172 @@ impl fmt::Debug for Http {
         f.debug_struct("Http").field("place", &self.place).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Ignore;
+    use mcp_sansio::revision::{Revision, Revisions};
+    use std::pin::Pin;
+    use std::sync::{Arc, Mutex};
+    use std::task::Waker;
+
+    static PROFILE: ClientInfo<'static> =
+        ClientInfo::new("test", "1").revisions(Revisions::NONE.with(Revision::V2025_11_25));
+
+    /// The bytes between a client and a server that the test plays.
+    #[derive(Default)]
+    struct Bytes {
+        input: Vec<u8>,
+        ended: bool,
+        output: String,
+        reader: Option<Waker>,
+        /// Bytes are not taken: 0 are.
+        is_shut: bool,
+        flush_fails: bool,
+    }
+
+    #[derive(Clone, Default)]
+    struct Wire(Arc<Mutex<Bytes>>);
+
+    impl AsyncRead for Wire {
+        fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, space: &mut [u8]) -> Poll<io::Result<usize>> {
+            let mut bytes = self.0.lock().unwrap();
+            let n = bytes.input.len().min(space.len());
+            if n == 0 && !bytes.ended {
+                bytes.reader = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+            space[..n].copy_from_slice(&bytes.input[..n]);
+            bytes.input.drain(..n);
+            Poll::Ready(Ok(n))
+        }
+    }
+
+    impl AsyncWrite for Wire {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, text: &[u8]) -> Poll<io::Result<usize>> {
+            let mut bytes = self.0.lock().unwrap();
+            if bytes.is_shut {
+                return Poll::Ready(Ok(0));
+            }
+            bytes.output.push_str(std::str::from_utf8(text).unwrap());
+            Poll::Ready(Ok(text.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            match self.0.lock().unwrap().flush_fails {
+                true => Poll::Ready(Err(io::Error::other("a full disk"))),
+                false => Poll::Ready(Ok(())),
+            }
+        }
+
+        fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Wire {
+        fn open(&self) -> Http {
+            Http::over(self.clone(), self.clone(), &PROFILE, HttpOptions::new()).unwrap()
+        }
+
+        /// Lets the client do all that it can do at `now`.
+        fn run(http: &mut Http, now: Millis) {
+            let turns = (0..100).take_while(|_| http.poll_run(now, &mut cx(), &mut Ignore)).count();
+            assert!(turns < 100, "a busy loop");
+        }
+
+        fn says(&self, http: &mut Http, now: Millis, answer: &str) {
+            let reader = {
+                let mut bytes = self.0.lock().unwrap();
+                bytes.input.extend_from_slice(answer.as_bytes());
+                bytes.reader.take()
+            };
+            reader.into_iter().for_each(Waker::wake);
+            Wire::run(http, now);
+        }
+
+        fn was_asked(&self, what: &str) -> bool {
+            self.0.lock().unwrap().output.contains(what)
+        }
+    }
+
+    fn cx() -> Context<'static> {
+        Context::from_waker(Waker::noop())
+    }
+
+    fn is_idle(http: &Http) -> bool {
+        http.sockets.iter().all(|carrier| matches!(carrier, Carrier::None))
+    }
+
+    /// The client waits for the answer to its `DELETE`, and not longer than its time.
+    #[test]
+    fn closing_waits_for_the_end_of_the_session_for_a_limited_time() {
+        for is_answered in [true, false] {
+            let wire = Wire::default();
+            let mut http = wire.open();
+            http.link().client.connect();
+            Wire::run(&mut http, 0);
+            assert!(wire.was_asked("\"initialize\""));
+            let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"a","version":"1"}}}"#;
+            let head = "HTTP/1.1 200 OK\r\nMcp-Session-Id: s\r\nContent-Type: application/json\r\nContent-Length:";
+            wire.says(&mut http, 0, &format!("{head} {}\r\n\r\n{body}", body.len()));
+            assert!(wire.was_asked("notifications/initialized"));
+            wire.says(&mut http, 0, "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
+            assert!(http.link().client.is_connected());
+            assert_ne!(http.explain(TransportError::Closed), "it was closed");
+            http.begin_close(1_000);
+            assert_eq!(http.explain(TransportError::Closed), "it was closed");
+            assert_ne!(http.explain(TransportError::TimedOut), "it was closed");
+            assert!(http.poll_close(1_000, &mut cx()).is_pending());
+            Wire::run(&mut http, 1_000);
+            assert!(wire.was_asked("DELETE /mcp"));
+            assert!(http.poll_close(1_000, &mut cx()).is_pending());
+            let until = 1_000 + GOODBYE;
+            assert!(http.next_deadline().is_some_and(|due| due <= until));
+            assert!(!is_idle(&http));
+            if is_answered {
+                wire.says(&mut http, 1_100, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+                assert!(http.poll_close(1_100, &mut cx()).is_ready());
+            } else {
+                assert!(http.poll_close(until - 1, &mut cx()).is_pending());
+                assert!(http.poll_close(until, &mut cx()).is_ready());
+            }
+            assert!(is_idle(&http));
+        }
+    }
+
+    #[test]
+    fn without_a_session_closing_takes_no_time() {
+        let mut http = Wire::default().open();
+        http.begin_close(0);
+        assert!(http.poll_close(0, &mut cx()).is_ready());
+    }
+
+    /// The slot of a connection that fails is free, and the error is kept for the request.
+    #[test]
+    fn a_connection_that_fails_is_given_up() {
+        let fails: [(fn(&mut Bytes), &str); 3] = [
+            (|bytes| bytes.is_shut = true, "write zero"),
+            (|bytes| bytes.flush_fails = true, "a full disk"),
+            (|bytes| bytes.ended = true, ""),
+        ];
+        for (fail, trouble) in fails {
+            let wire = Wire::default();
+            let mut http = wire.open();
+            http.link().client.connect();
+            fail(&mut wire.0.lock().unwrap());
+            Wire::run(&mut http, 0);
+            assert!(!http.link().client.is_opening(), "{trouble}");
+            assert!(is_idle(&http));
+            assert_eq!(http.trouble.is_empty(), trouble.is_empty(), "{}", http.trouble);
+        }
+    }
+
+    #[cfg(feature = "auth")]
+    #[test]
+    fn authorization_needs_a_network() {
+        let http = Wire::default().open().authorization(AuthorizationOptions::new("test"));
+        assert!(matches!(http, Err(ClientError::Url(why)) if why.contains("on the network")));
+    }
+}

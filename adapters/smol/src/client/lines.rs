@@ -36,7 +36,7 @@ pub(super) struct Talk<R, W> {
     /// Bytes were written but not flushed.
     dirty: bool,
     /// The time when the writer failed.
-    broke: Option<Millis>,
+    pub(super) broke: Option<Millis>,
     /// The number of pending bytes that are answers.
     owed: usize,
     tracing: Option<LineTrace<Trace>>,

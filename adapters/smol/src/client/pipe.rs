@@ -66,3 +66,34 @@ impl AsyncRead for OutputPipe {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::process::Stdio;
+    use std::task::Waker;
+
+    /// A read that may have left bytes, or has found the end, is not followed by a wait.
+    #[test]
+    fn the_rest_and_the_end_are_read_at_once() {
+        let mut command = async_process::Command::new("/bin/sh");
+        let mut child = command.args(["-c", "printf abcdef"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut pipe = OutputPipe::new(child.stdout.take().unwrap()).unwrap();
+        let mut space = [0; 3];
+        async_io::block_on(async {
+            child.status().await.unwrap();
+            let n = poll_fn(|cx| Pin::new(&mut pipe).poll_read(cx, &mut space)).await.unwrap();
+            assert_eq!(&space[..n], b"abc");
+        });
+        let mut at_once = |space: &mut [u8]| {
+            let polled = Pin::new(&mut pipe).poll_read(&mut Context::from_waker(Waker::noop()), space);
+            polled.map(Result::unwrap)
+        };
+        assert_eq!(at_once(&mut space), Poll::Ready(3));
+        assert_eq!(&space, b"def");
+        for _ in 0..3 {
+            assert_eq!(at_once(&mut space), Poll::Ready(0));
+        }
+    }
+}

@@ -175,4 +175,38 @@ mod tests {
         state.end_to_follow("b");
         assert_eq!((followed(&state).len(), followed(&state)[0]), (FOLLOWED - 1, "2"));
     }
+
+    struct Count(std::sync::atomic::AtomicUsize);
+
+    impl std::task::Wake for Count {
+        fn wake(self: std::sync::Arc<Self>) {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+    }
+
+    /// A notification of the server wakes the task that follows, which gets it once.
+    #[test]
+    fn a_notification_wakes_the_task_that_follows() {
+        const NOTE: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/tasks\",\"params\":{\"taskId\":\"a\",\"status\":\"working\"}}\n";
+        let counts = [(); 3].map(|()| std::sync::Arc::new(Count(0.into())));
+        let wakers = [0, 1, 2].map(|at: usize| std::task::Waker::from(counts[at].clone()));
+        let woken = || [0, 1, 2].map(|at: usize| counts[at].0.swap(0, std::sync::atomic::Ordering::SeqCst));
+        let stream = StreamTransport::new(NOTE.as_bytes(), futures_lite::io::sink(), &PROFILE);
+        let mut state = State::new(Box::new(stream), Box::new(Ignore));
+        state.connect(Some(mcp_sansio::revision::Revision::V2026_07_28)).unwrap();
+        ["a", "b"].iter().for_each(|id| state.begin_to_follow(id));
+        for (id, at, expected) in [("a", 0, [0; 3]), ("b", 1, [0; 3]), ("a", 0, [0; 3]), ("a", 2, [1, 0, 0])] {
+            assert!(state.poll_notified(id, &Context::from_waker(&wakers[at])).is_pending());
+            std::mem::take(&mut state.wakes).wake();
+            assert_eq!(woken(), expected, "only a waker that is replaced");
+        }
+        state.run(&mut Context::from_waker(std::task::Waker::noop()));
+        std::mem::take(&mut state.wakes).wake();
+        assert_eq!(woken(), [0, 0, 1]);
+        let cx = Context::from_waker(&wakers[2]);
+        assert!(matches!(state.poll_notified("a", &cx), Poll::Ready(Happened::Notified(_))));
+        assert!(state.poll_notified("a", &cx).is_pending());
+        assert!(state.poll_notified("b", &cx).is_pending());
+        assert!(state.poll_notified("unknown", &cx).is_pending());
+    }
 }
