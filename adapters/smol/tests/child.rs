@@ -700,6 +700,7 @@ fn a_server_that_does_not_read() {
         let big = serde_json::json!({ "text": text });
         let request = Request::call("echo").arguments(&big).timeout(100);
         let outcomes: Vec<_> = (0..8).map(|_| client.request(request)).collect();
+        assert!(outcomes[0].token().is_some() && outcomes[7].token().is_none(), "the last ones wait for their turn");
         let begun = Instant::now();
         for outcome in outcomes {
             assert!(matches!(lost(outcome.await).0, TransportError::TimedOut | TransportError::Closed));
@@ -872,4 +873,82 @@ fn pages_have_limits() {
             client.close().await;
         });
     }
+}
+
+/// Waits until a process is gone.
+async fn until_gone(id: u32) {
+    let lives = || {
+        let mut command = Command::new("kill");
+        command.args(["-0", &id.to_string()]).stderr(std::process::Stdio::null()).status().unwrap().success()
+    };
+    while lives() {
+        Timer::after(Duration::from_millis(5)).await;
+    }
+}
+
+/// In the same order as one that is closed: its stdin first.
+#[test]
+fn a_child_that_is_dropped_is_stopped() {
+    let long = Duration::from_secs(600);
+    for (script, options) in [
+        ("cat", ChildOptions::new().close_time(long)),
+        ("exec sleep 600", hasty().terminate_time(long)),
+        ("trap '' TERM; while :; do sleep 0.1; done", hasty()),
+    ] {
+        let child = start(shell(script), options);
+        let id = child.id();
+        drop(child);
+        smol::block_on(bounded(until_gone(id)));
+    }
+}
+
+/// A server may end in the middle of a line of its stderr, while it lives and while it is stopped.
+#[test]
+fn the_last_words_of_a_server_need_no_end_of_line() {
+    for script in ["printf 'one\nhalf' >&2; exec 2>&-; cat >/dev/null", "cat >/dev/null; printf 'one\nhalf' >&2"] {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let kept = lines.clone();
+        let stderr = Stderr::Lines(Box::new(move |line| {
+            kept.lock().unwrap().push(String::from_utf8_lossy(line).into_owned());
+        }));
+        let options = ChildOptions::new().stderr(stderr).close_time(Duration::from_secs(10));
+        run(start(modern(script), options), |client| async move {
+            client.connect().await.unwrap();
+            client.close().await;
+        });
+        assert_eq!(*lines.lock().unwrap(), ["one", "half"], "{script}");
+    }
+}
+
+#[test]
+fn a_server_that_closes_its_stdin_and_lives_on() {
+    run(start(modern("exec <&-; exec sleep 600"), hasty()), |client| async move {
+        client.connect().await.unwrap();
+        let detail = loop {
+            match lost(client.request(Request::call("any").timeout(50)).await) {
+                // It was written before the server closed its stdin.
+                (TransportError::TimedOut, _) => {}
+                (why, detail) => {
+                    assert_eq!(why, TransportError::Closed);
+                    break detail;
+                }
+            }
+        };
+        assert!(detail.contains("closed its stdin, but goes on"), "{detail}");
+        assert_eq!(client.close().await.unwrap().after, StopSignal::Terminate);
+    });
+}
+
+#[test]
+fn a_list_may_have_a_limit_of_pages() {
+    let script = r#"i=0; while read l; do i=$((i+1)); echo '{"jsonrpc":"2.0","id":'$i',"result":{"tools":[],"nextCursor":"c","resultType":"complete"}}'; done"#;
+    run(start(shell(script), hasty()), |client| async move {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        let mut pages = client.pages(Request::list_tools()).at_most(2);
+        for _ in 0..2 {
+            pages.next().await.unwrap().unwrap();
+        }
+        assert!(matches!(pages.next().await, Some(Err(ClientError::TooManyPages))));
+        client.close().await;
+    });
 }

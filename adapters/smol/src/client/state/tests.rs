@@ -4,15 +4,21 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::Wake;
 use std::time::Duration;
 
+use futures_lite::StreamExt;
+use mcp_sansio::client::result::ClientResult;
 use mcp_sansio::client::{ClientInfo, LineClient};
+use mcp_sansio::error::RpcError;
 use mcp_sansio::frame::LineBuffer;
 use mcp_sansio::json::Raw;
 use mcp_sansio::memory::Store;
+use mcp_sansio::protocol::{ClientCapability, LoggingLevel};
 use mcp_sansio::revision::Revisions;
 
 use super::*;
 use crate::backlog::Backlog;
-use crate::client::{Client, ClientOptions, Driver, IN_FLIGHT, Ignore, StopSignal, SubscriptionEvent, Trace};
+use crate::client::{
+    Client, ClientOptions, Driver, IN_FLIGHT, Ignore, OwnedEvent, StopSignal, SubscriptionEvent, Trace,
+};
 
 static PROFILE: ClientInfo<'static> = ClientInfo::new("test", "1");
 static OLDER: ClientInfo<'static> = PROFILE.revisions(Revisions::NONE.with(Revision::V2025_11_25));
@@ -39,6 +45,7 @@ struct Desk {
     closing: Vec<&'static str>,
     /// Closing takes time.
     is_slow: bool,
+    is_traced: bool,
 }
 
 impl Desk {
@@ -95,7 +102,9 @@ impl Transport for Talk {
     fn settle_time(&self) -> Duration {
         self.desk.lock().unwrap().settle
     }
-    fn trace(&mut self, _: Trace) {}
+    fn trace(&mut self, _: Trace) {
+        self.desk.lock().unwrap().is_traced = true;
+    }
     fn begin_close(&mut self, _: Millis) {
         self.desk.lock().unwrap().closing.push("begin");
     }
@@ -812,4 +821,91 @@ fn the_driver_closes_the_connection_in_order() {
             assert_eq!(ended.after, StopSignal::Kill);
         }
     }
+}
+
+/// A transport in a box is the same transport.
+#[test]
+fn a_boxed_transport_does_what_its_transport_does() {
+    let (talk, desk) = talk(&PROFILE, usize::MAX);
+    let mut boxed: Box<dyn Transport> = Box::new(Box::new(talk) as Box<dyn Transport>);
+    assert_eq!((boxed.is_full(), boxed.is_settling(), boxed.settle_time()), (false, false, Duration::ZERO));
+    assert_eq!((boxed.next_deadline(), boxed.explain(TransportError::Closed)), (None, String::new()));
+    let cx = &mut Context::from_waker(Waker::noop());
+    assert!(!boxed.poll_run(0, cx, &mut Ignore));
+    {
+        let mut desk = desk.lock().unwrap();
+        (desk.is_full, desk.is_settling, desk.more, desk.due) = (true, true, true, Some(7));
+        (desk.settle, desk.detail) = (Duration::from_secs(1), "why");
+    }
+    assert_eq!((boxed.is_full(), boxed.is_settling(), boxed.settle_time()), (true, true, Duration::from_secs(1)));
+    assert_eq!((boxed.next_deadline(), boxed.explain(TransportError::Closed)), (Some(7), "why".to_owned()));
+    assert!(boxed.poll_run(0, cx, &mut Ignore));
+    boxed.trace(Box::new(|_, _| {}));
+    boxed.begin_close(0);
+    assert!(boxed.poll_close(0, cx).is_ready());
+    let desk = desk.lock().unwrap();
+    assert_eq!((desk.runs, desk.closing.as_slice(), desk.is_traced), (2, ["begin", "poll"].as_slice(), true));
+}
+
+/// What a task sends is written by the driver, which is woken for it.
+#[test]
+fn a_handle_wakes_the_driver_and_reports_what_cannot_be_sent() {
+    static WITH_ROOTS: ClientInfo<'static> = OLDER.feature(ClientCapability::Roots).roots_changed();
+    let (talk, desk) = talk(&WITH_ROOTS, usize::MAX);
+    let (handler, mut events) = crate::client::events(9);
+    let (client, mut driver) = Client::new(talk, handler);
+    let task = Task::new();
+    assert!(client.server().is_none());
+    assert!(matches!(client.roots_changed(), Err(ClientError::NotSent(_))));
+    let opener = client.clone();
+    let mut opening = Box::pin(async move { opener.connect().await });
+    assert!(opening.as_mut().poll(&mut task.cx()).is_pending());
+    assert!(!turn(&mut driver, &task));
+    desk.lock().unwrap().answer(HELLO);
+    assert!(!turn(&mut driver, &task));
+    assert!(matches!(opening.as_mut().poll(&mut task.cx()), Poll::Ready(Ok(_))));
+    assert_eq!(client.server().unwrap().revision(), Revision::V2025_11_25);
+    task.woken();
+    client.roots_changed().unwrap();
+    assert_eq!(task.woken(), 1);
+    assert!(!turn(&mut driver, &task));
+    assert_eq!(desk.lock().unwrap().count("notifications/roots/list_changed"), 1);
+
+    let question = |id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"roots/list\"}}\n");
+    for (id, expected) in [(7, "\"id\":7,\"error\""), (8, "\"id\":8,\"result\"")] {
+        desk.lock().unwrap().input = question(id);
+        assert!(!turn(&mut driver, &task));
+        let asked = loop {
+            match futures_lite::future::block_on(events.next()) {
+                Some(OwnedEvent::Asked(asked)) => break asked.id,
+                Some(_) => {}
+                None => panic!("it has ended"),
+            }
+        };
+        let send = || match id {
+            7 => client.refuse(asked, &RpcError::new(-32000, "no")),
+            _ => client.reply(asked, &ClientResult::roots(&[])),
+        };
+        send().unwrap();
+        assert!(matches!(send(), Err(ClientError::NotSent(SendError::Stale))));
+        assert!(!turn(&mut driver, &task));
+        assert_eq!(desk.lock().unwrap().count(expected), 1, "{}", desk.lock().unwrap().output);
+    }
+}
+
+/// From 2026-07-28 on the level is only noted, for later requests.
+#[test]
+fn the_level_of_a_log_goes_with_later_requests() {
+    let (talk, desk) = talk(&PROFILE, usize::MAX);
+    let (client, mut driver) = Client::new(talk, Ignore);
+    let task = Task::new();
+    futures_lite::future::block_on(async {
+        client.connect_as(Revision::V2026_07_28).await.unwrap();
+        client.set_log_level(LoggingLevel::Error).await.unwrap();
+    });
+    assert!(!turn(&mut driver, &task));
+    assert_eq!(desk.lock().unwrap().output, "");
+    let _answer = client.request(Request::call("any"));
+    assert!(!turn(&mut driver, &task));
+    assert_eq!(desk.lock().unwrap().count("logLevel\":\"error\""), 1);
 }
